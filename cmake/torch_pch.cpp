@@ -1,0 +1,1 @@
+// The translation unit behind the precompiled header that every LibTorch room shares.

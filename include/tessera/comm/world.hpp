@@ -1,0 +1,64 @@
+// The job's ranks: MPI's life, node-local ranks, the watchdog. Made once, in app.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/communicator.hpp"
+
+namespace tessera::comm {
+
+/// Which back end carries the mesh's axes. `strict` runs over MPI and keeps NCCL's rules.
+enum class Backend : std::uint8_t { mpi, strict, nccl };
+
+/// MPI_COMM_WORLD's duplicate and what is known about the machine. Initialises MPI with MPI_THREAD_MULTIPLE (less is
+/// refused in words) and finalises it in the destructor.
+class World {
+ public:
+  /// Before MPI_Init it sets OMPI_MCA_mpi_yield_when_idle=1 when this node has more ranks than cores.
+  World(int* argc, char*** argv);
+  ~World();
+  World(const World&) = delete;
+
+  int rank() const;
+  int size() const;
+  int local_rank() const;       ///< among the ranks of this node (shared-memory split)
+  int local_size() const;
+  const std::string& host() const;
+  /// Host communicator over all ranks: configuration, checkpoints, control flow.
+  Communicator& control();
+  /// A communicator over all ranks with the chosen back end: the root that the mesh splits.
+  /// `nccl` needs a device to be chosen first and a build with TESSERA_WITH_NCCL, else Error(environment).
+  std::unique_ptr<Communicator> make(Backend backend, const std::string& axis);
+  /// Ends the job on all ranks with this code (MPI_Abort); does not return.
+  [[noreturn]] void abort(int code);
+  /// "Open MPI 4.1.4 (MPI 3.1)" and the like, for --version and run records.
+  static std::string library_version();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Watches the calls of every communicator of this process: if one operation is pending for longer than `timeout`, the
+/// handler gets a report that names rank, axis, call, sequence number, sizes, and what the other local ranks last did.
+/// Handler runs on the watchdog's thread. One per process.
+class Watchdog {
+ public:
+  using Handler = std::function<void(const std::string& report)>;
+  Watchdog(std::chrono::milliseconds timeout, int rank, Handler handler);
+  ~Watchdog();
+  /// Called by the trainer at each step: proof of life outside communication, and the step number for reports.
+  static void heartbeat(std::int64_t step);
+  /// Human-readable list of this rank's last calls (at most 100), newest last.
+  static std::string recent_calls();
+};
+
+/// Compares sequence number, call, dtype and count across the members before each collective (debug.check_collectives).
+/// A mismatch throws Error(communication) that names the ranks that differ and what each of them called.
+void set_check_collectives(bool enabled);
+
+}  // namespace tessera::comm

@@ -1,0 +1,51 @@
+// The mesh as a value: degrees and rank arithmetic, no communication.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera::mesh {
+
+/// Axes from outer to inner; tp is fastest, so that its ranks are neighbours inside a node.
+enum class Axis : std::uint8_t { pp, dp_replicate, dp_shard, cp, tp };
+inline constexpr std::array<Axis, 5> kAxes{Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp};
+std::string_view name_of(Axis axis) noexcept;
+
+/// Degrees of the axes in the order of kAxes, as configured; one of them may be -1: "the rest".
+struct Degrees {
+  int pp = 1, dp_replicate = 1, dp_shard = -1, cp = 1, tp = 1;
+};
+
+/// Coordinates of one rank, in the order of kAxes.
+using Coord = std::array<int, 5>;
+
+/// A mesh of `world` ranks: rank = (((pp * R + dp_replicate) * S + dp_shard) * C + cp) * T + tp.
+class Layout {
+ public:
+  /// Fills the one -1 and checks that the product is `world`.
+  /// Throws Error(usage) that names the degrees, the world size and what would be allowed.
+  static Layout resolve(const Degrees& degrees, int world);
+
+  int world() const { return world_; }
+  int degree(Axis axis) const { return degrees_[static_cast<std::size_t>(axis)]; }
+  Coord coord_of(int rank) const;
+  int rank_of(const Coord& coord) const;
+  /// Ranks that share every coordinate with `rank` except those of `axes`, in mesh order.
+  std::vector<int> group_of(int rank, const std::vector<Axis>& axes) const;
+  /// Data-parallel ranks that read different samples (dp_replicate x dp_shard), and this rank's number among them.
+  int dp_degree() const { return degree(Axis::dp_replicate) * degree(Axis::dp_shard); }
+  int dp_rank(int rank) const;
+  /// "pp2.r1.s2.cp1.tp2"-like, for messages; coord form "pp0.r0.s1.cp0.tp0" names checkpoint shards.
+  std::string to_string() const;
+  std::string coord_name(int rank) const;
+  bool operator==(const Layout&) const = default;
+
+ private:
+  std::array<int, 5> degrees_{1, 1, 1, 1, 1};
+  int world_ = 1;
+};
+
+}  // namespace tessera::mesh
