@@ -17,6 +17,8 @@ namespace tessera::data {
 /// Immutable once loaded; encode and decode may be called from several threads at once.
 class Tokenizer {
  public:
+  struct Parts;
+
   /// Reads `tokenizer.json`, or the folder that holds it (and `tokenizer_config.json`, if any, beside it).
   /// Throws Error(data) for a file that is missing, damaged, or asks for what byte-level BPE is not (in words).
   static Tokenizer load(const std::filesystem::path& file_or_folder);
@@ -43,11 +45,10 @@ class Tokenizer {
   /// 64-bit hash of tokenizer.json's bytes; token files record it.
   std::uint64_t content_hash() const;
 
-  /// Words of the text before merging, as the byte-level alphabet spells them; for tests and curiosity.
+  /// Words of the text before merging, in the byte-level alphabet; special tokens are not looked for.
   std::vector<std::string> pre_tokens(std::string_view text) const;
 
  private:
-  struct Parts;
   explicit Tokenizer(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
