@@ -8,6 +8,8 @@ foreach(_room IN LISTS _rooms)
   get_target_property(_torch tessera_${_room} TESSERA_TORCH)
   string(APPEND _facts "set(DIR_${_room} \"${_dir}\")\nset(USES_${_room} \"${_uses}\")\nset(TORCH_${_room} ${_torch})\n")
 endforeach()
+# The program is no library, but lives by the same rules: it may use every room, and no foreign header.
+string(APPEND _facts "list(APPEND ROOMS app)\nset(DIR_app \"${PROJECT_SOURCE_DIR}/src/app\")\nset(USES_app \"${_rooms}\")\nset(TORCH_app ON)\n")
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/layers.cmake CONTENT "${_facts}")
 
 set(_trees "")
