@@ -27,4 +27,19 @@ inline bool parse(CLI::App& app, Args args) {
   }
 }
 
+/// Words of a verb that also takes a job's flags: `--section.key [value]` apart from the verb's own.
+struct SplitArgs {
+  Args own, job;
+};
+inline SplitArgs split_job_flags(const Args& args) {
+  SplitArgs split;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const bool job_flag = args[i].starts_with("--") && args[i].find('.') < args[i].find('=');
+    (job_flag ? split.job : split.own).push_back(args[i]);
+    const bool value_follows = job_flag && args[i].find('=') == std::string::npos && i + 1 < args.size() && !args[i + 1].starts_with("--");
+    if (value_follows) split.job.push_back(args[++i]);
+  }
+  return split;
+}
+
 }  // namespace tessera::app

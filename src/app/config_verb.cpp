@@ -17,7 +17,7 @@ namespace config = tessera::config;
 
 constexpr const char* kUsage =
     "Usage: tessera config show [FILE.toml] [--section.key VALUE]...\n"
-    "       tessera config keys [--json | --man | --bash-completion] [SECTION]\n"
+    "       tessera config keys [--json | --man | --flags] [SECTION]\n"
     "\n"
     "show  prints the whole job as TOML; each value's comment says where it comes from\n"
     "keys  lists every key: type, default, whether Tessera acts on it, meaning\n";
@@ -34,8 +34,8 @@ int keys(const Args& args) {
   if (args.size() > 1) tessera::fail(ExitCode::usage, "config keys takes one argument, not {}", args.size());
   if (how == "--json") std::cout << config::keys_as_json();
   else if (how == "--man") std::cout << config::keys_as_man_page();
-  else if (how == "--bash-completion") std::cout << config::flags_as_words();
-  else if (how.starts_with('-')) tessera::fail(ExitCode::usage, "unknown flag {}; config keys takes --json, --man or --bash-completion", how);
+  else if (how == "--flags") std::cout << config::flags_as_words();
+  else if (how.starts_with('-')) tessera::fail(ExitCode::usage, "unknown flag {}; config keys takes --json, --man or --flags", how);
   else std::cout << config::keys_as_table(how);
   return 0;
 }

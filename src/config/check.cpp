@@ -30,6 +30,7 @@ class Checker {
   explicit Checker(Draft& draft) : draft_(draft), job_(draft.job) {}
 
   void all() {
+    flavor();
     degrees();
     batch();
     sequence();
@@ -52,6 +53,16 @@ class Checker {
   }
 
   std::string at(std::string_view key) const { return draft_.place_of(key).exact(); }
+
+  /// Other architectures, and config.json files, bring sizes of their own.
+  void flavor() {
+    static const std::vector<std::string> kLlama{"debugmodel", "1B",   "3B",      "8B",        "70B", "405B", "debugmodel_flex_attn",
+                                                 "debugmodel_varlen_attn", "8B_flex", "8B_varlen"};
+    const Model& m = job_.model;
+    if (m.name != "llama3" || m.hf_config || std::ranges::find(kLlama, m.flavor) != kLlama.end()) return;
+    wrong({"model.flavor"}, "model.flavor '{}' is not one of llama3's: {}{}", shown(m.flavor), fmt::join(kLlama, ", "),
+          did_you_mean(m.flavor, kLlama));
+  }
 
   void degrees() {
     Strings open;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "draft.hpp"
 #include "tessera/config/suggest.hpp"
@@ -24,7 +25,12 @@ const Option* negated(std::string_view key) {
   return option && is_boolean(*option) ? option : nullptr;
 }
 
-bool is_truth(std::string_view word) { return word == "true" || word == "True" || word == "false" || word == "False"; }
+/// Words that after a boolean flag are meant as its value; those that TOML does not know are then refused by assign().
+bool is_truth(std::string_view word) {
+  static constexpr std::array<std::string_view, 13> kWords{"true", "True", "TRUE", "false", "False", "FALSE", "yes",
+                                                           "no",   "on",   "off",  "0",     "1",     "none"};
+  return std::ranges::find(kWords, word) != kWords.end();
+}
 
 class Reader {
  public:

@@ -14,7 +14,7 @@ namespace tessera::config {
 
 namespace {
 
-constexpr std::size_t kProblemsShown = 100;
+constexpr std::size_t kProblemsShown = 100, kWordShown = 80;
 
 /// File first, line by line; then flags as typed; then what only defaults are to blame for.
 auto reading_order(const Problem& problem) {
@@ -61,10 +61,10 @@ Place Draft::place_of(std::string_view key) const {
 }
 
 std::string shown(std::string_view text) {
-  std::string out(text.substr(0, 60));
+  std::string out(text.substr(0, kWordShown));
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text.size() > 60 ? out + "..." : out;
+  return text.size() > kWordShown ? out + "..." : out;
 }
 
 std::string unknown_key(std::string_view key) {

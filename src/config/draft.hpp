@@ -43,7 +43,7 @@ struct Draft {
   bool written(std::string_view key) const { return places.contains(key); }
 };
 
-/// Text from a file or the command line, made fit for a message: at most 60 bytes, control characters as '?'.
+/// Text from a file or the command line, made fit for a message: at most 80 bytes, control characters as '?'.
 std::string shown(std::string_view text);
 
 /// "unknown key 'x.y'; did you mean ...?" or the same of a section.

@@ -104,7 +104,7 @@ std::optional<std::string> closest_key(std::string_view key) {
   const std::string_view section = section_of(key), leaf = leaf_of(key);
   if (const auto exact = keys_with_leaf(leaf); !exact.empty()) return closest(key, exact).value_or(exact.front());
   if (const auto sibling = closest(leaf, leaves_in(section))) return fmt::format("{}.{}", section, *sibling);
-  if (const auto whole = closest(key, all_keys()); whole && !section.empty()) return whole;
+  if (const auto whole = closest(key, all_keys()); whole && !section.empty() && !is_section(section)) return whole;
   if (const auto other = closest(leaf, all_leaves())) return keys_with_leaf(*other).front();
   return {};
 }

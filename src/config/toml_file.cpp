@@ -18,9 +18,9 @@ constexpr int kRepeatsShown = 50;
 
 /// Reads at most kFileBytes + 1; what is wrong goes to the draft.
 std::optional<std::string> read_text(const std::string& path, Draft& draft) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   std::string text(kFileBytes + 1, '\0');
   errno = 0;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (file) text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (!file || std::ferror(file.get()) != 0) {
     draft.complain({path}, fmt::format("cannot read the configuration file: {}", std::strerror(errno)));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "draft.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/suggest.hpp"
 
@@ -55,9 +56,8 @@ constexpr std::string_view type_name_of() {
 template <class T>
 std::string mismatch(const Value& value) {
   const std::string_view wanted = type_name_of<T>();
-  const std::string text = to_text(value);
-  return fmt::format("must be {} {}, not {} ({}{})", wanted == "integer" ? "an" : "a", wanted, kind_of(value),
-                     text.substr(0, 40), text.size() > 40 ? "..." : "");
+  return fmt::format("must be {} {}, not {} ({})", wanted == "integer" ? "an" : "a", wanted, kind_of(value),
+                     shown(to_text(value)));
 }
 
 /// Stores `value` in `target`; false when the types do not fit.
@@ -116,7 +116,7 @@ std::optional<std::string> check_allowed(const Option& option, std::string& text
   if (option.key == "parallelism.pipeline_parallel_schedule")
     if (auto name = canonical_schedule(text); !name.empty()) text = std::move(name);
   if (std::ranges::find(option.allowed, text) != option.allowed.end()) return {};
-  return fmt::format("must be one of {}, not '{}'{}", fmt::join(option.allowed, ", "), text,
+  return fmt::format("must be one of {}, not '{}'{}", fmt::join(option.allowed, ", "), shown(text),
                      did_you_mean(text, {option.allowed.begin(), option.allowed.end()}));
 }
 

@@ -1,7 +1,5 @@
 #include "json_reader.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <system_error>
 

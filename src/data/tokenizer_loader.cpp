@@ -169,7 +169,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
   const JsonNode root(document, file.string()), model = root["model"], added = root["added_tokens"];
 
   auto parts = std::make_unique<Parts>();
-  parts->content_hash = data::content_hash(text);
+  parts->content_hash = data::content_hash(document.dump());
   check_model(model);
   check_decoder(root["decoder"]);
   parts->nfc = read_normalizer(root["normalizer"]);

@@ -110,4 +110,33 @@ LlamaShape llama_from_hf_config(const std::filesystem::path& file) {
   return shape;
 }
 
+std::string hf_config_of(const LlamaShape& shape, const std::string& dtype) {
+  const std::string torch_dtype = dtype == "bf16" ? "bfloat16" : dtype == "f16" ? "float16" : "float32";
+  nlohmann::ordered_json config{{"architectures", {"LlamaForCausalLM"}},
+                                {"model_type", "llama"},
+                                {"hidden_size", shape.dim},
+                                {"num_hidden_layers", shape.layers},
+                                {"num_attention_heads", shape.heads},
+                                {"num_key_value_heads", shape.kv_heads},
+                                {"head_dim", shape.head_dim},
+                                {"intermediate_size", shape.hidden},
+                                {"vocab_size", shape.vocab},
+                                {"rms_norm_eps", shape.norm_eps},
+                                {"hidden_act", "silu"},
+                                {"attention_bias", false},
+                                {"mlp_bias", false},
+                                {"tie_word_embeddings", shape.tied},
+                                {"max_position_embeddings", 131072},
+                                {"rope_theta", shape.rope_theta},
+                                {"rope_scaling", nullptr},
+                                {"torch_dtype", torch_dtype}};
+  if (const auto& s = shape.rope_scaling)
+    config["rope_scaling"] = {{"rope_type", "llama3"},
+                              {"factor", s->factor},
+                              {"low_freq_factor", s->low_freq_factor},
+                              {"high_freq_factor", s->high_freq_factor},
+                              {"original_max_position_embeddings", s->original_max_position}};
+  return config.dump(2);
+}
+
 }  // namespace tessera::model

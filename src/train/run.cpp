@@ -9,6 +9,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/hf_weights.hpp"
+#include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/signals.hpp"
 #include "tessera/train/training_state.hpp"
@@ -62,7 +63,7 @@ class Run {
     if (job_.checkpoint.initial_load_in_hf)
       on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stage(), path); });
     else
-      load_model(*trainer_, path);
+      load_model(trainer_->stage(), mesh_.control(), path);
   }
 
   void announce(std::int64_t done) {

@@ -62,16 +62,16 @@ parallel::Precision precision_of(const config::JobConfig& job) {
   return {master, type_named(job.training.mixed_precision_param), type_named(job.training.mixed_precision_reduce)};
 }
 
+model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
+  if (job.model.hf_config) return model::llama_from_hf_config(*job.model.hf_config);
+  require(job.model.name == "llama3", ExitCode::usage, "model.name \"{}\" is not known; llama3 is, or give model.hf_config", job.model.name);
+  model::LlamaShape shape = model::llama_flavor(job.model.flavor, std::nullopt);
+  if (job.model.flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
+  return shape;
+}
+
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions, torch::Device device) {
-  model::LlamaShape shape;
-  if (job.model.hf_config) {
-    shape = model::llama_from_hf_config(*job.model.hf_config);
-  } else {
-    require(job.model.name == "llama3", ExitCode::usage, "model.name \"{}\" is not known; llama3 is, or give model.hf_config",
-            job.model.name);
-    shape = model::llama_flavor(job.model.flavor, std::nullopt);
-    if (job.model.flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
-  }
+  const model::LlamaShape shape = llama_shape_of(job, tokenizer_vocab);
   require(tokenizer_vocab <= shape.vocab, ExitCode::data, "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer",
           tokenizer_vocab, shape.name, shape.vocab);
   return model::make_llama(shape, positions, precision_of(job).compute, device);

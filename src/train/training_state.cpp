@@ -2,53 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "host_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/checkpoint/inspect.hpp"
-#include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::train {
 namespace {
 
 using nlohmann::json;
 
-/// The run's tensors as boxes in host memory: what is there already is used in place, device memory through a copy.
-class HostViews {
- public:
-  void add(const std::string& prefix, const parallel::Stage::ParamRef& ref, const torch::Tensor& tensor) {
-    checkpoint::SliceView view;
-    view.slice = ref.param->slice(prefix);
-    view.slice.dtype = parallel::dtype_of(tensor.scalar_type());
-    const torch::Tensor host = tensor.is_cpu() ? tensor : tensor.to(torch::kCPU);
-    view.data = host.data_ptr();
-    view.replica = ref.replica;
-    view.replicas = ref.replicas;
-    views_.push_back(std::move(view));
-    copies_.push_back({tensor, host});
-  }
-
-  std::span<const checkpoint::SliceView> views() const { return views_; }
-
-  /// Brings what was loaded to the device.
-  void write_back() {
-    torch::NoGradGuard no_grad;
-    for (auto& [tensor, host] : copies_)
-      if (!tensor.is_cpu()) tensor.copy_(host);
-  }
-
- private:
-  std::vector<checkpoint::SliceView> views_;
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> copies_;
-};
-
-HostViews model_views(Trainer& trainer) {
-  HostViews views;
-  for (const auto& ref : trainer.stage().params()) views.add("model/", ref, ref.param->master);
-  return views;
-}
-
 HostViews all_views(Trainer& trainer) {
-  HostViews views = model_views(trainer);
+  HostViews views = model_views(trainer.stage());
   const auto params = trainer.stage().params();
   for (std::size_t i = 0; i < params.size(); ++i) {
     views.add("optimizer/exp_avg/", params[i], trainer.optimizer_states()[i].exp_avg);
@@ -78,9 +42,7 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened) {
   return {number("step"), number("samples")};
 }
 
-checkpoint::LogLine to_log() {
-  return [](const std::string& line) { log::warning("{}", line); };
-}
+void warn(const std::string& line) { log::warning("{}", line); }
 
 }  // namespace
 
@@ -102,7 +64,7 @@ std::optional<Position> load_state(Trainer& trainer, const config::Resolved& res
   comm::Communicator& control = trainer.mesh().control();
   HostViews views = all_views(trainer);
   checkpoint::LoadOptions options;
-  options.log = to_log();
+  options.log = warn;
   std::optional<checkpoint::Opened> opened;
   if (const std::int64_t step = resolved.job.checkpoint.load_step; step >= 0) {
     opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
@@ -113,24 +75,6 @@ std::optional<Position> load_state(Trainer& trainer, const config::Resolved& res
   if (!opened) return std::nullopt;
   views.write_back();
   return take_state(trainer, *opened);
-}
-
-void load_model(Trainer& trainer, const std::filesystem::path& folder) {
-  comm::Communicator& control = trainer.mesh().control();
-  HostViews views = model_views(trainer);
-  checkpoint::LoadOptions options;
-  options.extra = checkpoint::Policy::ignore;  // moments of the run that it comes from
-  options.log = to_log();
-  const bool step_folder = folder.filename().string().starts_with("step-");
-  std::optional<checkpoint::Opened> opened;
-  if (step_folder) {
-    opened = checkpoint::open(control, folder);
-    opened->load(control, views.views(), options);
-  } else {
-    opened = checkpoint::load_newest(control, folder, views.views(), options);
-  }
-  require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint", folder.string());
-  views.write_back();
 }
 
 }  // namespace tessera::train

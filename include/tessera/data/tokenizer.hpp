@@ -42,7 +42,7 @@ class Tokenizer {
   std::optional<int> eos_id() const;
   /// Id of a token by its text ("<|end_of_text|>"), in the spelling of the file.
   std::optional<int> id_of(std::string_view token) const;
-  /// 64-bit hash of tokenizer.json's bytes; token files record it.
+  /// 64-bit hash of what tokenizer.json says, blanks and order of members aside; token files record it.
   std::uint64_t content_hash() const;
 
   /// Words of the text before merging, in the byte-level alphabet; special tokens are not looked for.

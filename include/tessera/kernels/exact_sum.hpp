@@ -25,6 +25,7 @@ class ExactSum {
   /// Adds the square of each value: exact for float; a double's square is rounded once, as value * value.
   void add_squares(std::span<const float> values);
   void add_squares(std::span<const double> values);
+  void add_squares_bf16(std::span<const std::uint16_t> bits);
   /// Squares of all elements of a host or device tensor (f64, f32, bf16), in parallel.
   void add_squares(const at::Tensor& values);
 
@@ -41,6 +42,7 @@ class ExactSum {
   std::int64_t nonfinite_count() const { return words_[word_count - 1]; }
 
  private:
+  template <class T, class Exact, class Term> void add_blocks(std::span<const T> values, Exact exact, const Term& term);
   void add_one(double value);
   void carry();
 

@@ -24,8 +24,4 @@ struct Normal {
 /// Throws ContractViolation when the box leaves the tensor, Error(usage) for an empty or non-finite distribution.
 void fill_normal(const at::Tensor& out, const Philox& philox, const Shape& global_shape, const Shape& offset, const Normal& normal);
 
-/// The parts, for tests. Quantile of the standard normal for 0 < p < 1 (Wichura 1988, AS 241 PPND16) and its inverse (Marsaglia 2004).
-double normal_quantile(double p);
-double normal_cdf(double x);
-
 }  // namespace tessera::kernels

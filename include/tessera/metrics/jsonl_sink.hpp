@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ std::string to_json_line(const StepRecord& record);
 /// `extra`. A torn last line (a killed run) is passed over; any other line that is not a record throws Error(data) with
 /// file:line.
 std::vector<StepRecord> read_records(const std::filesystem::path& file);
+
+class OutputFile;
 
 /// Appends records to a file. Not thread-safe; one process (rank 0) owns the file.
 class JsonlSink {
@@ -36,9 +39,8 @@ class JsonlSink {
   std::int64_t last_step() const noexcept { return last_step_; }  ///< 0: none yet
 
  private:
-  std::filesystem::path file_;
   std::int64_t last_step_ = 0;
-  int descriptor_ = -1;
+  std::unique_ptr<OutputFile> out_;
 };
 
 }  // namespace tessera::metrics

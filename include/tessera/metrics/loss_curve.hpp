@@ -12,11 +12,11 @@ namespace tessera::metrics {
 
 struct LossCurveOptions {
   std::string title = "Training loss";
-  std::string subtitle;       ///< e.g. "debugmodel, 2 x 2 x 2, 8 ranks"; empty: none
-  bool learning_rate = true;  ///< drawn faintly behind
+  std::string subtitle = {};  ///< e.g. "debugmodel, 2 x 2 x 2, 8 ranks"; empty: none
+  bool learning_rate = true;  ///< drawn faintly in a strip below
 };
 
-/// Raw loss thin, its exponential mean bold, over steps; non-finite losses are gaps. Longer runs are thinned to the
+/// Raw loss thin, its moving mean bold, over steps; non-finite losses are gaps. Longer runs are thinned to the
 /// lowest and highest value of each column. No records, or none finite: the axes and a word that says so.
 std::string loss_curve_svg(std::span<const StepRecord> records, const LossCurveOptions& options = {});
 

@@ -10,10 +10,6 @@
 
 namespace tessera::metrics {
 
-/// Writes `text` beside `file`, flushes it to the disk and renames it over `file`: a reader sees the old text or the
-/// new one. Throws Error(environment) naming the file.
-void write_file_atomically(const std::filesystem::path& file, std::string_view text);
-
 /// One start of a run's process group: what run.json lists, so that a figure can be traced to what made it.
 struct Attempt {
   std::string id;               ///< of make_attempt_id()

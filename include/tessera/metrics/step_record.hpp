@@ -20,8 +20,8 @@ struct StepRecord {
   double tps = 0;                 ///< tokens per second and device (TorchTitan's word)
   double mfu = 0;                 ///< a fraction: 0.41 is 41 %
   std::int64_t memory_bytes = 0;  ///< peak of the worst rank
-  std::vector<std::pair<std::string, double>>
-      extra;  ///< more columns, e.g. {"time/forward", 0.2}; no name of the above
+  /// More columns, e.g. {"time/forward", 0.2}; none of the names above.
+  std::vector<std::pair<std::string, double>> extra;
 };
 
 }  // namespace tessera::metrics

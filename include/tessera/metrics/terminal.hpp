@@ -6,6 +6,7 @@ namespace tessera::metrics {
 struct Terminal {
   bool interactive = false;  ///< a screen whose last line can be drawn again; never true of a file or a pipe
   bool color = false;
+  bool unicode = false;  ///< the locale speaks UTF-8
   int columns = 80;
 };
 

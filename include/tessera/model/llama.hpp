@@ -38,6 +38,9 @@ std::vector<std::string> llama_flavors();
 /// Hugging Face's default. Throws Error(usage) that names the file and the key.
 LlamaShape llama_from_hf_config(const std::filesystem::path& file);
 
+/// The config.json (transformers 4 spelling, which 5 reads too) that describes this shape; `dtype` is the weights' name, "f32" etc.
+std::string hf_config_of(const LlamaShape& shape, const std::string& dtype);
+
 /// Cells, parameters and units. Angles are tabulated for `max_positions` positions, in the precision of `dtype`
 /// (float64 for float64, else float32), on `device`.
 Model make_llama(const LlamaShape& shape, std::int64_t max_positions, torch::ScalarType dtype,

@@ -10,6 +10,7 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/mesh/layout.hpp"
+#include "tessera/model/llama.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/optim/schedule.hpp"
 #include "tessera/parallel/schedule.hpp"
@@ -28,8 +29,11 @@ comm::Backend backend_of(const config::JobConfig& job, torch::Device device);
 /// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.
 parallel::Precision precision_of(const config::JobConfig& job);
 
-/// Model of model.hf_config, or of name and flavor. `tokenizer_vocab` (0 = unknown) must fit its vocabulary; the debug model
-/// takes the larger of the two. Angles for `positions` positions.
+/// Shape of model.hf_config, or of name and flavor; the debug model takes the larger of its vocabulary and the tokenizer's.
+model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab);
+
+/// The model of that shape, with angles for `positions` positions. Throws Error(data) when the tokenizer's vocabulary (0 = unknown)
+/// is larger than the model's.
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions, torch::Device device);
 
 /// All errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).

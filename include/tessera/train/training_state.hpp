@@ -26,7 +26,4 @@ checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& reso
 /// with other tensors.
 std::optional<Position> load_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder);
 
-/// Collective. Model weights alone, from a checkpoint's step folder (or the newest below a checkpoint folder).
-void load_model(Trainer& trainer, const std::filesystem::path& folder);
-
 }  // namespace tessera::train

@@ -1,0 +1,42 @@
+#include "tessera/metrics/memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tessera::metrics {
+namespace {
+
+constexpr std::int64_t block_bytes = 64 << 20;
+
+TEST(ProcessMemory, ReadsTheKernelsText) {
+  const ProcessMemory memory =
+      process_memory_of("Name:\tx\nVmPeak:\t 3060 kB\nVmHWM:\t    1684 kB\nVmRSS:\t 1600 kB\n");
+  EXPECT_EQ(memory.resident_bytes, 1600 * 1024);
+  EXPECT_EQ(memory.peak_resident_bytes, 1684 * 1024);
+}
+
+TEST(ProcessMemory, IsZeroWhereTheTextSaysNothing) {
+  EXPECT_EQ(process_memory_of("").resident_bytes, 0);
+  EXPECT_EQ(process_memory_of("VmRSS:").resident_bytes, 0);
+  EXPECT_EQ(process_memory_of("VmHWM: ???").peak_resident_bytes, 0);
+}
+
+TEST(ProcessMemory, FollowsAnAllocation) {
+  const ProcessMemory before = process_memory();
+  std::vector<char> block(block_bytes, 1);
+  const ProcessMemory with = process_memory();
+  EXPECT_GE(with.resident_bytes - before.resident_bytes, block_bytes * 9 / 10);
+  EXPECT_GE(with.peak_resident_bytes, with.resident_bytes * 9 / 10);
+}
+
+TEST(ProcessMemory, PeakStaysUntilItIsReset) {
+  { std::vector<char> block(block_bytes, 1); }
+  const ProcessMemory after = process_memory();
+  EXPECT_GE(after.peak_resident_bytes - after.resident_bytes, block_bytes / 2);
+  if (!reset_peak_memory()) GTEST_SKIP() << "this kernel lets no process reset its peak";
+  EXPECT_LT(process_memory().peak_resident_bytes, after.peak_resident_bytes - block_bytes / 2);
+}
+
+}  // namespace
+}  // namespace tessera::metrics
