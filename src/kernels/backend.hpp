@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "tessera/kernels/adamw.hpp"
+#include "row_types.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/exact_sum.hpp"
 
@@ -46,7 +46,7 @@ struct Backend {
   double (*sum_of_squares)(const at::Tensor& values);
   void (*exact_squares)(const at::Tensor& values, ExactSum& sum);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-                const AdamWScalars& scalars, const at::Tensor& compute_copy);
+                const AdamWArguments& arguments, const at::Tensor& compute_copy);
 };
 
 extern const Backend host_backend;

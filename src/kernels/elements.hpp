@@ -2,6 +2,7 @@
 #pragma once
 
 #include "numbers.hpp"
+#include "row_types.hpp"
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
@@ -62,6 +63,10 @@ template <class V> TESSERA_HD V rms_norm_gradient(V dy_weight, V x, V rstd, V pr
 template <class S> struct AdamWConstants {
   S gradient_scale, decay, one_minus_beta1, beta2, one_minus_beta2, root_correction2, eps, step;
 };
+
+template <class S> TESSERA_HD AdamWConstants<S> adamw_constants(const AdamWArguments& a) {
+  return {S(a.gradient_scale), S(a.decay), S(1 - a.beta1), S(a.beta2), S(1 - a.beta2), S(a.root_correction2), S(a.eps), S(a.step)};
+}
 
 template <class V> struct AdamWState { V param, exp_avg, exp_avg_sq; };
 

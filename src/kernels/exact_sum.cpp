@@ -8,45 +8,38 @@
 #include <limits>
 
 #include "backend.hpp"
+#include "fixed_point.hpp"
 #include "host/row_functions.hpp"
 #include "tessera/base/dtype.hpp"
 
 namespace tessera::kernels {
 namespace {
 
-constexpr std::size_t digit_count = ExactSum::word_count - 1;
-constexpr int lowest_exponent = -1088;  // of the first digit's lowest bit
+using fixed_point::digit_count;
+
 constexpr std::size_t block_size = 1024;
 /// Each addition moves a digit by less than 2^32, so that many fit into 63 bits with room for one merge.
 constexpr std::int64_t additions_before_carry = std::int64_t{1} << 28;
+static_assert(ExactSum::word_count == fixed_point::word_count);
 
 using Words = std::array<std::int64_t, ExactSum::word_count>;
-
-/// Brings every digit but the last, which keeps the sign, into [0, 2^32).
-void carry_digits(Words& words) {
-  for (std::size_t i = 0; i + 1 < digit_count; ++i) {
-    const std::int64_t over = words[i] >> 32;
-    words[i] -= over * (std::int64_t{1} << 32);
-    words[i + 1] += over;
-  }
-}
 
 /// Rounds digits in [0, 2^32) to nearest even: the leading 64 bits, with a sticky last bit for all below, round once more
 /// in the conversion to double, which is then the only rounding.
 double round_digits(const Words& words) {
-  std::size_t top = digit_count;
+  int top = digit_count;
   while (top > 0 && words[top - 1] == 0) --top;
   if (top == 0) return 0.0;
-  const auto digit = [&](std::size_t below) -> unsigned __int128 {
+  const auto digit = [&](int below) -> unsigned __int128 {
     return top >= below + 1 ? static_cast<std::uint64_t>(words[top - 1 - below]) : 0;
   };
   unsigned __int128 head = (digit(0) << 64) | (digit(1) << 32) | digit(2);
   bool sticky = false;
-  for (std::size_t i = 0; i + 3 < top; ++i) sticky |= words[i] != 0;
+  for (int i = 0; i + 3 < top; ++i) sticky |= words[i] != 0;
   const int shift = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(head >> 64)));
   sticky |= (head & ((static_cast<unsigned __int128>(1) << shift) - 1)) != 0;
   const std::uint64_t leading = static_cast<std::uint64_t>(head >> shift) | (sticky ? 1 : 0);
-  return std::ldexp(static_cast<double>(leading), lowest_exponent + 32 * (static_cast<int>(top) - 3) + shift);
+  return std::ldexp(static_cast<double>(leading), fixed_point::lowest_exponent + 32 * (top - 3) + shift);
 }
 
 }  // namespace
@@ -94,7 +87,7 @@ void ExactSum::add_squares(const at::Tensor& values) {
 void ExactSum::merge(const ExactSum& other) {
   carry();
   Words theirs = other.words_;
-  carry_digits(theirs);
+  fixed_point::carry(theirs.data());
   for (std::size_t i = 0; i < word_count; ++i) words_[i] += theirs[i];
   carry();
 }
@@ -112,35 +105,22 @@ void ExactSum::set_words(std::span<const std::int64_t, word_count> words) {
 double ExactSum::value() const {
   if (nonfinite_count() != 0) return std::numeric_limits<double>::quiet_NaN();
   Words words = words_;
-  carry_digits(words);
+  fixed_point::carry(words.data());
   const bool negative = words[digit_count - 1] < 0;
   if (negative) {
-    for (std::size_t i = 0; i < digit_count; ++i) words[i] = -words[i];
-    carry_digits(words);
+    for (int i = 0; i < digit_count; ++i) words[i] = -words[i];
+    fixed_point::carry(words.data());
   }
   return negative ? -round_digits(words) : round_digits(words);
 }
 
-/// value = +-mantissa * 2^(exponent - 1075): its bits go to the three digits that they straddle.
 void ExactSum::add_one(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
-  if (exponent == 0x7ff) {
-    ++words_[word_count - 1];
-    return;
-  }
-  const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
-  const std::uint64_t mantissa = exponent == 0 ? fraction : fraction | (std::uint64_t{1} << 52);
-  const int position = std::max(exponent, 1) - 1075 - lowest_exponent;
-  const unsigned __int128 placed = static_cast<unsigned __int128>(mantissa) << (position % 32);
-  const std::int64_t sign = bits >> 63 ? -1 : 1;
-  for (int k = 0; k < 3; ++k)
-    words_[position / 32 + k] += sign * static_cast<std::int64_t>(static_cast<std::uint32_t>(placed >> (32 * k)));
+  fixed_point::add(value, [this](int word, std::int64_t amount) { words_[word] += amount; });
   if (++pending_ >= additions_before_carry) carry();
 }
 
 void ExactSum::carry() {
-  carry_digits(words_);
+  fixed_point::carry(words_.data());
   pending_ = 0;
 }
 

@@ -3,10 +3,8 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace tessera::kernels {
-
 namespace {
 
 constexpr double ln2 = 0.693147180559945309417;
@@ -69,6 +67,12 @@ double tail_quantile(double tail_probability) {
   return polynomial(far_e, r - 5.0) / polynomial(far_f, r - 5.0);
 }
 
+/// The nearest number that normal_quantile takes: rounding may carry a probability to the ends of (0, 1).
+double inside_unit_interval(double p) {
+  constexpr double least = 0x1p-60, most = 1.0 - 0x1p-53;
+  return p < least ? least : p > most ? most : p;
+}
+
 /// (k + 1/2) / 2^52 of the low 52 bits k: every value is exact and neither 0 nor 1.
 double uniform(const PhiloxBlock& block) {
   const std::uint64_t k = (std::uint64_t{block[1]} << 32 | block[0]) & 0xfffffffffffffu;
@@ -95,7 +99,8 @@ double normal_cdf(double x) {
     term = term * (x * x) / i;
     sum += term;
   }
-  return 0.5 + sum * (exponential(-0.5 * (x * x)) * 0.39894228040143267794);
+  const double p = 0.5 + sum * (exponential(-0.5 * (x * x)) * 0.39894228040143267794);
+  return p < 0.0 ? 0.0 : p > 1.0 ? 1.0 : p;
 }
 
 CutNormal cut_normal(double mean, double deviation, double low, double high) {
@@ -106,7 +111,7 @@ void draw_normals(const Philox& philox, std::uint64_t first, std::int64_t count,
   const double width = n.probability_high - n.probability_low;
   for (std::int64_t i = 0; i < count; ++i) {
     const double p = n.probability_low + uniform(philox.block(first + static_cast<std::uint64_t>(i))) * width;
-    const double value = n.mean + n.deviation * normal_quantile(p);
+    const double value = n.mean + n.deviation * normal_quantile(inside_unit_interval(p));
     out[i] = value < n.low ? n.low : value > n.high ? n.high : value;
   }
 }

@@ -8,11 +8,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define TESSERA_HD __host__ __device__ __forceinline__
-#else
-#define TESSERA_HD inline __attribute__((always_inline))
-#endif
+#include "host_device.hpp"
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 

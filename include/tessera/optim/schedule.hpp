@@ -15,7 +15,7 @@ Decay decay_from_name(std::string_view name);
 struct ScheduleOptions {
   std::int64_t warmup_steps = 200;
   std::int64_t total_steps = 1;
-  std::optional<double> decay_ratio;  ///< part of total_steps that decays, at the end; none = everything after the warm-up
+  std::optional<double> decay_ratio = {};  ///< part of total_steps that decays, at the end; none = everything after the warm-up
   Decay decay = Decay::linear;
   double min_lr_factor = 0.0;
 };

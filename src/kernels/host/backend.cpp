@@ -1,7 +1,6 @@
 // The host's table, and its flat kernels.
 #include "backend.hpp"
 
-#include <cmath>
 #include <mutex>
 #include <vector>
 
@@ -82,33 +81,21 @@ void exact_squares(const at::Tensor& values, ExactSum& sum) {
   });
 }
 
-AdamWArguments arguments_of(const AdamWScalars& s) {
-  return {.gradient_scale = s.gradient_scale,
-          .decay = 1.0 - s.lr * s.weight_decay,
-          .beta1 = s.beta1,
-          .beta2 = s.beta2,
-          .root_correction2 = std::sqrt(s.bias_correction2),
-          .eps = s.eps,
-          .step = s.lr / s.bias_correction1};
-}
+AdamWSweep<double, double, double> sweep_of(double, double, double) { return host_functions().adamw_f64; }
+AdamWSweep<float, float, float> sweep_of(float, float, float) { return host_functions().adamw_f32; }
+AdamWSweep<float, Bf16, float> sweep_of(float, Bf16, float) { return host_functions().adamw_bf16_gradient; }
+AdamWSweep<float, float, Bf16> sweep_of(float, float, Bf16) { return host_functions().adamw_bf16_moments; }
+AdamWSweep<float, Bf16, Bf16> sweep_of(float, Bf16, Bf16) { return host_functions().adamw_bf16_both; }
 
 void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-           const AdamWScalars& scalars, const at::Tensor& compute_copy) {
-  const AdamWArguments arguments = arguments_of(scalars);
+           const AdamWArguments& arguments, const at::Tensor& compute_copy) {
   Bf16* copy = compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr;
-  const auto run = [&]<class P, class G, class M>(AdamWSweep<P, G, M> sweep) {
+  with_adamw_types(param, grad, exp_avg, [&]<class P, class G, class M>(P p, G g, M m) {
     for_elements(param.numel(), [&](std::int64_t first, std::int64_t count) {
-      sweep(pointer<P>(param) + first, const_pointer<G>(grad) + first, pointer<M>(exp_avg) + first,
-            pointer<M>(exp_avg_sq) + first, copy == nullptr ? nullptr : copy + first, count, arguments);
+      sweep_of(p, g, m)(pointer<P>(param) + first, const_pointer<G>(grad) + first, pointer<M>(exp_avg) + first,
+                        pointer<M>(exp_avg_sq) + first, copy == nullptr ? nullptr : copy + first, count, arguments);
     });
-  };
-  const HostFunctions& table = host_functions();
-  const bool grad16 = grad.scalar_type() == at::kBFloat16, moments16 = exp_avg.scalar_type() == at::kBFloat16;
-  if (param.scalar_type() == at::kDouble) return run(table.adamw_f64);
-  if (grad16 && moments16) return run(table.adamw_bf16_both);
-  if (grad16) return run(table.adamw_bf16_gradient);
-  if (moments16) return run(table.adamw_bf16_moments);
-  run(table.adamw_f32);
+  });
 }
 
 }  // namespace

@@ -108,9 +108,8 @@ template <class T> bool exact_squares(const T* values, std::int64_t count, doubl
 
 template <class P, class G, class M>
 void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
-           const AdamWArguments& a) {
-  const AdamWConstants<P> c{P(a.gradient_scale), P(a.decay), P(1 - a.beta1), P(a.beta2), P(1 - a.beta2),
-                            P(a.root_correction2), P(a.eps), P(a.step)};
+           const AdamWArguments& arguments) {
+  const AdamWConstants<P> c = adamw_constants<P>(arguments);
   for_vectors<P>(count, [&](std::int64_t i, auto part) {
     const AdamWState<VecOf<P>> old{load(param + i, part), load(exp_avg + i, part), load(exp_avg_sq + i, part)};
     const auto next = adamw_element(old, load(grad + i, part), c);

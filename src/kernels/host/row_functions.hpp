@@ -2,35 +2,9 @@
 // header is compiled for every instruction set.
 #pragma once
 
-#include <cstdint>
+#include "row_types.hpp"
 
 namespace tessera::kernels {
-
-struct Bf16 { std::uint16_t bits; };
-
-/// What a stored type is computed in.
-template <class T> struct ComputeType { using type = float; };
-template <> struct ComputeType<double> { using type = double; };
-template <class T> using Compute = typename ComputeType<T>::type;
-
-/// Rows that lie `stride` elements apart.
-template <class T> struct Rows {
-  T* data;
-  std::int64_t stride;
-  T* operator[](std::int64_t row) const { return data + row * stride; }
-};
-
-/// rows x width elements.
-struct Extent { std::int64_t rows, width; };
-
-/// Labels of the rows, and the global id of the first column.
-struct RowLabels {
-  const std::int64_t* labels;
-  std::int64_t vocab_begin;
-};
-
-/// Positions [0, positions) of one sequence: heads * head_dim elements each, input rows `stride` apart, output rows contiguous.
-struct RopeExtent { std::int64_t positions, heads, head_dim, stride; };
 
 template <class T> struct RowFunctions {
   using C = Compute<T>;
@@ -53,11 +27,6 @@ template <class T> struct RowFunctions {
   /// False where three doubles do not suffice or a value is not finite; sums is then undefined.
   bool (*exact_values)(const T* values, std::int64_t count, double* sums);
   bool (*exact_squares)(const T* values, std::int64_t count, double* sums);
-};
-
-/// Scalars of a sweep; see AdamWScalars for their meaning.
-struct AdamWArguments {
-  double gradient_scale, decay, beta1, beta2, root_correction2, eps, step;
 };
 
 /// P parameter, G gradient, M moments; compute_copy may be null.

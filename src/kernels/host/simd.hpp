@@ -9,6 +9,8 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
+template <class T> TESSERA_HD T* row_of(Rows<T> rows, std::int64_t row) { return rows.data + row * rows.stride; }
+
 /// How a stored type T is read into a vector of the type it is computed in, and written back. `lanes` elements at a time.
 template <class T> struct Lanes;
 

@@ -5,8 +5,6 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-inline constexpr std::int64_t ignored_row = -100;
-
 /// A stored element in the type it is computed in, and back, as the vectors do it.
 template <class T> TESSERA_HD Compute<T> load_one(const T* p) { return load(p, Part{1})[0]; }
 template <class T> TESSERA_HD void store_one(T* p, Compute<T> value) { store(p, VecOf<T>{} + value, Part{1}); }
@@ -15,7 +13,7 @@ template <class T> void row_max(Rows<const T> logits, Compute<T>* max, Extent ex
   using V = VecOf<T>;
   using C = Compute<T>;
   for (std::int64_t row = 0; row < extent.rows; ++row) {
-    const T* x = logits[row];
+    const T* x = row_of(logits, row);
     V best = V{} - C(__builtin_inf());
     auto nan = best != best;
     std::int64_t i = 0;
@@ -55,7 +53,7 @@ template <class T> TESSERA_HD double sum_of_exponentials(const T* x, Compute<T> 
 template <class T>
 void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target, Extent extent) {
   for (std::int64_t row = 0; row < extent.rows; ++row) {
-    const T* x = logits[row];
+    const T* x = row_of(logits, row);
     sum[row] = Compute<T>(sum_of_exponentials(x, max[row], extent.width));
     const std::int64_t column = labels.labels[row] - labels.vocab_begin;
     const bool here = labels.labels[row] != ignored_row && column >= 0 && column < extent.width;
@@ -68,7 +66,7 @@ void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* s
                       Extent extent) {
   using V = VecOf<T>;
   for (std::int64_t row = 0; row < extent.rows; ++row) {
-    T* x = logits[row];
+    T* x = row_of(logits, row);
     if (labels.labels[row] == ignored_row) {
       __builtin_memset(x, 0, sizeof(T) * extent.width);
       continue;

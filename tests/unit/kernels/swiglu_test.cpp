@@ -1,0 +1,58 @@
+#include "tessera/kernels/swiglu.hpp"
+
+#include "tessera/base/error.hpp"
+#include "twin.hpp"
+
+namespace tessera::kernels::test {
+namespace {
+
+at::Tensor twin(const std::vector<at::Tensor>& in) { return at::silu(in[0]) * in[1]; }
+at::Tensor kernel(const std::vector<at::Tensor>& in) { return swiglu(in[0], in[1]); }
+
+at::Tensor packed_twin(const std::vector<at::Tensor>& in) {
+  const auto halves = in[0].chunk(2, -1);
+  return at::silu(halves[0]) * halves[1];
+}
+
+TEST(Swiglu, EqualsItsTwin) {
+  at::manual_seed(2);
+  for (const auto dtype : dtypes)
+    for (const std::int64_t width : {1, 13, 96})
+      expect_twins(kernel, twin, {random({5, 9, width}, dtype, 3.0), random({5, 9, width}, dtype)});
+}
+
+TEST(Swiglu, PackedEqualsItsTwin) {
+  at::manual_seed(3);
+  for (const auto dtype : dtypes)
+    for (const std::int64_t width : {1, 13, 96})
+      expect_twins([](const auto& in) { return swiglu_packed(in[0]); }, packed_twin, {random({5, 9, 2 * width}, dtype, 3.0)});
+}
+
+TEST(Swiglu, ReadsViewsInPlaceAndTransposedOnesToo) {
+  const auto both = random({4, 6, 32}, at::kFloat);
+  const auto halves = both.chunk(2, -1);
+  EXPECT_TRUE(at::equal(swiglu(halves[0], halves[1]), swiglu_packed(both)));
+  const auto t = both.transpose(0, 1);
+  EXPECT_TRUE(at::equal(swiglu(t, t), swiglu(t.contiguous(), t.contiguous())));
+}
+
+TEST(Swiglu, KeepsTheEdges) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto gate = torch::tensor({-inf, -200.0F, -88.0F, 0.0F, 200.0F, inf, std::nanf("")});
+  const auto y = swiglu(gate, at::ones({7}));
+  EXPECT_TRUE(std::isnan(y[0].item<float>()));  // -inf * 0, as silu has it
+  EXPECT_EQ(y[1].item<float>(), 0.0F);
+  EXPECT_NEAR(y[2].item<float>(), 0.0F, 1e-30);
+  EXPECT_EQ(y[3].item<float>(), 0.0F);
+  EXPECT_EQ(y[4].item<float>(), 200.0F);
+  EXPECT_EQ(y[5].item<float>(), inf);
+  EXPECT_TRUE(std::isnan(y[6].item<float>()));
+}
+
+TEST(Swiglu, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(swiglu(at::ones({2, 8}), at::ones({2, 7})), ContractViolation);
+  EXPECT_THROW(swiglu_packed(at::ones({2, 7})), ContractViolation);
+}
+
+}  // namespace
+}  // namespace tessera::kernels::test

@@ -1,0 +1,60 @@
+#include "tessera/kernels/torch_internal.hpp"
+
+#include "tessera/base/error.hpp"
+#include "tessera/kernels/rms_norm.hpp"
+#include "tessera/kernels/swiglu.hpp"
+#include "twin.hpp"
+
+namespace tessera::kernels::test {
+namespace {
+
+/// A unit with our kernels and LibTorch's, whose graph saves every weight.
+at::Tensor unit(const at::Tensor& x, const at::Tensor& norm, const at::Tensor& w13, const at::Tensor& w2) {
+  return at::linear(swiglu_packed(at::linear(rms_norm(x, norm, 1e-5), w13)), w2);
+}
+
+at::Tensor leaf(at::IntArrayRef shape) { return random(shape, at::kFloat).requires_grad_(); }
+
+TEST(TorchInternal, ReleasedWeightsComeBackBitwise) {
+  at::manual_seed(16);
+  const at::Tensor x = leaf({6, 32}), w2 = leaf({32, 48});
+  // One flat buffer of gathered weights, as a unit's unshard makes it; views share its storage.
+  const at::Tensor flat = random({32 + 96 * 32}, at::kFloat);
+  const at::Tensor norm = flat.narrow(0, 0, 32).requires_grad_();
+  const at::Tensor w13 = flat.narrow(0, 32, 96 * 32).view({96, 32}).requires_grad_();
+  const at::Tensor dy = random({6, 32}, at::kFloat), copy = flat.detach().clone();
+
+  const auto plain = torch::autograd::grad({unit(x, norm, w13, w2)}, {x, norm, w13, w2}, {dy});
+  const at::Tensor y = unit(x, norm, w13, w2);
+  const std::size_t bytes = storage_bytes(flat);
+  release_storage(flat);
+  EXPECT_EQ(storage_bytes(w13), 0u);
+  restore_storage(flat, bytes);
+  {
+    const at::NoGradGuard no_grad;
+    std::memcpy(flat.mutable_data_ptr(), copy.const_data_ptr(), bytes);
+  }
+  const auto again = torch::autograd::grad({y}, {x, norm, w13, w2}, {dy});
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], again[i])) << i;
+}
+
+TEST(TorchInternal, RestoreNeedsARelease) {
+  const at::Tensor x = at::zeros({4});
+  EXPECT_THROW(restore_storage(x, 16), ContractViolation);
+  release_storage(x);
+  release_storage(x);
+  restore_storage(x, 16);
+  EXPECT_EQ(x.fill_(2).sum().item<float>(), 8.0F);
+}
+
+TEST(TorchInternal, WorksOnMemoryThatWasHandedIn) {
+  std::vector<float> values(8, 1.0F);
+  const at::Tensor x = at::from_blob(values.data(), {8});
+  release_storage(x);
+  restore_storage(x, 32);
+  EXPECT_EQ(x.fill_(3).sum().item<float>(), 24.0F);
+  EXPECT_EQ(values[0], 1.0F);
+}
+
+}  // namespace
+}  // namespace tessera::kernels::test
