@@ -1,1 +1,50 @@
-# filled by the installation room
+# `cmake --install` makes a prefix that works from there, wherever it is moved to: programs and libraries find each other by
+# RUNPATH, find_package(tessera), tessera.pc and the modulefile by their own place.
+include(CMakePackageConfigHelpers)
+get_property(_rooms GLOBAL PROPERTY TESSERA_ROOMS)
+set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
+set(_targets tessera_headers)
+set(_torch_rooms "")
+set(TESSERA_PKGCONFIG_LIBRARIES "")
+foreach(_room IN LISTS _rooms)
+  list(APPEND _targets tessera_${_room})
+  get_target_property(_torch tessera_${_room} TESSERA_TORCH)
+  if(_torch)
+    list(APPEND _torch_rooms ${_room})
+  else()
+    string(APPEND TESSERA_PKGCONFIG_LIBRARIES " -ltessera_${_room}")
+  endif()
+endforeach()
+set_target_properties(tessera_headers PROPERTIES EXPORT_NAME headers)
+install(TARGETS ${_targets} EXPORT tesseraTargets FILE_SET HEADERS)
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${_package_dir})
+if(TARGET tessera)
+  install(TARGETS tessera)
+endif()
+
+# --- For those who build against it -----------------------------------------------------------------------------------
+set(TESSERA_INSTALLED_ROOMS ${_rooms})
+set(TESSERA_INSTALLED_TORCH_ROOMS ${_torch_rooms})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
+  INSTALL_DESTINATION ${_package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
+  cmake/FindTesseraTorch.cmake cmake/FindTesseraKokkos.cmake DESTINATION ${_package_dir})
+file(RELATIVE_PATH TESSERA_PKGCONFIG_UP "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" TESSERA_PKGCONFIG_UP "${TESSERA_PKGCONFIG_UP}")
+configure_file(cmake/tessera.pc.in ${PROJECT_BINARY_DIR}/tessera.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# --- For those who use it -----------------------------------------------------------------------------------------------
+configure_file(share/modulefiles/tessera.in ${PROJECT_BINARY_DIR}/share/modulefiles/tessera/${PROJECT_VERSION} @ONLY)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/share/modulefiles DESTINATION ${CMAKE_INSTALL_DATADIR})
+install(DIRECTORY share/tessera/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
+install(DIRECTORY jobs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/jobs FILES_MATCHING PATTERN "*.sbatch" PATTERN "*.list")
+install(FILES share/bash-completion/completions/tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES share/zsh/site-functions/_tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES README.md INSTALL.md CHANGELOG.md CONTRIBUTING.md LICENSE CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR})
+foreach(_page man1/tessera.1)
+  get_filename_component(_section ${_page} DIRECTORY)
+  configure_file(share/man/${_page}.in ${PROJECT_BINARY_DIR}/share/man/${_page} @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/share/man/${_page} DESTINATION ${CMAKE_INSTALL_MANDIR}/${_section})
+endforeach()

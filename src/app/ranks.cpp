@@ -1,59 +1,68 @@
 #include "ranks.hpp"
 
-#include <fmt/format.h>
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <thread>
 
-#include <charconv>
-#include <set>
+#include "tessera/base/log.hpp"
+#include "tessera/train/collective.hpp"
 
 namespace tessera::app {
-
 namespace {
 
-/// "2 message" of an error, "" of success: what ranks tell each other.
-std::string outcome(const std::function<void()>& body) {
-  try {
-    body();
-    return {};
-  } catch (const Error& error) {
-    return fmt::format("{} {}", static_cast<int>(error.code()), error.what());
+constexpr std::chrono::seconds kPatience{5};
+
+config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
+  const std::string text = train::on_rank_zero(world.control(), [&] {
+    const config::Resolved resolved = config::resolve(args);
+    for (const std::string& warning : resolved.warnings) log::warning("{}", warning);
+    std::string missing;
+    for (const std::string& line : config::unsupported_for_run(resolved)) missing += (missing.empty() ? "" : "\n") + line;
+    if (!missing.empty()) throw Error(ExitCode::usage, missing);
+    return resolved.serialize();
+  });
+  return config::Resolved::deserialize(text);
+}
+
+/// Whether all ranks arrive here within kPatience, that is, whether they fail together.
+bool all_fail(comm::Communicator& leaving) {
+  static std::int64_t one = 1;
+  // Never destroyed: the request of a rank that fails alone does not complete, and its destructor would wait for it.
+  auto* request = new comm::Request(leaving.all_reduce({&one, 1, DType::i64}));
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!request->test()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  return true;
 }
 
-ExitCode code_of(const std::string& outcome) {
-  int code = 0;
-  std::from_chars(outcome.data(), outcome.data() + outcome.size(), code);
-  return static_cast<ExitCode>(code);
-}
-
-std::string message_of(const std::string& outcome) { return outcome.substr(outcome.find(' ') + 1); }
-
-[[noreturn]] void leave(int rank, ExitCode code, const std::string& message) {
-  if (rank == 0) throw Error(code, message);
-  throw Reported(code);
+/// Ends this rank after a failure: quietly together with all others, or the whole job if it is alone.
+int leave(comm::World& world, comm::Communicator& leaving, int code, const std::string& message) {
+  if (world.rank() == 0) std::cerr << "tessera: " << message << std::endl;
+  if (all_fail(leaving)) return code;
+  if (world.rank() != 0) std::cerr << fmt::format("tessera: rank {} on {}: {}", world.rank(), world.host(), message) << std::endl;
+  world.abort(code);
 }
 
 }  // namespace
 
-config::Resolved resolve_on_ranks(comm::Communicator& control, const Args& args) {
-  std::string text;
-  std::string failure;
-  if (control.rank() == 0) failure = outcome([&] { text = config::resolve(args).serialize(); });
-  failure = comm::broadcast_string(control, failure, 0);
-  if (!failure.empty()) leave(control.rank(), code_of(failure), message_of(failure));
-  return config::Resolved::deserialize(comm::broadcast_string(control, text, 0));
-}
-
-void together(comm::Communicator& control, const std::function<void()>& body) {
-  const std::vector<std::string> outcomes = comm::all_gather_strings(control, outcome(body));
-  std::string message;
-  std::string first;
-  std::set<std::string> seen{""};
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    if (!seen.insert(outcomes[rank]).second) continue;
-    if (first.empty()) first = outcomes[rank];
-    message += fmt::format("{}{} (rank {})", message.empty() ? "" : "\n", message_of(outcomes[rank]), rank);
+int run_on_ranks(const Args& args, ExitCode (*body)(comm::World&, const config::Resolved&, const Args&)) {
+  comm::World world(nullptr, nullptr);
+  log::configure(world.rank() == 0 ? log::Level::info : log::Level::error, world.rank() == 0 ? "" : fmt::format("rank {}", world.rank()));
+  const auto leaving = world.make(comm::Backend::mpi, "leaving");
+  try {
+    const config::Resolved resolved = agree_on_configuration(world, args);
+    return static_cast<int>(body(world, resolved, args));
+  } catch (const Error& error) {
+    return leave(world, *leaving, static_cast<int>(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    return leave(world, *leaving, static_cast<int>(ExitCode::environment), "out of memory; use a smaller batch, more ranks or recompute");
+  } catch (const std::exception& error) {
+    std::cerr << fmt::format("tessera: rank {}: internal error, please report it: {}", world.rank(), error.what()) << std::endl;
+    world.abort(134);
   }
-  if (!first.empty()) leave(control.rank(), code_of(first), message);
 }
 
 }  // namespace tessera::app

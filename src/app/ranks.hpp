@@ -1,20 +1,16 @@
-// For verbs that run on ranks: every rank leaves the same way, and only one of them says why.
+// Verbs that run on all ranks of a job: one configuration, one message, one exit code.
 #pragma once
 
-#include <functional>
-
-#include "tessera/comm/communicator.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/comm/world.hpp"
 #include "tessera/config/resolve.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
 
-/// Rank 0 reads and resolves the command line; the job, or what is wrong with it, is the first broadcast, so that a mistake
-/// ends all ranks before any waits for another. Throws Error on rank 0 and Reported, with the same code, on the others.
-config::Resolved resolve_on_ranks(comm::Communicator& control, const Args& args);
-
-/// Runs `body`, which must not communicate, on every rank. If it throws Error on some of them, all ranks throw: rank 0 an
-/// Error with each distinct message and its first rank, the others Reported; the code is the lowest failing rank's.
-void together(comm::Communicator& control, const std::function<void()>& body);
+/// Makes the World, lets rank 0 read the configuration from `args` and gives it to all, runs `body` on every rank and returns
+/// its code. An Error that all ranks throw is printed once and becomes the exit code of all of them; one that others do not
+/// share ends the job on all ranks with its code.
+int run_on_ranks(const Args& args, ExitCode (*body)(comm::World&, const config::Resolved&, const Args&));
 
 }  // namespace tessera::app

@@ -87,8 +87,6 @@ const std::vector<RuntimeFact>& runtime_facts() { return facts(); }
 int run(const Args& args) {
   try {
     return dispatch(args);
-  } catch (const Reported& elsewhere) {
-    return static_cast<int>(elsewhere.code());
   } catch (const Error& error) {
     return report(error.what(), error.code());
   } catch (const std::bad_alloc&) {

@@ -14,6 +14,11 @@ std::string setting(const Option& option, const JobConfig& job) {
   return fmt::format("{} = {}", option.key, to_toml(get(option, job)));
 }
 
+std::string refusal(const Option& option, const Resolved& resolved) {
+  return fmt::format("{} is not supported yet ({}); use {}", setting(option, resolved.job), resolved.origin(option.key),
+                     option.working == std::vector<std::string_view>{""} ? "none" : fmt::format("{}", fmt::join(option.working, " or ")));
+}
+
 Resolved finish(Draft&& draft) {
   Resolved resolved;
   for (const Option& option : options()) {
@@ -56,9 +61,7 @@ void warn_of_unsupported(Draft& draft) {
 std::vector<std::string> unsupported_for_run(const Resolved& resolved) {
   std::vector<std::string> reasons;
   for (const Option& option : options())
-    if (option.decisive && !honoured(option, resolved.job))
-      reasons.push_back(fmt::format("{} is not supported yet ({}); it has: {}", setting(option, resolved.job),
-                                    resolved.origin(option.key), fmt::join(option.working, ", ")));
+    if (option.decisive && !honoured(option, resolved.job)) reasons.push_back(refusal(option, resolved));
   const Training& training = resolved.job.training;
   if (!training.dataset_path)
     reasons.push_back(fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/comm/buffer.hpp"
@@ -92,7 +93,11 @@ class Communicator {
   virtual void barrier() = 0;
 
   /// Collective: members with the same color form a new communicator ordered by (key, rank); axis names it in messages.
+  /// A negative color takes part and gets null.
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& axis) = 0;
+
+  /// The same ranks in host memory: itself, or the companion of a communicator that moves device memory.
+  virtual Communicator& host() { return *this; }
 
   const Traffic& traffic() const { return traffic_; }
 

@@ -1,5 +1,6 @@
 // One hundred mistakes, drawn from the option table by a seeded generator: each ends in one usage error that names its place,
 // and a misspelling in the right suggestion.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -149,7 +150,7 @@ class Generator {
   }
 
   Mistake in_file(const std::string& kind, std::string_view key, const std::string& value, const std::string& expected) {
-    return {kind, {"[" + std::string(section_of(key)) + "]", std::string(leaf_of(key)) + " = " + value}, {}, expected};
+    return {kind, {fmt::format("[{}]", section_of(key)), fmt::format("{} = {}", leaf_of(key), value)}, {}, expected};
   }
 
   Mistake in_file_or_flag(const std::string& kind, const std::string& key, const std::string& value, const std::string& suggestion,

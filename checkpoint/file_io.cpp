@@ -1,0 +1,146 @@
+#include "file_io.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace tessera::checkpoint {
+namespace {
+
+bool is_of_environment(int error_number) {
+  switch (error_number) {
+    case EACCES: case EPERM: case EROFS: case EMFILE: case ENFILE: case ENOMEM: return true;
+    default: return false;
+  }
+}
+
+std::string_view advice(int error_number) {
+  switch (error_number) {
+    case ENOSPC: return "; free space or choose another folder";
+    case EDQUOT: return "; free part of your quota or choose another folder";
+    case EACCES: case EPERM: return "; check the owner and the mode of the file and of its folders";
+    case EROFS: return "; choose a folder on a writable file system";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+void fail_errno(ExitCode kind, std::string_view doing, const std::filesystem::path& path, int error_number) {
+  fail(is_of_environment(error_number) ? ExitCode::environment : kind, "{} {} ({}){}", doing, path.string(),
+       std::strerror(error_number), advice(error_number));
+}
+
+File::File(int descriptor, std::filesystem::path path, ExitCode kind)
+    : descriptor_(descriptor), path_(std::move(path)), kind_(kind) {}
+
+File::File(File&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)), kind_(other.kind_) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  std::swap(kind_, other.kind_);
+  return *this;
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+File File::open_with(const std::filesystem::path& path, int flags, ExitCode kind, std::string_view doing) {
+  // O_NONBLOCK: a named pipe in the place of a file must not hang the job.
+  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (descriptor < 0) fail_errno(kind, doing, path, errno);
+  File file(descriptor, path, kind);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail_errno(kind, doing, path, errno);
+  require(S_ISREG(status.st_mode), kind, "{} {} (it is not a regular file)", doing, path.string());
+  return file;
+}
+
+File File::open_to_read(const std::filesystem::path& path, ExitCode kind) {
+  return open_with(path, O_RDONLY, kind, "cannot open");
+}
+File File::open_to_write(const std::filesystem::path& path, ExitCode kind) {
+  return open_with(path, O_RDWR, kind, "cannot write to");
+}
+File File::create(const std::filesystem::path& path, ExitCode kind) {
+  return open_with(path, O_RDWR | O_CREAT | O_EXCL, kind, "cannot create");
+}
+
+std::int64_t File::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail_errno(kind_, "cannot ask for the size of", path_, errno);
+  return status.st_size;
+}
+
+void File::read(void* data, std::size_t bytes, std::int64_t offset) const {
+  auto* to = static_cast<char*>(data);
+  while (bytes != 0) {
+    const ssize_t got = ::pread(descriptor_, to, bytes, offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno(kind_, "cannot read", path_, errno);
+    require(got != 0, kind_, "cannot read {} (it ends at byte {}, {} more were expected)", path_.string(), offset, bytes);
+    to += got, offset += got, bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+void File::write(const void* data, std::size_t bytes, std::int64_t offset) const {
+  const auto* from = static_cast<const char*>(data);
+  while (bytes != 0) {
+    const ssize_t put = ::pwrite(descriptor_, from, bytes, offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) fail_errno(kind_, "cannot write", path_, put < 0 ? errno : ENOSPC);
+    from += put, offset += put, bytes -= static_cast<std::size_t>(put);
+  }
+}
+
+void File::resize(std::int64_t bytes) const {
+  if (::ftruncate(descriptor_, bytes) != 0) fail_errno(kind_, "cannot resize", path_, errno);
+}
+
+void File::sync() const {
+  if (::fsync(descriptor_) != 0) fail_errno(kind_, "cannot flush", path_, errno);
+}
+
+void File::close() {
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(kind_, "cannot finish writing", path_, errno);
+}
+
+std::string read_text(const std::filesystem::path& path, std::int64_t limit_bytes, ExitCode kind) {
+  const File file = File::open_to_read(path, kind);
+  const std::int64_t bytes = file.size();
+  require(bytes <= limit_bytes, kind, "cannot read {} ({} bytes; at most {} are expected)", path.string(), bytes, limit_bytes);
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  file.read(text.data(), text.size(), 0);
+  return text;
+}
+
+void write_text(const std::filesystem::path& path, std::string_view text, ExitCode kind) {
+  File file = File::create(path, kind);
+  file.write(text.data(), text.size(), 0);
+  file.sync();
+  file.close();
+}
+
+void sync_folder(const std::filesystem::path& folder, ExitCode kind) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail_errno(kind, "cannot open folder", folder, errno);
+  const int error_number = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  // Some network file systems cannot flush a folder and say EINVAL: their renames are synchronous.
+  if (error_number != 0 && error_number != EINVAL) fail_errno(kind, "cannot flush folder", folder, error_number);
+}
+
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, ExitCode kind) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail_errno(kind, fmt::format("cannot rename {} to", from.string()), to, errno);
+}
+
+}  // namespace tessera::checkpoint

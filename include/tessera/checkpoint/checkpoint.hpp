@@ -1,0 +1,129 @@
+// Saving and loading training state, format "tessera-checkpoint 1".
+//
+// Promise: a checkpoint is either listed, and then loads bit-exactly on any mesh, or it is not there. A failed save never
+// harms the one before. A damaged file is named and skipped. No input file crashes the program.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/tensor_slice.hpp"
+#include "tessera/comm/communicator.hpp"
+
+namespace tessera::checkpoint {
+
+/// A box of a global tensor in this rank's host memory, contiguous and row-major.
+/// `slice.name` is the dataset's path: "model/<fqn>", "optimizer/exp_avg/<fqn>". An extent of 0 is an empty box.
+/// On save, `replicas` ranks hold this same box, and this rank is number `replica` of them: each of them writes a part of
+/// the rows (of a small box: one of them writes it), so that bytes balance without any exchange.
+/// On load, `slice.dtype` is the type wanted; floating-point types convert into each other.
+struct SliceView {
+  TensorSlice slice;
+  void* data = nullptr;
+  int replica = 0;
+  int replicas = 1;
+};
+
+/// What is not a tensor. `json_extra` is one JSON object: data position, RNG seed, schedule, whatever the trainer needs.
+struct State {
+  std::int64_t step = 0;
+  std::string json_extra = "{}";
+};
+
+/// One HDF5 file for each mesh coordinate, for each node, or one in all. Only `rank` is implemented.
+enum class FileLayout : std::uint8_t { rank, node, single };
+/// "rank", "node" or "single"; Error(usage) for anything else.
+FileLayout file_layout_from_name(std::string_view name);
+
+/// Points of a save at which SaveOptions::on_stage is called.
+enum class SaveStage : std::uint8_t { prepared, written, indexed, committing };
+
+struct SaveOptions {
+  std::filesystem::path folder;     ///< "<dump_folder>/checkpoint"; step folders are made in it
+  std::string coord_name;           ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
+  std::string mesh;                 ///< "pp2.r1.s2.cp1.tp2"
+  std::string config_toml;          ///< resolved configuration, kept for people in index.h5 and manifest.json
+  FileLayout files = FileLayout::rank;
+  int keep_latest_k = 0;            ///< after this save keep the newest k valid ones; 0 keeps all
+  bool write_index = true;          ///< index.h5: every tensor whole, for h5py and h5dump
+  double stale_partial_seconds = 3600;  ///< a partial folder of an unknown process is dead when untouched for this long
+  /// Called on every rank; an exception from it fails the save. For progress and tests.
+  std::function<void(SaveStage)> on_stage;
+};
+
+struct SaveResult {
+  std::filesystem::path folder;  ///< the step folder
+  bool kept_existing = false;    ///< a valid checkpoint of this step was already there and was kept
+  std::int64_t bytes = 0;        ///< tensor bytes, all ranks
+  double seconds = 0;
+};
+
+/// Collective over `control` (host memory). Blocks until the checkpoint is on disk and visible under its name.
+/// On failure every rank throws the same Error (checkpoint; environment for permissions and read-only file systems), the
+/// partial folder is removed and older checkpoints are as before. A damaged `step-N` is renamed to `step-N.damaged-UUID`.
+SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,
+                std::span<const SliceView> views);
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
+/// Receives one line about something that was skipped or is not as asked for; called on rank 0 only.
+using LogLine = std::function<void(const std::string&)>;
+
+enum class Policy : std::uint8_t { strict, warn, ignore };
+
+struct LoadOptions {
+  Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory is left as it is)
+  Policy extra = Policy::strict;    ///< a tensor of the checkpoint that no rank wants
+  LogLine log;                      ///< gets the table of missing and extra tensors under Policy::warn
+};
+
+/// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read, and checked, on demand.
+class Opened {
+ public:
+  struct Impl;
+  explicit Opened(std::shared_ptr<Impl> impl);
+
+  const std::filesystem::path& folder() const;
+  std::int64_t step() const;
+  const std::string& extra() const;  ///< State::json_extra as saved
+  const std::string& uuid() const;
+  const std::string& mesh() const;
+  const std::string& config_toml() const;
+  /// Every tensor, in the manifest's order.
+  const std::vector<TensorInfo>& tensors() const;
+  const TensorInfo* find(std::string_view name) const;
+
+  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored. All ranks throw the same
+  /// Error(checkpoint) when a block that any of them touches is damaged or a shape differs, and then the contents of all
+  /// wanted memory are unspecified.
+  void load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
+  /// Local: fills one box. Throws Error(checkpoint).
+  void read(const TensorSlice& wanted, void* data) const;
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Collective: opens exactly this step folder. Error(checkpoint) when it is damaged or not there.
+Opened open(comm::Communicator& control, const std::filesystem::path& step_folder);
+
+/// Collective: the newest step folder with a valid manifest and complete files. Damaged ones are skipped with a line that
+/// says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when all of them are damaged.
+std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log);
+
+/// Collective: open_newest and load, going on to the next older checkpoint when a block turns out to be damaged.
+std::optional<Opened> load_newest(comm::Communicator& control, const std::filesystem::path& folder,
+                                  std::span<const SliceView> wanted, const LoadOptions& options = {});
+
+}  // namespace tessera::checkpoint

@@ -1,0 +1,33 @@
+// Looking at checkpoints without loading them: what is there, and is every byte as it was written.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tessera::checkpoint {
+
+struct StepFolder {
+  std::int64_t step = 0;
+  std::filesystem::path path;
+};
+
+/// The step folders (step-%08d) in `folder`, oldest first, valid or not; empty when the folder does not exist.
+std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
+
+/// One thing that is wrong with a checkpoint.
+struct Finding {
+  std::filesystem::path file;
+  std::string what;
+};
+
+/// Checks a step folder. Always: manifest, presence and size of each file, box tables and checksum tables. With `deep`
+/// every byte of every file. `part` of `parts` checks only its share of the files, so that ranks can divide the work.
+/// An empty answer means that the checkpoint is valid. Never hands a file to libhdf5.
+std::vector<Finding> verify(const std::filesystem::path& step_folder, bool deep, int part = 0, int parts = 1);
+
+/// One line for a person: the findings joined, at most `limit` of them.
+std::string describe(const std::vector<Finding>& findings, std::size_t limit = 4);
+
+}  // namespace tessera::checkpoint

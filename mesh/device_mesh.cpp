@@ -1,0 +1,152 @@
+#include "tessera/mesh/device_mesh.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "impl.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/comm/cartesian.hpp"
+
+namespace tessera::mesh {
+namespace {
+
+/// The combinations that along() serves, in the order in which their communicators are made on every rank.
+const std::vector<std::vector<Axis>>& combinations() {
+  using enum Axis;
+  static const std::vector<std::vector<Axis>> all{{pp},
+                                                  {dp_replicate},
+                                                  {dp_shard},
+                                                  {cp},
+                                                  {tp},
+                                                  {dp_shard, cp},
+                                                  {dp_replicate, dp_shard},
+                                                  {dp_replicate, dp_shard, cp},
+                                                  {pp, tp},
+                                                  {dp_replicate, dp_shard, cp, tp},
+                                                  {pp, dp_replicate, dp_shard, cp, tp}};
+  return all;
+}
+
+AxisSet set_of(std::span<const Axis> axes) {
+  AxisSet set;
+  for (Axis axis : axes) set.set(static_cast<std::size_t>(axis));
+  return set;
+}
+
+/// Two sets span the same ranks exactly when they agree on the axes of degree > 1.
+AxisSet spanned(const Layout& layout, AxisSet set) {
+  for (Axis axis : kAxes)
+    if (layout.degree(axis) == 1) set.reset(static_cast<std::size_t>(axis));
+  return set;
+}
+
+std::string join_names(AxisSet set) {
+  std::string name;
+  for (Axis axis : kAxes)
+    if (set.test(static_cast<std::size_t>(axis))) name += fmt::format("{}{}", name.empty() ? "" : "+", name_of(axis));
+  return name;
+}
+
+/// Distinct rank groups of more than one rank that are smaller than the world, each once.
+std::vector<AxisSet> distinct_groups(const Layout& layout) {
+  std::vector<AxisSet> groups;
+  const AxisSet world = spanned(layout, AxisSet(31));
+  for (const auto& axes : combinations()) {
+    const AxisSet set = spanned(layout, set_of(axes));
+    if (set.none() || set == world || std::find(groups.begin(), groups.end(), set) != groups.end()) continue;
+    groups.push_back(set);
+  }
+  return groups;
+}
+
+std::vector<comm::GridCut> cuts_of(const std::vector<AxisSet>& groups) {
+  std::vector<comm::GridCut> cuts;
+  for (const AxisSet& set : groups) {
+    comm::GridCut cut{std::vector<bool>(5), join_names(set)};
+    for (std::size_t i = 0; i < 5; ++i) cut.keep[i] = set.test(i);
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+std::array<int, 5> extents_of(const Layout& layout) {
+  std::array<int, 5> extents{};
+  for (Axis axis : kAxes) extents[static_cast<std::size_t>(axis)] = layout.degree(axis);
+  return extents;
+}
+
+int position(const std::vector<int>& ranks, int rank) {
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+bool ends_pipeline(const Layout& layout, const Coord& coord) { return coord[0] == 0 || coord[0] == layout.degree(Axis::pp) - 1; }
+
+/// The group of first and last stage where it is not the whole pipeline; null on the stages between. Collective.
+std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const Layout& layout, const Coord& coord) {
+  Coord first = coord;
+  first[0] = 0;
+  return root.split(ends_pipeline(layout, coord) ? layout.rank_of(first) : -1, coord[0], "embedding");
+}
+
+}  // namespace
+
+DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend)
+    : layout_(layout), rank_(world.rank()), coord_(layout.coord_of(world.rank())), impl_(std::make_unique<Impl>()) {
+  TESSERA_EXPECT(layout.world() == world.size(), "a mesh of {} over {} ranks", layout.world(), world.size());
+  impl_->control = &world.control();
+  impl_->hosts = comm::all_gather_strings(world.control(), world.host());
+  impl_->add_self(layout_);
+  if (layout.world() == 1) return;
+  auto root = world.make(backend, join_names(spanned(layout, AxisSet(31))));
+  const auto groups = distinct_groups(layout);
+  auto parts = comm::split_grid(*root, extents_of(layout), cuts_of(groups));
+  for (std::size_t i = 0; i < groups.size(); ++i) impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);
+  if (layout.degree(Axis::pp) > 2) impl_->embedding = split_ends(*root, layout, coord_);
+  impl_->groups[spanned(layout, AxisSet(31)).to_ulong()] = std::move(root);
+}
+
+DeviceMesh::DeviceMesh(const Layout& layout, int rank)
+    : layout_(layout), rank_(rank), coord_(layout.coord_of(rank)), impl_(std::make_unique<Impl>()) {
+  impl_->add_self(layout_);
+  impl_->own_control = comm::make_recording_communicator(rank, layout.world(), "world");
+  impl_->control = impl_->own_control.get();
+  for (const auto& axes : combinations()) {
+    const AxisSet set = spanned(layout, set_of(axes));
+    if (set.none() || impl_->groups.count(set.to_ulong())) continue;
+    const std::vector<int> ranks = layout.group_of(rank, axes);
+    impl_->groups[set.to_ulong()] =
+        comm::make_recording_communicator(position(ranks, rank), static_cast<int>(ranks.size()), join_names(set));
+  }
+  if (layout.degree(Axis::pp) > 2 && ends_pipeline(layout, coord_))
+    impl_->embedding = comm::make_recording_communicator(coord_[0] == 0 ? 0 : 1, 2, "embedding");
+}
+
+DeviceMesh::~DeviceMesh() = default;
+
+void DeviceMesh::Impl::add_self(const Layout& layout) {
+  for (Axis axis : kAxes)
+    if (layout.degree(axis) == 1) self[static_cast<std::size_t>(axis)] = comm::make_self_communicator(std::string(name_of(axis)));
+  self_of_many = comm::make_self_communicator("one rank");
+}
+
+comm::Communicator& DeviceMesh::along(Axis axis) {
+  const auto i = static_cast<std::size_t>(axis);
+  return impl_->self[i] ? *impl_->self[i] : along(std::vector<Axis>{axis});
+}
+
+comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
+  const AxisSet set = spanned(layout_, set_of(axes));
+  if (set.none()) return axes.size() == 1 ? along(axes.front()) : *impl_->self_of_many;
+  const auto found = impl_->groups.find(set.to_ulong());
+  TESSERA_EXPECT(found != impl_->groups.end(), "the mesh has no communicator along {}; add it to combinations()", join_names(set));
+  return *found->second;
+}
+
+comm::Communicator* DeviceMesh::embedding_group() {
+  if (layout_.degree(Axis::pp) <= 2) return &along(Axis::pp);
+  return impl_->embedding.get();
+}
+
+comm::Communicator& DeviceMesh::control() { return *impl_->control; }
+
+}  // namespace tessera::mesh

@@ -1,0 +1,29 @@
+// What a DeviceMesh owns; device_mesh.cpp makes it, overview.cpp describes it.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/mesh/device_mesh.hpp"
+
+namespace tessera::mesh {
+
+using AxisSet = std::bitset<5>;
+
+struct DeviceMesh::Impl {
+  std::map<unsigned long, std::unique_ptr<comm::Communicator>> groups;  ///< by the axes of degree > 1 that they span
+  std::array<std::unique_ptr<comm::Communicator>, 5> self;              ///< for the axes of degree 1
+  std::unique_ptr<comm::Communicator> self_of_many;
+  std::unique_ptr<comm::Communicator> embedding;
+  std::unique_ptr<comm::Communicator> own_control;
+  comm::Communicator* control = nullptr;
+  std::vector<std::string> hosts;  ///< of each rank; empty in a rehearsal
+
+  void add_self(const Layout& layout);
+};
+
+}  // namespace tessera::mesh

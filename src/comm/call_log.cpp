@@ -1,0 +1,105 @@
+#include "call_log.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace tessera::comm {
+namespace {
+
+constexpr std::array<std::string_view, 9> kCallNames{"all_reduce", "all_gather",   "reduce_scatter", "broadcast", "all_to_all",
+                                                     "all_to_all_v", "group", "barrier",        "split"};
+constexpr std::array<std::string_view, 3> kOpNames{"sum", "max", "min"};
+
+CallPage own_page{};
+std::atomic<CallPage*> current_page{&own_page};
+
+double seconds_between(std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; }
+
+}  // namespace
+
+std::string_view name_of(Call call) noexcept { return kCallNames[static_cast<std::size_t>(call)]; }
+std::string_view name_of(Op op) noexcept { return kOpNames[static_cast<std::size_t>(op)]; }
+
+std::string describe(const CallInfo& info) {
+  const std::string name(name_of(info.call));
+  const bool reduces = info.call == Call::all_reduce || info.call == Call::reduce_scatter;
+  const std::string detail = reduces ? fmt::format("{}, ", name_of(info.op))
+                             : info.root >= 0 ? fmt::format("root {}, ", info.root)
+                                              : std::string();
+  switch (info.call) {
+    case Call::barrier:
+    case Call::split: return fmt::format("{}, call {}", name, info.sequence);
+    case Call::group: return fmt::format("group of {} transfers, group {}", info.count, info.sequence);
+    default:
+      return fmt::format("{}({}{}, {} elements), call {}", name, detail, name_of(info.dtype), info.count, info.sequence);
+  }
+}
+
+std::int64_t now_ns() noexcept {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+CallPage& call_page() noexcept { return *current_page.load(std::memory_order_acquire); }
+
+void use_call_page(CallPage* page) noexcept { current_page.store(page ? page : &own_page, std::memory_order_release); }
+
+LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis) noexcept {
+  CallPage& page = call_page();
+  ticket_ = page.calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  record_ = &page.records[ticket_ % CallPage::kRecords];
+  record_->ticket.store(0, std::memory_order_release);
+  record_->info = info;
+  record_->rank = rank;
+  record_->size = size;
+  const std::size_t length = std::min(axis.size(), sizeof(record_->axis) - 1);
+  std::memcpy(record_->axis, axis.data(), length);
+  record_->axis[length] = '\0';
+  record_->state.store(CallState::issued, std::memory_order_relaxed);
+  record_->issued_ns.store(now_ns(), std::memory_order_relaxed);
+  record_->ticket.store(ticket_, std::memory_order_release);
+}
+
+void LoggedCall::waited_for() noexcept {
+  if (!mine()) return;
+  record_->waited_ns.store(now_ns(), std::memory_order_relaxed);
+  record_->state.store(CallState::waited_for, std::memory_order_release);
+}
+
+void LoggedCall::done() noexcept {
+  if (!mine()) return;
+  record_->done_ns.store(now_ns(), std::memory_order_relaxed);
+  record_->state.store(CallState::done, std::memory_order_release);
+}
+
+std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
+  std::vector<CallView> views;
+  for (const CallRecord& record : page.records) {
+    const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
+    if (ticket == 0) continue;
+    CallView view{ticket, record.state, record.issued_ns, record.waited_ns, record.done_ns, record.info, record.rank, record.size,
+                  std::string(record.axis, strnlen(record.axis, sizeof(record.axis)))};
+    if (record.ticket.load(std::memory_order_acquire) == ticket) views.push_back(std::move(view));
+  }
+  std::sort(views.begin(), views.end(), [](const CallView& a, const CallView& b) { return a.ticket < b.ticket; });
+  if (views.size() > limit) views.erase(views.begin(), views.end() - static_cast<std::ptrdiff_t>(limit));
+  return views;
+}
+
+std::string describe(const CallView& view, std::int64_t now) {
+  const std::string what = fmt::format("{} {}/{}: {}", view.axis, view.rank, view.size, describe(view.info));
+  switch (view.state) {
+    case CallState::issued: return fmt::format("{}: issued {:.1f} s ago", what, seconds_between(view.issued_ns, now));
+    case CallState::waited_for: return fmt::format("{}: waited for since {:.1f} s", what, seconds_between(view.waited_ns, now));
+    default:
+      return fmt::format("{}: done in {:.6f} s, {:.1f} s ago", what, seconds_between(view.issued_ns, view.done_ns),
+                         seconds_between(view.done_ns, now));
+  }
+}
+
+}  // namespace tessera::comm

@@ -1,0 +1,23 @@
+#include "mpi_call.hpp"
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::comm {
+
+void check_mpi(int code, const char* call, const Place& place) {
+  if (code == MPI_SUCCESS) [[likely]]
+    return;
+  char text[MPI_MAX_ERROR_STRING] = "unknown error";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  fail(ExitCode::communication, "{} failed: {} (code {}, rank {} of {} on axis {}); look for a rank or node that died", call, text, code,
+       place.rank, place.size, place.axis);
+}
+
+MpiHandle::~MpiHandle() {
+  int over = 0;
+  MPI_Finalized(&over);
+  if (comm_ != MPI_COMM_NULL && !over) MPI_Comm_free(&comm_);
+}
+
+}  // namespace tessera::comm

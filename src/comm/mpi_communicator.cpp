@@ -1,0 +1,286 @@
+#include "mpi_communicator.hpp"
+
+#include <algorithm>
+#include <climits>
+
+#include "arguments.hpp"
+#include "reduction.hpp"
+#include "tessera/base/shard.hpp"
+
+namespace tessera::comm {
+namespace {
+
+// Tags: 0 is the rendezvous', 1 the groups'; collectives take turns through the rest (MPI promises tags up to 32767).
+constexpr int kGroupTag = 1;
+constexpr int kFirstTag = 2;
+constexpr std::uint64_t kTags = 1u << 14;
+
+constexpr std::size_t kSmallAllReduce_bytes = 64 * 1024;  ///< gathered size up to which one exchange beats two
+constexpr int kManyRanks = 32;                            ///< from here MPI's own all-gather beats pairwise messages
+
+/// Visits the other ranks in an order in which no rank is everybody's first target.
+template <class Function>
+void for_each_peer(const Place& place, Function function) {
+  for (int step = 1; step < place.size; ++step) {
+    const int to = (place.rank + step) % place.size;
+    const int from = (place.rank - step + place.size) % place.size;
+    function(to, from);
+  }
+}
+
+/// Pointers to every rank's part: mine where it lies, the others in a row at `received` in rank order.
+std::vector<const void*> parts_of(const Place& place, const void* mine, const std::byte* received, std::size_t bytes) {
+  std::vector<const void*> parts;
+  for (int r = 0; r < place.size; ++r) {
+    const int slot = r < place.rank ? r : r - 1;
+    parts.push_back(r == place.rank ? mine : received + static_cast<std::size_t>(slot) * bytes);
+  }
+  return parts;
+}
+
+std::byte* slot_of(const Place& place, std::byte* received, int rank, std::size_t bytes) {
+  return received + static_cast<std::size_t>(rank < place.rank ? rank : rank - 1) * bytes;
+}
+
+std::vector<std::int64_t> offsets_of(std::span<const std::int64_t> counts) {
+  std::vector<std::int64_t> offsets(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), std::int64_t{0});
+  return offsets;
+}
+
+}  // namespace
+
+MpiCommunicator::MpiCommunicator(MpiHandle comm, const std::string& axis, Rules rules)
+    : Communicator(0, 1, axis), handle_(std::move(comm)), place_{handle_.get(), 0, 1, axis}, rules_(rules), rendezvous_(place_) {
+  check_mpi(MPI_Comm_rank(place_.comm, &rank_), "MPI_Comm_rank", place_);
+  check_mpi(MPI_Comm_size(place_.comm, &size_), "MPI_Comm_size", place_);
+  place_.rank = rank_;
+  place_.size = size_;
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  if (rendezvous_.broken()) handle_.abandon();
+}
+
+CallInfo MpiCommunicator::info(Call call, const Buffer& buffer, Op op, int root) {
+  return {++sequence_, buffer.count, root, call, buffer.dtype, op, 0};
+}
+
+int MpiCommunicator::tag() const { return kFirstTag + static_cast<int>(sequence_ % kTags); }
+
+MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::size_t sent_bytes, const PairCounts& counts) {
+  require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first", name_of(info.call), axis_);
+  traffic_.calls += 1;
+  traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
+  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_);
+  if (rules_ == Rules::strict || check_collectives()) {
+    operation->held();
+    rendezvous_.meet_all(info, counts);
+  }
+  return operation;
+}
+
+Request MpiCommunicator::launch(Operation operation) {
+  if (rules_ == Rules::relaxed) return Request(std::move(operation));
+  operation->wait();
+  return {};
+}
+
+Request MpiCommunicator::all_reduce(Buffer inout, Op op) {
+  expect_memory(*this, inout, Memory::host);
+  Operation operation = begin(info(Call::all_reduce, inout, op), inout.bytes());
+  const bool small = inout.bytes() * static_cast<std::size_t>(size_) <= kSmallAllReduce_bytes || inout.count < size_;
+  if (small) {
+    all_reduce_small(*operation, inout, op);
+  } else {
+    all_reduce_large(*operation, inout, op);
+  }
+  return launch(std::move(operation));
+}
+
+void MpiCommunicator::all_reduce_small(MpiOperation& operation, Buffer inout, Op op) {
+  const Buffer all{operation.scratch(inout.bytes() * static_cast<std::size_t>(size_)), inout.count * size_, inout.dtype, Memory::host};
+  const Buffer mine = all.part(rank_ * inout.count, inout.count);
+  copy_part(inout, mine);
+  all_gather_many(operation, mine, all);
+  operation.then([=, this](MpiOperation&) {
+    std::vector<const void*> parts;
+    for (int r = 0; r < size_; ++r) parts.push_back(all.part(r * inout.count, inout.count).data);
+    reduce_parts(parts, inout.data, inout.count, inout.dtype, op);
+  });
+}
+
+void MpiCommunicator::all_reduce_large(MpiOperation& operation, Buffer inout, Op op) {
+  const auto chunk = [=, this](int r) {
+    const Range range = chunk_of(inout.count, size_, r);
+    return inout.part(range.begin, range.size);
+  };
+  const Buffer mine = chunk(rank_);
+  std::byte* received = operation.scratch(mine.bytes() * static_cast<std::size_t>(size_ - 1));
+  const int tag = this->tag();
+  for_each_peer(place_, [&](int to, int from) {
+    operation.receive(slot_of(place_, received, from, mine.bytes()), mine.bytes(), from, tag);
+    operation.send(chunk(to).data, chunk(to).bytes(), to, tag);
+  });
+  const auto reduce_and_return = [=, this](MpiOperation& ready) {
+    reduce_parts(parts_of(place_, mine.data, received, mine.bytes()), mine.data, mine.count, mine.dtype, op);
+    for_each_peer(place_, [&](int to, int from) {
+      ready.receive(chunk(from).data, chunk(from).bytes(), from, tag);
+      ready.send(mine.data, mine.bytes(), to, tag);
+    });
+  };
+  operation.then(reduce_and_return, true);
+}
+
+Request MpiCommunicator::all_gather(Buffer in, Buffer out) {
+  expect_memory(*this, in, Memory::host);
+  expect_memory(*this, out, Memory::host);
+  expect_sizes(*this, in, out, size_, 1);
+  Operation operation = begin(info(Call::all_gather, in), in.bytes());
+  const Buffer mine = out.part(rank_ * in.count, in.count);
+  copy_part(in, mine);
+  all_gather_many(*operation, mine, out);
+  return launch(std::move(operation));
+}
+
+/// `mine` is this rank's part of `out`.
+void MpiCommunicator::all_gather_many(MpiOperation& operation, Buffer mine, Buffer out) {
+  if (size_ >= kManyRanks && mine.bytes() <= INT_MAX) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, out.data, static_cast<int>(mine.bytes()), MPI_BYTE, place_.comm, &request),
+              "MPI_Iallgather", place_);
+    return operation.add(request, "MPI_Iallgather");
+  }
+  for_each_peer(place_, [&](int to, int from) {
+    const Buffer theirs = out.part(from * mine.count, mine.count);
+    operation.receive(theirs.data, theirs.bytes(), from, tag());
+    operation.send(mine.data, mine.bytes(), to, tag());
+  });
+}
+
+Request MpiCommunicator::reduce_scatter(Buffer in, Buffer out, Op op) {
+  expect_memory(*this, in, Memory::host);
+  expect_memory(*this, out, Memory::host);
+  expect_sizes(*this, in, out, 1, size_);
+  Operation operation = begin(info(Call::reduce_scatter, in, op), in.bytes());
+  std::byte* received = operation->scratch(out.bytes() * static_cast<std::size_t>(size_ - 1));
+  for_each_peer(place_, [&](int to, int from) {
+    const Buffer theirs = in.part(to * out.count, out.count);
+    operation->receive(slot_of(place_, received, from, out.bytes()), out.bytes(), from, tag());
+    operation->send(theirs.data, theirs.bytes(), to, tag());
+  });
+  const Buffer mine = in.part(rank_ * out.count, out.count);
+  operation->then([=, this](MpiOperation&) {
+    reduce_parts(parts_of(place_, mine.data, received, out.bytes()), out.data, out.count, out.dtype, op);
+  });
+  return launch(std::move(operation));
+}
+
+Request MpiCommunicator::broadcast(Buffer inout, int root) {
+  expect_memory(*this, inout, Memory::host);
+  expect_peer(*this, root);
+  Operation operation = begin(info(Call::broadcast, inout, Op::sum, root), rank_ == root ? inout.bytes() : 0);
+  constexpr std::size_t kPiece_bytes = std::size_t{1} << 30;
+  for (std::size_t first = 0; first < inout.bytes(); first += kPiece_bytes) {
+    const int bytes = static_cast<int>(std::min(kPiece_bytes, inout.bytes() - first));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ibcast(static_cast<std::byte*>(inout.data) + first, bytes, MPI_BYTE, root, place_.comm, &request), "MPI_Ibcast", place_);
+    operation->add(request, "MPI_Ibcast");
+  }
+  return launch(std::move(operation));
+}
+
+Request MpiCommunicator::all_to_all(Buffer in, Buffer out) {
+  TESSERA_EXPECT(in.count % size_ == 0, "axis {} of {} ranks: {} elements do not divide", axis_, size_, in.count);
+  expect_memory(*this, in, Memory::host);
+  expect_memory(*this, out, Memory::host);
+  expect_sizes(*this, in, out, 1, 1);
+  Operation operation = begin(info(Call::all_to_all, in), in.bytes());
+  const std::int64_t count = in.count / size_;
+  copy_part(in.part(rank_ * count, count), out.part(rank_ * count, count));
+  for_each_peer(place_, [&](int to, int from) {
+    const Buffer target = out.part(from * count, count), source = in.part(to * count, count);
+    operation->receive(target.data, target.bytes(), from, tag());
+    operation->send(source.data, source.bytes(), to, tag());
+  });
+  return launch(std::move(operation));
+}
+
+Request MpiCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts, Buffer out,
+                                      std::span<const std::int64_t> out_counts) {
+  expect_memory(*this, in, Memory::host);
+  expect_memory(*this, out, Memory::host);
+  expect_counts(*this, in, in_counts);
+  expect_counts(*this, out, out_counts);
+  TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype), name_of(out.dtype));
+  TESSERA_EXPECT(in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
+                 "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
+  Operation operation = begin(info(Call::all_to_all_v, in), in.bytes(), {in_counts, out_counts});
+  const auto in_first = offsets_of(in_counts), out_first = offsets_of(out_counts);
+  const auto source = [&](int r) { return in.part(in_first[static_cast<std::size_t>(r)], in_counts[static_cast<std::size_t>(r)]); };
+  const auto target = [&](int r) { return out.part(out_first[static_cast<std::size_t>(r)], out_counts[static_cast<std::size_t>(r)]); };
+  copy_part(source(rank_), target(rank_));
+  for_each_peer(place_, [&](int to, int from) {
+    operation->receive(target(from).data, target(from).bytes(), from, tag());
+    operation->send(source(to).data, source(to).bytes(), to, tag());
+  });
+  return launch(std::move(operation));
+}
+
+void MpiCommunicator::group_start() {
+  require(!group_, ExitCode::communication, "group_start() inside a group on axis {}; groups do not nest", axis_);
+  group_.emplace();
+}
+
+void MpiCommunicator::add_transfer(bool sends, Buffer buffer, int peer) {
+  expect_memory(*this, buffer, Memory::host);
+  expect_peer(*this, peer);
+  require(group_.has_value(), ExitCode::communication, "{} outside of a group on axis {}; put it between group_start() and group_end()",
+          sends ? "send" : "recv", axis_);
+  group_->push_back({sends, peer, buffer});
+}
+
+void MpiCommunicator::send(Buffer in, int peer) { add_transfer(true, in, peer); }
+void MpiCommunicator::recv(Buffer out, int peer) { add_transfer(false, out, peer); }
+
+Request MpiCommunicator::group_end() {
+  require(group_.has_value(), ExitCode::communication, "group_end() without group_start() on axis {}", axis_);
+  const std::vector<Transfer> transfers = std::move(*group_);
+  group_.reset();
+  const bool strict = rules_ == Rules::strict;
+  traffic_.calls += 1;
+  const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
+  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_);
+  if (strict) {
+    operation->held();
+    rendezvous_.meet_peers(info, transfers);
+  }
+  for (const Transfer& t : transfers)
+    if (!t.sends) operation->receive(t.buffer.data, t.buffer.bytes(), t.peer, kGroupTag);
+  for (const Transfer& t : transfers) {
+    if (!t.sends) continue;
+    traffic_.bytes += static_cast<std::int64_t>(t.buffer.bytes());
+    const auto start = strict ? &MpiOperation::send_synchronously : &MpiOperation::send;
+    (operation.get()->*start)(t.buffer.data, t.buffer.bytes(), t.peer, kGroupTag);
+  }
+  return launch(std::move(operation));
+}
+
+void MpiCommunicator::barrier() {
+  Operation operation = begin(info(Call::barrier, {}), 0);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(place_.comm, &request), "MPI_Ibarrier", place_);
+  operation->add(request, "MPI_Ibarrier");
+  operation->wait();
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key, const std::string& axis) {
+  const LoggedCall logged(info(Call::split, {}), rank_, size_, axis_);
+  MPI_Comm made = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split(place_.comm, color < 0 ? MPI_UNDEFINED : color, key, &made), "MPI_Comm_split", place_);
+  LoggedCall(logged).done();
+  if (made == MPI_COMM_NULL) return nullptr;
+  return std::make_unique<MpiCommunicator>(MpiHandle(made), axis, rules_);
+}
+
+}  // namespace tessera::comm

@@ -1,0 +1,186 @@
+#include "mpi_operation.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::comm {
+namespace {
+
+constexpr std::size_t kPiece_bytes = std::size_t{1} << 30;
+
+template <class Function>
+void for_each_piece(std::size_t bytes, Function function) {
+  std::size_t first = 0;
+  do {
+    const std::size_t piece = std::min(kPiece_bytes, bytes - first);
+    function(first, static_cast<int>(piece));
+    first += piece;
+  } while (first < bytes);
+}
+
+}  // namespace
+
+/// The operations of this process whose later stages send.
+class Progress {
+ public:
+  static void add(MpiOperation* operation) {
+    const std::lock_guard lock(mutex_);
+    operations_.push_back(operation);
+    count_.store(operations_.size(), std::memory_order_relaxed);
+  }
+  static void remove(MpiOperation* operation) {
+    const std::lock_guard lock(mutex_);
+    std::erase(operations_, operation);
+    count_.store(operations_.size(), std::memory_order_relaxed);
+  }
+  static bool idle() { return count_.load(std::memory_order_relaxed) == 0; }
+  static void drive_all() {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return std::this_thread::yield();
+    for (MpiOperation* operation : operations_) operation->advance(false);
+  }
+  static bool done(const MpiOperation& operation) {
+    const std::lock_guard lock(mutex_);
+    return operation.done_;
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline std::vector<MpiOperation*> operations_;
+  static inline std::atomic<std::size_t> count_{0};
+};
+
+MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic)
+    : place_(place), traffic_(traffic), logged_(info, place.rank, place.size, place.axis), info_(info) {}
+
+MpiOperation::~MpiOperation() {
+  if (driven_by_all_) Progress::remove(this);
+}
+
+void MpiOperation::add(MPI_Request request, const char* call) {
+  requests_.push_back(request);
+  expected_bytes_.push_back(-1);
+  call_ = call;
+}
+
+void MpiOperation::send(const void* data, std::size_t bytes, int peer, int tag) {
+  for_each_piece(bytes, [&](std::size_t first, int piece) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request), "MPI_Isend",
+              place_);
+    add(request, "MPI_Isend");
+  });
+}
+
+void MpiOperation::send_synchronously(const void* data, std::size_t bytes, int peer, int tag) {
+  for_each_piece(bytes, [&](std::size_t first, int piece) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Issend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+              "MPI_Issend", place_);
+    add(request, "MPI_Issend");
+  });
+}
+
+void MpiOperation::receive(void* data, std::size_t bytes, int peer, int tag) {
+  for_each_piece(bytes, [&](std::size_t first, int piece) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request), "MPI_Irecv",
+              place_);
+    add(request, "MPI_Irecv");
+    expected_bytes_.back() = piece;
+  });
+}
+
+void MpiOperation::then(Stage stage, bool sends) {
+  stages_.push_back(std::move(stage));
+  if (!sends || driven_by_all_) return;
+  driven_by_all_ = true;
+  Progress::add(this);
+}
+
+std::byte* MpiOperation::scratch(std::size_t bytes) {
+  scratch_.emplace_back(bytes);
+  return scratch_.back().data();
+}
+
+void MpiOperation::check_sizes(const std::vector<MPI_Status>& statuses) const {
+  for (std::size_t i = 0; i < statuses.size(); ++i) {
+    if (expected_bytes_[i] < 0) continue;
+    int received = 0;
+    MPI_Get_count(&statuses[i], MPI_BYTE, &received);
+    require(received == expected_bytes_[i], ExitCode::communication,
+            "{}: rank {} sent {} bytes where rank {} expects {} (axis {}); the ranks disagree on counts or order", describe(info_),
+            statuses[i].MPI_SOURCE, received, place_.rank, expected_bytes_[i], place_.axis);
+  }
+}
+
+bool MpiOperation::transfers_done(bool block) {
+  if (requests_.empty()) return true;
+  static thread_local std::vector<MPI_Status> statuses;
+  statuses.resize(requests_.size());
+  const int count = static_cast<int>(requests_.size());
+  int completed = 1;
+  const int code = block ? MPI_Waitall(count, requests_.data(), statuses.data())
+                         : MPI_Testall(count, requests_.data(), &completed, statuses.data());
+  if (code == MPI_ERR_IN_STATUS) {
+    for (const MPI_Status& status : statuses)
+      if (status.MPI_ERROR != MPI_ERR_PENDING) check_mpi(status.MPI_ERROR, call_, place_);
+  }
+  check_mpi(code, call_, place_);
+  if (!completed) return false;
+  check_sizes(statuses);
+  requests_.clear();
+  expected_bytes_.clear();
+  return true;
+}
+
+void MpiOperation::advance(bool block) {
+  if (done_) return;
+  try {
+    while (transfers_done(block)) {
+      if (stages_.empty()) return finish();
+      const Stage stage = std::move(stages_.front());
+      stages_.erase(stages_.begin());
+      stage(*this);
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    // Transfers that are still under way may write there until the job ends, so this memory is never used again.
+    if (!requests_.empty()) new std::vector<Scratch>(std::move(scratch_));
+    finish();
+  }
+}
+
+void MpiOperation::finish() {
+  done_ = true;
+  scratch_.clear();
+  logged_.done();
+}
+
+void MpiOperation::drive(bool block) {
+  if (driven_by_all_) return Progress::drive_all();
+  const bool alone = Progress::idle();
+  if (!alone) Progress::drive_all();
+  advance(block && alone);
+}
+
+void MpiOperation::wait() {
+  const std::int64_t begin = now_ns();
+  if (!test()) {
+    logged_.waited_for();
+    while (!(driven_by_all_ ? Progress::done(*this) : done_)) drive(true);
+  }
+  traffic_->exposed_seconds += static_cast<double>(now_ns() - begin) * 1e-9;
+  if (error_) std::rethrow_exception(error_);
+}
+
+bool MpiOperation::test() {
+  drive(false);
+  return driven_by_all_ ? Progress::done(*this) : done_;
+}
+
+}  // namespace tessera::comm

@@ -1,0 +1,96 @@
+#include "peers.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <random>
+
+namespace tessera::comm {
+namespace {
+
+std::mutex pages_mutex;
+std::map<int, CallPage*> pages;
+
+/// Maps `count` zeroed pages that every process which knows `name` shares; null when that is not possible.
+CallPage* map_shared(const std::string& name, int count, bool create) {
+  const int file = shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0) return nullptr;
+  const std::size_t bytes = sizeof(CallPage) * static_cast<std::size_t>(count);
+  // posix_fallocate: a full /dev/shm must fail here and not as SIGBUS at some later write.
+  const bool sized = !create || posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0;
+  void* memory = sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  close(file);
+  return memory == MAP_FAILED ? nullptr : static_cast<CallPage*>(memory);
+}
+
+/// A name that the first rank of the node chooses for all.
+std::string agree_on_name(MPI_Comm node) {
+  std::uint64_t number = (static_cast<std::uint64_t>(std::random_device{}()) << 32) ^ static_cast<std::uint64_t>(getpid());
+  MPI_Bcast(&number, 1, MPI_UINT64_T, 0, node);
+  return fmt::format("/tessera-calls-{:016x}", number);
+}
+
+}  // namespace
+
+void share_call_pages(MPI_Comm node, int world_rank) {
+  int rank = 0, size = 1;
+  MPI_Comm_rank(node, &rank);
+  MPI_Comm_size(node, &size);
+  std::vector<int> world_ranks(static_cast<std::size_t>(size));
+  MPI_Allgather(&world_rank, 1, MPI_INT, world_ranks.data(), 1, MPI_INT, node);
+  const std::string name = agree_on_name(node);
+  CallPage* first = rank == 0 ? map_shared(name, size, true) : nullptr;
+  MPI_Barrier(node);
+  if (rank != 0) first = map_shared(name, size, false);
+  MPI_Barrier(node);
+  if (rank == 0) shm_unlink(name.c_str());
+  call_page().world_rank = world_rank;
+  const std::lock_guard lock(pages_mutex);
+  pages[world_rank] = &call_page();
+  if (!first) return;
+  for (int i = 0; i < size; ++i) pages[world_ranks[static_cast<std::size_t>(i)]] = first + i;
+  first[rank].world_rank = world_rank;
+  use_call_page(first + rank);
+}
+
+std::vector<int> readable_ranks() {
+  const std::lock_guard lock(pages_mutex);
+  std::vector<int> ranks;
+  for (const auto& [rank, page] : pages) ranks.push_back(rank);
+  return ranks;
+}
+
+const CallPage* page_of(int world_rank) {
+  const std::lock_guard lock(pages_mutex);
+  const auto found = pages.find(world_rank);
+  return found == pages.end() ? nullptr : found->second;
+}
+
+std::string activity_of(int world_rank) {
+  const CallPage* page = page_of(world_rank);
+  if (!page) return "runs on another node";
+  const auto calls = recent(*page, 100);
+  const std::int64_t now = now_ns();
+  const auto held =
+      std::find_if(calls.rbegin(), calls.rend(), [](const CallView& v) { return v.state == CallState::waited_for; });
+  if (held != calls.rend()) return "blocked in " + describe(*held, now);
+  return calls.empty() ? "has made no call yet" : "not in a call; the last one was " + describe(calls.back(), now);
+}
+
+int world_rank_of(MPI_Comm comm, int rank) {
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  MPI_Comm_group(comm, &group);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  int translated = rank;
+  MPI_Group_translate_ranks(group, 1, &rank, world, &translated);
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  return translated;
+}
+
+}  // namespace tessera::comm

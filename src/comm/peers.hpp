@@ -1,0 +1,28 @@
+// The call pages of the other ranks of this node: what they do can be read even while they are stuck.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+#include "call_log.hpp"
+
+namespace tessera::comm {
+
+/// Collective over `node` (the ranks that share memory). Moves this process's page into memory that all of them map. The
+/// file under /dev/shm has lost its name before this returns, so nothing is left behind however the job ends; where the
+/// memory cannot be had, every rank keeps its page to itself.
+void share_call_pages(MPI_Comm node, int world_rank);
+
+/// World ranks whose pages this process can read, itself included.
+std::vector<int> readable_ranks();
+/// The page of a world rank; null when it runs on another node.
+const CallPage* page_of(int world_rank);
+
+/// What a rank of MPI_COMM_WORLD does now, in words: "blocked in ...", "last call ...", "on another node".
+std::string activity_of(int world_rank);
+/// The world rank of member `rank` of `comm`.
+int world_rank_of(MPI_Comm comm, int rank);
+
+}  // namespace tessera::comm

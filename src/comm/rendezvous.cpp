@@ -1,0 +1,223 @@
+#include "rendezvous.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "peers.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/comm/world.hpp"
+
+namespace tessera::comm {
+namespace {
+
+constexpr int kTag = 0;
+constexpr std::size_t kMostTransfers = 128;  ///< with one peer in one group; keeps a note in MPI's eager range
+
+struct TransferNote {
+  std::int64_t count;
+  DType dtype;
+  std::uint8_t unused[7];
+  bool operator==(const TransferNote& other) const { return count == other.count && dtype == other.dtype; }
+};
+
+/// What one member tells another. Only the first sends + receives transfers travel.
+struct Note {
+  CallInfo info;
+  std::int64_t to_peer = 0, from_peer = 0;  ///< elements in all_to_all_v
+  std::int32_t sends = 0, receives = 0;
+  TransferNote transfers[kMostTransfers] = {};
+  std::size_t bytes() const { return offsetof(Note, transfers) + static_cast<std::size_t>(sends + receives) * sizeof(TransferNote); }
+  std::span<const TransferNote> sent() const { return {transfers, static_cast<std::size_t>(sends)}; }
+  std::span<const TransferNote> received() const { return {transfers + sends, static_cast<std::size_t>(receives)}; }
+};
+
+}  // namespace
+
+/// Notes to and from some members, and what makes two of them agree.
+struct Rendezvous::Meeting {
+  using Agrees = bool (*)(const Note& mine, const Note& theirs);
+  explicit Meeting(Agrees agrees) : agrees(agrees) {}
+  Agrees agrees;
+  std::vector<int> peers;
+  std::vector<Note> mine, theirs;
+  std::vector<MPI_Request> sending, receiving;
+  std::vector<int> missing;
+
+  void invite(int peer, const Note& note) {
+    peers.push_back(peer);
+    mine.push_back(note);
+  }
+};
+
+namespace {
+
+using Meeting = Rendezvous::Meeting;
+
+double timeout_seconds() {
+  const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
+  const double value = text ? std::atof(text) : 0;
+  return value > 0 ? value : 20;
+}
+
+std::atomic<bool> checks_enabled{false};
+
+/// Exchanges the notes; members that have not come when the deadline passes are left in `missing`.
+void exchange(Meeting& meeting, const Place& place) {
+  const std::size_t n = meeting.peers.size();
+  meeting.theirs.resize(n);
+  meeting.sending.assign(n, MPI_REQUEST_NULL);
+  meeting.receiving.assign(n, MPI_REQUEST_NULL);
+  for (std::size_t i = 0; i < n; ++i) {
+    check_mpi(MPI_Irecv(&meeting.theirs[i], sizeof(Note), MPI_BYTE, meeting.peers[i], kTag, place.comm, &meeting.receiving[i]),
+              "MPI_Irecv", place);
+    check_mpi(MPI_Isend(&meeting.mine[i], static_cast<int>(meeting.mine[i].bytes()), MPI_BYTE, meeting.peers[i], kTag, place.comm,
+                        &meeting.sending[i]),
+              "MPI_Isend", place);
+  }
+  const std::int64_t deadline = now_ns() + static_cast<std::int64_t>(timeout_seconds() * 1e9);
+  int received = 0, sent = 0;
+  while (!(received && sent) && now_ns() < deadline) {
+    check_mpi(MPI_Testall(static_cast<int>(n), meeting.receiving.data(), &received, MPI_STATUSES_IGNORE), "MPI_Irecv", place);
+    check_mpi(MPI_Testall(static_cast<int>(n), meeting.sending.data(), &sent, MPI_STATUSES_IGNORE), "MPI_Isend", place);
+  }
+}
+
+/// Ends the transfers with members that never came.
+void give_up(Meeting& meeting) {
+  for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
+    int received = meeting.receiving[i] == MPI_REQUEST_NULL;
+    if (!received) MPI_Test(&meeting.receiving[i], &received, MPI_STATUS_IGNORE);
+    if (!received) {
+      meeting.missing.push_back(meeting.peers[i]);
+      MPI_Cancel(&meeting.receiving[i]);
+      MPI_Wait(&meeting.receiving[i], MPI_STATUS_IGNORE);
+    }
+    if (meeting.sending[i] != MPI_REQUEST_NULL) MPI_Request_free(&meeting.sending[i]);
+  }
+}
+
+std::string missing_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
+  std::string text = fmt::format("{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}", describe(info), place.axis, place.rank,
+                                 place.size, timeout_seconds(), meeting.missing.size() == 1 ? "rank" : "ranks",
+                                 fmt::join(meeting.missing, ", "));
+  for (int rank : meeting.missing) {
+    const int world = world_rank_of(place.comm, rank);
+    text += fmt::format("; rank {} (world rank {}) {}", rank, world, activity_of(world));
+  }
+  return text + "; all ranks must issue their operations in one global order";
+}
+
+bool same_call(const Note& mine, const Note& theirs) {
+  CallInfo a = mine.info, b = theirs.info;
+  if (a.call == Call::all_to_all_v && b.call == Call::all_to_all_v) a.count = b.count;
+  return a == b && mine.to_peer == theirs.from_peer && mine.from_peer == theirs.to_peer;
+}
+
+bool same_transfers(const Note& mine, const Note& theirs) {
+  return theirs.info.call == Call::group && std::ranges::equal(mine.sent(), theirs.received()) &&
+         std::ranges::equal(mine.received(), theirs.sent());
+}
+
+/// Two calls that differ only in what this pair exchanges.
+bool same_kind(const Note& mine, const Note& theirs) {
+  return mine.info.call == theirs.info.call && (mine.info.call == Call::group || mine.info.call == Call::all_to_all_v);
+}
+
+std::string list(std::span<const TransferNote> transfers) {
+  std::vector<std::string> words;
+  for (const TransferNote& t : transfers) words.push_back(fmt::format("{} x {}", t.count, name_of(t.dtype)));
+  return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string describe_note(const Note& note, int peer) {
+  std::string text = describe(note.info);
+  if (note.info.call == Call::group) text += fmt::format(" (to rank {}: {}; from it: {})", peer, list(note.sent()), list(note.received()));
+  if (note.to_peer || note.from_peer) text += fmt::format(" ({} to and {} from rank {})", note.to_peer, note.from_peer, peer);
+  return text;
+}
+
+/// What this rank and each that disagrees with it called; equal calls of several ranks stand once.
+std::string disagreement(const Meeting& meeting, const Place& place, const CallInfo& info) {
+  std::map<std::string, std::set<int>> callers;
+  for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
+    const int peer = meeting.peers[i];
+    const bool missing = std::find(meeting.missing.begin(), meeting.missing.end(), peer) != meeting.missing.end();
+    if (missing) continue;
+    const bool pairwise = !meeting.agrees(meeting.mine[i], meeting.theirs[i]) && same_kind(meeting.mine[i], meeting.theirs[i]);
+    callers[pairwise ? describe_note(meeting.mine[i], peer) : describe(info)].insert(place.rank);
+    callers[pairwise ? describe_note(meeting.theirs[i], place.rank) : describe(meeting.theirs[i].info)].insert(peer);
+  }
+  std::string text = fmt::format("the ranks of axis {} disagree", place.axis);
+  for (const auto& [call, ranks] : callers)
+    text += fmt::format("{} {} {}: {}", &call == &callers.begin()->first ? ":" : ";", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), call);
+  return text + "; every member must issue the same operations in the same order";
+}
+
+Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int peer, const Place& place) {
+  Note note{.info = info};
+  for (const bool sends : {true, false}) {
+    for (const Transfer& t : transfers) {
+      if (t.peer != peer || t.sends != sends) continue;
+      require(static_cast<std::size_t>(note.sends + note.receives) < kMostTransfers, ExitCode::communication,
+              "a group on axis {} has more than {} transfers with rank {}; use several groups", place.axis, kMostTransfers, peer);
+      note.transfers[note.sends + note.receives] = {t.buffer.count, t.buffer.dtype, {}};
+      ++(sends ? note.sends : note.receives);
+    }
+  }
+  return note;
+}
+
+}  // namespace
+
+bool check_collectives() noexcept { return checks_enabled.load(std::memory_order_relaxed); }
+void set_check_collectives(bool enabled) { checks_enabled = enabled; }
+
+void Rendezvous::expect_whole() const {
+  require(broken_.empty(), ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis, broken_);
+}
+
+void Rendezvous::hold(std::unique_ptr<Meeting> meeting, const CallInfo& info) {
+  exchange(*meeting, place_);
+  give_up(*meeting);
+  const auto met = [&](std::size_t i) {
+    return std::find(meeting->missing.begin(), meeting->missing.end(), meeting->peers[i]) == meeting->missing.end();
+  };
+  bool same = true;
+  for (std::size_t i = 0; i < meeting->peers.size(); ++i) same &= !met(i) || meeting->agrees(meeting->mine[i], meeting->theirs[i]);
+  if (same && meeting->missing.empty()) return;
+  const std::string message = same ? missing_report(*meeting, place_, info) : disagreement(*meeting, place_, info);
+  static_cast<void>(meeting.release());  // a note to a missing member may still be read from here
+  broken_ = message;
+  throw Error(ExitCode::communication, message);
+}
+
+void Rendezvous::meet_all(const CallInfo& info, const PairCounts& counts) {
+  expect_whole();
+  auto meeting = std::make_unique<Meeting>(same_call);
+  for (int r = 0; r < place_.size; ++r) {
+    if (r == place_.rank) continue;
+    const auto index = static_cast<std::size_t>(r);
+    const bool pairs = !counts.in.empty();
+    meeting->invite(r, {.info = info, .to_peer = pairs ? counts.in[index] : 0, .from_peer = pairs ? counts.out[index] : 0});
+  }
+  hold(std::move(meeting), info);
+}
+
+void Rendezvous::meet_peers(const CallInfo& info, std::span<const Transfer> transfers) {
+  expect_whole();
+  auto meeting = std::make_unique<Meeting>(same_transfers);
+  std::set<int> peers;
+  for (const Transfer& t : transfers) peers.insert(t.peer);
+  for (int peer : peers) meeting->invite(peer, group_note(info, transfers, peer, place_));
+  hold(std::move(meeting), info);
+}
+
+}  // namespace tessera::comm

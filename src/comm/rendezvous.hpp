@@ -1,0 +1,51 @@
+// NCCL's rules made checkable on the host: before an operation runs, its members meet and compare what they called.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "call_log.hpp"
+#include "mpi_call.hpp"
+#include "tessera/comm/buffer.hpp"
+
+namespace tessera::comm {
+
+/// One send or receive of a group.
+struct Transfer {
+  bool sends;
+  int peer;
+  Buffer buffer;
+};
+
+/// all_to_all_v: what this rank sends to and expects from each member; empty for the other calls.
+struct PairCounts {
+  std::span<const std::int64_t> in, out;
+};
+
+/// Whether relaxed communicators meet as well (debug.check_collectives).
+bool check_collectives() noexcept;
+
+class Rendezvous {
+ public:
+  struct Meeting;
+  explicit Rendezvous(const Place& place) : place_(place) {}
+  /// Returns once every member has called this with an equal `info`; else throws Error(communication) that names the
+  /// ranks that differ and what each called, or, after the deadline (TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default), the
+  /// ranks that are missing and what they do instead.
+  void meet_all(const CallInfo& info, const PairCounts& counts);
+  /// The same for the ranks that `transfers` name: what one sends, the other must receive in the same group.
+  void meet_peers(const CallInfo& info, std::span<const Transfer> transfers);
+  /// After a failed meeting: the members are out of step for good, and every further call fails at once.
+  bool broken() const { return !broken_.empty(); }
+
+ private:
+  void expect_whole() const;
+  void hold(std::unique_ptr<Meeting> meeting, const CallInfo& info);
+  const Place& place_;
+  std::string broken_;
+};
+
+}  // namespace tessera::comm
