@@ -12,8 +12,9 @@ using Args = std::vector<std::string>;
 
 struct Verb {
   const char* name;
-  const char* summary;          ///< one line for `tessera --help`
-  int (*run)(const Args& args);  ///< takes the words after the verb; {"--help"} must print its usage. Returns the exit code.
+  const char* summary;  ///< one line for `tessera --help`
+  int (*run)(
+      const Args& args);  ///< takes the words after the verb; {"--help"} must print its usage. Returns the exit code.
 };
 
 /// Defined as a constant in a verb's file. Throwing Error ends the program with its message and code.

@@ -16,7 +16,9 @@ std::string setting(const Option& option, const JobConfig& job) {
 
 std::string refusal(const Option& option, const Resolved& resolved) {
   return fmt::format("{} is not supported yet ({}); use {}", setting(option, resolved.job), resolved.origin(option.key),
-                     option.working == std::vector<std::string_view>{""} ? "none" : fmt::format("{}", fmt::join(option.working, " or ")));
+                     option.working == std::vector<std::string_view>{""}
+                         ? "none"
+                         : fmt::format("{}", fmt::join(option.working, " or ")));
 }
 
 Resolved finish(Draft&& draft) {
@@ -53,7 +55,8 @@ void warn_of_unsupported(Draft& draft) {
   std::string list;
   for (const Option& option : options()) {
     if (!draft.written(option.key) || !option.under.empty() || honoured(option, draft.job)) continue;
-    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", setting(option, draft.job), draft.place_of(option.key).origin());
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", setting(option, draft.job),
+                        draft.place_of(option.key).origin());
   }
   if (!list.empty()) draft.warnings.push_back("accepted, but Tessera does not act on it yet: " + list);
 }
@@ -64,9 +67,10 @@ std::vector<std::string> unsupported_for_run(const Resolved& resolved) {
     if (option.decisive && !honoured(option, resolved.job)) reasons.push_back(refusal(option, resolved));
   const Training& training = resolved.job.training;
   if (!training.dataset_path)
-    reasons.push_back(fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "
-                                  "Tessera downloads nothing",
-                                  training.dataset, resolved.origin("training.dataset")));
+    reasons.push_back(
+        fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "
+                    "Tessera downloads nothing",
+                    training.dataset, resolved.origin("training.dataset")));
   return reasons;
 }
 

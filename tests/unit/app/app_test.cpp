@@ -88,9 +88,10 @@ TEST(App, KeepsWarningsOffStandardOutput) {
 }
 
 TEST(App, ExitsWith2OnMistakes) {
-  for (const Args& args : {Args{"config", "show", "--training.stpes", "7"}, Args{"config", "show", "/no/such.toml"}, Args{"config"},
-                           Args{"config", "shw"}, Args{"config", "keys", "--jsn"}, Args{"config", "keys", "trainin"},
-                           Args{"config", "keys", "a", "b"}, Args{"--version", "--jsn"}, Args{""}, Args{"--"}}) {
+  for (const Args& args :
+       {Args{"config", "show", "--training.stpes", "7"}, Args{"config", "show", "/no/such.toml"}, Args{"config"},
+        Args{"config", "shw"}, Args{"config", "keys", "--jsn"}, Args{"config", "keys", "trainin"},
+        Args{"config", "keys", "a", "b"}, Args{"--version", "--jsn"}, Args{""}, Args{"--"}}) {
     const Outcome o = outcome(args);
     EXPECT_EQ(o.code, 2);
     EXPECT_THAT(o.out, IsEmpty());
