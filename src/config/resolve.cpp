@@ -14,11 +14,11 @@ std::string setting(const Option& option, const JobConfig& job) {
   return fmt::format("{} = {}", option.key, to_toml(get(option, job)));
 }
 
+/// "x = 3 is not supported yet (job.toml:4); use 1 or 2".
 std::string refusal(const Option& option, const Resolved& resolved) {
+  const std::string alternative = to_toml(default_of(option));
   return fmt::format("{} is not supported yet ({}); use {}", setting(option, resolved.job), resolved.origin(option.key),
-                     option.working == std::vector<std::string_view>{""}
-                         ? "none"
-                         : fmt::format("{}", fmt::join(option.working, " or ")));
+                     option.working.size() > 1 ? fmt::format("{}", fmt::join(option.working, " or ")) : alternative);
 }
 
 Resolved finish(Draft&& draft) {
