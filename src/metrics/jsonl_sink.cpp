@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>

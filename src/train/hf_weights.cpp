@@ -96,30 +96,39 @@ std::vector<checkpoint::ExportTensor> hf_export_map(const model::Model& model, D
   return map;
 }
 
-void dump_gradients(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
-                    const std::filesystem::path& file) {
-  const bool writes = control.rank() == 0;
-  const DType dtype = stage.options().precision.master == torch::kFloat64 ? DType::f64 : DType::f32;
-  std::optional<checkpoint::SafetensorsWriter> writer;
-  if (writes) {
-    std::filesystem::create_directories(file.parent_path());
-    std::vector<checkpoint::SafetensorsEntry> entries;
-    for (const model::ParamSpec& spec : model.params) entries.push_back({spec.hf_name, dtype, spec.global_shape});
-    writer.emplace(file, std::move(entries));
-  }
+void for_each_whole(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
+                    const std::function<torch::Tensor(const parallel::ShardedParam&)>& pick,
+                    const std::function<void(const model::ParamSpec&, const torch::Tensor&)>& take) {
   const auto refs = stage.params();
   for (const model::ParamSpec& spec : model.params) {
     std::string mine;
     for (const auto& ref : refs)
-      if (ref.param->spec == &spec && ref.counted) mine = pack(ref.param->slice(""), ref.param->gradient);
+      if (ref.param->spec == &spec && ref.counted) mine = pack(ref.param->slice(""), pick(*ref.param));
     const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
-    if (!writes) continue;
+    if (control.rank() != 0) continue;
     const torch::Tensor whole = torch::zeros(spec.global_shape, torch::kFloat64);
     for (const std::string& box : boxes) unpack(box, whole);
-    const torch::Tensor values = in_hf_order(spec, whole).to(parallel::scalar_type_of(dtype)).contiguous();
-    writer->write(spec.hf_name, 0, values.numel(), values.data_ptr());
+    take(spec, in_hf_order(spec, whole));
   }
-  if (writes) writer->finish();
+}
+
+void dump_gradients(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
+                    const std::filesystem::path& file) {
+  const auto type = stage.options().precision.master;
+  std::optional<checkpoint::SafetensorsWriter> writer;
+  if (control.rank() == 0) {
+    std::filesystem::create_directories(file.parent_path());
+    std::vector<checkpoint::SafetensorsEntry> entries;
+    for (const model::ParamSpec& spec : model.params) entries.push_back({spec.hf_name, parallel::dtype_of(type), spec.global_shape});
+    writer.emplace(file, std::move(entries));
+  }
+  for_each_whole(
+      stage, model, control, [](const parallel::ShardedParam& param) { return param.gradient; },
+      [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
+        const torch::Tensor values = whole.to(type).contiguous();
+        writer->write(spec.hf_name, 0, values.numel(), values.data_ptr());
+      });
+  if (writer) writer->finish();
 }
 
 }  // namespace tessera::train

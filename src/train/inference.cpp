@@ -7,6 +7,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/kernels/philox.hpp"
+#include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
@@ -50,7 +51,7 @@ std::int64_t pick(const torch::Tensor& logits, const Sampling& sampling, std::ui
 
 Inference::Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab)
     : positions_(positions), mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
-      device_(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU), 
+      device_(default_device()), 
       model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
   stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.units.size())}, mesh_, options_of(resolved, device_));
   const config::JobConfig& job = resolved.job;

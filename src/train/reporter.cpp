@@ -10,6 +10,7 @@
 #include "tessera/metrics/memory.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/collective.hpp"
+#include "tessera/train/device.hpp"
 
 namespace tessera::train {
 namespace {
@@ -19,10 +20,16 @@ metrics::FlopsPerToken flops_of(const model::Model& model, std::int64_t seq) {
   return metrics::flops_per_token({model.parameter_count(), model.embedding_parameter_count(), d.layers, d.heads, 2 * d.head_dim, seq});
 }
 
-metrics::Peak peak_of(const config::JobConfig& job, DType dtype, const std::string& device_name, int local_size) {
+metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
   if (job.metrics.peak_flops) return {*job.metrics.peak_flops, "metrics.peak_flops"};
-  if (device_name.empty()) return metrics::host_peak(dtype, local_size);
-  return metrics::device_peak(device_name, dtype).value_or(metrics::Peak{0, "unknown device " + device_name});
+  const DType dtype = parallel::dtype_of(options.precision.compute);
+  const std::string name = device_name(options.device);
+  if (name.empty()) return metrics::host_peak(dtype, local_size);
+  return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
+}
+
+std::int64_t peak_memory(torch::Device device) {
+  return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
 }
 
 std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
@@ -33,10 +40,10 @@ std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
 }  // namespace
 
 Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
-                   const std::vector<std::string>& command_line, const std::string& device_name)
+                   const std::vector<std::string>& command_line)
     : resolved_(resolved), trainer_(trainer), speaks_(world.rank() == 0), ranks_(world.size()),
       flops_(flops_of(trainer.model(), resolved.job.training.seq_len)),
-      peak_(peak_of(resolved.job, parallel::dtype_of(trainer.stage().options().precision.compute), device_name, world.local_size())) {
+      peak_(peak_of(resolved.job, trainer.stage().options(), world.local_size())) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
   on_rank_zero(world.control(), [&] {
     open(world, command_line, first_step, hosts);
@@ -75,8 +82,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
 }
 
 void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds) {
-  const std::int64_t memory = comm::all_reduce_scalar(trainer_.mesh().control(), metrics::process_memory().peak_resident_bytes,
-                                                      comm::Op::max);
+  const std::int64_t memory = comm::all_reduce_scalar(trainer_.mesh().control(), peak_memory(trainer_.stage().options().device), comm::Op::max);
   if (!speaks_) return;
   meter_.add(trainer_.step_tokens(), seconds);
   const metrics::StepRecord row = record(step, outcome, seconds, memory);

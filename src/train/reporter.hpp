@@ -18,9 +18,9 @@ namespace tessera::train {
 
 class Reporter {
  public:
-  /// Collective. `first_step`: the first that this attempt will run (from 1). `device_name` is empty on the host.
+  /// Collective. `first_step`: the first that this attempt will run (from 1).
   Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
-           const std::vector<std::string>& command_line, const std::string& device_name);
+           const std::vector<std::string>& command_line);
 
   /// Collective: the worst rank's memory is asked for. `step` counts from 1.
   void step(std::int64_t step, const StepOutcome& outcome, double seconds);

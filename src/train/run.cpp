@@ -8,6 +8,7 @@
 #include "samples.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/train/collective.hpp"
+#include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
@@ -35,7 +36,7 @@ class Run {
     const SignalGuard signals;
     if (world_.rank() == 0) std::cout << mesh_.overview() << std::flush;
     const std::int64_t done = begin();
-    reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line, "");
+    reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
     announce(done);
     watch(job_.comm.init_timeout_seconds);
     const ExitCode code = loop(done);
@@ -87,6 +88,7 @@ class Run {
       comm::Watchdog::heartbeat(step + 1);
       const int signal = SignalGuard::received();
       const StepOutcome outcome = step_once(step, signal);
+      synchronize(device_);
       if (step == done) watch(job_.comm.train_timeout_seconds);
       reporter_->step(step + 1, outcome, metrics::monotonic_seconds() - began);
       check_finite(outcome);

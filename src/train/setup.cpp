@@ -41,11 +41,6 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   }
 }
 
-torch::Device choose_device(const comm::World& world) {
-  if (!torch::cuda::is_available()) return torch::kCPU;
-  return {torch::kCUDA, static_cast<c10::DeviceIndex>(world.local_rank() % static_cast<int>(torch::cuda::device_count()))};
-}
-
 comm::Backend backend_of(const config::JobConfig& job, torch::Device device) {
   const std::string& name = job.comm.backend;
   require(device.is_cpu() || name == "auto" || name == "nccl", ExitCode::usage,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,15 @@ void load_hf_weights(parallel::Stage& stage, const std::filesystem::path& path);
 /// A tied output layer has no tensor of its own.
 std::vector<checkpoint::ExportTensor> hf_export_map(const model::Model& model, DType dtype);
 
-/// Collective over `control`: gradients of all parameters, whole, in Hugging Face's names and row order, as one safetensors
-/// file that rank 0 writes. For debugging and proofs: every rank's gradients pass through rank 0's memory.
+/// Collective over `control`: for each parameter of the model, in order, rank 0's `take` gets the whole of the tensor that `pick`
+/// chooses on every rank (master or gradient), float64, in Hugging Face's row order. For debugging and proofs: everything passes
+/// through rank 0's memory, a parameter at a time.
+void for_each_whole(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
+                    const std::function<torch::Tensor(const parallel::ShardedParam&)>& pick,
+                    const std::function<void(const model::ParamSpec&, const torch::Tensor&)>& take);
+
+/// Collective over `control`: the gradients of all parameters, whole, in Hugging Face's names and row order, as one safetensors
+/// file that rank 0 writes.
 void dump_gradients(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
                     const std::filesystem::path& file);
 

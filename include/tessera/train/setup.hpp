@@ -22,8 +22,7 @@ namespace tessera::train {
 /// Throws Error(usage) naming the origin of the degrees when they do not fit `world`, or the model does not fit the mesh.
 mesh::Layout layout_of(const config::Resolved& resolved, int world);
 
-/// The device of this rank: its GPU where the build and the machine have one, else the host.
-torch::Device choose_device(const comm::World& world);
+/// comm.backend on `device`: nccl on a GPU, MPI or strict on the host. Throws Error when they do not fit.
 comm::Backend backend_of(const config::JobConfig& job, torch::Device device);
 
 /// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.

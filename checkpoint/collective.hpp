@@ -1,0 +1,20 @@
+// What the ranks of a save or load agree on. Nothing here moves tensor data.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tessera/comm/communicator.hpp"
+
+namespace tessera::checkpoint {
+
+/// Collective: runs `work` on this rank (it must not communicate), then lets all ranks learn how it went. If any failed,
+/// every rank throws the Error of the lowest failing rank. Exceptions of other kinds become Error(environment).
+void together(comm::Communicator& control, const std::function<void()>& work);
+
+/// Collective: folds the ranks' strings into one on rank 0 over a binomial tree, in rank order; "" on the others.
+/// merge(a, b) must be associative. No rank ever holds more than one merged string and one received.
+std::string reduce_to_root(comm::Communicator& control, std::string mine,
+                           const std::function<std::string(std::string, const std::string&)>& merge);
+
+}  // namespace tessera::checkpoint
