@@ -8,12 +8,7 @@ export OMP_NUM_THREADS=1
 fail() { printf 'jobs_test: %s\n' "$*" >&2; exit 1; }
 cd "$SLURM_TEST_DIR"
 mkdir work; cd work
-mkdir assets
-
-# A text of our own: any will do.
-for i in {1..400}; do echo "Line $i of a text that has $((i * i)) words, or $((i % 7)), and one more for the tokenizer to learn from."; done >text.txt
-tessera tokenizer train --vocab-size 400 -o assets text.txt >/dev/null
-tessera data prepare --tokenizer assets --documents lines -o assets/tokens text.txt >/dev/null
+"$source/tests/jobs/tiny_assets.sh" "$tessera" assets
 
 losses() { # FOLDER: step and loss of each step
   [ -s "$1/metrics.jsonl" ] || fail "$1 has no metrics.jsonl: $(cat ./*.out 2>/dev/null | tail -n 20)"
