@@ -1,33 +1,64 @@
-# LibTorch without its own TorchConfig.cmake, which probes for a GPU and links everything.
-# Defines the target tessera::torch: torch_cpu and c10 (host), plus torch_cuda and c10_cuda with TESSERA_WITH_CUDA.
-set(_hints ${TESSERA_LIBTORCH} $ENV{TESSERA_LIBTORCH})
-file(GLOB _cached "$ENV{HOME}/.cache/tessera/libtorch-*/lib/python3*/site-packages/torch")
+# LibTorch without its own TorchConfig.cmake, which probes for a GPU and links everything. Defines the target tessera::torch:
+# torch_cpu and c10, and with the component CUDA also torch_cuda and c10_cuda. Looked for in TESSERA_LIBTORCH (the folder that
+# holds include/ and lib/, or the virtual environment around it), CMAKE_PREFIX_PATH and where ./bootstrap puts it.
+set(_cache "$ENV{TESSERA_CACHE}")
+if(NOT _cache)
+  set(_cache "$ENV{XDG_CACHE_HOME}")
+  if(NOT _cache)
+    set(_cache "$ENV{HOME}/.cache")
+  endif()
+  string(APPEND _cache "/tessera")
+endif()
+set(_named ${TESSERA_LIBTORCH} $ENV{TESSERA_LIBTORCH})
+set(_around "")
+foreach(_prefix IN LISTS _named CMAKE_PREFIX_PATH)
+  file(GLOB _found "${_prefix}/lib/python3*/site-packages/torch")
+  list(APPEND _around ${_found})
+endforeach()
+file(GLOB _cached "${_cache}/libtorch-2.*/lib/python3*/site-packages/torch")
+list(SORT _cached ORDER DESCENDING)
 find_path(TesseraTorch_ROOT_INCLUDE torch/csrc/api/include/torch/torch.h
-  HINTS ${_hints} ${_cached} PATH_SUFFIXES include torch/include lib/python3.11/site-packages/torch/include)
+  HINTS ${_named} ${_around} ${CMAKE_PREFIX_PATH} ${_cached} PATH_SUFFIXES include torch/include)
 if(TesseraTorch_ROOT_INCLUDE)
   get_filename_component(TesseraTorch_ROOT "${TesseraTorch_ROOT_INCLUDE}" DIRECTORY)
 endif()
-foreach(_lib torch_cpu c10)
+set(_libraries torch_cpu c10)
+if("CUDA" IN_LIST TesseraTorch_FIND_COMPONENTS)
+  list(APPEND _libraries torch_cuda c10_cuda)
+endif()
+set(_required "")
+foreach(_lib IN LISTS _libraries)
   find_library(TesseraTorch_${_lib} ${_lib} HINTS "${TesseraTorch_ROOT}/lib" NO_DEFAULT_PATH)
+  list(APPEND _required TesseraTorch_${_lib})
 endforeach()
-if(TesseraTorch_ROOT_INCLUDE)
-  file(STRINGS "${TesseraTorch_ROOT_INCLUDE}/torch/headeronly/version.h" _version REGEX "define TORCH_VERSION_M[AI][JN]OR ")
-  if(NOT _version)
-    file(STRINGS "${TesseraTorch_ROOT_INCLUDE}/torch/csrc/api/include/torch/version.h" _version REGEX "define TORCH_VERSION_M[AI][JN]OR ")
+set(TesseraTorch_VERSION "")
+foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+  if(NOT TesseraTorch_VERSION AND EXISTS "${TesseraTorch_ROOT_INCLUDE}/${_header}")
+    file(STRINGS "${TesseraTorch_ROOT_INCLUDE}/${_header}" _lines REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+    string(REGEX MATCHALL " [0-9]+" _numbers "${_lines}")
+    list(JOIN _numbers "." TesseraTorch_VERSION)
+    string(REPLACE " " "" TesseraTorch_VERSION "${TesseraTorch_VERSION}")
   endif()
-  string(REGEX MATCHALL "[0-9]+" _numbers "${_version}")
-  list(JOIN _numbers "." TesseraTorch_VERSION)
+endforeach()
+if("CUDA" IN_LIST TesseraTorch_FIND_COMPONENTS AND TesseraTorch_torch_cuda AND TesseraTorch_c10_cuda)
+  set(TesseraTorch_CUDA_FOUND TRUE)
 endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(TesseraTorch
-  REQUIRED_VARS TesseraTorch_torch_cpu TesseraTorch_c10 TesseraTorch_ROOT_INCLUDE
-  VERSION_VAR TesseraTorch_VERSION
+  REQUIRED_VARS ${_required} TesseraTorch_ROOT_INCLUDE VERSION_VAR TesseraTorch_VERSION HANDLE_COMPONENTS
   REASON_FAILURE_MESSAGE "set TESSERA_LIBTORCH or CMAKE_PREFIX_PATH to LibTorch's folder, or let ./bootstrap install it")
 if(TesseraTorch_FOUND AND NOT TARGET tessera::torch)
   add_library(tessera::torch INTERFACE IMPORTED)
   target_include_directories(tessera::torch SYSTEM INTERFACE
     "${TesseraTorch_ROOT_INCLUDE}" "${TesseraTorch_ROOT_INCLUDE}/torch/csrc/api/include")
   target_link_libraries(tessera::torch INTERFACE "${TesseraTorch_torch_cpu}" "${TesseraTorch_c10}" Threads::Threads)
-  # The wheel's libtorch_cpu names CUDA's small runtime libraries; they are found at run time, not needed for linking.
+  # LibTorch brings its own fmt, headers without the library, and its include directory comes before the system's.
+  target_compile_definitions(tessera::torch INTERFACE FMT_HEADER_ONLY=1)
+  # The wheel's libraries name NVIDIA's runtime libraries; those are found at run time, not needed for linking.
   target_link_options(tessera::torch INTERFACE -Wl,--allow-shlib-undefined)
+  if(TesseraTorch_CUDA_FOUND)
+    # Nothing in our code refers to torch_cuda: its kernels register themselves when it is loaded, so the linker must keep it.
+    target_link_libraries(tessera::torch INTERFACE
+      "-Wl,--push-state,--no-as-needed,${TesseraTorch_torch_cuda},${TesseraTorch_c10_cuda},--pop-state")
+  endif()
 endif()

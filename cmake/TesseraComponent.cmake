@@ -1,5 +1,9 @@
 # tessera_component(ROOM DIR SOURCES... [USES rooms] [LINK targets] [PRIVATE_LINK targets] [TORCH])
-#   makes libtessera_ROOM and tessera::ROOM from src/ROOM/*.cpp; it may include what it links with and nothing else.
+#   makes libtessera_ROOM and tessera::ROOM from SOURCES, with include/tessera/ROOM/*.hpp as its public headers; it may include
+#   what it USES and nothing else (cmake/CheckLayers.cmake).
+# tessera_cuda_sources(ROOM SOURCES...)
+#   adds CUDA files and C++ files that call the CUDA runtime to a room; only these see CUDA's headers, so that every other
+#   file is compiled as in the host configuration and comes out of the compiler cache.
 # tessera_test(NAME SOURCES... LINK targets [RANKS n...] [TIMEOUT s] [LABELS l...])
 #   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each.
 
@@ -26,8 +30,20 @@ function(tessera_component room)
     target_link_libraries(tessera_${room} PUBLIC tessera::torch)
     target_precompile_headers(tessera_${room} REUSE_FROM tessera_torch_pch)
   endif()
-  set_property(TARGET tessera_${room} PROPERTY TESSERA_USES "${ARG_USES}")
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tessera/${room}/*.hpp)
+  target_sources(tessera_${room} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
+  # `cmake --build DIR --target all_verify_interface_header_sets` compiles each of these headers alone; with LibTorch that is 15 s each.
+  if(NOT ARG_TORCH)
+    set_target_properties(tessera_${room} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  endif()
+  set_target_properties(tessera_${room} PROPERTIES TESSERA_USES "${ARG_USES}" TESSERA_TORCH "${ARG_TORCH}")
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${room})
+endfunction()
+
+function(tessera_cuda_sources room)
+  target_sources(tessera_${room} PRIVATE ${ARGN})
+  set_source_files_properties(${ARGN} PROPERTIES INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
+  target_link_libraries(tessera_${room} PRIVATE $<LINK_ONLY:CUDA::cudart>)
 endfunction()
 
 function(tessera_test name)
@@ -42,6 +58,7 @@ function(tessera_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(ARG_TORCH)
     target_precompile_headers(${name} REUSE_FROM tessera_torch_pch)
+    target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
   endif()
   if(NOT ARG_RANKS)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)

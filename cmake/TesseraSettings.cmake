@@ -12,6 +12,7 @@ endif()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+# Our own libraries are found relative to where they are, so that an install can be moved; LibTorch's by the path it was linked with.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
@@ -21,15 +22,28 @@ if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Precompiled headers carry no time stamps that matter here; without this ccache would refuse every such file.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${TESSERA_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()
 
+# Options for C++ only: nvcc takes none of them.
+function(tessera_cxx_options target)
+  foreach(_option IN LISTS ARGN)
+    target_compile_options(${target} INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${_option}>")
+  endforeach()
+endfunction()
+
 add_library(tessera_flags INTERFACE)
-target_compile_options(tessera_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
-  $<$<BOOL:${TESSERA_WARNINGS_AS_ERRORS}>:-Werror>)
+tessera_cxx_options(tessera_flags -Wall -Wextra -Wno-unused-parameter)
+if(TESSERA_WARNINGS_AS_ERRORS)
+  tessera_cxx_options(tessera_flags -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(tessera_flags INTERFACE -fpch-preprocess)
+  tessera_cxx_options(tessera_flags -fpch-preprocess)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    tessera_cxx_options(tessera_flags -Wno-restrict)  # GCC bug 105651: "..." + std::string warns
+  endif()
 endif()
 if(TESSERA_SANITIZE)
-  target_compile_options(tessera_flags INTERFACE -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -g)
+  tessera_cxx_options(tessera_flags -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -g)
   target_link_options(tessera_flags INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()

@@ -23,6 +23,20 @@ std::string product_text(const Five& degrees, std::size_t skip = 5) {
   return text;
 }
 
+std::int64_t product(const Five& degrees, std::size_t skip = 5) {
+  std::int64_t result = 1;
+  for (std::size_t i = 0; i < 5; ++i)
+    if (i != skip) result *= degrees[i];
+  return result;
+}
+
+/// "pp 2 x tp 3 = 6"
+std::string equation(const Five& degrees) {
+  const std::string text = product_text(degrees);
+  if (text.empty()) return "the product of all degrees, 1,";
+  return text.find(" x ") == std::string::npos ? text : fmt::format("{} = {}", text, product(degrees));
+}
+
 std::string ranks_text(int n) { return n == 1 ? "1 rank" : fmt::format("{} ranks", n); }
 
 /// "1, 2 or 4"
@@ -42,13 +56,6 @@ std::vector<int> divisors_of(int n) {
   }
   std::sort(divisors.begin(), divisors.end());
   return divisors;
-}
-
-std::int64_t product(const Five& degrees, std::size_t skip = 5) {
-  std::int64_t result = 1;
-  for (std::size_t i = 0; i < 5; ++i)
-    if (i != skip) result *= degrees[i];
-  return result;
 }
 
 /// What the innermost of the configured axes may be when the others stay: "with pp 2, tp may be 1, 2 or 4".
@@ -100,8 +107,7 @@ Layout Layout::resolve(const Degrees& configured, int world) {
   const bool filled = open != degrees.end();
   if (filled) *open = 1;
   const std::int64_t total = checked_product(degrees);
-  require(filled ? world % total == 0 : total == world, ExitCode::usage, "{} = {} {} {}; {}",
-          total == 1 ? "the product of all degrees" : product_text(degrees), total,
+  require(filled ? world % total == 0 : total == world, ExitCode::usage, "{} {} {}; {}", equation(degrees),
           filled ? "does not divide" : "does not make", ranks_text(world), advice(degrees, world, !filled));
   if (filled) *open = static_cast<int>(world / total);
   Layout layout;

@@ -71,10 +71,10 @@ void LoggedCall::waited_for() noexcept {
   record_->state.store(CallState::waited_for, std::memory_order_release);
 }
 
-void LoggedCall::done() noexcept {
+void LoggedCall::ended(CallState state) noexcept {
   if (!mine()) return;
   record_->done_ns.store(now_ns(), std::memory_order_relaxed);
-  record_->state.store(CallState::done, std::memory_order_release);
+  record_->state.store(state, std::memory_order_release);
 }
 
 std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
@@ -97,7 +97,8 @@ std::string describe(const CallView& view, std::int64_t now) {
     case CallState::issued: return fmt::format("{}: issued {:.1f} s ago", what, seconds_between(view.issued_ns, now));
     case CallState::waited_for: return fmt::format("{}: waited for since {:.1f} s", what, seconds_between(view.waited_ns, now));
     default:
-      return fmt::format("{}: done in {:.6f} s, {:.1f} s ago", what, seconds_between(view.issued_ns, view.done_ns),
+      return fmt::format("{}: {} {:.6f} s, {:.1f} s ago", what, view.state == CallState::done ? "done in" : "failed after",
+                         seconds_between(view.issued_ns, view.done_ns),
                          seconds_between(view.done_ns, now));
   }
 }

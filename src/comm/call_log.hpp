@@ -32,7 +32,7 @@ struct CallInfo {
 /// "all_reduce(sum, f32, 1024 elements), call 17"
 std::string describe(const CallInfo& info);
 
-enum class CallState : std::uint8_t { issued, waited_for, done };
+enum class CallState : std::uint8_t { issued, waited_for, done, failed };
 
 /// One line of the log. Written by one thread, read by anyone: `ticket` is the last thing set and the first one checked.
 struct CallRecord {
@@ -66,9 +66,11 @@ class LoggedCall {
   LoggedCall() = default;
   LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis) noexcept;
   void waited_for() noexcept;
-  void done() noexcept;
+  void done() noexcept { ended(CallState::done); }
+  void failed() noexcept { ended(CallState::failed); }
 
  private:
+  void ended(CallState state) noexcept;
   bool mine() const noexcept { return record_ && record_->ticket.load(std::memory_order_relaxed) == ticket_; }
   CallRecord* record_ = nullptr;
   std::uint64_t ticket_ = 0;

@@ -82,7 +82,12 @@ MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::siz
 
 Request MpiCommunicator::launch(Operation operation) {
   if (rules_ == Rules::relaxed) return Request(std::move(operation));
-  operation->wait();
+  try {
+    operation->wait_at_most(strict_timeout_seconds());
+  } catch (const Error& error) {
+    rendezvous_.give_up(error.what());
+    throw;
+  }
   return {};
 }
 
@@ -275,10 +280,11 @@ void MpiCommunicator::barrier() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key, const std::string& axis) {
-  const LoggedCall logged(info(Call::split, {}), rank_, size_, axis_);
+  LoggedCall logged(info(Call::split, {}), rank_, size_, axis_);
+  logged.waited_for();
   MPI_Comm made = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(place_.comm, color < 0 ? MPI_UNDEFINED : color, key, &made), "MPI_Comm_split", place_);
-  LoggedCall(logged).done();
+  logged.done();
   if (made == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(MpiHandle(made), axis, rules_);
 }

@@ -58,6 +58,7 @@ MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* tr
     : place_(place), traffic_(traffic), logged_(info, place.rank, place.size, place.axis), info_(info) {}
 
 MpiOperation::~MpiOperation() {
+  if (!done_) logged_.failed();
   if (driven_by_all_) Progress::remove(this);
 }
 
@@ -148,11 +149,21 @@ void MpiOperation::advance(bool block) {
       stage(*this);
     }
   } catch (...) {
-    error_ = std::current_exception();
-    // Transfers that are still under way may write there until the job ends, so this memory is never used again.
-    if (!requests_.empty()) new std::vector<Scratch>(std::move(scratch_));
-    finish();
+    fail(std::current_exception());
   }
+}
+
+void MpiOperation::fail(std::exception_ptr error) {
+  error_ = std::move(error);
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL || expected_bytes_[i] < 0) continue;
+    MPI_Cancel(&requests_[i]);
+    MPI_Request_free(&requests_[i]);
+  }
+  // What cannot be cancelled may still use this memory until the job ends.
+  if (!requests_.empty()) new std::vector<Scratch>(std::move(scratch_));
+  done_ = true;
+  logged_.failed();
 }
 
 void MpiOperation::finish() {
@@ -176,6 +187,19 @@ void MpiOperation::wait() {
   }
   traffic_->exposed_seconds += static_cast<double>(now_ns() - begin) * 1e-9;
   if (error_) std::rethrow_exception(error_);
+}
+
+void MpiOperation::wait_at_most(double seconds) {
+  const std::int64_t begin = now_ns(), deadline = begin + static_cast<std::int64_t>(seconds * 1e9);
+  logged_.waited_for();
+  while (!test() && now_ns() < deadline) {
+  }
+  if (!done_)
+    fail(std::make_exception_ptr(Error(
+        ExitCode::communication, fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all members had joined it; "
+                                             "another rank has failed: see its message",
+                                             describe(info_), place_.axis, place_.rank, place_.size, seconds))));
+  wait();
 }
 
 bool MpiOperation::test() {

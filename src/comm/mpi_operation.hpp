@@ -37,6 +37,8 @@ class MpiOperation final : public Request::State {
   void held() noexcept { logged_.waited_for(); }
   void wait() override;
   bool test() override;
+  /// As wait(), but throws Error(communication) when it takes longer, and gives the transfers up.
+  void wait_at_most(double seconds);
   const Place& place() const { return place_; }
 
  private:
@@ -45,6 +47,7 @@ class MpiOperation final : public Request::State {
   bool transfers_done(bool block);
   void check_sizes(const std::vector<MPI_Status>& statuses) const;
   void drive(bool block);
+  void fail(std::exception_ptr error);
   void finish();
 
   const Place& place_;

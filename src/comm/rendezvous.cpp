@@ -50,6 +50,7 @@ struct Rendezvous::Meeting {
   std::vector<Note> mine, theirs;
   std::vector<MPI_Request> sending, receiving;
   std::vector<int> missing;
+  std::map<int, std::string> late;  ///< what members that kept the others waiting were doing shortly before the deadline
 
   void invite(int peer, const Note& note) {
     peers.push_back(peer);
@@ -61,13 +62,16 @@ namespace {
 
 using Meeting = Rendezvous::Meeting;
 
-double timeout_seconds() {
-  const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
-  const double value = text ? std::atof(text) : 0;
-  return value > 0 ? value : 20;
-}
-
 std::atomic<bool> checks_enabled{false};
+
+/// Whoever waits in vain as well may give up a moment earlier than this rank: so its activity is taken down before that.
+void note_activities(Meeting& meeting, const Place& place) {
+  for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
+    const int world = world_rank_of(place.comm, meeting.peers[i]);
+    if (meeting.receiving[i] != MPI_REQUEST_NULL)
+      meeting.late[meeting.peers[i]] = fmt::format("rank {} (world rank {}) {}", meeting.peers[i], world, activity_of(world));
+  }
+}
 
 /// Exchanges the notes; members that have not come when the deadline passes are left in `missing`.
 void exchange(Meeting& meeting, const Place& place) {
@@ -82,16 +86,18 @@ void exchange(Meeting& meeting, const Place& place) {
                         &meeting.sending[i]),
               "MPI_Isend", place);
   }
-  const std::int64_t deadline = now_ns() + static_cast<std::int64_t>(timeout_seconds() * 1e9);
+  const auto timeout = static_cast<std::int64_t>(strict_timeout_seconds() * 1e9);
+  const std::int64_t deadline = now_ns() + timeout;
   int received = 0, sent = 0;
-  while (!(received && sent) && now_ns() < deadline) {
+  for (std::int64_t now = now_ns(); !(received && sent) && now < deadline; now = now_ns()) {
+    if (meeting.late.empty() && now > deadline - timeout / 4) note_activities(meeting, place);
     check_mpi(MPI_Testall(static_cast<int>(n), meeting.receiving.data(), &received, MPI_STATUSES_IGNORE), "MPI_Irecv", place);
     check_mpi(MPI_Testall(static_cast<int>(n), meeting.sending.data(), &sent, MPI_STATUSES_IGNORE), "MPI_Isend", place);
   }
 }
 
 /// Ends the transfers with members that never came.
-void give_up(Meeting& meeting) {
+void close(Meeting& meeting) {
   for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
     int received = meeting.receiving[i] == MPI_REQUEST_NULL;
     if (!received) MPI_Test(&meeting.receiving[i], &received, MPI_STATUS_IGNORE);
@@ -106,12 +112,10 @@ void give_up(Meeting& meeting) {
 
 std::string missing_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
   std::string text = fmt::format("{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}", describe(info), place.axis, place.rank,
-                                 place.size, timeout_seconds(), meeting.missing.size() == 1 ? "rank" : "ranks",
+                                 place.size, strict_timeout_seconds(), meeting.missing.size() == 1 ? "rank" : "ranks",
                                  fmt::join(meeting.missing, ", "));
-  for (int rank : meeting.missing) {
-    const int world = world_rank_of(place.comm, rank);
-    text += fmt::format("; rank {} (world rank {}) {}", rank, world, activity_of(world));
-  }
+  for (int rank : meeting.missing)
+    if (const auto late = meeting.late.find(rank); late != meeting.late.end()) text += "; " + late->second;
   return text + "; all ranks must issue their operations in one global order";
 }
 
@@ -177,6 +181,12 @@ Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int p
 
 }  // namespace
 
+double strict_timeout_seconds() {
+  const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
+  const double value = text ? std::atof(text) : 0;
+  return value > 0 ? value : 20;
+}
+
 bool check_collectives() noexcept { return checks_enabled.load(std::memory_order_relaxed); }
 void set_check_collectives(bool enabled) { checks_enabled = enabled; }
 
@@ -186,7 +196,7 @@ void Rendezvous::expect_whole() const {
 
 void Rendezvous::hold(std::unique_ptr<Meeting> meeting, const CallInfo& info) {
   exchange(*meeting, place_);
-  give_up(*meeting);
+  close(*meeting);
   const auto met = [&](std::size_t i) {
     return std::find(meeting->missing.begin(), meeting->missing.end(), meeting->peers[i]) == meeting->missing.end();
   };

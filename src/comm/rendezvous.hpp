@@ -27,6 +27,8 @@ struct PairCounts {
 
 /// Whether relaxed communicators meet as well (debug.check_collectives).
 bool check_collectives() noexcept;
+/// How long a member waits for the others: TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default.
+double strict_timeout_seconds();
 
 class Rendezvous {
  public:
@@ -38,7 +40,8 @@ class Rendezvous {
   void meet_all(const CallInfo& info, const PairCounts& counts);
   /// The same for the ranks that `transfers` name: what one sends, the other must receive in the same group.
   void meet_peers(const CallInfo& info, std::span<const Transfer> transfers);
-  /// After a failed meeting: the members are out of step for good, and every further call fails at once.
+  /// After a failure the members are out of step for good, and every further meeting fails at once.
+  void give_up(const std::string& why) { broken_ = why; }
   bool broken() const { return !broken_.empty(); }
 
  private:

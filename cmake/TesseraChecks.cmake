@@ -1,0 +1,31 @@
+# The house rules that CMake can check, at each build in which a file has changed: who may include what (CheckLayers.cmake), and that
+# no misspelt option is read anywhere (CheckOptions.cmake). Included after the last room.
+get_property(_rooms GLOBAL PROPERTY TESSERA_ROOMS)
+set(_facts "set(ROOMS \"${_rooms}\")\n")
+foreach(_room IN LISTS _rooms)
+  get_target_property(_dir tessera_${_room} SOURCE_DIR)
+  get_target_property(_uses tessera_${_room} TESSERA_USES)
+  get_target_property(_torch tessera_${_room} TESSERA_TORCH)
+  string(APPEND _facts "set(DIR_${_room} \"${_dir}\")\nset(USES_${_room} \"${_uses}\")\nset(TORCH_${_room} ${_torch})\n")
+endforeach()
+# The program is no library, but lives by the same rules: it may use every room, and no foreign header.
+string(APPEND _facts "list(APPEND ROOMS app)\nset(DIR_app \"${PROJECT_SOURCE_DIR}/src/app\")\nset(USES_app \"${_rooms}\")\nset(TORCH_app ON)\n")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/layers.cmake CONTENT "${_facts}")
+
+set(_trees "")
+foreach(_tree src include mesh checkpoint)
+  foreach(_kind cpp hpp cu cuh)
+    list(APPEND _trees ${PROJECT_SOURCE_DIR}/${_tree}/*.${_kind})
+  endforeach()
+endforeach()
+file(GLOB_RECURSE _sources CONFIGURE_DEPENDS ${_trees})
+file(GLOB_RECURSE _scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/CMakeLists.txt ${PROJECT_SOURCE_DIR}/tests/CMakeLists.txt
+  ${PROJECT_SOURCE_DIR}/cmake/*.cmake)
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/layers.stamp
+  COMMAND ${CMAKE_COMMAND} -DFACTS=${PROJECT_BINARY_DIR}/layers.cmake -DINCLUDE_DIR=${PROJECT_SOURCE_DIR}/include
+    -P ${PROJECT_SOURCE_DIR}/cmake/CheckLayers.cmake
+  COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/cmake/CheckOptions.cmake
+  COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/layers.stamp
+  DEPENDS ${_sources} ${_scripts} ${PROJECT_BINARY_DIR}/layers.cmake ${PROJECT_SOURCE_DIR}/CMakeLists.txt
+  COMMENT "Checking who includes what" VERBATIM)
+add_custom_target(tessera_checks ALL DEPENDS ${PROJECT_BINARY_DIR}/layers.stamp)

@@ -1,0 +1,284 @@
+// A job as typed values. Member names are the TOML sections and keys: TorchTitan v0.2.2's, with its defaults, and
+// Tessera's own (marked "ours"). What each key means, its range and whether Tessera honours it: option_table.hpp,
+// `tessera config keys`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tessera::config {
+
+using Strings = std::vector<std::string>;
+
+struct Job {
+  std::optional<std::string> config_file;
+  std::string dump_folder = "./outputs";
+  std::string description = "default job";
+  bool print_config = false;
+  std::optional<std::string> save_config_file;
+  std::string custom_config_module;
+};
+
+struct Profiling {
+  bool enable_profiling = false;
+  std::string save_traces_folder = "profile_traces";
+  std::int64_t profile_freq = 10;
+  std::int64_t profiler_active = 1;
+  std::int64_t profiler_warmup = 3;
+  bool enable_memory_snapshot = false;
+  std::string save_memory_snapshot_folder = "memory_snapshot";
+};
+
+struct Metrics {
+  std::int64_t log_freq = 10;  ///< steps between printed lines; metrics.jsonl has every step
+  bool enable_tensorboard = false;
+  bool disable_color_printing = false;
+  std::string save_tb_folder = "tb";
+  bool save_for_all_ranks = false;
+  bool enable_wandb = false;
+  std::optional<double>
+      peak_flops;  ///< ours: FLOP/s of one device for MFU; absent = known from the device, or measured
+};
+
+struct Model {
+  std::string name = "llama3";
+  std::string flavor = "debugmodel";
+  std::string hf_assets_path = "./tests/assets/tokenizer";  ///< folder with tokenizer.json
+  std::optional<std::string> tokenizer_path;                ///< deprecated; resolve() copies it to hf_assets_path
+  Strings converters;
+  bool print_after_conversion = false;
+  std::optional<std::string> hf_config;  ///< ours: a Hugging Face config.json that alone defines the model
+};
+
+struct Optimizer {
+  std::string name = "AdamW";
+  double lr = 8e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  std::string implementation = "fused";  ///< for-loop | foreach | fused: one implementation here, all three accepted
+  bool early_step_in_backward = false;
+  std::int64_t max_skipped_steps = 10;  ///< ours: non-finite steps in a row before the run stops with exit code 6
+};
+
+struct LrScheduler {
+  std::int64_t warmup_steps = 200;  ///< resolve() cuts it to the schedule's length, with a warning, as TorchTitan does
+  std::optional<std::int64_t> total_steps;  ///< absent = training.steps
+  std::optional<double> decay_ratio;        ///< absent = decay from the end of the warm-up
+  std::string decay_type = "linear";        ///< linear | sqrt | cosine
+  double min_lr_factor = 0.0;
+};
+
+struct DataLoader {
+  std::int64_t num_workers = 0;
+  bool persistent_workers = false;
+  bool pin_memory = false;
+  std::optional<std::int64_t> prefetch_factor;
+};
+
+struct Training {
+  /// text | tokens | replay (ours); c4 | c4_test | c4_validation read text or JSONL from dataset_path.
+  std::string dataset = "c4_test";
+  std::optional<std::string> dataset_path;
+  std::int64_t local_batch_size = 8;    ///< sequences of one data-parallel rank in one forward and backward pass
+  std::int64_t global_batch_size = -1;  ///< sequences of a step; -1 = local_batch_size * data-parallel degree
+  std::int64_t seq_len = 2048;
+  double max_norm = 1.0;  ///< inf = measure, never clip
+  std::int64_t steps = 10000;
+  bool enable_cpu_offload = false;
+  std::string dtype = "float32";                   ///< bfloat16 | float32 | float64 (ours: everything in float64)
+  std::string mixed_precision_param = "bfloat16";  ///< compute: bfloat16 | float32; float64 when dtype is
+  std::string mixed_precision_reduce = "float32";  ///< float32 | bfloat16 (ours); float64 when dtype is
+  std::int64_t gc_freq = 50;
+  bool gc_debug = false;
+  DataLoader dataloader;
+  std::optional<std::string> tokens_cache;  ///< ours: folder of token files made from text; absent = in job.dump_folder
+};
+
+struct Parallelism {
+  int data_parallel_replicate_degree = 1;
+  int data_parallel_shard_degree = -1;
+  std::string fsdp_reshard_after_forward = "default";  ///< default | always | never
+  int tensor_parallel_degree = 1;
+  bool disable_loss_parallel = false;
+  bool enable_async_tensor_parallel = false;
+  int pipeline_parallel_degree = 1;
+  /// One list of module names for each stage, e.g. {{"tok_embeddings", "layers.0"}, {"layers.1", "norm", "output"}}.
+  std::optional<std::vector<Strings>> module_fqns_per_model_part;
+  std::int64_t pipeline_parallel_first_stage_less_layers = 1;
+  std::int64_t pipeline_parallel_last_stage_less_layers = 1;
+  std::optional<std::int64_t> pipeline_parallel_layers_per_stage;
+  /// PyTorch's spelling after resolve(), however it was typed: 1F1B | GPipe | Interleaved1F1B | LoopedBFS |
+  /// InterleavedZeroBubble | ZBVZeroBubble | DualPipeV | PipelineScheduleSingle | PipelineScheduleMulti.
+  std::string pipeline_parallel_schedule = "1F1B";
+  std::string pipeline_parallel_schedule_csv;
+  std::int64_t pipeline_parallel_microbatch_size = 1;
+  bool pipeline_parallel_expert_parallel_overlap = true;
+  int context_parallel_degree = 1;
+  std::optional<std::string> context_parallel_load_balancer = "headtail";
+  std::string context_parallel_rotate_method = "allgather";
+  int expert_parallel_degree = 1;
+  int expert_tensor_parallel_degree = 1;
+  std::string expert_parallel_comm_backend = "standard";
+};
+
+struct Checkpoint {
+  bool enable = false;
+  bool enable_ft_dataloader_checkpoints = true;
+  std::string folder = "checkpoint";  ///< inside job.dump_folder
+  std::int64_t interval = 500;
+  std::optional<std::string> initial_load_path;
+  bool initial_load_model_only = true;
+  bool initial_load_in_hf = false;
+  bool initial_load_in_hf_quantized = false;
+  bool last_save_model_only = true;
+  bool last_save_in_hf = false;
+  std::string export_dtype = "float32";  ///< float16 | bfloat16 | float32
+  std::string async_mode = "disabled";   ///< disabled | async | async_with_pinned_mem
+  std::int64_t keep_latest_k = 10;       ///< 0 = all
+  std::int64_t load_step = -1;           ///< -1 = the newest
+  Strings exclude_from_loading;
+  bool enable_first_step_checkpoint = false;
+  bool create_seed_checkpoint = false;
+  bool load_only = false;
+  std::string files = "rank";  ///< ours: one file for each rank | node | job (single)
+};
+
+struct ActivationCheckpoint {
+  std::string mode = "selective";         ///< none | full | selective | memory_budget
+  std::string selective_ac_option = "2";  ///< n = every n-th block; op
+  Strings per_op_sac_force_recompute_mm_shapes_by_fqns{"moe.router.gate"};
+  bool early_stop = false;
+  double memory_budget = 0.5;
+  bool visualize_memory_budget_pareto = false;
+  bool preserve_rng_state = true;
+  std::string determinism_check = "default";
+  bool debug = false;
+
+  /// Block i is recomputed when this is n > 0 and i % n == 0; 0 = no block. `op` and `memory_budget`, which Tessera
+  /// does not have yet, recompute every block (the least memory).
+  std::int64_t recompute_every() const;
+};
+
+struct Compile {
+  bool enable = false;
+  Strings components{"model", "loss"};
+  std::string backend = "inductor";
+};
+
+struct Float8Linear {
+  bool enable_fsdp_float8_all_gather = false;
+  bool precompute_float8_dynamic_scale_for_fsdp = false;
+  std::optional<std::string> recipe_name;  ///< tensorwise | rowwise | rowwise_with_gw_hp
+  Strings filter_fqns;
+  bool emulate = false;
+  bool enable = false;  ///< ours: the same as model.converters = ["float8"]
+};
+
+struct Float8GroupedMm {
+  Strings fqns;
+};
+
+struct MxLinear {
+  std::string mxfp8_dim1_cast_kernel_choice = "triton";
+  std::string recipe_name = "mxfp8_cublas";
+  Strings filter_fqns{"output"};
+};
+
+struct MxGroupedMm {
+  std::string recipe_name = "mxfp8";
+  Strings fqns;
+};
+
+struct QuantizedLinear {
+  Float8Linear float8;
+  MxLinear mx;
+};
+
+struct QuantizedGroupedMm {
+  Float8GroupedMm float8;
+  MxGroupedMm mx;
+};
+
+/// `quantize.dense` is another spelling of `quantize.linear`.
+struct Quantize {
+  QuantizedLinear linear;
+  QuantizedGroupedMm grouped_mm;
+};
+
+struct Comm {
+  std::int64_t init_timeout_seconds = 300;   ///< watchdog's limit until the first step is done
+  std::int64_t train_timeout_seconds = 100;  ///< and afterwards
+  std::int64_t trace_buf_size = 20000;
+  std::string save_traces_folder = "comm_traces";
+  std::string save_traces_file_prefix = "rank_";
+  std::string mode = "default";
+  std::string backend =
+      "auto";  ///< ours: auto (nccl where the build and the machine have it, else mpi) | mpi | strict | nccl
+};
+
+struct MemoryEstimation {
+  bool enable = false;
+  bool disable_fake_mode = false;
+};
+
+struct FaultTolerance {
+  bool enable = false;
+  std::string process_group = "gloo";
+  std::int64_t process_group_timeout_ms = 10000;
+  std::int64_t replica_id = 0;
+  std::int64_t group_size = 0;
+  std::int64_t min_replica_size = 1;
+  std::optional<std::string> semi_sync_method;
+};
+
+struct Experimental {
+  std::string custom_import;
+  std::string custom_args_module;
+};
+
+struct Validation {
+  bool enable = false;
+  std::string dataset = "c4_validation";
+  std::optional<std::string> dataset_path;
+  std::int64_t local_batch_size = 8;
+  std::int64_t seq_len = 2048;
+  std::int64_t freq = 10;
+  std::int64_t steps = -1;
+  DataLoader dataloader;
+};
+
+struct Debug {
+  std::int64_t seed = 42;
+  bool deterministic = false;
+  bool deterministic_warn_only = false;
+  bool moe_force_load_balance = false;
+  std::optional<std::string> dump_gradients;  ///< ours: folder for the unclipped gradients of step 1
+  bool check_collectives = false;             ///< ours: ranks compare every collective before it starts
+};
+
+struct JobConfig {
+  Job job;
+  Profiling profiling;
+  Metrics metrics;
+  Model model;
+  Optimizer optimizer;
+  LrScheduler lr_scheduler;
+  Training training;
+  Parallelism parallelism;
+  Checkpoint checkpoint;
+  ActivationCheckpoint activation_checkpoint;
+  Compile compile;
+  Quantize quantize;
+  Comm comm;
+  MemoryEstimation memory_estimation;
+  FaultTolerance fault_tolerance;
+  Experimental experimental;
+  Validation validation;
+  Debug debug;
+};
+
+}  // namespace tessera::config

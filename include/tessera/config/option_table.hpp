@@ -1,0 +1,87 @@
+// The one table of options: parsing, checking, `config keys`, man page, completion and "did you mean" come from it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tessera/config/job_config.hpp"
+
+namespace tessera::config {
+
+/// What a key can hold; monostate is an optional value that is absent ("none" in files and flags).
+using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string, Strings, std::vector<Strings>>;
+
+/// Address of a key's member in a JobConfig.
+using Member = std::variant<bool*, int*, std::int64_t*, double*, std::string*, Strings*, std::optional<std::int64_t>*,
+                            std::optional<double>*, std::optional<std::string>*, std::optional<std::vector<Strings>>*>;
+
+/// Whether Tessera acts on a key today: on every value, on those of `Option::working`, or not yet.
+enum class Support : std::uint8_t { full, some_values, none };
+
+/// One key of a job; declared in src/config/options.
+struct Option {
+  std::string_view key;                     ///< "section.key", as in JobConfig
+  Member (*member)(JobConfig&);             ///< where the value lives
+  std::string_view help;                    ///< one sentence
+  std::vector<std::string_view> allowed{};  ///< empty = anything of the type
+  std::vector<std::string_view> working{};  ///< with Support::some_values: values that Tessera acts on
+  double minimum = -std::numeric_limits<double>::infinity();
+  double maximum = std::numeric_limits<double>::infinity();
+  bool above_minimum = false;  ///< the minimum itself is out of range
+  bool below_maximum = false;  ///< the maximum itself is out of range
+  bool minus_one = false;      ///< -1 is in range too
+  Support support = Support::full;
+  bool ours = false;         ///< not a key of TorchTitan v0.2.2
+  bool decisive = false;     ///< without support a run would mean something else, so it does not start
+  std::string_view under{};  ///< matters only together with this key, which speaks for it in warnings
+  bool (*relevant)(const JobConfig&) = nullptr;  ///< matters only then
+  bool (*works)(const JobConfig&) = nullptr;     ///< with Support::some_values, where a list of values cannot say it
+  std::string_view alias{};                      ///< another spelling of the key
+};
+
+/// Every option, section by section, in the order in which jobs are written.
+const std::vector<Option>& options();
+
+/// The option of a key or of one of its other spellings (aliases, quantize.dense = quantize.linear); null when there is
+/// none.
+const Option* find_option(std::string_view key);
+
+/// Is this a section ("training", "quantize.linear")?
+bool is_section(std::string_view name);
+std::string_view section_of(std::string_view key);  ///< "quantize.linear.float8" of "quantize.linear.float8.emulate"
+std::string_view leaf_of(std::string_view key);     ///< "emulate"
+
+/// "boolean", "integer", "number", "string", "list of strings", "list of lists".
+std::string_view type_name(const Option& option);
+bool is_boolean(const Option& option);
+bool is_optional(const Option& option);
+
+Value get(const Option& option, const JobConfig& job);
+Value default_of(const Option& option);
+
+/// Stores a value after checking type, range and allowed values; an integer serves as a number, "none" empties an
+/// optional, schedule names ignore case, `-` and `_`. Returns what is wrong ("must be an integer, not a string"), and
+/// then stores nothing.
+std::optional<std::string> assign(const Option& option, JobConfig& job, Value value);
+
+/// Reads a flag's text as the option's type: lists are comma-separated, lists of lists separate their lists by `;`.
+/// Text that does not read as the type comes back as a string, which assign() then refuses.
+Value value_from_text(const Option& option, std::string_view text);
+
+/// TOML form of a value ("12", "\"GPipe\"", "[\"a\", \"b\"]", "none" when absent); numbers keep every bit.
+std::string to_toml(const Value& value);
+/// The same without quotes around strings: for messages.
+std::string to_text(const Value& value);
+
+/// Does Tessera act on this option as it is set in `job`? True also where the option does not matter in that job.
+bool honoured(const Option& option, const JobConfig& job);
+
+/// PyTorch's spelling of a pipeline schedule: "interleave-1f1b" -> "Interleaved1F1B"; empty when unknown.
+std::string canonical_schedule(std::string_view name);
+
+}  // namespace tessera::config

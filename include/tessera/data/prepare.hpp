@@ -1,0 +1,31 @@
+// Text -> token file: documents shuffled once by a key, BOS and EOS around each (those that the tokenizer has).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "tessera/data/progress.hpp"
+#include "tessera/data/text_corpus.hpp"
+#include "tessera/data/token_file.hpp"
+#include "tessera/data/tokenizer.hpp"
+
+namespace tessera::data {
+
+struct PrepareOptions {
+  CorpusOptions corpus;
+  std::uint64_t seed = 0;  ///< key of the shuffle of documents
+  int threads = 0;         ///< encoders; 0 = those that the machine has
+};
+
+/// Encodes the corpus into `output`. The bytes written depend on corpus, tokenizer and seed, never on `threads`.
+TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
+                      const PrepareOptions& options, const Progress& progress = {});
+
+/// The token file for `dataset`: itself when it is one, else a file in `cache_folder` that is made once and found again
+/// by a hash of text, options and tokenizer. One process calls it (rank 0), then all open what it returns.
+/// Throws Error(data) when `dataset` is a token file of another tokenizer.
+std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder, const PrepareOptions& options = {},
+                                        const Progress& progress = {});
+
+}  // namespace tessera::data

@@ -1,0 +1,20 @@
+// The calls of LibTorch that are not its public interface, each with a test of what it is relied on for.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstddef>
+
+namespace tessera::kernels {
+
+/// Frees the memory of `tensor` and of every view of it, while tensors and autograd graphs that hold them live on. Until
+/// restore_storage nothing may read them.
+void release_storage(const at::Tensor& tensor);
+
+/// Allocates `storage_bytes` again (uninitialised) from the storage's own allocator, for all of those tensors; the caller then fills it.
+void restore_storage(const at::Tensor& tensor, std::size_t storage_bytes);
+
+/// Bytes that the tensor's storage holds now; 0 after release_storage.
+std::size_t storage_bytes(const at::Tensor& tensor);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,105 @@
+// Meters of time: how long a step takes, where it goes, when the run ends.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace tessera::metrics {
+
+/// Seconds on a clock that never goes back; only differences mean anything.
+double monotonic_seconds() noexcept;
+
+/// Mean in which a value's weight falls by 1 - 1/n with each later one; corrected for its start, so that the first mean
+/// is the first value.
+class ExponentialMean {
+ public:
+  explicit ExponentialMean(double n = 20) : keep_(1 - 1 / n) {}  ///< n >= 1: about so many values count
+  void add(double value) noexcept;
+  double mean() const noexcept;  ///< NaN before the first value
+
+ private:
+  double keep_;
+  double sum_ = 0;
+  double weight_ = 0;
+};
+
+/// Median and mean of the last values: one slow step (a checkpoint, a page fault storm) does not move the median.
+class Window {
+ public:
+  explicit Window(std::size_t length = 50) : length_(length) {}
+  void add(double value);
+  double median() const;  ///< NaN before the first value
+  double mean() const;
+  std::size_t size() const noexcept { return values_.size(); }
+
+ private:
+  std::size_t length_;
+  std::size_t next_ = 0;
+  std::vector<double> values_;
+};
+
+/// Speed of a run: fed once a step.
+class StepMeter {
+ public:
+  void add(std::int64_t tokens, double seconds);
+
+  std::int64_t total_tokens() const noexcept { return total_tokens_; }  ///< since the process began
+  double total_seconds() const noexcept { return total_seconds_; }
+  double median_step_seconds() const { return window_.median(); }
+  double tokens_per_second() const;  ///< mean over the window; NaN before the first step
+  /// Seconds until `steps_left` more steps are done, at the window's median; NaN before the first step.
+  double eta_seconds(std::int64_t steps_left) const;
+
+ private:
+  Window window_;
+  Window tokens_;
+  std::int64_t total_tokens_ = 0;
+  double total_seconds_ = 0;
+};
+
+/// Parts of a step. `communication` is what the step waits for, not what hides behind computation.
+enum class Phase : std::uint8_t { data, forward, backward, communication, optimizer, checkpoint, other };
+inline constexpr std::size_t phase_count = 7;
+std::string_view name_of(Phase phase) noexcept;
+
+/// Where time goes. Phases nest: time inside an inner phase counts for that one alone, so the sum of all is the time
+/// since reset(). One thread at a time; backward may hand it to the autograd thread while it waits for it.
+class PhaseTimer {
+ public:
+  using Clock = std::function<double()>;
+
+  /// Ends its phase when it goes out of scope. Scopes end in the reverse order of their start.
+  class Scope {
+   public:
+    Scope(PhaseTimer& timer, Phase phase) : timer_(timer), before_(timer.enter(phase)) {}
+    ~Scope() { timer_.enter(before_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    PhaseTimer& timer_;
+    Phase before_;
+  };
+
+  PhaseTimer();
+  explicit PhaseTimer(Clock clock);
+
+  [[nodiscard]] Scope time(Phase phase) { return {*this, phase}; }
+  double seconds(Phase phase);  ///< since reset(), with what runs now
+  void reset();                 ///< all to zero; open scopes stay open
+
+ private:
+  Phase enter(Phase phase);
+  void charge();
+
+  Clock clock_;
+  Phase current_ = Phase::other;
+  double since_;
+  std::array<double, phase_count> seconds_{};
+};
+
+}  // namespace tessera::metrics

@@ -1,0 +1,48 @@
+// The folder of a run (job.dump_folder): metrics.jsonl, config.toml, run.json, loss.svg, checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tessera::metrics {
+
+/// One start of a run's process group: what run.json lists, so that a figure can be traced to what made it.
+struct Attempt {
+  std::string id;               ///< of make_attempt_id()
+  std::string started;          ///< UTC, ISO 8601; filled in by add_attempt when empty
+  std::int64_t first_step = 1;  ///< > 1: resumed
+  int ranks = 1;
+  std::string mesh;                ///< e.g. "pp=2 dp_replicate=1 dp_shard=2 cp=1 tp=2"
+  std::vector<std::string> hosts;  ///< each node once
+  std::vector<std::string> command_line;
+  std::vector<std::pair<std::string, std::string>> versions;  ///< e.g. {"tessera", "0.1.0"}, {"mpi", "Open MPI 4.1.4"}
+};
+
+/// "20261121T155419Z-1a2b3c4d": time of start and 32 random bits. Made on rank 0 and broadcast.
+std::string make_attempt_id();
+
+/// Made on rank 0 only.
+class RunFolder {
+ public:
+  /// Creates the folder and what is above it, and tries to write there. Throws Error(environment): one message that
+  /// names folder and reason.
+  explicit RunFolder(std::filesystem::path folder);
+
+  const std::filesystem::path& path() const noexcept { return folder_; }
+  std::filesystem::path metrics_file() const { return folder_ / "metrics.jsonl"; }
+  std::filesystem::path loss_curve_file() const { return folder_ / "loss.svg"; }
+
+  /// config.toml: the resolved configuration of the newest attempt.
+  void write_config(std::string_view toml) const;
+  /// Appends to the "attempts" of run.json. A file that is not JSON is kept as run.json.damaged, with a warning.
+  void add_attempt(Attempt attempt) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace tessera::metrics

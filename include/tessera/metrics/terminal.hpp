@@ -1,0 +1,17 @@
+// What the other end of a stream can show.
+#pragma once
+
+namespace tessera::metrics {
+
+struct Terminal {
+  bool interactive = false;  ///< a screen whose last line can be drawn again; never true of a file or a pipe
+  bool color = false;
+  bool unicode = false;  ///< the locale speaks UTF-8
+  int columns = 80;
+};
+
+/// Of an open file descriptor. Color only if `color_wanted`, on a screen, with TERM other than "dumb" and NO_COLOR not
+/// set.
+Terminal terminal_of(int descriptor, bool color_wanted);
+
+}  // namespace tessera::metrics

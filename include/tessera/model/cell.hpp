@@ -1,0 +1,55 @@
+// A cell is a named step from one flow to the next; a model is a list of cells.
+//
+// Cells know nothing of ranks. They compute with the pieces of weights that they are given and take head counts from the
+// pieces' shapes; what must happen between ranks is declared (`input`, `output`) and put there by room parallel.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/model/flow.hpp"
+
+namespace tessera::model {
+
+/// This rank's piece of a parameter: `value` holds rows [row_begin, row_begin + value.size(0)) of the whole.
+struct Weight {
+  torch::Tensor value;
+  std::int64_t row_begin = 0;
+};
+
+/// Keys and values of the positions seen so far, one pair a layer; [B, S, Hkv, hd] each. For generation.
+struct KeyValueCache {
+  std::vector<torch::Tensor> keys, values;
+};
+
+/// What a cell needs to know beside its weights and the flow.
+struct CellContext {
+  std::span<const Weight> weights;   ///< in the order of Cell::params
+  std::int64_t batch = 0;            ///< rows of this microbatch
+  std::int64_t position = 0;         ///< position of the first token of each row
+  KeyValueCache* cache = nullptr;    ///< set while generating
+};
+
+/// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.
+enum class Boundary : std::uint8_t {
+  none,     ///< works on whatever tokens are here
+  gather,   ///< before: needs the tokens of all tensor-parallel ranks
+  reduce,   ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+};
+
+struct Cell {
+  std::string name;             ///< e.g. "layers.4.attention.wo"
+  std::vector<int> params;      ///< indices into Model::params
+  std::vector<Slot> live;       ///< slots that must be there before this cell: what crosses a pipeline cut in front of it
+  Boundary input = Boundary::none;
+  Boundary output = Boundary::none;
+  bool residual = false;        ///< afterwards x += h, and h is dropped
+  std::function<void(Flow&, const CellContext&)> forward;
+};
+
+}  // namespace tessera::model

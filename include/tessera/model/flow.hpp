@@ -1,0 +1,32 @@
+// What travels from cell to cell: a small struct of tensors, each in a named slot.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace tessera::model {
+
+/// Shapes, with T = rows x positions of a microbatch (row-major: sequence by sequence), T' = T / tp when the slot is cut
+/// over tensor-parallel ranks, H = this rank's heads:
+///   tokens [T] int64 · x [T', dim] residual stream · h [T' or T, ...] working value · q [B, S, H, hd] · k, v [B, S, Hkv, hd]
+///   · logits [T, vocab / tp].
+enum class Slot : std::uint8_t { tokens, x, h, q, k, v, logits };
+inline constexpr std::size_t kSlots = 7;
+std::string_view name_of(Slot slot) noexcept;
+
+/// An undefined tensor means that the slot is not live here.
+class Flow {
+ public:
+  torch::Tensor& operator[](Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  const torch::Tensor& operator[](Slot slot) const { return slots_[static_cast<std::size_t>(slot)]; }
+  /// The slot's tensor, leaving the slot empty, so that its memory can go as soon as the caller is done with it.
+  torch::Tensor take(Slot slot) { return std::exchange((*this)[slot], torch::Tensor()); }
+
+ private:
+  std::array<torch::Tensor, kSlots> slots_;
+};
+
+}  // namespace tessera::model

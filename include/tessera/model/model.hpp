@@ -1,0 +1,39 @@
+// A model: parameters, cells, and the units that are sharded, recomputed and gathered together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/model/cell.hpp"
+#include "tessera/model/param_spec.hpp"
+
+namespace tessera::model {
+
+/// Cells [begin, end) that are sharded and recomputed together: a block, the embedding, or [norm, output].
+struct UnitSpec {
+  std::string name;
+  int begin = 0, end = 0;
+};
+
+/// Dimensions that FLOP counts, generation and checks of the mesh need, whatever the architecture.
+struct Dimensions {
+  std::int64_t dim = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, hidden = 0, vocab = 0;
+  bool tied = false;
+};
+
+struct Model {
+  std::string name;                ///< "llama3 8B", "config.json"
+  Dimensions dimensions;
+  std::vector<ParamSpec> params;   ///< a tied output layer refers to the embedding's entry
+  std::vector<Cell> cells;
+  std::vector<UnitSpec> units;
+
+  std::int64_t parameter_count() const;
+  /// Parameters of the token embedding (counted out of the FLOP formula; a tied one stays in, as it is the output layer).
+  std::int64_t embedding_parameter_count() const;
+  /// Index of the cell or of the block's first cell with this name. Throws Error(usage) with suggestions.
+  int cell_index(const std::string& name) const;
+};
+
+}  // namespace tessera::model

@@ -1,0 +1,34 @@
+// What a parameter is, before anybody decides where its pieces live.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/base/tensor_slice.hpp"
+
+namespace tessera::model {
+
+/// How tensor parallelism may cut a parameter, in the model's own words.
+enum class Placement : std::uint8_t {
+  replicated,  ///< whole on every tensor-parallel rank (norm weights)
+  column,      ///< output features: dim 0 is cut, the layer's output is cut
+  row,         ///< input features: dim 1 is cut, the layer's output is a partial sum
+  vocabulary,  ///< rows of the vocabulary: dim 0 is cut
+};
+
+/// Distribution of initial values: constant `mean` if std is 0, else normal(mean, std) cut to [low, high].
+struct InitialValues {
+  double mean = 0, std = 0, low = -2, high = 2;
+};
+
+/// The one source of initial values, sharding, gradient reduction, clipping, checkpoint slices and memory planning.
+struct ParamSpec {
+  std::string fqn;      ///< TorchTitan's name, e.g. "layers.0.attention.wq.weight"
+  Shape global_shape;
+  Placement placement = Placement::replicated;
+  InitialValues init;
+  std::string hf_name;  ///< Hugging Face's name, e.g. "model.layers.0.self_attn.q_proj.weight"
+  int rope_heads = 0;   ///< > 0: rows are this many heads whose order differs in Hugging Face files (rotated halves there)
+};
+
+}  // namespace tessera::model

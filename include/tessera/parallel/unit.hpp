@@ -1,0 +1,63 @@
+// A unit on this rank: its cells, the groups that hold its weights, and one step forward or backward through it.
+//
+// Autograd stays inside a unit: it runs on a detached input that requires a gradient, and backward starts from its output.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/communicator.hpp"
+#include "tessera/model/model.hpp"
+#include "tessera/parallel/shard_group.hpp"
+
+namespace tessera::parallel {
+
+/// What the last unit needs to turn logits into the loss of one microbatch.
+struct LossInput {
+  torch::Tensor labels;                   ///< [T] int64, -100 = ignored
+  double scale = 1;                       ///< 1 / valid tokens of the whole global batch
+  torch::Tensor* token_losses = nullptr;  ///< gets the unscaled losses [T], if not null
+};
+
+/// A unit's pass over one microbatch, kept until its backward.
+struct TapeEntry {
+  model::Flow in, out;
+  torch::Tensor loss;  ///< scalar; defined behind the last unit of the model only
+};
+
+class Unit {
+ public:
+  Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups, comm::Communicator& tp);
+
+  const std::string& name() const { return name_; }
+  const std::vector<ShardGroup*>& groups() const { return groups_; }
+
+  void start_unshard();
+  void finish_unshard();
+  void reshard();
+
+  /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries position and cache.
+  /// With `loss` the logits become a scalar loss. Weights must be gathered.
+  TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss) const;
+  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry; the result has the
+  /// gradients of the entry's inputs, and the leaves of the groups theirs.
+  static model::Flow backward(const TapeEntry& entry, const model::Flow& out_gradients);
+
+ private:
+  struct Step {
+    const model::Cell* cell;
+    std::vector<model::Weight> weights;
+  };
+  void run(const Step& step, model::Flow& flow, model::CellContext context) const;
+
+  std::string name_;
+  std::vector<ShardGroup*> groups_;
+  comm::Communicator& tp_;
+  std::vector<Step> steps_;
+  std::int64_t vocab_begin_ = 0;
+};
+
+}  // namespace tessera::parallel

@@ -1,0 +1,27 @@
+// training.dataset = "replay": batches from a safetensors file, so that any framework's run can be repeated exactly.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "tessera/data/sample_source.hpp"
+
+namespace tessera::train {
+
+/// `inputs` and `labels`, int32 [steps, rows, seq]; row r of step s is sample s * global_batch + r.
+class ReplaySource final : public data::SampleSource {
+ public:
+  /// Throws Error(data) when the file lacks the tensors, has other shapes than `seq_len` asks for, or too few rows.
+  ReplaySource(const std::filesystem::path& file, std::int64_t global_batch, std::int64_t seq_len);
+
+  std::int64_t seq_len() const override { return seq_len_; }
+  std::optional<std::int64_t> sample_limit() const override { return steps_ * global_batch_; }
+  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override;
+
+ private:
+  std::string file_;
+  std::int64_t global_batch_, seq_len_, steps_ = 0, rows_ = 0;
+  std::vector<std::int32_t> inputs_, labels_;
+};
+
+}  // namespace tessera::train

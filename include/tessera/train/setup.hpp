@@ -1,0 +1,45 @@
+// From a resolved configuration to the values that the rooms below are made with.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "tessera/config/job_config.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/comm/world.hpp"
+#include "tessera/mesh/layout.hpp"
+#include "tessera/model/llama.hpp"
+#include "tessera/model/model.hpp"
+#include "tessera/optim/schedule.hpp"
+#include "tessera/parallel/schedule.hpp"
+#include "tessera/parallel/stage.hpp"
+#include "tessera/train/batch_plan.hpp"
+
+namespace tessera::train {
+
+/// Throws Error(usage) naming the origin of the degrees when they do not fit `world`, or the model does not fit the mesh.
+mesh::Layout layout_of(const config::Resolved& resolved, int world);
+
+/// comm.backend on `device`: nccl on a GPU, MPI or strict on the host. Throws Error when they do not fit.
+comm::Backend backend_of(const config::JobConfig& job, torch::Device device);
+
+/// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.
+parallel::Precision precision_of(const config::JobConfig& job);
+
+/// Shape of model.hf_config, or of name and flavor; the debug model takes the larger of its vocabulary and the tokenizer's.
+model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab);
+
+/// The model of that shape, with angles for `positions` positions. Throws Error(data) when the tokenizer's vocabulary (0 = unknown)
+/// is larger than the model's.
+model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions, torch::Device device);
+
+/// All errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq);
+
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device);
+parallel::Schedule schedule_of(const config::JobConfig& job);
+optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job);
+
+}  // namespace tessera::train

@@ -1,0 +1,75 @@
+// One rank's training state and one optimizer step.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/world.hpp"
+#include "tessera/config/job_config.hpp"
+#include "tessera/data/sample_source.hpp"
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/metrics/meter.hpp"
+#include "tessera/model/model.hpp"
+#include "tessera/optim/adamw.hpp"
+#include "tessera/optim/schedule.hpp"
+#include "tessera/parallel/executor.hpp"
+#include "tessera/parallel/gradient_norm.hpp"
+#include "tessera/parallel/stage.hpp"
+#include "tessera/train/batch_plan.hpp"
+
+namespace tessera::train {
+
+/// What a step did; the same on every rank.
+struct StepOutcome {
+  double loss = 0;       ///< cross-entropy summed over the valid tokens of the global batch, divided by their number
+  double grad_norm = 0;  ///< before clipping; NaN if the gradient was not finite
+  double lr = 0;
+  bool skipped = false;  ///< the gradient was not finite: nothing was updated
+  std::string nonfinite; ///< which parameter on which rank, then
+  std::int64_t flags = 0;  ///< sum over ranks of the `flag` given to step()
+};
+
+class Trainer {
+ public:
+  Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
+          const data::SampleSource& source, torch::Device device);
+
+  /// Runs optimizer step `step` (from 0), collectively. `flag` is summed over ranks with the loss: how signals are agreed on.
+  StepOutcome step(std::int64_t step, std::int64_t flag);
+  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stage's groups.
+  double compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags);
+
+  parallel::Stage& stage() { return stage_; }
+  const model::Model& model() const { return model_; }
+  mesh::DeviceMesh& mesh() { return mesh_; }
+  std::vector<optim::ParamState>& optimizer_states() { return states_; }
+  optim::AdamW& optimizer() { return optimizer_; }
+  metrics::PhaseTimer& timer() { return timer_; }
+  std::int64_t skipped_steps() const { return skipped_steps_; }
+  void set_skipped_steps(std::int64_t count) { skipped_steps_ = count; }
+  std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
+
+ private:
+  double reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag, std::int64_t* flags);
+  void update(double lr, double norm);
+
+  const config::JobConfig& job_;
+  const model::Model& model_;
+  mesh::DeviceMesh& mesh_;
+  BatchPlan plan_;
+  const data::SampleSource& source_;
+  torch::Device device_;
+  parallel::Stage stage_;
+  parallel::Executor executor_;
+  optim::Schedule schedule_;
+  optim::AdamW optimizer_;
+  std::vector<optim::ParamState> states_;
+  metrics::PhaseTimer timer_;
+  std::int64_t skipped_steps_ = 0;
+};
+
+}  // namespace tessera::train

@@ -1,0 +1,29 @@
+// Everything that a run needs to go on: model, optimizer, schedule position, data position, seed.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::train {
+
+/// Steps done and where the data stands. Serialised into the checkpoint's manifest.
+struct Position {
+  std::int64_t step = 0;     ///< optimizer steps done
+  std::int64_t samples = 0;  ///< global samples read
+};
+
+/// Collective. Writes step-%08d under `folder`; blocks until it is committed.
+checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder,
+                                  const Position& position);
+
+/// Collective. Loads the newest valid checkpoint under `folder` (or step `load_step` if >= 0) into the trainer, onto whatever mesh
+/// it has. Empty when there is none. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model
+/// with other tensors.
+std::optional<Position> load_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder);
+
+}  // namespace tessera::train

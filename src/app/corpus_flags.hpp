@@ -1,0 +1,36 @@
+// The flags by which verbs are told how files hold documents.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tessera/data/text_corpus.hpp"
+
+namespace tessera::app {
+
+class CorpusFlags {
+ public:
+  void add_to(CLI::App& app) {
+    app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), or folders of them")->required();
+    app.add_option("--jsonl-key", options_.jsonl_key, "member of each JSON object that holds the text [text]");
+    app.add_option("--documents", rule_, "one document of plain text: file, lines, paragraphs or chapters [file]");
+    app.add_option("--split-regex", options_.split_regex, "a line that matches begins a document of plain text");
+    app.add_flag("--unwrap", options_.unwrap, "join hard-wrapped lines: an unindented line continues the one above");
+  }
+
+  data::CorpusOptions options() const {
+    data::CorpusOptions options = options_;
+    options.documents = data::document_rule_from_name(rule_);
+    return options;
+  }
+  data::TextCorpus open() const { return data::TextCorpus({files_.begin(), files_.end()}, options()); }
+
+ private:
+  std::vector<std::string> files_;
+  std::string rule_ = "file";
+  data::CorpusOptions options_;
+};
+
+}  // namespace tessera::app

@@ -1,0 +1,83 @@
+// tessera data prepare | show | verify.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "command_line.hpp"
+#include "corpus_flags.hpp"
+#include "tessera/data/prepare.hpp"
+#include "verb.hpp"
+
+namespace {
+
+namespace data = tessera::data;
+
+std::string describe(const data::TokenFileInfo& info) {
+  return fmt::format("{} tokens in {} documents, vocabulary {}, u{}", info.token_count, info.document_count,
+                     info.vocab_size, 8 * info.token_bytes);
+}
+
+std::string id_text(std::optional<int> id) { return id ? std::to_string(*id) : "none"; }
+
+struct Prepare {
+  tessera::app::CorpusFlags corpus;
+  data::PrepareOptions options;
+  std::string tokenizer, output;
+  CLI::App* app;
+
+  explicit Prepare(CLI::App& parent) : app(parent.add_subcommand("prepare", "text -> token file")) {
+    app->add_option("--tokenizer", tokenizer, "tokenizer.json or its folder")->required();
+    app->add_option("-o,--output", output, "the token file to write")->required();
+    app->add_option("--seed", options.seed, "key of the shuffle of documents [0]");
+    app->add_option("--threads", options.threads, "encoders [all that the machine has]");
+    corpus.add_to(*app);
+  }
+
+  int run() {
+    const data::Tokenizer loaded = data::Tokenizer::load(tokenizer);
+    const data::TokenFileInfo info =
+        data::prepare(corpus.open(), loaded, output, options, data::terminal_progress("data prepare"));
+    std::cout << fmt::format("{}: {}\n", output, describe(info));
+    return 0;
+  }
+};
+
+struct Inspect {
+  std::string file;
+  CLI::App* app;
+
+  Inspect(CLI::App& parent, const char* name, const char* summary) : app(parent.add_subcommand(name, summary)) {
+    app->add_option("file", file, "token file")->required();
+  }
+
+  int show() const {
+    const data::TokenFileInfo info = data::TokenFile::open(file).info();
+    std::cout << fmt::format("{}: {}\nbos {}, eos {}, seed {}, tokenizer {:016x}, text {:016x}\n", file, describe(info),
+                             id_text(info.bos_id), id_text(info.eos_id), info.seed, info.tokenizer_hash,
+                             info.source_hash);
+    return 0;
+  }
+
+  int verify() const {
+    const data::TokenFile tokens = data::TokenFile::open(file);
+    tokens.verify(data::terminal_progress("data verify"));
+    std::cout << fmt::format("{}: whole, {}\n", file, describe(tokens.info()));
+    return 0;
+  }
+};
+
+int run(const tessera::app::Args& args) {
+  CLI::App app{"Token files: what training reads.", "data"};
+  app.require_subcommand(1);
+  Prepare prepare(app);
+  Inspect show(app, "show", "what a token file says about itself");
+  Inspect verify(app, "verify", "reads a whole token file and checks it");
+  if (!tessera::app::parse(app, args)) return 0;
+  if (*prepare.app) return prepare.run();
+  return *show.app ? show.show() : verify.verify();
+}
+
+const tessera::app::VerbRegistration registration{"data", "prepare text for training, show and verify token files",
+                                                  &run};
+
+}  // namespace

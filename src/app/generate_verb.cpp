@@ -1,0 +1,86 @@
+// tessera generate RUN --prompt TEXT ...: text from a trained model.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fmt/ranges.h>
+#include <iostream>
+
+#include "command_line.hpp"
+#include "tessera/data/tokenizer.hpp"
+#include "tessera/train/inference.hpp"
+#include "verb.hpp"
+
+namespace {
+
+using tessera::ExitCode;
+using tessera::app::Args;
+using tessera::data::Tokenizer;
+
+struct Options {
+  std::string run;
+  std::optional<std::string> prompt;
+  std::vector<std::int32_t> prompt_ids;
+  std::int64_t max_new_tokens = 64;
+  tessera::train::Sampling sampling;
+  bool print_ids = false;
+  std::vector<std::string> overrides;
+};
+
+/// The run's folder with its configuration, or a configuration file; what CLI11 does not know are the job's own flags.
+tessera::config::Resolved job_of(const Options& options) {
+  if (!options.run.empty() && std::filesystem::is_directory(options.run)) {
+    Args words{(std::filesystem::path(options.run) / "config.toml").string(), "--job.dump_folder", options.run};
+    tessera::require(std::filesystem::exists(words[0]), ExitCode::usage, "{} is not the folder of a run: it has no config.toml", options.run);
+    words.insert(words.end(), options.overrides.begin(), options.overrides.end());
+    return tessera::config::resolve(words);
+  }
+  Args words = options.overrides;
+  if (!options.run.empty()) words.insert(words.begin(), options.run);
+  return tessera::config::resolve(words);
+}
+
+std::vector<std::int32_t> prompt_of(const Options& options, const Tokenizer* tokenizer) {
+  if (!options.prompt) return options.prompt_ids;
+  std::vector<std::int32_t> ids = tokenizer->encode(*options.prompt);
+  if (const auto bos = tokenizer->bos_id()) ids.insert(ids.begin(), *bos);
+  return ids;
+}
+
+int generate(const Options& options) {
+  const tessera::config::Resolved resolved = job_of(options);
+  std::optional<Tokenizer> tokenizer;
+  if (options.prompt || !options.print_ids) tokenizer = Tokenizer::load(resolved.job.model.hf_assets_path);
+  const auto prompt = prompt_of(options, tokenizer ? &*tokenizer : nullptr);
+  tessera::train::Inference model(resolved, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,
+                                  tokenizer ? tokenizer->vocab_size() : 0);
+  const auto stop = tokenizer && options.prompt ? tokenizer->eos_id() : std::nullopt;
+  const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stop);
+  if (options.print_ids)
+    std::cout << fmt::format("{}\n", fmt::join(ids, ","));
+  else
+    std::cout << tokenizer->decode(prompt, true) << tokenizer->decode(ids, true) << "\n";
+  return 0;
+}
+
+int run(const Args& args) {
+  Options options;
+  CLI::App app("Writes text with a trained model: the newest checkpoint of a run's folder, or the weights that the job's flags name "
+               "(--checkpoint.initial_load_path).",
+               "tessera generate");
+  app.add_option("run", options.run, "the run's folder (job.dump_folder), or a configuration file");
+  auto* text = app.add_option("--prompt", options.prompt, "text to go on from");
+  app.add_option("--prompt-ids", options.prompt_ids, "token ids to go on from, comma-separated")->delimiter(',')->excludes(text);
+  app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to write")->capture_default_str()->check(CLI::Range(1, 1 << 24));
+  app.add_option("--temperature", options.sampling.temperature, "0 = the most likely token each time")->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--top-k", options.sampling.top_k, "draw among the k most likely; 0 = all")->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", options.sampling.seed, "of the draws")->capture_default_str();
+  app.add_flag("--print-ids", options.print_ids, "print token ids instead of text");
+  const auto [own, job] = tessera::app::split_job_flags(args);
+  if (!tessera::app::parse(app, own)) return 0;
+  options.overrides = job;
+  tessera::require(options.prompt || !options.prompt_ids.empty(), ExitCode::usage, "give --prompt TEXT or --prompt-ids IDS");
+  return generate(options);
+}
+
+const tessera::app::VerbRegistration registration{"generate", "write text with a trained model", &run};
+
+}  // namespace

@@ -1,0 +1,119 @@
+// tessera tokenizer train | encode | decode.
+#include <fmt/format.h>
+
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "command_line.hpp"
+#include "corpus_flags.hpp"
+#include "tessera/data/tokenizer.hpp"
+#include "tessera/data/tokenizer_trainer.hpp"
+#include "verb.hpp"
+
+namespace {
+
+using nlohmann::json;
+using tessera::ExitCode;
+using tessera::require;
+namespace data = tessera::data;
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+struct Train {
+  tessera::app::CorpusFlags corpus;
+  data::TrainerOptions options;
+  std::string pattern = "llama3", special, output;
+  CLI::App* app;
+
+  explicit Train(CLI::App& parent) : app(parent.add_subcommand("train", "learn byte-level BPE from text")) {
+    app->add_option("--vocab-size", options.vocab_size, "ids in all: 256 bytes, merges, special tokens [2048]");
+    app->add_option("--pattern", pattern, "how text is cut into words: llama3, gpt2 or qwen [llama3]");
+    app->add_option("--special", special, "special tokens, with commas between [those of the pattern]");
+    app->add_option("-o,--output", output, "folder for tokenizer.json and tokenizer_config.json")->required();
+    corpus.add_to(*app);
+  }
+
+  int run() {
+    options.pattern = data::pattern_from_name(pattern);
+    const bool named = app->count("--special") > 0;
+    options.special_tokens = named ? split_at_commas(special) : data::usual_special_tokens(options.pattern);
+    const auto vocabulary = data::train_vocabulary(corpus.open(), options, data::terminal_progress("tokenizer train"));
+    data::write_tokenizer(output, vocabulary, options);
+    std::cout << fmt::format("{}: {} tokens, {} merges, {} special\n", output, vocabulary.tokens.size(),
+                             vocabulary.merges.size(), options.special_tokens.size());
+    return 0;
+  }
+};
+
+/// Reads JSON values from standard input, one a line, and writes answer(value), one a line.
+int answer_lines(const std::function<json(const json&)>& answer) {
+  std::string line;
+  for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    const json value = json::parse(line, nullptr, false);
+    try {
+      require(!value.is_discarded(), ExitCode::data, "no valid JSON; give one value a line");
+      std::cout << answer(value).dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
+    } catch (const tessera::Error& error) {
+      tessera::fail(error.code(), "standard input:{}: {}", number, error.what());
+    }
+  }
+  return 0;
+}
+
+json encode(const data::Tokenizer& tokenizer, const json& value) {
+  require(value.is_string(), ExitCode::data, "a JSON string is needed, not {}", value.type_name());
+  return tokenizer.encode(value.get_ref<const std::string&>());
+}
+
+std::int32_t id_from(const json& value) {
+  const bool fits = value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int32_t>::max();
+  require(fits, ExitCode::data, "an id is a whole number of 31 bits, not {}",
+          value.is_number() ? value.dump() : value.type_name());
+  return value.get<std::int32_t>();
+}
+
+json decode(const data::Tokenizer& tokenizer, const json& value) {
+  require(value.is_array(), ExitCode::data, "a JSON list of ids is needed, not {}", value.type_name());
+  std::vector<std::int32_t> ids;
+  for (const json& id : value) ids.push_back(id_from(id));
+  return tokenizer.decode(ids);
+}
+
+struct Convert {
+  std::string file;
+  CLI::App* app;
+
+  Convert(CLI::App& parent, const char* name, const char* summary) : app(parent.add_subcommand(name, summary)) {
+    app->add_option("file", file, "tokenizer.json or its folder")->required();
+  }
+
+  int run(json (*convert)(const data::Tokenizer&, const json&)) const {
+    const data::Tokenizer tokenizer = data::Tokenizer::load(file);
+    return answer_lines([&](const json& value) { return convert(tokenizer, value); });
+  }
+};
+
+int run(const tessera::app::Args& args) {
+  CLI::App app{"Byte-level BPE in Hugging Face's tokenizer.json.", "tokenizer"};
+  app.require_subcommand(1);
+  Train train(app);
+  Convert to_ids(app, "encode", "JSONL of strings on standard input -> JSONL of lists of ids on standard output");
+  Convert to_text(app, "decode", "JSONL of lists of ids on standard input -> JSONL of strings on standard output");
+  if (!tessera::app::parse(app, args)) return 0;
+  if (*train.app) return train.run();
+  return *to_ids.app ? to_ids.run(&encode) : to_text.run(&decode);
+}
+
+const tessera::app::VerbRegistration registration{"tokenizer", "train a tokenizer, encode and decode text", &run};
+
+}  // namespace

@@ -1,0 +1,103 @@
+#include "verb.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <new>
+
+#include "tessera/config/suggest.hpp"
+
+namespace tessera::app {
+
+namespace {
+
+/// Function-local, because registrations run before main in an order that no one knows.
+std::vector<Verb>& registry() {
+  static std::vector<Verb> verbs;
+  return verbs;
+}
+
+std::vector<RuntimeFact>& facts() {
+  static std::vector<RuntimeFact> facts;
+  return facts;
+}
+
+void print_usage(std::ostream& out) {
+  out << "Usage: tessera VERB [ARGUMENT]...\n       tessera --version [--json]\n       tessera help VERB\n\nVerbs:\n";
+  for (const Verb& verb : verbs()) out << fmt::format("  {:<11} {}\n", verb.name, verb.summary);
+  out << "\nExit codes: 0 done, 2 wrong use or configuration, 3 environment, 4 data, 5 checkpoint,\n"
+         "6 non-finite numbers, 7 communication, 75 checkpointed and to be requeued.\n";
+}
+
+const Verb& find(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) {
+    if (name == verb.name) return verb;
+    names.emplace_back(verb.name);
+  }
+  const std::string hint = config::did_you_mean(name, names);
+  fail(ExitCode::usage, "'{}' is not a verb of tessera{}", name.substr(0, 60),
+       hint.empty() ? "; `tessera --help` lists them" : hint);
+}
+
+int help(const Args& args) {
+  if (!args.empty()) return find(args.front()).run({"--help"});
+  print_usage(std::cout);
+  return 0;
+}
+
+int dispatch(const Args& args) {
+  if (args.empty()) {
+    print_usage(std::cerr);
+    return static_cast<int>(ExitCode::usage);
+  }
+  const Args rest(args.begin() + 1, args.end());
+  const std::string& word = args.front();
+  if (word == "--help" || word == "-h" || word == "help") return help(word == "help" ? rest : Args{});
+  if (word == "--version" || word == "-V") return find("version").run(rest);
+  return find(word).run(rest);
+}
+
+int report(const std::string& message, ExitCode code) {
+  std::fprintf(stderr, "tessera: %s\n", message.c_str());
+  return static_cast<int>(code);
+}
+
+/// The shell's code for an abort, which is what a bug is.
+int report_bug(const std::string& what) {
+  std::fprintf(stderr, "tessera: this is a bug in Tessera, please report it: %s\n", what.c_str());
+  return 134;
+}
+
+}  // namespace
+
+VerbRegistration::VerbRegistration(const char* name, const char* summary, int (*run)(const Args&)) {
+  auto& all = registry();
+  const auto behind = [&](const Verb& verb) { return std::string_view(verb.name) > name; };
+  all.insert(std::ranges::find_if(all, behind), Verb{name, summary, run});
+}
+
+RuntimeFactRegistration::RuntimeFactRegistration(const char* name, std::string (*value)()) {
+  facts().push_back({name, value});
+}
+
+const std::vector<Verb>& verbs() { return registry(); }
+const std::vector<RuntimeFact>& runtime_facts() { return facts(); }
+
+int run(const Args& args) {
+  try {
+    return dispatch(args);
+  } catch (const Error& error) {
+    return report(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; use a smaller job or more memory", ExitCode::environment);
+  } catch (const std::exception& error) {
+    return report_bug(error.what());
+  } catch (...) {
+    return report_bug("an exception of unknown type");
+  }
+}
+
+}  // namespace tessera::app

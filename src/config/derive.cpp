@@ -1,0 +1,55 @@
+// Values that one key gives to another.
+#include <fmt/format.h>
+
+#include "draft.hpp"
+
+namespace tessera::config {
+
+namespace {
+
+void rename_tokenizer_path(Draft& draft) {
+  auto& model = draft.job.model;
+  if (!model.tokenizer_path) return;
+  model.hf_assets_path = *model.tokenizer_path;
+  draft.derived["model.hf_assets_path"] = "model.tokenizer_path";
+  draft.warnings.push_back("model.tokenizer_path is an old name; write model.hf_assets_path");
+}
+
+/// With training.dtype = "float64" everything is float64, or the comparison that it is for would mean nothing.
+void widen(Draft& draft, std::string_view key, std::string& type) {
+  if (draft.job.training.dtype != "float64" || type == "float64") return;
+  if (draft.written(key))
+    draft.warnings.push_back(fmt::format("{} = \"{}\" ({}) has no effect: training.dtype is float64", key, type,
+                                         draft.place_of(key).exact()));
+  type = "float64";
+  draft.derived[std::string(key)] = "training.dtype";
+}
+
+/// TorchTitan's rule: a warm-up that is longer than the schedule is cut to it.
+void shorten_warmup(Draft& draft) {
+  auto& schedule = draft.job.lr_scheduler;
+  const std::int64_t total = schedule.total_steps.value_or(draft.job.training.steps);
+  if (schedule.warmup_steps <= total) return;
+  draft.warnings.push_back(fmt::format("lr_scheduler.warmup_steps {} ({}) is longer than the schedule; it is cut to {}",
+                                       schedule.warmup_steps, draft.place_of("lr_scheduler.warmup_steps").exact(),
+                                       total));
+  schedule.warmup_steps = total;
+  draft.derived["lr_scheduler.warmup_steps"] = schedule.total_steps ? "lr_scheduler.total_steps" : "training.steps";
+}
+
+}  // namespace
+
+void derive(Draft& draft) {
+  rename_tokenizer_path(draft);
+  widen(draft, "training.mixed_precision_param", draft.job.training.mixed_precision_param);
+  widen(draft, "training.mixed_precision_reduce", draft.job.training.mixed_precision_reduce);
+  shorten_warmup(draft);
+}
+
+std::int64_t ActivationCheckpoint::recompute_every() const {
+  if (mode == "none") return 0;
+  if (mode != "selective" || selective_ac_option == "op") return 1;
+  return std::stoll(selective_ac_option);
+}
+
+}  // namespace tessera::config

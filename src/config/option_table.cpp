@@ -1,0 +1,71 @@
+#include "tessera/config/option_table.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "options/declare.hpp"
+
+namespace tessera::config {
+
+namespace {
+
+struct Table {
+  std::vector<Option> options;
+  std::map<std::string_view, const Option*> by_key;  ///< other spellings too
+  std::set<std::string_view> sections;
+
+  Table() {
+    for (auto&& part : {job_options(), training_options(), parallelism_options(), checkpoint_options(),
+                        quantize_options(), system_options()})
+      options.insert(options.end(), part.begin(), part.end());
+    for (const Option& option : options) add(option);
+  }
+
+  void add(const Option& option) {
+    by_key.emplace(option.key, &option);
+    if (!option.alias.empty()) by_key.emplace(option.alias, &option);
+    for (auto s = section_of(option.key); !s.empty(); s = section_of(s)) sections.insert(s);
+  }
+};
+
+const Table& table() {
+  static const Table table;
+  return table;
+}
+
+/// quantize.dense... -> quantize.linear...
+std::string canonical(std::string_view name) {
+  constexpr std::string_view kDense = "quantize.dense";
+  if (!name.starts_with(kDense)) return std::string(name);
+  const auto rest = name.substr(kDense.size());
+  return rest.empty() || rest.front() == '.' ? "quantize.linear" + std::string(rest) : std::string(name);
+}
+
+}  // namespace
+
+const std::vector<Option>& options() { return table().options; }
+
+const Option* find_option(std::string_view key) {
+  const auto found = table().by_key.find(canonical(key));
+  return found == table().by_key.end() ? nullptr : found->second;
+}
+
+bool is_section(std::string_view name) { return table().sections.contains(canonical(name)); }
+
+std::string_view section_of(std::string_view key) {
+  const auto dot = key.rfind('.');
+  return dot == key.npos ? std::string_view{} : key.substr(0, dot);
+}
+
+std::string_view leaf_of(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+bool honoured(const Option& option, const JobConfig& job) {
+  if (option.support == Support::full || (option.relevant && !option.relevant(job))) return true;
+  if (option.works) return option.works(job);
+  const Value value = get(option, job);
+  if (option.support == Support::none) return value == default_of(option);
+  return std::ranges::find(option.working, to_text(value)) != option.working.end();
+}
+
+}  // namespace tessera::config

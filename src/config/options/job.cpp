@@ -1,0 +1,59 @@
+#include "declare.hpp"
+
+namespace tessera::config {
+
+namespace {
+
+/// A config.json names the architecture itself.
+bool named(const JobConfig& job) { return !job.model.hf_config; }
+
+}  // namespace
+
+OptionList job_options() {
+  return {
+      OPTION(job.config_file, "TOML file to read; the same as naming it without a flag"),
+      OPTION(job.dump_folder, "Folder of the run: metrics, checkpoints, resolved configuration"),
+      OPTION(job.description, "Free text, stored with the run"),
+      OPTION(job.print_config, "Print the resolved configuration when the run starts"),
+      OPTION(job.save_config_file, "Store the resolved configuration under this name in the dump folder too"),
+      OPTION(job.custom_config_module, "Python module that adds keys; Tessera has no Python").later(),
+
+      OPTION(model.name, "Architecture")
+          .one_of({"llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "flux", "llama3_ft"})
+          .works_with({"llama3"})
+          .only_if(&named)
+          .never_ignored(),
+      OPTION(model.flavor, "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3"),
+      OPTION(model.hf_assets_path, "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)"),
+      OPTION(model.tokenizer_path, "Old name of model.hf_assets_path"),
+      OPTION(model.hf_config, "A Hugging Face config.json that alone defines the model, in place of name and flavor")
+          .is_ours(),
+      OPTION(model.converters, "Conversions of the model, such as float8").later(),
+      OPTION(model.print_after_conversion, "Print the model after its conversions").later(),
+
+      OPTION(optimizer.name, "Optimizer").one_of({"AdamW", "Adam"}).works_with({"AdamW"}).never_ignored(),
+      OPTION(optimizer.lr, "Peak learning rate").at_least(0),
+      OPTION(optimizer.beta1, "Decay of the first moment").at_least(0).below(1),
+      OPTION(optimizer.beta2, "Decay of the second moment").at_least(0).below(1),
+      OPTION(optimizer.eps, "Added to the root of the second moment").at_least(0),
+      OPTION(optimizer.weight_decay, "Decoupled weight decay").at_least(0),
+      OPTION(optimizer.implementation, "PyTorch's choice of kernel; Tessera has one, and takes all three names")
+          .one_of({"fused", "foreach", "for-loop"}),
+      OPTION(optimizer.early_step_in_backward, "Update each parameter inside the backward pass").later(),
+      OPTION(optimizer.max_skipped_steps, "Steps in a row with non-finite gradients before the run stops (exit code 6)")
+          .at_least(0)
+          .is_ours(),
+
+      OPTION(lr_scheduler.warmup_steps, "Steps of linear warm-up").at_least(0),
+      OPTION(lr_scheduler.total_steps, "Length of the schedule in steps; none = training.steps").at_least(1),
+      OPTION(lr_scheduler.decay_ratio, "Share of the steps that decay; none = all after the warm-up")
+          .at_least(0)
+          .at_most(1),
+      OPTION(lr_scheduler.decay_type, "Shape of the decay").one_of({"linear", "sqrt", "cosine"}),
+      OPTION(lr_scheduler.min_lr_factor, "Learning rate at the end of the decay, as a share of its peak")
+          .at_least(0)
+          .at_most(1),
+  };
+}
+
+}  // namespace tessera::config

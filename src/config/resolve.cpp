@@ -1,0 +1,77 @@
+#include "tessera/config/resolve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "draft.hpp"
+
+namespace tessera::config {
+
+namespace {
+
+std::string setting(const Option& option, const JobConfig& job) {
+  return fmt::format("{} = {}", option.key, to_toml(get(option, job)));
+}
+
+/// "x = 3 is not supported yet (job.toml:4); use 1 or 2".
+std::string refusal(const Option& option, const Resolved& resolved) {
+  const std::string alternative = to_toml(default_of(option));
+  return fmt::format("{} is not supported yet ({}); use {}", setting(option, resolved.job), resolved.origin(option.key),
+                     option.working.size() > 1 ? fmt::format("{}", fmt::join(option.working, " or ")) : alternative);
+}
+
+Resolved finish(Draft&& draft) {
+  Resolved resolved;
+  for (const Option& option : options()) {
+    const auto derived = draft.derived.find(std::string(option.key));
+    resolved.origins[std::string(option.key)] =
+        derived == draft.derived.end() ? draft.place_of(option.key).origin() : derived->second;
+  }
+  resolved.job = std::move(draft.job);
+  resolved.warnings = std::move(draft.warnings);
+  return resolved;
+}
+
+}  // namespace
+
+Resolved resolve(const std::vector<std::string>& args) {
+  Draft draft;
+  CommandLine line = read_command_line(args, draft);
+  if (!line.file.empty()) read_toml_file(line.file, draft);
+  for (Flag& flag : line.flags) draft.set(*flag.option, std::move(flag.value), flag.place);
+  if (!line.file.empty()) {
+    draft.job.job.config_file = line.file;
+    draft.places.insert_or_assign("job.config_file", line.file_place);
+  }
+  derive(draft);
+  check_combinations(draft);
+  throw_if_wrong(draft);
+  warn_of_unsupported(draft);
+  return finish(std::move(draft));
+}
+
+void warn_of_unsupported(Draft& draft) {
+  std::string list;
+  for (const Option& option : options()) {
+    if (!draft.written(option.key) || !option.under.empty() || honoured(option, draft.job)) continue;
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", setting(option, draft.job),
+                        draft.place_of(option.key).origin());
+  }
+  if (!list.empty()) draft.warnings.push_back("accepted, but Tessera does not act on it yet: " + list);
+}
+
+std::vector<std::string> unsupported_for_run(const Resolved& resolved) {
+  std::vector<std::string> reasons;
+  for (const Option& option : options())
+    if (option.decisive && !honoured(option, resolved.job)) reasons.push_back(refusal(option, resolved));
+  const Training& training = resolved.job.training;
+  if (!training.dataset_path)
+    reasons.push_back(
+        fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "
+                    "Tessera downloads nothing",
+                    training.dataset, resolved.origin("training.dataset")));
+  return reasons;
+}
+
+}  // namespace tessera::config

@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "draft.hpp"
+
+namespace tessera::config {
+
+namespace {
+
+constexpr std::size_t kFileBytes = 1 << 20;
+constexpr int kRepeatsShown = 50;
+
+/// Reads at most kFileBytes + 1; what is wrong goes to the draft.
+std::optional<std::string> read_text(const std::string& path, Draft& draft) {
+  std::string text(kFileBytes + 1, '\0');
+  errno = 0;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file) text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (!file || std::ferror(file.get()) != 0) {
+    draft.complain({path}, fmt::format("cannot read the configuration file: {}", std::strerror(errno)));
+    return {};
+  }
+  if (text.size() > kFileBytes) {
+    draft.complain({path}, fmt::format("larger than {} bytes, which no job file is", kFileBytes));
+    return {};
+  }
+  return text;
+}
+
+template <class T>
+std::optional<std::vector<T>> uniform(const toml::array& array, std::optional<T> (*element)(const toml::node&)) {
+  std::vector<T> list;
+  for (const toml::node& node : array) {
+    auto item = element(node);
+    if (!item) return {};
+    list.push_back(std::move(*item));
+  }
+  return list;
+}
+
+std::optional<std::string> string_of(const toml::node& node) { return node.value_exact<std::string>(); }
+
+std::optional<Strings> strings_of(const toml::node& node) {
+  return node.is_array() ? uniform<std::string>(*node.as_array(), &string_of) : std::nullopt;
+}
+
+std::optional<Value> array_value(const toml::array& array) {
+  if (auto strings = uniform<std::string>(array, &string_of)) return Value{std::move(*strings)};
+  if (auto lists = uniform<Strings>(array, &strings_of)) return Value{std::move(*lists)};
+  return {};
+}
+
+/// Empty for what no key takes: dates, lists of numbers, lists of several types.
+std::optional<Value> value_of(const toml::node& node) {
+  if (auto v = node.value_exact<bool>()) return Value{*v};
+  if (auto v = node.value_exact<std::int64_t>()) return Value{*v};
+  if (auto v = node.value_exact<double>()) return Value{*v};
+  if (auto v = node.value_exact<std::string>()) return Value{std::move(*v)};
+  return node.is_array() ? array_value(*node.as_array()) : std::nullopt;
+}
+
+/// Walks the parsed tables and sets what it finds.
+class Walk {
+ public:
+  Walk(const std::string& path, Draft& draft) : path_(path), draft_(draft) {}
+
+  void table(const toml::table& table, const std::string& section) {
+    for (const auto& [key, node] : table) {
+      const toml::source_position& at = key.source().begin;
+      const Place place{path_, static_cast<int>(at.line), static_cast<int>(at.column)};
+      entry(section.empty() ? std::string(key.str()) : fmt::format("{}.{}", section, key.str()), key.str(), node,
+            place);
+    }
+  }
+
+ private:
+  void entry(const std::string& name, std::string_view leaf, const toml::node& node, const Place& place) {
+    const bool dotted = leaf.find('.') != leaf.npos;  // a quoted key with a dot is not a path
+    const Option* option = dotted ? nullptr : find_option(name);
+    const bool section = !dotted && is_section(name);
+    if (section && node.is_table()) return table(*node.as_table(), name);
+    if (section) return draft_.complain(place, fmt::format("'{0}' is a section; write [{0}] and its keys below", name));
+    if (node.is_table() && !option) return draft_.complain(place, unknown_section(name));
+    if (!option) return draft_.complain(place, unknown_key(name));
+    assign(*option, node, place);
+  }
+
+  void assign(const Option& option, const toml::node& node, const Place& place) {
+    if (auto value = value_of(node)) return draft_.set(option, std::move(*value), place);
+    const char* found = node.is_table() ? "a section" : node.is_array() ? "a list of other things" : "a date or time";
+    draft_.complain(place, fmt::format("{} must be of type {}, not {}", option.key, type_name(option), found));
+  }
+
+  const std::string& path_;
+  Draft& draft_;
+};
+
+/// Bytes [begin, end) of a line, from 1, without its newline.
+std::pair<std::size_t, std::size_t> line_span(std::string_view text, std::size_t line) {
+  std::size_t begin = 0;
+  for (std::size_t n = 1; n < line; ++n) begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+  return {begin, std::min(text.find('\n', begin), text.size())};
+}
+
+/// A `key = value` on one line: without it the rest of the file means the same.
+bool stands_alone(std::string_view line) {
+  const auto first = line.find_first_not_of(" \t");
+  const auto even = [&](char open, char close) {
+    return std::ranges::count(line, open) == std::ranges::count(line, close);
+  };
+  return first != line.npos && line[first] != '[' && even('[', ']') && even('{', '}') &&
+         line.find("\"\"\"") == line.npos && line.find("'''") == line.npos;
+}
+
+std::string explain(std::string_view description) {
+  constexpr std::string_view kPrefix = "Error while parsing ";
+  if (description.starts_with(kPrefix)) description.remove_prefix(kPrefix.size());
+  return fmt::format("not valid TOML: {}", description);
+}
+
+/// Complains of a syntax error. A key that is written twice is blanked in `text`, and parsing can go on: returns true.
+bool recover(const toml::parse_error& error, const std::string& path, std::string& text, Draft& draft) {
+  const toml::source_position& at = error.source().begin;
+  const Place place{path, static_cast<int>(at.line), static_cast<int>(at.column)};
+  const auto [begin, end] = line_span(text, at.line);
+  const bool again = error.description().find("redefine") != std::string_view::npos;
+  if (!again || !stands_alone(std::string_view(text).substr(begin, end - begin)))
+    return draft.complain(place,
+                          again ? "this key or section is written twice; keep one" : explain(error.description())),
+           false;
+  const std::string line = text.substr(begin, end - begin);
+  const std::string key = line.substr(0, line.find('='));
+  draft.complain(place, fmt::format("key '{}' is given twice in its section; keep one",
+                                    shown(key.substr(0, key.find_last_not_of(" \t") + 1))));
+  std::fill(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+  return true;
+}
+
+std::optional<toml::table> parse(const std::string& path, std::string text, Draft& draft) {
+  for (int repeat = 0; repeat < kRepeatsShown; ++repeat) {
+    try {
+      return toml::parse(text, path);
+    } catch (const toml::parse_error& error) {
+      if (!recover(error, path, text, draft)) return {};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void read_toml_file(const std::string& path, Draft& draft) {
+  auto text = read_text(path, draft);
+  if (!text || !within_bounds(*text, path, draft)) return;
+  if (const auto table = parse(path, std::move(*text), draft)) Walk(path, draft).table(*table, "");
+}
+
+}  // namespace tessera::config

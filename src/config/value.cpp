@@ -1,0 +1,287 @@
+// Reading and writing a key's member through its address, whatever its type.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "draft.hpp"
+#include "tessera/config/option_table.hpp"
+#include "tessera/config/suggest.hpp"
+
+namespace tessera::config {
+
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+template <class T>
+struct Unwrapped {
+  using type = T;
+  static constexpr bool optional = false;
+};
+template <class T>
+struct Unwrapped<std::optional<T>> {
+  using type = T;
+  static constexpr bool optional = true;
+};
+
+/// What a member looks like, without a job: its type decides all that follows.
+Member member_of(const Option& option) {
+  static JobConfig scratch;
+  return option.member(scratch);
+}
+
+std::string_view kind_of(const Value& value) {
+  static constexpr std::array<std::string_view, 7> kNames{"none",     "a boolean",         "an integer",     "a number",
+                                                          "a string", "a list of strings", "a list of lists"};
+  return kNames[value.index()];
+}
+
+template <class T>
+constexpr std::string_view type_name_of() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "boolean";
+  else if constexpr (std::is_integral_v<T>)
+    return "integer";
+  else if constexpr (std::is_same_v<T, double>)
+    return "number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "string";
+  else if constexpr (std::is_same_v<T, Strings>)
+    return "list of strings";
+  else
+    return "list of lists";
+}
+
+template <class T>
+std::string mismatch(const Value& value) {
+  const std::string_view wanted = type_name_of<T>();
+  return fmt::format("must be {} {}, not {} ({})", wanted == "integer" ? "an" : "a", wanted, kind_of(value),
+                     shown(to_text(value)));
+}
+
+/// Stores `value` in `target`; false when the types do not fit.
+template <class T>
+bool store(T& target, const Value& value) {
+  if constexpr (std::is_same_v<T, int>) {
+    const auto* integer = std::get_if<std::int64_t>(&value);
+    if (integer) target = static_cast<int>(*integer);
+    return integer;
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return target = static_cast<double>(*integer), true;
+    const auto* number = std::get_if<double>(&value);
+    if (number) target = *number;
+    return number;
+  } else {
+    const auto* same = std::get_if<T>(&value);
+    if (same) target = *same;
+    return same;
+  }
+}
+
+template <class T>
+bool store(std::optional<T>& target, const Value& value) {
+  if (std::holds_alternative<std::monostate>(value)) return target.reset(), true;
+  T inner{};
+  if (!store(inner, value)) return false;
+  target = std::move(inner);
+  return true;
+}
+
+std::string range_text(const Option& option) {
+  std::string text;
+  if (std::isfinite(option.minimum))
+    text = fmt::format("{} {}", option.above_minimum ? "above" : "at least", option.minimum);
+  if (std::isfinite(option.maximum))
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : " and ", option.below_maximum ? "below" : "at most", option.maximum);
+  return option.minus_one ? text + ", or -1" : text;
+}
+
+std::optional<std::string> check_range(const Option& option, double number) {
+  if (option.minus_one && number == -1) return {};
+  const bool low = option.above_minimum ? !(number > option.minimum) : !(number >= option.minimum);
+  const bool high = option.below_maximum ? !(number < option.maximum) : !(number <= option.maximum);
+  if (low || high)
+    return fmt::format("must be {}, not {}", std::isnan(number) ? "a number" : range_text(option), number);
+  return {};
+}
+
+std::optional<std::string> check_integer(const Option& option, std::int64_t number) {
+  constexpr std::int64_t kLargest = std::numeric_limits<int>::max();
+  if (std::holds_alternative<int*>(member_of(option)) && number > kLargest)
+    return fmt::format("must be at most {}, not {}", kLargest, number);
+  return check_range(option, static_cast<double>(number));
+}
+
+std::optional<std::string> check_allowed(const Option& option, std::string& text) {
+  if (option.allowed.empty()) return {};
+  if (option.key == "parallelism.pipeline_parallel_schedule")
+    if (auto name = canonical_schedule(text); !name.empty()) text = std::move(name);
+  if (std::ranges::find(option.allowed, text) != option.allowed.end()) return {};
+  return fmt::format("must be one of {}, not '{}'{}", fmt::join(option.allowed, ", "), shown(text),
+                     did_you_mean(text, {option.allowed.begin(), option.allowed.end()}));
+}
+
+std::optional<std::string> check(const Option& option, Value& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return check_integer(option, *integer);
+  if (const auto* number = std::get_if<double>(&value)) return check_range(option, *number);
+  if (auto* text = std::get_if<std::string>(&value)) return check_allowed(option, *text);
+  return {};
+}
+
+Strings split(std::string_view text, char separator) {
+  Strings parts;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(separator), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+/// "none" empties an optional; `fqns` may be one string (TorchTitan's type there); [] is a list of lists, too.
+void interpret(const Option& option, Value& value) {
+  const auto* list = std::get_if<Strings>(&value);
+  if (list && list->empty() && type_name(option) == "list of lists") value = std::vector<Strings>{};
+  const auto* text = std::get_if<std::string>(&value);
+  if (!text) return;
+  if (is_optional(option) && (*text == "none" || *text == "None"))
+    value = std::monostate{};
+  else if (leaf_of(option.key) == "fqns")
+    value = split(*text, ',');
+}
+
+template <class T>
+Value read_number(std::string_view text) {
+  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  T number{};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || digits.empty()) return std::string(text);
+  return number;
+}
+
+Value read_boolean(std::string_view text) {
+  if (text == "true" || text == "True") return true;
+  if (text == "false" || text == "False") return false;
+  return std::string(text);
+}
+
+std::vector<Strings> split_twice(std::string_view text) {
+  std::vector<Strings> lists;
+  for (const std::string& part : split(text, ';')) lists.push_back(split(part, ','));
+  return lists;
+}
+
+std::string number_text(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  std::string text = fmt::format("{}", number);
+  return text.find_first_of(".e") == text.npos ? text + ".0" : text;
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const unsigned char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\', out += static_cast<char>(c);
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04X}", c);
+    else
+      out += static_cast<char>(c);
+  }
+  return out + '"';
+}
+
+template <class List, class F>
+std::string bracketed(const List& list, F&& element) {
+  std::string text;
+  for (const auto& item : list) text += (text.empty() ? "" : ", ") + element(item);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+std::string_view type_name(const Option& option) {
+  return std::visit(
+      [](auto* member) { return type_name_of<typename Unwrapped<std::remove_pointer_t<decltype(member)>>::type>(); },
+      member_of(option));
+}
+
+bool is_boolean(const Option& option) { return std::holds_alternative<bool*>(member_of(option)); }
+
+bool is_optional(const Option& option) {
+  return std::visit([](auto* member) { return Unwrapped<std::remove_pointer_t<decltype(member)>>::optional; },
+                    member_of(option));
+}
+
+Value get(const Option& option, const JobConfig& job) {
+  // The table has one accessor for reading and writing; nothing is written here.
+  const Member member = option.member(const_cast<JobConfig&>(job));
+  return std::visit(
+      Overloaded{[](int* number) -> Value { return std::int64_t{*number}; },
+                 []<class T>(std::optional<T>* maybe) -> Value { return *maybe ? Value{**maybe} : Value{}; },
+                 [](auto* plain) -> Value { return *plain; }},
+      member);
+}
+
+Value default_of(const Option& option) {
+  static const JobConfig defaults;
+  return get(option, defaults);
+}
+
+std::optional<std::string> assign(const Option& option, JobConfig& job, Value value) {
+  interpret(option, value);
+  const auto fits = [&](auto* member) -> std::optional<std::string> {
+    using T = std::remove_pointer_t<decltype(member)>;
+    T probe{};
+    if (!store(probe, value)) return mismatch<typename Unwrapped<T>::type>(value);
+    return {};
+  };
+  if (auto wrong = std::visit(fits, member_of(option))) return wrong;
+  if (auto wrong = check(option, value)) return wrong;
+  std::visit([&](auto* member) { store(*member, value); }, option.member(job));
+  return {};
+}
+
+Value value_from_text(const Option& option, std::string_view text) {
+  if (is_optional(option) && (text == "none" || text == "None")) return {};
+  const std::string_view type = type_name(option);
+  if (type == "boolean") return read_boolean(text);
+  if (type == "integer") return read_number<std::int64_t>(text);
+  if (type == "number") return read_number<double>(text);
+  if (type == "list of strings") return split(text, ',');
+  if (type == "list of lists") return split_twice(text);
+  return std::string(text);
+}
+
+std::string to_toml(const Value& value) {
+  const auto string_list = [](const Strings& list) {
+    return bracketed(list, [](const std::string& s) { return quoted(s); });
+  };
+  return std::visit(Overloaded{[](std::monostate) -> std::string { return "none"; },
+                               [](bool on) -> std::string { return on ? "true" : "false"; },
+                               [](std::int64_t number) { return fmt::format("{}", number); },
+                               [](double number) { return number_text(number); },
+                               [](const std::string& text) { return quoted(text); },
+                               [&](const Strings& list) { return string_list(list); },
+                               [&](const std::vector<Strings>& lists) { return bracketed(lists, string_list); }},
+                    value);
+}
+
+std::string to_text(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : to_toml(value);
+}
+
+}  // namespace tessera::config

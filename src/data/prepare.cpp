@@ -1,0 +1,152 @@
+#include "tessera/data/prepare.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "content_hash.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/data/keyed_permutation.hpp"
+
+namespace tessera::data {
+namespace {
+
+/// Text encoded at once: bounds memory, and is enough work for many threads.
+constexpr std::int64_t kBatchBytes = std::int64_t{32} << 20;
+constexpr std::uint64_t kShuffleStream = 0x646F63756D656E74;  // apart from the epochs of the sampler
+
+int thread_count(int asked) {
+  return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Calls work(i) for i in [0, count) from several threads; throws what the first failing call threw.
+template <class Work>
+void parallel_for(int threads, std::size_t count, const Work& work) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex guard;
+  const auto loop = [&] {
+    try {
+      for (std::size_t i; (i = next++) < count;) work(i);
+    } catch (...) {
+      const std::lock_guard lock(guard);
+      if (!failure) failure = std::current_exception();
+      next = count;
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int t = 1; t < threads && static_cast<std::size_t>(t) < count; ++t) helpers.emplace_back(loop);
+    loop();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+class Preparation {
+ public:
+  Preparation(const TextCorpus& corpus, const Tokenizer& tokenizer, const PrepareOptions& options)
+      : corpus_(corpus),
+        tokenizer_(tokenizer),
+        order_(corpus.document_count(), options.seed, kShuffleStream),
+        threads_(thread_count(options.threads)) {}
+
+  void run(TokenFileWriter& writer, const Progress& progress) const {
+    const auto total = static_cast<std::uint64_t>(corpus_.total_bytes());
+    std::uint64_t done = 0;
+    for (std::int64_t next = 0; next < corpus_.document_count();) {
+      const std::vector<std::int64_t> batch = batch_from(next);
+      std::vector<std::vector<std::int32_t>> ids(batch.size());
+      parallel_for(threads_, batch.size(), [&](std::size_t i) { ids[i] = encode(batch[i]); });
+      for (const auto& document : ids) writer.append_document(document);
+      for (const std::int64_t document : batch) done += static_cast<std::uint64_t>(corpus_.document_bytes(document));
+      if (progress) progress(done, total);
+      next += static_cast<std::int64_t>(batch.size());
+    }
+  }
+
+ private:
+  /// Documents from place `next` of the shuffled order on, about kBatchBytes of them.
+  std::vector<std::int64_t> batch_from(std::int64_t next) const {
+    std::vector<std::int64_t> batch;
+    for (std::int64_t bytes = 0; next < corpus_.document_count() && bytes < kBatchBytes; ++next) {
+      batch.push_back(order_(next));
+      bytes += corpus_.document_bytes(batch.back());
+    }
+    return batch;
+  }
+
+  std::vector<std::int32_t> encode(std::int64_t document) const {
+    std::vector<std::int32_t> ids = tokenizer_.encode(corpus_.text(document));
+    if (const auto bos = tokenizer_.bos_id()) ids.insert(ids.begin(), *bos);
+    if (const auto eos = tokenizer_.eos_id()) ids.push_back(*eos);
+    return ids;
+  }
+
+  const TextCorpus& corpus_;
+  const Tokenizer& tokenizer_;
+  KeyedPermutation order_;
+  int threads_;
+};
+
+TokenFileInfo describe(const TextCorpus& corpus, const Tokenizer& tokenizer, std::uint64_t seed) {
+  TokenFileInfo info;
+  info.vocab_size = tokenizer.vocab_size();
+  info.bos_id = tokenizer.bos_id();
+  info.eos_id = tokenizer.eos_id();
+  info.seed = seed;
+  info.tokenizer_hash = tokenizer.content_hash();
+  info.source_hash = corpus.content_hash();
+  return info;
+}
+
+/// Whether a whole token file with this description lies at `path`.
+bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
+  if (!TokenFile::is_token_file(path)) return false;
+  try {
+    const TokenFileInfo found = TokenFile::open(path).info();
+    return found.source_hash == wanted.source_hash && found.tokenizer_hash == wanted.tokenizer_hash &&
+           found.seed == wanted.seed;
+  } catch (const Error& damage) {
+    log::warning("{} (made again now)", damage.what());
+    return false;
+  }
+}
+
+std::filesystem::path check_tokenizer(const std::filesystem::path& path, const Tokenizer& tokenizer) {
+  require(TokenFile::open(path).info().tokenizer_hash == tokenizer.content_hash(), ExitCode::data,
+          "'{}' was made with another tokenizer; name that one, or prepare the text again with this one",
+          path.string());
+  return path;
+}
+
+TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
+                           const TokenFileInfo& info, const PrepareOptions& options, const Progress& progress) {
+  require(corpus.document_count() > 0, ExitCode::data, "there is no text to prepare; name files that hold some");
+  TokenFileWriter writer(output, info);
+  Preparation(corpus, tokenizer, options).run(writer, progress);
+  return writer.finish();
+}
+
+}  // namespace
+
+TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
+                      const PrepareOptions& options, const Progress& progress) {
+  return write_tokens(corpus, tokenizer, output, describe(corpus, tokenizer, options.seed), options, progress);
+}
+
+std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder, const PrepareOptions& options,
+                                        const Progress& progress) {
+  if (TokenFile::is_token_file(dataset)) return check_tokenizer(dataset, tokenizer);
+  const TextCorpus corpus({dataset}, options.corpus);
+  const TokenFileInfo info = describe(corpus, tokenizer, options.seed);
+  const std::uint64_t key = content_hash(fmt::format("{} {} {}", info.source_hash, info.tokenizer_hash, info.seed));
+  const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens", dataset.stem().string(), key);
+  if (!is_there(cached, info)) write_tokens(corpus, tokenizer, cached, info, options, progress);
+  return cached;
+}
+
+}  // namespace tessera::data

@@ -1,0 +1,48 @@
+#include "tessera/data/progress.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace tessera::data {
+namespace {
+
+constexpr int kWidth = 30;
+
+std::string human_rate(double bytes_per_second) {
+  return bytes_per_second < 1e6 ? fmt::format("{:.0f} kB/s", bytes_per_second / 1e3)
+                                : fmt::format("{:.1f} MB/s", bytes_per_second / 1e6);
+}
+
+}  // namespace
+
+ProgressBar::ProgressBar(std::ostream& out, std::string label) : out_(out), label_(std::move(label)) {}
+
+ProgressBar::~ProgressBar() {
+  if (drawn_) out_ << '\n' << std::flush;
+}
+
+void ProgressBar::show(std::uint64_t done, std::uint64_t total) {
+  const auto now = Clock::now();
+  if (done < total && now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  drawn_ = true;
+  const double part = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
+  const double seconds = std::max(1e-9, std::chrono::duration<double>(now - start_).count());
+  const double rate = static_cast<double>(done) / seconds;
+  const int filled = static_cast<int>(part * kWidth);
+  out_ << fmt::format("\r{}  [{:#<{}}{:.<{}}]  {:3.0f} %  {}  ETA {:.0f} s  ", label_, "", filled, "", kWidth - filled,
+                      100 * part, human_rate(rate), done == 0 ? 0.0 : static_cast<double>(total - done) / rate)
+       << std::flush;
+}
+
+Progress terminal_progress(const std::string& label) {
+  if (::isatty(STDERR_FILENO) == 0) return {};
+  const auto bar = std::make_shared<ProgressBar>(std::cerr, label);
+  return [bar](std::uint64_t done, std::uint64_t total) { bar->show(done, total); };
+}
+
+}  // namespace tessera::data

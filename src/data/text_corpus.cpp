@@ -1,0 +1,150 @@
+#include "tessera/data/text_corpus.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "content_hash.hpp"
+#include "document_split.hpp"
+#include "json_reader.hpp"
+#include "mapped_file.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kChapterHeading = R"(^(?:[1-3] )?[A-Z][A-Za-z ]{0,24}? \d+$)";
+
+bool is_jsonl(const fs::path& path) { return path.extension() == ".jsonl" || path.extension() == ".json"; }
+bool is_text_file(const fs::path& path) { return is_jsonl(path) || path.extension() == ".txt"; }
+
+/// Folders become the text and JSONL files in them, by name.
+std::vector<fs::path> expand_folders(const std::vector<fs::path>& paths) {
+  std::vector<fs::path> files;
+  std::error_code problem;
+  for (const fs::path& path : paths) {
+    const std::size_t before = files.size();
+    if (!fs::is_directory(path, problem)) {
+      files.push_back(path);
+      continue;
+    }
+    for (const auto& entry : fs::directory_iterator(path, problem)) {
+      if (entry.is_regular_file(problem) && is_text_file(entry.path())) files.push_back(entry.path());
+    }
+    require(files.size() > before, ExitCode::data,
+            "no .jsonl, .json or .txt file in the folder '{}'; name the files that hold the text", path.string());
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+void refuse_compressed(const MappedFile& file) {
+  const bool packed = file.bytes().starts_with("\x1f\x8b") || file.bytes().starts_with("\x28\xb5\x2f\xfd");
+  require(!packed, ExitCode::data, "'{}' is compressed; unpack it first", file.path().string());
+}
+
+CorpusOptions resolve(CorpusOptions options) {
+  if (options.split_regex.empty() && options.documents == DocumentRule::chapters) {
+    options.split_regex = kChapterHeading;
+    options.unwrap = true;
+  }
+  return options;
+}
+
+}  // namespace
+
+DocumentRule document_rule_from_name(const std::string& name) {
+  if (name == "file") return DocumentRule::file;
+  if (name == "lines") return DocumentRule::lines;
+  if (name == "paragraphs") return DocumentRule::paragraphs;
+  if (name == "chapters") return DocumentRule::chapters;
+  fail(ExitCode::usage, "no such rule for documents: '{}'; use file, lines, paragraphs or chapters", name);
+}
+
+struct TextCorpus::Parts {
+  struct Document {
+    Range range;
+    std::size_t file;
+  };
+  CorpusOptions options;
+  std::vector<MappedFile> files;
+  std::vector<Document> documents;
+
+  void add(const fs::path& path);
+  std::vector<Range> find_documents(const MappedFile& file) const;
+  std::string from_jsonl(const MappedFile& file, std::string_view line) const;
+};
+
+void TextCorpus::Parts::add(const fs::path& path) {
+  const MappedFile& file = files.emplace_back(path);
+  refuse_compressed(file);
+  for (const Range& range : find_documents(file)) documents.push_back({range, files.size() - 1});
+}
+
+std::vector<Range> TextCorpus::Parts::find_documents(const MappedFile& file) const {
+  const std::string_view text = file.bytes();
+  if (is_jsonl(file.path()) || (options.split_regex.empty() && options.documents == DocumentRule::lines)) {
+    return nonblank_lines(text);
+  }
+  if (!options.split_regex.empty()) return split_at_lines(text, Regex::compile(options.split_regex, ExitCode::usage));
+  return options.documents == DocumentRule::paragraphs ? paragraphs(text) : whole_text(text);
+}
+
+std::string TextCorpus::Parts::from_jsonl(const MappedFile& file, std::string_view line) const {
+  const auto before = file.bytes().substr(0, static_cast<std::size_t>(line.data() - file.bytes().data()));
+  const auto place = [&] {
+    return fmt::format("{}:{}", file.path().string(), 1 + std::count(before.begin(), before.end(), '\n'));
+  };
+  const nlohmann::json value = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  require(!value.is_discarded(), ExitCode::data, "{}: this line is no valid JSON; JSONL has one object a line",
+          place());
+  require(value.is_object(), ExitCode::data, "{}: a JSON object is needed here, not {}; JSONL has one object a line",
+          place(), value.type_name());
+  const auto text = value.find(options.jsonl_key);
+  require(text != value.end(), ExitCode::data, "{}: no member '{}'; name the one that holds the text (--jsonl-key)",
+          place(), options.jsonl_key);
+  require(text->is_string(), ExitCode::data, "{}: member '{}' is no string but {}; correct the line", place(),
+          options.jsonl_key, text->type_name());
+  return text->get<std::string>();
+}
+
+TextCorpus::TextCorpus(const std::vector<fs::path>& files, CorpusOptions options) : parts_(std::make_unique<Parts>()) {
+  parts_->options = resolve(std::move(options));
+  for (const fs::path& file : expand_folders(files)) parts_->add(file);
+}
+TextCorpus::TextCorpus(TextCorpus&&) noexcept = default;
+TextCorpus::~TextCorpus() = default;
+
+std::int64_t TextCorpus::document_count() const { return static_cast<std::int64_t>(parts_->documents.size()); }
+
+std::int64_t TextCorpus::document_bytes(std::int64_t document) const {
+  return parts_->documents.at(static_cast<std::size_t>(document)).range.size;
+}
+
+std::int64_t TextCorpus::total_bytes() const {
+  std::int64_t total = 0;
+  for (const auto& document : parts_->documents) total += document.range.size;
+  return total;
+}
+
+std::string TextCorpus::text(std::int64_t document) const {
+  const auto& [range, number] = parts_->documents.at(static_cast<std::size_t>(document));
+  const MappedFile& file = parts_->files[number];
+  const auto slice = file.bytes().substr(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.size));
+  if (is_jsonl(file.path())) return parts_->from_jsonl(file, slice);
+  return parts_->options.unwrap ? unwrap_lines(slice) : std::string(slice);
+}
+
+std::uint64_t TextCorpus::content_hash() const {
+  ContentHash hash;
+  const CorpusOptions& o = parts_->options;
+  hash.update(fmt::format("{}\n{}\n{}\n{}\n", static_cast<int>(o.documents), o.split_regex, o.unwrap, o.jsonl_key));
+  for (const MappedFile& file : parts_->files) {
+    hash.update(fmt::format("{} {}\n", is_jsonl(file.path()), file.bytes().size()));
+    hash.update(file.bytes());
+  }
+  return hash.value();
+}
+
+}  // namespace tessera::data

@@ -1,0 +1,71 @@
+#include "tokenizer_special.hpp"
+
+namespace tessera::data {
+namespace {
+
+constexpr std::string_view kUsualBos[] = {"<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>"};
+constexpr std::string_view kUsualEos[] = {"<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>"};
+
+using Ids = StringMap<std::int32_t>;
+
+std::optional<int> id_in(const Ids& ids, std::string_view token) {
+  const auto found = ids.find(token);
+  return found == ids.end() ? std::nullopt : std::optional<int>(found->second);
+}
+
+template <std::size_t n>
+std::optional<int> first_of(const Ids& ids, const std::string_view (&names)[n]) {
+  for (const std::string_view name : names) {
+    if (const auto id = id_in(ids, name)) return id;
+  }
+  return std::nullopt;
+}
+
+/// What the template puts before and after the text, wherever in the post-processor it stands.
+SpecialIds from_template(const JsonNode& node, const Ids& ids) {
+  SpecialIds found;
+  if (node.is_null()) return found;
+  const std::string& type = node["type"].string();
+  const JsonNode list = node[type == "Sequence" ? "processors" : "single"];
+  bool after_text = false;
+  for (std::size_t i = 0; (type == "Sequence" || type == "TemplateProcessing") && i < list.array().size(); ++i) {
+    if (type == "Sequence") {
+      const SpecialIds inner = from_template(list[i], ids);
+      found.bos = inner.bos ? inner.bos : found.bos;
+      found.eos = inner.eos ? inner.eos : found.eos;
+    } else if (const JsonNode token = list[i]["SpecialToken"]; !token.is_null()) {
+      (after_text ? found.eos : found.bos) = id_in(ids, token["id"].string());
+    } else {
+      after_text = true;
+    }
+  }
+  return found;
+}
+
+/// `id` as the configuration has it: replaced by its token, removed by its null, left where it says nothing.
+void apply_config(const nlohmann::json& config, const std::string& file, const char* key, const Ids& ids,
+                  std::optional<int>& id) {
+  if (!config.is_object() || !config.contains(key)) return;
+  const JsonNode node = JsonNode(config, file)[key];
+  if (node.is_null()) {
+    id.reset();
+  } else if (const auto named = id_in(ids, node.is_object() ? node["content"].string() : node.string())) {
+    id = named;
+  }
+}
+
+}  // namespace
+
+SpecialIds find_special_ids(const JsonNode& tokenizer, const std::filesystem::path& config, const Ids& ids) {
+  SpecialIds found = from_template(tokenizer["post_processor"], ids);
+  if (!found.bos) found.bos = first_of(ids, kUsualBos);
+  if (!found.eos) found.eos = first_of(ids, kUsualEos);
+  std::error_code ignored;
+  if (!std::filesystem::exists(config, ignored)) return found;
+  const nlohmann::json document = parse_json(read_file(config), config.string());
+  apply_config(document, config.string(), "bos_token", ids, found.bos);
+  apply_config(document, config.string(), "eos_token", ids, found.eos);
+  return found;
+}
+
+}  // namespace tessera::data

@@ -1,0 +1,60 @@
+// What a device must offer: the kernels on tensors whose shapes, types and layout were checked. The host's table is built in;
+// files for other devices register theirs when they are linked in.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "tessera/kernels/adamw.hpp"
+#include "tessera/kernels/cross_entropy.hpp"
+#include "tessera/kernels/exact_sum.hpp"
+
+namespace tessera::kernels {
+
+/// A tensor read as rows of `width` contiguous elements, `stride` apart.
+struct RowsOf {
+  at::Tensor tensor;
+  std::int64_t rows, width, stride;
+};
+
+/// `x` [..., width] as rows, copied only when its leading dims do not lie at one stride.
+RowsOf rows_of(const at::Tensor& x);
+
+/// f64 for f64, else f32.
+at::ScalarType compute_type(const at::Tensor& x);
+
+struct Backend {
+  /// x [rows, D] contiguous, weight [D] -> y, rstd [rows].
+  std::pair<at::Tensor, at::Tensor> (*rms_norm)(const at::Tensor& x, const at::Tensor& weight, double eps);
+  /// -> dx, dweight.
+  std::pair<at::Tensor, at::Tensor> (*rms_norm_backward)(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+                                                         const at::Tensor& rstd);
+  void (*swiglu)(const RowsOf& gate, const RowsOf& up, const RowsOf& out);
+  void (*swiglu_backward)(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate, const RowsOf& dup);
+  /// x [B, S, H, hd] with strides (any, any, hd, 1); y contiguous.
+  void (*rope)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y, bool inverse);
+  /// labels int64, contiguous.
+  void (*row_max)(const RowsOf& logits, const at::Tensor& max);
+  void (*sum_exp)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels, std::int64_t vocab_begin,
+                  const SumExpAndTarget& out);
+  void (*softmax_gradient)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp, const at::Tensor& labels,
+                           std::int64_t vocab_begin, double scale);
+  void (*cast)(const at::Tensor& destination, const at::Tensor& source);
+  void (*accumulate)(const at::Tensor& destination, const at::Tensor& source);
+  double (*sum_of_squares)(const at::Tensor& values);
+  void (*exact_squares)(const at::Tensor& values, ExactSum& sum);
+  void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+                const AdamWScalars& scalars, const at::Tensor& compute_copy);
+};
+
+extern const Backend host_backend;
+
+/// Makes `backend` serve tensors of `device`; it must live as long as the program.
+void register_backend(c10::DeviceType device, const Backend& backend);
+
+/// The backend of the tensor's device. Throws Error(environment) for a device that this build does not serve.
+const Backend& backend_of(const at::Tensor& tensor);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,132 @@
+// The host's table, and its flat kernels.
+#include "backend.hpp"
+
+#include <cmath>
+#include <mutex>
+#include <vector>
+
+#include "host/activations.hpp"
+#include "host/run.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+/// body(first, count) over `count` elements in tasks that start at multiples of elements_per_task.
+template <class Body> void for_elements(std::int64_t count, const Body& body) {
+  const std::int64_t blocks = (count + elements_per_task - 1) / elements_per_task;
+  at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = begin * elements_per_task;
+    body(first, std::min(count, end * elements_per_task) - first);
+  });
+}
+
+void cast(const at::Tensor& destination, const at::Tensor& source) {
+  const auto to = destination.scalar_type(), from = source.scalar_type();
+  if (to == at::kBFloat16 && from == at::kFloat) {
+    for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
+      host_functions().bf16.narrow(pointer<Bf16>(destination) + first, const_pointer<float>(source) + first, count);
+    });
+  } else if (to == at::kFloat && from == at::kBFloat16) {
+    for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
+      host_functions().bf16.widen(pointer<float>(destination) + first, const_pointer<Bf16>(source) + first, count);
+    });
+  } else {
+    destination.view(-1).copy_(source.view(-1));
+  }
+}
+
+void accumulate(const at::Tensor& destination, const at::Tensor& source) {
+  if (compute_type(source) != destination.scalar_type()) {
+    destination.view(-1).add_(source.view(-1));
+    return;
+  }
+  with_type(source.scalar_type(), [&]<class T>(T t) {
+    for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
+      functions_of(t).accumulate(pointer<Compute<T>>(destination) + first, const_pointer<T>(source) + first, count);
+    });
+  });
+}
+
+double sum_of_squares(const at::Tensor& values) {
+  constexpr std::int64_t block_size = 65536;
+  std::vector<double> sums((values.numel() + block_size - 1) / block_size);
+  with_type(values.scalar_type(), [&]<class T>(T t) {
+    at::parallel_for(0, static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t block = begin; block < end; ++block) {
+        const std::int64_t first = block * block_size;
+        sums[block] = functions_of(t).sum_of_squares(const_pointer<T>(values) + first, std::min(block_size, values.numel() - first));
+      }
+    });
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+template <class T> void add_squares(ExactSum& sum, std::span<const T> values) {
+  if constexpr (std::is_same_v<T, Bf16>)
+    sum.add_squares_bf16({reinterpret_cast<const std::uint16_t*>(values.data()), values.size()});
+  else
+    sum.add_squares(values);
+}
+
+void exact_squares(const at::Tensor& values, ExactSum& sum) {
+  std::mutex merging;
+  with_type(values.scalar_type(), [&]<class T>(T) {
+    for_elements(values.numel(), [&](std::int64_t first, std::int64_t count) {
+      ExactSum part;
+      add_squares(part, std::span(const_pointer<T>(values) + first, static_cast<std::size_t>(count)));
+      const std::lock_guard lock(merging);
+      sum.merge(part);
+    });
+  });
+}
+
+AdamWArguments arguments_of(const AdamWScalars& s) {
+  return {.gradient_scale = s.gradient_scale,
+          .decay = 1.0 - s.lr * s.weight_decay,
+          .beta1 = s.beta1,
+          .beta2 = s.beta2,
+          .root_correction2 = std::sqrt(s.bias_correction2),
+          .eps = s.eps,
+          .step = s.lr / s.bias_correction1};
+}
+
+void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+           const AdamWScalars& scalars, const at::Tensor& compute_copy) {
+  const AdamWArguments arguments = arguments_of(scalars);
+  Bf16* copy = compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr;
+  const auto run = [&]<class P, class G, class M>(AdamWSweep<P, G, M> sweep) {
+    for_elements(param.numel(), [&](std::int64_t first, std::int64_t count) {
+      sweep(pointer<P>(param) + first, const_pointer<G>(grad) + first, pointer<M>(exp_avg) + first,
+            pointer<M>(exp_avg_sq) + first, copy == nullptr ? nullptr : copy + first, count, arguments);
+    });
+  };
+  const HostFunctions& table = host_functions();
+  const bool grad16 = grad.scalar_type() == at::kBFloat16, moments16 = exp_avg.scalar_type() == at::kBFloat16;
+  if (param.scalar_type() == at::kDouble) return run(table.adamw_f64);
+  if (grad16 && moments16) return run(table.adamw_bf16_both);
+  if (grad16) return run(table.adamw_bf16_gradient);
+  if (moments16) return run(table.adamw_bf16_moments);
+  run(table.adamw_f32);
+}
+
+}  // namespace
+
+const Backend host_backend{
+    .rms_norm = &host::rms_norm,
+    .rms_norm_backward = &host::rms_norm_backward,
+    .swiglu = &host::swiglu,
+    .swiglu_backward = &host::swiglu_backward,
+    .rope = &host::rope,
+    .row_max = &host::row_max,
+    .sum_exp = &host::sum_exp,
+    .softmax_gradient = &host::softmax_gradient,
+    .cast = &cast,
+    .accumulate = &accumulate,
+    .sum_of_squares = &sum_of_squares,
+    .exact_squares = &exact_squares,
+    .adamw = &adamw,
+};
+
+}  // namespace tessera::kernels

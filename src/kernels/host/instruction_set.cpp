@@ -1,0 +1,57 @@
+#include "tessera/kernels/instruction_set.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "host/row_functions.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+InstructionSet of_processor() {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma"))
+    return InstructionSet::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return InstructionSet::avx2;
+  return InstructionSet::sse;
+}
+
+InstructionSet from_name(std::string_view name) {
+  for (const auto set : {InstructionSet::sse, InstructionSet::avx2, InstructionSet::avx512})
+    if (name_of(set) == name) return set;
+  fail(ExitCode::usage, "TESSERA_CPU={} names no instruction set; use sse, avx2 or avx512", name);
+}
+
+InstructionSet choose() {
+  const InstructionSet best = of_processor();
+  const char* wanted = std::getenv("TESSERA_CPU");
+  return wanted == nullptr ? best : std::min(best, from_name(wanted));
+}
+
+}  // namespace
+
+std::string_view name_of(InstructionSet set) noexcept {
+  switch (set) {
+    case InstructionSet::sse: return "sse";
+    case InstructionSet::avx2: return "avx2";
+    case InstructionSet::avx512: return "avx512";
+  }
+  return "";
+}
+
+InstructionSet instruction_set() {
+  static const InstructionSet chosen = choose();
+  return chosen;
+}
+
+const HostFunctions& host_functions() {
+  switch (instruction_set()) {
+    case InstructionSet::avx512: return avx512::host_functions;
+    case InstructionSet::avx2: return avx2::host_functions;
+    default: return sse::host_functions;
+  }
+}
+
+}  // namespace tessera::kernels

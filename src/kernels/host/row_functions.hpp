@@ -1,0 +1,86 @@
+// The host kernels as plain functions over ranges of rows, one table for each instruction set. No library code in here: this
+// header is compiled for every instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::kernels {
+
+struct Bf16 { std::uint16_t bits; };
+
+/// What a stored type is computed in.
+template <class T> struct ComputeType { using type = float; };
+template <> struct ComputeType<double> { using type = double; };
+template <class T> using Compute = typename ComputeType<T>::type;
+
+/// Rows that lie `stride` elements apart.
+template <class T> struct Rows {
+  T* data;
+  std::int64_t stride;
+  T* operator[](std::int64_t row) const { return data + row * stride; }
+};
+
+/// rows x width elements.
+struct Extent { std::int64_t rows, width; };
+
+/// Labels of the rows, and the global id of the first column.
+struct RowLabels {
+  const std::int64_t* labels;
+  std::int64_t vocab_begin;
+};
+
+/// Positions [0, positions) of one sequence: heads * head_dim elements each, input rows `stride` apart, output rows contiguous.
+struct RopeExtent { std::int64_t positions, heads, head_dim, stride; };
+
+template <class T> struct RowFunctions {
+  using C = Compute<T>;
+  /// y and rstd [rows] from x and weight [width].
+  void (*rms_norm)(const T* x, const T* weight, T* y, C* rstd, Extent extent, double eps);
+  /// dx, and dweight [width] += these rows' part.
+  void (*rms_norm_backward)(const T* dy, const T* x, const T* weight, const C* rstd, T* dx, C* dweight, Extent extent);
+  void (*swiglu)(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent);
+  void (*swiglu_backward)(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup, Extent extent);
+  /// sign +1 rotates forward, -1 back.
+  void (*rope)(const T* x, const C* cos, const C* sin, T* y, RopeExtent extent, C sign);
+  void (*row_max)(Rows<const T> logits, C* max, Extent extent);
+  void (*sum_exp)(Rows<const T> logits, const C* max, RowLabels labels, C* sum, C* target, Extent extent);
+  void (*softmax_gradient)(Rows<T> logits, const C* max, const C* sum, RowLabels labels, C scale, Extent extent);
+  void (*accumulate)(C* destination, const T* source, std::int64_t count);
+  void (*widen)(C* destination, const T* source, std::int64_t count);
+  void (*narrow)(T* destination, const C* source, std::int64_t count);
+  double (*sum_of_squares)(const T* values, std::int64_t count);
+  /// Sums[0] + sums[1] + sums[2] is exactly the sum of the values, or of their squares in double; count <= 1024.
+  /// False where three doubles do not suffice or a value is not finite; sums is then undefined.
+  bool (*exact_values)(const T* values, std::int64_t count, double* sums);
+  bool (*exact_squares)(const T* values, std::int64_t count, double* sums);
+};
+
+/// Scalars of a sweep; see AdamWScalars for their meaning.
+struct AdamWArguments {
+  double gradient_scale, decay, beta1, beta2, root_correction2, eps, step;
+};
+
+/// P parameter, G gradient, M moments; compute_copy may be null.
+template <class P, class G, class M>
+using AdamWSweep = void (*)(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
+                            const AdamWArguments& arguments);
+
+struct HostFunctions {
+  RowFunctions<double> f64;
+  RowFunctions<float> f32;
+  RowFunctions<Bf16> bf16;
+  AdamWSweep<double, double, double> adamw_f64;
+  AdamWSweep<float, float, float> adamw_f32;
+  AdamWSweep<float, Bf16, float> adamw_bf16_gradient;
+  AdamWSweep<float, float, Bf16> adamw_bf16_moments;
+  AdamWSweep<float, Bf16, Bf16> adamw_bf16_both;
+};
+
+namespace sse { extern const HostFunctions host_functions; }
+namespace avx2 { extern const HostFunctions host_functions; }
+namespace avx512 { extern const HostFunctions host_functions; }
+
+/// The table of instruction_set().
+const HostFunctions& host_functions();
+
+}  // namespace tessera::kernels

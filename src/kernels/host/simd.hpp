@@ -1,0 +1,102 @@
+// Reading, writing and folding rows by vectors. Only compiler built-ins: inline library code compiled
+// with other flags would be merged by the linker with everybody else's copy.
+#pragma once
+
+#include "host/row_functions.hpp"
+#include "host/vectors.hpp"
+
+#include "elements.hpp"
+
+namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
+
+/// How a stored type T is read into a vector of the type it is computed in, and written back. `lanes` elements at a time.
+template <class T> struct Lanes;
+
+template <> struct Lanes<float> {
+  using Vec = F32;
+  static TESSERA_HD Vec load(const float* p) { Vec v; __builtin_memcpy(&v, p, sizeof v); return v; }
+  static TESSERA_HD void store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
+};
+
+template <> struct Lanes<double> {
+  using Vec = F64;
+  static TESSERA_HD Vec load(const double* p) { Vec v; __builtin_memcpy(&v, p, sizeof v); return v; }
+  static TESSERA_HD void store(double* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
+};
+
+template <> struct Lanes<Bf16> {
+  using Vec = F32;
+  static TESSERA_HD Vec load(const Bf16* p) {
+    U16 half;
+    __builtin_memcpy(&half, p, sizeof half);
+    return Vec(__builtin_convertvector(half, U32) << 16);
+  }
+  /// Round to nearest even; a NaN stays one.
+  static TESSERA_HD void store(Bf16* p, Vec v) {
+    const U32 bits = U32(v);
+    U32 rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    rounded = v != v ? U32{} + 0x7fc0U : rounded;
+    const U16 half = __builtin_convertvector(rounded, U16);
+    __builtin_memcpy(p, &half, sizeof half);
+  }
+};
+
+template <class T> using VecOf = typename Lanes<T>::Vec;
+template <class T> inline constexpr std::int64_t lanes = sizeof(VecOf<T>) / sizeof(typename ElementOf<VecOf<T>>::Scalar);
+
+/// All lanes, or the first `count` of them: the tail of a row. Both run the same vector arithmetic, so an element's bits do not
+/// depend on where it stands.
+struct Whole {};
+struct Part { std::int64_t count; };
+
+template <class T> TESSERA_HD VecOf<T> load(const T* p, Whole) { return Lanes<T>::load(p); }
+template <class T> TESSERA_HD void store(T* p, VecOf<T> v, Whole) { Lanes<T>::store(p, v); }
+template <class T> TESSERA_HD VecOf<T> load(const T* p, Part part) {
+  T padded[lanes<T>] = {};
+  for (std::int64_t i = 0; i < part.count; ++i) padded[i] = p[i];
+  return Lanes<T>::load(padded);
+}
+template <class T> TESSERA_HD void store(T* p, VecOf<T> v, Part part) {
+  T padded[lanes<T>];
+  Lanes<T>::store(padded, v);
+  for (std::int64_t i = 0; i < part.count; ++i) p[i] = padded[i];
+}
+
+/// body(i, Whole) for each whole vector of a row of n elements, then body(i, Part) for what is left. Absent lanes load as 0.
+template <class T, class Body> TESSERA_HD void for_vectors(std::int64_t n, const Body& body) {
+  std::int64_t i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) body(i, Whole{});
+  if (i < n) body(i, Part{n - i});
+}
+
+/// Sum over a row with four accumulators, folded in a fixed order that depends on n alone. term(i, part) -> vector.
+template <class T, class Term> TESSERA_HD VecOf<T> sum_vectors(std::int64_t n, const Term& term) {
+  VecOf<T> sums[4] = {};
+  std::int64_t i = 0;
+  for (; i + 4 * lanes<T> <= n; i += 4 * lanes<T>)
+    for (int k = 0; k < 4; ++k) sums[k] += term(i + k * lanes<T>, Whole{});
+  for (; i + lanes<T> <= n; i += lanes<T>) sums[0] += term(i, Whole{});
+  if (i < n) sums[1] += term(i, Part{n - i});
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+/// Sum of the lanes, by halves.
+template <class V> TESSERA_HD typename ElementOf<V>::Scalar fold(V v) {
+  using S = typename ElementOf<V>::Scalar;
+  S a[sizeof(V) / sizeof(S)];
+  __builtin_memcpy(a, &v, sizeof v);
+  for (std::size_t width = sizeof(V) / sizeof(S) / 2; width > 0; width /= 2)
+    for (std::size_t i = 0; i < width; ++i) a[i] += a[i + width];
+  return a[0];
+}
+
+template <class V> TESSERA_HD V larger(V a, V b) { return a > b ? a : b; }
+
+template <class V> TESSERA_HD typename ElementOf<V>::Scalar fold_max(V v) {
+  using S = typename ElementOf<V>::Scalar;
+  S best = v[0];
+  for (std::size_t i = 1; i < sizeof(V) / sizeof(S); ++i) best = v[i] > best ? v[i] : best;
+  return best;
+}
+
+}  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

@@ -1,0 +1,38 @@
+// The table of one instruction set; included once by the file that is compiled for it.
+#include "host/flat_rows.hpp"
+#include "host/norm_rows.hpp"
+#include "host/rope_rows.hpp"
+#include "host/softmax_rows.hpp"
+#include "host/swiglu_rows.hpp"
+
+namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
+
+template <class T> constexpr RowFunctions<T> row_functions() {
+  return {.rms_norm = &rms_norm<T>,
+          .rms_norm_backward = &rms_norm_backward<T>,
+          .swiglu = &swiglu<T>,
+          .swiglu_backward = &swiglu_backward<T>,
+          .rope = &rope<T>,
+          .row_max = &row_max<T>,
+          .sum_exp = &sum_exp<T>,
+          .softmax_gradient = &softmax_gradient<T>,
+          .accumulate = &accumulate<T>,
+          .widen = &widen<T>,
+          .narrow = &narrow<T>,
+          .sum_of_squares = &sum_of_squares<T>,
+          .exact_values = &exact_values<T>,
+          .exact_squares = &exact_squares<T>};
+}
+
+extern constexpr HostFunctions host_functions{
+    .f64 = row_functions<double>(),
+    .f32 = row_functions<float>(),
+    .bf16 = row_functions<Bf16>(),
+    .adamw_f64 = &adamw<double, double, double>,
+    .adamw_f32 = &adamw<float, float, float>,
+    .adamw_bf16_gradient = &adamw<float, Bf16, float>,
+    .adamw_bf16_moments = &adamw<float, float, Bf16>,
+    .adamw_bf16_both = &adamw<float, Bf16, Bf16>,
+};
+
+}  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

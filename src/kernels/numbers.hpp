@@ -1,0 +1,48 @@
+// Numbers as the kernels see them: float and double on host and device; host/vectors.hpp adds vectors of them. Each including file
+// first names the namespace that the code is compiled into, so that no two instruction sets share a symbol.
+#pragma once
+
+#ifndef TESSERA_ISA_NAMESPACE
+#error "define TESSERA_ISA_NAMESPACE before including numbers.hpp"
+#endif
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define TESSERA_HD __host__ __device__ __forceinline__
+#else
+#define TESSERA_HD inline __attribute__((always_inline))
+#endif
+
+namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
+
+/// Number type and same-sized integers of V; vectors specialise it.
+template <class V> struct ElementOf;
+template <> struct ElementOf<float> { using Scalar = float; using Bits = std::int32_t; };
+template <> struct ElementOf<double> { using Scalar = double; using Bits = std::int64_t; };
+
+template <class To, class From> TESSERA_HD To bits_as(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+#if defined(__CUDA_ARCH__)
+TESSERA_HD float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+TESSERA_HD double fma(double a, double b, double c) { return ::fma(a, b, c); }
+TESSERA_HD float square_root(float a) { return ::sqrtf(a); }
+TESSERA_HD double square_root(double a) { return ::sqrt(a); }
+#else
+#if defined(__FMA__)
+TESSERA_HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TESSERA_HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+TESSERA_HD float fma(float a, float b, float c) { return a * b + c; }
+TESSERA_HD double fma(double a, double b, double c) { return a * b + c; }
+#endif
+TESSERA_HD float square_root(float a) { return __builtin_sqrtf(a); }
+TESSERA_HD double square_root(double a) { return __builtin_sqrt(a); }
+#endif
+
+}  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

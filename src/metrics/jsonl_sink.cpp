@@ -1,0 +1,155 @@
+#include "tessera/metrics/jsonl_sink.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "output_file.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+
+namespace tessera::metrics {
+namespace {
+
+using nlohmann::json;
+
+struct Column {
+  std::string_view name;
+  std::int64_t StepRecord::*whole;  ///< one of the two is set
+  double StepRecord::*real;
+};
+
+constexpr std::array columns{
+    Column{"step", &StepRecord::step, nullptr},
+    Column{"loss", nullptr, &StepRecord::loss},
+    Column{"grad_norm", nullptr, &StepRecord::grad_norm},
+    Column{"lr", nullptr, &StepRecord::lr},
+    Column{"tokens", &StepRecord::tokens, nullptr},
+    Column{"step_seconds", nullptr, &StepRecord::step_seconds},
+    Column{"tokens_per_second", nullptr, &StepRecord::tokens_per_second},
+    Column{"tps", nullptr, &StepRecord::tps},
+    Column{"mfu", nullptr, &StepRecord::mfu},
+    Column{"memory_bytes", &StepRecord::memory_bytes, nullptr},
+};
+
+/// 17 significant digits give back every double; a bare "-0" would read as an integer, which has no sign of zero.
+std::string number(double value) {
+  if (!std::isfinite(value)) return "null";
+  return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{:.17g}", value);
+}
+
+std::string quoted(const std::string& text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
+
+double real_of(const json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Sets the column of that name; false where the record has none.
+bool set_column(StepRecord& record, std::string_view name, const json& value) {
+  for (const Column& column : columns) {
+    if (column.name != name) continue;
+    if (column.real != nullptr) record.*column.real = real_of(value);
+    if (column.whole != nullptr && value.is_number()) record.*column.whole = value.get<std::int64_t>();
+    return true;
+  }
+  return false;
+}
+
+/// Empty where the line is not an object with a step from 1.
+std::optional<StepRecord> parse_record(std::string_view line) {
+  const auto object = nlohmann::ordered_json::parse(line, nullptr, false);
+  if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer()) return std::nullopt;
+  StepRecord record;
+  for (const auto& [name, value] : object.items())
+    if (!set_column(record, name, value) && (value.is_number() || value.is_null()))
+      record.extra.emplace_back(name, real_of(value));
+  return record.step >= 1 ? std::optional(std::move(record)) : std::nullopt;
+}
+
+/// Copies the lines that stay to `out`, returns the last step; `dropped` counts the others.
+std::int64_t copy_kept_lines(std::ifstream& in, OutputFile& out, std::int64_t resume_step, std::int64_t& dropped) {
+  constexpr std::size_t chunk_bytes = 1 << 16;
+  std::int64_t last_step = 0;
+  std::string line;
+  std::string kept;
+  while (std::getline(in, line)) {
+    const auto record = parse_record(line);
+    const bool keep = record && record->step > last_step && record->step <= resume_step;
+    dropped += keep ? 0 : 1;
+    if (!keep) continue;
+    last_step = record->step;
+    kept += line + '\n';
+    if (kept.size() >= chunk_bytes) out.write(std::exchange(kept, {}));
+  }
+  out.write(kept);
+  return last_step;
+}
+
+/// Makes `file` end at `resume_step` by a new file renamed over it; returns the last step that stands in it.
+std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_step) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return 0;
+  std::ifstream in(file, std::ios::binary);
+  require(in.good(), ExitCode::environment, "cannot read {} (to go on after step {}); mend its permissions",
+          file.string(), resume_step);
+  std::filesystem::path aside = file;
+  aside += ".partial";
+  OutputFile out(aside, OutputFile::Mode::truncate);
+  std::int64_t dropped = 0;
+  const std::int64_t last_step = copy_kept_lines(in, out, resume_step, dropped);
+  out.sync();
+  rename_durably(aside, file);
+  if (dropped > 0) log::info("{}: dropped {} line(s) beyond step {}", file.string(), dropped, last_step);
+  return last_step;
+}
+
+}  // namespace
+
+std::string to_json_line(const StepRecord& record) {
+  std::string line;
+  const auto add = [&line](std::string_view quoted_name, const std::string& value) {
+    line += fmt::format("{}{}: {}", line.empty() ? "{" : ", ", quoted_name, value);
+  };
+  for (const Column& column : columns)
+    add(fmt::format("\"{}\"", column.name),
+        column.real != nullptr ? number(record.*column.real) : fmt::format("{}", record.*column.whole));
+  for (const auto& [name, value] : record.extra) add(quoted(name), number(value));
+  return line + "}";
+}
+
+std::vector<StepRecord> read_records(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  require(in.good(), ExitCode::data, "cannot read {}; name a metrics.jsonl", file.string());
+  std::vector<StepRecord> records;
+  std::string line;
+  for (std::int64_t number = 1; std::getline(in, line); ++number) {
+    auto record = parse_record(line);
+    if (!record && in.eof()) break;  // no line end: torn by a kill
+    require(record.has_value(), ExitCode::data, "not a record of a step ({}:{}); remove the line", file.string(),
+            number);
+    records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+JsonlSink::JsonlSink(std::filesystem::path file, std::int64_t resume_step) {
+  last_step_ = cut_back(file, resume_step);
+  out_ = std::make_unique<OutputFile>(std::move(file), OutputFile::Mode::append);
+}
+
+JsonlSink::~JsonlSink() = default;
+
+void JsonlSink::write(const StepRecord& record) {
+  TESSERA_EXPECT(record.step > last_step_, "step {} after step {}", record.step, last_step_);
+  out_->write(to_json_line(record) + '\n');
+  last_step_ = record.step;
+}
+
+}  // namespace tessera::metrics

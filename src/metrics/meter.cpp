@@ -1,0 +1,92 @@
+#include "tessera/metrics/meter.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::metrics {
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+double monotonic_seconds() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void ExponentialMean::add(double value) noexcept {
+  sum_ = keep_ * sum_ + (1 - keep_) * value;
+  weight_ = keep_ * weight_ + (1 - keep_);
+}
+
+double ExponentialMean::mean() const noexcept { return weight_ > 0 ? sum_ / weight_ : unknown; }
+
+void Window::add(double value) {
+  if (values_.size() < length_) return values_.push_back(value);
+  values_[next_] = value;
+  next_ = (next_ + 1) % length_;
+}
+
+double Window::median() const {
+  if (values_.empty()) return unknown;
+  std::vector<double> sorted = values_;
+  std::ranges::sort(sorted);
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+double Window::mean() const {
+  if (values_.empty()) return unknown;
+  return std::accumulate(values_.begin(), values_.end(), 0.0) / static_cast<double>(values_.size());
+}
+
+void StepMeter::add(std::int64_t tokens, double seconds) {
+  tokens_.add(static_cast<double>(tokens));
+  window_.add(seconds);
+  total_tokens_ += tokens;
+  total_seconds_ += seconds;
+}
+
+double StepMeter::tokens_per_second() const { return tokens_.mean() / window_.mean(); }
+
+double StepMeter::eta_seconds(std::int64_t steps_left) const {
+  return static_cast<double>(std::max<std::int64_t>(0, steps_left)) * window_.median();
+}
+
+std::string_view name_of(Phase phase) noexcept {
+  constexpr std::array<std::string_view, phase_count> names{"data",      "forward",    "backward", "communication",
+                                                            "optimizer", "checkpoint", "other"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+PhaseTimer::PhaseTimer() : PhaseTimer(&monotonic_seconds) {}
+
+PhaseTimer::PhaseTimer(Clock clock) : clock_(std::move(clock)), since_(clock_()) {}
+
+double PhaseTimer::seconds(Phase phase) {
+  charge();
+  return seconds_[static_cast<std::size_t>(phase)];
+}
+
+void PhaseTimer::reset() {
+  charge();
+  seconds_.fill(0);
+}
+
+Phase PhaseTimer::enter(Phase phase) {
+  charge();
+  return std::exchange(current_, phase);
+}
+
+void PhaseTimer::charge() {
+  const double now = clock_();
+  seconds_[static_cast<std::size_t>(current_)] += now - std::exchange(since_, now);
+}
+
+}  // namespace tessera::metrics

@@ -1,0 +1,96 @@
+#include "tessera/metrics/run_folder.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "output_file.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/metrics/atomic_file.hpp"
+#include "text_file.hpp"
+
+namespace tessera::metrics {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string utc_now(fmt::format_string<std::tm> pattern) {
+  return fmt::format(pattern, fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+ordered_json to_json(const Attempt& attempt) {
+  ordered_json versions = ordered_json::object();
+  for (const auto& [name, version] : attempt.versions) versions[name] = version;
+  return {{"id", attempt.id},
+          {"started", attempt.started},
+          {"first_step", attempt.first_step},
+          {"ranks", attempt.ranks},
+          {"mesh", attempt.mesh},
+          {"hosts", attempt.hosts},
+          {"command_line", attempt.command_line},
+          {"versions", versions}};
+}
+
+ordered_json new_run() { return {{"format", "tessera-run 1"}, {"attempts", ordered_json::array()}}; }
+
+/// What run.json says so far; a file that says nothing is put aside and never stops a run.
+ordered_json runs_so_far(const std::filesystem::path& file) {
+  const auto text = read_text(file);
+  if (!text) return new_run();
+  ordered_json run = ordered_json::parse(*text, nullptr, false);
+  if (run.is_object() && run.contains("attempts") && run["attempts"].is_array()) return run;
+  const std::string kept = file.string() + ".damaged";
+  rename_durably(file, kept);
+  log::warning("{} is not a run's JSON; kept it as {} and began a new one", file.string(), kept);
+  return new_run();
+}
+
+void create_folder(const std::filesystem::path& folder) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (!code && !std::filesystem::is_directory(folder)) code = std::make_error_code(std::errc::not_a_directory);
+  if (code)
+    fail(ExitCode::environment, "cannot make the run's folder {} ({}); choose another job.dump_folder", folder.string(),
+         code.message());
+}
+
+/// Permission bits do not tell (root, access lists, quotas, read-only mounts): writing does.
+void try_writing(const std::filesystem::path& folder) {
+  const std::filesystem::path probe = folder / fmt::format(".writable-{}", ::getpid());
+  try {
+    OutputFile(probe, OutputFile::Mode::truncate).write("tessera\n");
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(probe, ignored);
+    throw;
+  }
+  std::filesystem::remove(probe);
+}
+
+}  // namespace
+
+std::string make_attempt_id() { return fmt::format("{}-{:08x}", utc_now("{:%Y%m%dT%H%M%SZ}"), std::random_device{}()); }
+
+RunFolder::RunFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
+  create_folder(folder_);
+  try_writing(folder_);
+}
+
+void RunFolder::write_config(std::string_view toml) const { write_file_atomically(folder_ / "config.toml", toml); }
+
+void RunFolder::add_attempt(Attempt attempt) const {
+  if (attempt.started.empty()) attempt.started = utc_now("{:%Y-%m-%dT%H:%M:%SZ}");
+  const std::filesystem::path file = folder_ / "run.json";
+  ordered_json run = runs_so_far(file);
+  run["attempts"].push_back(to_json(attempt));
+  write_file_atomically(file, run.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace tessera::metrics

@@ -1,0 +1,13 @@
+// Small files read whole.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace tessera::metrics {
+
+/// The bytes of a file (also of those in /proc, which have no size); empty optional where it cannot be read.
+std::optional<std::string> read_text(const std::filesystem::path& file);
+
+}  // namespace tessera::metrics

@@ -1,0 +1,39 @@
+#include "tessera/optim/adamw.hpp"
+
+#include <cmath>
+
+#include "tessera/base/error.hpp"
+#include "tessera/kernels/adamw.hpp"
+
+namespace tessera::optim {
+namespace {
+
+void require_beta(const char* name, double beta) {
+  require(beta >= 0.0 && beta < 1.0, ExitCode::usage, "optimizer.{} is {}; it must lie in [0, 1)", name, beta);
+}
+
+}  // namespace
+
+AdamW::AdamW(const AdamWOptions& options) : options_(options) {
+  require_beta("beta1", options.beta1);
+  require_beta("beta2", options.beta2);
+  require(options.eps >= 0.0, ExitCode::usage, "optimizer.eps is {}; it must not be negative", options.eps);
+}
+
+void AdamW::step(std::span<ParamState> params, double lr, double clip_coefficient) {
+  ++steps_;
+  const auto t = static_cast<double>(steps_);
+  kernels::AdamWScalars scalars{.beta1 = options_.beta1,
+                                .beta2 = options_.beta2,
+                                .eps = options_.eps,
+                                .bias_correction1 = 1.0 - std::pow(options_.beta1, t),
+                                .bias_correction2 = 1.0 - std::pow(options_.beta2, t),
+                                .gradient_scale = clip_coefficient};
+  for (const ParamState& p : params) {
+    scalars.lr = lr * p.lr_scale;
+    scalars.weight_decay = p.weight_decay;
+    kernels::adamw_sweep(p.param, p.grad, p.exp_avg, p.exp_avg_sq, scalars, p.compute_copy);
+  }
+}
+
+}  // namespace tessera::optim

@@ -1,0 +1,214 @@
+#include "tessera/parallel/shard_group.hpp"
+
+#include "tessera/base/error.hpp"
+#include "tessera/kernels/torch_internal.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kAlignment = 32;  // elements: 64 bytes in bfloat16, and whole vectors in float32
+
+std::int64_t aligned(std::int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Dimension that tensor parallelism cuts, -1 if none.
+int tp_dimension(model::Placement placement) {
+  switch (placement) {
+    case model::Placement::column:
+    case model::Placement::vocabulary: return 0;
+    case model::Placement::row: return 1;
+    case model::Placement::replicated: return -1;
+  }
+  return -1;
+}
+
+Shape with_rows(const Shape& shape, std::int64_t rows) {
+  Shape changed = shape;
+  changed[0] = rows;
+  return changed;
+}
+
+}  // namespace
+
+std::int64_t ShardedParam::row_elements() const {
+  return element_count(local_shape) / std::max<std::int64_t>(1, local_shape[0]);
+}
+
+TensorSlice ShardedParam::slice(const std::string& prefix) const {
+  TensorSlice slice{prefix + spec->fqn, dtype_of(master.scalar_type()), spec->global_shape, local_offset, local_shape};
+  slice.offset[0] += rows.begin;
+  slice.extent[0] = rows.size;
+  return slice;
+}
+
+ShardGroup::ShardGroup(std::string name, const std::vector<const model::ParamSpec*>& specs, const ShardAxes& axes,
+                       const Precision& precision, torch::Device device)
+    : name_(std::move(name)), precision_(precision), fsdp_(*axes.fsdp), replicate_(*axes.replicate) {
+  for (const model::ParamSpec* spec : specs) place(*spec, axes);
+  allocate(device);
+}
+
+void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
+  ShardedParam param;
+  param.spec = &spec;
+  param.local_shape = spec.global_shape;
+  param.local_offset.assign(spec.global_shape.size(), 0);
+  if (const int dim = tp_dimension(spec.placement); dim >= 0) {
+    const auto d = static_cast<std::size_t>(dim);
+    const std::int64_t extent = spec.global_shape[d];
+    require(extent % axes.tp->size() == 0, ExitCode::usage,
+            "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
+            spec.fqn, extent, axes.tp->size(), extent);
+    param.local_shape[d] = extent / axes.tp->size();
+    param.local_offset[d] = axes.tp->rank() * param.local_shape[d];
+  }
+  param.chunk_rows = chunk_size(param.local_shape[0], fsdp_.size());
+  param.rows = chunk_of(param.local_shape[0], fsdp_.size(), fsdp_.rank());
+  param.flat_begin = chunk_elements_;
+  chunk_elements_ += aligned(param.chunk_rows * param.row_elements());
+  params_.push_back(std::move(param));
+}
+
+void ShardGroup::allocate(torch::Device device) {
+  const auto options = torch::TensorOptions(precision_.master).device(device);
+  flat_master_ = torch::zeros({chunk_elements_}, options);
+  flat_gradient_ = torch::zeros({chunk_elements_}, options);
+  for (ShardedParam& param : params_) {
+    const auto mine = [&](const Tensor& flat) {
+      return flat.narrow(0, param.flat_begin, param.rows.size * param.row_elements())
+          .view(with_rows(param.local_shape, param.rows.size));
+    };
+    param.master = mine(flat_master_);
+    param.gradient = mine(flat_gradient_);
+    param.storage = aliased() ? param.master
+                              : torch::empty(with_rows(param.local_shape, fsdp_.size() * param.chunk_rows),
+                                             options.dtype(precision_.compute));
+    // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to autograd.
+    param.leaf = param.storage.narrow(0, 0, param.local_shape[0]).variable_data().set_requires_grad(true);
+    if (!aliased()) kernels::release_storage(param.storage);  // after the leaf: views of freed memory cannot be made
+  }
+}
+
+int ShardGroup::find(const model::ParamSpec* spec) const {
+  for (std::size_t i = 0; i < params_.size(); ++i)
+    if (params_[i].spec == spec) return static_cast<int>(i);
+  return -1;
+}
+
+void ShardGroup::start_unshard() {
+  if (gathered_ || gathering_) return;
+  gathering_ = true;
+  if (aliased()) return;
+  torch::NoGradGuard no_grad;
+  gather_in_ = flat_master_.to(precision_.compute);
+  if (fsdp_.size() == 1) return;
+  gather_out_ = torch::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
+  gather_ = fsdp_.all_gather(buffer_of(gather_in_), buffer_of(gather_out_));
+  ++gathers_;
+  gathered_bytes_ += (fsdp_.size() - 1) * chunk_elements_ * static_cast<std::int64_t>(gather_in_.element_size());
+}
+
+void ShardGroup::finish_unshard() {
+  start_unshard();
+  if (!gathering_) return;
+  gather_.wait();
+  if (!aliased()) copy_out();
+  gathering_ = false;
+  gathered_ = true;
+}
+
+void ShardGroup::copy_out() {
+  torch::NoGradGuard no_grad;
+  const Tensor all = fsdp_.size() == 1 ? gather_in_.unsqueeze(0) : gather_out_;
+  for (ShardedParam& param : params_) {
+    const std::int64_t chunk = param.chunk_rows * param.row_elements();
+    kernels::restore_storage(param.storage, static_cast<std::size_t>(fsdp_.size() * chunk) * param.storage.element_size());
+    param.storage.view({fsdp_.size(), chunk}).copy_(all.narrow(1, param.flat_begin, chunk));
+  }
+  gather_in_ = gather_out_ = Tensor();
+}
+
+void ShardGroup::reshard() {
+  finish_unshard();
+  gathered_ = false;
+  if (aliased()) return;
+  for (ShardedParam& param : params_) kernels::release_storage(param.storage);
+}
+
+/// This parameter's part of a flat gradient [fsdp, chunk_elements], as [fsdp, chunk].
+Tensor ShardGroup::accumulator(const ShardedParam& param, const Tensor& flat) const {
+  return flat.narrow(1, param.flat_begin, param.chunk_rows * param.row_elements());
+}
+
+void ShardGroup::add_leaf_gradient(ShardedParam& param, const Tensor& flat, bool first) {
+  const Tensor into = accumulator(param, flat);
+  const Tensor gradient = param.leaf.grad();
+  if (!gradient.defined()) {
+    if (first) into.zero_();
+    return;
+  }
+  const auto put = [first](Tensor to, const Tensor& from) { first ? to.copy_(from) : to.add_(from); };
+  const Tensor values = gradient.contiguous().view({-1});
+  const std::int64_t chunk = into.size(1), whole = chunk > 0 ? values.numel() / chunk : 0;
+  put(into.narrow(0, 0, whole), values.narrow(0, 0, whole * chunk).view({whole, chunk}));
+  if (whole < into.size(0)) {  // the last ranks' chunks are short or empty
+    const std::int64_t rest = values.numel() - whole * chunk;
+    if (first) into.narrow(0, whole, into.size(0) - whole).zero_();
+    if (rest > 0) put(into[whole].narrow(0, 0, rest), values.narrow(0, whole * chunk, rest));
+  }
+  param.leaf.mutable_grad() = Tensor();
+}
+
+void ShardGroup::accumulate(std::int64_t microbatch, bool tree) {
+  torch::NoGradGuard no_grad;
+  const bool first = partials_.empty() || (tree && partials_.back().last != microbatch);
+  if (first) {
+    merge();
+    partials_.push_back({0, microbatch, torch::empty({fsdp_.size(), chunk_elements_}, flat_gradient_.options())});
+  }
+  for (ShardedParam& param : params_) add_leaf_gradient(param, partials_.back().flat, first);
+}
+
+/// Adds neighbours of equal size: what is left is one partial sum for each set bit of the number of microbatches.
+void ShardGroup::merge() {
+  while (partials_.size() > 1) {
+    Partial& left = partials_[partials_.size() - 2];
+    if (left.level != partials_.back().level) break;
+    left.flat.add_(partials_.back().flat);
+    left.last = partials_.back().last;
+    ++left.level;
+    partials_.pop_back();
+  }
+}
+
+void ShardGroup::start_reduction() {
+  if (reducing_) return;
+  torch::NoGradGuard no_grad;
+  reducing_ = true;
+  merge();
+  if (partials_.empty()) partials_.push_back({0, 0, torch::zeros({fsdp_.size(), chunk_elements_}, flat_gradient_.options())});
+  for (; partials_.size() > 1; partials_.pop_back()) partials_[partials_.size() - 2].flat.add_(partials_.back().flat);
+  reduce_in_ = partials_.back().flat.to(precision_.reduce);
+  partials_.clear();
+  reduce_out_ = precision_.reduce == precision_.master ? flat_gradient_ : torch::empty({chunk_elements_}, reduce_in_.options());
+  reduction_ = fsdp_.reduce_scatter(buffer_of(reduce_in_), buffer_of(reduce_out_));
+}
+
+void ShardGroup::finish_reduction() {
+  if (!reducing_) return;
+  torch::NoGradGuard no_grad;
+  reduction_.wait();
+  if (replicate_.size() > 1) replicate_.all_reduce(buffer_of(reduce_out_)).wait();
+  if (!reduce_out_.is_same(flat_gradient_)) flat_gradient_.copy_(reduce_out_);
+  reduce_in_ = reduce_out_ = Tensor();
+  reducing_ = false;
+}
+
+void ShardGroup::end_step() {
+  if (gathered_ || gathering_) reshard();
+  partials_.clear();
+}
+
+}  // namespace tessera::parallel

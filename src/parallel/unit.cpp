@@ -1,0 +1,99 @@
+#include "tessera/parallel/unit.hpp"
+
+#include "tessera/base/error.hpp"
+#include "tessera/parallel/tensor_parallel.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using model::Boundary;
+using model::Flow;
+using model::Slot;
+
+constexpr std::array kSlotList{Slot::tokens, Slot::x, Slot::h, Slot::q, Slot::k, Slot::v, Slot::logits};
+
+/// The same values as leaves of a new graph.
+Flow detached(const Flow& flow) {
+  Flow result;
+  for (const Slot slot : kSlotList) {
+    const torch::Tensor& value = flow[slot];
+    if (value.defined()) result[slot] = value.is_floating_point() ? value.detach().set_requires_grad(true) : value;
+  }
+  return result;
+}
+
+model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardGroup*>& groups) {
+  for (ShardGroup* group : groups)
+    if (const int index = group->find(spec); index >= 0) {
+      const ShardedParam& param = group->params()[static_cast<std::size_t>(index)];
+      return {param.leaf, param.local_offset[0]};
+    }
+  contract_violated("found", __FILE__, __LINE__, "no group of the unit holds " + spec->fqn);
+}
+
+}  // namespace
+
+Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups, comm::Communicator& tp)
+    : name_(spec.name), groups_(std::move(groups)), tp_(tp) {
+  for (int i = spec.begin; i < spec.end; ++i) {
+    const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
+    Step step{&cell, {}};
+    for (const int param : cell.params)
+      step.weights.push_back(find_weight(&model.params[static_cast<std::size_t>(param)], groups_));
+    steps_.push_back(std::move(step));
+  }
+  if (!steps_.back().weights.empty()) vocab_begin_ = steps_.back().weights[0].row_begin;
+}
+
+void Unit::start_unshard() {
+  for (ShardGroup* group : groups_) group->start_unshard();
+}
+void Unit::finish_unshard() {
+  for (ShardGroup* group : groups_) group->finish_unshard();
+}
+void Unit::reshard() {
+  for (ShardGroup* group : groups_) group->reshard();
+}
+
+void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
+  const model::Cell& cell = *step.cell;
+  if (cell.input == Boundary::gather) flow[Slot::h] = gather_tokens(flow.take(Slot::h), tp_);
+  context.weights = step.weights;
+  cell.forward(flow, context);
+  if (cell.output == Boundary::reduce) {
+    const Slot slot = cell.residual ? Slot::h : Slot::x;
+    flow[slot] = reduce_tokens(flow.take(slot), tp_);
+  }
+  if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
+}
+
+TapeEntry Unit::forward(const Flow& in, const model::CellContext& context, const LossInput* loss) const {
+  TapeEntry entry{detached(in), {}, {}};
+  Flow flow = entry.in;
+  for (const Step& step : steps_) run(step, flow, context);
+  if (loss)
+    entry.loss = vocabulary_parallel_loss(flow.take(Slot::logits), loss->labels, vocab_begin_, loss->scale, tp_,
+                                          loss->token_losses);
+  entry.out = std::move(flow);
+  return entry;
+}
+
+Flow Unit::backward(const TapeEntry& entry, const Flow& out_gradients) {
+  std::vector<torch::Tensor> roots, gradients;
+  if (entry.loss.defined()) {
+    roots.push_back(entry.loss);
+    gradients.push_back(torch::ones_like(entry.loss));
+  }
+  for (const Slot slot : kSlotList) {
+    if (!entry.out[slot].defined() || !out_gradients[slot].defined()) continue;
+    roots.push_back(entry.out[slot]);
+    gradients.push_back(out_gradients[slot]);
+  }
+  torch::autograd::backward(roots, gradients);
+  Flow result;
+  for (const Slot slot : kSlotList)
+    if (entry.in[slot].defined() && entry.in[slot].requires_grad()) result[slot] = entry.in[slot].grad();
+  return result;
+}
+
+}  // namespace tessera::parallel

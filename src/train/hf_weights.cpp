@@ -1,0 +1,134 @@
+#include "tessera/train/hf_weights.hpp"
+
+#include <cstring>
+
+#include "tessera/base/error.hpp"
+#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
+
+namespace tessera::train {
+namespace {
+
+std::int64_t head_dim_of(const model::ParamSpec& spec) { return spec.global_shape[0] / spec.rope_heads; }
+
+/// The stored tensor for `spec`; a tied file has the embedding only.
+const checkpoint::SafetensorsEntry& stored_as(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec,
+                                              const std::string& path) {
+  const checkpoint::SafetensorsEntry* entry = reader.find(spec.hf_name);
+  if (!entry && spec.hf_name == "lm_head.weight") entry = reader.find("model.embed_tokens.weight");
+  require(entry, ExitCode::data, "{} has no tensor {} (for {})", path, spec.hf_name, spec.fqn);
+  require(entry->shape == spec.global_shape, ExitCode::data, "{}: {} has another shape than the model's {}; is it the weights of another model?",
+          path, entry->name, spec.fqn);
+  return *entry;
+}
+
+void read_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box, torch::Tensor out) {
+  if (box.extent[0] == 0) return;
+  if (spec.rope_heads == 0) {
+    reader.read(box, out.data_ptr());
+    return;
+  }
+  const std::int64_t first = box.offset[0], rows = box.extent[0], head_dim = head_dim_of(spec);
+  box.extent[0] = 1;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    box.offset[0] = hf_row(first + row, head_dim);
+    reader.read(box, out[row].data_ptr());
+  }
+}
+
+/// One rank's box of a gradient on its way to rank 0: offsets, extents, values in float64.
+std::string pack(const TensorSlice& slice, const torch::Tensor& gradient) {
+  const torch::Tensor values = gradient.to(torch::kCPU, torch::kFloat64).contiguous();
+  std::string bytes;
+  const auto append = [&bytes](const void* data, std::size_t size) { bytes.append(static_cast<const char*>(data), size); };
+  append(slice.offset.data(), slice.offset.size() * sizeof(std::int64_t));
+  append(slice.extent.data(), slice.extent.size() * sizeof(std::int64_t));
+  append(values.data_ptr(), static_cast<std::size_t>(values.numel()) * sizeof(double));
+  return bytes;
+}
+
+void unpack(const std::string& bytes, torch::Tensor whole) {
+  if (bytes.empty()) return;
+  const auto dims = static_cast<std::size_t>(whole.dim());
+  std::vector<std::int64_t> numbers(2 * dims);
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
+  torch::Tensor target = whole;
+  for (std::size_t d = 0; d < dims; ++d) target = target.narrow(static_cast<std::int64_t>(d), numbers[d], numbers[dims + d]);
+  const char* values = bytes.data() + numbers.size() * sizeof(std::int64_t);
+  if (target.numel() > 0)
+    target.copy_(torch::from_blob(const_cast<char*>(values), target.sizes(), torch::kFloat64));
+}
+
+torch::Tensor in_hf_order(const model::ParamSpec& spec, const torch::Tensor& whole) {
+  if (spec.rope_heads == 0) return whole;
+  const std::int64_t half = head_dim_of(spec) / 2, columns = whole.size(1);
+  return whole.view({spec.rope_heads, half, 2, columns}).transpose(1, 2).reshape(whole.sizes());
+}
+
+}  // namespace
+
+std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
+  const std::int64_t head = row / head_dim, within = row % head_dim;
+  return head * head_dim + (within % 2) * (head_dim / 2) + within / 2;
+}
+
+void load_hf_weights(parallel::Stage& stage, const std::filesystem::path& path) {
+  const checkpoint::SafetensorsReader reader(path);
+  torch::NoGradGuard no_grad;
+  for (const auto& ref : stage.params()) {
+    const parallel::ShardedParam& param = *ref.param;
+    TensorSlice box = param.slice("");
+    box.name = stored_as(reader, *param.spec, path.string()).name;
+    const torch::Tensor host = torch::empty(param.master.sizes(), param.master.options().device(torch::kCPU));
+    read_box(reader, *param.spec, box, host);
+    param.master.copy_(host);
+  }
+}
+
+std::vector<checkpoint::ExportTensor> hf_export_map(const model::Model& model, DType dtype) {
+  std::vector<checkpoint::ExportTensor> map;
+  for (const model::ParamSpec& spec : model.params) {
+    checkpoint::ExportTensor tensor{"model/" + spec.fqn, spec.hf_name, dtype, {}};
+    if (spec.rope_heads > 0)
+      tensor.row_map = [head_dim = head_dim_of(spec)](std::int64_t row) { return hf_row(row, head_dim); };
+    map.push_back(std::move(tensor));
+  }
+  return map;
+}
+
+void for_each_whole(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
+                    const std::function<torch::Tensor(const parallel::ShardedParam&)>& pick,
+                    const std::function<void(const model::ParamSpec&, const torch::Tensor&)>& take) {
+  const auto refs = stage.params();
+  for (const model::ParamSpec& spec : model.params) {
+    std::string mine;
+    for (const auto& ref : refs)
+      if (ref.param->spec == &spec && ref.counted) mine = pack(ref.param->slice(""), pick(*ref.param));
+    const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
+    if (control.rank() != 0) continue;
+    const torch::Tensor whole = torch::zeros(spec.global_shape, torch::kFloat64);
+    for (const std::string& box : boxes) unpack(box, whole);
+    take(spec, in_hf_order(spec, whole));
+  }
+}
+
+void dump_gradients(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
+                    const std::filesystem::path& file) {
+  const auto type = stage.options().precision.master;
+  std::optional<checkpoint::SafetensorsWriter> writer;
+  if (control.rank() == 0) {
+    std::filesystem::create_directories(file.parent_path());
+    std::vector<checkpoint::SafetensorsEntry> entries;
+    for (const model::ParamSpec& spec : model.params) entries.push_back({spec.hf_name, parallel::dtype_of(type), spec.global_shape});
+    writer.emplace(file, std::move(entries));
+  }
+  for_each_whole(
+      stage, model, control, [](const parallel::ShardedParam& param) { return param.gradient; },
+      [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
+        const torch::Tensor values = whole.to(type).contiguous();
+        writer->write(spec.hf_name, 0, values.numel(), values.data_ptr());
+      });
+  if (writer) writer->finish();
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,31 @@
+// A stage's tensors as the boxes that checkpoints hold.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/parallel/stage.hpp"
+
+namespace tessera::train {
+
+/// Boxes in host memory: what is there already is used in place, device memory through a copy.
+class HostViews {
+ public:
+  /// The box of `ref`'s parameter that `tensor` is, under the name prefix + fqn.
+  void add(const std::string& prefix, const parallel::Stage::ParamRef& ref, const torch::Tensor& tensor);
+  std::span<const checkpoint::SliceView> views() const { return views_; }
+  /// Brings what was loaded to the device.
+  void write_back();
+
+ private:
+  std::vector<checkpoint::SliceView> views_;
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> copies_;
+};
+
+/// "model/<fqn>" of every parameter.
+HostViews model_views(parallel::Stage& stage);
+
+}  // namespace tessera::train

@@ -1,0 +1,115 @@
+#include "tessera/train/inference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/kernels/philox.hpp"
+#include "tessera/train/device.hpp"
+#include "tessera/train/hf_weights.hpp"
+#include "tessera/train/model_weights.hpp"
+#include "tessera/train/setup.hpp"
+
+namespace tessera::train {
+namespace {
+
+using model::Slot;
+
+parallel::StageOptions options_of(const config::Resolved& resolved, torch::Device device) {
+  parallel::StageOptions options;
+  options.precision = precision_of(resolved.job);
+  if (resolved.origin("training.mixed_precision_param") == "default") options.precision.compute = options.precision.master;
+  options.reshard = parallel::ReshardPolicy::never;
+  options.device = device;
+  return options;
+}
+
+model::Model model_for(const config::Resolved& resolved, std::int64_t positions, std::int64_t vocab, torch::Device device) {
+  config::JobConfig job = resolved.job;
+  if (resolved.origin("training.mixed_precision_param") == "default") job.training.mixed_precision_param = job.training.dtype;
+  return model_of(job, vocab, positions, device);
+}
+
+/// One token from logits [vocab]; the draw is number `index` of the seed's stream.
+std::int64_t pick(const torch::Tensor& logits, const Sampling& sampling, std::uint64_t index) {
+  if (sampling.temperature <= 0) return logits.argmax().item<std::int64_t>();
+  torch::Tensor scaled = logits.to(torch::kFloat64) / sampling.temperature;
+  if (sampling.top_k > 0 && sampling.top_k < scaled.numel()) {
+    const torch::Tensor least = std::get<0>(scaled.topk(sampling.top_k)).min();
+    scaled = scaled.masked_fill(scaled < least, -HUGE_VAL);
+  }
+  const torch::Tensor cumulative = torch::softmax(scaled, 0).cumsum(0).contiguous();
+  const kernels::Philox random{sampling.seed, kernels::stream_of("generate")};
+  const double draw = (random.block(index)[0] + 0.5) * 0x1p-32 * cumulative[-1].item<double>();
+  const std::span<const double> sums(cumulative.data_ptr<double>(), static_cast<std::size_t>(cumulative.numel()));
+  return std::min<std::int64_t>(std::ranges::upper_bound(sums, draw) - sums.begin(), cumulative.numel() - 1);
+}
+
+}  // namespace
+
+Inference::Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab)
+    : positions_(positions), mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
+      device_(default_device()), 
+      model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
+  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.units.size())}, mesh_, options_of(resolved, device_));
+  const config::JobConfig& job = resolved.job;
+  if (job.checkpoint.initial_load_path && job.checkpoint.initial_load_in_hf)
+    load_hf_weights(*stage_, *job.checkpoint.initial_load_path);
+  else if (job.checkpoint.initial_load_path)
+    load_model(*stage_, mesh_.control(), *job.checkpoint.initial_load_path);
+  else
+    load_model(*stage_, mesh_.control(), std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder);
+}
+
+torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, std::int64_t position, model::KeyValueCache* cache) {
+  model::Flow flow;
+  flow[Slot::tokens] = tokens.reshape({-1}).to(device_);
+  model::CellContext context;
+  context.batch = batch;
+  context.position = position;
+  context.cache = cache;
+  return stage_->infer(flow, context)[Slot::logits];
+}
+
+torch::Tensor Inference::logits(const torch::Tensor& tokens) {
+  require(tokens.size(1) <= positions_, ExitCode::usage, "{} positions asked for, room for {}", tokens.size(1), positions_);
+  const std::int64_t vocab = model_.dimensions.vocab;
+  require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 && tokens.max().item<std::int64_t>() < vocab, ExitCode::data,
+          "the input holds tokens outside [0, {})", vocab);
+  const torch::Tensor flat = run(tokens, tokens.size(0), 0, nullptr).to(torch::kCPU);
+  const auto type = flat.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  return flat.to(type).view({tokens.size(0), tokens.size(1), vocab});
+}
+
+std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
+                                              std::optional<std::int32_t> stop) {
+  require(!prompt.empty(), ExitCode::data, "the prompt has no tokens; give at least one");
+  for (const std::int32_t id : prompt)
+    require(id >= 0 && id < model_.dimensions.vocab, ExitCode::data, "the prompt holds token {}, the model's vocabulary has {}", id,
+            model_.dimensions.vocab);
+  require(static_cast<std::int64_t>(prompt.size()) + count <= positions_, ExitCode::usage, "{} tokens of prompt and {} new ones exceed {} positions",
+          prompt.size(), count, positions_);
+  const auto layers = static_cast<std::size_t>(model_.dimensions.layers);
+  model::KeyValueCache cache{std::vector<torch::Tensor>(layers), std::vector<torch::Tensor>(layers)};
+  std::vector<std::int32_t> generated;
+  torch::Tensor next = torch::tensor(std::vector<std::int64_t>(prompt.begin(), prompt.end()));
+  std::int64_t position = 0;
+  while (static_cast<std::int64_t>(generated.size()) < count) {
+    const torch::Tensor logits = run(next, 1, position, &cache);
+    position += next.size(0);
+    generated.push_back(static_cast<std::int32_t>(pick(logits[-1].to(torch::kCPU), sampling, generated.size())));
+    if (stop && generated.back() == *stop) break;
+    next = torch::full({1}, generated.back(), torch::kInt64);
+  }
+  return generated;
+}
+
+config::Resolved job_of_run(const std::filesystem::path& run_folder) {
+  const auto file = run_folder / "config.toml";
+  require(std::filesystem::exists(file), ExitCode::usage, "{} is not the folder of a run: it has no config.toml", run_folder.string());
+  return config::resolve({file.string(), "--job.dump_folder", run_folder.string()});
+}
+
+}  // namespace tessera::train

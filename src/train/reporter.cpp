@@ -1,0 +1,107 @@
+#include "reporter.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <limits>
+#include <set>
+
+#include "tessera/metrics/loss_curve.hpp"
+#include "tessera/metrics/memory.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/train/collective.hpp"
+#include "tessera/train/device.hpp"
+
+namespace tessera::train {
+namespace {
+
+metrics::FlopsPerToken flops_of(const model::Model& model, std::int64_t seq) {
+  const model::Dimensions& d = model.dimensions;
+  return metrics::flops_per_token({model.parameter_count(), model.embedding_parameter_count(), d.layers, d.heads, 2 * d.head_dim, seq});
+}
+
+metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
+  if (job.metrics.peak_flops) return {*job.metrics.peak_flops, "metrics.peak_flops"};
+  const DType dtype = parallel::dtype_of(options.precision.compute);
+  const std::string name = device_name(options.device);
+  if (name.empty()) return metrics::host_peak(dtype, local_size);
+  return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
+}
+
+std::int64_t peak_memory(torch::Device device) {
+  return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
+}
+
+std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
+  const std::set<std::string> once(hosts.begin(), hosts.end());
+  return {once.begin(), once.end()};
+}
+
+}  // namespace
+
+Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
+                   const std::vector<std::string>& command_line)
+    : resolved_(resolved), trainer_(trainer), speaks_(world.rank() == 0), ranks_(world.size()),
+      flops_(flops_of(trainer.model(), resolved.job.training.seq_len)),
+      peak_(peak_of(resolved.job, trainer.stage().options(), world.local_size())) {
+  const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
+  on_rank_zero(world.control(), [&] {
+    open(world, command_line, first_step, hosts);
+    return std::string();
+  });
+}
+
+void Reporter::open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
+                    const std::vector<std::string>& hosts) {
+  const config::JobConfig& job = resolved_.job;
+  folder_ = std::make_unique<metrics::RunFolder>(job.job.dump_folder);
+  folder_->write_config(resolved_.to_toml());
+  folder_->add_attempt({metrics::make_attempt_id(), "", first_step, world.size(), trainer_.mesh().layout().to_string(), hosts,
+                        command_line, {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
+  sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
+  console_ = std::make_unique<metrics::Console>(std::cout, metrics::terminal_of(STDOUT_FILENO, !job.metrics.disable_color_printing),
+                                                first_step, job.training.steps, peak_);
+}
+
+metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds, std::int64_t memory_bytes) {
+  metrics::StepRecord record;
+  record.step = step;
+  record.loss = outcome.loss;
+  record.grad_norm = outcome.grad_norm;
+  record.lr = outcome.lr;
+  record.tokens = trainer_.step_tokens();
+  record.step_seconds = seconds;
+  record.tokens_per_second = static_cast<double>(record.tokens) / seconds;
+  record.tps = record.tokens_per_second / ranks_;
+  record.mfu = metrics::mfu(record.tps, flops_.full, peak_);
+  record.memory_bytes = memory_bytes;
+  for (const auto phase : {metrics::Phase::data, metrics::Phase::forward, metrics::Phase::communication, metrics::Phase::optimizer})
+    record.extra.emplace_back("time/" + std::string(name_of(phase)), trainer_.timer().seconds(phase));
+  record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.skipped_steps()));
+  return record;
+}
+
+void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds) {
+  const std::int64_t memory = comm::all_reduce_scalar(trainer_.mesh().control(), peak_memory(trainer_.stage().options().device), comm::Op::max);
+  if (!speaks_) return;
+  meter_.add(trainer_.step_tokens(), seconds);
+  const metrics::StepRecord row = record(step, outcome, seconds, memory);
+  sink_->write(row);
+  const std::int64_t last = resolved_.job.training.steps, every = resolved_.job.metrics.log_freq;
+  console_->step(row, meter_.eta_seconds(last - step), step == 1 || step == last || step % every == 0);
+  std::cout.flush();
+}
+
+void Reporter::note(const std::string& line) {
+  if (console_) console_->note(line);
+  std::cout.flush();
+}
+
+void Reporter::finish() {
+  if (!console_) return;
+  console_->finish();
+  const std::string subtitle = trainer_.model().name + ", " + trainer_.mesh().layout().to_string();
+  metrics::write_loss_curve(folder_->loss_curve_file(), folder_->metrics_file(), {"Training loss", subtitle, true});
+}
+
+}  // namespace tessera::train

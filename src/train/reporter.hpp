@@ -1,0 +1,49 @@
+// What rank 0 tells of a run: lines, metrics.jsonl, the run's folder, the loss curve. Does nothing on other ranks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/comm/world.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/metrics/console.hpp"
+#include "tessera/metrics/flops.hpp"
+#include "tessera/metrics/jsonl_sink.hpp"
+#include "tessera/metrics/meter.hpp"
+#include "tessera/metrics/run_folder.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::train {
+
+class Reporter {
+ public:
+  /// Collective. `first_step`: the first that this attempt will run (from 1).
+  Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
+           const std::vector<std::string>& command_line);
+
+  /// Collective: the worst rank's memory is asked for. `step` counts from 1.
+  void step(std::int64_t step, const StepOutcome& outcome, double seconds);
+  /// A line for people, above the progress bar.
+  void note(const std::string& line);
+  /// The loss curve; removes the bar.
+  void finish();
+
+ private:
+  void open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
+            const std::vector<std::string>& hosts);
+  metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds, std::int64_t memory_bytes);
+
+  const config::Resolved& resolved_;
+  Trainer& trainer_;
+  bool speaks_;
+  int ranks_;
+  metrics::FlopsPerToken flops_;
+  metrics::Peak peak_;
+  metrics::StepMeter meter_;
+  std::unique_ptr<metrics::RunFolder> folder_;
+  std::unique_ptr<metrics::JsonlSink> sink_;
+  std::unique_ptr<metrics::Console> console_;
+};
+
+}  // namespace tessera::train

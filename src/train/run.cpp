@@ -1,0 +1,182 @@
+#include "tessera/train/run.hpp"
+
+#include <csignal>
+#include <iostream>
+#include <optional>
+
+#include "reporter.hpp"
+#include "samples.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/train/collective.hpp"
+#include "tessera/train/device.hpp"
+#include "tessera/train/hf_weights.hpp"
+#include "tessera/train/model_weights.hpp"
+#include "tessera/train/setup.hpp"
+#include "tessera/train/signals.hpp"
+#include "tessera/train/training_state.hpp"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The parts of a run in the order in which they are made; the steps of its life as methods.
+class Run {
+ public:
+  Run(comm::World& world, const config::Resolved& resolved)
+      : world_(world), resolved_(resolved), job_(resolved.job), layout_(layout_of(resolved, world.size())),
+        device_(choose_device(world)), plan_(BatchPlan::make(job_, layout_)),
+        mesh_(world, layout_, backend_of(job_, device_)), samples_(open_job_samples(job_, plan_, mesh_.control())),
+        model_(model_of(job_, samples_.vocab, job_.training.seq_len, device_)) {
+    check_model_fits(model_, layout_, plan_, job_.training.seq_len);
+    trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_);
+  }
+
+  ExitCode execute(const std::vector<std::string>& command_line) {
+    const SignalGuard signals;
+    if (world_.rank() == 0) std::cout << mesh_.overview() << std::flush;
+    const std::int64_t done = begin();
+    reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
+    announce(done);
+    watch(job_.comm.init_timeout_seconds);
+    const ExitCode code = loop(done);
+    watchdog_.reset();
+    reporter_->finish();
+    return code;
+  }
+
+ private:
+  fs::path checkpoint_folder() const { return fs::path(job_.job.dump_folder) / job_.checkpoint.folder; }
+
+  /// Steps done so far: resumed, or 0 with initial or loaded weights.
+  std::int64_t begin() {
+    if (job_.checkpoint.enable)
+      if (const auto position = load_state(*trainer_, resolved_, checkpoint_folder())) return position->step;
+    if (job_.checkpoint.initial_load_path) {
+      load_initial(*job_.checkpoint.initial_load_path);
+    } else {
+      trainer_->stage().initialize(static_cast<std::uint64_t>(job_.debug.seed));
+    }
+    return 0;
+  }
+
+  void load_initial(const fs::path& path) {
+    if (job_.checkpoint.initial_load_in_hf)
+      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stage(), path); });
+    else
+      load_model(trainer_->stage(), mesh_.control(), path);
+  }
+
+  void announce(std::int64_t done) {
+    reporter_->note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", model_.name,
+                                static_cast<double>(model_.parameter_count()) / 1e6, layout_.to_string(), device_.str(),
+                                plan_.global_batch, job_.training.seq_len));
+    if (done > 0) reporter_->note(fmt::format("resumed after step {} from {}", done, checkpoint_folder().string()));
+  }
+
+  void watch(std::int64_t seconds) {
+    watchdog_.reset();
+    watchdog_.emplace(std::chrono::seconds(seconds), world_.rank(), [this](const std::string& report) {
+      log::error("{}", report);
+      world_.abort(static_cast<int>(ExitCode::communication));
+    });
+  }
+
+  ExitCode loop(std::int64_t done) {
+    for (std::int64_t step = done; step < job_.training.steps; ++step) {
+      const double began = metrics::monotonic_seconds();
+      comm::Watchdog::heartbeat(step + 1);
+      const int signal = SignalGuard::received();
+      const StepOutcome outcome = step_once(step, signal);
+      synchronize(device_);
+      if (step == done) watch(job_.comm.train_timeout_seconds);
+      reporter_->step(step + 1, outcome, metrics::monotonic_seconds() - began);
+      check_finite(outcome);
+      const bool stop = outcome.flags > 0;
+      if (must_save(step + 1, stop)) save(step + 1);
+      if (stop) return stopped(step + 1, outcome.flags);
+    }
+    return ExitCode::done;
+  }
+
+  StepOutcome step_once(std::int64_t step, int signal) {
+    if (step == 0 && job_.debug.dump_gradients) return step_with_dump(signal);
+    return trainer_->step(step, flag_of(signal));
+  }
+
+  /// The same step twice: its gradients are written, then taken again, so that step() stays one piece.
+  StepOutcome step_with_dump(int signal) {
+    trainer_->compute_gradients(0, 0, nullptr);
+    dump_gradients(trainer_->stage(), model_, mesh_.control(), fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
+    trainer_->stage().end_step();
+    return trainer_->step(0, flag_of(signal));
+  }
+
+  /// Flags are summed over ranks: interrupts in the high half, other signals in the low one.
+  static std::int64_t flag_of(int signal) {
+    if (signal == 0) return 0;
+    return signal == SIGINT ? std::int64_t{1} << 32 : 1;
+  }
+
+  void check_finite(const StepOutcome& outcome) {
+    if (!outcome.skipped) {
+      skipped_in_a_row_ = 0;
+      return;
+    }
+    reporter_->note("step skipped: the gradient is not finite, first in " + outcome.nonfinite);
+    ++skipped_in_a_row_;
+    require(skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+            "{} steps in a row had a gradient that is not finite, the last in {}; lower optimizer.lr or look at the data "
+            "(optimizer.max_skipped_steps = {})", skipped_in_a_row_, outcome.nonfinite, job_.optimizer.max_skipped_steps);
+  }
+
+  bool must_save(std::int64_t step, bool stop) const {
+    if (!job_.checkpoint.enable || job_.checkpoint.load_only) return false;
+    return stop || step == job_.training.steps || step % job_.checkpoint.interval == 0 ||
+           (step == 1 && job_.checkpoint.enable_first_step_checkpoint);
+  }
+
+  void save(std::int64_t step) {
+    const auto result = save_state(*trainer_, resolved_, checkpoint_folder(), {step, step * plan_.global_batch});
+    reporter_->note(fmt::format("checkpoint {} ({:.1f} MB in {:.2f} s)", result.folder.string(),
+                                static_cast<double>(result.bytes) / 1e6, result.seconds));
+  }
+
+  ExitCode stopped(std::int64_t step, std::int64_t flags) {
+    const bool saved = must_save(step, true);
+    reporter_->note(fmt::format("stopped by a signal after step {}{}", step, saved ? "; run the same command to go on" : "; nothing was saved"));
+    if (saved) return ExitCode::requeue;
+    return flags >> 32 ? ExitCode::interrupted : ExitCode::terminated;
+  }
+
+  comm::World& world_;
+  const config::Resolved& resolved_;
+  const config::JobConfig& job_;
+  mesh::Layout layout_;
+  torch::Device device_;
+  BatchPlan plan_;
+  mesh::DeviceMesh mesh_;
+  Samples samples_;
+  model::Model model_;
+  std::optional<Trainer> trainer_;
+  std::optional<Reporter> reporter_;
+  std::optional<comm::Watchdog> watchdog_;
+  std::int64_t skipped_in_a_row_ = 0;
+};
+
+/// Threads that this rank may use: its share of the node's cores, unless OMP_NUM_THREADS says otherwise.
+void set_threads(const comm::World& world) {
+  if (std::getenv("OMP_NUM_THREADS")) return;
+  const int cores = std::max(1, at::get_num_threads());
+  at::set_num_threads(std::max(1, cores / world.local_size()));
+}
+
+}  // namespace
+
+ExitCode run_training(comm::World& world, const config::Resolved& resolved, const std::vector<std::string>& command_line) {
+  set_threads(world);
+  Run run(world, resolved);
+  return run.execute(command_line);
+}
+
+}  // namespace tessera::train

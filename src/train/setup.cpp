@@ -1,0 +1,116 @@
+#include "tessera/train/setup.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/model/llama.hpp"
+#include "tessera/parallel/stage_split.hpp"
+
+namespace tessera::train {
+namespace {
+
+using mesh::Axis;
+
+torch::ScalarType type_named(const std::string& name) {
+  if (name == "float64") return torch::kFloat64;
+  return name == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
+}
+
+void require_divides(std::int64_t value, const char* what, int degree, const char* key) {
+  require(value % degree == 0, ExitCode::usage, "{} {} cannot be shared by {} {}; choose a divisor of {}", what, value, key, degree,
+          value);
+}
+
+}  // namespace
+
+mesh::Layout layout_of(const config::Resolved& resolved, int world) {
+  const config::Parallelism& p = resolved.job.parallelism;
+  const mesh::Degrees degrees{p.pipeline_parallel_degree, p.data_parallel_replicate_degree, p.data_parallel_shard_degree,
+                              p.context_parallel_degree, p.tensor_parallel_degree};
+  try {
+    return mesh::Layout::resolve(degrees, world);
+  } catch (const Error& error) {
+    std::string origins;
+    for (const char* key : {"pipeline_parallel_degree", "data_parallel_replicate_degree", "data_parallel_shard_degree",
+                            "context_parallel_degree", "tensor_parallel_degree"}) {
+      const std::string origin = resolved.origin(std::string("parallelism.") + key);
+      if (origin != "default") origins += fmt::format("\n  {}: parallelism.{}", origin, key);
+    }
+    throw Error(error.code(), error.what() + origins);
+  }
+}
+
+comm::Backend backend_of(const config::JobConfig& job, torch::Device device) {
+  const std::string& name = job.comm.backend;
+  require(device.is_cpu() || name == "auto" || name == "nccl", ExitCode::usage,
+          "comm.backend = \"{}\" moves host memory, and the model is on {}; use auto or nccl", name, device.str());
+  require(!(device.is_cpu() && name == "nccl"), ExitCode::environment,
+          "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank has neither or one of them. Use auto or mpi");
+  if (name == "strict") return comm::Backend::strict;
+  return device.is_cuda() ? comm::Backend::nccl : comm::Backend::mpi;
+}
+
+parallel::Precision precision_of(const config::JobConfig& job) {
+  const auto master = type_named(job.training.dtype);
+  if (master == torch::kFloat64) return {master, master, master};
+  return {master, type_named(job.training.mixed_precision_param), type_named(job.training.mixed_precision_reduce)};
+}
+
+model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
+  if (job.model.hf_config) return model::llama_from_hf_config(*job.model.hf_config);
+  require(job.model.name == "llama3", ExitCode::usage, "model.name \"{}\" is not known; llama3 is, or give model.hf_config", job.model.name);
+  model::LlamaShape shape = model::llama_flavor(job.model.flavor, std::nullopt);
+  if (job.model.flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
+  return shape;
+}
+
+model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions, torch::Device device) {
+  const model::LlamaShape shape = llama_shape_of(job, tokenizer_vocab);
+  require(tokenizer_vocab <= shape.vocab, ExitCode::data, "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer",
+          tokenizer_vocab, shape.name, shape.vocab);
+  return model::make_llama(shape, positions, precision_of(job).compute, device);
+}
+
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq) {
+  const int tp = layout.degree(Axis::tp);
+  const model::Dimensions& d = model.dimensions;
+  require(layout.degree(Axis::cp) == 1, ExitCode::usage,
+          "parallelism.context_parallel_degree {}: context parallelism does not exist yet; set it to 1", layout.degree(Axis::cp));
+  require_divides(d.heads, "attention heads", tp, "tensor_parallel_degree");
+  require_divides(d.kv_heads, "key-value heads", tp, "tensor_parallel_degree");
+  require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
+  require_divides(d.vocab, "vocabulary", tp, "tensor_parallel_degree");
+  require_divides(plan.microbatch_rows * seq, "tokens of a microbatch (sequence parallel)", tp, "tensor_parallel_degree");
+}
+
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device) {
+  parallel::StageOptions options;
+  options.precision = precision_of(job);
+  const std::string& policy = job.parallelism.fsdp_reshard_after_forward;
+  options.reshard = policy == "always"  ? parallel::ReshardPolicy::always
+                    : policy == "never" ? parallel::ReshardPolicy::never
+                                        : parallel::ReshardPolicy::standard;
+  options.recompute_every = job.activation_checkpoint.recompute_every();
+  options.deterministic = job.debug.deterministic;
+  options.device = device;
+  options.batch = plan.microbatch_rows;
+  options.seq = job.training.seq_len;
+  return options;
+}
+
+parallel::Schedule schedule_of(const config::JobConfig& job) {
+  return job.parallelism.pipeline_parallel_schedule == "GPipe" ? parallel::Schedule::gpipe : parallel::Schedule::one_f_one_b;
+}
+
+optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job) {
+  optim::ScheduleOptions options;
+  options.warmup_steps = job.lr_scheduler.warmup_steps;
+  options.total_steps = job.lr_scheduler.total_steps.value_or(job.training.steps);
+  options.decay_ratio = job.lr_scheduler.decay_ratio;
+  options.decay = optim::decay_from_name(job.lr_scheduler.decay_type);
+  options.min_lr_factor = job.lr_scheduler.min_lr_factor;
+  return options;
+}
+
+}  // namespace tessera::train

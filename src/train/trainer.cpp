@@ -1,0 +1,117 @@
+#include "tessera/train/trainer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/error.hpp"
+#include "tessera/kernels/exact_sum.hpp"
+#include "tessera/parallel/schedule.hpp"
+#include "tessera/parallel/stage_split.hpp"
+#include "tessera/train/batch.hpp"
+#include "tessera/train/setup.hpp"
+
+namespace tessera::train {
+namespace {
+
+using mesh::Axis;
+
+Range units_of(const config::JobConfig& job, const model::Model& model, const mesh::DeviceMesh& mesh) {
+  const auto ranges = parallel::split_by_layers(model, mesh.layout().degree(Axis::pp),
+                                                job.parallelism.pipeline_parallel_first_stage_less_layers,
+                                                job.parallelism.pipeline_parallel_last_stage_less_layers);
+  return ranges[static_cast<std::size_t>(mesh.coord(Axis::pp))];
+}
+
+parallel::ActionList actions_of(const config::JobConfig& job, const mesh::DeviceMesh& mesh, const BatchPlan& plan) {
+  const auto lists = parallel::make_schedule(schedule_of(job), mesh.layout().degree(Axis::pp), plan.microbatches);
+  const std::string fault = parallel::find_fault(lists, plan.microbatches);
+  TESSERA_EXPECT(fault.empty(), "the pipeline schedule is wrong: {}", fault);
+  return lists[static_cast<std::size_t>(mesh.coord(Axis::pp))];
+}
+
+std::vector<optim::ParamState> states_of(parallel::Stage& stage, double weight_decay) {
+  std::vector<optim::ParamState> states;
+  for (const parallel::Stage::ParamRef& ref : stage.params()) {
+    const parallel::ShardedParam& param = *ref.param;
+    states.push_back({param.spec->fqn, param.master, param.gradient, torch::zeros_like(param.master),
+                      torch::zeros_like(param.master), weight_decay});
+  }
+  return states;
+}
+
+}  // namespace
+
+Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
+                 const data::SampleSource& source, torch::Device device)
+    : job_(job), model_(model), mesh_(mesh), plan_(plan), source_(source), device_(device),
+      stage_(model, units_of(job, model, mesh), mesh, stage_options_of(job, plan, device)),
+      executor_(stage_, mesh.along(Axis::pp), actions_of(job, mesh, plan)), schedule_(lr_schedule_of(job)),
+      optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
+      states_(states_of(stage_, job.optimizer.weight_decay)) {}
+
+double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
+  std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
+  const Batch batch = read_batch(source_, plan_, step, mesh_.layout().dp_rank(mesh_.rank()), model_.dimensions.vocab, device_);
+  // Each data-parallel rank's labels count once: where pp, cp and tp are 0.
+  const bool counts = mesh_.coord(Axis::pp) == 0 && mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
+  const std::int64_t valid = comm::all_reduce_scalar(mesh_.control(), counts ? batch.valid_tokens : std::int64_t{0});
+  phase.reset();
+
+  const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
+  std::vector<torch::Tensor> token_losses;
+  stage_.begin_step(plan_.microbatches_a_step());
+  phase.emplace(timer_, metrics::Phase::forward);  // forward and backward interleave: one figure for both
+  for (int round = 0; round < plan_.rounds; ++round) {
+    const int first = round * plan_.microbatches;
+    const auto part = std::span(batch.microbatches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
+    auto pass = executor_.run(part, first, scale);
+    std::ranges::move(pass.token_losses, std::back_inserter(token_losses));
+  }
+  phase.reset();
+  phase.emplace(timer_, metrics::Phase::communication);
+  stage_.finish_gradients();
+  return reduce_loss(token_losses, valid, flag, flags);
+}
+
+double Trainer::reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag,
+                            std::int64_t* flags) {
+  // An exact sum in fixed point, so that the reported loss has the same bits on every mesh whose token losses have.
+  kernels::ExactSum sum;
+  if (mesh_.coord(Axis::tp) == 0)
+    for (const torch::Tensor& losses : token_losses) {
+      const torch::Tensor values = losses.to(torch::kCPU, torch::kFloat64).contiguous();
+      sum.add(std::span(values.data_ptr<double>(), static_cast<std::size_t>(values.numel())));
+    }
+  std::array<std::int64_t, kernels::ExactSum::word_count + 1> words;
+  std::ranges::copy(sum.words(), words.begin());
+  words.back() = flag;
+  mesh_.control().all_reduce({words.data(), static_cast<std::int64_t>(words.size()), DType::i64}).wait();
+  if (flags) *flags = words.back();
+  sum.set_words(std::span<const std::int64_t, kernels::ExactSum::word_count>(words.data(), kernels::ExactSum::word_count));
+  return valid > 0 ? sum.value() / static_cast<double>(valid) : 0.0;
+}
+
+StepOutcome Trainer::step(std::int64_t step, std::int64_t flag) {
+  timer_.reset();
+  StepOutcome outcome;
+  outcome.lr = job_.optimizer.lr * schedule_.factor(step);
+  outcome.loss = compute_gradients(step, flag, &outcome.flags);
+  const auto phase = timer_.time(metrics::Phase::optimizer);
+  const parallel::GradientNorm norm = parallel::gradient_norm(stage_, mesh_.control(), job_.debug.deterministic);
+  outcome.grad_norm = norm.norm;
+  outcome.nonfinite = norm.first_nonfinite;
+  outcome.skipped = !std::isfinite(norm.norm);
+  stage_.end_step();
+  if (outcome.skipped)
+    ++skipped_steps_;
+  else
+    update(outcome.lr, norm.norm);
+  return outcome;
+}
+
+void Trainer::update(double lr, double norm) {
+  const double clip = std::min(1.0, job_.training.max_norm / (norm + 1e-6));
+  optimizer_.step(states_, lr, clip);
+}
+
+}  // namespace tessera::train

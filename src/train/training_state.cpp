@@ -1,0 +1,80 @@
+#include "tessera/train/training_state.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "host_views.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+
+namespace tessera::train {
+namespace {
+
+using nlohmann::json;
+
+HostViews all_views(Trainer& trainer) {
+  HostViews views = model_views(trainer.stage());
+  const auto params = trainer.stage().params();
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    views.add("optimizer/exp_avg/", params[i], trainer.optimizer_states()[i].exp_avg);
+    views.add("optimizer/exp_avg_sq/", params[i], trainer.optimizer_states()[i].exp_avg_sq);
+  }
+  return views;
+}
+
+json state_of(const Trainer& trainer, const config::Resolved& resolved, const Position& position, std::int64_t optimizer_steps) {
+  return {{"step", position.step},
+          {"samples", position.samples},
+          {"optimizer_steps", optimizer_steps},
+          {"skipped_steps", trainer.skipped_steps()},
+          {"seed", resolved.job.debug.seed}};
+}
+
+Position take_state(Trainer& trainer, const checkpoint::Opened& opened) {
+  const json state = json::parse(opened.extra(), nullptr, /*allow_exceptions=*/false);
+  const auto number = [&](const char* key) -> std::int64_t {
+    require(state.is_object() && state.contains(key) && state[key].is_number_integer(), ExitCode::checkpoint,
+            "{} lacks \"{}\" in its training state: it holds a model only; use checkpoint.initial_load_path to start from it",
+            opened.folder().string(), key);
+    return state[key].get<std::int64_t>();
+  };
+  trainer.optimizer().set_steps(number("optimizer_steps"));
+  trainer.set_skipped_steps(number("skipped_steps"));
+  return {number("step"), number("samples")};
+}
+
+void warn(const std::string& line) { log::warning("{}", line); }
+
+}  // namespace
+
+checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder,
+                                  const Position& position) {
+  checkpoint::SaveOptions options;
+  options.folder = folder;
+  options.coord_name = trainer.mesh().layout().coord_name(trainer.mesh().rank());
+  options.mesh = trainer.mesh().layout().to_string();
+  options.config_toml = resolved.to_toml();
+  options.files = checkpoint::file_layout_from_name(resolved.job.checkpoint.files);
+  options.keep_latest_k = static_cast<int>(resolved.job.checkpoint.keep_latest_k);
+  const json state = state_of(trainer, resolved, position, trainer.optimizer().steps());
+  const HostViews views = all_views(trainer);
+  return checkpoint::save(trainer.mesh().control(), options, {position.step, state.dump()}, views.views());
+}
+
+std::optional<Position> load_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder) {
+  comm::Communicator& control = trainer.mesh().control();
+  HostViews views = all_views(trainer);
+  checkpoint::LoadOptions options;
+  options.log = warn;
+  std::optional<checkpoint::Opened> opened;
+  if (const std::int64_t step = resolved.job.checkpoint.load_step; step >= 0) {
+    opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
+    opened->load(control, views.views(), options);
+  } else {
+    opened = checkpoint::load_newest(control, folder, views.views(), options);
+  }
+  if (!opened) return std::nullopt;
+  views.write_back();
+  return take_state(trainer, *opened);
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,6 @@
+// A program outside the project that uses an installed Tessera.
+#include <iostream>
+
+#include "tessera/base/dtype.hpp"
+
+int main() { std::cout << tessera::name_of(*tessera::dtype_from_name("bfloat16")) << '\n'; }

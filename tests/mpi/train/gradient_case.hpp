@@ -1,0 +1,40 @@
+// One row of the gradient test: a mesh, a schedule, a policy; and how far its gradients are from the one-rank run's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/comm/world.hpp"
+#include "tessera/mesh/layout.hpp"
+
+namespace tessera::test {
+
+struct GradientCase {
+  int pp = 1, replicate = 1, dp = 1, tp = 1;
+  std::string schedule = "1F1B";
+  std::string reshard = "default";
+  bool tied = false;
+  int accumulation = 1;
+  std::string recompute = "none";
+  std::string dtype = "float64";
+  comm::Backend backend = comm::Backend::mpi;
+  bool deterministic = false;
+
+  std::string name() const;
+  double tolerance() const { return dtype == "float64" ? 1e-10 : 1e-5; }
+};
+
+struct GradientError {
+  double worst = 0;        ///< largest relative L2 difference over all parameters
+  std::string parameter;   ///< where
+  double loss = 0;         ///< relative difference of the loss
+};
+
+/// Runs the first step on one rank (every rank by itself) and on the mesh, and compares each parameter's gradient.
+/// Collective over `world`.
+GradientError compare_gradients(comm::World& world, const GradientCase& row);
+
+/// Every factorisation of `world` into pp x dp x tp, with the schedules, policies and the rest that apply to it.
+std::vector<GradientCase> gradient_cases(int world);
+
+}  // namespace tessera::test

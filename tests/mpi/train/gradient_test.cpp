@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/gradient_case.hpp"
+
+namespace tessera::test {
+namespace {
+
+void expect_equal(const GradientCase& row) {
+  const GradientError error = compare_gradients(world(), row);
+  EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
+  EXPECT_LE(error.loss, row.tolerance()) << row.name();
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// A spread of the matrix that runs in every build: each row, its float64 form over strict or MPI by turns.
+TEST(Gradient, SampleOfTheMatrix) {
+  const auto rows = gradient_cases(world().size());
+  const std::size_t stride = world().size() >= 4 ? 5 : 3;  // coprime to the number of policies and schedules
+  for (std::size_t i = 0; i < rows.size(); i += stride) {
+    GradientCase row = rows[i];
+    row.backend = i / stride % 2 ? comm::Backend::strict : comm::Backend::mpi;
+    expect_equal(row);
+  }
+}
+
+TEST(Gradient, Float32) {
+  for (const bool tied : {false, true}) {
+    GradientCase row;
+    row.tied = tied;
+    row.dtype = "float32";
+    row.tp = world().size() % 2 == 0 ? 2 : 1;
+    row.pp = world().size() % 4 == 0 ? 2 : 1;
+    row.dp = world().size() / row.tp / row.pp;
+    expect_equal(row);
+  }
+}
+
+TEST(Gradient, Replicated) {
+  GradientCase row;
+  row.replicate = world().size() >= 2 ? 2 : 1;
+  row.dp = world().size() / row.replicate;
+  row.recompute = "full";
+  expect_equal(row);
+}
+
+/// All of it: TESSERA_MATRIX=all, one back end a call.
+TEST(Matrix, EveryFactorisation) {
+  if (environment("TESSERA_MATRIX") != "all") GTEST_SKIP() << "run with ctest -L matrix";
+  const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict : comm::Backend::mpi;
+  int count = 0;
+  double worst[2] = {0, 0};
+  for (const char* dtype : {"float64", "float32"})
+    for (GradientCase row : gradient_cases(world().size())) {
+      row.dtype = dtype;
+      row.backend = backend;
+      const GradientError error = compare_gradients(world(), row);
+      EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
+      EXPECT_LE(error.loss, row.tolerance()) << row.name();
+      worst[row.dtype == "float32"] = std::max(worst[row.dtype == "float32"], error.worst);
+      ++count;
+    }
+  if (world().rank() == 0)
+    std::printf("matrix: %d rows on %d ranks, worst relative difference %.2e (float64), %.2e (float32)\n", count, world().size(), worst[0],
+                worst[1]);
+}
+
+}  // namespace
+}  // namespace tessera::test

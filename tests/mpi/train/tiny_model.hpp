@@ -1,0 +1,26 @@
+// A Llama small enough to be trained hundreds of times in a test, and data with an uneven number of valid labels.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "tessera/config/job_config.hpp"
+#include "tessera/data/sample_source.hpp"
+#include "tessera/model/model.hpp"
+
+namespace tessera::test {
+
+/// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is not a power of two.
+model::Model tiny_model(bool tied, torch::ScalarType dtype);
+
+/// Sequences of 16 tokens drawn from a counter; sample n ignores n % 5 of its labels, and every label if n % 7 == 3.
+class UnevenSource final : public data::SampleSource {
+ public:
+  std::int64_t seq_len() const override { return 16; }
+  std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
+  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override;
+};
+
+/// A job with the tiny model's sizes, no warm-up, and everything else by default.
+config::JobConfig tiny_job(const std::string& dtype);
+
+}  // namespace tessera::test

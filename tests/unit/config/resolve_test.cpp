@@ -1,0 +1,281 @@
+#include "tessera/config/resolve.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "config_files.hpp"
+#include "tessera/config/option_table.hpp"
+
+namespace tessera::config {
+namespace {
+
+using test::JobFile;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+void expect_same(const JobConfig& a, const JobConfig& b) {
+  for (const Option& option : options())
+    EXPECT_TRUE(option.key == "job.config_file" || get(option, a) == get(option, b)) << option.key;
+}
+
+TEST(Resolve, WithoutArgumentsIsTheDefaults) {
+  const Resolved resolved = resolve({});
+  expect_same(resolved.job, JobConfig{});
+  EXPECT_EQ(resolved.origin("training.steps"), "default");
+  EXPECT_THAT(resolved.warnings, IsEmpty());
+}
+
+TEST(Resolve, FlagsWinOverTheFileOverDefaults) {
+  const JobFile file("[training]\nsteps = 7\nseq_len = 64\n");
+  const Resolved resolved = resolve({"--training.steps", "9", file.path()});
+  EXPECT_EQ(resolved.job.training.steps, 9);
+  EXPECT_EQ(resolved.job.training.seq_len, 64);
+  EXPECT_EQ(resolved.origin("training.steps"), "command line");
+  EXPECT_EQ(resolved.origin("training.seq_len"), file.path() + ":3");
+  EXPECT_EQ(resolved.origin("training.max_norm"), "default");
+  EXPECT_EQ(resolved.job.job.config_file, file.path());
+}
+
+TEST(Resolve, ConfigFileFlagIsThePositionalOne) {
+  const JobFile file("[training]\nsteps = 300\n");
+  for (const auto& args : std::vector<std::vector<std::string>>{{"--job.config_file", file.path()},
+                                                                {"--job.config-file=" + file.path()},
+                                                                {file.path(), "--job.config_file", file.path()}})
+    EXPECT_EQ(resolve(args).job.training.steps, 300);
+}
+
+TEST(Resolve, ReadsEveryFormOfFlag) {
+  const Resolved r = resolve({"--compile.enable",
+                              "--checkpoint.no_initial_load_model_only",
+                              "--training.seq-len=128",
+                              "--debug.deterministic",
+                              "true",
+                              "--metrics.enable_wandb=false",
+                              "--compile.components",
+                              "model",
+                              "--checkpoint.exclude_from_loading",
+                              "optimizer,dataloader",
+                              "--optimizer.lr",
+                              "1e-3",
+                              "--training.global_batch_size",
+                              "-1",
+                              "--parallelism.context_parallel_load_balancer",
+                              "none",
+                              "--parallelism.module_fqns_per_model_part",
+                              "a,b;c",
+                              "--training.max_norm",
+                              "inf"});
+  EXPECT_TRUE(r.job.compile.enable);
+  EXPECT_FALSE(r.job.checkpoint.initial_load_model_only);
+  EXPECT_EQ(r.job.training.seq_len, 128);
+  EXPECT_TRUE(r.job.debug.deterministic);
+  EXPECT_EQ(r.job.compile.components, Strings{"model"});
+  EXPECT_EQ(r.job.checkpoint.exclude_from_loading, (Strings{"optimizer", "dataloader"}));
+  EXPECT_EQ(r.job.optimizer.lr, 1e-3);
+  EXPECT_EQ(r.job.parallelism.context_parallel_load_balancer, std::nullopt);
+  EXPECT_EQ(r.job.parallelism.module_fqns_per_model_part, (std::vector<Strings>{{"a", "b"}, {"c"}}));
+  EXPECT_TRUE(std::isinf(r.job.training.max_norm));
+}
+
+TEST(Resolve, ReadsEveryTypeFromAFile) {
+  const JobFile file(
+      "training.max_norm = 2\nquantize.dense.float8 = {enable = true, filter_fqns = ['output']}\n"
+      "[parallelism]\nmodule_fqns_per_model_part = [['a', 'b'], ['c']]\nreshard_after_forward_mode = 'never'\n"
+      "[lr_scheduler]\ndecay_ratio = 0.8\n[quantize.grouped_mm.mx]\nfqns = 'experts,shared'\n[metrics]\npeak_flops = "
+      "989e12\n");
+  const Resolved r = resolve({file.path()});
+  EXPECT_EQ(r.job.training.max_norm, 2.0);
+  EXPECT_TRUE(r.job.quantize.linear.float8.enable);
+  EXPECT_EQ(r.job.quantize.linear.float8.filter_fqns, Strings{"output"});
+  EXPECT_EQ(r.job.parallelism.module_fqns_per_model_part, (std::vector<Strings>{{"a", "b"}, {"c"}}));
+  EXPECT_EQ(r.job.parallelism.fsdp_reshard_after_forward, "never");
+  EXPECT_EQ(r.job.lr_scheduler.decay_ratio, 0.8);
+  EXPECT_EQ(r.job.quantize.grouped_mm.mx.fqns, (Strings{"experts", "shared"}));
+  EXPECT_EQ(r.origin("quantize.dense.float8.enable"), file.path() + ":2");
+}
+
+TEST(Resolve, AcceptsTheThreeCommandLinesOfTheIssue) {
+  const Resolved a =
+      resolve({"--parallelism.data_parallel_shard_degree", "8", "--compile.enable", "--quantize.dense.float8.enable"});
+  EXPECT_TRUE(a.job.quantize.linear.float8.enable);
+  const Resolved b = resolve({"--parallelism.data_parallel_shard_degree", "4", "--parallelism.tensor_parallel_degree",
+                              "2", "--parallelism.enable_async_tensor_parallel", "--compile.enable"});
+  EXPECT_EQ(b.warnings.size(), 1u);
+  const Resolved c =
+      resolve({"--parallelism.data_parallel_shard_degree", "8", "--parallelism.tensor_parallel_degree", "8",
+               "--parallelism.pipeline_parallel_degree", "8", "--parallelism.pipeline_parallel_schedule",
+               "interleave_1f1b", "--quantize.dense.float8.enable"});
+  EXPECT_EQ(c.job.parallelism.pipeline_parallel_schedule, "Interleaved1F1B");
+}
+
+TEST(Resolve, AcceptsAWholeTorchTitanFile) {
+  const JobFile file(R"([job]
+dump_folder = "./out"
+description = "a model of 8 billion parameters"
+print_config = false
+[profiling]
+enable_profiling = true
+save_traces_folder = "traces"
+profile_freq = 100
+enable_memory_snapshot = false
+[metrics]
+log_freq = 10
+enable_tensorboard = true
+save_tb_folder = "tb"
+[model]
+name = "llama3"
+flavor = "8B"
+hf_assets_path = "./assets"
+converters = ["float8"]
+[optimizer]
+name = "AdamW"
+lr = 3e-4
+eps = 1e-8
+[lr_scheduler]
+warmup_steps = 20 # of 1000
+decay_ratio = 0.8
+decay_type = "cosine"
+min_lr_factor = 0.0
+[training]
+local_batch_size = 1
+seq_len = 8192
+max_norm = 1.0
+steps = 1000
+dataset = "c4"
+[parallelism]
+data_parallel_replicate_degree = 1
+data_parallel_shard_degree = -1
+fsdp_reshard_after_forward = "default"
+tensor_parallel_degree = 8
+pipeline_parallel_degree = 1
+pipeline_parallel_schedule = "Interleaved1F1B"
+context_parallel_degree = 1
+[checkpoint]
+enable = false
+folder = "checkpoint"
+interval = 500
+last_save_model_only = true
+export_dtype = "bfloat16"
+async_mode = "disabled"
+[compile]
+enable=false
+components = ["model", "loss"]
+[activation_checkpoint]
+mode = "selective"
+selective_ac_option = "op"
+[quantize.linear.float8]
+enable_fsdp_float8_all_gather = true
+filter_fqns = ["output"]
+[validation]
+enable = false
+freq = 500
+steps = 1200
+)");
+  const Resolved r = resolve({file.path()});
+  ASSERT_EQ(r.warnings.size(), 1u);
+  for (const char* key :
+       {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling", "selective_ac_option"})
+    EXPECT_THAT(r.warnings[0], HasSubstr(key));
+  // What is off, or not pipelined, is not worth a word.
+  for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile"})
+    EXPECT_THAT(r.warnings[0], Not(HasSubstr(key)));
+}
+
+TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
+  EXPECT_THAT(
+      resolve({"--compile.no_enable", "--activation_checkpoint.mode", "full", "--parallelism.pipeline_parallel_degree",
+               "2", "--parallelism.pipeline_parallel_schedule", "gpipe"})
+          .warnings,
+      IsEmpty());
+  const auto warnings = resolve({"--compile.enable", "--training.gc_freq", "10"}).warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("compile.enable = true (command line)"));
+  EXPECT_THAT(warnings[0], HasSubstr("training.gc_freq = 10"));
+}
+
+TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
+  EXPECT_THAT(unsupported_for_run(resolve({"--training.dataset_path", "x"})), IsEmpty());
+  const auto no_data = unsupported_for_run(resolve({}));
+  ASSERT_EQ(no_data.size(), 1u);
+  EXPECT_THAT(no_data[0], HasSubstr("dataset_path"));
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
+        {"--parallelism.expert_parallel_degree", "2"},
+        {"--optimizer.name", "Adam"},
+        {"--model.name", "qwen3"},
+        {"--comm.mode", "fake_backend"},
+        {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule", "zbv"}}) {
+    std::vector<std::string> all = args;
+    all.insert(all.end(), {"--training.dataset_path", "x"});
+    const auto reasons = unsupported_for_run(resolve(all));
+    ASSERT_EQ(reasons.size(), 1u) << args[0];
+    EXPECT_THAT(reasons[0], HasSubstr(args[args.size() - 2].substr(2)));
+    EXPECT_THAT(reasons[0], HasSubstr("command line"));
+  }
+}
+
+TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
+  const Resolved r =
+      resolve({"--training.dtype", "float64", "--training.steps", "10", "--model.tokenizer_path", "tok"});
+  EXPECT_EQ(r.job.training.mixed_precision_param, "float64");
+  EXPECT_EQ(r.job.training.mixed_precision_reduce, "float64");
+  EXPECT_EQ(r.origin("training.mixed_precision_param"), "training.dtype");
+  EXPECT_EQ(r.job.lr_scheduler.warmup_steps, 10);
+  EXPECT_EQ(r.origin("lr_scheduler.warmup_steps"), "training.steps");
+  EXPECT_EQ(r.job.model.hf_assets_path, "tok");
+}
+
+TEST(Resolve, CountsRecomputedBlocks) {
+  const auto every = [](std::vector<std::string> args) {
+    return resolve(args).job.activation_checkpoint.recompute_every();
+  };
+  EXPECT_EQ(every({}), 2);
+  EXPECT_EQ(every({"--activation_checkpoint.mode", "none"}), 0);
+  EXPECT_EQ(every({"--activation_checkpoint.mode", "full"}), 1);
+  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "3"}), 3);
+  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "op"}), 1);
+}
+
+/// A job in which every kind of value differs from its default.
+Resolved unusual() {
+  const JobFile file("[job]\ndescription = \"quote \\\" and \\u00e9, back\\\\slash\\n\"\n[training]\nmax_norm = inf\n");
+  return resolve({file.path(), "--optimizer.lr", "0.30000000000000004", "--parallelism.context_parallel_load_balancer",
+                  "none", "--model.converters", "a,b", "--parallelism.module_fqns_per_model_part", "a,b",
+                  "--compile.enable", "--parallelism.tensor_parallel_degree", "2", "--lr_scheduler.decay_ratio", "0.1",
+                  "--debug.seed", "9007199254740993"});
+}
+
+TEST(Resolved, SurvivesTheBroadcast) {
+  const Resolved sent = unusual();
+  const Resolved received = Resolved::deserialize(sent.serialize());
+  expect_same(sent.job, received.job);
+  EXPECT_EQ(sent.job.job.config_file, received.job.job.config_file);
+  EXPECT_EQ(sent.origins, received.origins);
+  EXPECT_EQ(sent.warnings, received.warnings);
+  EXPECT_EQ(received.job.debug.seed, 9007199254740993);
+}
+
+TEST(Resolved, RefusesWhatItDidNotSend) {
+  const std::string good = resolve({}).serialize();
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[1]"), good.substr(0, good.size() / 2)})
+    EXPECT_THROW(Resolved::deserialize(text), Error);
+}
+
+TEST(Resolved, PrintsAJobThatReadsBack) {
+  const Resolved first = unusual();
+  const JobFile file(first.to_toml());
+  expect_same(first.job, resolve({file.path()}).job);
+  EXPECT_THAT(first.to_toml(), HasSubstr("# command line\n"));
+  EXPECT_THAT(first.to_toml(), HasSubstr(".toml:4\n"));
+}
+
+TEST(Resolved, PrintsEveryKey) {
+  const std::string text = resolve({}).to_toml();
+  for (const Option& option : options()) EXPECT_THAT(text, HasSubstr(std::string(leaf_of(option.key)) + " = "));
+}
+
+}  // namespace
+}  // namespace tessera::config
