@@ -70,15 +70,16 @@ std::optional<IndexRecord> write_index(const std::filesystem::path& folder, cons
   }
   Parts parts(manifest.tensors.size());
   for (const ShardRecord& shard : manifest.shards) add_parts(parts, folder, shard, manifest);
-  const std::filesystem::path path = folder / kIndexName;
-  File::create(path, ExitCode::checkpoint).close();
-  Hdf5File index(path, 65536);
+  File file = File::create(folder / kIndexName, ExitCode::checkpoint);
+  Hdf5File index(file.path(), 65536);
   add_attributes(index, manifest);
   for (std::size_t i = 0; i < parts.size(); ++i) add_tensor(index, manifest.tensors[i], parts[i]);
   index.close();
-  const File file = File::open_to_write(path, ExitCode::checkpoint);
+  index.image().store(file);
   file.sync();
-  return record_of(file);
+  const IndexRecord record = record_of(file);
+  file.close();
+  return record;
 }
 
 }  // namespace tessera::checkpoint

@@ -1,6 +1,7 @@
 #include "read_manifest.hpp"
 
 #include "file_io.hpp"
+#include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {
 
@@ -28,6 +29,17 @@ ReadManifest read_complete_manifest(const std::filesystem::path& step_folder) {
             "{} is damaged (it has {} bytes, {} were written)", path.string(), bytes, shard.bytes);
   }
   return read;
+}
+
+Summary summarize(const std::filesystem::path& step_folder) {
+  Manifest manifest = read_complete_manifest(step_folder).manifest;
+  Summary summary{manifest.step, manifest.uuid, manifest.mesh, manifest.written, manifest.writer, manifest.config_toml,
+                  manifest.extra, std::move(manifest.tensors), 0, static_cast<std::int64_t>(manifest.shards.size()), 0};
+  for (const ShardRecord& shard : manifest.shards) {
+    summary.boxes += shard.boxes.count;
+    summary.file_bytes += shard.bytes;
+  }
+  return summary;
 }
 
 }  // namespace tessera::checkpoint
