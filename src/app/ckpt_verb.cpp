@@ -1,5 +1,6 @@
 // tessera ckpt list | show | verify | export: checkpoints without ranks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 
