@@ -52,6 +52,8 @@ if(TesseraTorch_FOUND AND NOT TARGET tessera::torch)
   target_include_directories(tessera::torch SYSTEM INTERFACE
     "${TesseraTorch_ROOT_INCLUDE}" "${TesseraTorch_ROOT_INCLUDE}/torch/csrc/api/include")
   target_link_libraries(tessera::torch INTERFACE "${TesseraTorch_torch_cpu}" "${TesseraTorch_c10}" Threads::Threads)
+  # LibTorch brings its own fmt, headers without the library, and its include directory comes before the system's.
+  target_compile_definitions(tessera::torch INTERFACE FMT_HEADER_ONLY=1)
   # The wheel's libraries name NVIDIA's runtime libraries; those are found at run time, not needed for linking.
   target_link_options(tessera::torch INTERFACE -Wl,--allow-shlib-undefined)
   if(TesseraTorch_CUDA_FOUND)

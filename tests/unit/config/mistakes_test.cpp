@@ -1,5 +1,6 @@
-// One hundred mistakes, drawn from the option table by a seeded generator: each ends in one usage error that names its place,
-// and a misspelling in the right suggestion.
+// One hundred mistakes, drawn from the option table by a seeded generator: each ends in one usage error that names its
+// place, and a misspelling in the right suggestion.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -37,10 +38,12 @@ class Generator {
   }
 
   Mistake misspelt_section() {
-    const Option& option = draw([](const Option& o) { return section_of(o.key).size() >= 5 && section_of(o.key).find('.') == o.key.npos; });
+    const Option& option = draw(
+        [](const Option& o) { return section_of(o.key).size() >= 5 && section_of(o.key).find('.') == o.key.npos; });
     const std::string section = misspell(section_of(option.key));
     if (is_section(section)) return misspelt_section();
-    return {"misspelt section", {"[" + section + "]"}, {}, "did you mean '" + std::string(section_of(option.key)) + "'"};
+    return {
+        "misspelt section", {"[" + section + "]"}, {}, "did you mean '" + std::string(section_of(option.key)) + "'"};
   }
 
   Mistake wrong_type() {
@@ -74,28 +77,38 @@ class Generator {
 
   Mistake broken_toml() {
     return {"broken TOML",
-            {pick<std::string>({"[training", "steps 1", "steps = ", "dataset = \"c4", "= 3", "steps = 1 2", "[[training]", "x = {a = 1",
-                                "steps = 0x", "a = 'b' 'c'", "lr = 1e", "\xff\xfe = 1", "x = [1, 2", "[]", "dtype = float32"})},
+            {pick<std::string>({"[training", "steps 1", "steps = ", "dataset = \"c4", "= 3", "steps = 1 2",
+                                "[[training]", "x = {a = 1", "steps = 0x", "a = 'b' 'c'", "lr = 1e", "\xff\xfe = 1",
+                                "x = [1, 2", "[]", "dtype = float32"})},
             {},
             "not valid TOML"};
   }
 
   Mistake duplicate() {
-    const Option& option = draw([](const Option& o) { return type_name(o) == "integer" && section_of(o.key) == "training"; });
+    const Option& option =
+        draw([](const Option& o) { return type_name(o) == "integer" && section_of(o.key) == "training"; });
     const std::string line = std::string(leaf_of(option.key)) + " = 16";
     if (number(2)) return {"duplicate key", {"[training]", line, line}, {}, "twice"};
     const std::string flag = "--" + std::string(option.key);
-    return {"duplicate flag", {}, {flag, "16", flag + "=16"}, flag + ": " + std::string(option.key) + " is given twice", true};
+    return {"duplicate flag",
+            {},
+            {flag, "16", flag + "=16"},
+            flag + ": " + std::string(option.key) + " is given twice",
+            true};
   }
 
   Mistake bad_flag() {
     const Option& option = draw([](const Option& o) { return type_name(o) == "integer"; });
     const std::string flag = "--" + std::string(option.key);
     switch (number(4)) {
-      case 0: return {"flag without value", {}, {flag}, flag + ": needs a value", true};
-      case 1: return {"flag with a word", {}, {flag, "many"}, flag + ": must be an integer", true};
-      case 2: return {"single dash", {}, {flag.substr(1), "1"}, flag.substr(1) + ": unknown flag", true};
-      default: return {"flag without section", {}, {"--" + misspell(leaf_of(option.key)), "1"}, ": unknown flag", true};
+      case 0:
+        return {"flag without value", {}, {flag}, flag + ": needs a value", true};
+      case 1:
+        return {"flag with a word", {}, {flag, "many"}, flag + ": must be an integer", true};
+      case 2:
+        return {"single dash", {}, {flag.substr(1), "1"}, flag.substr(1) + ": unknown flag", true};
+      default:
+        return {"flag without section", {}, {"--" + misspell(leaf_of(option.key)), "1"}, ": unknown flag", true};
     }
   }
 
@@ -110,9 +123,12 @@ class Generator {
         {{"[checkpoint]", "initial_load_in_hf = true", "initial_load_model_only = false"}, "contradicts"},
         {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_microbatch_size = 3"}, "not a multiple"},
         {{"[parallelism]", "pipeline_parallel_degree = 3", "pipeline_parallel_schedule = 'Interleaved-1F1B'",
-          "module_fqns_per_model_part = [['a'], ['b']]"}, "do not fit"},
-        {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule_csv = 'x.csv'"}, "needs pipeline_parallel_schedule"},
-        {{"[parallelism]", "pipeline_parallel_degree = 8", "pipeline_parallel_schedule = 'dualpipev'"}, "at least 16 microbatches"},
+          "module_fqns_per_model_part = [['a'], ['b']]"},
+         "do not fit"},
+        {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule_csv = 'x.csv'"},
+         "needs pipeline_parallel_schedule"},
+        {{"[parallelism]", "pipeline_parallel_degree = 8", "pipeline_parallel_schedule = 'dualpipev'"},
+         "at least 16 microbatches"},
         {{"[parallelism]", "expert_tensor_parallel_degree = 4"}, "must be 1 or"},
         {{"[training.dataloader]", "prefetch_factor = 2"}, "num_workers"},
         {{"[activation_checkpoint]", "selective_ac_option = '0'"}, "positive number"},
@@ -126,7 +142,9 @@ class Generator {
 
  private:
   template <class T>
-  T pick(std::vector<T> from) { return from[static_cast<std::size_t>(number(static_cast<int>(from.size())))]; }
+  T pick(std::vector<T> from) {
+    return from[static_cast<std::size_t>(number(static_cast<int>(from.size())))];
+  }
 
   const Option& draw(const std::function<bool(const Option&)>& wanted) {
     for (;;) {
@@ -140,20 +158,28 @@ class Generator {
     std::string out(word);
     const auto at = static_cast<std::size_t>(1 + number(static_cast<int>(word.size()) - 2));
     switch (number(4)) {
-      case 0: out.erase(at, 1); break;
-      case 1: out.insert(at, 1, out[at]); break;
-      case 2: out[at] = out[at] == 'q' ? 'k' : 'q'; break;
-      default: std::swap(out[at], out[at + 1]);
+      case 0:
+        out.erase(at, 1);
+        break;
+      case 1:
+        out.insert(at, 1, out[at]);
+        break;
+      case 2:
+        out[at] = out[at] == 'q' ? 'k' : 'q';
+        break;
+      default:
+        std::swap(out[at], out[at + 1]);
     }
     return out == word ? misspell(word) : out;
   }
 
-  Mistake in_file(const std::string& kind, std::string_view key, const std::string& value, const std::string& expected) {
-    return {kind, {"[" + std::string(section_of(key)) + "]", std::string(leaf_of(key)) + " = " + value}, {}, expected};
+  Mistake in_file(const std::string& kind, std::string_view key, const std::string& value,
+                  const std::string& expected) {
+    return {kind, {fmt::format("[{}]", section_of(key)), fmt::format("{} = {}", leaf_of(key), value)}, {}, expected};
   }
 
-  Mistake in_file_or_flag(const std::string& kind, const std::string& key, const std::string& value, const std::string& suggestion,
-                          std::string expected = "") {
+  Mistake in_file_or_flag(const std::string& kind, const std::string& key, const std::string& value,
+                          const std::string& suggestion, std::string expected = "") {
     const bool flag = number(2);
     const std::string dashes = flag && value == "1" ? "--" : "";
     if (!suggestion.empty()) expected = "did you mean '" + dashes + suggestion + "'";
@@ -189,7 +215,8 @@ void expect_caught(const Mistake& m, Generator& generator) {
   const std::string place = m.blames_flag ? m.flags[0].substr(0, m.flags[0].find('=')) + ": " : file.path() + ":";
   EXPECT_THAT(message, HasSubstr(place));
   // A pair is blamed on one of its lines; an unterminated bracket is noticed where the file ends.
-  const bool exact = m.lines.empty() || m.kind == "impossible pair" || m.lines.back().find_first_of("[{") == 0 || m.kind == "broken TOML";
+  const bool exact = m.lines.empty() || m.kind == "impossible pair" || m.lines.back().find_first_of("[{") == 0 ||
+                     m.kind == "broken TOML";
   if (!exact) {
     EXPECT_THAT(message, HasSubstr(file.at(static_cast<int>(lines.size()))));
   }
@@ -198,10 +225,11 @@ void expect_caught(const Mistake& m, Generator& generator) {
 TEST(Mistakes, OneHundredAreCaught) {
   Generator g(20261121);
   const std::vector<std::pair<int, std::function<Mistake()>>> plan{
-      {25, [&] { return g.misspelt_key(); }},   {8, [&] { return g.misspelt_section(); }}, {10, [&] { return g.wrong_type(); }},
-      {6, [&] { return g.wrong_type_of_string(); }}, {10, [&] { return g.out_of_range(); }},  {10, [&] { return g.bad_choice(); }},
-      {6, [&] { return g.broken_toml(); }},     {4, [&] { return g.duplicate(); }},        {6, [&] { return g.bad_flag(); }},
-      {15, [&] { return g.impossible_pair(); }}};
+      {25, [&] { return g.misspelt_key(); }}, {8, [&] { return g.misspelt_section(); }},
+      {10, [&] { return g.wrong_type(); }},   {6, [&] { return g.wrong_type_of_string(); }},
+      {10, [&] { return g.out_of_range(); }}, {10, [&] { return g.bad_choice(); }},
+      {6, [&] { return g.broken_toml(); }},   {4, [&] { return g.duplicate(); }},
+      {6, [&] { return g.bad_flag(); }},      {15, [&] { return g.impossible_pair(); }}};
   int count = 0;
   for (const auto& [times, make] : plan)
     for (int i = 0; i < times; ++i, ++count) expect_caught(make(), g);
