@@ -52,7 +52,8 @@ class Launch {
 
  private:
   [[noreturn]] static void exec(const std::vector<std::string>& args, int output) {
-    for (const char* name : {"OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) unsetenv(name);
+    for (const char* name : {"OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
+      unsetenv(name);
     dup2(output, 1);
     dup2(output, 2);
     close(output);
@@ -98,7 +99,8 @@ TEST_F(LaunchTest, ReturnsTheRanksCode) {
 TEST_F(LaunchTest, ACrashedRankEndsTheJob) { EXPECT_EQ(launch({"-n", "2", "--", "probe", "crash"}).code, 137); }
 
 TEST_F(LaunchTest, MoreRanksThanCoresAndOptionsOfMpirun) {
-  EXPECT_THAT(launch({"-n", "6", "--mca", "btl", "self,vader", "--", "probe", "threads"}).text, HasSubstr("ranks 6 threads "));
+  EXPECT_THAT(launch({"-n", "6", "--mca", "btl", "self,vader", "--", "probe", "threads"}).text,
+              HasSubstr("ranks 6 threads "));
 }
 
 /// A rank gets all the time that it needs for a checkpoint, and its code comes through, whichever signal it was.
