@@ -67,9 +67,6 @@ File File::open_with(const std::filesystem::path& path, int flags, ExitCode kind
 File File::open_to_read(const std::filesystem::path& path, ExitCode kind) {
   return open_with(path, O_RDONLY, kind, "cannot open");
 }
-File File::open_to_write(const std::filesystem::path& path, ExitCode kind) {
-  return open_with(path, O_RDWR, kind, "cannot write to");
-}
 File File::create(const std::filesystem::path& path, ExitCode kind) {
   return open_with(path, O_RDWR | O_CREAT | O_EXCL, kind, "cannot create");
 }

@@ -19,7 +19,6 @@ namespace tessera::checkpoint {
 class File {
  public:
   static File open_to_read(const std::filesystem::path& path, ExitCode kind);
-  static File open_to_write(const std::filesystem::path& path, ExitCode kind);
   /// A file that does not exist yet.
   static File create(const std::filesystem::path& path, ExitCode kind);
   File(File&& other) noexcept;

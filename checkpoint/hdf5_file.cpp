@@ -59,12 +59,13 @@ Id Hdf5File::checked(Id result, const char* call) const {
 
 namespace {
 
-hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes) {
+hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes, SparseImage& image) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // reasons go into our message, not to standard error
   const Hid access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_alignment(access, 4096, 4096);
   H5Pset_meta_block_size(access, static_cast<hsize_t>(metadata_bytes));
+  use_memory_driver(access, image);
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
   require(file >= 0, ExitCode::checkpoint, "cannot create {} (H5Fcreate: {})", path.string(), last_reason());
   return file;
@@ -79,7 +80,7 @@ hid_t intermediate_groups() {
 }  // namespace
 
 Hdf5File::Hdf5File(const std::filesystem::path& path, std::int64_t metadata_bytes)
-    : path_(path), file_(create(path, metadata_bytes), H5Fclose), make_groups_(intermediate_groups(), H5Pclose) {}
+    : path_(path), file_(create(path, metadata_bytes, image_), H5Fclose), make_groups_(intermediate_groups(), H5Pclose) {}
 
 std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const Shape& shape) {
   const auto dims = dims_of(shape);

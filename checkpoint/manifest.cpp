@@ -179,6 +179,13 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& path
   return manifest;
 }
 
+std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors, const std::filesystem::path& path) {
+  const TextSource source{path, ExitCode::checkpoint};
+  std::vector<ShardRecord> shards;
+  for (const Json& shard : parse_json(list, source)) shards.push_back(parse_shard(shard, tensors, source));
+  return shards;
+}
+
 std::vector<Range> few_runs(const std::vector<std::int64_t>& numbers) {
   std::vector<Range> runs;
   for (const std::int64_t number : numbers) {

@@ -62,8 +62,9 @@ std::string to_text(const Manifest& manifest);
 /// Checks everything that can be checked without the other files. `path` is for messages. Error(checkpoint).
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
 
-/// One shard's record as text, for messages between ranks.
+/// One shard's record as text, for messages between ranks, and a JSON list of them back. `path` is for messages.
 std::string to_text(const ShardRecord& shard);
+std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors, const std::filesystem::path& path);
 
 /// At most 16 runs that cover the ascending `numbers`; the smallest gaps are filled first.
 std::vector<Range> few_runs(const std::vector<std::int64_t>& numbers);

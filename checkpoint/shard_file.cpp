@@ -28,7 +28,7 @@ BoxTable::BoxTable(std::vector<std::int64_t> words, const ShardRecord& shard, co
                    const std::filesystem::path& path)
     : words_(std::move(words)), row_words_(shard.box_row_bytes() / 8) {
   for (std::int64_t box = 0; box < shard.boxes.count; ++box) check_row(box, shard, tensors, path);
-  if (first_block_.back() != shard.checksums.count)
+  if (first_block(size()) != shard.checksums.count)
     damaged(path, fmt::format("{} blocks and {} checksums", first_block_.back(), shard.checksums.count));
 }
 

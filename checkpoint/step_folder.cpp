@@ -1,6 +1,5 @@
 #include "step_folder.hpp"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,14 +88,30 @@ std::string make_uuid() {
                      w[2] & 0xffffu, w[3]);
 }
 
-fs::path make_partial(const fs::path& folder, std::int64_t step, const std::string& uuid) {
-  const fs::path partial = folder / fmt::format("{}.partial-{}", step_name(step), uuid);
+fs::path partial_path(const fs::path& folder, std::int64_t step, const std::string& uuid) {
+  return folder / fmt::format("{}.partial-{}", step_name(step), uuid);
+}
+
+fs::path damaged_path(const fs::path& folder, std::int64_t step, const std::string& uuid) {
+  return folder / fmt::format("{}.damaged-{}", step_name(step), uuid);
+}
+
+void make_folder(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(partial, error);
-  if (error) fail_errno(ExitCode::checkpoint, "cannot create folder", partial, error.value());
+  fs::create_directories(folder, error);
+  if (error) fail_errno(ExitCode::checkpoint, "cannot create folder", folder, error.value());
+}
+
+void make_partial(const fs::path& partial) {
+  make_folder(partial);
   const std::string pid = std::to_string(::getpid());
   write_text(partial / kOwnerNote, fmt::format("{}\n{} {}\n", process_table(), pid, start_ticks(pid)), ExitCode::checkpoint);
-  return partial;
+}
+
+void write_hint(const fs::path& folder, const std::string& step_folder, const std::string& uuid) {
+  const fs::path temporary = folder / ("LATEST.partial-" + uuid);
+  write_text(temporary, step_folder + "\n", ExitCode::checkpoint);
+  rename_path(temporary, folder / "LATEST", ExitCode::checkpoint);
 }
 
 void drop_owner_note(const fs::path& partial) { fs::remove(partial / kOwnerNote); }

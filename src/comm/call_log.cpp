@@ -71,6 +71,10 @@ void LoggedCall::waited_for() noexcept {
   record_->state.store(CallState::waited_for, std::memory_order_release);
 }
 
+void LoggedCall::resumed() noexcept {
+  if (mine()) record_->state.store(CallState::issued, std::memory_order_release);
+}
+
 void LoggedCall::ended(CallState state) noexcept {
   if (!mine()) return;
   record_->done_ns.store(now_ns(), std::memory_order_relaxed);

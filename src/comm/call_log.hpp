@@ -66,6 +66,7 @@ class LoggedCall {
   LoggedCall() = default;
   LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis) noexcept;
   void waited_for() noexcept;
+  void resumed() noexcept;  ///< the caller goes on, the call does too
   void done() noexcept { ended(CallState::done); }
   void failed() noexcept { ended(CallState::failed); }
 

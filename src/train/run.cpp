@@ -124,7 +124,8 @@ class Run {
       return;
     }
     reporter_->note("step skipped: the gradient is not finite, first in " + outcome.nonfinite);
-    require(++skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+    ++skipped_in_a_row_;
+    require(skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
             "{} steps in a row had a gradient that is not finite, the last in {}; lower optimizer.lr or look at the data "
             "(optimizer.max_skipped_steps = {})", skipped_in_a_row_, outcome.nonfinite, job_.optimizer.max_skipped_steps);
   }

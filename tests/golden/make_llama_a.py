@@ -12,7 +12,6 @@ import json
 import math
 import pathlib
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file

@@ -55,7 +55,7 @@ struct SaveOptions {
   bool write_index = true;          ///< index.h5: every tensor whole, for h5py and h5dump
   double stale_partial_seconds = 3600;  ///< a partial folder of an unknown process is dead when untouched for this long
   /// Called on every rank; an exception from it fails the save. For progress and tests.
-  std::function<void(SaveStage)> on_stage;
+  std::function<void(SaveStage)> on_stage{};
 };
 
 struct SaveResult {
@@ -85,7 +85,7 @@ enum class Policy : std::uint8_t { strict, warn, ignore };
 struct LoadOptions {
   Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory is left as it is)
   Policy extra = Policy::strict;    ///< a tensor of the checkpoint that no rank wants
-  LogLine log;                      ///< gets the table of missing and extra tensors under Policy::warn
+  LogLine log{};                    ///< gets the table of missing and extra tensors under Policy::warn
 };
 
 /// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read, and checked, on demand.
@@ -96,7 +96,7 @@ class Opened {
 
   const std::filesystem::path& folder() const;
   std::int64_t step() const;
-  const std::string& extra() const;  ///< State::json_extra as saved
+  const std::string& extra() const;  ///< equal to State::json_extra as JSON
   const std::string& uuid() const;
   const std::string& mesh() const;
   const std::string& config_toml() const;
@@ -104,11 +104,15 @@ class Opened {
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
 
-  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored. All ranks throw the same
-  /// Error(checkpoint) when a block that any of them touches is damaged or a shape differs, and then the contents of all
-  /// wanted memory are unspecified.
+  /// Collective: check() and fill().
   void load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
-  /// Local: fills one box. Throws Error(checkpoint).
+  /// Collective: Error(usage) with a table when the checkpoint does not hold what the ranks want. Reads no data.
+  void check(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
+  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored, tensors that are not stored
+  /// are left as they are. All ranks throw the same Error(checkpoint) when a block that any of them touches is damaged,
+  /// and then the contents of all wanted memory are unspecified.
+  void fill(comm::Communicator& control, std::span<const SliceView> wanted) const;
+  /// Local: fills one box. Error(usage) when there is no such tensor or it has another shape, Error(checkpoint) for damage.
   void read(const TensorSlice& wanted, void* data) const;
 
  private:

@@ -93,7 +93,9 @@ TEST(State, InitialValuesDoNotDependOnTheMesh) {
     Fixture fixture(degrees);
     fixture.trainer().stage().initialize(11);
     const std::uint64_t hash = fixture.weights();
-    if (world().rank() == 0) EXPECT_EQ(hash, expected) << degrees.pp << " " << degrees.dp_shard << " " << degrees.tp;
+    if (world().rank() == 0) {
+      EXPECT_EQ(hash, expected) << degrees.pp << " " << degrees.dp_shard << " " << degrees.tp;
+    }
   }
   alone.trainer().stage().initialize(12);
   EXPECT_NE(alone.weights(), expected);
@@ -119,7 +121,9 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
   }
   Fixture alone({1, 1, 1, 1, 1}, true);
   ASSERT_TRUE(train::load_state(alone.trainer(), alone.resolved(), folder.path()));
-  if (world().rank() == 0) EXPECT_EQ(alone.weights(), weights);
+  if (world().rank() == 0) {
+    EXPECT_EQ(alone.weights(), weights);
+  }
 }
 
 TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
@@ -137,7 +141,9 @@ TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
   ASSERT_TRUE(train::load_state(second.trainer(), second.resolved(), folder.path()));
   for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
   const std::uint64_t expected = whole.weights(), hash = second.weights();
-  if (world().rank() == 0) EXPECT_EQ(hash, expected);
+  if (world().rank() == 0) {
+    EXPECT_EQ(hash, expected);
+  }
 }
 
 /// Pipeline schedules and data-parallel degrees that use the same microbatches add them over the same tree.
