@@ -50,7 +50,6 @@ class Run {
  private:
   void print_job() const {
     if (job_.job.print_config) std::cout << resolved_.to_toml();
-    if (job_.job.save_config_file) metrics::write_file_atomically(fs::path(job_.job.dump_folder) / *job_.job.save_config_file, resolved_.to_toml());
     std::cout << mesh_.overview() << std::flush;
   }
 
@@ -76,6 +75,8 @@ class Run {
   }
 
   void announce(std::int64_t done) {
+    if (job_.job.save_config_file && world_.rank() == 0)
+      metrics::write_file_atomically(fs::path(job_.job.dump_folder) / *job_.job.save_config_file, resolved_.to_toml());
     reporter_->note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", model_.name,
                                 static_cast<double>(model_.parameter_count()) / 1e6, layout_.to_string(), device_.str(),
                                 plan_.global_batch, job_.training.seq_len));
