@@ -14,4 +14,10 @@ namespace tessera::comm {
 /// `out` may be one of the parts. Throws Error(usage) for 8-bit floats, which have no sum.
 void reduce_parts(std::span<const void* const> parts, void* out, std::int64_t count, DType dtype, Op op);
 
+/// The same for one instruction set; false for a dtype that has no reduction. Public for the test that compares them.
+using Reduction = bool(const void* const* parts, int ranks, void* out, std::int64_t count, DType dtype, Op op);
+Reduction reduce_generic, reduce_avx2, reduce_avx512;
+/// The ones that this processor can run, best last.
+std::span<Reduction* const> usable_reductions();
+
 }  // namespace tessera::comm

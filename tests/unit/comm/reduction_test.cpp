@@ -32,7 +32,10 @@ std::vector<Values> random_parts(int ranks, DType dtype, std::int64_t count) {
   std::vector<Values> parts;
   for (int r = 0; r < ranks; ++r) {
     parts.emplace_back(dtype, count);
-    for (std::int64_t i = 0; i < count; ++i) parts.back().set(i, normal(generator));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double x = normal(generator);
+      parts.back().set(i, dtype == DType::u8 ? std::fabs(x) : x);
+    }
   }
   return parts;
 }
@@ -57,6 +60,23 @@ TEST(Reduction, SumsOverTheTreeOfRanksAndRoundsOnce) {
       }
       reduce_parts(pointers(parts), out.buffer().data, count, dtype, Op::sum);
       EXPECT_EQ(out.bytes(), expected.bytes()) << name_of(dtype) << " over " << ranks;
+    }
+  }
+}
+
+/// What this processor can run, the plain code always: a machine without AVX-512 sees the same bits.
+TEST(Reduction, EveryInstructionSetGivesTheSameBits) {
+  for (const DType dtype : test::kReducible) {
+    for (const Op op : {Op::sum, Op::max, Op::min}) {
+      auto parts = random_parts(7, dtype, 2999);
+      const auto in = pointers(parts);
+      Values expected(dtype, 2999);
+      EXPECT_TRUE(reduce_generic(in.data(), 7, expected.buffer().data, 2999, dtype, op));
+      for (Reduction* reduction : usable_reductions()) {
+        Values out(dtype, 2999);
+        EXPECT_TRUE(reduction(in.data(), 7, out.buffer().data, 2999, dtype, op));
+        EXPECT_EQ(out.bytes(), expected.bytes()) << name_of(dtype);
+      }
     }
   }
 }
