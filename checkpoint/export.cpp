@@ -13,7 +13,8 @@ constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
 const TensorInfo& find_source(const Opened& checkpoint, std::string_view name) {
   const TensorInfo* tensor = checkpoint.find(name);
-  require(tensor != nullptr, ExitCode::checkpoint, "checkpoint {} holds no tensor {}", checkpoint.folder().string(), name);
+  require(tensor != nullptr, ExitCode::checkpoint, "checkpoint {} holds no tensor {}", checkpoint.folder().string(),
+          name);
   return *tensor;
 }
 

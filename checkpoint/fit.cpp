@@ -60,7 +60,8 @@ void check_fit(const std::filesystem::path& folder, const std::vector<TensorInfo
           "checkpoint {} does not fit this job; use the configuration it was written with:{}", folder.string(),
           found.errors.table());
   if (found.warnings.count() != 0 && options.log)
-    options.log(fmt::format("checkpoint {} is not all that this job asks for:{}", folder.string(), found.warnings.table()));
+    options.log(
+        fmt::format("checkpoint {} is not all that this job asks for:{}", folder.string(), found.warnings.table()));
 }
 
 }  // namespace tessera::checkpoint

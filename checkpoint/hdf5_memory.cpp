@@ -32,8 +32,10 @@ void SparseImage::write(std::int64_t offset, const void* data, std::size_t bytes
 void SparseImage::read(std::int64_t offset, void* data, std::size_t bytes) const {
   for_each_page(offset, bytes, [&](std::int64_t number, std::size_t first, std::size_t count, std::size_t done) {
     std::byte* to = static_cast<std::byte*>(data) + done;
-    if (const auto at = pages_.find(number); at != pages_.end()) std::memcpy(to, at->second->data() + first, count);
-    else std::memset(to, 0, count);
+    if (const auto at = pages_.find(number); at != pages_.end())
+      std::memcpy(to, at->second->data() + first, count);
+    else
+      std::memset(to, 0, count);
   });
 }
 

@@ -9,8 +9,8 @@
 
 namespace tessera::checkpoint {
 
-/// Writes and flushes index.h5 beside the shards that the manifest lists, reading their box tables. Nothing (and a line in
-/// the log) when there are more than a million boxes: libhdf5 then needs a minute and more.
+/// Writes and flushes index.h5 beside the shards that the manifest lists, reading their box tables. Nothing (and a line
+/// in the log) when there are more than a million boxes: libhdf5 then needs a minute and more.
 std::optional<IndexRecord> write_index(const std::filesystem::path& folder, const Manifest& manifest);
 
 /// Size and checksum of a file, read in blocks.

@@ -24,7 +24,8 @@ Opened share(comm::Communicator& control, const Choice& mine) {
   const fs::path folder = comm::broadcast_string(control, mine.folder.string(), 0);
   const std::string text = comm::broadcast_string(control, mine.text, 0);
   std::shared_ptr<Opened::Impl> impl;
-  together(control, [&] { impl = std::make_shared<Opened::Impl>(folder, parse_manifest(text, folder / kManifestName)); });
+  together(control,
+           [&] { impl = std::make_shared<Opened::Impl>(folder, parse_manifest(text, folder / kManifestName)); });
   return Opened(impl);
 }
 
@@ -53,10 +54,14 @@ Choice choose(const fs::path& folder, std::int64_t limit, const LogLine& log) {
   return {};
 }
 
-std::optional<Opened> open_below(comm::Communicator& control, const fs::path& folder, std::int64_t limit, const LogLine& log) {
+std::optional<Opened> open_below(comm::Communicator& control, const fs::path& folder, std::int64_t limit,
+                                 const LogLine& log) {
   Choice mine;
-  together(control, [&] { if (control.rank() == 0) mine = choose(folder, limit, log); });
-  const bool found = comm::all_reduce_scalar(control, static_cast<std::int64_t>(!mine.folder.empty()), comm::Op::max) != 0;
+  together(control, [&] {
+    if (control.rank() == 0) mine = choose(folder, limit, log);
+  });
+  const bool found =
+      comm::all_reduce_scalar(control, static_cast<std::int64_t>(!mine.folder.empty()), comm::Op::max) != 0;
   if (!found) return std::nullopt;
   return share(control, mine);
 }
@@ -75,8 +80,8 @@ std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& f
   return open_below(control, folder, kAnyStep, log);
 }
 
-std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& folder, std::span<const SliceView> wanted,
-                                  const LoadOptions& options) {
+std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& folder,
+                                  std::span<const SliceView> wanted, const LoadOptions& options) {
   std::optional<Opened> opened = open_newest(control, folder, options.log);
   std::string damage;
   while (opened) {
@@ -92,8 +97,8 @@ std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& f
       options.log(fmt::format("skipping checkpoint {}: {}", opened->folder().filename().string(), damage));
     opened = open_below(control, folder, opened->step(), options.log);
   }
-  require(damage.empty(), ExitCode::checkpoint, "no checkpoint in {} can be loaded; move the damaged ones away to start afresh: {}",
-          folder.string(), damage);
+  require(damage.empty(), ExitCode::checkpoint,
+          "no checkpoint in {} can be loaded; move the damaged ones away to start afresh: {}", folder.string(), damage);
   return std::nullopt;
 }
 

@@ -10,7 +10,8 @@
 
 namespace tessera::checkpoint {
 
-Opened::Impl::Impl(std::filesystem::path step_folder, Manifest read) : folder(std::move(step_folder)), manifest(std::move(read)) {
+Opened::Impl::Impl(std::filesystem::path step_folder, Manifest read)
+    : folder(std::move(step_folder)), manifest(std::move(read)) {
   for (std::size_t i = 0; i < manifest.tensors.size(); ++i)
     numbers[manifest.tensors[i].name] = static_cast<std::int64_t>(i);
 }
@@ -24,11 +25,13 @@ void Opened::Impl::check(const TensorSlice& slice) const {
   const std::int64_t number = number_of(slice.name);
   require(number >= 0, ExitCode::usage, "checkpoint {} holds no tensor {}", folder.string(), slice.name);
   const TensorInfo& stored = manifest.tensors[static_cast<std::size_t>(number)];
-  require(stored.shape == slice.global_shape, ExitCode::usage, "tensor {} has shape {} in checkpoint {}, not {}", slice.name,
-          to_string(stored.shape), folder.string(), to_string(slice.global_shape));
-  require(convertible(stored.dtype, slice.dtype), ExitCode::usage, "tensor {} is {} in checkpoint {} and cannot become {}",
-          slice.name, name_of(stored.dtype), folder.string(), name_of(slice.dtype));
-  TESSERA_EXPECT(lies_in(box_of(slice), slice.global_shape), "box {} leaves tensor {}", to_string(box_of(slice)), slice.name);
+  require(stored.shape == slice.global_shape, ExitCode::usage, "tensor {} has shape {} in checkpoint {}, not {}",
+          slice.name, to_string(stored.shape), folder.string(), to_string(slice.global_shape));
+  require(convertible(stored.dtype, slice.dtype), ExitCode::usage,
+          "tensor {} is {} in checkpoint {} and cannot become {}", slice.name, name_of(stored.dtype), folder.string(),
+          name_of(slice.dtype));
+  TESSERA_EXPECT(lies_in(box_of(slice), slice.global_shape), "box {} leaves tensor {}", to_string(box_of(slice)),
+                 slice.name);
 }
 
 std::vector<Want> Opened::Impl::wants_of(std::span<const SliceView> wanted) const {
@@ -59,7 +62,8 @@ void Opened::Impl::fill(std::span<const SliceView> wanted) {
   std::vector<Want> wants = wants_of(wanted);
   for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
     const ShardRecord& shard = manifest.shards[s];
-    if (std::none_of(wants.begin(), wants.end(), [&](const Want& want) { return shard.may_hold(want.tensor); })) continue;
+    if (std::none_of(wants.begin(), wants.end(), [&](const Want& want) { return shard.may_hold(want.tensor); }))
+      continue;
     const File file = File::open_to_read(folder / shard.name, ExitCode::checkpoint);
     const auto known = tables(file, s);
     load_shard(file, known->boxes, known->checksums, manifest.tensors, wants);

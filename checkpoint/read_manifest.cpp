@@ -33,8 +33,17 @@ ReadManifest read_complete_manifest(const std::filesystem::path& step_folder) {
 
 Summary summarize(const std::filesystem::path& step_folder) {
   Manifest manifest = read_complete_manifest(step_folder).manifest;
-  Summary summary{manifest.step, manifest.uuid, manifest.mesh, manifest.written, manifest.writer, manifest.config_toml,
-                  manifest.extra, std::move(manifest.tensors), 0, static_cast<std::int64_t>(manifest.shards.size()), 0};
+  Summary summary{manifest.step,
+                  manifest.uuid,
+                  manifest.mesh,
+                  manifest.written,
+                  manifest.writer,
+                  manifest.config_toml,
+                  manifest.extra,
+                  std::move(manifest.tensors),
+                  0,
+                  static_cast<std::int64_t>(manifest.shards.size()),
+                  0};
   for (const ShardRecord& shard : manifest.shards) {
     summary.boxes += shard.boxes.count;
     summary.file_bytes += shard.bytes;

@@ -54,7 +54,9 @@ class Saving {
 
  private:
   bool is_root() const { return control_.rank() == 0; }
-  void stage(SaveStage stage) const { if (options_.on_stage) options_.on_stage(stage); }
+  void stage(SaveStage stage) const {
+    if (options_.on_stage) options_.on_stage(stage);
+  }
 
   /// What this rank writes, and the table of all tensors on every rank.
   void plan() {
@@ -66,7 +68,9 @@ class Saving {
       mine = table_of(views_, pieces_).to_text();
     });
     std::string all = reduce_to_root(control_, std::move(mine), TensorTable::merge_texts);
-    together(control_, [&] { if (is_root()) check_table(TensorTable::from_text(all)); });
+    together(control_, [&] {
+      if (is_root()) check_table(TensorTable::from_text(all));
+    });
     const TensorTable table = TensorTable::from_text(comm::broadcast_string(control_, all, 0));
     tensors_ = table.tensors();
     for (const TensorInfo& tensor : tensors_) result_.bytes += *checked_bytes(tensor.shape, tensor.dtype);
@@ -88,7 +92,8 @@ class Saving {
     require(table.conflict().empty(), ExitCode::usage, "cannot save: {}", table.conflict());
     for (const auto& [name, row] : table.rows())
       require(row.elements == element_count(row.shape), ExitCode::usage,
-              "cannot save: the ranks' boxes of {} {} hold {} elements where {} were expected (wrong boxes or replica numbers)",
+              "cannot save: the ranks' boxes of {} {} hold {} elements where {} were expected (wrong boxes or replica "
+              "numbers)",
               name, to_string(row.shape), row.elements, element_count(row.shape));
   }
 
@@ -144,17 +149,22 @@ class Saving {
       if (options_.write_index) manifest.index = write_index(partial_, manifest);
     });
     together(control_, [&] { stage(SaveStage::indexed); });
-    together(control_, [&] { if (is_root()) seal(manifest); });
+    together(control_, [&] {
+      if (is_root()) seal(manifest);
+    });
     together(control_, [&] { stage(SaveStage::committing); });
     bool kept = false;
-    together(control_, [&] { if (is_root()) kept = !make_visible(); });
+    together(control_, [&] {
+      if (is_root()) kept = !make_visible();
+    });
     result_.kept_existing = comm::all_reduce_scalar(control_, static_cast<std::int64_t>(kept), comm::Op::max) != 0;
     if (is_root()) tidy();
   }
 
   Manifest make_manifest(const std::string& records) const {
-    Manifest manifest{uuid_, state_.step, options_.mesh, now_utc(), "tessera " TESSERA_VERSION, options_.config_toml,
-                      extra_, tensors_, {}, std::nullopt};
+    Manifest manifest{
+        uuid_,    state_.step, options_.mesh, now_utc(), "tessera " TESSERA_VERSION, options_.config_toml, extra_,
+        tensors_, {},          std::nullopt};
     manifest.shards = parse_shards("[" + records + "]", static_cast<std::int64_t>(tensors_.size()), partial_);
     std::sort(manifest.shards.begin(), manifest.shards.end(),
               [](const ShardRecord& a, const ShardRecord& b) { return NaturalOrder()(a.name, b.name); });
@@ -167,7 +177,8 @@ class Saving {
     sync_folder(partial_, ExitCode::checkpoint);
   }
 
-  /// The one moment at which the checkpoint comes into being. False when another attempt was faster and its one is kept.
+  /// The one moment at which the checkpoint comes into being. False when another attempt was faster and its one is
+  /// kept.
   bool make_visible() {
     if (exists_) rename_path(final_, damaged_path(options_.folder, state_.step, uuid_), ExitCode::checkpoint);
     if (fs::exists(final_) && verify(final_, false).empty()) {
@@ -211,7 +222,8 @@ FileLayout file_layout_from_name(std::string_view name) {
   fail(ExitCode::usage, "\"{}\" is no layout of checkpoint files; use \"rank\", \"node\" or \"single\"", name);
 }
 
-SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state, std::span<const SliceView> views) {
+SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,
+                std::span<const SliceView> views) {
   return Saving(control, options, state, views).run();
 }
 

@@ -1,4 +1,5 @@
-// Where the bytes of a shard file are: the box table, the checksum table, and what is left over for HDF5's own structures.
+// Where the bytes of a shard file are: the box table, the checksum table, and what is left over for HDF5's own
+// structures.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace tessera::checkpoint {
 namespace {
 
-constexpr std::int64_t kReadBytes = 8 * kBlockBytes;            // the most that one read takes
+constexpr std::int64_t kReadBytes = 8 * kBlockBytes;                 // the most that one read takes
 constexpr std::int64_t kWorthReadingBytes = std::int64_t{64} << 10;  // a gap this short is read rather than skipped
 
 /// Bytes of a file, fetched ahead up to a limit that the caller knows.
@@ -93,8 +93,8 @@ class ShardLoad {
     const std::byte* data = bytes_.get(boxes_.offset(copy.box) + at, bytes, copy.read_limit);
     require(crc32c(0, data, static_cast<std::size_t>(bytes)) ==
                 checksums_[static_cast<std::size_t>(boxes_.first_block(copy.box) + block)],
-            ExitCode::checkpoint, "{} is damaged (the checksum of block {} of {} does not match)", file_.path().string(), block,
-            tensor_of(copy.box).name);
+            ExitCode::checkpoint, "{} is damaged (the checksum of block {} of {} does not match)",
+            file_.path().string(), block, tensor_of(copy.box).name);
     return data;
   }
 

@@ -25,7 +25,8 @@ std::vector<Numbered> numbered(std::vector<Piece> pieces, std::span<const Tensor
     const std::int64_t number = numbers.at(piece.slice->name);
     sorted.push_back({std::move(piece), number, 0});
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Numbered& a, const Numbered& b) { return a.tensor < b.tensor; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Numbered& a, const Numbered& b) { return a.tensor < b.tensor; });
   return sorted;
 }
 

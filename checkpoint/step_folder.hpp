@@ -33,8 +33,8 @@ void drop_owner_note(const std::filesystem::path& partial);
 /// Folders that are being deleted go always. What cannot be removed is left, with a warning in the log.
 void remove_dead_attempts(const std::filesystem::path& folder, double stale_seconds);
 
-/// Deletes all but the newest `keep` valid checkpoints; damaged ones neither count nor go unless they are older than those
-/// kept. A folder is renamed before it is emptied, so that no reader sees half of it. `keep` == 0 does nothing.
+/// Deletes all but the newest `keep` valid checkpoints; damaged ones neither count nor go unless they are older than
+/// those kept. A folder is renamed before it is emptied, so that no reader sees half of it. `keep` == 0 does nothing.
 void retain_newest(const std::filesystem::path& folder, int keep);
 
 /// Replaces `folder/LATEST`, which tells people and scripts the newest step folder; nothing here reads it.

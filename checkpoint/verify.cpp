@@ -20,7 +20,8 @@ class Verification {
     guarded(folder_ / kManifestName, [&] { manifest_ = read_manifest(folder_).manifest; });
     if (!findings_.empty()) return findings_;
     elements_.resize(manifest_.tensors.size());
-    for (std::size_t i = static_cast<std::size_t>(part); i < manifest_.shards.size(); i += static_cast<std::size_t>(parts))
+    for (std::size_t i = static_cast<std::size_t>(part); i < manifest_.shards.size();
+         i += static_cast<std::size_t>(parts))
       guarded(folder_ / manifest_.shards[i].name, [&] { check_shard(manifest_.shards[i]); });
     if (part == 0 && manifest_.index) guarded(folder_ / kIndexName, [&] { check_index(*manifest_.index); });
     if (parts == 1 && findings_.empty()) guarded(folder_ / kManifestName, [&] { check_cover(); });
@@ -58,8 +59,8 @@ class Verification {
       file.read(buffer_.data(), buffer_.size(), tables.boxes.offset(box) + k * kBlockBytes);
       require(crc32c(0, buffer_.data(), buffer_.size()) ==
                   tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)],
-              ExitCode::checkpoint, "{} is damaged (the checksum of block {} of {} does not match)", file.path().string(), k,
-              manifest_.tensors[static_cast<std::size_t>(tables.boxes.tensor(box))].name);
+              ExitCode::checkpoint, "{} is damaged (the checksum of block {} of {} does not match)",
+              file.path().string(), k, manifest_.tensors[static_cast<std::size_t>(tables.boxes.tensor(box))].name);
     }
   }
 

@@ -7,6 +7,7 @@
 #include "reporter.hpp"
 #include "samples.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -34,7 +35,8 @@ class Run {
 
   ExitCode execute(const std::vector<std::string>& command_line) {
     const SignalGuard signals;
-    if (world_.rank() == 0) std::cout << mesh_.overview() << std::flush;
+    comm::set_check_collectives(job_.debug.check_collectives);
+    if (world_.rank() == 0) print_job();
     const std::int64_t done = begin();
     reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
     announce(done);
@@ -46,6 +48,11 @@ class Run {
   }
 
  private:
+  void print_job() const {
+    if (job_.job.print_config) std::cout << resolved_.to_toml();
+    std::cout << mesh_.overview() << std::flush;
+  }
+
   fs::path checkpoint_folder() const { return fs::path(job_.job.dump_folder) / job_.checkpoint.folder; }
 
   /// Steps done so far: resumed, or 0 with initial or loaded weights.
@@ -68,6 +75,8 @@ class Run {
   }
 
   void announce(std::int64_t done) {
+    if (job_.job.save_config_file && world_.rank() == 0)
+      metrics::write_file_atomically(fs::path(job_.job.dump_folder) / *job_.job.save_config_file, resolved_.to_toml());
     reporter_->note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", model_.name,
                                 static_cast<double>(model_.parameter_count()) / 1e6, layout_.to_string(), device_.str(),
                                 plan_.global_batch, job_.training.seq_len));

@@ -6,6 +6,7 @@ tessera=$(realpath "$1") here=$(dirname "$(realpath "$0")")
 golden=$here/../golden/llama_a
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 failures=0
+export OMP_NUM_THREADS=1
 check() { if [ "$2" = "$3" ]; then echo "ok    $1"; else echo "WRONG $1: got '$2', want '$3'"; failures=$((failures + 1)); fi; }
 
 cat >"$work/config.json" <<'J'
@@ -37,9 +38,9 @@ deterministic = true
 mode = "none"
 J
 # run FOLDER [FLAG...]: trains on 4 ranks; prints the exit code; the log is FOLDER.log
-run() { "$here/../mpirun.sh" 120 4 "$tessera" train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
+run() { timeout 120 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
 weights() { "$tessera" ckpt export "$work/$1/checkpoint/step-00000008" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors"; }
-steps() { grep -o '"step":[0-9]*' "$work/$1/metrics.jsonl" | cut -d: -f2 | tr '\n' ' '; }
+steps() { sed 's/^{"step": *\([0-9]*\).*/\1/' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
 
 check "an uninterrupted run ends with 0" "$(run whole)" 0
 reference=$(weights whole)
@@ -48,7 +49,7 @@ check "and its weights stay" "$(weights whole)" "$reference"
 check "a second run has the same bits" "$(run again)$(weights again)" "0$reference"
 
 # kill -9 of one rank at a random time, then the same command line again.
-"$here/../mpirun.sh" 120 4 "$tessera" train "$work/job.toml" --job.dump_folder "$work/killed" >"$work/killed.log" 2>&1 &
+"$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/killed" >"$work/killed.log" 2>&1 &
 job=$!
 until [ -e "$work/killed/checkpoint/step-00000002" ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
 sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
@@ -58,11 +59,11 @@ check "a killed run goes on" "$(run killed)" 0
 check "and ends with the same bits" "$(weights killed)" "$reference"
 check "with every step once in metrics.jsonl" "$(steps killed)" "1 2 3 4 5 6 7 8 "
 
-# USR1: a checkpoint at the next step boundary, exit code 75.
-"$here/../mpirun.sh" 120 4 "$tessera" train "$work/job.toml" --job.dump_folder "$work/signalled" --training.steps 20 --checkpoint.interval 1000 >"$work/signalled.log" 2>&1 &
+# TERM to the launcher: a checkpoint at the next step boundary, exit code 75.
+"$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/signalled" --training.steps 20 --checkpoint.interval 1000 >"$work/signalled.log" 2>&1 &
 job=$!
 until [ -s "$work/signalled/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
-pkill -USR1 -f -- "tessera train $work/job.toml --job.dump_folder $work/signalled"
+kill -TERM $job
 wait $job
 check "after a signal the code is 75" $? 75
 check "and a checkpoint is there" "$(find "$work/signalled/checkpoint" -maxdepth 1 -name 'step-????????' | wc -l)" 1
@@ -75,7 +76,9 @@ check "missing data is 4" "$(run wrong4 --training.dataset_path "$work/nowhere.s
 check "too few steps of data is 4" "$(run wrong5 --training.steps 30 --checkpoint.interval 100)" 4
 check "said once" "$(grep -c 'batches.safetensors' "$work/wrong5.log")" 1
 check "a checkpoint that is not there is 5" "$(run wrong6 --checkpoint.load_step 77)" 5
-check "a folder that cannot be made is 3" "$(touch "$work/file"; run file/sub 2>/dev/null || true; "$here/../mpirun.sh" 60 2 "$tessera" train "$work/job.toml" --job.dump_folder "$work/file/sub" --parallelism.data_parallel_shard_degree 1 >"$work/f.log" 2>&1; echo $?)" 3
+touch "$work/file"
+timeout 60 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/file/sub" >"$work/unwritable.log" 2>&1
+check "a folder that cannot be made is 3" $? 3
 
 if [ $failures != 0 ]; then
   for log in "$work"/*.log; do echo "--- $log"; tail -n 15 "$log"; done

@@ -68,7 +68,9 @@ TEST_F(Reshard, EveryCutLoadsEveryOther) {
   std::int64_t step = 0;
   for (const Cut& saved : cuts_of(ranks())) {
     const Opened opened = open(control(), save_cut(saved, ++step));
-    if (rank() == 0) { EXPECT_EQ(describe(verify(opened.folder(), true)), ""); }
+    if (rank() == 0) {
+      EXPECT_EQ(describe(verify(opened.folder(), true)), "");
+    }
     for (const Cut& wanted : cuts_of(ranks())) EXPECT_TRUE(loads(opened, wanted));
     for (const Cut& wanted : {Cut{1, 1}, Cut{4, 2}, Cut{3, 5}}) EXPECT_TRUE(loads(opened, wanted));
   }
@@ -102,7 +104,8 @@ TEST_F(Reshard, OneRanksFailureIsEveryRanksError) {
   const int failing = ranks() - 1;
   SaveOptions with = options();
   with.on_stage = [&](SaveStage stage) {
-    if (stage == SaveStage::written && rank() == failing) fail(ExitCode::environment, "the disk of rank {} broke", failing);
+    if (stage == SaveStage::written && rank() == failing)
+      fail(ExitCode::environment, "the disk of rank {} broke", failing);
   };
   const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), true);
   EXPECT_THAT(common_message([&] { save(control(), with, {2}, views_of(held)); }, ExitCode::environment),
@@ -121,7 +124,8 @@ TEST_F(Reshard, AFileThatCannotGrowIsNamedOnEveryRank) {
     const rlimit small{300'000, before.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &small);
   }
-  const std::string message = common_message([&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
+  const std::string message =
+      common_message([&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THAT(message, HasSubstr(fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", failing)));
   EXPECT_EQ(entries(), 0u);
@@ -139,30 +143,48 @@ TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   if (!fs::exists(step / name)) return;
   const Opened opened = open(control(), step);
   EXPECT_THAT(common_message([&] { loads(opened, {ranks(), 1}); }, ExitCode::checkpoint), HasSubstr(name));
-  EXPECT_THAT(common_message([&] {
-    const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), false);
-    load_newest(control(), folder_, views_of(held));
-  }, ExitCode::checkpoint), HasSubstr("no checkpoint in"));
-  EXPECT_FALSE(save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
+  EXPECT_THAT(common_message(
+                  [&] {
+                    const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), false);
+                    load_newest(control(), folder_, views_of(held));
+                  },
+                  ExitCode::checkpoint),
+              HasSubstr("no checkpoint in"));
+  EXPECT_FALSE(
+      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
   EXPECT_TRUE(loads(*open_newest(control(), folder_, {}), {ranks(), 1}));
-  EXPECT_TRUE(save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
+  EXPECT_TRUE(
+      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
 }
 
 TEST_F(Reshard, ContradictionsBetweenRanksAreFound) {
   if (ranks() == 1) return;
   float value = 0;
   const SliceView view{{"model/w", DType::f32, {ranks() + (rank() == 1)}, {rank()}, {1}}, &value};
-  EXPECT_THAT(common_message([&] { save(control(), options(), {1}, {&view, 1}); }, ExitCode::usage),
+  EXPECT_THAT(common_message(
+                  [&] {
+                    save(control(), options(), {1}, {&view, 1});
+                  },
+                  ExitCode::usage),
               HasSubstr("tensor model/w is f32"));
   const SliceView missing{{"model/w", DType::f32, {ranks()}, {rank() / 2}, {rank() < 2 ? 1 : 0}}, &value};
   if (ranks() > 2) {
-    EXPECT_THAT(common_message([&] { save(control(), options(), {1}, {&missing, 1}); }, ExitCode::usage),
+    EXPECT_THAT(common_message(
+                    [&] {
+                      save(control(), options(), {1}, {&missing, 1});
+                    },
+                    ExitCode::usage),
                 HasSubstr(fmt::format("hold 2 elements where {} were expected", ranks())));
   }
   SaveOptions same = options();
   same.coord_name = "pp0.r0.s0.cp0.tp0";
   const SliceView mine{{"model/w", DType::f32, {ranks()}, {rank()}, {1}}, &value};
-  EXPECT_THAT(common_message([&] { save(control(), same, {1}, {&mine, 1}); }, ExitCode::checkpoint), HasSubstr("File exists"));
+  EXPECT_THAT(common_message(
+                  [&] {
+                    save(control(), same, {1}, {&mine, 1});
+                  },
+                  ExitCode::checkpoint),
+              HasSubstr("File exists"));
 }
 
 }  // namespace

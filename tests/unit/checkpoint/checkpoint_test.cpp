@@ -118,7 +118,11 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
   const LoadOptions lax{Policy::ignore, Policy::ignore, {}};
   std::vector<std::byte> memory(10000);
   const SliceView other{{"model/tok_embeddings.weight", DType::f32, {16, 37}, {0, 0}, {16, 37}}, memory.data()};
-  EXPECT_THAT(message_of([&] { opened.load(*control_, {&other, 1}, lax); }, ExitCode::usage),
+  EXPECT_THAT(message_of(
+                  [&] {
+                    opened.load(*control_, {&other, 1}, lax);
+                  },
+                  ExitCode::usage),
               HasSubstr("stored f32 [37, 16], wanted f32 [16, 37]"));
   const SliceView integers{{"model/step_scale", DType::i64, {}, {}, {}}, memory.data()};
   EXPECT_THAT(message_of([&] { opened.load(*control_, {&integers, 1}, lax); }, ExitCode::usage), HasSubstr("differs"));
@@ -128,14 +132,28 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
 TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
   float value = 1;
   const SliceView half{{"model/w", DType::f32, {2}, {0}, {1}}, &value};
-  EXPECT_THAT(message_of([&] { save(*control_, options(), {1}, {&half, 1}); }, ExitCode::usage),
+  EXPECT_THAT(message_of(
+                  [&] {
+                    save(*control_, options(), {1}, {&half, 1});
+                  },
+                  ExitCode::usage),
               HasSubstr("hold 1 elements where 2 were expected"));
   for (const char* name : {"", "/x", "a//b", "a/../b", "tessera/x", "a#1", "a b"}) {
     const SliceView bad{{name, DType::f32, {1}, {0}, {1}}, &value};
-    EXPECT_THAT(message_of([&] { save(*control_, options(), {1}, {&bad, 1}); }, ExitCode::usage), HasSubstr("cannot name"));
+    EXPECT_THAT(message_of(
+                    [&] {
+                      save(*control_, options(), {1}, {&bad, 1});
+                    },
+                    ExitCode::usage),
+                HasSubstr("cannot name"));
   }
   const SliceView outside{{"model/w", DType::f32, {2}, {1}, {2}}, &value};
-  EXPECT_THAT(message_of([&] { save(*control_, options(), {1}, {&outside, 1}); }, ExitCode::usage), HasSubstr("leaves"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    save(*control_, options(), {1}, {&outside, 1});
+                  },
+                  ExitCode::usage),
+              HasSubstr("leaves"));
   SaveOptions single = options();
   single.files = FileLayout::single;
   EXPECT_THAT(message_of([&] { save_step(1, single); }, ExitCode::usage), HasSubstr("not implemented"));
@@ -260,7 +278,8 @@ TEST_F(Checkpoint, ExportsWithPermutedRows) {
   const SafetensorsReader reader(folder_ / "out.safetensors");
   std::vector<float> back(21);
   reader.read_whole("w", DType::f32, back.data());
-  for (int row = 0; row < 7; ++row) EXPECT_EQ(back[static_cast<std::size_t>(3 * row)], static_cast<float>(3 * (6 - row)));
+  for (int row = 0; row < 7; ++row)
+    EXPECT_EQ(back[static_cast<std::size_t>(3 * row)], static_cast<float>(3 * (6 - row)));
   int chunks = 0;
   for_each_row_chunk(opened, "model/w", DType::f64, 50, [&](std::int64_t first, std::int64_t rows, const void* data) {
     ++chunks;

@@ -108,7 +108,8 @@ TEST_F(Damage, BlocksOfBytesFromElsewhereAreFound) {
   std::mt19937 random(8);
   for (int i = 0; i < 50; ++i) {
     std::string bad = files_[shard];
-    const std::size_t bytes = 1 + random() % 512, from = random() % (bad.size() - bytes), to = random() % (bad.size() - bytes);
+    const std::size_t bytes = 1 + random() % 512, from = random() % (bad.size() - bytes),
+                      to = random() % (bad.size() - bytes);
     bad.replace(to, bytes, files_[shard], from, bytes);
     if (bad == files_[shard]) continue;
     put(shard, bad);

@@ -12,7 +12,8 @@
 
 namespace tessera::checkpoint {
 
-/// The bit pattern of element `n` of the tensor with hash `seed`: any will do, NaNs too, since saving and loading must keep it.
+/// The bit pattern of element `n` of the tensor with hash `seed`: any will do, NaNs too, since saving and loading must
+/// keep it.
 inline std::uint64_t pattern(std::uint64_t seed, std::int64_t n) {
   std::uint64_t h = seed ^ (static_cast<std::uint64_t>(n) * 0x9e3779b97f4a7c15ull);
   h ^= h >> 29, h *= 0xbf58476d1ce4e5b9ull;
@@ -28,7 +29,9 @@ class Held {
     if (filled) bytes_ = expected();
     view_.data = bytes_.data();
   }
-  Held(Held&& other) noexcept : bytes_(std::move(other.bytes_)), view_(std::move(other.view_)) { view_.data = bytes_.data(); }
+  Held(Held&& other) noexcept : bytes_(std::move(other.bytes_)), view_(std::move(other.view_)) {
+    view_.data = bytes_.data();
+  }
   Held& operator=(Held&& other) noexcept {
     bytes_ = std::move(other.bytes_), view_ = std::move(other.view_);
     view_.data = bytes_.data();

@@ -12,7 +12,8 @@ namespace tessera::checkpoint {
 namespace {
 
 TEST(ShardPlan, ReplicasShareABoxWithoutGapOrOverlap) {
-  for (const Shape& shape : {Shape{1000, 700}, Shape{1, 1, 900'000}, Shape{3, 200'000}, Shape{10}, Shape{}, Shape{0, 4}})
+  for (const Shape& shape :
+       {Shape{1000, 700}, Shape{1, 1, 900'000}, Shape{3, 200'000}, Shape{10}, Shape{}, Shape{0, 4}})
     for (const int replicas : {1, 2, 3, 8}) {
       std::vector<std::byte> memory(static_cast<std::size_t>(element_count(shape)) * 4 + 4);
       std::set<const std::byte*> starts;
@@ -29,7 +30,9 @@ TEST(ShardPlan, ReplicasShareABoxWithoutGapOrOverlap) {
         largest = std::max(largest, element_count(piece.box.extent));
       }
       EXPECT_EQ(elements, element_count(shape));
-      if (shape == Shape{1000, 700} && replicas == 2) { EXPECT_EQ(largest, elements / 2); }
+      if (shape == Shape{1000, 700} && replicas == 2) {
+        EXPECT_EQ(largest, elements / 2);
+      }
     }
 }
 
@@ -47,14 +50,16 @@ TEST(ShardPlan, SmallBoxesSpreadOverTheReplicas) {
 
 TEST(TensorTable, OrdersNumbersByValueAndFindsConflicts) {
   TensorTable table;
-  for (const char* name : {"layers.10.w", "layers.2.w", "layers.2", "layers.02.w", "a"}) table.add(name, {DType::f32, {2}, 1});
+  for (const char* name : {"layers.10.w", "layers.2.w", "layers.2", "layers.02.w", "a"})
+    table.add(name, {DType::f32, {2}, 1});
   std::vector<std::string> names;
   for (const auto& [name, row] : table.rows()) names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{"a", "layers.2", "layers.02.w", "layers.2.w", "layers.10.w"}));
   EXPECT_EQ(table.conflict(), "");
   TensorTable other;
   other.add("a", {DType::f32, {2}, 1});
-  EXPECT_EQ(TensorTable::from_text(TensorTable::merge_texts(table.to_text(), other.to_text())).rows().at("a").elements, 2);
+  EXPECT_EQ(TensorTable::from_text(TensorTable::merge_texts(table.to_text(), other.to_text())).rows().at("a").elements,
+            2);
   other.add("a", {DType::f32, {3}, 1});
   EXPECT_NE(TensorTable::from_text(TensorTable::merge_texts(table.to_text(), other.to_text())).conflict(), "");
 }

@@ -170,10 +170,11 @@ TEST_F(DamagedTokenizer, PatternsAreChecked) {
 }
 
 TEST_F(DamagedTokenizer, ExplodingPatternsGiveUp) {
-  document_["pre_tokenizer"] = {{"type", "Sequence"},
-                                {"pretokenizers",
-                                 {{{"type", "Split"}, {"pattern", {{"Regex", "(?:a|aa)+[^a]"}}}, {"behavior", "Isolated"}},
-                                  {{"type", "ByteLevel"}, {"use_regex", false}}}}};
+  document_["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", "(?:a|aa)+[^a]"}}}, {"behavior", "Isolated"}},
+        {{"type", "ByteLevel"}, {"use_regex", false}}}}};
   const Tokenizer tokenizer = Tokenizer::load(folder_.file("tokenizer.json", document_.dump()));
   EXPECT_THAT(error_of(ExitCode::data, [&] { tokenizer.encode(std::string(60, 'a')); }), HasSubstr("gives up"));
 }
