@@ -50,8 +50,8 @@ class BlockedSignals {
 class SharedMemoryFolder {
  public:
   SharedMemoryFolder() {
-    char pattern[] = "/dev/shm/tessera-launch-XXXXXX";
-    if (mkdtemp(pattern)) path_ = pattern;
+    std::string pattern = fmt::format("/dev/shm/tessera-launch-{}-XXXXXX", getpid());
+    if (mkdtemp(pattern.data())) path_ = pattern;
   }
   ~SharedMemoryFolder() {
     std::error_code ignored;
