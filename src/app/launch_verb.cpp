@@ -1,7 +1,7 @@
 // tessera launch [-n N] [options of mpirun] -- VERB ...: what srun does, on one machine or under mpirun.
 //
-// Plain mpirun gives its ranks about one second after Ctrl-C and then returns 1 whatever they return. Here mpirun runs in a
-// session of its own, where the terminal's signals do not reach it, and gets the one that it forwards: SIGUSR1.
+// Plain mpirun gives its ranks about one second after Ctrl-C and then returns 1 whatever they return. Here mpirun runs
+// in a session of its own, where the terminal's signals do not reach it, and gets the one that it forwards: SIGUSR1.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,7 +22,8 @@ constexpr const char* kUsage =
     "Usage: tessera launch [-n N] [option of mpirun]... -- VERB [ARGUMENT]...\n\n"
     "Starts N ranks of this program under mpirun, e.g. `tessera launch -n 8 -- train job.toml`.\n"
     "The first Ctrl-C or SIGTERM asks the ranks for a checkpoint and a clean end (they get SIGUSR1), the second ends\n"
-    "them now. Returns the ranks' exit code. OMP_NUM_THREADS is cores / ranks unless set. Under Slurm use srun instead.\n";
+    "them now. Returns the ranks' exit code. OMP_NUM_THREADS is cores / ranks unless set. Under Slurm use srun "
+    "instead.\n";
 
 struct Request {
   Args options;  ///< mpirun's
@@ -73,20 +74,24 @@ int threads_per_rank(const Cores& cores, std::optional<int> ranks) {
 /// mpirun's command line. On other machines (hosts, Slurm) the counting of cores is left to mpirun.
 JobPlan plan(const Request& request) {
   const Cores cores = usable_cores();
-  const bool elsewhere = std::getenv("SLURM_JOB_ID") || any_of(request.options, {"-H", "-host", "--host", "-hostfile", "--hostfile",
-                                                                               "-machinefile", "--machinefile"});
+  const bool elsewhere =
+      std::getenv("SLURM_JOB_ID") ||
+      any_of(request.options, {"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile"});
   const bool crowded = !elsewhere && request.ranks.value_or(1) > cores.physical;
   const int threads = elsewhere ? 1 : threads_per_rank(cores, request.ranks);
   JobPlan job;
   job.command = {"mpirun", "--quiet"};
-  if (crowded && !any_of(request.options, {"--oversubscribe", "-oversubscribe"})) job.command.push_back("--oversubscribe");
+  if (crowded && !any_of(request.options, {"--oversubscribe", "-oversubscribe"}))
+    job.command.push_back("--oversubscribe");
   const bool bound = any_of(request.options, {"--bind-to", "-bind-to"});
   if (!bound && (crowded || threads > 1)) job.command.insert(job.command.end(), {"--bind-to", "none"});
-  if (!std::getenv("OMP_NUM_THREADS") && !elsewhere) job.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
+  if (!std::getenv("OMP_NUM_THREADS") && !elsewhere)
+    job.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
   // mpirun gives rank 0 a terminal of its own; what stands behind ours decides whether a bar may be drawn.
   if (isatty(STDOUT_FILENO)) job.environment.emplace_back("TESSERA_SCREEN", "1");
   if (geteuid() == 0)
-    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) job.environment.emplace_back(name, "1");
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
+      job.environment.emplace_back(name, "1");
   if (std::getenv("OMP_NUM_THREADS") || !elsewhere) job.command.insert(job.command.end(), {"-x", "OMP_NUM_THREADS"});
   job.command.insert(job.command.end(), request.options.begin(), request.options.end());
   job.command.push_back(this_program());
@@ -101,7 +106,8 @@ int run(const Args& args) {
     std::cout << kUsage;
     return 0;
   }
-  require(!std::getenv("OMPI_COMM_WORLD_SIZE"), ExitCode::usage, "launch runs under mpirun already; leave out one of the two");
+  require(!std::getenv("OMPI_COMM_WORLD_SIZE"), ExitCode::usage,
+          "launch runs under mpirun already; leave out one of the two");
   return run_job(plan(parse(args)));
 }
 

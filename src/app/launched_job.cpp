@@ -45,12 +45,13 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-/// A folder for the shared memory of the job's ranks, gone with this object: ranks that were killed leave theirs behind.
+/// A folder for the shared memory of the job's ranks, gone with this object: ranks that were killed leave theirs
+/// behind.
 class SharedMemoryFolder {
  public:
   SharedMemoryFolder() {
-    char pattern[] = "/dev/shm/tessera-launch-XXXXXX";
-    if (mkdtemp(pattern)) path_ = pattern;
+    std::string pattern = fmt::format("/dev/shm/tessera-launch-{}-XXXXXX", getpid());
+    if (mkdtemp(pattern.data())) path_ = pattern;
   }
   ~SharedMemoryFolder() {
     std::error_code ignored;
@@ -92,8 +93,8 @@ pid_t start(const std::vector<std::string>& command, const sigset_t& signals) {
   int failure = child < 0 ? errno : 0;
   if (child > 0 && read(report[0], &failure, sizeof(failure)) > 0) waitpid(child, nullptr, 0);
   close(report[0]);
-  require(failure == 0, ExitCode::environment, "{} cannot be started: {}; install Open MPI or load its module", command.front(),
-          strerror(failure));
+  require(failure == 0, ExitCode::environment, "{} cannot be started: {}; install Open MPI or load its module",
+          command.front(), strerror(failure));
   return child;
 }
 
@@ -106,7 +107,8 @@ std::optional<pid_t> session_of(const fs::path& process) {
   if (name_end == std::string::npos) return std::nullopt;
   char state;
   int parent, group, session;
-  if (std::sscanf(line.c_str() + name_end + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4) return std::nullopt;
+  if (std::sscanf(line.c_str() + name_end + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+    return std::nullopt;
   return session;
 }
 

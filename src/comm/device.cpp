@@ -27,8 +27,8 @@ int choose_device(int local_rank) {
   int devices = 0;
   check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   require(devices == 1 || local_rank < devices, ExitCode::environment,
-          "rank {} of this node has no GPU: {} can be seen; start {} ranks per node, or check CUDA_VISIBLE_DEVICES", local_rank, devices,
-          devices);
+          "rank {} of this node has no GPU: {} can be seen; start {} ranks per node, or check CUDA_VISIBLE_DEVICES",
+          local_rank, devices, devices);
   const int device = devices == 1 ? 0 : local_rank;
   check_cuda(cudaSetDevice(device), "cudaSetDevice");
   return device;

@@ -1,5 +1,6 @@
-// Conversions of 16-bit floats without branches, so that loops over them vectorise. Same bits as tessera/base/dtype.hpp.
-// Internal linkage, because files for several instruction sets include this (reduction_kernels.inc says why that matters).
+// Conversions of 16-bit floats without branches, so that loops over them vectorise. Same bits as
+// tessera/base/dtype.hpp. Internal linkage, because files for several instruction sets include this
+// (reduction_kernels.inc says why that matters).
 #pragma once
 
 #include <cstdint>

@@ -71,8 +71,8 @@ void MpiOperation::add(MPI_Request request, const char* call) {
 void MpiOperation::send(const void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request), "MPI_Isend",
-              place_);
+    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+              "MPI_Isend", place_);
     add(request, "MPI_Isend");
   });
 }
@@ -80,8 +80,9 @@ void MpiOperation::send(const void* data, std::size_t bytes, int peer, int tag) 
 void MpiOperation::send_synchronously(const void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Issend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
-              "MPI_Issend", place_);
+    check_mpi(
+        MPI_Issend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+        "MPI_Issend", place_);
     add(request, "MPI_Issend");
   });
 }
@@ -89,8 +90,8 @@ void MpiOperation::send_synchronously(const void* data, std::size_t bytes, int p
 void MpiOperation::receive(void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request), "MPI_Irecv",
-              place_);
+    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+              "MPI_Irecv", place_);
     add(request, "MPI_Irecv");
     expected_bytes_.back() = piece;
   });
@@ -114,8 +115,8 @@ void MpiOperation::check_sizes(const std::vector<MPI_Status>& statuses) const {
     int received = 0;
     MPI_Get_count(&statuses[i], MPI_BYTE, &received);
     require(received == expected_bytes_[i], ExitCode::communication,
-            "{}: rank {} sent {} bytes where rank {} expects {} (axis {}); the ranks disagree on counts or order", describe(info_),
-            statuses[i].MPI_SOURCE, received, place_.rank, expected_bytes_[i], place_.axis);
+            "{}: rank {} sent {} bytes where rank {} expects {} (axis {}); the ranks disagree on counts or order",
+            describe(info_), statuses[i].MPI_SOURCE, received, place_.rank, expected_bytes_[i], place_.axis);
   }
 }
 
@@ -196,9 +197,10 @@ void MpiOperation::wait_at_most(double seconds) {
   }
   if (!done_)
     fail(std::make_exception_ptr(Error(
-        ExitCode::communication, fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all members had joined it; "
-                                             "another rank has failed: see its message",
-                                             describe(info_), place_.axis, place_.rank, place_.size, seconds))));
+        ExitCode::communication,
+        fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all members had joined it; "
+                    "another rank has failed: see its message",
+                    describe(info_), place_.axis, place_.rank, place_.size, seconds))));
   wait();
 }
 

@@ -12,8 +12,8 @@
 
 namespace tessera::comm {
 
-/// Host MPI makes progress only inside calls of MPI. An operation whose later stages send (all_reduce) must therefore be
-/// driven by whatever this process waits for, or two ranks that wait in different orders would wait for ever: such
+/// Host MPI makes progress only inside calls of MPI. An operation whose later stages send (all_reduce) must therefore
+/// be driven by whatever this process waits for, or two ranks that wait in different orders would wait for ever: such
 /// operations are kept in a list of the process, and every wait drives all of it.
 class MpiOperation final : public Request::State {
  public:
@@ -43,7 +43,7 @@ class MpiOperation final : public Request::State {
 
  private:
   friend class Progress;
-  void advance(bool block);       ///< completes transfers and runs the stages that became ready
+  void advance(bool block);  ///< completes transfers and runs the stages that became ready
   bool transfers_done(bool block);
   void check_sizes(const std::vector<MPI_Status>& statuses) const;
   void drive(bool block);

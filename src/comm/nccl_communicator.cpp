@@ -1,6 +1,5 @@
 #include "nccl_communicator.hpp"
 
-#include <deque>
 #include <exception>
 #include <numeric>
 #include <optional>
@@ -9,7 +8,7 @@
 #include "compute_stream.hpp"
 #include "device_events.hpp"
 #include "nccl_handle.hpp"
-#include "probe.hpp"
+#include "nccl_requests.hpp"
 #include "tessera/base/log.hpp"
 
 namespace tessera::comm {
@@ -18,15 +17,24 @@ namespace {
 /// NCCL's name of a type that it can reduce. What is only moved travels as bytes.
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: return ncclFloat64;
-    case DType::f32: return ncclFloat32;
-    case DType::f16: return ncclFloat16;
-    case DType::bf16: return ncclBfloat16;
-    case DType::i64: return ncclInt64;
-    case DType::i32: return ncclInt32;
-    case DType::i8: return ncclInt8;
-    case DType::u8: return ncclUint8;
-    default: fail(ExitCode::usage, "NCCL has no reduction of {}; reduce bf16 or f32 instead", name_of(dtype));
+    case DType::f64:
+      return ncclFloat64;
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::i64:
+      return ncclInt64;
+    case DType::i32:
+      return ncclInt32;
+    case DType::i8:
+      return ncclInt8;
+    case DType::u8:
+      return ncclUint8;
+    default:
+      fail(ExitCode::usage, "NCCL has no reduction of {}; reduce bf16 or f32 instead", name_of(dtype));
   }
 }
 
@@ -46,77 +54,9 @@ bool is_captured(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// Completion of an operation: the stream that computes when it is waited for goes on after it.
-class DeviceRequest final : public Request::State {
- public:
-  DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done) : nccl_(std::move(nccl)), done_(std::move(done)) {}
-  void wait() override {
-    nccl_->expect_alive();
-    check_cuda(cudaStreamWaitEvent(compute_stream(), done_.get(), 0), "cudaStreamWaitEvent");
-  }
-  bool test() override {
-    const cudaError_t state = cudaEventQuery(done_.get());
-    if (state != cudaErrorNotReady) check_cuda(state, "cudaEventQuery");
-    return state == cudaSuccess;
-  }
-
- private:
-  std::shared_ptr<NcclHandle> nccl_;
-  Event done_;
-};
-
-/// Operations that were issued and have not been seen to end, oldest first; the stream runs them in this order.
-class PendingOperations final : public Probe {
- public:
-  explicit PendingOperations(std::shared_ptr<NcclHandle> nccl) : nccl_(std::move(nccl)) {
-    check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
-  }
-  ~PendingOperations() override { retire(); }
-
-  void add(LoggedCall call, Event begun, Event done) {
-    const std::lock_guard lock(mutex_);
-    forget_ended();
-    pending_.push_back({call, std::move(begun), std::move(done), false});
-  }
-
-  std::string look() override {
-    // This thread has no device of its own, and must not end a capture that another thread makes.
-    cudaSetDevice(device_);
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    {
-      const std::lock_guard lock(mutex_);
-      forget_ended();
-      if (!pending_.empty() && !pending_.front().started && cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
-        pending_.front().started = true;
-        pending_.front().call.waited_for();
-      }
-    }
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    return nccl_->look();
-  }
-
- private:
-  struct Pending {
-    LoggedCall call;
-    Event begun, done;
-    bool started;
-  };
-  void forget_ended() {
-    while (!pending_.empty() && cudaEventQuery(pending_.front().done.get()) == cudaSuccess) {
-      pending_.front().call.done();
-      pending_.pop_front();
-    }
-  }
-
-  std::shared_ptr<NcclHandle> nccl_;
-  int device_ = 0;
-  std::mutex mutex_;
-  std::deque<Pending> pending_;
-};
-
-/// Device memory over NCCL, on a stream of its own with the highest priority. Issuing an operation makes that stream wait for
-/// the caller's compute stream; waiting for its request makes the compute stream wait for it. The host is never held.
+/// Device memory over NCCL, on a stream of its own with the highest priority. Issuing an operation makes that stream
+/// wait for the caller's compute stream; waiting for its request makes the compute stream wait for it. The host is
+/// never held.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::shared_ptr<NcclHandle> nccl, std::unique_ptr<MpiCommunicator> host)
@@ -143,7 +83,8 @@ class NcclCommunicator final : public Communicator {
     expect_memory(*this, inout, Memory::device);
     const ncclDataType_t type = type_of(inout.dtype);
     return run(Call::all_reduce, inout, inout.bytes(), op, -1, [&](ncclComm_t c) {
-      return ncclAllReduce(inout.data, inout.data, static_cast<std::size_t>(inout.count), type, operation_of(op), c, stream_);
+      return ncclAllReduce(inout.data, inout.data, static_cast<std::size_t>(inout.count), type, operation_of(op), c,
+                           stream_);
     });
   }
 
@@ -159,15 +100,17 @@ class NcclCommunicator final : public Communicator {
     expect_sizes(*this, in, out, 1, size_);
     const ncclDataType_t type = type_of(in.dtype);
     return run(Call::reduce_scatter, in, in.bytes(), op, -1, [&](ncclComm_t c) {
-      return ncclReduceScatter(in.data, out.data, static_cast<std::size_t>(out.count), type, operation_of(op), c, stream_);
+      return ncclReduceScatter(in.data, out.data, static_cast<std::size_t>(out.count), type, operation_of(op), c,
+                               stream_);
     });
   }
 
   Request broadcast(Buffer inout, int root) override {
     expect_memory(*this, inout, Memory::device);
     expect_peer(*this, root);
-    return run(Call::broadcast, inout, rank_ == root ? inout.bytes() : 0, Op::sum, root,
-               [&](ncclComm_t c) { return ncclBroadcast(inout.data, inout.data, inout.bytes(), ncclUint8, root, c, stream_); });
+    return run(Call::broadcast, inout, rank_ == root ? inout.bytes() : 0, Op::sum, root, [&](ncclComm_t c) {
+      return ncclBroadcast(inout.data, inout.data, inout.bytes(), ncclUint8, root, c, stream_);
+    });
   }
 
   Request all_to_all(Buffer in, Buffer out) override {
@@ -235,8 +178,9 @@ class NcclCommunicator final : public Communicator {
   void add_transfer(bool sends, const Buffer& buffer, int peer) {
     expect_memory(*this, buffer, Memory::device);
     expect_peer(*this, peer);
-    require(group_.has_value(), ExitCode::communication, "{} outside of a group on axis {}; put it between group_start() and group_end()",
-            sends ? "send" : "recv", axis_);
+    require(group_.has_value(), ExitCode::communication,
+            "{} outside of a group on axis {}; put it between group_start() and group_end()", sends ? "send" : "recv",
+            axis_);
     group_->push_back({sends, peer, buffer});
   }
 
@@ -255,7 +199,8 @@ class NcclCommunicator final : public Communicator {
     std::vector<Transfer> transfers;
     std::int64_t in_first = 0, out_first = 0;
     for (int r = 0; r < size_; ++r) {
-      const std::int64_t sent = in_counts[static_cast<std::size_t>(r)], received = out_counts[static_cast<std::size_t>(r)];
+      const std::int64_t sent = in_counts[static_cast<std::size_t>(r)],
+                         received = out_counts[static_cast<std::size_t>(r)];
       if (sent > 0) transfers.push_back({true, r, in.part(in_first, sent)});
       if (received > 0) transfers.push_back({false, r, out.part(out_first, received)});
       in_first += sent;
@@ -269,7 +214,8 @@ class NcclCommunicator final : public Communicator {
   template <class Work>
   Request run(Call call, const Buffer& buffer, std::size_t sent_bytes, Op op, int root, Work work) {
     const CallInfo info{++sequence_, buffer.count, root, call, buffer.dtype, op, 0};
-    require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first", name_of(call), axis_);
+    require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
+            name_of(call), axis_);
     if (check_collectives()) rendezvous_.meet_all(info, {});
     return issue(info, sent_bytes, [&] { nccl_->enqueue(name_of(call).data(), work); });
   }
@@ -318,7 +264,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
   ncclUniqueId id{};
   ncclResult_t made = ncclSuccess;
   if (host->rank() == 0) made = ncclGetUniqueId(&id);
-  require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME", ncclGetErrorString(made));
+  require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME",
+          ncclGetErrorString(made));
   host->broadcast({id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host}, 0).wait();
   LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis());
   logged.waited_for();

@@ -87,15 +87,18 @@ void NcclHandle::expect_alive() {
 }
 
 void NcclHandle::expect_alive_locked() const {
-  require(comm_ != nullptr, ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis, failure_);
+  require(comm_ != nullptr, ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis,
+          failure_);
 }
 
 void NcclHandle::check(ncclResult_t result, const char* call) {
   if (result == ncclSuccess) [[likely]]
     return;
-  failure_ = fmt::format("{} failed: {} (code {}, rank {} of {} on axis {}: {}); look for a rank or node that died, and run with NCCL_DEBUG=INFO",
-                         call, ncclGetErrorString(result), static_cast<int>(result), place_.rank, place_.size, place_.axis,
-                         ncclGetLastError(comm_));
+  failure_ = fmt::format(
+      "{} failed: {} (code {}, rank {} of {} on axis {}: {}); look for a rank or node that died, and run with "
+      "NCCL_DEBUG=INFO",
+      call, ncclGetErrorString(result), static_cast<int>(result), place_.rank, place_.size, place_.axis,
+      ncclGetLastError(comm_));
   abort();
   throw Error(ExitCode::communication, failure_);
 }

@@ -12,9 +12,9 @@
 
 namespace tessera::comm {
 
-/// The communicators are NCCL's blocking ones: with blocking = 0 NCCL 2.28 starts a thread for every call. A peer that never
-/// comes holds the caller then; the call stands in the log as held, so the watchdog reports it. The lock lets the watchdog
-/// ask for asynchronous errors, and abort, from its own thread.
+/// The communicators are NCCL's blocking ones: with blocking = 0 NCCL 2.28 starts a thread for every call. A peer that
+/// never comes holds the caller then; the call stands in the log as held, so the watchdog reports it. The lock lets the
+/// watchdog ask for asynchronous errors, and abort, from its own thread.
 class NcclHandle {
  public:
   /// Collective over the ranks of `place`, which have the same `id`.

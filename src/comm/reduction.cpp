@@ -9,8 +9,8 @@ namespace {
 
 std::size_t count_usable() {
 #if defined(__x86_64__)
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512dq");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   return 1 + (__builtin_cpu_supports("avx2") ? 1 + (avx512 ? 1 : 0) : 0);
 #else
   return 1;

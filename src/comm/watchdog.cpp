@@ -35,7 +35,8 @@ std::string progress_of(const CallPage& page, std::int64_t now) {
 
 std::string report_of(const CallView& stuck, int rank) {
   const std::int64_t now = now_ns();
-  std::string text = fmt::format("rank {} ({}) hangs in {}\n", rank, progress_of(call_page(), now), describe(stuck, now));
+  std::string text =
+      fmt::format("rank {} ({}) hangs in {}\n", rank, progress_of(call_page(), now), describe(stuck, now));
   for (int other : readable_ranks()) {
     const CallPage* page = page_of(other);
     if (other == rank || !page) continue;

@@ -5,7 +5,8 @@
 namespace tessera::comm {
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator>) {
-  fail(ExitCode::environment, "this build of Tessera has no NCCL; build it with TESSERA_WITH_CUDA=ON and TESSERA_WITH_NCCL=ON");
+  fail(ExitCode::environment,
+       "this build of Tessera has no NCCL; build it with TESSERA_WITH_CUDA=ON and TESSERA_WITH_NCCL=ON");
 }
 
 }  // namespace tessera::comm

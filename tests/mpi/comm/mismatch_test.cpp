@@ -74,7 +74,8 @@ TEST_F(Mismatch, CallAndRoot) {
               }),
               AllOf(HasSubstr("barrier"), HasSubstr("all_gather")));
   comm_ = world().make(Backend::strict, "tp");
-  EXPECT_THAT(error_of([&] { comm_->broadcast(x.buffer(), last() ? 1 : 0).wait(); }), AllOf(HasSubstr("root 0"), HasSubstr("root 1")));
+  EXPECT_THAT(error_of([&] { comm_->broadcast(x.buffer(), last() ? 1 : 0).wait(); }),
+              AllOf(HasSubstr("root 0"), HasSubstr("root 1")));
 }
 
 TEST_F(Mismatch, AFailedCommunicatorStaysFailed) {
@@ -132,7 +133,8 @@ TEST_F(Mismatch, SendsThatNeedABuffer) {
   Values x(DType::f32, 10), y(DType::f32, 10);
   comm_->group_start();
   comm_->send(x.buffer(), 1 - me());
-  EXPECT_THAT(error_of([&] { comm_->group_end().wait(); }), AllOf(HasSubstr("disagree"), HasSubstr("from it: nothing")));
+  EXPECT_THAT(error_of([&] { comm_->group_end().wait(); }),
+              AllOf(HasSubstr("disagree"), HasSubstr("from it: nothing")));
 }
 
 TEST_F(Mismatch, CompositionOfGroups) {

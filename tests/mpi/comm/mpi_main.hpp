@@ -18,13 +18,16 @@ inline comm::World*& world_slot() {
 }
 inline comm::World& world() { return *world_slot(); }
 
-/// Says which rank a failure happened on. (While a result is reported GoogleTest holds a lock: it must not be asked then.)
+/// Says which rank a failure happened on. (While a result is reported GoogleTest holds a lock: it must not be asked
+/// then.)
 class FailurePrinter final : public testing::EmptyTestEventListener {
-  void OnTestStart(const testing::TestInfo& test) override { name_ = std::string(test.test_suite_name()) + "." + test.name(); }
+  void OnTestStart(const testing::TestInfo& test) override {
+    name_ = std::string(test.test_suite_name()) + "." + test.name();
+  }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world().rank(), name_.c_str(), result.file_name() ? result.file_name() : "",
-                 result.line_number(), result.message());
+    std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world().rank(), name_.c_str(),
+                 result.file_name() ? result.file_name() : "", result.line_number(), result.message());
   }
   std::string name_;
 };

@@ -43,9 +43,11 @@ TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   ASSERT_FALSE(reports.all.empty());
   const std::string& report = reports.all.back();
   EXPECT_THAT(report, HasSubstr(fmt::format("rank {} (step 12", world().rank())));
-  EXPECT_THAT(report, HasSubstr(fmt::format("hangs in dp_shard {}/{}: all_reduce(sum, f32, 10 elements), call 1: waited for since 0.",
-                                            world().rank(), world().size())));
-  EXPECT_THAT(report, testing::ContainsRegex(fmt::format("rank {} \\(step 12.*\\): not in a call; the last one was", late)));
+  EXPECT_THAT(report, HasSubstr(fmt::format(
+                          "hangs in dp_shard {}/{}: all_reduce(sum, f32, 10 elements), call 1: waited for since 0.",
+                          world().rank(), world().size())));
+  EXPECT_THAT(report,
+              testing::ContainsRegex(fmt::format("rank {} \\(step 12.*\\): not in a call; the last one was", late)));
   EXPECT_EQ(reports.all.size(), 1u);
 }
 
@@ -58,7 +60,8 @@ TEST(Watchdog, IsSilentAndEndsAtOnceWhenAllIsWell) {
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(500));
   EXPECT_TRUE(reports.all.empty());
-  EXPECT_THAT(Watchdog::recent_calls(), testing::ContainsRegex("world [0-9]+/[0-9]+: barrier, call [0-9]+: done in .*\n$"));
+  EXPECT_THAT(Watchdog::recent_calls(),
+              testing::ContainsRegex("world [0-9]+/[0-9]+: barrier, call [0-9]+: done in .*\n$"));
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ struct Outcome {
   std::string text;  ///< standard output and error
 };
 
+std::vector<pid_t> launchers;  ///< that this test has started
+
 /// A launch under way.
 class Launch {
  public:
@@ -32,6 +34,7 @@ class Launch {
     if (child_ == 0) exec(args, ends[1]);
     close(ends[1]);
     output_ = ends[0];
+    launchers.push_back(child_);
   }
   void signal(int number) const { kill(child_, number); }
   void read_until(const std::string& word) {
@@ -52,7 +55,8 @@ class Launch {
 
  private:
   [[noreturn]] static void exec(const std::vector<std::string>& args, int output) {
-    for (const char* name : {"OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) unsetenv(name);
+    for (const char* name : {"OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
+      unsetenv(name);
     dup2(output, 1);
     dup2(output, 2);
     close(output);
@@ -69,7 +73,8 @@ class Launch {
 
 Outcome launch(std::vector<std::string> args) { return Launch(std::move(args)).finish(); }
 
-/// Processes of the probe, and folders of a launch in /dev/shm.
+/// Processes of the probe, and folders in /dev/shm of the launchers of this test; other launches run on this machine
+/// too.
 std::vector<std::string> leftovers() {
   namespace fs = std::filesystem;
   std::vector<std::string> found;
@@ -80,7 +85,9 @@ std::vector<std::string> leftovers() {
     error.clear();
   }
   for (const auto& entry : fs::directory_iterator("/dev/shm", error))
-    if (entry.path().filename().string().starts_with("tessera-launch-")) found.push_back(entry.path());
+    for (const pid_t launcher : launchers)
+      if (entry.path().filename().string().starts_with("tessera-launch-" + std::to_string(launcher) + "-"))
+        found.push_back(entry.path());
   return found;
 }
 
@@ -98,7 +105,8 @@ TEST_F(LaunchTest, ReturnsTheRanksCode) {
 TEST_F(LaunchTest, ACrashedRankEndsTheJob) { EXPECT_EQ(launch({"-n", "2", "--", "probe", "crash"}).code, 137); }
 
 TEST_F(LaunchTest, MoreRanksThanCoresAndOptionsOfMpirun) {
-  EXPECT_THAT(launch({"-n", "6", "--mca", "btl", "self,vader", "--", "probe", "threads"}).text, HasSubstr("ranks 6 threads "));
+  EXPECT_THAT(launch({"-n", "6", "--mca", "btl", "self,vader", "--", "probe", "threads"}).text,
+              HasSubstr("ranks 6 threads "));
 }
 
 /// A rank gets all the time that it needs for a checkpoint, and its code comes through, whichever signal it was.

@@ -10,8 +10,9 @@
 namespace tessera::comm {
 namespace {
 
-constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",    "SLURM_STEP_TASKS_PER_NODE",
-                                      "SLURM_NTASKS_PER_NODE",      "SLURM_CPUS_ON_NODE", "OMPI_MCA_orte_bound_at_launch",
+constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_LOCAL_SIZE",  "MPI_LOCALNRANKS",
+                                      "SLURM_STEP_TASKS_PER_NODE",   "SLURM_NTASKS_PER_NODE",
+                                      "SLURM_CPUS_ON_NODE",          "OMPI_MCA_orte_bound_at_launch",
                                       "OMPI_MCA_mpi_yield_when_idle"};
 
 /// What is decided in an environment that holds just these variables.

@@ -112,7 +112,8 @@ TEST(Half, AgreesWithBase) {
     const auto half = static_cast<std::uint16_t>(bits);
     EXPECT_EQ(std::bit_cast<std::uint32_t>(widen(Bf16{half})), std::bit_cast<std::uint32_t>(bf16_to_f32(half)));
     const float x = widen(F16{half}), y = f16_to_f32(half);
-    EXPECT_TRUE(std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) || (std::isnan(x) && std::isnan(y))) << bits;
+    EXPECT_TRUE(std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) || (std::isnan(x) && std::isnan(y)))
+        << bits;
   }
   std::mt19937 generator(7);
   for (int i = 0; i < 2'000'000; ++i) {
@@ -123,7 +124,8 @@ TEST(Half, AgreesWithBase) {
     }
   }
   for (std::uint32_t half = 0; half < 0x7c00u; ++half) {
-    const float low = f16_to_f32(static_cast<std::uint16_t>(half)), high = f16_to_f32(static_cast<std::uint16_t>(half + 1));
+    const float low = f16_to_f32(static_cast<std::uint16_t>(half)),
+                high = f16_to_f32(static_cast<std::uint16_t>(half + 1));
     const float tie = low + (std::isinf(high) ? 65536.0f - low : high - low) / 2;
     for (const float x : {tie, std::nextafter(tie, 0.0f), std::nextafter(tie, 1e9f), -tie})
       ASSERT_EQ(narrow_to_f16(x).bits, f32_to_f16(x)) << x;
