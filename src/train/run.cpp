@@ -8,6 +8,7 @@
 #include "samples.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/metrics/atomic_file.hpp"
+#include "tessera/metrics/run_folder.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -57,6 +58,7 @@ class Run {
 
   /// Steps done so far: resumed, or 0 with initial or loaded weights.
   std::int64_t begin() {
+    on_rank_zero(mesh_.control(), [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
     if (job_.checkpoint.enable)
       if (const auto position = load_state(*trainer_, resolved_, checkpoint_folder())) return position->step;
     if (job_.checkpoint.initial_load_path) {

@@ -133,7 +133,8 @@ TEST_F(Reshard, AFileThatCannotGrowIsNamedOnEveryRank) {
 
 TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   const fs::path step = save_cut({ranks(), 1}, 1);
-  const std::string name = fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", ranks() - 1);
+  // A middle rank: the last ones may hold no rows, and then the last byte of their file is no data that a load touches.
+  const std::string name = fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", (ranks() - 1) / 2);
   if (rank() == 0 && fs::exists(step / name)) {
     std::string bytes = contents_of(step / name);
     bytes.back() = static_cast<char>(bytes.back() ^ 1);
