@@ -18,7 +18,8 @@ struct Box {
 inline Box box_of(const TensorSlice& slice) { return {slice.offset, slice.extent}; }
 inline Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
 
-/// Bytes of a tensor of this shape, or nothing when a dimension is negative or the product overflows: for shapes from files.
+/// Bytes of a tensor of this shape, or nothing when a dimension is negative or the product overflows: for shapes from
+/// files.
 std::optional<std::int64_t> checked_bytes(const Shape& shape, DType dtype) noexcept;
 /// True when the box has the shape's dimensions and lies in it.
 bool lies_in(const Box& box, const Shape& shape) noexcept;
@@ -30,8 +31,8 @@ std::string to_string(const Shape& shape);
 /// What two boxes of one tensor share; nothing when that is empty. Two scalars share their element.
 std::optional<Box> intersect(const Box& a, const Box& b);
 
-/// Visits an overlap as runs of elements that are contiguous both in `source` and in `target`, in ascending order of both.
-/// Indices count elements from the beginning of the source and target boxes.
+/// Visits an overlap as runs of elements that are contiguous both in `source` and in `target`, in ascending order of
+/// both. Indices count elements from the beginning of the source and target boxes.
 class RunCursor {
  public:
   RunCursor(const Box& overlap, const Box& source, const Box& target);

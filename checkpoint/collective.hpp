@@ -8,8 +8,8 @@
 
 namespace tessera::checkpoint {
 
-/// Collective: runs `work` on this rank (it must not communicate), then lets all ranks learn how it went. If any failed,
-/// every rank throws the Error of the lowest failing rank. Exceptions of other kinds become Error(environment).
+/// Collective: runs `work` on this rank (it must not communicate), then lets all ranks learn how it went. If any
+/// failed, every rank throws the Error of the lowest failing rank. Exceptions of other kinds become Error(environment).
 void together(comm::Communicator& control, const std::function<void()>& work);
 
 /// Collective: folds the ranks' strings into one on rank 0 over a binomial tree, in rank order; "" on the others.

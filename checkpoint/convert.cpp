@@ -64,32 +64,53 @@ enum class Family { floating, integer, none };
 
 Family family_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: case DType::f32: case DType::f16: case DType::bf16: return Family::floating;
-    case DType::i64: case DType::i32: case DType::i16: case DType::i8: case DType::u8: return Family::integer;
-    default: return Family::none;
+    case DType::f64:
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+      return Family::floating;
+    case DType::i64:
+    case DType::i32:
+    case DType::i16:
+    case DType::i8:
+    case DType::u8:
+      return Family::integer;
+    default:
+      return Family::none;
   }
 }
 
 template <class From>
 bool from_floating(const void* from, void* to, DType to_type, std::int64_t count) {
   switch (to_type) {
-    case DType::f64: return convert_all<From, double>(from, to, count);
-    case DType::f32: return convert_all<From, float>(from, to, count);
-    case DType::f16: return convert_all<From, Half>(from, to, count);
-    case DType::bf16: return convert_all<From, BFloat>(from, to, count);
-    default: return false;
+    case DType::f64:
+      return convert_all<From, double>(from, to, count);
+    case DType::f32:
+      return convert_all<From, float>(from, to, count);
+    case DType::f16:
+      return convert_all<From, Half>(from, to, count);
+    case DType::bf16:
+      return convert_all<From, BFloat>(from, to, count);
+    default:
+      return false;
   }
 }
 
 template <class From>
 bool from_integer(const void* from, void* to, DType to_type, std::int64_t count) {
   switch (to_type) {
-    case DType::i64: return convert_all<From, std::int64_t>(from, to, count);
-    case DType::i32: return convert_all<From, std::int32_t>(from, to, count);
-    case DType::i16: return convert_all<From, std::int16_t>(from, to, count);
-    case DType::i8: return convert_all<From, std::int8_t>(from, to, count);
-    case DType::u8: return convert_all<From, std::uint8_t>(from, to, count);
-    default: return false;
+    case DType::i64:
+      return convert_all<From, std::int64_t>(from, to, count);
+    case DType::i32:
+      return convert_all<From, std::int32_t>(from, to, count);
+    case DType::i16:
+      return convert_all<From, std::int16_t>(from, to, count);
+    case DType::i8:
+      return convert_all<From, std::int8_t>(from, to, count);
+    case DType::u8:
+      return convert_all<From, std::uint8_t>(from, to, count);
+    default:
+      return false;
   }
 }
 
@@ -105,16 +126,26 @@ bool convert(const void* from, DType from_type, void* to, DType to_type, std::in
     return true;
   }
   switch (from_type) {
-    case DType::f64: return from_floating<double>(from, to, to_type, count);
-    case DType::f32: return from_floating<float>(from, to, to_type, count);
-    case DType::f16: return from_floating<Half>(from, to, to_type, count);
-    case DType::bf16: return from_floating<BFloat>(from, to, to_type, count);
-    case DType::i64: return from_integer<std::int64_t>(from, to, to_type, count);
-    case DType::i32: return from_integer<std::int32_t>(from, to, to_type, count);
-    case DType::i16: return from_integer<std::int16_t>(from, to, to_type, count);
-    case DType::i8: return from_integer<std::int8_t>(from, to, to_type, count);
-    case DType::u8: return from_integer<std::uint8_t>(from, to, to_type, count);
-    default: return false;
+    case DType::f64:
+      return from_floating<double>(from, to, to_type, count);
+    case DType::f32:
+      return from_floating<float>(from, to, to_type, count);
+    case DType::f16:
+      return from_floating<Half>(from, to, to_type, count);
+    case DType::bf16:
+      return from_floating<BFloat>(from, to, to_type, count);
+    case DType::i64:
+      return from_integer<std::int64_t>(from, to, to_type, count);
+    case DType::i32:
+      return from_integer<std::int32_t>(from, to, to_type, count);
+    case DType::i16:
+      return from_integer<std::int16_t>(from, to, to_type, count);
+    case DType::i8:
+      return from_integer<std::int8_t>(from, to, to_type, count);
+    case DType::u8:
+      return from_integer<std::uint8_t>(from, to, to_type, count);
+    default:
+      return false;
   }
 }
 

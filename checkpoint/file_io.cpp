@@ -14,18 +14,31 @@ namespace {
 
 bool is_of_environment(int error_number) {
   switch (error_number) {
-    case EACCES: case EPERM: case EROFS: case EMFILE: case ENFILE: case ENOMEM: return true;
-    default: return false;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return true;
+    default:
+      return false;
   }
 }
 
 std::string_view advice(int error_number) {
   switch (error_number) {
-    case ENOSPC: return "; free space or choose another folder";
-    case EDQUOT: return "; free part of your quota or choose another folder";
-    case EACCES: case EPERM: return "; check the owner and the mode of the file and of its folders";
-    case EROFS: return "; choose a folder on a writable file system";
-    default: return "";
+    case ENOSPC:
+      return "; free space or choose another folder";
+    case EDQUOT:
+      return "; free part of your quota or choose another folder";
+    case EACCES:
+    case EPERM:
+      return "; check the owner and the mode of the file and of its folders";
+    case EROFS:
+      return "; choose a folder on a writable file system";
+    default:
+      return "";
   }
 }
 
@@ -67,9 +80,6 @@ File File::open_with(const std::filesystem::path& path, int flags, ExitCode kind
 File File::open_to_read(const std::filesystem::path& path, ExitCode kind) {
   return open_with(path, O_RDONLY, kind, "cannot open");
 }
-File File::open_to_write(const std::filesystem::path& path, ExitCode kind) {
-  return open_with(path, O_RDWR, kind, "cannot write to");
-}
 File File::create(const std::filesystem::path& path, ExitCode kind) {
   return open_with(path, O_RDWR | O_CREAT | O_EXCL, kind, "cannot create");
 }
@@ -86,7 +96,8 @@ void File::read(void* data, std::size_t bytes, std::int64_t offset) const {
     const ssize_t got = ::pread(descriptor_, to, bytes, offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_errno(kind_, "cannot read", path_, errno);
-    require(got != 0, kind_, "cannot read {} (it ends at byte {}, {} more were expected)", path_.string(), offset, bytes);
+    require(got != 0, kind_, "cannot read {} (it ends at byte {}, {} more were expected)", path_.string(), offset,
+            bytes);
     to += got, offset += got, bytes -= static_cast<std::size_t>(got);
   }
 }
@@ -116,7 +127,8 @@ void File::close() {
 std::string read_text(const std::filesystem::path& path, std::int64_t limit_bytes, ExitCode kind) {
   const File file = File::open_to_read(path, kind);
   const std::int64_t bytes = file.size();
-  require(bytes <= limit_bytes, kind, "cannot read {} ({} bytes; at most {} are expected)", path.string(), bytes, limit_bytes);
+  require(bytes <= limit_bytes, kind, "cannot read {} ({} bytes; at most {} are expected)", path.string(), bytes,
+          limit_bytes);
   std::string text(static_cast<std::size_t>(bytes), '\0');
   file.read(text.data(), text.size(), 0);
   return text;

@@ -13,13 +13,13 @@ namespace tessera::checkpoint {
 
 /// Throws for `errno`: Error(environment) when permissions, a read-only file system or a process limit are the cause,
 /// else Error(kind). `doing` is as in "cannot write".
-[[noreturn]] void fail_errno(ExitCode kind, std::string_view doing, const std::filesystem::path& path, int error_number);
+[[noreturn]] void fail_errno(ExitCode kind, std::string_view doing, const std::filesystem::path& path,
+                             int error_number);
 
 /// An open file descriptor. Reads and writes are complete or throw; they may come from several threads.
 class File {
  public:
   static File open_to_read(const std::filesystem::path& path, ExitCode kind);
-  static File open_to_write(const std::filesystem::path& path, ExitCode kind);
   /// A file that does not exist yet.
   static File create(const std::filesystem::path& path, ExitCode kind);
   File(File&& other) noexcept;

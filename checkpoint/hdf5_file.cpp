@@ -32,17 +32,28 @@ hid_t small_float(std::size_t bytes, std::size_t exponent, std::size_t mantissa)
 
 hid_t make_type(DType dtype) {
   switch (dtype) {
-    case DType::f64: return H5Tcopy(H5T_IEEE_F64LE);
-    case DType::f32: return H5Tcopy(H5T_IEEE_F32LE);
-    case DType::f16: return small_float(2, 5, 10);
-    case DType::bf16: return small_float(2, 8, 7);
-    case DType::i64: return H5Tcopy(H5T_STD_I64LE);
-    case DType::i32: return H5Tcopy(H5T_STD_I32LE);
-    case DType::i16: return H5Tcopy(H5T_STD_I16LE);
-    case DType::i8: return H5Tcopy(H5T_STD_I8LE);
-    case DType::u8: return H5Tcopy(H5T_STD_U8LE);
-    case DType::f8e4m3: return small_float(1, 4, 3);
-    case DType::f8e5m2: return small_float(1, 5, 2);
+    case DType::f64:
+      return H5Tcopy(H5T_IEEE_F64LE);
+    case DType::f32:
+      return H5Tcopy(H5T_IEEE_F32LE);
+    case DType::f16:
+      return small_float(2, 5, 10);
+    case DType::bf16:
+      return small_float(2, 8, 7);
+    case DType::i64:
+      return H5Tcopy(H5T_STD_I64LE);
+    case DType::i32:
+      return H5Tcopy(H5T_STD_I32LE);
+    case DType::i16:
+      return H5Tcopy(H5T_STD_I16LE);
+    case DType::i8:
+      return H5Tcopy(H5T_STD_I8LE);
+    case DType::u8:
+      return H5Tcopy(H5T_STD_U8LE);
+    case DType::f8e4m3:
+      return small_float(1, 4, 3);
+    case DType::f8e5m2:
+      return small_float(1, 5, 2);
   }
   return H5I_INVALID_HID;
 }
@@ -59,12 +70,13 @@ Id Hdf5File::checked(Id result, const char* call) const {
 
 namespace {
 
-hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes) {
+hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes, SparseImage& image) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // reasons go into our message, not to standard error
   const Hid access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_alignment(access, 4096, 4096);
   H5Pset_meta_block_size(access, static_cast<hsize_t>(metadata_bytes));
+  use_memory_driver(access, image);
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
   require(file >= 0, ExitCode::checkpoint, "cannot create {} (H5Fcreate: {})", path.string(), last_reason());
   return file;
@@ -79,7 +91,9 @@ hid_t intermediate_groups() {
 }  // namespace
 
 Hdf5File::Hdf5File(const std::filesystem::path& path, std::int64_t metadata_bytes)
-    : path_(path), file_(create(path, metadata_bytes), H5Fclose), make_groups_(intermediate_groups(), H5Pclose) {}
+    : path_(path),
+      file_(create(path, metadata_bytes, image_), H5Fclose),
+      make_groups_(intermediate_groups(), H5Pclose) {}
 
 std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const Shape& shape) {
   const auto dims = dims_of(shape);
@@ -91,11 +105,13 @@ std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const 
   H5Pset_layout(creation, H5D_CONTIGUOUS);
   H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
   H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
-  const Hid dataset(checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT), "H5Dcreate2"),
-                    H5Dclose);
+  const Hid dataset(
+      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT), "H5Dcreate2"),
+      H5Dclose);
   if (element_count(shape) == 0) return 0;
   const haddr_t offset = H5Dget_offset(dataset);
-  require(offset != HADDR_UNDEF, ExitCode::checkpoint, "cannot write {} (H5Dget_offset: no place for {})", path_.string(), name);
+  require(offset != HADDR_UNDEF, ExitCode::checkpoint, "cannot write {} (H5Dget_offset: no place for {})",
+          path_.string(), name);
   return static_cast<std::int64_t>(offset);
 }
 
@@ -108,16 +124,19 @@ std::int64_t Hdf5File::add_checksums(const std::string& name, std::int64_t count
   return add_with_type(name, H5T_STD_U32LE, {count});
 }
 
-void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& shape, const std::vector<VirtualPart>& parts) {
+void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& shape,
+                           const std::vector<VirtualPart>& parts) {
   const Hid type(checked(make_type(dtype), "H5Tcopy"), H5Tclose);
   const auto dims = dims_of(shape);
-  const Hid space(checked(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "H5Screate_simple"), H5Sclose);
+  const Hid space(checked(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "H5Screate_simple"),
+                  H5Sclose);
   const Hid creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   for (const VirtualPart& part : parts) {
     const auto start = dims_of(part.box.offset), count = dims_of(part.box.extent);
-    checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), "H5Sselect_hyperslab");
-    const Hid source(checked(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), "H5Screate_simple"),
-                     H5Sclose);
+    checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
+            "H5Sselect_hyperslab");
+    const Hid source(
+        checked(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), "H5Screate_simple"), H5Sclose);
     checked(H5Pset_virtual(creation, space, part.file.c_str(), part.dataset.c_str(), source), "H5Pset_virtual");
   }
   if (is_floating(type)) {
@@ -125,8 +144,9 @@ void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& sh
     checked(H5Pset_fill_value(creation, H5T_NATIVE_FLOAT, &nan), "H5Pset_fill_value");
   }
   H5Sselect_all(space);
-  const Hid dataset(checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT), "H5Dcreate2"),
-                    H5Dclose);
+  const Hid dataset(
+      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT), "H5Dcreate2"),
+      H5Dclose);
 }
 
 void Hdf5File::add_link(const std::string& name, const std::string& file, const std::string& dataset) {
@@ -136,13 +156,15 @@ void Hdf5File::add_link(const std::string& name, const std::string& file, const 
 
 void Hdf5File::attribute(const std::string& object, const char* name, const std::string& text) {
   const Hid type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type, text.size() + 1);
+  H5Tset_size(type, H5T_VARIABLE);  // h5py gives str for these, bytes for strings of fixed length
   H5Tset_cset(type, H5T_CSET_UTF8);
   const Hid space(H5Screate(H5S_SCALAR), H5Sclose);
-  const Hid made(checked(H5Acreate_by_name(file_, object.c_str(), name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                         "H5Acreate_by_name"),
-                 H5Aclose);
-  checked(H5Awrite(made, type, text.c_str()), "H5Awrite");
+  const Hid made(
+      checked(H5Acreate_by_name(file_, object.c_str(), name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+              "H5Acreate_by_name"),
+      H5Aclose);
+  const char* const pointer = text.c_str();
+  checked(H5Awrite(made, type, &pointer), "H5Awrite");
 }
 
 void Hdf5File::attribute(const std::string& object, const char* name, const std::vector<std::int64_t>& numbers) {

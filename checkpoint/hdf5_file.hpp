@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "box.hpp"
+#include "hdf5_memory.hpp"
 #include "tessera/base/tensor_slice.hpp"
 
 namespace tessera::checkpoint {
@@ -22,7 +23,9 @@ class Hid {
   Hid(hid_t id, Closer close) : id_(id), close_(close) {}
   Hid(Hid&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
   Hid& operator=(Hid&&) = delete;
-  ~Hid() { if (id_ >= 0) close_(id_); }
+  ~Hid() {
+    if (id_ >= 0) close_(id_);
+  }
   operator hid_t() const { return id_; }
   hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
 
@@ -33,21 +36,22 @@ class Hid {
 
 /// A box of a dataset in another file.
 struct VirtualPart {
-  std::string file;     ///< relative to the folder of the file that refers to it
+  std::string file;  ///< relative to the folder of the file that refers to it
   std::string dataset;
   Box box;
 };
 
-/// An HDF5 file that is being written, in the 1.10 format (older ones open after a crash and are silently incomplete).
+/// The structure of an HDF5 file, made in memory, in the 1.10 format (older ones open after a crash and are silently
+/// incomplete).
 class Hdf5File {
  public:
-  /// Truncates an existing file. `metadata_bytes` is an estimate: that much is kept together at the front of the file.
+  /// `path` is for messages. `metadata_bytes` is an estimate: that much is kept together at the front of the file.
   Hdf5File(const std::filesystem::path& path, std::int64_t metadata_bytes);
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;
 
-  /// A contiguous dataset whose bytes the caller writes after close(); gives their offset in the file. Intermediate groups
-  /// are made. Datasets of a page or more begin at a multiple of 4096.
+  /// A contiguous dataset whose bytes the caller writes into the stored file; gives their offset in the file.
+  /// Intermediate groups are made. Datasets of a page or more begin at a multiple of 4096.
   std::int64_t add_contiguous(const std::string& name, DType dtype, const Shape& shape);
   std::int64_t add_checksums(const std::string& name, std::int64_t count);  ///< uint32
   /// A dataset composed of parts of others; where a part's file is missing a reader sees NaN.
@@ -57,12 +61,16 @@ class Hdf5File {
   /// Attributes of an object; "/" is the root group.
   void attribute(const std::string& object, const char* name, const std::string& text);
   void attribute(const std::string& object, const char* name, const std::vector<std::int64_t>& numbers);
+  /// Ends the structure; afterwards image() holds it, zero where datasets lie.
   void close();
+  const SparseImage& image() const { return image_; }
 
  private:
   std::int64_t add_with_type(const std::string& name, hid_t type, const Shape& shape);
-  template <class Id> Id checked(Id result, const char* call) const;
+  template <class Id>
+  Id checked(Id result, const char* call) const;
   std::filesystem::path path_;
+  SparseImage image_;
   Hid file_;
   Hid make_groups_;
 };

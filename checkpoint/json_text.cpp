@@ -13,12 +13,17 @@ class RepeatedKeys {
  public:
   bool operator()(int, Json::parse_event_t event, Json& value) {
     switch (event) {
-      case Json::parse_event_t::object_start: open_.emplace_back(); break;
-      case Json::parse_event_t::object_end: open_.pop_back(); break;
+      case Json::parse_event_t::object_start:
+        open_.emplace_back();
+        break;
+      case Json::parse_event_t::object_end:
+        open_.pop_back();
+        break;
       case Json::parse_event_t::key:
         if (!open_.back().insert(value.get<std::string>()).second) repeated_ = value.get<std::string>();
         break;
-      default: break;
+      default:
+        break;
     }
     return true;
   }

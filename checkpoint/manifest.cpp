@@ -20,10 +20,13 @@ constexpr std::size_t kSealBytes = 11 + 8 + 4;  // key, eight digits, end of str
 
 std::string hex(std::uint32_t crc) { return fmt::format("{:08x}", crc); }
 
-std::string seal_of(std::string_view text) { return fmt::format("{}{}\"\n}}\n", kSealKey, hex(crc32c(0, text.data(), text.size()))); }
+std::string seal_of(std::string_view text) {
+  return fmt::format("{}{}\"\n}}\n", kSealKey, hex(crc32c(0, text.data(), text.size())));
+}
 
 void check_seal(std::string_view text, const TextSource& source) {
-  if (text.size() < kSealBytes || text.substr(text.size() - kSealBytes) != seal_of(text.substr(0, text.size() - kSealBytes)))
+  if (text.size() < kSealBytes ||
+      text.substr(text.size() - kSealBytes) != seal_of(text.substr(0, text.size() - kSealBytes)))
     source.damaged("its checksum does not match its contents");
 }
 
@@ -34,8 +37,12 @@ OrderedJson to_json(const TableRecord& table) {
 OrderedJson to_json(const ShardRecord& shard) {
   OrderedJson runs = OrderedJson::array();
   for (const Range& run : shard.tensors) runs.push_back({run.begin, run.size});
-  return {{"name", shard.name},         {"bytes", shard.bytes},           {"header_crc32c", hex(shard.header_crc)},
-          {"box_dims", shard.box_dims}, {"boxes", to_json(shard.boxes)}, {"checksums", to_json(shard.checksums)},
+  return {{"name", shard.name},
+          {"bytes", shard.bytes},
+          {"header_crc32c", hex(shard.header_crc)},
+          {"box_dims", shard.box_dims},
+          {"boxes", to_json(shard.boxes)},
+          {"checksums", to_json(shard.checksums)},
           {"tensors", runs}};
 }
 
@@ -58,7 +65,8 @@ TableRecord parse_table(const Json& json, std::int64_t row_bytes, std::int64_t f
 }
 
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
 }
 
 Range parse_run(const Json& json, std::int64_t tensors, const TextSource& source) {
@@ -90,7 +98,8 @@ TensorInfo parse_tensor(const Json& json, const TextSource& source) {
   const auto dtype = dtype_from_name(json[1].get<std::string>());
   if (!dtype) source.damaged(fmt::format("unknown element type \"{}\"", json[1].get<std::string>()));
   TensorInfo tensor{json[0].get<std::string>(), *dtype, to_shape(json[2], source)};
-  if (!checked_bytes(tensor.shape, tensor.dtype)) source.damaged(fmt::format("the shape of {} is too large", tensor.name));
+  if (!checked_bytes(tensor.shape, tensor.dtype))
+    source.damaged(fmt::format("the shape of {} is too large", tensor.name));
   return tensor;
 }
 
@@ -144,12 +153,17 @@ bool ShardRecord::may_hold(std::int64_t tensor) const {
 std::string to_text(const ShardRecord& shard) { return to_json(shard).dump(); }
 
 std::string to_text(const Manifest& manifest) {
-  OrderedJson head = {{"format", "tessera-checkpoint"}, {"version", {kFormatMajor, kFormatMinor}},
-                      {"block_bytes", kBlockBytes},      {"uuid", manifest.uuid},
-                      {"step", manifest.step},           {"mesh", manifest.mesh},
-                      {"written", manifest.written},     {"writer", manifest.writer},
+  OrderedJson head = {{"format", "tessera-checkpoint"},
+                      {"version", {kFormatMajor, kFormatMinor}},
+                      {"block_bytes", kBlockBytes},
+                      {"uuid", manifest.uuid},
+                      {"step", manifest.step},
+                      {"mesh", manifest.mesh},
+                      {"written", manifest.written},
+                      {"writer", manifest.writer},
                       {"state", OrderedJson::parse(manifest.extra)},
-                      {"config", manifest.config_toml},  {"index", nullptr}};
+                      {"config", manifest.config_toml},
+                      {"index", nullptr}};
   if (manifest.index) head["index"] = {{"bytes", manifest.index->bytes}, {"crc32c", hex(manifest.index->crc)}};
   std::string text = "{\n";
   for (const auto& [key, value] : head.items()) text += fmt::format("\"{}\": {},\n", key, value.dump());
@@ -177,6 +191,13 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& path
   const Json& index = member(json, "index", source);
   if (!index.is_null()) manifest.index = {count_member(index, "bytes", source), crc_member(index, "crc32c", source)};
   return manifest;
+}
+
+std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors, const std::filesystem::path& path) {
+  const TextSource source{path, ExitCode::checkpoint};
+  std::vector<ShardRecord> shards;
+  for (const Json& shard : parse_json(list, source)) shards.push_back(parse_shard(shard, tensors, source));
+  return shards;
 }
 
 std::vector<Range> few_runs(const std::vector<std::int64_t>& numbers) {

@@ -30,11 +30,11 @@ struct TableRecord {
 struct ShardRecord {
   std::string name;  ///< plain file name
   std::int64_t bytes = 0;
-  std::uint32_t header_crc = 0;   ///< of all bytes that belong neither to a box nor to a table, in ascending order
-  std::int64_t box_dims = 0;      ///< dimensions D of a row of the box table: int64 [tensor, offset, D offsets, D extents]
+  std::uint32_t header_crc = 0;  ///< of all bytes that belong neither to a box nor to a table, in ascending order
+  std::int64_t box_dims = 0;  ///< dimensions D of a row of the box table: int64 [tensor, offset, D offsets, D extents]
   TableRecord boxes;
-  TableRecord checksums;          ///< uint32, one for each block of each box
-  std::vector<Range> tensors;     ///< numbers of the tensors that the file may hold parts of: a few runs, ascending
+  TableRecord checksums;       ///< uint32, one for each block of each box
+  std::vector<Range> tensors;  ///< numbers of the tensors that the file may hold parts of: a few runs, ascending
 
   std::int64_t box_row_bytes() const { return 8 * (2 + 2 * box_dims); }
   bool may_hold(std::int64_t tensor) const;
@@ -49,10 +49,10 @@ struct Manifest {
   std::string uuid;
   std::int64_t step = 0;
   std::string mesh;
-  std::string written;    ///< UTC, "2026-01-31T12:00:00Z"
-  std::string writer;     ///< "tessera 0.1.0"
+  std::string written;  ///< UTC, "2026-01-31T12:00:00Z"
+  std::string writer;   ///< "tessera 0.1.0"
   std::string config_toml;
-  std::string extra;      ///< a JSON object
+  std::string extra;  ///< a JSON object
   std::vector<TensorInfo> tensors;
   std::vector<ShardRecord> shards;
   std::optional<IndexRecord> index;
@@ -62,8 +62,9 @@ std::string to_text(const Manifest& manifest);
 /// Checks everything that can be checked without the other files. `path` is for messages. Error(checkpoint).
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
 
-/// One shard's record as text, for messages between ranks.
+/// One shard's record as text, for messages between ranks, and a JSON list of them back. `path` is for messages.
 std::string to_text(const ShardRecord& shard);
+std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors, const std::filesystem::path& path);
 
 /// At most 16 runs that cover the ascending `numbers`; the smallest gaps are filled first.
 std::vector<Range> few_runs(const std::vector<std::int64_t>& numbers);

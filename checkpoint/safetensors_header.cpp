@@ -20,10 +20,17 @@ struct Spelling {
   DType dtype;
 };
 // BOOL comes last: u8 is written as U8.
-constexpr std::array<Spelling, 12> kSpellings{{{"F64", DType::f64}, {"F32", DType::f32}, {"F16", DType::f16},
-                                               {"BF16", DType::bf16}, {"I64", DType::i64}, {"I32", DType::i32},
-                                               {"I16", DType::i16}, {"I8", DType::i8}, {"U8", DType::u8},
-                                               {"F8_E4M3", DType::f8e4m3}, {"F8_E5M2", DType::f8e5m2},
+constexpr std::array<Spelling, 12> kSpellings{{{"F64", DType::f64},
+                                               {"F32", DType::f32},
+                                               {"F16", DType::f16},
+                                               {"BF16", DType::bf16},
+                                               {"I64", DType::i64},
+                                               {"I32", DType::i32},
+                                               {"I16", DType::i16},
+                                               {"I8", DType::i8},
+                                               {"U8", DType::u8},
+                                               {"F8_E4M3", DType::f8e4m3},
+                                               {"F8_E5M2", DType::f8e5m2},
                                                {"BOOL", DType::u8}}};
 
 DType dtype_of(const std::string& spelling, const std::string& name, const TextSource& source) {
@@ -70,8 +77,9 @@ void check_layout(std::vector<PlacedEntry>& entries, std::int64_t data_bytes, co
   std::int64_t next = 0;
   for (const PlacedEntry& placed : entries) {
     if (placed.begin > data_bytes || placed.bytes > data_bytes - placed.begin)
-      source.damaged(fmt::format("tensor \"{}\" ends at byte {} of {} data bytes; the file is cut short or its header wrong",
-                                 placed.entry.name, placed.begin + placed.bytes, data_bytes));
+      source.damaged(
+          fmt::format("tensor \"{}\" ends at byte {} of {} data bytes; the file is cut short or its header wrong",
+                      placed.entry.name, placed.begin + placed.bytes, data_bytes));
     if (placed.begin != next)
       source.damaged(fmt::format("tensor \"{}\" begins at data byte {} where {} was expected: {}", placed.entry.name,
                                  placed.begin, next, placed.begin < next ? "tensors overlap" : "there is a hole"));
@@ -86,7 +94,8 @@ std::string read_header_text(const File& file, const TextSource& source) {
   std::uint64_t header_bytes = 0;
   file.read(&header_bytes, 8, 0);
   if (header_bytes > static_cast<std::uint64_t>(std::min(kHeaderLimitBytes, file_bytes - 8)))
-    source.damaged(fmt::format("a header of {} bytes in a file of {}; is this a safetensors file?", header_bytes, file_bytes));
+    source.damaged(
+        fmt::format("a header of {} bytes in a file of {}; is this a safetensors file?", header_bytes, file_bytes));
   std::string text(header_bytes, '\0');
   file.read(text.data(), text.size(), 8);
   return text;

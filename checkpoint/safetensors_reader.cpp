@@ -82,10 +82,11 @@ void SafetensorsReader::Impl::open_sharded(const std::filesystem::path& index) {
 void SafetensorsReader::Impl::open_folder(const std::filesystem::path& folder) {
   const auto index = folder / "model.safetensors.index.json";
   if (std::filesystem::exists(folder / "model.safetensors")) return open_file(folder / "model.safetensors");
-  require(std::filesystem::exists(index), ExitCode::data,
-          "no weights in {} (neither model.safetensors nor model.safetensors.index.json); give a Hugging Face folder or a "
-          ".safetensors file",
-          folder.string());
+  require(
+      std::filesystem::exists(index), ExitCode::data,
+      "no weights in {} (neither model.safetensors nor model.safetensors.index.json); give a Hugging Face folder or a "
+      ".safetensors file",
+      folder.string());
   open_sharded(index);
 }
 
@@ -105,14 +106,16 @@ void SafetensorsReader::Impl::sort() {
 
 /// entries.size() when there is no such tensor.
 std::size_t SafetensorsReader::Impl::number_of(std::string_view name) const {
-  const auto at = std::lower_bound(entries.begin(), entries.end(), name, [](const auto& e, auto n) { return e.name < n; });
+  const auto at =
+      std::lower_bound(entries.begin(), entries.end(), name, [](const auto& e, auto n) { return e.name < n; });
   return at != entries.end() && at->name == name ? static_cast<std::size_t>(at - entries.begin()) : entries.size();
 }
 
 void SafetensorsReader::Impl::check(const SafetensorsEntry& entry, const TensorSlice& box,
                                     const std::filesystem::path& path) const {
-  require(box.global_shape == entry.shape, ExitCode::data, "tensor \"{}\" in {} has shape {}, not {}; use the matching model",
-          entry.name, path.string(), to_string(entry.shape), to_string(box.global_shape));
+  require(box.global_shape == entry.shape, ExitCode::data,
+          "tensor \"{}\" in {} has shape {}, not {}; use the matching model", entry.name, path.string(),
+          to_string(entry.shape), to_string(box.global_shape));
   require(convertible(entry.dtype, box.dtype), ExitCode::data, "tensor \"{}\" in {} is {} and cannot be read as {}",
           entry.name, path.string(), name_of(entry.dtype), name_of(box.dtype));
   TESSERA_EXPECT(lies_in(box_of(box), entry.shape), "box {} of \"{}\"", to_string(box_of(box)), entry.name);
@@ -126,7 +129,8 @@ void SafetensorsReader::Impl::read(const TensorSlice& box, void* out) const {
   const File& file = files[places[number].file];
   check(entry, box, file.path());
   if (element_count(box.extent) == 0) return;
-  const auto stored = static_cast<std::int64_t>(size_of(entry.dtype)), wanted = static_cast<std::int64_t>(size_of(box.dtype));
+  const auto stored = static_cast<std::int64_t>(size_of(entry.dtype)),
+             wanted = static_cast<std::int64_t>(size_of(box.dtype));
   std::vector<std::byte> window;
   RunCursor cursor(box_of(box), whole(entry.shape), box_of(box));
   while (!cursor.done()) {

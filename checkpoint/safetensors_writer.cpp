@@ -12,7 +12,7 @@ namespace tessera::checkpoint {
 
 struct SafetensorsWriter::Impl {
   std::filesystem::path path, temporary;
-  std::vector<PlacedEntry> entries;                     // in the file's order
+  std::vector<PlacedEntry> entries;  // in the file's order
   std::map<std::string, std::size_t, std::less<>> numbers;
   std::unique_ptr<std::atomic<std::int64_t>[]> written;  // elements of each entry
   std::optional<File> file;
@@ -35,7 +35,8 @@ void SafetensorsWriter::Impl::place(std::vector<SafetensorsEntry> tensors,
   written = std::make_unique<std::atomic<std::int64_t>[]>(entries.size());
   file = File::create(temporary, ExitCode::data);
   file->write(header.data(), header.size(), 0);
-  file->resize(entries.empty() ? static_cast<std::int64_t>(header.size()) : entries.back().begin + entries.back().bytes);
+  file->resize(entries.empty() ? static_cast<std::int64_t>(header.size())
+                               : entries.back().begin + entries.back().bytes);
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<SafetensorsEntry> tensors,

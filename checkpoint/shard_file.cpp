@@ -28,7 +28,7 @@ BoxTable::BoxTable(std::vector<std::int64_t> words, const ShardRecord& shard, co
                    const std::filesystem::path& path)
     : words_(std::move(words)), row_words_(shard.box_row_bytes() / 8) {
   for (std::int64_t box = 0; box < shard.boxes.count; ++box) check_row(box, shard, tensors, path);
-  if (first_block_.back() != shard.checksums.count)
+  if (first_block(size()) != shard.checksums.count)
     damaged(path, fmt::format("{} blocks and {} checksums", first_block_.back(), shard.checksums.count));
 }
 
@@ -60,8 +60,10 @@ Range BoxTable::boxes_of(std::int64_t tensor_number) const {
     std::int64_t low = 0, high = size();
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;
-      if (tensor(middle) < number) low = middle + 1;
-      else high = middle;
+      if (tensor(middle) < number)
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low;
   };
@@ -72,11 +74,13 @@ Range BoxTable::boxes_of(std::int64_t tensor_number) const {
 ShardTables read_tables(const File& file, const ShardRecord& shard, const std::vector<TensorInfo>& tensors) {
   require(file.size() == shard.bytes, ExitCode::checkpoint, "{} is damaged (it has {} bytes, {} were written)",
           file.path().string(), file.size(), shard.bytes);
-  return {BoxTable(read_table<std::int64_t>(file, shard.boxes, shard.box_row_bytes() / 8, "box"), shard, tensors, file.path()),
+  return {BoxTable(read_table<std::int64_t>(file, shard.boxes, shard.box_row_bytes() / 8, "box"), shard, tensors,
+                   file.path()),
           read_table<std::uint32_t>(file, shard.checksums, 1, "checksum")};
 }
 
-std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& shard, const std::filesystem::path& path) {
+std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& shard,
+                                    const std::filesystem::path& path) {
   std::vector<Extent> extents{{shard.boxes.offset, shard.boxes.count * shard.box_row_bytes()},
                               {shard.checksums.offset, shard.checksums.count * 4}};
   for (std::int64_t box = 0; box < boxes.size(); ++box) extents.push_back({boxes.offset(box), boxes.bytes(box)});

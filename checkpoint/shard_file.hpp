@@ -1,9 +1,11 @@
-// Where the bytes of a shard file are: the box table, the checksum table, and what is left over for HDF5's own structures.
+// Where the bytes of a shard file are: the box table, the checksum table, and what is left over for HDF5's own
+// structures.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "box.hpp"
 #include "file_io.hpp"
 #include "manifest.hpp"
 
@@ -23,7 +25,7 @@ class BoxTable {
   std::int64_t offset(std::int64_t box) const { return row(box)[1]; }
   std::int64_t bytes(std::int64_t box) const { return bytes_[static_cast<std::size_t>(box)]; }
   Box box(std::int64_t box, std::size_t dims) const;
-  /// Row of the checksum table for the box's first block; block_begin(size()) is the number of all blocks.
+  /// Row of the checksum table for the box's first block; first_block(size()) is the number of all blocks.
   std::int64_t first_block(std::int64_t box) const { return first_block_[static_cast<std::size_t>(box)]; }
   /// The boxes of one tensor.
   Range boxes_of(std::int64_t tensor) const;

@@ -42,14 +42,16 @@ std::size_t dimension_to_cut(const Shape& extent) {
 void check_views(std::span<const SliceView> views) {
   for (const SliceView& view : views) {
     const TensorSlice& slice = view.slice;
-    require(is_good_name(slice.name), ExitCode::usage, "\"{}\" cannot name a tensor in a checkpoint; use group/name", slice.name);
-    require(slice.global_shape.size() <= 32 && checked_bytes(slice.global_shape, slice.dtype).has_value(), ExitCode::usage,
-            "tensor {} has the impossible shape {}", slice.name, to_string(slice.global_shape));
+    require(is_good_name(slice.name), ExitCode::usage, "\"{}\" cannot name a tensor in a checkpoint; use group/name",
+            slice.name);
+    require(slice.global_shape.size() <= 32 && checked_bytes(slice.global_shape, slice.dtype).has_value(),
+            ExitCode::usage, "tensor {} has the impossible shape {}", slice.name, to_string(slice.global_shape));
     require(lies_in(box_of(slice), slice.global_shape), ExitCode::usage, "box {} leaves tensor {} {}",
             to_string(box_of(slice)), slice.name, to_string(slice.global_shape));
     require(view.replicas >= 1 && view.replica >= 0 && view.replica < view.replicas, ExitCode::usage,
             "tensor {}: replica {} of {}", slice.name, view.replica, view.replicas);
-    require(view.data != nullptr || element_count(slice.extent) == 0, ExitCode::usage, "tensor {} has no data", slice.name);
+    require(view.data != nullptr || element_count(slice.extent) == 0, ExitCode::usage, "tensor {} has no data",
+            slice.name);
   }
 }
 
@@ -60,9 +62,11 @@ Piece owned_part(const SliceView& view) {
   if (view.replicas == 1 || piece.bytes == 0) return piece;
   const std::size_t dim = dimension_to_cut(slice.extent);
   const std::int64_t rows = dim < slice.extent.size() ? slice.extent[dim] : 1;
-  const std::int64_t parts = std::clamp<std::int64_t>(piece.bytes / kSmallestPartBytes, 1, std::min<std::int64_t>(view.replicas, rows));
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(piece.bytes / kSmallestPartBytes, 1, std::min<std::int64_t>(view.replicas, rows));
   const auto replicas = static_cast<std::uint32_t>(view.replicas);
-  const std::int64_t part = (static_cast<std::uint32_t>(view.replica) + replicas - first_owner(slice) % replicas) % replicas;
+  const std::int64_t part =
+      (static_cast<std::uint32_t>(view.replica) + replicas - first_owner(slice) % replicas) % replicas;
   if (part >= parts) return {&slice, nullptr, piece.box, 0};
   if (parts == 1) return piece;
   const Range range = chunk_of(rows, parts, part);

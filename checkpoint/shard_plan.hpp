@@ -24,9 +24,9 @@ struct Piece {
 /// Checks the views as a caller gives them (a broken contract is an Error(usage) that names the tensor).
 void check_views(std::span<const SliceView> views);
 
-/// The part of a view's box that this replica writes. A box of n MiB is cut into up to n parts along its first dimension that can be
-/// cut, one for each replica; which replica begins depends on the tensor's name, so that small boxes spread too.
-/// The parts of all replicas are disjoint and make up the box. An empty part has bytes == 0.
+/// The part of a view's box that this replica writes. A box of n MiB is cut into up to n parts along its first
+/// dimension that can be cut, one for each replica; which replica begins depends on the tensor's name, so that small
+/// boxes spread too. The parts of all replicas are disjoint and make up the box. An empty part has bytes == 0.
 Piece owned_part(const SliceView& view);
 
 /// The non-empty parts of all views.

@@ -25,7 +25,8 @@ std::vector<Numbered> numbered(std::vector<Piece> pieces, std::span<const Tensor
     const std::int64_t number = numbers.at(piece.slice->name);
     sorted.push_back({std::move(piece), number, 0});
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Numbered& a, const Numbered& b) { return a.tensor < b.tensor; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Numbered& a, const Numbered& b) { return a.tensor < b.tensor; });
   return sorted;
 }
 
@@ -48,10 +49,9 @@ std::int64_t estimated_metadata_bytes(const std::vector<Numbered>& pieces) {
   return bytes;
 }
 
-/// Creates all datasets and closes the file; fills in the offsets.
-void lay_out(const std::filesystem::path& path, const std::string& coord_name, std::vector<Numbered>& pieces,
-             ShardRecord& shard) {
-  Hdf5File file(path, estimated_metadata_bytes(pieces));
+/// Writes the structure with all datasets; fills in the offsets.
+void lay_out(const File& to, const std::string& coord_name, std::vector<Numbered>& pieces, ShardRecord& shard) {
+  Hdf5File file(to.path(), estimated_metadata_bytes(pieces));
   file.attribute("/", "format", fmt::format("tessera-checkpoint {}.{} shard", kFormatMajor, kFormatMinor));
   shard.boxes.offset = file.add_contiguous("tessera/boxes", DType::i64, {shard.boxes.count, shard.box_row_bytes() / 8});
   shard.checksums.offset = file.add_checksums("tessera/crc32c", shard.checksums.count);
@@ -66,6 +66,8 @@ void lay_out(const std::filesystem::path& path, const std::string& coord_name, s
     file.attribute(name, "coordinate", coord_name);
   }
   file.close();
+  file.image().store(to);
+  shard.bytes = file.image().size();
 }
 
 std::vector<std::int64_t> box_words(const std::vector<Numbered>& pieces, std::int64_t dims) {
@@ -121,11 +123,8 @@ ShardRecord write_shard(const std::filesystem::path& path, const std::string& co
   shard.boxes.count = static_cast<std::int64_t>(all.size());
   shard.checksums.count = total_blocks(all);
   shard.tensors = few_runs(tensor_numbers(all));
-  File::create(path, ExitCode::checkpoint).close();  // refuses a file that is there, and says plainly why one cannot be made
-  lay_out(path, coord_name, all, shard);
-
-  File file = File::open_to_write(path, ExitCode::checkpoint);
-  shard.bytes = file.size();
+  File file = File::create(path, ExitCode::checkpoint);
+  lay_out(file, coord_name, all, shard);
   const std::vector<std::int64_t> words = box_words(all, shard.box_dims);
   write_table(file, shard.checksums, write_pieces(file, all));
   write_table(file, shard.boxes, words);

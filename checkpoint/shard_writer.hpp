@@ -11,9 +11,9 @@
 
 namespace tessera::checkpoint {
 
-/// Creates `path` with a dataset for each piece and both tables, writes and flushes it. `tensors` gives the numbers of the
-/// tensors; `coord_name` stands in the attributes. Error(checkpoint or environment); a partly written file is left to the
-/// caller, who drops the whole folder.
+/// Creates `path` with a dataset for each piece and both tables, writes and flushes it. `tensors` gives the numbers of
+/// the tensors; `coord_name` stands in the attributes. Error(checkpoint or environment); a partly written file is left
+/// to the caller, who drops the whole folder.
 ShardRecord write_shard(const std::filesystem::path& path, const std::string& coord_name, std::vector<Piece> pieces,
                         std::span<const TensorInfo> tensors);
 

@@ -1,6 +1,5 @@
 #include "step_folder.hpp"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,14 +88,31 @@ std::string make_uuid() {
                      w[2] & 0xffffu, w[3]);
 }
 
-fs::path make_partial(const fs::path& folder, std::int64_t step, const std::string& uuid) {
-  const fs::path partial = folder / fmt::format("{}.partial-{}", step_name(step), uuid);
+fs::path partial_path(const fs::path& folder, std::int64_t step, const std::string& uuid) {
+  return folder / fmt::format("{}.partial-{}", step_name(step), uuid);
+}
+
+fs::path damaged_path(const fs::path& folder, std::int64_t step, const std::string& uuid) {
+  return folder / fmt::format("{}.damaged-{}", step_name(step), uuid);
+}
+
+void make_folder(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(partial, error);
-  if (error) fail_errno(ExitCode::checkpoint, "cannot create folder", partial, error.value());
+  fs::create_directories(folder, error);
+  if (error) fail_errno(ExitCode::checkpoint, "cannot create folder", folder, error.value());
+}
+
+void make_partial(const fs::path& partial) {
+  make_folder(partial);
   const std::string pid = std::to_string(::getpid());
-  write_text(partial / kOwnerNote, fmt::format("{}\n{} {}\n", process_table(), pid, start_ticks(pid)), ExitCode::checkpoint);
-  return partial;
+  write_text(partial / kOwnerNote, fmt::format("{}\n{} {}\n", process_table(), pid, start_ticks(pid)),
+             ExitCode::checkpoint);
+}
+
+void write_hint(const fs::path& folder, const std::string& step_folder, const std::string& uuid) {
+  const fs::path temporary = folder / ("LATEST.partial-" + uuid);
+  write_text(temporary, step_folder + "\n", ExitCode::checkpoint);
+  rename_path(temporary, folder / "LATEST", ExitCode::checkpoint);
 }
 
 void drop_owner_note(const fs::path& partial) { fs::remove(partial / kOwnerNote); }
@@ -124,7 +140,8 @@ std::vector<StepFolder> list_steps(const fs::path& folder) {
   std::vector<StepFolder> steps;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (const std::int64_t step = step_of(entry.path().filename().string()); step >= 0) steps.push_back({step, entry.path()});
+    if (const std::int64_t step = step_of(entry.path().filename().string()); step >= 0)
+      steps.push_back({step, entry.path()});
   if (error && error != std::errc::no_such_file_or_directory)
     fail_errno(ExitCode::checkpoint, "cannot list folder", folder, error.value());
   std::sort(steps.begin(), steps.end(), [](const StepFolder& a, const StepFolder& b) { return a.step < b.step; });
@@ -143,8 +160,10 @@ void retain_newest(const fs::path& folder, int keep) {
     const fs::path dying = folder / fmt::format("{}.deleting-{}", step_name(step.step), make_uuid());
     std::error_code error;
     fs::rename(step.path, dying, error);
-    if (error) log::warning("cannot remove old checkpoint {} ({})", step.path.string(), error.message());
-    else remove_quietly(dying);
+    if (error)
+      log::warning("cannot remove old checkpoint {} ({})", step.path.string(), error.message());
+    else
+      remove_quietly(dying);
   }
 }
 

@@ -79,7 +79,9 @@ int position(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
-bool ends_pipeline(const Layout& layout, const Coord& coord) { return coord[0] == 0 || coord[0] == layout.degree(Axis::pp) - 1; }
+bool ends_pipeline(const Layout& layout, const Coord& coord) {
+  return coord[0] == 0 || coord[0] == layout.degree(Axis::pp) - 1;
+}
 
 /// The group of first and last stage where it is not the whole pipeline; null on the stages between. Collective.
 std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const Layout& layout, const Coord& coord) {
@@ -125,7 +127,8 @@ DeviceMesh::~DeviceMesh() = default;
 
 void DeviceMesh::Impl::add_self(const Layout& layout) {
   for (Axis axis : kAxes)
-    if (layout.degree(axis) == 1) self[static_cast<std::size_t>(axis)] = comm::make_self_communicator(std::string(name_of(axis)));
+    if (layout.degree(axis) == 1)
+      self[static_cast<std::size_t>(axis)] = comm::make_self_communicator(std::string(name_of(axis)));
   self_of_many = comm::make_self_communicator("one rank");
 }
 
@@ -138,7 +141,8 @@ comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
   const AxisSet set = spanned(layout_, set_of(axes));
   if (set.none()) return axes.size() == 1 ? along(axes.front()) : *impl_->self_of_many;
   const auto found = impl_->groups.find(set.to_ulong());
-  TESSERA_EXPECT(found != impl_->groups.end(), "the mesh has no communicator along {}; add it to combinations()", join_names(set));
+  TESSERA_EXPECT(found != impl_->groups.end(), "the mesh has no communicator along {}; add it to combinations()",
+                 join_names(set));
   return *found->second;
 }
 

@@ -66,7 +66,8 @@ std::string advice(const Five& degrees, int world, bool exactly) {
     if (world % others != 0) continue;
     const int rest = static_cast<int>(world / others);
     const std::string kept = product_text(degrees, i);
-    return fmt::format("{}{}{} may be {}", kept.empty() ? "" : "with ", kept, kept.empty() ? std::string(kNames[i]) : fmt::format(", {}", kNames[i]),
+    return fmt::format("{}{}{} may be {}", kept.empty() ? "" : "with ", kept,
+                       kept.empty() ? std::string(kNames[i]) : fmt::format(", {}", kNames[i]),
                        exactly ? std::to_string(rest) : alternatives(divisors_of(rest)));
   }
   return fmt::format("the degrees must multiply to {}: set one of them to -1 (the rest)", world);
@@ -74,8 +75,8 @@ std::string advice(const Five& degrees, int world, bool exactly) {
 
 void check_each(const Five& degrees) {
   for (std::size_t i = 0; i < 5; ++i)
-    require(degrees[i] >= 1 || degrees[i] == -1, ExitCode::usage, "{} {} is no degree; it may be 1 or more, or -1 for the rest",
-            kNames[i], degrees[i]);
+    require(degrees[i] >= 1 || degrees[i] == -1, ExitCode::usage,
+            "{} {} is no degree; it may be 1 or more, or -1 for the rest", kNames[i], degrees[i]);
   const auto open = std::count(degrees.begin(), degrees.end(), -1);
   if (open <= 1) return;
   std::string names;
@@ -89,8 +90,8 @@ std::int64_t checked_product(Five degrees) {
   std::int64_t result = 1;
   for (int& degree : degrees) {
     result *= degree;
-    require(result <= (std::int64_t{1} << 31) - 1, ExitCode::usage, "{} is more ranks than there can be; lower a degree",
-            product_text(degrees));
+    require(result <= (std::int64_t{1} << 31) - 1, ExitCode::usage,
+            "{} is more ranks than there can be; lower a degree", product_text(degrees));
   }
   return result;
 }
@@ -126,7 +127,8 @@ Coord Layout::coord_of(int rank) const {
 int Layout::rank_of(const Coord& coord) const {
   int rank = 0;
   for (std::size_t i = 0; i < 5; ++i) {
-    TESSERA_EXPECT(coord[i] >= 0 && coord[i] < degrees_[i], "coordinate {} of {} on axis {}", coord[i], degrees_[i], kNames[i]);
+    TESSERA_EXPECT(coord[i] >= 0 && coord[i] < degrees_[i], "coordinate {} of {} on axis {}", coord[i], degrees_[i],
+                   kNames[i]);
     rank = rank * degrees_[i] + coord[i];
   }
   return rank;
@@ -139,7 +141,8 @@ std::vector<int> Layout::group_of(int rank, const std::vector<Axis>& axes) const
     if (std::find(axes.begin(), axes.end(), axis) == axes.end()) continue;
     const auto i = static_cast<std::size_t>(axis);
     first[i] = 0;
-    const int stride = std::accumulate(degrees_.begin() + static_cast<std::ptrdiff_t>(i) + 1, degrees_.end(), 1, std::multiplies<>());
+    const int stride =
+        std::accumulate(degrees_.begin() + static_cast<std::ptrdiff_t>(i) + 1, degrees_.end(), 1, std::multiplies<>());
     std::vector<int> wider;
     for (int offset : ranks)
       for (int c = 0; c < degrees_[i]; ++c) wider.push_back(offset + c * stride);
@@ -152,7 +155,8 @@ std::vector<int> Layout::group_of(int rank, const std::vector<Axis>& axes) const
 
 int Layout::dp_rank(int rank) const {
   const Coord coord = coord_of(rank);
-  return coord[static_cast<std::size_t>(Axis::dp_replicate)] * degree(Axis::dp_shard) + coord[static_cast<std::size_t>(Axis::dp_shard)];
+  return coord[static_cast<std::size_t>(Axis::dp_replicate)] * degree(Axis::dp_shard) +
+         coord[static_cast<std::size_t>(Axis::dp_shard)];
 }
 
 std::string Layout::to_string() const {

@@ -36,13 +36,14 @@ std::string list_hosts(const std::vector<std::string>& hosts) {
 }  // namespace
 
 std::string DeviceMesh::overview() const {
-  std::string text = fmt::format("mesh {} of {} {}\n", layout_.to_string(), layout_.world(), layout_.world() == 1 ? "rank" : "ranks");
+  std::string text =
+      fmt::format("mesh {} of {} {}\n", layout_.to_string(), layout_.world(), layout_.world() == 1 ? "rank" : "ranks");
   text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", "axis", "degree", "backend", "group of rank 0");
   for (Axis axis : kAxes) {
     const auto& self = impl_->self[static_cast<std::size_t>(axis)];
     const auto group = impl_->groups.find(1ul << static_cast<unsigned>(axis));
-    text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name_of(axis), layout_.degree(axis), (self ? self : group->second)->backend(),
-                        list_ranks(layout_.group_of(0, {axis})));
+    text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name_of(axis), layout_.degree(axis),
+                        (self ? self : group->second)->backend(), list_ranks(layout_.group_of(0, {axis})));
   }
   if (!impl_->hosts.empty()) text += fmt::format("  hosts: {}\n", list_hosts(impl_->hosts));
   return text;

@@ -32,11 +32,16 @@ int show(const Args& args) {
 int keys(const Args& args) {
   const std::string how = args.empty() ? "" : args.front();
   if (args.size() > 1) tessera::fail(ExitCode::usage, "config keys takes one argument, not {}", args.size());
-  if (how == "--json") std::cout << config::keys_as_json();
-  else if (how == "--man") std::cout << config::keys_as_man_page();
-  else if (how == "--flags") std::cout << config::flags_as_words();
-  else if (how.starts_with('-')) tessera::fail(ExitCode::usage, "unknown flag {}; config keys takes --json, --man or --flags", how);
-  else std::cout << config::keys_as_table(how);
+  if (how == "--json")
+    std::cout << config::keys_as_json();
+  else if (how == "--man")
+    std::cout << config::keys_as_man_page();
+  else if (how == "--flags")
+    std::cout << config::flags_as_words();
+  else if (how.starts_with('-'))
+    tessera::fail(ExitCode::usage, "unknown flag {}; config keys takes --json, --man or --flags", how);
+  else
+    std::cout << config::keys_as_table(how);
   return 0;
 }
 

@@ -79,7 +79,9 @@ VerbRegistration::VerbRegistration(const char* name, const char* summary, int (*
   all.insert(std::ranges::find_if(all, behind), Verb{name, summary, run});
 }
 
-RuntimeFactRegistration::RuntimeFactRegistration(const char* name, std::string (*value)()) { facts().push_back({name, value}); }
+RuntimeFactRegistration::RuntimeFactRegistration(const char* name, std::string (*value)()) {
+  facts().push_back({name, value});
+}
 
 const std::vector<Verb>& verbs() { return registry(); }
 const std::vector<RuntimeFact>& runtime_facts() { return facts(); }
@@ -87,8 +89,6 @@ const std::vector<RuntimeFact>& runtime_facts() { return facts(); }
 int run(const Args& args) {
   try {
     return dispatch(args);
-  } catch (const Reported& elsewhere) {
-    return static_cast<int>(elsewhere.code());
   } catch (const Error& error) {
     return report(error.what(), error.code());
   } catch (const std::bad_alloc&) {

@@ -1,7 +1,6 @@
 // The verbs of `tessera`: each is one file NAME_verb.cpp that registers itself; the build picks it up by its name.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,9 @@ using Args = std::vector<std::string>;
 
 struct Verb {
   const char* name;
-  const char* summary;          ///< one line for `tessera --help`
-  int (*run)(const Args& args);  ///< takes the words after the verb; {"--help"} must print its usage. Returns the exit code.
+  const char* summary;  ///< one line for `tessera --help`
+  int (*run)(
+      const Args& args);  ///< takes the words after the verb; {"--help"} must print its usage. Returns the exit code.
 };
 
 /// Defined as a constant in a verb's file. Throwing Error ends the program with its message and code.
@@ -34,16 +34,6 @@ struct RuntimeFactRegistration {
   RuntimeFactRegistration(const char* name, std::string (*value)());
 };
 const std::vector<RuntimeFact>& runtime_facts();
-
-/// Leaves with `code` and prints nothing: another rank has printed why.
-class Reported : public std::runtime_error {
- public:
-  explicit Reported(ExitCode code) : std::runtime_error("reported by another rank"), code_(code) {}
-  ExitCode code() const noexcept { return code_; }
-
- private:
-  ExitCode code_;
-};
 
 /// Runs the verb that args name (`--help`, `--version` and `help VERB` too) and returns the process's exit code. Every
 /// exception ends here, as one message on standard error.

@@ -16,7 +16,8 @@ void print_text() {
   std::cout << "built with:\n";
   for (const auto& fact : tessera::app::kBuildFacts) std::cout << fmt::format("  {:<11} {}\n", fact.name, fact.value);
   if (!tessera::app::runtime_facts().empty()) std::cout << "running with:\n";
-  for (const auto& fact : tessera::app::runtime_facts()) std::cout << fmt::format("  {:<11} {}\n", fact.name, fact.value());
+  for (const auto& fact : tessera::app::runtime_facts())
+    std::cout << fmt::format("  {:<11} {}\n", fact.name, fact.value());
 }
 
 void print_json() {
@@ -28,13 +29,18 @@ void print_json() {
 }
 
 int run(const Args& args) {
-  if (args.empty()) print_text();
-  else if (args == Args{"--json"}) print_json();
-  else if (args == Args{"--help"}) std::cout << "Usage: tessera --version [--json]\n";
-  else tessera::fail(tessera::ExitCode::usage, "--version takes --json or nothing, not '{}'", args.front());
+  if (args.empty())
+    print_text();
+  else if (args == Args{"--json"})
+    print_json();
+  else if (args == Args{"--help"})
+    std::cout << "Usage: tessera --version [--json]\n";
+  else
+    tessera::fail(tessera::ExitCode::usage, "--version takes --json or nothing, not '{}'", args.front());
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"version", "what this program is, was built with and runs with", &run};
+const tessera::app::VerbRegistration registration{"version", "what this program is, was built with and runs with",
+                                                  &run};
 
 }  // namespace

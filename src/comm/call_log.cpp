@@ -10,8 +10,9 @@
 namespace tessera::comm {
 namespace {
 
-constexpr std::array<std::string_view, 9> kCallNames{"all_reduce", "all_gather",   "reduce_scatter", "broadcast", "all_to_all",
-                                                     "all_to_all_v", "group", "barrier",        "split"};
+constexpr std::array<std::string_view, 9> kCallNames{"all_reduce", "all_gather", "reduce_scatter",
+                                                     "broadcast",  "all_to_all", "all_to_all_v",
+                                                     "group",      "barrier",    "split"};
 constexpr std::array<std::string_view, 3> kOpNames{"sum", "max", "min"};
 
 CallPage own_page{};
@@ -27,15 +28,18 @@ std::string_view name_of(Op op) noexcept { return kOpNames[static_cast<std::size
 std::string describe(const CallInfo& info) {
   const std::string name(name_of(info.call));
   const bool reduces = info.call == Call::all_reduce || info.call == Call::reduce_scatter;
-  const std::string detail = reduces ? fmt::format("{}, ", name_of(info.op))
+  const std::string detail = reduces          ? fmt::format("{}, ", name_of(info.op))
                              : info.root >= 0 ? fmt::format("root {}, ", info.root)
                                               : std::string();
   switch (info.call) {
     case Call::barrier:
-    case Call::split: return fmt::format("{}, call {}", name, info.sequence);
-    case Call::group: return fmt::format("group of {} transfers, group {}", info.count, info.sequence);
+    case Call::split:
+      return fmt::format("{}, call {}", name, info.sequence);
+    case Call::group:
+      return fmt::format("group of {} transfers, group {}", info.count, info.sequence);
     default:
-      return fmt::format("{}({}{}, {} elements), call {}", name, detail, name_of(info.dtype), info.count, info.sequence);
+      return fmt::format("{}({}{}, {} elements), call {}", name, detail, name_of(info.dtype), info.count,
+                         info.sequence);
   }
 }
 
@@ -71,10 +75,14 @@ void LoggedCall::waited_for() noexcept {
   record_->state.store(CallState::waited_for, std::memory_order_release);
 }
 
-void LoggedCall::done() noexcept {
+void LoggedCall::resumed() noexcept {
+  if (mine()) record_->state.store(CallState::issued, std::memory_order_release);
+}
+
+void LoggedCall::ended(CallState state) noexcept {
   if (!mine()) return;
   record_->done_ns.store(now_ns(), std::memory_order_relaxed);
-  record_->state.store(CallState::done, std::memory_order_release);
+  record_->state.store(state, std::memory_order_release);
 }
 
 std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
@@ -82,8 +90,10 @@ std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
   for (const CallRecord& record : page.records) {
     const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
     if (ticket == 0) continue;
-    CallView view{ticket, record.state, record.issued_ns, record.waited_ns, record.done_ns, record.info, record.rank, record.size,
-                  std::string(record.axis, strnlen(record.axis, sizeof(record.axis)))};
+    CallView view{
+        ticket,           record.state,   record.issued_ns,
+        record.waited_ns, record.done_ns, record.info,
+        record.rank,      record.size,    std::string(record.axis, strnlen(record.axis, sizeof(record.axis)))};
     if (record.ticket.load(std::memory_order_acquire) == ticket) views.push_back(std::move(view));
   }
   std::sort(views.begin(), views.end(), [](const CallView& a, const CallView& b) { return a.ticket < b.ticket; });
@@ -94,11 +104,14 @@ std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
 std::string describe(const CallView& view, std::int64_t now) {
   const std::string what = fmt::format("{} {}/{}: {}", view.axis, view.rank, view.size, describe(view.info));
   switch (view.state) {
-    case CallState::issued: return fmt::format("{}: issued {:.1f} s ago", what, seconds_between(view.issued_ns, now));
-    case CallState::waited_for: return fmt::format("{}: waited for since {:.1f} s", what, seconds_between(view.waited_ns, now));
+    case CallState::issued:
+      return fmt::format("{}: issued {:.1f} s ago", what, seconds_between(view.issued_ns, now));
+    case CallState::waited_for:
+      return fmt::format("{}: waited for since {:.1f} s", what, seconds_between(view.waited_ns, now));
     default:
-      return fmt::format("{}: done in {:.6f} s, {:.1f} s ago", what, seconds_between(view.issued_ns, view.done_ns),
-                         seconds_between(view.done_ns, now));
+      return fmt::format("{}: {} {:.6f} s, {:.1f} s ago", what,
+                         view.state == CallState::done ? "done in" : "failed after",
+                         seconds_between(view.issued_ns, view.done_ns), seconds_between(view.done_ns, now));
   }
 }
 

@@ -13,7 +13,15 @@
 namespace tessera::comm {
 
 enum class Call : std::uint8_t {
-  all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, all_to_all_v, group, barrier, split
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  all_to_all,
+  all_to_all_v,
+  group,
+  barrier,
+  split
 };
 std::string_view name_of(Call call) noexcept;
 std::string_view name_of(Op op) noexcept;
@@ -32,9 +40,10 @@ struct CallInfo {
 /// "all_reduce(sum, f32, 1024 elements), call 17"
 std::string describe(const CallInfo& info);
 
-enum class CallState : std::uint8_t { issued, waited_for, done };
+enum class CallState : std::uint8_t { issued, waited_for, done, failed };
 
-/// One line of the log. Written by one thread, read by anyone: `ticket` is the last thing set and the first one checked.
+/// One line of the log. Written by one thread, read by anyone: `ticket` is the last thing set and the first one
+/// checked.
 struct CallRecord {
   std::atomic<std::uint64_t> ticket;
   std::atomic<CallState> state;
@@ -56,7 +65,8 @@ struct CallPage {
 /// Nanoseconds of the monotonic clock (the same for all processes of a node).
 std::int64_t now_ns() noexcept;
 
-/// This process's page, and the swap to one that others can read as well (old ones stay mapped: calls may be under way).
+/// This process's page, and the swap to one that others can read as well (old ones stay mapped: calls may be under
+/// way).
 CallPage& call_page() noexcept;
 void use_call_page(CallPage* page) noexcept;
 
@@ -66,9 +76,12 @@ class LoggedCall {
   LoggedCall() = default;
   LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis) noexcept;
   void waited_for() noexcept;
-  void done() noexcept;
+  void resumed() noexcept;  ///< the caller goes on, the call does too
+  void done() noexcept { ended(CallState::done); }
+  void failed() noexcept { ended(CallState::failed); }
 
  private:
+  void ended(CallState state) noexcept;
   bool mine() const noexcept { return record_ && record_->ticket.load(std::memory_order_relaxed) == ticket_; }
   CallRecord* record_ = nullptr;
   std::uint64_t ticket_ = 0;

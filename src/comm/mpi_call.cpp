@@ -10,8 +10,8 @@ void check_mpi(int code, const char* call, const Place& place) {
   char text[MPI_MAX_ERROR_STRING] = "unknown error";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  fail(ExitCode::communication, "{} failed: {} (code {}, rank {} of {} on axis {}); look for a rank or node that died", call, text, code,
-       place.rank, place.size, place.axis);
+  fail(ExitCode::communication, "{} failed: {} (code {}, rank {} of {} on axis {}); look for a rank or node that died",
+       call, text, code, place.rank, place.size, place.axis);
 }
 
 MpiHandle::~MpiHandle() {

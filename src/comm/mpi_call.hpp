@@ -19,7 +19,8 @@ struct Place {
 /// Throws Error(communication) unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call, const Place& place);
 
-/// An MPI communicator that is freed with its owner (unless MPI is over, or `abandon` was called) and returns its errors.
+/// An MPI communicator that is freed with its owner (unless MPI is over, or `abandon` was called) and returns its
+/// errors.
 class MpiHandle {
  public:
   MpiHandle() = default;

@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "arguments.hpp"
+#include "pairwise.hpp"
 #include "reduction.hpp"
 #include "tessera/base/shard.hpp"
 
@@ -18,40 +19,14 @@ constexpr std::uint64_t kTags = 1u << 14;
 constexpr std::size_t kSmallAllReduce_bytes = 64 * 1024;  ///< gathered size up to which one exchange beats two
 constexpr int kManyRanks = 32;                            ///< from here MPI's own all-gather beats pairwise messages
 
-/// Visits the other ranks in an order in which no rank is everybody's first target.
-template <class Function>
-void for_each_peer(const Place& place, Function function) {
-  for (int step = 1; step < place.size; ++step) {
-    const int to = (place.rank + step) % place.size;
-    const int from = (place.rank - step + place.size) % place.size;
-    function(to, from);
-  }
-}
-
-/// Pointers to every rank's part: mine where it lies, the others in a row at `received` in rank order.
-std::vector<const void*> parts_of(const Place& place, const void* mine, const std::byte* received, std::size_t bytes) {
-  std::vector<const void*> parts;
-  for (int r = 0; r < place.size; ++r) {
-    const int slot = r < place.rank ? r : r - 1;
-    parts.push_back(r == place.rank ? mine : received + static_cast<std::size_t>(slot) * bytes);
-  }
-  return parts;
-}
-
-std::byte* slot_of(const Place& place, std::byte* received, int rank, std::size_t bytes) {
-  return received + static_cast<std::size_t>(rank < place.rank ? rank : rank - 1) * bytes;
-}
-
-std::vector<std::int64_t> offsets_of(std::span<const std::int64_t> counts) {
-  std::vector<std::int64_t> offsets(counts.size());
-  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), std::int64_t{0});
-  return offsets;
-}
-
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(MpiHandle comm, const std::string& axis, Rules rules)
-    : Communicator(0, 1, axis), handle_(std::move(comm)), place_{handle_.get(), 0, 1, axis}, rules_(rules), rendezvous_(place_) {
+    : Communicator(0, 1, axis),
+      handle_(std::move(comm)),
+      place_{handle_.get(), 0, 1, axis},
+      rules_(rules),
+      rendezvous_(place_) {
   check_mpi(MPI_Comm_rank(place_.comm, &rank_), "MPI_Comm_rank", place_);
   check_mpi(MPI_Comm_size(place_.comm, &size_), "MPI_Comm_size", place_);
   place_.rank = rank_;
@@ -68,8 +43,10 @@ CallInfo MpiCommunicator::info(Call call, const Buffer& buffer, Op op, int root)
 
 int MpiCommunicator::tag() const { return kFirstTag + static_cast<int>(sequence_ % kTags); }
 
-MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::size_t sent_bytes, const PairCounts& counts) {
-  require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first", name_of(info.call), axis_);
+MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::size_t sent_bytes,
+                                                  const PairCounts& counts) {
+  require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
+          name_of(info.call), axis_);
   traffic_.calls += 1;
   traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
   auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_);
@@ -82,7 +59,12 @@ MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::siz
 
 Request MpiCommunicator::launch(Operation operation) {
   if (rules_ == Rules::relaxed) return Request(std::move(operation));
-  operation->wait();
+  try {
+    operation->wait_at_most(strict_timeout_seconds());
+  } catch (const Error& error) {
+    rendezvous_.give_up(error.what());
+    throw;
+  }
   return {};
 }
 
@@ -99,7 +81,8 @@ Request MpiCommunicator::all_reduce(Buffer inout, Op op) {
 }
 
 void MpiCommunicator::all_reduce_small(MpiOperation& operation, Buffer inout, Op op) {
-  const Buffer all{operation.scratch(inout.bytes() * static_cast<std::size_t>(size_)), inout.count * size_, inout.dtype, Memory::host};
+  const Buffer all{operation.scratch(inout.bytes() * static_cast<std::size_t>(size_)), inout.count * size_, inout.dtype,
+                   Memory::host};
   const Buffer mine = all.part(rank_ * inout.count, inout.count);
   copy_part(inout, mine);
   all_gather_many(operation, mine, all);
@@ -147,7 +130,8 @@ Request MpiCommunicator::all_gather(Buffer in, Buffer out) {
 void MpiCommunicator::all_gather_many(MpiOperation& operation, Buffer mine, Buffer out) {
   if (size_ >= kManyRanks && mine.bytes() <= INT_MAX) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, out.data, static_cast<int>(mine.bytes()), MPI_BYTE, place_.comm, &request),
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, out.data, static_cast<int>(mine.bytes()), MPI_BYTE, place_.comm,
+                             &request),
               "MPI_Iallgather", place_);
     return operation.add(request, "MPI_Iallgather");
   }
@@ -184,7 +168,8 @@ Request MpiCommunicator::broadcast(Buffer inout, int root) {
   for (std::size_t first = 0; first < inout.bytes(); first += kPiece_bytes) {
     const int bytes = static_cast<int>(std::min(kPiece_bytes, inout.bytes() - first));
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Ibcast(static_cast<std::byte*>(inout.data) + first, bytes, MPI_BYTE, root, place_.comm, &request), "MPI_Ibcast", place_);
+    check_mpi(MPI_Ibcast(static_cast<std::byte*>(inout.data) + first, bytes, MPI_BYTE, root, place_.comm, &request),
+              "MPI_Ibcast", place_);
     operation->add(request, "MPI_Ibcast");
   }
   return launch(std::move(operation));
@@ -217,8 +202,12 @@ Request MpiCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> i
                  "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
   Operation operation = begin(info(Call::all_to_all_v, in), in.bytes(), {in_counts, out_counts});
   const auto in_first = offsets_of(in_counts), out_first = offsets_of(out_counts);
-  const auto source = [&](int r) { return in.part(in_first[static_cast<std::size_t>(r)], in_counts[static_cast<std::size_t>(r)]); };
-  const auto target = [&](int r) { return out.part(out_first[static_cast<std::size_t>(r)], out_counts[static_cast<std::size_t>(r)]); };
+  const auto source = [&](int r) {
+    return in.part(in_first[static_cast<std::size_t>(r)], in_counts[static_cast<std::size_t>(r)]);
+  };
+  const auto target = [&](int r) {
+    return out.part(out_first[static_cast<std::size_t>(r)], out_counts[static_cast<std::size_t>(r)]);
+  };
   copy_part(source(rank_), target(rank_));
   for_each_peer(place_, [&](int to, int from) {
     operation->receive(target(from).data, target(from).bytes(), from, tag());
@@ -235,8 +224,9 @@ void MpiCommunicator::group_start() {
 void MpiCommunicator::add_transfer(bool sends, Buffer buffer, int peer) {
   expect_memory(*this, buffer, Memory::host);
   expect_peer(*this, peer);
-  require(group_.has_value(), ExitCode::communication, "{} outside of a group on axis {}; put it between group_start() and group_end()",
-          sends ? "send" : "recv", axis_);
+  require(group_.has_value(), ExitCode::communication,
+          "{} outside of a group on axis {}; put it between group_start() and group_end()", sends ? "send" : "recv",
+          axis_);
   group_->push_back({sends, peer, buffer});
 }
 
@@ -275,10 +265,11 @@ void MpiCommunicator::barrier() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key, const std::string& axis) {
-  const LoggedCall logged(info(Call::split, {}), rank_, size_, axis_);
+  LoggedCall logged(info(Call::split, {}), rank_, size_, axis_);
+  logged.waited_for();
   MPI_Comm made = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(place_.comm, color < 0 ? MPI_UNDEFINED : color, key, &made), "MPI_Comm_split", place_);
-  LoggedCall(logged).done();
+  logged.done();
   if (made == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(MpiHandle(made), axis, rules_);
 }

@@ -50,7 +50,6 @@ class MpiCommunicator final : public Communicator {
   void all_reduce_small(MpiOperation& operation, Buffer inout, Op op);
   void all_reduce_large(MpiOperation& operation, Buffer inout, Op op);
   void all_gather_many(MpiOperation& operation, Buffer in, Buffer out);
-  void gather_pairwise(MpiOperation& operation, Buffer mine, Buffer out, bool even);
   void add_transfer(bool sends, Buffer buffer, int peer);
 
   MpiHandle handle_;

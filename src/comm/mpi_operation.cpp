@@ -58,6 +58,7 @@ MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* tr
     : place_(place), traffic_(traffic), logged_(info, place.rank, place.size, place.axis), info_(info) {}
 
 MpiOperation::~MpiOperation() {
+  if (!done_) logged_.failed();
   if (driven_by_all_) Progress::remove(this);
 }
 
@@ -70,8 +71,8 @@ void MpiOperation::add(MPI_Request request, const char* call) {
 void MpiOperation::send(const void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request), "MPI_Isend",
-              place_);
+    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+              "MPI_Isend", place_);
     add(request, "MPI_Isend");
   });
 }
@@ -79,8 +80,9 @@ void MpiOperation::send(const void* data, std::size_t bytes, int peer, int tag) 
 void MpiOperation::send_synchronously(const void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Issend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
-              "MPI_Issend", place_);
+    check_mpi(
+        MPI_Issend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+        "MPI_Issend", place_);
     add(request, "MPI_Issend");
   });
 }
@@ -88,8 +90,8 @@ void MpiOperation::send_synchronously(const void* data, std::size_t bytes, int p
 void MpiOperation::receive(void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request), "MPI_Irecv",
-              place_);
+    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+              "MPI_Irecv", place_);
     add(request, "MPI_Irecv");
     expected_bytes_.back() = piece;
   });
@@ -113,8 +115,8 @@ void MpiOperation::check_sizes(const std::vector<MPI_Status>& statuses) const {
     int received = 0;
     MPI_Get_count(&statuses[i], MPI_BYTE, &received);
     require(received == expected_bytes_[i], ExitCode::communication,
-            "{}: rank {} sent {} bytes where rank {} expects {} (axis {}); the ranks disagree on counts or order", describe(info_),
-            statuses[i].MPI_SOURCE, received, place_.rank, expected_bytes_[i], place_.axis);
+            "{}: rank {} sent {} bytes where rank {} expects {} (axis {}); the ranks disagree on counts or order",
+            describe(info_), statuses[i].MPI_SOURCE, received, place_.rank, expected_bytes_[i], place_.axis);
   }
 }
 
@@ -148,11 +150,21 @@ void MpiOperation::advance(bool block) {
       stage(*this);
     }
   } catch (...) {
-    error_ = std::current_exception();
-    // Transfers that are still under way may write there until the job ends, so this memory is never used again.
-    if (!requests_.empty()) new std::vector<Scratch>(std::move(scratch_));
-    finish();
+    fail(std::current_exception());
   }
+}
+
+void MpiOperation::fail(std::exception_ptr error) {
+  error_ = std::move(error);
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL || expected_bytes_[i] < 0) continue;
+    MPI_Cancel(&requests_[i]);
+    MPI_Request_free(&requests_[i]);
+  }
+  // What cannot be cancelled may still use this memory until the job ends.
+  if (!requests_.empty()) new std::vector<Scratch>(std::move(scratch_));
+  done_ = true;
+  logged_.failed();
 }
 
 void MpiOperation::finish() {
@@ -176,6 +188,20 @@ void MpiOperation::wait() {
   }
   traffic_->exposed_seconds += static_cast<double>(now_ns() - begin) * 1e-9;
   if (error_) std::rethrow_exception(error_);
+}
+
+void MpiOperation::wait_at_most(double seconds) {
+  const std::int64_t begin = now_ns(), deadline = begin + static_cast<std::int64_t>(seconds * 1e9);
+  logged_.waited_for();
+  while (!test() && now_ns() < deadline) {
+  }
+  if (!done_)
+    fail(std::make_exception_ptr(Error(
+        ExitCode::communication,
+        fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all members had joined it; "
+                    "another rank has failed: see its message",
+                    describe(info_), place_.axis, place_.rank, place_.size, seconds))));
+  wait();
 }
 
 bool MpiOperation::test() {

@@ -12,8 +12,8 @@
 
 namespace tessera::comm {
 
-/// Host MPI makes progress only inside calls of MPI. An operation whose later stages send (all_reduce) must therefore be
-/// driven by whatever this process waits for, or two ranks that wait in different orders would wait for ever: such
+/// Host MPI makes progress only inside calls of MPI. An operation whose later stages send (all_reduce) must therefore
+/// be driven by whatever this process waits for, or two ranks that wait in different orders would wait for ever: such
 /// operations are kept in a list of the process, and every wait drives all of it.
 class MpiOperation final : public Request::State {
  public:
@@ -37,14 +37,17 @@ class MpiOperation final : public Request::State {
   void held() noexcept { logged_.waited_for(); }
   void wait() override;
   bool test() override;
+  /// As wait(), but throws Error(communication) when it takes longer, and gives the transfers up.
+  void wait_at_most(double seconds);
   const Place& place() const { return place_; }
 
  private:
   friend class Progress;
-  void advance(bool block);       ///< completes transfers and runs the stages that became ready
+  void advance(bool block);  ///< completes transfers and runs the stages that became ready
   bool transfers_done(bool block);
   void check_sizes(const std::vector<MPI_Status>& statuses) const;
   void drive(bool block);
+  void fail(std::exception_ptr error);
   void finish();
 
   const Place& place_;

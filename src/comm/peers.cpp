@@ -30,7 +30,8 @@ CallPage* map_shared(const std::string& name, int count, bool create) {
 
 /// A name that the first rank of the node chooses for all.
 std::string agree_on_name(MPI_Comm node) {
-  std::uint64_t number = (static_cast<std::uint64_t>(std::random_device{}()) << 32) ^ static_cast<std::uint64_t>(getpid());
+  std::uint64_t number =
+      (static_cast<std::uint64_t>(std::random_device{}()) << 32) ^ static_cast<std::uint64_t>(getpid());
   MPI_Bcast(&number, 1, MPI_UINT64_T, 0, node);
   return fmt::format("/tessera-calls-{:016x}", number);
 }

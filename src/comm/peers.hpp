@@ -10,9 +10,9 @@
 
 namespace tessera::comm {
 
-/// Collective over `node` (the ranks that share memory). Moves this process's page into memory that all of them map. The
-/// file under /dev/shm has lost its name before this returns, so nothing is left behind however the job ends; where the
-/// memory cannot be had, every rank keeps its page to itself.
+/// Collective over `node` (the ranks that share memory). Moves this process's page into memory that all of them map.
+/// The file under /dev/shm has lost its name before this returns, so nothing is left behind however the job ends; where
+/// the memory cannot be had, every rank keeps its page to itself.
 void share_call_pages(MPI_Comm node, int world_rank);
 
 /// World ranks whose pages this process can read, itself included.

@@ -34,7 +34,9 @@ struct Note {
   std::int64_t to_peer = 0, from_peer = 0;  ///< elements in all_to_all_v
   std::int32_t sends = 0, receives = 0;
   TransferNote transfers[kMostTransfers] = {};
-  std::size_t bytes() const { return offsetof(Note, transfers) + static_cast<std::size_t>(sends + receives) * sizeof(TransferNote); }
+  std::size_t bytes() const {
+    return offsetof(Note, transfers) + static_cast<std::size_t>(sends + receives) * sizeof(TransferNote);
+  }
   std::span<const TransferNote> sent() const { return {transfers, static_cast<std::size_t>(sends)}; }
   std::span<const TransferNote> received() const { return {transfers + sends, static_cast<std::size_t>(receives)}; }
 };
@@ -50,6 +52,8 @@ struct Rendezvous::Meeting {
   std::vector<Note> mine, theirs;
   std::vector<MPI_Request> sending, receiving;
   std::vector<int> missing;
+  std::map<int, std::string>
+      late;  ///< what members that kept the others waiting were doing shortly before the deadline
 
   void invite(int peer, const Note& note) {
     peers.push_back(peer);
@@ -61,13 +65,18 @@ namespace {
 
 using Meeting = Rendezvous::Meeting;
 
-double timeout_seconds() {
-  const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
-  const double value = text ? std::atof(text) : 0;
-  return value > 0 ? value : 20;
-}
-
 std::atomic<bool> checks_enabled{false};
+
+/// Whoever waits in vain as well may give up a moment earlier than this rank: so its activity is taken down before
+/// that.
+void note_activities(Meeting& meeting, const Place& place) {
+  for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
+    const int world = world_rank_of(place.comm, meeting.peers[i]);
+    if (meeting.receiving[i] != MPI_REQUEST_NULL)
+      meeting.late[meeting.peers[i]] =
+          fmt::format("rank {} (world rank {}) {}", meeting.peers[i], world, activity_of(world));
+  }
+}
 
 /// Exchanges the notes; members that have not come when the deadline passes are left in `missing`.
 void exchange(Meeting& meeting, const Place& place) {
@@ -76,22 +85,26 @@ void exchange(Meeting& meeting, const Place& place) {
   meeting.sending.assign(n, MPI_REQUEST_NULL);
   meeting.receiving.assign(n, MPI_REQUEST_NULL);
   for (std::size_t i = 0; i < n; ++i) {
-    check_mpi(MPI_Irecv(&meeting.theirs[i], sizeof(Note), MPI_BYTE, meeting.peers[i], kTag, place.comm, &meeting.receiving[i]),
+    check_mpi(MPI_Irecv(&meeting.theirs[i], sizeof(Note), MPI_BYTE, meeting.peers[i], kTag, place.comm,
+                        &meeting.receiving[i]),
               "MPI_Irecv", place);
-    check_mpi(MPI_Isend(&meeting.mine[i], static_cast<int>(meeting.mine[i].bytes()), MPI_BYTE, meeting.peers[i], kTag, place.comm,
-                        &meeting.sending[i]),
+    check_mpi(MPI_Isend(&meeting.mine[i], static_cast<int>(meeting.mine[i].bytes()), MPI_BYTE, meeting.peers[i], kTag,
+                        place.comm, &meeting.sending[i]),
               "MPI_Isend", place);
   }
-  const std::int64_t deadline = now_ns() + static_cast<std::int64_t>(timeout_seconds() * 1e9);
+  const auto timeout = static_cast<std::int64_t>(strict_timeout_seconds() * 1e9);
+  const std::int64_t deadline = now_ns() + timeout;
   int received = 0, sent = 0;
-  while (!(received && sent) && now_ns() < deadline) {
-    check_mpi(MPI_Testall(static_cast<int>(n), meeting.receiving.data(), &received, MPI_STATUSES_IGNORE), "MPI_Irecv", place);
+  for (std::int64_t now = now_ns(); !(received && sent) && now < deadline; now = now_ns()) {
+    if (meeting.late.empty() && now > deadline - timeout / 4) note_activities(meeting, place);
+    check_mpi(MPI_Testall(static_cast<int>(n), meeting.receiving.data(), &received, MPI_STATUSES_IGNORE), "MPI_Irecv",
+              place);
     check_mpi(MPI_Testall(static_cast<int>(n), meeting.sending.data(), &sent, MPI_STATUSES_IGNORE), "MPI_Isend", place);
   }
 }
 
 /// Ends the transfers with members that never came.
-void give_up(Meeting& meeting) {
+void close(Meeting& meeting) {
   for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
     int received = meeting.receiving[i] == MPI_REQUEST_NULL;
     if (!received) MPI_Test(&meeting.receiving[i], &received, MPI_STATUS_IGNORE);
@@ -105,13 +118,11 @@ void give_up(Meeting& meeting) {
 }
 
 std::string missing_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
-  std::string text = fmt::format("{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}", describe(info), place.axis, place.rank,
-                                 place.size, timeout_seconds(), meeting.missing.size() == 1 ? "rank" : "ranks",
-                                 fmt::join(meeting.missing, ", "));
-  for (int rank : meeting.missing) {
-    const int world = world_rank_of(place.comm, rank);
-    text += fmt::format("; rank {} (world rank {}) {}", rank, world, activity_of(world));
-  }
+  std::string text = fmt::format("{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}", describe(info),
+                                 place.axis, place.rank, place.size, strict_timeout_seconds(),
+                                 meeting.missing.size() == 1 ? "rank" : "ranks", fmt::join(meeting.missing, ", "));
+  for (int rank : meeting.missing)
+    if (const auto late = meeting.late.find(rank); late != meeting.late.end()) text += "; " + late->second;
   return text + "; all ranks must issue their operations in one global order";
 }
 
@@ -139,8 +150,10 @@ std::string list(std::span<const TransferNote> transfers) {
 
 std::string describe_note(const Note& note, int peer) {
   std::string text = describe(note.info);
-  if (note.info.call == Call::group) text += fmt::format(" (to rank {}: {}; from it: {})", peer, list(note.sent()), list(note.received()));
-  if (note.to_peer || note.from_peer) text += fmt::format(" ({} to and {} from rank {})", note.to_peer, note.from_peer, peer);
+  if (note.info.call == Call::group)
+    text += fmt::format(" (to rank {}: {}; from it: {})", peer, list(note.sent()), list(note.received()));
+  if (note.to_peer || note.from_peer)
+    text += fmt::format(" ({} to and {} from rank {})", note.to_peer, note.from_peer, peer);
   return text;
 }
 
@@ -151,13 +164,15 @@ std::string disagreement(const Meeting& meeting, const Place& place, const CallI
     const int peer = meeting.peers[i];
     const bool missing = std::find(meeting.missing.begin(), meeting.missing.end(), peer) != meeting.missing.end();
     if (missing) continue;
-    const bool pairwise = !meeting.agrees(meeting.mine[i], meeting.theirs[i]) && same_kind(meeting.mine[i], meeting.theirs[i]);
+    const bool pairwise =
+        !meeting.agrees(meeting.mine[i], meeting.theirs[i]) && same_kind(meeting.mine[i], meeting.theirs[i]);
     callers[pairwise ? describe_note(meeting.mine[i], peer) : describe(info)].insert(place.rank);
     callers[pairwise ? describe_note(meeting.theirs[i], place.rank) : describe(meeting.theirs[i].info)].insert(peer);
   }
   std::string text = fmt::format("the ranks of axis {} disagree", place.axis);
   for (const auto& [call, ranks] : callers)
-    text += fmt::format("{} {} {}: {}", &call == &callers.begin()->first ? ":" : ";", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), call);
+    text += fmt::format("{} {} {}: {}", &call == &callers.begin()->first ? ":" : ";",
+                        ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), call);
   return text + "; every member must issue the same operations in the same order";
 }
 
@@ -167,7 +182,8 @@ Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int p
     for (const Transfer& t : transfers) {
       if (t.peer != peer || t.sends != sends) continue;
       require(static_cast<std::size_t>(note.sends + note.receives) < kMostTransfers, ExitCode::communication,
-              "a group on axis {} has more than {} transfers with rank {}; use several groups", place.axis, kMostTransfers, peer);
+              "a group on axis {} has more than {} transfers with rank {}; use several groups", place.axis,
+              kMostTransfers, peer);
       note.transfers[note.sends + note.receives] = {t.buffer.count, t.buffer.dtype, {}};
       ++(sends ? note.sends : note.receives);
     }
@@ -177,21 +193,29 @@ Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int p
 
 }  // namespace
 
+double strict_timeout_seconds() {
+  const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
+  const double value = text ? std::atof(text) : 0;
+  return value > 0 ? value : 20;
+}
+
 bool check_collectives() noexcept { return checks_enabled.load(std::memory_order_relaxed); }
 void set_check_collectives(bool enabled) { checks_enabled = enabled; }
 
 void Rendezvous::expect_whole() const {
-  require(broken_.empty(), ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis, broken_);
+  require(broken_.empty(), ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis,
+          broken_);
 }
 
 void Rendezvous::hold(std::unique_ptr<Meeting> meeting, const CallInfo& info) {
   exchange(*meeting, place_);
-  give_up(*meeting);
+  close(*meeting);
   const auto met = [&](std::size_t i) {
     return std::find(meeting->missing.begin(), meeting->missing.end(), meeting->peers[i]) == meeting->missing.end();
   };
   bool same = true;
-  for (std::size_t i = 0; i < meeting->peers.size(); ++i) same &= !met(i) || meeting->agrees(meeting->mine[i], meeting->theirs[i]);
+  for (std::size_t i = 0; i < meeting->peers.size(); ++i)
+    same &= !met(i) || meeting->agrees(meeting->mine[i], meeting->theirs[i]);
   if (same && meeting->missing.empty()) return;
   const std::string message = same ? missing_report(*meeting, place_, info) : disagreement(*meeting, place_, info);
   static_cast<void>(meeting.release());  // a note to a missing member may still be read from here
@@ -206,7 +230,8 @@ void Rendezvous::meet_all(const CallInfo& info, const PairCounts& counts) {
     if (r == place_.rank) continue;
     const auto index = static_cast<std::size_t>(r);
     const bool pairs = !counts.in.empty();
-    meeting->invite(r, {.info = info, .to_peer = pairs ? counts.in[index] : 0, .from_peer = pairs ? counts.out[index] : 0});
+    meeting->invite(
+        r, {.info = info, .to_peer = pairs ? counts.in[index] : 0, .from_peer = pairs ? counts.out[index] : 0});
   }
   hold(std::move(meeting), info);
 }

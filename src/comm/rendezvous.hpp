@@ -27,18 +27,21 @@ struct PairCounts {
 
 /// Whether relaxed communicators meet as well (debug.check_collectives).
 bool check_collectives() noexcept;
+/// How long a member waits for the others: TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default.
+double strict_timeout_seconds();
 
 class Rendezvous {
  public:
   struct Meeting;
   explicit Rendezvous(const Place& place) : place_(place) {}
   /// Returns once every member has called this with an equal `info`; else throws Error(communication) that names the
-  /// ranks that differ and what each called, or, after the deadline (TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default), the
-  /// ranks that are missing and what they do instead.
+  /// ranks that differ and what each called, or, after the deadline (TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default),
+  /// the ranks that are missing and what they do instead.
   void meet_all(const CallInfo& info, const PairCounts& counts);
   /// The same for the ranks that `transfers` name: what one sends, the other must receive in the same group.
   void meet_peers(const CallInfo& info, std::span<const Transfer> transfers);
-  /// After a failed meeting: the members are out of step for good, and every further call fails at once.
+  /// After a failure the members are out of step for good, and every further meeting fails at once.
+  void give_up(const std::string& why) { broken_ = why; }
   bool broken() const { return !broken_.empty(); }
 
  private:

@@ -7,7 +7,9 @@
 namespace tessera::comm {
 namespace {
 
-Buffer bytes_of(std::string& text) { return {text.data(), static_cast<std::int64_t>(text.size()), DType::u8, Memory::host}; }
+Buffer bytes_of(std::string& text) {
+  return {text.data(), static_cast<std::int64_t>(text.size()), DType::u8, Memory::host};
+}
 
 /// Every rank's value, in rank order.
 template <class T>
@@ -54,7 +56,8 @@ std::vector<std::string> all_gather_strings(Communicator& communicator, const st
   host.all_gather(bytes_of(padded), bytes_of(all)).wait();
   std::vector<std::string> texts;
   for (int r = 0; r < host.size(); ++r)
-    texts.push_back(all.substr(static_cast<std::size_t>(r * longest), static_cast<std::size_t>(lengths[static_cast<std::size_t>(r)])));
+    texts.push_back(all.substr(static_cast<std::size_t>(r * longest),
+                               static_cast<std::size_t>(lengths[static_cast<std::size_t>(r)])));
   return texts;
 }
 

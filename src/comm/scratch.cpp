@@ -28,8 +28,7 @@ class Pool {
   }
   void give(Block block) {
     const std::lock_guard lock(mutex_);
-    const auto place =
-        std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.bytes >= block.bytes; });
+    const auto place = std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.bytes >= block.bytes; });
     free_.insert(place, block);
     if (free_.size() <= kMost) return;
     std::free(free_.front().data);
@@ -55,8 +54,8 @@ Scratch::Scratch(std::size_t bytes) {
   const std::size_t rounded = (bytes + kGrain - 1) / kGrain * kGrain;
   Block block = pool().take(rounded);
   if (!block.data) block = {static_cast<std::byte*>(std::aligned_alloc(64, rounded)), rounded};
-  require(block.data != nullptr, ExitCode::environment, "no memory for {} bytes of communication scratch; use fewer ranks per node",
-          bytes);
+  require(block.data != nullptr, ExitCode::environment,
+          "no memory for {} bytes of communication scratch; use fewer ranks per node", bytes);
   data_ = block.data;
   bytes_ = block.bytes;
 }

@@ -1,4 +1,5 @@
-// Memory for operations under way, used again and again: an allocation for each call would fault its pages in each time.
+// Memory for operations under way, used again and again: an allocation for each call would fault its pages in each
+// time.
 #pragma once
 
 #include <cstddef>

@@ -77,6 +77,8 @@ class SelfCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_self_communicator(const std::string& axis) { return std::make_unique<SelfCommunicator>(axis); }
+std::unique_ptr<Communicator> make_self_communicator(const std::string& axis) {
+  return std::make_unique<SelfCommunicator>(axis);
+}
 
 }  // namespace tessera::comm

@@ -24,11 +24,13 @@ void initialise_mpi(int* argc, char*** argv) {
   yield_when_oversubscribed();
   int provided = MPI_THREAD_SINGLE;
   const int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
-  require(code == MPI_SUCCESS, ExitCode::environment, "MPI could not start (MPI_Init_thread gave {}); try `mpirun -n 1 true`", code);
+  require(code == MPI_SUCCESS, ExitCode::environment,
+          "MPI could not start (MPI_Init_thread gave {}); try `mpirun -n 1 true`", code);
   if (provided >= MPI_THREAD_MULTIPLE) return;
   MPI_Finalize();
   fail(ExitCode::environment,
-       "this MPI ({}) gives thread level {} where MPI_THREAD_MULTIPLE ({}) is needed; use an MPI that was built with threads",
+       "this MPI ({}) gives thread level {} where MPI_THREAD_MULTIPLE ({}) is needed; use an MPI that was built with "
+       "threads",
        World::library_version(), provided, static_cast<int>(MPI_THREAD_MULTIPLE));
 }
 
@@ -40,7 +42,8 @@ MpiHandle duplicate(const Place& place) {
 
 MpiHandle split_by_node(const Place& place) {
   MPI_Comm made = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(place.comm, MPI_COMM_TYPE_SHARED, place.rank, MPI_INFO_NULL, &made), "MPI_Comm_split_type", place);
+  check_mpi(MPI_Comm_split_type(place.comm, MPI_COMM_TYPE_SHARED, place.rank, MPI_INFO_NULL, &made),
+            "MPI_Comm_split_type", place);
   return MpiHandle(made);
 }
 

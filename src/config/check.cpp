@@ -56,8 +56,9 @@ class Checker {
 
   /// Other architectures, and config.json files, bring sizes of their own.
   void flavor() {
-    static const std::vector<std::string> kLlama{"debugmodel", "1B",   "3B",      "8B",        "70B", "405B", "debugmodel_flex_attn",
-                                                 "debugmodel_varlen_attn", "8B_flex", "8B_varlen"};
+    static const std::vector<std::string> kLlama{
+        "debugmodel", "1B",       "3B", "8B", "70B", "405B", "debugmodel_flex_attn", "debugmodel_varlen_attn",
+        "8B_flex",    "8B_varlen"};
     const Model& m = job_.model;
     if (m.name != "llama3" || m.hf_config || std::ranges::find(kLlama, m.flavor) != kLlama.end()) return;
     wrong({"model.flavor"}, "model.flavor '{}' is not one of llama3's: {}{}", shown(m.flavor), fmt::join(kLlama, ", "),
@@ -71,12 +72,13 @@ class Checker {
                            "parallelism.data_parallel_shard_degree"})
       if (get(*find_option(key), job_) == Value{std::int64_t{-1}}) open.push_back(key);
     if (open.size() > 1)
-      wrong({open[0]}, "{} and {} are both -1 ({}); only one degree can be the rest of the ranks", open[0], open[1], at(open[1]));
+      wrong({open[0]}, "{} and {} are both -1 ({}); only one degree can be the rest of the ranks", open[0], open[1],
+            at(open[1]));
     const Parallelism& p = job_.parallelism;
     const int etp = p.expert_tensor_parallel_degree;
     if (etp != 1 && etp != p.tensor_parallel_degree)
-      wrong({"parallelism.expert_tensor_parallel_degree"}, "expert_tensor_parallel_degree {} must be 1 or tensor_parallel_degree ({})",
-            etp, p.tensor_parallel_degree);
+      wrong({"parallelism.expert_tensor_parallel_degree"},
+            "expert_tensor_parallel_degree {} must be 1 or tensor_parallel_degree ({})", etp, p.tensor_parallel_degree);
   }
 
   void batch() {
@@ -84,13 +86,15 @@ class Checker {
     const Parallelism& p = job_.parallelism;
     if (t.global_batch_size == -1) return;
     const bool known = p.data_parallel_shard_degree != -1 && p.data_parallel_replicate_degree != -1;
-    const std::int64_t ranks = known ? std::int64_t{p.data_parallel_shard_degree} * p.data_parallel_replicate_degree : 1;
+    const std::int64_t ranks =
+        known ? std::int64_t{p.data_parallel_shard_degree} * p.data_parallel_replicate_degree : 1;
     // A quotient, because the product of two large numbers may not fit.
     const bool divides = t.global_batch_size % ranks == 0 && t.global_batch_size / ranks % t.local_batch_size == 0;
     if (!divides)
       wrong({"training.global_batch_size", "training.local_batch_size"},
-            "global_batch_size {} is not a multiple of local_batch_size {} ({}){}", t.global_batch_size, t.local_batch_size,
-            at("training.local_batch_size"), known ? fmt::format(" x {} data-parallel ranks", ranks) : "");
+            "global_batch_size {} is not a multiple of local_batch_size {} ({}){}", t.global_batch_size,
+            t.local_batch_size, at("training.local_batch_size"),
+            known ? fmt::format(" x {} data-parallel ranks", ranks) : "");
   }
 
   void sequence() {
@@ -99,8 +103,8 @@ class Checker {
     const std::int64_t parts = tp * (cp > 1 ? 2 * cp : 1);
     if (job_.training.seq_len % parts != 0)
       wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
-            "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), over which sequences are cut", job_.training.seq_len,
-            parts, tp, cp > 1 ? fmt::format(" x 2 x context_parallel_degree {}", cp) : "");
+            "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), over which sequences are cut",
+            job_.training.seq_len, parts, tp, cp > 1 ? fmt::format(" x 2 x context_parallel_degree {}", cp) : "");
   }
 
   bool looped() const {
@@ -118,23 +122,27 @@ class Checker {
     const std::int64_t local = job_.training.local_batch_size, micro = p.pipeline_parallel_microbatch_size;
     if (local % micro != 0)
       wrong({"parallelism.pipeline_parallel_microbatch_size", "training.local_batch_size"},
-            "local_batch_size {} ({}) is not a multiple of pipeline_parallel_microbatch_size {}", local, at("training.local_batch_size"),
-            micro);
-    else if (p.pipeline_parallel_degree > 1) rounds(local / micro);
+            "local_batch_size {} ({}) is not a multiple of pipeline_parallel_microbatch_size {}", local,
+            at("training.local_batch_size"), micro);
+    else if (p.pipeline_parallel_degree > 1)
+      rounds(local / micro);
     schedule_file();
     if (job_.optimizer.early_step_in_backward)
-      wrong({"optimizer.early_step_in_backward"}, "early_step_in_backward does not go with a pipeline, whose microbatches add up");
+      wrong({"optimizer.early_step_in_backward"},
+            "early_step_in_backward does not go with a pipeline, whose microbatches add up");
   }
 
   void rounds(std::int64_t microbatches) {
     const Parallelism& p = job_.parallelism;
     const std::int64_t count = std::max<std::int64_t>(1, microbatches / p.pipeline_parallel_degree);
     if (looped() && p.pipeline_parallel_schedule != "LoopedBFS" && microbatches % count != 0)
-      wrong({"parallelism.pipeline_parallel_schedule"}, "{} needs microbatches ({}) in whole rounds of pipeline_parallel_degree {}",
-            p.pipeline_parallel_schedule, microbatches, p.pipeline_parallel_degree);
+      wrong({"parallelism.pipeline_parallel_schedule"},
+            "{} needs microbatches ({}) in whole rounds of pipeline_parallel_degree {}", p.pipeline_parallel_schedule,
+            microbatches, p.pipeline_parallel_degree);
     if (p.pipeline_parallel_schedule == "DualPipeV" && microbatches < 2 * p.pipeline_parallel_degree)
-      wrong({"parallelism.pipeline_parallel_schedule"}, "DualPipeV needs at least {} microbatches, two for each stage rank, not {}",
-            2 * p.pipeline_parallel_degree, microbatches);
+      wrong({"parallelism.pipeline_parallel_schedule"},
+            "DualPipeV needs at least {} microbatches, two for each stage rank, not {}", 2 * p.pipeline_parallel_degree,
+            microbatches);
   }
 
   void schedule_file() {
@@ -142,10 +150,12 @@ class Checker {
     const bool wants = p.pipeline_parallel_schedule.starts_with("PipelineSchedule");
     const bool has = !p.pipeline_parallel_schedule_csv.empty();
     if (wants && !has)
-      wrong({"parallelism.pipeline_parallel_schedule"}, "{} needs pipeline_parallel_schedule_csv", p.pipeline_parallel_schedule);
+      wrong({"parallelism.pipeline_parallel_schedule"}, "{} needs pipeline_parallel_schedule_csv",
+            p.pipeline_parallel_schedule);
     if (has && !wants)
       wrong({"parallelism.pipeline_parallel_schedule_csv"},
-            "pipeline_parallel_schedule_csv needs pipeline_parallel_schedule PipelineScheduleSingle or PipelineScheduleMulti, not {}",
+            "pipeline_parallel_schedule_csv needs pipeline_parallel_schedule PipelineScheduleSingle or "
+            "PipelineScheduleMulti, not {}",
             p.pipeline_parallel_schedule);
   }
 
@@ -154,10 +164,15 @@ class Checker {
     if (!p.module_fqns_per_model_part || p.pipeline_parallel_degree < 1) return;
     const auto parts = static_cast<std::int64_t>(p.module_fqns_per_model_part->size());
     const std::int64_t ranks = p.pipeline_parallel_degree;
-    const bool fits = folded_in_v() ? parts == 2 * ranks : looped() ? parts % ranks == 0 && parts >= 2 * ranks : parts == ranks;
+    const bool fits = folded_in_v() ? parts == 2 * ranks
+                      : looped()    ? parts % ranks == 0 && parts >= 2 * ranks
+                                    : parts == ranks;
     if (ranks > 1 && !fits)
-      wrong({"parallelism.module_fqns_per_model_part"}, "{} parts do not fit {} on pipeline_parallel_degree {} ({})", parts,
-            p.pipeline_parallel_schedule, ranks, folded_in_v() ? "two for each rank" : looped() ? "two or more for each rank" : "one for each rank");
+      wrong({"parallelism.module_fqns_per_model_part"}, "{} parts do not fit {} on pipeline_parallel_degree {} ({})",
+            parts, p.pipeline_parallel_schedule, ranks,
+            folded_in_v() ? "two for each rank"
+            : looped()    ? "two or more for each rank"
+                          : "one for each rank");
   }
 
   void data() {
@@ -171,24 +186,29 @@ class Checker {
     const Training& t = job_.training;
     for (const auto& [key, value] : {std::pair{"training.mixed_precision_param", t.mixed_precision_param},
                                      std::pair{"training.mixed_precision_reduce", t.mixed_precision_reduce}})
-      if (value == "float64" && t.dtype != "float64") wrong({key}, "{} = \"float64\" needs training.dtype = \"float64\"", key);
+      if (value == "float64" && t.dtype != "float64")
+        wrong({key}, "{} = \"float64\" needs training.dtype = \"float64\"", key);
   }
 
   void schedule() {
     const LrScheduler& s = job_.lr_scheduler;
     if (s.total_steps && *s.total_steps < job_.training.steps)
-      draft_.warnings.push_back(fmt::format("lr_scheduler.total_steps {} ({}) ends before training.steps {}: the learning rate stays at "
-                                            "its end",
-                                            *s.total_steps, at("lr_scheduler.total_steps"), job_.training.steps));
+      draft_.warnings.push_back(
+          fmt::format("lr_scheduler.total_steps {} ({}) ends before training.steps {}: the learning rate stays at "
+                      "its end",
+                      *s.total_steps, at("lr_scheduler.total_steps"), job_.training.steps));
   }
 
   void checkpoint() {
     const Checkpoint& c = job_.checkpoint;
     if (c.keep_latest_k == 1)
-      wrong({"checkpoint.keep_latest_k"}, "keep_latest_k must be 0 (all) or at least 2: while one is written another must be whole");
+      wrong({"checkpoint.keep_latest_k"},
+            "keep_latest_k must be 0 (all) or at least 2: while one is written another must be whole");
     if (c.initial_load_in_hf && !c.initial_load_model_only)
-      wrong({"checkpoint.initial_load_model_only"}, "initial_load_model_only = false contradicts initial_load_in_hf ({}): Hugging "
-            "Face files hold the model alone", at("checkpoint.initial_load_in_hf"));
+      wrong({"checkpoint.initial_load_model_only"},
+            "initial_load_model_only = false contradicts initial_load_in_hf ({}): Hugging "
+            "Face files hold the model alone",
+            at("checkpoint.initial_load_in_hf"));
     if (c.initial_load_in_hf_quantized && !c.initial_load_in_hf)
       wrong({"checkpoint.initial_load_in_hf_quantized"}, "initial_load_in_hf_quantized needs initial_load_in_hf");
     if (c.last_save_in_hf && !c.last_save_model_only)
@@ -204,10 +224,12 @@ class Checker {
 
   void recompute() {
     const std::string& option = job_.activation_checkpoint.selective_ac_option;
-    const bool digits = !option.empty() && option.size() < 10 && std::ranges::all_of(option, [](char c) { return c >= '0' && c <= '9'; });
+    const bool digits = !option.empty() && option.size() < 10 &&
+                        std::ranges::all_of(option, [](char c) { return c >= '0' && c <= '9'; });
     if (option != "op" && (!digits || std::stoi(option) == 0))
       wrong({"activation_checkpoint.selective_ac_option"},
-            "activation_checkpoint.selective_ac_option must be a positive number of blocks or \"op\", not \"{}\"", shown(option));
+            "activation_checkpoint.selective_ac_option must be a positive number of blocks or \"op\", not \"{}\"",
+            shown(option));
   }
 
   void loaders() {

@@ -52,7 +52,8 @@ class Reader {
 
   void file(const std::string& path, const Place& place) {
     if (!line_.file.empty() && line_.file != path)
-      return draft_.complain(place, fmt::format("a second configuration file, after {}; a job has one", shown(line_.file)));
+      return draft_.complain(place,
+                             fmt::format("a second configuration file, after {}; a job has one", shown(line_.file)));
     if (path.empty()) return draft_.complain(here("''"), "the name of the configuration file is empty");
     line_.file = path, line_.file_place = place;
   }
@@ -87,7 +88,8 @@ class Reader {
   void unknown(const std::string& key, bool has_value, const Place& place) {
     if (!has_value && next_is_value() && !args_[at_].ends_with(".toml")) ++at_;
     const auto near = closest_key(negatable(key));
-    const std::string hint = near ? fmt::format("; did you mean '--{}'?", *near) : "; `tessera config keys` lists all keys";
+    const std::string hint =
+        near ? fmt::format("; did you mean '--{}'?", *near) : "; `tessera config keys` lists all keys";
     draft_.complain(place, (is_section(key) ? "a section, not a key" : "unknown flag") + hint);
   }
 

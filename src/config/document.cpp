@@ -26,7 +26,8 @@ std::string support_text(const Option& option) {
 }
 
 std::string type_text(const Option& option) {
-  const std::string base = option.allowed.empty() ? std::string(type_name(option)) : fmt::format("{}", fmt::join(option.allowed, " | "));
+  const std::string base =
+      option.allowed.empty() ? std::string(type_name(option)) : fmt::format("{}", fmt::join(option.allowed, " | "));
   return is_optional(option) ? base + " | none" : base;
 }
 
@@ -43,9 +44,12 @@ void require_section(std::string_view section) {
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '\\') out += "\\e";
-    else if (c == '-') out += "\\-";
-    else out += c;
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
   }
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
@@ -53,12 +57,14 @@ std::string roff(std::string_view text) {
 nlohmann::ordered_json as_json(const Option& option) {
   using Json = nlohmann::ordered_json;
   const auto words = [](const std::vector<std::string_view>& list) { return Json(Strings(list.begin(), list.end())); };
-  const char* support = option.support == Support::full ? "full" : option.support == Support::none ? "none" : "some_values";
-  return {{"key", std::string(option.key)},        {"type", std::string(type_name(option))},
-          {"optional", is_optional(option)},       {"default", default_text(option)},
-          {"allowed", words(option.allowed)},      {"support", support},
-          {"works_with", words(option.working)},   {"ours", option.ours},
-          {"alias", std::string(option.alias)},    {"help", std::string(option.help)}};
+  const char* support = option.support == Support::full   ? "full"
+                        : option.support == Support::none ? "none"
+                                                          : "some_values";
+  return {{"key", std::string(option.key)},      {"type", std::string(type_name(option))},
+          {"optional", is_optional(option)},     {"default", default_text(option)},
+          {"allowed", words(option.allowed)},    {"support", support},
+          {"works_with", words(option.working)}, {"ours", option.ours},
+          {"alias", std::string(option.alias)},  {"help", std::string(option.help)}};
 }
 
 }  // namespace
@@ -71,8 +77,8 @@ std::string keys_as_table(std::string_view section) {
   std::string text;
   for (const Option& option : options())
     if (in_section(option, section))
-      text += fmt::format("{:<{}}  {}\n{:<{}}  {}; default {}; acted on: {}{}\n", option.key, width, option.help, "", width,
-                          type_text(option), default_text(option), support_text(option),
+      text += fmt::format("{:<{}}  {}\n{:<{}}  {}; default {}; acted on: {}{}\n", option.key, width, option.help, "",
+                          width, type_text(option), default_text(option), support_text(option),
                           option.ours ? "; Tessera's own" : "");
   return text;
 }
@@ -86,7 +92,8 @@ std::string keys_as_json() {
 std::string keys_as_man_page() {
   std::string text =
       ".TH TESSERA\\-CONFIG 5\n.SH NAME\ntessera\\-config \\- keys of a Tessera job file\n.SH DESCRIPTION\n"
-      "A job is a TOML file and flags of the form \\-\\-section.key value; flags win. The keys are those of TorchTitan v0.2.2, and "
+      "A job is a TOML file and flags of the form \\-\\-section.key value; flags win. The keys are those of TorchTitan "
+      "v0.2.2, and "
       "Tessera's own.\n";
   std::string_view section;
   for (const Option& option : options()) {

@@ -50,9 +50,11 @@ std::string Place::origin() const {
 void Draft::set(const Option& option, Value value, const Place& place) {
   const auto before = places.find(option.key);
   if (before != places.end() && before->second.in_file() == place.in_file())
-    return complain(place, fmt::format("{} is given twice (first at {}); keep one", option.key, before->second.exact()));
+    return complain(place,
+                    fmt::format("{} is given twice (first at {}); keep one", option.key, before->second.exact()));
   places.insert_or_assign(std::string(option.key), place);
-  if (auto wrong = assign(option, job, std::move(value))) complain(place, fmt::format("{}{}", about(option, place), *wrong));
+  if (auto wrong = assign(option, job, std::move(value)))
+    complain(place, fmt::format("{}{}", about(option, place), *wrong));
 }
 
 Place Draft::place_of(std::string_view key) const {
@@ -75,7 +77,8 @@ std::string unknown_key(std::string_view key) {
 
 std::string unknown_section(std::string_view name) {
   const std::string hint = did_you_mean(name, sections());
-  return fmt::format("unknown section '{}'{}", shown(name), hint.empty() ? "; `tessera config keys` lists all keys" : hint);
+  return fmt::format("unknown section '{}'{}", shown(name),
+                     hint.empty() ? "; `tessera config keys` lists all keys" : hint);
 }
 
 void throw_if_wrong(const Draft& draft) {

@@ -16,8 +16,8 @@ struct Table {
   std::set<std::string_view> sections;
 
   Table() {
-    for (auto&& part : {job_options(), training_options(), parallelism_options(), checkpoint_options(), quantize_options(),
-                        system_options()})
+    for (auto&& part : {job_options(), training_options(), parallelism_options(), checkpoint_options(),
+                        quantize_options(), system_options()})
       options.insert(options.end(), part.begin(), part.end());
     for (const Option& option : options) add(option);
   }

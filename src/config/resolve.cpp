@@ -14,6 +14,13 @@ std::string setting(const Option& option, const JobConfig& job) {
   return fmt::format("{} = {}", option.key, to_toml(get(option, job)));
 }
 
+/// "x = 3 is not supported yet (job.toml:4); use 1 or 2".
+std::string refusal(const Option& option, const Resolved& resolved) {
+  const std::string alternative = to_toml(default_of(option));
+  return fmt::format("{} is not supported yet ({}); use {}", setting(option, resolved.job), resolved.origin(option.key),
+                     option.working.size() > 1 ? fmt::format("{}", fmt::join(option.working, " or ")) : alternative);
+}
+
 Resolved finish(Draft&& draft) {
   Resolved resolved;
   for (const Option& option : options()) {
@@ -48,7 +55,8 @@ void warn_of_unsupported(Draft& draft) {
   std::string list;
   for (const Option& option : options()) {
     if (!draft.written(option.key) || !option.under.empty() || honoured(option, draft.job)) continue;
-    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", setting(option, draft.job), draft.place_of(option.key).origin());
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", setting(option, draft.job),
+                        draft.place_of(option.key).origin());
   }
   if (!list.empty()) draft.warnings.push_back("accepted, but Tessera does not act on it yet: " + list);
 }
@@ -56,14 +64,13 @@ void warn_of_unsupported(Draft& draft) {
 std::vector<std::string> unsupported_for_run(const Resolved& resolved) {
   std::vector<std::string> reasons;
   for (const Option& option : options())
-    if (option.decisive && !honoured(option, resolved.job))
-      reasons.push_back(fmt::format("{} is not supported yet ({}); it has: {}", setting(option, resolved.job),
-                                    resolved.origin(option.key), fmt::join(option.working, ", ")));
+    if (option.decisive && !honoured(option, resolved.job)) reasons.push_back(refusal(option, resolved));
   const Training& training = resolved.job.training;
   if (!training.dataset_path)
-    reasons.push_back(fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "
-                                  "Tessera downloads nothing",
-                                  training.dataset, resolved.origin("training.dataset")));
+    reasons.push_back(
+        fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "
+                    "Tessera downloads nothing",
+                    training.dataset, resolved.origin("training.dataset")));
   return reasons;
 }
 

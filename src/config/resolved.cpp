@@ -27,10 +27,14 @@ std::string toml_line(const Option& option, const Resolved& resolved) {
 
 json to_json(const Value& value) {
   if (const auto* number = std::get_if<double>(&value); number && !std::isfinite(*number)) return to_toml(value);
-  return std::visit([](const auto& v) -> json {
-    if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) return nullptr;
-    else return v;
-  }, value);
+  return std::visit(
+      [](const auto& v) -> json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>)
+          return nullptr;
+        else
+          return v;
+      },
+      value);
 }
 
 Value from_json(const json& j, const Option& option) {
@@ -38,7 +42,8 @@ Value from_json(const json& j, const Option& option) {
   if (j.is_boolean()) return j.get<bool>();
   if (j.is_number_integer()) return j.get<std::int64_t>();
   if (j.is_number_float()) return j.get<double>();
-  if (j.is_string()) return type_name(option) == "number" ? value_from_text(option, j.get<std::string>()) : Value{j.get<std::string>()};
+  if (j.is_string())
+    return type_name(option) == "number" ? value_from_text(option, j.get<std::string>()) : Value{j.get<std::string>()};
   if (type_name(option) == "list of lists") return j.get<std::vector<Strings>>();
   return j.get<Strings>();
 }
@@ -89,7 +94,8 @@ Resolved Resolved::deserialize(std::string_view text) {
   try {
     return read(json::parse(text));
   } catch (const json::exception& error) {
-    fail(ExitCode::environment, "the configuration that rank 0 sent cannot be read ({}); are all ranks the same program?", error.what());
+    fail(ExitCode::environment,
+         "the configuration that rank 0 sent cannot be read ({}); are all ranks the same program?", error.what());
   }
 }
 

@@ -23,9 +23,10 @@ std::size_t tolerance(std::size_t letters) { return std::max<std::size_t>(letter
 
 std::string long_form(std::string_view word) {
   static const std::map<std::string, std::string, std::less<>> kForms{
-      {"bf16", "bfloat16"}, {"fp32", "float32"},      {"f32", "float32"},   {"fp16", "float16"},   {"f16", "float16"},
-      {"half", "float16"},  {"double", "float64"},    {"f64", "float64"},   {"fp64", "float64"},   {"float", "float32"},
-      {"off", "none"},      {"batchsize", "localbatchsize"}, {"off_", "disabled"}, {"jsonl", "text"}, {"json", "text"}};
+      {"bf16", "bfloat16"}, {"fp32", "float32"},  {"f32", "float32"},    {"fp16", "float16"},
+      {"f16", "float16"},   {"half", "float16"},  {"double", "float64"}, {"f64", "float64"},
+      {"fp64", "float64"},  {"float", "float32"}, {"off", "none"},       {"batchsize", "localbatchsize"},
+      {"off_", "disabled"}, {"jsonl", "text"},    {"json", "text"}};
   const auto found = kForms.find(folded(word));
   return found == kForms.end() ? folded(word) : found->second;
 }
@@ -78,7 +79,8 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
   for (std::size_t i = 1; i <= a.size(); ++i)
     for (std::size_t j = 1; j <= b.size(); ++j) {
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[a.size()][b.size()];
 }

@@ -1,5 +1,5 @@
-// toml++ 3.3 recurses once for each part of a dotted key and for each bracket, in parsing and in destruction: a file with
-// 200,000 dots overflows its stack. So what it gets is bounded first.
+// toml++ 3.3 recurses once for each part of a dotted key and for each bracket, in parsing and in destruction: a file
+// with 200,000 dots overflows its stack. So what it gets is bounded first.
 #include <fmt/format.h>
 
 #include "draft.hpp"
@@ -39,7 +39,8 @@ class Scanner {
 
   std::string count(char c) {
     if (c == '.' && ++dots_ > kDots) return fmt::format("a key has more than {} parts", kDots);
-    if ((c == '[' || c == '{') && ++brackets_ > kBrackets) return fmt::format("brackets are nested deeper than {}", kBrackets);
+    if ((c == '[' || c == '{') && ++brackets_ > kBrackets)
+      return fmt::format("brackets are nested deeper than {}", kBrackets);
     if (c == ']' || c == '}') --brackets_;
     if (c == '=' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}') dots_ = 0;
     return {};
@@ -56,8 +57,14 @@ class Scanner {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '\n' && !multiline) return;
-      if (c == '\\' && quote == '"') { at_ += 2; continue; }
-      if (c == quote && (!multiline || text_.substr(at_, 3) == fence)) { at_ += multiline ? 3 : 1; return; }
+      if (c == '\\' && quote == '"') {
+        at_ += 2;
+        continue;
+      }
+      if (c == quote && (!multiline || text_.substr(at_, 3) == fence)) {
+        at_ += multiline ? 3 : 1;
+        return;
+      }
       if (c == '\n') ++line_, line_start_ = at_ + 1;
       ++at_;
     }

@@ -74,7 +74,8 @@ class Walk {
     for (const auto& [key, node] : table) {
       const toml::source_position& at = key.source().begin;
       const Place place{path_, static_cast<int>(at.line), static_cast<int>(at.column)};
-      entry(section.empty() ? std::string(key.str()) : fmt::format("{}.{}", section, key.str()), key.str(), node, place);
+      entry(section.empty() ? std::string(key.str()) : fmt::format("{}.{}", section, key.str()), key.str(), node,
+            place);
     }
   }
 
@@ -110,9 +111,11 @@ std::pair<std::size_t, std::size_t> line_span(std::string_view text, std::size_t
 /// A `key = value` on one line: without it the rest of the file means the same.
 bool stands_alone(std::string_view line) {
   const auto first = line.find_first_not_of(" \t");
-  const auto even = [&](char open, char close) { return std::ranges::count(line, open) == std::ranges::count(line, close); };
-  return first != line.npos && line[first] != '[' && even('[', ']') && even('{', '}') && line.find("\"\"\"") == line.npos &&
-         line.find("'''") == line.npos;
+  const auto even = [&](char open, char close) {
+    return std::ranges::count(line, open) == std::ranges::count(line, close);
+  };
+  return first != line.npos && line[first] != '[' && even('[', ']') && even('{', '}') &&
+         line.find("\"\"\"") == line.npos && line.find("'''") == line.npos;
 }
 
 std::string explain(std::string_view description) {
@@ -128,10 +131,13 @@ bool recover(const toml::parse_error& error, const std::string& path, std::strin
   const auto [begin, end] = line_span(text, at.line);
   const bool again = error.description().find("redefine") != std::string_view::npos;
   if (!again || !stands_alone(std::string_view(text).substr(begin, end - begin)))
-    return draft.complain(place, again ? "this key or section is written twice; keep one" : explain(error.description())), false;
+    return draft.complain(place,
+                          again ? "this key or section is written twice; keep one" : explain(error.description())),
+           false;
   const std::string line = text.substr(begin, end - begin);
   const std::string key = line.substr(0, line.find('='));
-  draft.complain(place, fmt::format("key '{}' is given twice in its section; keep one", shown(key.substr(0, key.find_last_not_of(" \t") + 1))));
+  draft.complain(place, fmt::format("key '{}' is given twice in its section; keep one",
+                                    shown(key.substr(0, key.find_last_not_of(" \t") + 1))));
   std::fill(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
   return true;
 }

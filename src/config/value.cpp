@@ -38,19 +38,25 @@ Member member_of(const Option& option) {
 }
 
 std::string_view kind_of(const Value& value) {
-  static constexpr std::array<std::string_view, 7> kNames{"none",   "a boolean",         "an integer",     "a number",
+  static constexpr std::array<std::string_view, 7> kNames{"none",     "a boolean",         "an integer",     "a number",
                                                           "a string", "a list of strings", "a list of lists"};
   return kNames[value.index()];
 }
 
 template <class T>
 constexpr std::string_view type_name_of() {
-  if constexpr (std::is_same_v<T, bool>) return "boolean";
-  else if constexpr (std::is_integral_v<T>) return "integer";
-  else if constexpr (std::is_same_v<T, double>) return "number";
-  else if constexpr (std::is_same_v<T, std::string>) return "string";
-  else if constexpr (std::is_same_v<T, Strings>) return "list of strings";
-  else return "list of lists";
+  if constexpr (std::is_same_v<T, bool>)
+    return "boolean";
+  else if constexpr (std::is_integral_v<T>)
+    return "integer";
+  else if constexpr (std::is_same_v<T, double>)
+    return "number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "string";
+  else if constexpr (std::is_same_v<T, Strings>)
+    return "list of strings";
+  else
+    return "list of lists";
 }
 
 template <class T>
@@ -90,9 +96,11 @@ bool store(std::optional<T>& target, const Value& value) {
 
 std::string range_text(const Option& option) {
   std::string text;
-  if (std::isfinite(option.minimum)) text = fmt::format("{} {}", option.above_minimum ? "above" : "at least", option.minimum);
+  if (std::isfinite(option.minimum))
+    text = fmt::format("{} {}", option.above_minimum ? "above" : "at least", option.minimum);
   if (std::isfinite(option.maximum))
-    text += fmt::format("{}{} {}", text.empty() ? "" : " and ", option.below_maximum ? "below" : "at most", option.maximum);
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : " and ", option.below_maximum ? "below" : "at most", option.maximum);
   return option.minus_one ? text + ", or -1" : text;
 }
 
@@ -100,7 +108,8 @@ std::optional<std::string> check_range(const Option& option, double number) {
   if (option.minus_one && number == -1) return {};
   const bool low = option.above_minimum ? !(number > option.minimum) : !(number >= option.minimum);
   const bool high = option.below_maximum ? !(number < option.maximum) : !(number <= option.maximum);
-  if (low || high) return fmt::format("must be {}, not {}", std::isnan(number) ? "a number" : range_text(option), number);
+  if (low || high)
+    return fmt::format("must be {}, not {}", std::isnan(number) ? "a number" : range_text(option), number);
   return {};
 }
 
@@ -143,8 +152,10 @@ void interpret(const Option& option, Value& value) {
   if (list && list->empty() && type_name(option) == "list of lists") value = std::vector<Strings>{};
   const auto* text = std::get_if<std::string>(&value);
   if (!text) return;
-  if (is_optional(option) && (*text == "none" || *text == "None")) value = std::monostate{};
-  else if (leaf_of(option.key) == "fqns") value = split(*text, ',');
+  if (is_optional(option) && (*text == "none" || *text == "None"))
+    value = std::monostate{};
+  else if (leaf_of(option.key) == "fqns")
+    value = split(*text, ',');
 }
 
 template <class T>
@@ -178,11 +189,16 @@ std::string number_text(double number) {
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const unsigned char c : text) {
-    if (c == '"' || c == '\\') out += '\\', out += static_cast<char>(c);
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c < 0x20 || c == 0x7f) out += fmt::format("\\u{:04X}", c);
-    else out += static_cast<char>(c);
+    if (c == '"' || c == '\\')
+      out += '\\', out += static_cast<char>(c);
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04X}", c);
+    else
+      out += static_cast<char>(c);
   }
   return out + '"';
 }
@@ -205,16 +221,18 @@ std::string_view type_name(const Option& option) {
 bool is_boolean(const Option& option) { return std::holds_alternative<bool*>(member_of(option)); }
 
 bool is_optional(const Option& option) {
-  return std::visit([](auto* member) { return Unwrapped<std::remove_pointer_t<decltype(member)>>::optional; }, member_of(option));
+  return std::visit([](auto* member) { return Unwrapped<std::remove_pointer_t<decltype(member)>>::optional; },
+                    member_of(option));
 }
 
 Value get(const Option& option, const JobConfig& job) {
   // The table has one accessor for reading and writing; nothing is written here.
   const Member member = option.member(const_cast<JobConfig&>(job));
-  return std::visit(Overloaded{[](int* number) -> Value { return std::int64_t{*number}; },
-                               []<class T>(std::optional<T>* maybe) -> Value { return *maybe ? Value{**maybe} : Value{}; },
-                               [](auto* plain) -> Value { return *plain; }},
-                    member);
+  return std::visit(
+      Overloaded{[](int* number) -> Value { return std::int64_t{*number}; },
+                 []<class T>(std::optional<T>* maybe) -> Value { return *maybe ? Value{**maybe} : Value{}; },
+                 [](auto* plain) -> Value { return *plain; }},
+      member);
 }
 
 Value default_of(const Option& option) {
@@ -248,7 +266,9 @@ Value value_from_text(const Option& option, std::string_view text) {
 }
 
 std::string to_toml(const Value& value) {
-  const auto string_list = [](const Strings& list) { return bracketed(list, [](const std::string& s) { return quoted(s); }); };
+  const auto string_list = [](const Strings& list) {
+    return bracketed(list, [](const std::string& s) { return quoted(s); });
+  };
   return std::visit(Overloaded{[](std::monostate) -> std::string { return "none"; },
                                [](bool on) -> std::string { return on ? "true" : "false"; },
                                [](std::int64_t number) { return fmt::format("{}", number); },

@@ -3,13 +3,16 @@
 #include <algorithm>
 
 #include "regex.hpp"
+#include "unicode_tables.hpp"
 #include "utf8.hpp"
 
 namespace tessera::data {
 namespace {
 
+/// \w of Rust's regular expressions, which are asked here and nowhere else.
 bool is_word_character(std::string_view character) {
-  static const Regex word = Regex::compile(R"(\w)");
+  static const Regex word =
+      Regex::compile(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d})" + std::string(other_word()) + "]");
   return !character.empty() && word.matches_somewhere(character);
 }
 

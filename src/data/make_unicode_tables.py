@@ -37,6 +37,13 @@ def later_additions(category):
     return ranges(theirs - ours)
 
 
+def word_additions():
+    """What \\w matches beyond letters, marks, Nd, Nl and Pc, both in patterns and in single_word (which differ below U+0100)."""
+    def is_plain(category):
+        return category[0] in "LM" or category in ("Nd", "Nl", "Pc")
+    return ranges(c for c in members(r"\w") if c > 0xFF and not is_plain(unicodedata.category(chr(c))))
+
+
 def known_class(c):
     """Canonical combining class, 0 where their NFC does not know the character yet."""
     ccc = unicodedata.combining(chr(c))
@@ -71,6 +78,9 @@ print("// Made by make_unicode_tables.py; do not edit.\n")
 for name, category in (("kLaterLetters", "L"), ("kLaterNumbers", "N")):
     print(f"/// Inside of a character class: \\p{{{category}}} since Unicode 14.")
     print(f'constexpr std::string_view {name} = "{pcre_class(later_additions(category))}";\n')
+
+print("/// Inside of a character class: \\w beyond letters, marks, Nd, Nl and Pc of Unicode 14.")
+print(f'constexpr std::string_view kOtherWord = "{pcre_class(word_additions())}";\n')
 
 classes = {c: known_class(c) for c in characters}
 runs = []

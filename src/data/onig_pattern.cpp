@@ -12,7 +12,9 @@ constexpr std::string_view kSpace =
 
 std::string letters() { return "\\p{L}" + std::string(later_letters()); }
 std::string numbers() { return "\\p{N}" + std::string(later_numbers()); }
-std::string word() { return letters() + numbers() + "\\p{M}\\p{Pc}"; }
+std::string word() {
+  return R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})" + std::string(other_word());
+}
 
 class Translator {
  public:

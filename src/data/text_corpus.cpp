@@ -92,20 +92,24 @@ std::vector<Range> TextCorpus::Parts::find_documents(const MappedFile& file) con
 }
 
 std::string TextCorpus::Parts::from_jsonl(const MappedFile& file, std::string_view line) const {
-  const auto before = file.bytes().substr(0, static_cast<std::size_t>(line.data() - file.bytes().data()));
-  const auto place = [&] {
-    return fmt::format("{}:{}", file.path().string(), 1 + std::count(before.begin(), before.end(), '\n'));
+  const auto check = [&](bool fine, const auto& what) {
+    if (fine) [[likely]]
+      return;
+    const auto before = file.bytes().substr(0, static_cast<std::size_t>(line.data() - file.bytes().data()));
+    fail(ExitCode::data, "{}:{}: {}", file.path().string(), 1 + std::count(before.begin(), before.end(), '\n'), what());
   };
   const nlohmann::json value = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-  require(!value.is_discarded(), ExitCode::data, "{}: this line is no valid JSON; JSONL has one object a line",
-          place());
-  require(value.is_object(), ExitCode::data, "{}: a JSON object is needed here, not {}; JSONL has one object a line",
-          place(), value.type_name());
+  check(!value.is_discarded(), [] { return "this line is no valid JSON; JSONL has one object a line"; });
+  check(value.is_object(), [&] {
+    return fmt::format("a JSON object is needed here, not {}; JSONL has one object a line", value.type_name());
+  });
   const auto text = value.find(options.jsonl_key);
-  require(text != value.end(), ExitCode::data, "{}: no member '{}'; name the one that holds the text (--jsonl-key)",
-          place(), options.jsonl_key);
-  require(text->is_string(), ExitCode::data, "{}: member '{}' is no string but {}; correct the line", place(),
-          options.jsonl_key, text->type_name());
+  check(text != value.end(), [&] {
+    return fmt::format("no member '{}'; name the one that holds the text (--jsonl-key)", options.jsonl_key);
+  });
+  check(text->is_string(), [&] {
+    return fmt::format("member '{}' is no string but {}; correct the line", options.jsonl_key, text->type_name());
+  });
   return text->get<std::string>();
 }
 

@@ -9,5 +9,6 @@ std::span<const CombiningRun> combining_runs() { return kCombiningClasses; }
 std::span<const Decomposition> decompositions() { return kDecompositions; }
 std::string_view later_letters() { return kLaterLetters; }
 std::string_view later_numbers() { return kLaterNumbers; }
+std::string_view other_word() { return kOtherWord; }
 
 }  // namespace tessera::data

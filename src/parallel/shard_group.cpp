@@ -82,15 +82,12 @@ void ShardGroup::allocate(torch::Device device) {
     };
     param.master = mine(flat_master_);
     param.gradient = mine(flat_gradient_);
-    if (aliased()) {
-      param.storage = param.master;
-    } else {
-      param.storage = torch::empty(with_rows(param.local_shape, fsdp_.size() * param.chunk_rows),
-                                   options.dtype(precision_.compute));
-      kernels::release_storage(param.storage);
-    }
+    param.storage = aliased() ? param.master
+                              : torch::empty(with_rows(param.local_shape, fsdp_.size() * param.chunk_rows),
+                                             options.dtype(precision_.compute));
     // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to autograd.
     param.leaf = param.storage.narrow(0, 0, param.local_shape[0]).variable_data().set_requires_grad(true);
+    if (!aliased()) kernels::release_storage(param.storage);  // after the leaf: views of freed memory cannot be made
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <limits>
 #include <set>
@@ -32,6 +33,14 @@ std::int64_t peak_memory(torch::Device device) {
   return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
 }
 
+/// Launchers give ranks a terminal of their own, whatever stands behind them; `tessera launch` says what does.
+metrics::Terminal terminal(const config::JobConfig& job) {
+  const bool launched = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
+  const char* screen = std::getenv("TESSERA_SCREEN");
+  if (launched && !(screen && std::string_view(screen) == "1")) return {};
+  return metrics::terminal_of(STDOUT_FILENO, !job.metrics.disable_color_printing);
+}
+
 std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
   const std::set<std::string> once(hosts.begin(), hosts.end());
   return {once.begin(), once.end()};
@@ -59,8 +68,7 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
   folder_->add_attempt({metrics::make_attempt_id(), "", first_step, world.size(), trainer_.mesh().layout().to_string(), hosts,
                         command_line, {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
-  console_ = std::make_unique<metrics::Console>(std::cout, metrics::terminal_of(STDOUT_FILENO, !job.metrics.disable_color_printing),
-                                                first_step, job.training.steps, peak_);
+  console_ = std::make_unique<metrics::Console>(std::cout, terminal(job), first_step, job.training.steps, peak_);
 }
 
 metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds, std::int64_t memory_bytes) {

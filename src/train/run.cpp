@@ -7,6 +7,8 @@
 #include "reporter.hpp"
 #include "samples.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/metrics/atomic_file.hpp"
+#include "tessera/metrics/run_folder.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -34,7 +36,8 @@ class Run {
 
   ExitCode execute(const std::vector<std::string>& command_line) {
     const SignalGuard signals;
-    if (world_.rank() == 0) std::cout << mesh_.overview() << std::flush;
+    comm::set_check_collectives(job_.debug.check_collectives);
+    if (world_.rank() == 0) print_job();
     const std::int64_t done = begin();
     reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
     announce(done);
@@ -46,10 +49,16 @@ class Run {
   }
 
  private:
+  void print_job() const {
+    if (job_.job.print_config) std::cout << resolved_.to_toml();
+    std::cout << mesh_.overview() << std::flush;
+  }
+
   fs::path checkpoint_folder() const { return fs::path(job_.job.dump_folder) / job_.checkpoint.folder; }
 
   /// Steps done so far: resumed, or 0 with initial or loaded weights.
   std::int64_t begin() {
+    on_rank_zero(mesh_.control(), [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
     if (job_.checkpoint.enable)
       if (const auto position = load_state(*trainer_, resolved_, checkpoint_folder())) return position->step;
     if (job_.checkpoint.initial_load_path) {
@@ -68,6 +77,8 @@ class Run {
   }
 
   void announce(std::int64_t done) {
+    if (job_.job.save_config_file && world_.rank() == 0)
+      metrics::write_file_atomically(fs::path(job_.job.dump_folder) / *job_.job.save_config_file, resolved_.to_toml());
     reporter_->note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", model_.name,
                                 static_cast<double>(model_.parameter_count()) / 1e6, layout_.to_string(), device_.str(),
                                 plan_.global_batch, job_.training.seq_len));
@@ -124,7 +135,8 @@ class Run {
       return;
     }
     reporter_->note("step skipped: the gradient is not finite, first in " + outcome.nonfinite);
-    require(++skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+    ++skipped_in_a_row_;
+    require(skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
             "{} steps in a row had a gradient that is not finite, the last in {}; lower optimizer.lr or look at the data "
             "(optimizer.max_skipped_steps = {})", skipped_in_a_row_, outcome.nonfinite, job_.optimizer.max_skipped_steps);
   }

@@ -48,7 +48,14 @@ if [ -r /usr/share/lmod/lmod/init/bash ]; then
   case $MANPATH in *::* | *:) ;; *) fail "MANPATH=$MANPATH hides the system's pages" ;; esac
 fi
 
-if [ -x "$prefix/bin/tessera" ]; then
-  "$prefix/bin/tessera" --version | grep -qF "$version" || fail "tessera --version does not say $version"
-fi
+tessera=$prefix/bin/tessera
+[ -x "$tessera" ] || exit 0
+"$tessera" --version | grep -qF "$version" || fail "tessera --version does not say $version"
+for page in man1/tessera.1 man5/tessera-config.5; do [ -s "$prefix/share/man/$page" ] || fail "no page share/man/$page"; done
+
+# Four ranks train from the moved prefix.
+cd "$work"
+"$here/../jobs/tiny_assets.sh" "$tessera" assets
+"$tessera" launch -n 4 -- train "$here/../jobs/tiny.toml" --job.dump_folder run >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; fail "a run on 4 ranks"; }
+[ "$(wc -l <run/metrics.jsonl)" = 4 ] || fail "the run on 4 ranks has $(wc -l <run/metrics.jsonl) steps, not 4"
 echo "installed, moved and used: $prefix"

@@ -1,7 +1,7 @@
 // Saving and loading training state, format "tessera-checkpoint 1".
 //
-// Promise: a checkpoint is either listed, and then loads bit-exactly on any mesh, or it is not there. A failed save never
-// harms the one before. A damaged file is named and skipped. No input file crashes the program.
+// Promise: a checkpoint is either listed, and then loads bit-exactly on any mesh, or it is not there. A failed save
+// never harms the one before. A damaged file is named and skipped. No input file crashes the program.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace tessera::checkpoint {
 
 /// A box of a global tensor in this rank's host memory, contiguous and row-major.
 /// `slice.name` is the dataset's path: "model/<fqn>", "optimizer/exp_avg/<fqn>". An extent of 0 is an empty box.
-/// On save, `replicas` ranks hold this same box, and this rank is number `replica` of them: each of them writes a part of
-/// the rows (of a small box: one of them writes it), so that bytes balance without any exchange.
-/// On load, `slice.dtype` is the type wanted; floating-point types convert into each other.
+/// On save, `replicas` ranks hold this same box, and this rank is number `replica` of them: each of them writes a part
+/// of the rows (of a small box: one of them writes it), so that bytes balance without any exchange. On load,
+/// `slice.dtype` is the type wanted; floating-point types convert into each other.
 struct SliceView {
   TensorSlice slice;
   void* data = nullptr;
@@ -31,7 +31,8 @@ struct SliceView {
   int replicas = 1;
 };
 
-/// What is not a tensor. `json_extra` is one JSON object: data position, RNG seed, schedule, whatever the trainer needs.
+/// What is not a tensor. `json_extra` is one JSON object: data position, RNG seed, schedule, whatever the trainer
+/// needs.
 struct State {
   std::int64_t step = 0;
   std::string json_extra = "{}";
@@ -46,16 +47,16 @@ FileLayout file_layout_from_name(std::string_view name);
 enum class SaveStage : std::uint8_t { prepared, written, indexed, committing };
 
 struct SaveOptions {
-  std::filesystem::path folder;     ///< "<dump_folder>/checkpoint"; step folders are made in it
-  std::string coord_name;           ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
-  std::string mesh;                 ///< "pp2.r1.s2.cp1.tp2"
-  std::string config_toml;          ///< resolved configuration, kept for people in index.h5 and manifest.json
+  std::filesystem::path folder;  ///< "<dump_folder>/checkpoint"; step folders are made in it
+  std::string coord_name;        ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
+  std::string mesh;              ///< "pp2.r1.s2.cp1.tp2"
+  std::string config_toml;       ///< resolved configuration, kept for people in index.h5 and manifest.json
   FileLayout files = FileLayout::rank;
-  int keep_latest_k = 0;            ///< after this save keep the newest k valid ones; 0 keeps all
-  bool write_index = true;          ///< index.h5: every tensor whole, for h5py and h5dump
+  int keep_latest_k = 0;                ///< after this save keep the newest k valid ones; 0 keeps all
+  bool write_index = true;              ///< index.h5: every tensor whole, for h5py and h5dump
   double stale_partial_seconds = 3600;  ///< a partial folder of an unknown process is dead when untouched for this long
   /// Called on every rank; an exception from it fails the save. For progress and tests.
-  std::function<void(SaveStage)> on_stage;
+  std::function<void(SaveStage)> on_stage{};
 };
 
 struct SaveResult {
@@ -66,8 +67,9 @@ struct SaveResult {
 };
 
 /// Collective over `control` (host memory). Blocks until the checkpoint is on disk and visible under its name.
-/// On failure every rank throws the same Error (checkpoint; environment for permissions and read-only file systems), the
-/// partial folder is removed and older checkpoints are as before. A damaged `step-N` is renamed to `step-N.damaged-UUID`.
+/// On failure every rank throws the same Error (checkpoint; environment for permissions and read-only file systems),
+/// the partial folder is removed and older checkpoints are as before. A damaged `step-N` is renamed to
+/// `step-N.damaged-UUID`.
 SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,
                 std::span<const SliceView> views);
 
@@ -85,10 +87,11 @@ enum class Policy : std::uint8_t { strict, warn, ignore };
 struct LoadOptions {
   Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory is left as it is)
   Policy extra = Policy::strict;    ///< a tensor of the checkpoint that no rank wants
-  LogLine log;                      ///< gets the table of missing and extra tensors under Policy::warn
+  LogLine log{};                    ///< gets the table of missing and extra tensors under Policy::warn
 };
 
-/// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read, and checked, on demand.
+/// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read, and checked, on
+/// demand.
 class Opened {
  public:
   struct Impl;
@@ -96,7 +99,7 @@ class Opened {
 
   const std::filesystem::path& folder() const;
   std::int64_t step() const;
-  const std::string& extra() const;  ///< State::json_extra as saved
+  const std::string& extra() const;  ///< equal to State::json_extra as JSON
   const std::string& uuid() const;
   const std::string& mesh() const;
   const std::string& config_toml() const;
@@ -104,11 +107,16 @@ class Opened {
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
 
-  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored. All ranks throw the same
-  /// Error(checkpoint) when a block that any of them touches is damaged or a shape differs, and then the contents of all
-  /// wanted memory are unspecified.
+  /// Collective: check() and fill().
   void load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
-  /// Local: fills one box. Throws Error(checkpoint).
+  /// Collective: Error(usage) with a table when the checkpoint does not hold what the ranks want. Reads no data.
+  void check(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
+  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored, tensors that are not
+  /// stored are left as they are. All ranks throw the same Error(checkpoint) when a block that any of them touches is
+  /// damaged, and then the contents of all wanted memory are unspecified.
+  void fill(comm::Communicator& control, std::span<const SliceView> wanted) const;
+  /// Local: fills one box. Error(usage) when there is no such tensor or it has another shape, Error(checkpoint) for
+  /// damage.
   void read(const TensorSlice& wanted, void* data) const;
 
  private:
@@ -118,8 +126,8 @@ class Opened {
 /// Collective: opens exactly this step folder. Error(checkpoint) when it is damaged or not there.
 Opened open(comm::Communicator& control, const std::filesystem::path& step_folder);
 
-/// Collective: the newest step folder with a valid manifest and complete files. Damaged ones are skipped with a line that
-/// says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when all of them are damaged.
+/// Collective: the newest step folder with a valid manifest and complete files. Damaged ones are skipped with a line
+/// that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when all of them are damaged.
 std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log);
 
 /// Collective: open_newest and load, going on to the next older checkpoint when a block turns out to be damaged.

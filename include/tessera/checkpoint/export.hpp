@@ -16,14 +16,14 @@ namespace tessera::checkpoint {
 using RowMap = std::function<std::int64_t(std::int64_t)>;
 
 struct ExportTensor {
-  std::string source;          ///< name in the checkpoint, "model/<fqn>"
-  std::string target;          ///< name in the file
-  DType dtype = DType::f32;    ///< type in the file
-  RowMap row_map;              ///< empty: rows stay where they are
+  std::string source;        ///< name in the checkpoint, "model/<fqn>"
+  std::string target;        ///< name in the file
+  DType dtype = DType::f32;  ///< type in the file
+  RowMap row_map;            ///< empty: rows stay where they are
 };
 
-/// Reads a whole tensor as `dtype` in chunks of rows of at most about `chunk_bytes` (at least one row) and hands each to
-/// `take(first_row, rows, data)`. A scalar is one row.
+/// Reads a whole tensor as `dtype` in chunks of rows of at most about `chunk_bytes` (at least one row) and hands each
+/// to `take(first_row, rows, data)`. A scalar is one row.
 void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType dtype, std::size_t chunk_bytes,
                         const std::function<void(std::int64_t, std::int64_t, const void*)>& take);
 

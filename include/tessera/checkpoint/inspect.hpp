@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/checkpoint/checkpoint.hpp"
+
 namespace tessera::checkpoint {
 
 struct StepFolder {
@@ -15,6 +17,19 @@ struct StepFolder {
 
 /// The step folders (step-%08d) in `folder`, oldest first, valid or not; empty when the folder does not exist.
 std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
+
+/// What a checkpoint says of itself.
+struct Summary {
+  std::int64_t step = 0;
+  std::string uuid, mesh, written, writer;  ///< `written` is UTC, "2026-01-31T12:00:00Z"
+  std::string config_toml, extra;
+  std::vector<TensorInfo> tensors;
+  std::int64_t boxes = 0;
+  std::int64_t files = 0;       ///< shard files
+  std::int64_t file_bytes = 0;  ///< of the shard files
+};
+/// From the manifest; checks it and that its files are there and complete. Error(checkpoint).
+Summary summarize(const std::filesystem::path& step_folder);
 
 /// One thing that is wrong with a checkpoint.
 struct Finding {

@@ -21,8 +21,8 @@ struct SafetensorsEntry {
 };
 
 /// Reads one .safetensors file, or a Hugging Face folder (model.safetensors, or model.safetensors.index.json and its
-/// shards). Headers are read and checked in the constructor: length, JSON, names, dtypes, shapes, offsets that leave the
-/// file, overlap or leave holes. Everything wrong is an Error(data) that names the file.
+/// shards). Headers are read and checked in the constructor: length, JSON, names, dtypes, shapes, offsets that leave
+/// the file, overlap or leave holes. Everything wrong is an Error(data) that names the file.
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::filesystem::path& file_or_folder);

@@ -5,9 +5,9 @@
 
 namespace tessera::comm {
 
-/// `provider` returns the caller's current compute stream (a cudaStream_t). Operations on device memory start after what
-/// that stream holds when they are issued, and Request::wait() makes the stream that is current then wait for them.
-/// Without a provider it is the default stream. Set before the first operation.
+/// `provider` returns the caller's current compute stream (a cudaStream_t). Operations on device memory start after
+/// what that stream holds when they are issued, and Request::wait() makes the stream that is current then wait for
+/// them. Without a provider it is the default stream. Set before the first operation.
 void set_compute_stream_provider(std::function<void*()> provider);
 
 /// Selects this process's GPU: number `local_rank` of those that it can see, or the only one where the launcher already

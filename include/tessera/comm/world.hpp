@@ -43,18 +43,24 @@ class World {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Watches the calls of every communicator of this process: if one operation is pending for longer than `timeout`, the
-/// handler gets a report that names rank, axis, call, sequence number, sizes, and what the other local ranks last did.
-/// Handler runs on the watchdog's thread. One per process.
+/// Watches the calls of every communicator of this process: if one operation is pending for longer than `timeout` (on the
+/// host: holds its caller; on a device: has been started), the handler gets a report that names rank, axis, call,
+/// sequence number, sizes, and what the other local ranks last did. Handler runs on the watchdog's thread, once for each
+/// such operation, and at once for a failed device communicator. One per process.
 class Watchdog {
  public:
   using Handler = std::function<void(const std::string& report)>;
   Watchdog(std::chrono::milliseconds timeout, int rank, Handler handler);
   ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
   /// Called by the trainer at each step: proof of life outside communication, and the step number for reports.
   static void heartbeat(std::int64_t step);
   /// Human-readable list of this rank's last calls (at most 100), newest last.
   static std::string recent_calls();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Compares sequence number, call, dtype and count across the members before each collective (debug.check_collectives).

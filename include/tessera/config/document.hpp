@@ -6,8 +6,8 @@
 
 namespace tessera::config {
 
-/// Aligned text: key, type, default, support, meaning. With a section ("training") only its keys; throws Error(usage) when
-/// there is none of that name.
+/// Aligned text: key, type, default, support, meaning. With a section ("training") only its keys; throws Error(usage)
+/// when there is none of that name.
 std::string keys_as_table(std::string_view section = "");
 
 /// A JSON list of {key, type, default, allowed, support, works_with, ours, alias, help}.

@@ -1,5 +1,6 @@
-// A job as typed values. Member names are the TOML sections and keys: TorchTitan v0.2.2's, with its defaults, and Tessera's
-// own (marked "ours"). What each key means, its range and whether Tessera honours it: option_table.hpp, `tessera config keys`.
+// A job as typed values. Member names are the TOML sections and keys: TorchTitan v0.2.2's, with its defaults, and
+// Tessera's own (marked "ours"). What each key means, its range and whether Tessera honours it: option_table.hpp,
+// `tessera config keys`.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct Metrics {
   std::string save_tb_folder = "tb";
   bool save_for_all_ranks = false;
   bool enable_wandb = false;
-  std::optional<double> peak_flops;  ///< ours: FLOP/s of one device for MFU; absent = known from the device, or measured
+  std::optional<double>
+      peak_flops;  ///< ours: FLOP/s of one device for MFU; absent = known from the device, or measured
 };
 
 struct Model {
@@ -134,10 +136,10 @@ struct Checkpoint {
   bool initial_load_in_hf_quantized = false;
   bool last_save_model_only = true;
   bool last_save_in_hf = false;
-  std::string export_dtype = "float32";    ///< float16 | bfloat16 | float32
-  std::string async_mode = "disabled";     ///< disabled | async | async_with_pinned_mem
-  std::int64_t keep_latest_k = 10;         ///< 0 = all
-  std::int64_t load_step = -1;             ///< -1 = the newest
+  std::string export_dtype = "float32";  ///< float16 | bfloat16 | float32
+  std::string async_mode = "disabled";   ///< disabled | async | async_with_pinned_mem
+  std::int64_t keep_latest_k = 10;       ///< 0 = all
+  std::int64_t load_step = -1;           ///< -1 = the newest
   Strings exclude_from_loading;
   bool enable_first_step_checkpoint = false;
   bool create_seed_checkpoint = false;
@@ -156,8 +158,8 @@ struct ActivationCheckpoint {
   std::string determinism_check = "default";
   bool debug = false;
 
-  /// Block i is recomputed when this is n > 0 and i % n == 0; 0 = no block. `op` and `memory_budget`, which Tessera does not
-  /// have yet, recompute every block (the least memory).
+  /// Block i is recomputed when this is n > 0 and i % n == 0; 0 = no block. `op` and `memory_budget`, which Tessera
+  /// does not have yet, recompute every block (the least memory).
   std::int64_t recompute_every() const;
 };
 
@@ -214,7 +216,8 @@ struct Comm {
   std::string save_traces_folder = "comm_traces";
   std::string save_traces_file_prefix = "rank_";
   std::string mode = "default";
-  std::string backend = "auto";  ///< ours: auto (nccl where the build and the machine have it, else mpi) | mpi | strict | nccl
+  std::string backend =
+      "auto";  ///< ours: auto (nccl where the build and the machine have it, else mpi) | mpi | strict | nccl
 };
 
 struct MemoryEstimation {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -24,52 +23,32 @@ using Member = std::variant<bool*, int*, std::int64_t*, double*, std::string*, S
 /// Whether Tessera acts on a key today: on every value, on those of `Option::working`, or not yet.
 enum class Support : std::uint8_t { full, some_values, none };
 
-/// One key of a job. The builder methods read as the declaration does: Option{...}.at_least(1).or_minus_one().
+/// One key of a job; declared in src/config/options.
 struct Option {
-  std::string_view key;           ///< "section.key", as in JobConfig
-  Member (*member)(JobConfig&);   ///< where the value lives
-  std::string_view help;          ///< one sentence
+  std::string_view key;                     ///< "section.key", as in JobConfig
+  Member (*member)(JobConfig&);             ///< where the value lives
+  std::string_view help;                    ///< one sentence
   std::vector<std::string_view> allowed{};  ///< empty = anything of the type
   std::vector<std::string_view> working{};  ///< with Support::some_values: values that Tessera acts on
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool above_minimum = false;   ///< the minimum itself is out of range
-  bool below_maximum = false;   ///< the maximum itself is out of range
-  bool minus_one = false;       ///< -1 is in range too
+  bool above_minimum = false;  ///< the minimum itself is out of range
+  bool below_maximum = false;  ///< the maximum itself is out of range
+  bool minus_one = false;      ///< -1 is in range too
   Support support = Support::full;
-  bool ours = false;            ///< not a key of TorchTitan v0.2.2
-  bool decisive = false;        ///< without support a run would mean something else, so it does not start
-  std::string_view under{};     ///< matters only together with this key, which speaks for it in warnings
+  bool ours = false;         ///< not a key of TorchTitan v0.2.2
+  bool decisive = false;     ///< without support a run would mean something else, so it does not start
+  std::string_view under{};  ///< matters only together with this key, which speaks for it in warnings
   bool (*relevant)(const JobConfig&) = nullptr;  ///< matters only then
   bool (*works)(const JobConfig&) = nullptr;     ///< with Support::some_values, where a list of values cannot say it
-  std::string_view alias{};     ///< another spelling of the key
-
-  Option&& at_least(double v) && { minimum = v; return std::move(*this); }
-  Option&& above(double v) && { minimum = v, above_minimum = true; return std::move(*this); }
-  Option&& below(double v) && { maximum = v, below_maximum = true; return std::move(*this); }
-  Option&& at_most(double v) && { maximum = v; return std::move(*this); }
-  Option&& or_minus_one() && { minus_one = true; return std::move(*this); }
-  Option&& one_of(std::vector<std::string_view> v) && { allowed = std::move(v); return std::move(*this); }
-  Option&& works_with(std::vector<std::string_view> v) && {
-    working = std::move(v), support = Support::some_values;
-    return std::move(*this);
-  }
-  Option&& later() && { support = Support::none; return std::move(*this); }
-  Option&& works_if(bool (*when)(const JobConfig&)) && {
-    works = when, support = Support::some_values;
-    return std::move(*this);
-  }
-  Option&& never_ignored() && { decisive = true; return std::move(*this); }
-  Option&& is_ours() && { ours = true; return std::move(*this); }
-  Option&& with(std::string_view other) && { under = other; return std::move(*this); }
-  Option&& only_if(bool (*when)(const JobConfig&)) && { relevant = when; return std::move(*this); }
-  Option&& also_spelt(std::string_view other) && { alias = other; return std::move(*this); }
+  std::string_view alias{};                      ///< another spelling of the key
 };
 
 /// Every option, section by section, in the order in which jobs are written.
 const std::vector<Option>& options();
 
-/// The option of a key or of one of its other spellings (aliases, quantize.dense = quantize.linear); null when there is none.
+/// The option of a key or of one of its other spellings (aliases, quantize.dense = quantize.linear); null when there is
+/// none.
 const Option* find_option(std::string_view key);
 
 /// Is this a section ("training", "quantize.linear")?
@@ -85,8 +64,9 @@ bool is_optional(const Option& option);
 Value get(const Option& option, const JobConfig& job);
 Value default_of(const Option& option);
 
-/// Stores a value after checking type, range and allowed values; an integer serves as a number, "none" empties an optional,
-/// schedule names ignore case, `-` and `_`. Returns what is wrong ("must be an integer, not a string"), and then stores nothing.
+/// Stores a value after checking type, range and allowed values; an integer serves as a number, "none" empties an
+/// optional, schedule names ignore case, `-` and `_`. Returns what is wrong ("must be an integer, not a string"), and
+/// then stores nothing.
 std::optional<std::string> assign(const Option& option, JobConfig& job, Value value);
 
 /// Reads a flag's text as the option's type: lists are comma-separated, lists of lists separate their lists by `;`.

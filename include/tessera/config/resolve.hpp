@@ -32,8 +32,8 @@ struct Resolved {
 /// What depends on the number of ranks is not checked here: mesh::Layout::resolve.
 Resolved resolve(const std::vector<std::string>& args);
 
-/// Why a run of this job cannot start although the configuration is well-formed: settings that Tessera does not act on yet and
-/// that would change what is computed. Empty when it can. One line each, with the key's origin.
+/// Why a run of this job cannot start although the configuration is well-formed: settings that Tessera does not act on
+/// yet and that would change what is computed. Empty when it can. One line each, with the key's origin.
 std::vector<std::string> unsupported_for_run(const Resolved& resolved);
 
 }  // namespace tessera::config

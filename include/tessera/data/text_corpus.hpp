@@ -20,7 +20,7 @@ enum class DocumentRule {
 struct CorpusOptions {
   DocumentRule documents = DocumentRule::file;
   /// A line that matches begins a document and belongs to it (PCRE2, UTF); replaces `documents` when not empty.
-  std::string split_regex;
+  std::string split_regex = "";
   /// Undoes hard wrapping: an unindented line continues the line above it; indentation and blank lines go.
   bool unwrap = false;
   /// Member of each JSON object that holds the text; files that end in .jsonl or .json are JSONL.
@@ -41,7 +41,7 @@ class TextCorpus {
   std::int64_t document_count() const;
   /// Bytes of the document in its file: a measure of work.
   std::int64_t document_bytes(std::int64_t document) const;
-  /// All bytes of all files.
+  /// Sum of document_bytes.
   std::int64_t total_bytes() const;
   /// Text of one document. JSONL that does not hold a string under the key throws Error(data) with file:line.
   std::string text(std::int64_t document) const;

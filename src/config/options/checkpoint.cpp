@@ -2,18 +2,30 @@
 
 namespace tessera::config {
 
+namespace {
+
+bool starts_from_another_run(const JobConfig& job) { return job.checkpoint.initial_load_path.has_value(); }
+
+}  // namespace
+
 OptionList checkpoint_options() {
   return {
       OPTION(checkpoint.enable, "Save checkpoints, and resume from the newest valid one"),
       OPTION(checkpoint.folder, "Folder of the checkpoints, inside job.dump_folder"),
       OPTION(checkpoint.interval, "Steps between checkpoints").at_least(1),
-      OPTION(checkpoint.initial_load_path, "What a run without checkpoints of its own starts from: a step folder, a Hugging Face "
-                                           "folder or one .safetensors file"),
-      OPTION(checkpoint.initial_load_model_only, "Take only the model from there, not optimizer, schedule and data position"),
+      OPTION(checkpoint.initial_load_path,
+             "What a run without checkpoints of its own starts from: a step folder, a Hugging Face "
+             "folder or one .safetensors file"),
+      OPTION(checkpoint.initial_load_model_only,
+             "Take only the model from there, not optimizer, schedule and data position")
+          .works_with({"true"})
+          .only_if(&starts_from_another_run)
+          .never_ignored(),
       OPTION(checkpoint.initial_load_in_hf, "initial_load_path holds Hugging Face weights"),
       OPTION(checkpoint.initial_load_in_hf_quantized, "and they are quantized").later(),
-      OPTION(checkpoint.last_save_model_only, "Make the last checkpoint model-only; Tessera's last one resumes too, and `tessera "
-                                              "ckpt export` writes the model alone")
+      OPTION(checkpoint.last_save_model_only,
+             "Make the last checkpoint model-only; Tessera's last one resumes too, and `tessera "
+             "ckpt export` writes the model alone")
           .works_with({"false"}),
       OPTION(checkpoint.last_save_in_hf, "Write the last checkpoint as Hugging Face weights").later(),
       OPTION(checkpoint.export_dtype, "Type of a model-only checkpoint")
@@ -25,10 +37,12 @@ OptionList checkpoint_options() {
           .works_with({"disabled"}),
       OPTION(checkpoint.keep_latest_k, "Checkpoints to keep, at least 2; 0 = all").at_least(0),
       OPTION(checkpoint.load_step, "Step to load; -1 = the newest").at_least(0).or_minus_one(),
-      OPTION(checkpoint.exclude_from_loading, "Parts not to load: optimizer, lr_scheduler, dataloader, train_state"),
+      OPTION(checkpoint.exclude_from_loading, "Parts not to load: optimizer, lr_scheduler, dataloader, train_state")
+          .later(),
       OPTION(checkpoint.enable_first_step_checkpoint, "Save after step 1 too: a test of the file system"),
-      OPTION(checkpoint.create_seed_checkpoint, "Save the initial values for runs on other meshes; Tessera's initial values do not "
-                                                "depend on the mesh")
+      OPTION(checkpoint.create_seed_checkpoint,
+             "Save the initial values for runs on other meshes; Tessera's initial values do not "
+             "depend on the mesh")
           .later(),
       OPTION(checkpoint.load_only, "Load, never save"),
       OPTION(checkpoint.files, "One file for each rank, for each node, or a single one")

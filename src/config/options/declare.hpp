@@ -1,13 +1,49 @@
-// How a section declares its options: OPTION(training.steps, "help") binds the key and the member of that name.
+// How a section declares its options: OPTION(training.steps, "help").at_least(1) binds the key and the member of that
+// name.
 #pragma once
+
+#include <utility>
 
 #include "tessera/config/option_table.hpp"
 
 namespace tessera::config {
 
+/// An option under construction; its methods read as sentences about the key.
+class Declaration {
+ public:
+  using Words = std::vector<std::string_view>;
+  using Condition = bool (*)(const JobConfig&);
+
+  Declaration(std::string_view key, Member (*member)(JobConfig&), std::string_view help) : option_{key, member, help} {}
+  operator Option() const { return option_; }
+
+  Declaration& at_least(double v) { return option_.minimum = v, *this; }
+  Declaration& above(double v) { return option_.minimum = v, option_.above_minimum = true, *this; }
+  Declaration& at_most(double v) { return option_.maximum = v, *this; }
+  Declaration& below(double v) { return option_.maximum = v, option_.below_maximum = true, *this; }
+  Declaration& or_minus_one() { return option_.minus_one = true, *this; }
+  Declaration& one_of(Words v) { return option_.allowed = std::move(v), *this; }
+
+  Declaration& is_ours() { return option_.ours = true, *this; }
+  Declaration& also_spelt(std::string_view other) { return option_.alias = other, *this; }
+
+  Declaration& later() { return option_.support = Support::none, *this; }
+  Declaration& works_with(Words v) {
+    return option_.support = Support::some_values, option_.working = std::move(v), *this;
+  }
+  Declaration& works_if(Condition c) { return option_.support = Support::some_values, option_.works = c, *this; }
+  Declaration& only_if(Condition c) { return option_.relevant = c, *this; }
+  Declaration& with(std::string_view other) { return option_.under = other, *this; }
+  Declaration& never_ignored() { return option_.decisive = true, *this; }
+
+ private:
+  Option option_;
+};
+
 /// A macro because the key's text and the member's name must be one thing.
-#define OPTION(path, ...) \
-  Option { #path, [](JobConfig& job) -> Member { return &job.path; }, __VA_ARGS__ }
+#define OPTION(path, help) \
+  Declaration(             \
+      #path, [](JobConfig& job) -> Member { return &job.path; }, help)
 
 using OptionList = std::vector<Option>;
 

@@ -2,6 +2,13 @@
 
 namespace tessera::config {
 
+namespace {
+
+/// A config.json names the architecture itself.
+bool named(const JobConfig& job) { return !job.model.hf_config; }
+
+}  // namespace
+
 OptionList job_options() {
   return {
       OPTION(job.config_file, "TOML file to read; the same as naming it without a flag"),
@@ -14,11 +21,13 @@ OptionList job_options() {
       OPTION(model.name, "Architecture")
           .one_of({"llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "flux", "llama3_ft"})
           .works_with({"llama3"})
+          .only_if(&named)
           .never_ignored(),
       OPTION(model.flavor, "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3"),
       OPTION(model.hf_assets_path, "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)"),
       OPTION(model.tokenizer_path, "Old name of model.hf_assets_path"),
-      OPTION(model.hf_config, "A Hugging Face config.json that alone defines the model, in place of name and flavor").is_ours(),
+      OPTION(model.hf_config, "A Hugging Face config.json that alone defines the model, in place of name and flavor")
+          .is_ours(),
       OPTION(model.converters, "Conversions of the model, such as float8").later(),
       OPTION(model.print_after_conversion, "Print the model after its conversions").later(),
 
@@ -37,9 +46,13 @@ OptionList job_options() {
 
       OPTION(lr_scheduler.warmup_steps, "Steps of linear warm-up").at_least(0),
       OPTION(lr_scheduler.total_steps, "Length of the schedule in steps; none = training.steps").at_least(1),
-      OPTION(lr_scheduler.decay_ratio, "Share of the steps that decay; none = all after the warm-up").at_least(0).at_most(1),
+      OPTION(lr_scheduler.decay_ratio, "Share of the steps that decay; none = all after the warm-up")
+          .at_least(0)
+          .at_most(1),
       OPTION(lr_scheduler.decay_type, "Shape of the decay").one_of({"linear", "sqrt", "cosine"}),
-      OPTION(lr_scheduler.min_lr_factor, "Learning rate at the end of the decay, as a share of its peak").at_least(0).at_most(1),
+      OPTION(lr_scheduler.min_lr_factor, "Learning rate at the end of the decay, as a share of its peak")
+          .at_least(0)
+          .at_most(1),
   };
 }
 

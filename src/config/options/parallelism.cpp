@@ -11,31 +11,46 @@ bool pipelined(const JobConfig& job) { return job.parallelism.pipeline_parallel_
 OptionList parallelism_options() {
   return {
       OPTION(parallelism.data_parallel_replicate_degree, "Copies of the sharded model").at_least(1).or_minus_one(),
-      OPTION(parallelism.data_parallel_shard_degree, "Ranks that share one copy of parameters; -1 = the ranks that are left")
+      OPTION(parallelism.data_parallel_shard_degree,
+             "Ranks that share one copy of parameters; -1 = the ranks that are left")
           .at_least(1)
           .or_minus_one(),
-      OPTION(parallelism.fsdp_reshard_after_forward, "Free gathered parameters after forward; default = unless pipelined")
+      OPTION(parallelism.fsdp_reshard_after_forward,
+             "Free gathered parameters after forward; default = unless pipelined")
           .one_of({"default", "always", "never"})
           .also_spelt("parallelism.reshard_after_forward_mode"),
       OPTION(parallelism.tensor_parallel_degree, "Ranks that share each matrix, with sequence parallelism between")
           .at_least(1)
           .or_minus_one(),
-      OPTION(parallelism.disable_loss_parallel, "Gather the logits of all tensor-parallel ranks before the loss").later(),
+      OPTION(parallelism.disable_loss_parallel, "Gather the logits of all tensor-parallel ranks before the loss")
+          .later(),
       OPTION(parallelism.enable_async_tensor_parallel, "Overlap matrix products with their communication").later(),
       OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers").at_least(1).or_minus_one(),
-      OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d"),
+      OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d")
+          .only_if(&pipelined)
+          .later()
+          .never_ignored(),
       OPTION(parallelism.pipeline_parallel_first_stage_less_layers, "Layers that the embedding counts for").at_least(0),
-      OPTION(parallelism.pipeline_parallel_last_stage_less_layers, "Layers that the output layer counts for").at_least(0),
-      OPTION(parallelism.pipeline_parallel_layers_per_stage, "Layers of a stage; none = as even as they go").at_least(1),
+      OPTION(parallelism.pipeline_parallel_last_stage_less_layers, "Layers that the output layer counts for")
+          .at_least(0),
+      OPTION(parallelism.pipeline_parallel_layers_per_stage, "Layers of a stage; none = as even as they go")
+          .at_least(1)
+          .only_if(&pipelined)
+          .later(),
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
-          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV",
-                   "PipelineScheduleSingle", "PipelineScheduleMulti"})
+          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble",
+                   "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
           .works_with({"1F1B", "GPipe"})
           .only_if(&pipelined)
           .never_ignored(),
-      OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule of one's own").works_with({""}).only_if(&pipelined).never_ignored(),
-      OPTION(parallelism.pipeline_parallel_microbatch_size, "Sequences of a microbatch; divides local_batch_size").at_least(1),
-      OPTION(parallelism.pipeline_parallel_expert_parallel_overlap, "Overlap expert and pipeline traffic under DualPipeV")
+      OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule of one's own")
+          .works_with({""})
+          .only_if(&pipelined)
+          .never_ignored(),
+      OPTION(parallelism.pipeline_parallel_microbatch_size, "Sequences of a microbatch; divides local_batch_size")
+          .at_least(1),
+      OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
+             "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")
           .later(),
       OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence in attention")
@@ -51,7 +66,10 @@ OptionList parallelism_options() {
           .one_of({"allgather", "alltoall"})
           .with("parallelism.context_parallel_degree")
           .later(),
-      OPTION(parallelism.expert_parallel_degree, "Ranks that share the experts").at_least(1).works_with({"1"}).never_ignored(),
+      OPTION(parallelism.expert_parallel_degree, "Ranks that share the experts")
+          .at_least(1)
+          .works_with({"1"})
+          .never_ignored(),
       OPTION(parallelism.expert_tensor_parallel_degree, "Ranks that share each expert: 1 or tensor_parallel_degree")
           .at_least(1)
           .with("parallelism.expert_parallel_degree")

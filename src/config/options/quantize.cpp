@@ -6,7 +6,8 @@ OptionList quantize_options() {
   constexpr std::string_view kFloat8 = "quantize.linear.float8.enable";
   constexpr std::string_view kConverters = "model.converters";
   return {
-      OPTION(quantize.linear.float8.enable, "Matrix products of linear layers in float8; as model.converters = [\"float8\"]")
+      OPTION(quantize.linear.float8.enable,
+             "Matrix products of linear layers in float8; as model.converters = [\"float8\"]")
           .later()
           .is_ours(),
       OPTION(quantize.linear.float8.recipe_name, "Which blocks share a scale")
@@ -14,7 +15,9 @@ OptionList quantize_options() {
           .with(kFloat8)
           .later(),
       OPTION(quantize.linear.float8.enable_fsdp_float8_all_gather, "Gather parameters in float8").with(kFloat8).later(),
-      OPTION(quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp, "All scales in one reduction").with(kFloat8).later(),
+      OPTION(quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp, "All scales in one reduction")
+          .with(kFloat8)
+          .later(),
       OPTION(quantize.linear.float8.filter_fqns, "Layers that stay as they are").with(kFloat8).later(),
       OPTION(quantize.linear.float8.emulate, "Emulate float8 where the machine has none").with(kFloat8).later(),
       OPTION(quantize.linear.mx.recipe_name, "MX recipe of linear layers").with(kConverters).later(),

@@ -9,9 +9,12 @@ OptionList communication() {
       OPTION(comm.backend, "Who carries the mesh: auto, mpi, strict (mpi with NCCL's rules), nccl")
           .one_of({"auto", "mpi", "strict", "nccl"})
           .is_ours(),
-      OPTION(comm.init_timeout_seconds, "A call that hangs this long before the first step is done ends the job").at_least(1),
+      OPTION(comm.init_timeout_seconds, "A call that hangs this long before the first step is done ends the job")
+          .at_least(1),
       OPTION(comm.train_timeout_seconds, "The same, afterwards").at_least(1),
-      OPTION(comm.trace_buf_size, "Calls that PyTorch's flight recorder keeps; Tessera keeps the last 100").at_least(0).later(),
+      OPTION(comm.trace_buf_size, "Calls that PyTorch's flight recorder keeps; Tessera keeps the last 100")
+          .at_least(0)
+          .later(),
       OPTION(comm.save_traces_folder, "Folder of its dumps").with("comm.trace_buf_size").later(),
       OPTION(comm.save_traces_file_prefix, "Names of its dumps").with("comm.trace_buf_size").later(),
       OPTION(comm.mode, "Real communication, or none for rehearsals")
@@ -24,20 +27,29 @@ OptionList communication() {
 OptionList observation() {
   return {
       OPTION(metrics.log_freq, "Steps between printed lines; metrics.jsonl has every step").at_least(1),
-      OPTION(metrics.peak_flops, "FLOP/s of one device, for MFU; none = known from the device, or measured").above(0).is_ours(),
+      OPTION(metrics.peak_flops, "FLOP/s of one device, for MFU; none = known from the device, or measured")
+          .above(0)
+          .is_ours(),
       OPTION(metrics.disable_color_printing, "Print without colours"),
       OPTION(metrics.enable_tensorboard, "Write TensorBoard files; metrics.jsonl is always written").later(),
       OPTION(metrics.save_tb_folder, "Folder of the TensorBoard files").with("metrics.enable_tensorboard").later(),
-      OPTION(metrics.save_for_all_ranks, "TensorBoard and W&B from every rank").with("metrics.enable_tensorboard").later(),
+      OPTION(metrics.save_for_all_ranks, "TensorBoard and W&B from every rank")
+          .with("metrics.enable_tensorboard")
+          .later(),
       OPTION(metrics.enable_wandb, "Send metrics to Weights & Biases").later(),
 
       OPTION(profiling.enable_profiling, "Record traces of some steps").later(),
       OPTION(profiling.save_traces_folder, "Folder of the traces").with("profiling.enable_profiling").later(),
       OPTION(profiling.profile_freq, "Steps between traces").at_least(1).with("profiling.enable_profiling").later(),
-      OPTION(profiling.profiler_active, "Steps that a trace covers").at_least(1).with("profiling.enable_profiling").later(),
+      OPTION(profiling.profiler_active, "Steps that a trace covers")
+          .at_least(1)
+          .with("profiling.enable_profiling")
+          .later(),
       OPTION(profiling.profiler_warmup, "Steps before them").at_least(0).with("profiling.enable_profiling").later(),
       OPTION(profiling.enable_memory_snapshot, "Write snapshots of the allocator").later(),
-      OPTION(profiling.save_memory_snapshot_folder, "Folder of the snapshots").with("profiling.enable_memory_snapshot").later(),
+      OPTION(profiling.save_memory_snapshot_folder, "Folder of the snapshots")
+          .with("profiling.enable_memory_snapshot")
+          .later(),
   };
 }
 
@@ -45,9 +57,11 @@ OptionList debugging() {
   return {
       OPTION(debug.seed, "Seed of initial values and of the order of samples").at_least(0),
       OPTION(debug.deterministic, "The same bits in every run, resumed or not"),
-      OPTION(debug.deterministic_warn_only, "Only warn where that cannot be; Tessera's deterministic mode has no such place")
+      OPTION(debug.deterministic_warn_only,
+             "Only warn where that cannot be; Tessera's deterministic mode has no such place")
           .with("debug.deterministic"),
-      OPTION(debug.dump_gradients, "Folder for the unclipped gradients of step 1, whole, with Hugging Face names").is_ours(),
+      OPTION(debug.dump_gradients, "Folder for the unclipped gradients of step 1, whole, with Hugging Face names")
+          .is_ours(),
       OPTION(debug.check_collectives, "Ranks compare each collective before it starts").is_ours(),
       OPTION(debug.moe_force_load_balance, "Deal tokens to experts in turn").later(),
   };
@@ -60,10 +74,16 @@ OptionList others() {
 
       OPTION(fault_tolerance.enable, "Replicas that come and go (TorchFT)").later(),
       OPTION(fault_tolerance.process_group, "Who carries them").with("fault_tolerance.enable").later(),
-      OPTION(fault_tolerance.process_group_timeout_ms, "Limit of one operation").at_least(1).with("fault_tolerance.enable").later(),
+      OPTION(fault_tolerance.process_group_timeout_ms, "Limit of one operation")
+          .at_least(1)
+          .with("fault_tolerance.enable")
+          .later(),
       OPTION(fault_tolerance.replica_id, "Number of this replica").at_least(0).with("fault_tolerance.enable").later(),
       OPTION(fault_tolerance.group_size, "Replicas").at_least(0).with("fault_tolerance.enable").later(),
-      OPTION(fault_tolerance.min_replica_size, "Replicas that a step needs").at_least(1).with("fault_tolerance.enable").later(),
+      OPTION(fault_tolerance.min_replica_size, "Replicas that a step needs")
+          .at_least(1)
+          .with("fault_tolerance.enable")
+          .later(),
       OPTION(fault_tolerance.semi_sync_method, "local_sgd or diloco").with("fault_tolerance.enable").later(),
 
       OPTION(experimental.custom_import, "Python module to import; Tessera has no Python").later(),

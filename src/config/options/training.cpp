@@ -10,26 +10,37 @@ bool counts_blocks(const JobConfig& job) {
 
 OptionList training_proper() {
   return {
-      OPTION(training.dataset, "What is read from dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay "
-                               "(a safetensors file of batches); TorchTitan's c4 names mean text")
+      OPTION(training.dataset,
+             "What is read from dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay "
+             "(a safetensors file of batches); TorchTitan's c4 names mean text")
           .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"}),
       OPTION(training.dataset_path, "File or folder of the data"),
       OPTION(training.tokens_cache, "Folder for token files made from text; none = inside job.dump_folder").is_ours(),
       OPTION(training.local_batch_size, "Sequences of one data-parallel rank in one pass").at_least(1),
-      OPTION(training.global_batch_size, "Sequences of one step over all ranks; -1 = one pass of each, more = accumulation")
+      OPTION(training.global_batch_size,
+             "Sequences of one step over all ranks; -1 = one pass of each, more = accumulation")
           .at_least(1)
           .or_minus_one(),
       OPTION(training.seq_len, "Tokens of a sequence").at_least(1),
       OPTION(training.max_norm, "Gradients are clipped to this global L2 norm; inf = never").above(0),
       OPTION(training.steps, "Steps to train").at_least(1),
       OPTION(training.enable_cpu_offload, "Keep parameters and optimizer state in host memory").later(),
-      OPTION(training.dtype, "Type of parameters, gradients and optimizer state").one_of({"float32", "bfloat16", "float64"}),
-      OPTION(training.mixed_precision_param, "Type in which a pass computes").one_of({"bfloat16", "float32", "float64"}),
-      OPTION(training.mixed_precision_reduce, "Type in which gradients are reduced").one_of({"float32", "bfloat16", "float64"}),
-      OPTION(training.gc_freq, "Steps between runs of Python's garbage collector; Tessera has none").at_least(1).later(),
+      OPTION(training.dtype, "Type of parameters, gradients and optimizer state")
+          .one_of({"float32", "bfloat16", "float64"}),
+      OPTION(training.mixed_precision_param, "Type in which a pass computes")
+          .one_of({"bfloat16", "float32", "float64"}),
+      OPTION(training.mixed_precision_reduce, "Type in which gradients are reduced")
+          .one_of({"float32", "bfloat16", "float64"}),
+      OPTION(training.gc_freq, "Steps between runs of Python's garbage collector; Tessera has none")
+          .at_least(1)
+          .later(),
       OPTION(training.gc_debug, "Debug Python's garbage collector; Tessera has none").later(),
-      OPTION(training.dataloader.num_workers, "Processes that load data; Tessera maps its token files").at_least(0).later(),
-      OPTION(training.dataloader.persistent_workers, "Keep those processes between epochs").with("training.dataloader.num_workers").later(),
+      OPTION(training.dataloader.num_workers, "Processes that load data; Tessera maps its token files")
+          .at_least(0)
+          .later(),
+      OPTION(training.dataloader.persistent_workers, "Keep those processes between epochs")
+          .with("training.dataloader.num_workers")
+          .later(),
       OPTION(training.dataloader.pin_memory, "Copy batches through pinned memory").later(),
       OPTION(training.dataloader.prefetch_factor, "Batches that each process loads ahead")
           .at_least(1)
@@ -43,10 +54,12 @@ OptionList recompute() {
       OPTION(activation_checkpoint.mode, "What backward recomputes: nothing, every block, every n-th block (selective)")
           .one_of({"none", "full", "selective", "memory_budget"})
           .works_with({"none", "full", "selective"}),
-      OPTION(activation_checkpoint.selective_ac_option, "With mode selective: n = every n-th block; op = per operation, for which "
-                                                        "every block is recomputed so far")
+      OPTION(activation_checkpoint.selective_ac_option,
+             "With mode selective: n = every n-th block; op = per operation, for which "
+             "every block is recomputed so far")
           .works_if(&counts_blocks),
-      OPTION(activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns, "Matrix products that op mode always recomputes")
+      OPTION(activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns,
+             "Matrix products that op mode always recomputes")
           .with("activation_checkpoint.selective_ac_option")
           .later(),
       OPTION(activation_checkpoint.early_stop, "Stop recomputing when all that is needed is there").later(),
@@ -56,7 +69,8 @@ OptionList recompute() {
           .with("activation_checkpoint.mode")
           .later(),
       OPTION(activation_checkpoint.visualize_memory_budget_pareto, "Draw time against memory for every budget").later(),
-      OPTION(activation_checkpoint.preserve_rng_state, "Recompute with the same random numbers; Tessera's depend on no state"),
+      OPTION(activation_checkpoint.preserve_rng_state,
+             "Recompute with the same random numbers; Tessera's depend on no state"),
       OPTION(activation_checkpoint.determinism_check, "How recomputed tensors are compared with the first ones")
           .works_with({"default", "none"}),
       OPTION(activation_checkpoint.debug, "Record what is recomputed").later(),
@@ -76,14 +90,27 @@ OptionList validation() {
       OPTION(validation.enable, "Measure the loss on other data now and then").later(),
       OPTION(validation.dataset, "Like training.dataset").with("validation.enable").later(),
       OPTION(validation.dataset_path, "Like training.dataset_path").with("validation.enable").later(),
-      OPTION(validation.local_batch_size, "Like training.local_batch_size").at_least(1).with("validation.enable").later(),
+      OPTION(validation.local_batch_size, "Like training.local_batch_size")
+          .at_least(1)
+          .with("validation.enable")
+          .later(),
       OPTION(validation.seq_len, "Like training.seq_len").at_least(1).with("validation.enable").later(),
       OPTION(validation.freq, "Steps between validations").at_least(1).with("validation.enable").later(),
-      OPTION(validation.steps, "Batches of a validation; -1 = all data").at_least(1).or_minus_one().with("validation.enable").later(),
-      OPTION(validation.dataloader.num_workers, "Like training.dataloader").at_least(0).with("validation.enable").later(),
+      OPTION(validation.steps, "Batches of a validation; -1 = all data")
+          .at_least(1)
+          .or_minus_one()
+          .with("validation.enable")
+          .later(),
+      OPTION(validation.dataloader.num_workers, "Like training.dataloader")
+          .at_least(0)
+          .with("validation.enable")
+          .later(),
       OPTION(validation.dataloader.persistent_workers, "Like training.dataloader").with("validation.enable").later(),
       OPTION(validation.dataloader.pin_memory, "Like training.dataloader").with("validation.enable").later(),
-      OPTION(validation.dataloader.prefetch_factor, "Like training.dataloader").at_least(1).with("validation.enable").later(),
+      OPTION(validation.dataloader.prefetch_factor, "Like training.dataloader")
+          .at_least(1)
+          .with("validation.enable")
+          .later(),
   };
 }
 

@@ -47,7 +47,8 @@ TEST_P(Collectives, AllReduce) {
       for (const std::int64_t count : kSizes) {
         Values x = mine(dtype, count);
         comm_->all_reduce(x.buffer(), op).wait();
-        for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(x[i], expected(op, i)) << name_of(dtype) << ' ' << count << ' ' << i;
+        for (std::int64_t i = 0; i < count; ++i)
+          ASSERT_EQ(x[i], expected(op, i)) << name_of(dtype) << ' ' << count << ' ' << i;
       }
     }
   }
@@ -132,7 +133,8 @@ TEST_P(Collectives, AllToAllUneven) {
   }
 }
 
-/// Many operations under way at once, waited for in another order on every rank: two-stage all-reduces must not block each other.
+/// Many operations under way at once, waited for in another order on every rank: two-stage all-reduces must not block
+/// each other.
 TEST_P(Collectives, RequestsMayBeWaitedForInAnyOrder) {
   const std::int64_t count = 20000;
   auto other = comm_->split(0, me(), "other");
@@ -140,7 +142,8 @@ TEST_P(Collectives, RequestsMayBeWaitedForInAnyOrder) {
   for (int k = 0; k < 6; ++k) values.push_back(mine(k % 2 ? DType::f32 : DType::bf16, count));
   Values gathered(DType::f32, count * n(), 99), own = mine(DType::f32, count);
   std::vector<Request> requests;
-  for (int k = 0; k < 6; ++k) requests.push_back((k % 2 ? *comm_ : *other).all_reduce(values[static_cast<std::size_t>(k)].buffer(), Op::sum));
+  for (int k = 0; k < 6; ++k)
+    requests.push_back((k % 2 ? *comm_ : *other).all_reduce(values[static_cast<std::size_t>(k)].buffer(), Op::sum));
   requests.push_back(comm_->all_gather(own.buffer(), gathered.buffer()));
   std::rotate(requests.begin(), requests.begin() + me() % 7, requests.end());
   if (me() % 2) std::reverse(requests.begin(), requests.end());
@@ -191,7 +194,8 @@ TEST_P(Collectives, Scalars) {
   EXPECT_EQ(all_reduce_scalar(*comm_, std::int64_t{1} << 40, Op::sum), (std::int64_t{1} << 40) * n());
   EXPECT_EQ(broadcast_string(*comm_, me() == 0 ? "hello" : "", 0), "hello");
   const auto strings = all_gather_strings(*comm_, std::string(static_cast<std::size_t>(me()), 'x'));
-  for (int r = 0; r < n(); ++r) EXPECT_EQ(strings[static_cast<std::size_t>(r)], std::string(static_cast<std::size_t>(r), 'x'));
+  for (int r = 0; r < n(); ++r)
+    EXPECT_EQ(strings[static_cast<std::size_t>(r)], std::string(static_cast<std::size_t>(r), 'x'));
   comm_->barrier();
 }
 

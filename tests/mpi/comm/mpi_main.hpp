@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
@@ -17,14 +18,18 @@ inline comm::World*& world_slot() {
 }
 inline comm::World& world() { return *world_slot(); }
 
-/// Says which rank a failure happened on.
+/// Says which rank a failure happened on. (While a result is reported GoogleTest holds a lock: it must not be asked
+/// then.)
 class FailurePrinter final : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo& test) override {
+    name_ = std::string(test.test_suite_name()) + "." + test.name();
+  }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "rank %d: %s.%s: %s:%d: %s\n", world().rank(), test ? test->test_suite_name() : "", test ? test->name() : "",
+    std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world().rank(), name_.c_str(),
                  result.file_name() ? result.file_name() : "", result.line_number(), result.message());
   }
+  std::string name_;
 };
 
 /// A rank that fails must not leave the others waiting between tests.

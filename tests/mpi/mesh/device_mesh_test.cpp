@@ -21,9 +21,17 @@ std::vector<int> members_of(comm::Communicator& communicator) {
 
 const std::vector<std::vector<Axis>>& usual() {
   using enum Axis;
-  static const std::vector<std::vector<Axis>> axes{
-      {pp}, {dp_replicate}, {dp_shard}, {cp}, {tp}, {dp_shard, cp}, {dp_replicate, dp_shard}, {dp_replicate, dp_shard, cp},
-      {pp, tp}, {dp_replicate, dp_shard, cp, tp}, {pp, dp_replicate, dp_shard, cp, tp}};
+  static const std::vector<std::vector<Axis>> axes{{pp},
+                                                   {dp_replicate},
+                                                   {dp_shard},
+                                                   {cp},
+                                                   {tp},
+                                                   {dp_shard, cp},
+                                                   {dp_replicate, dp_shard},
+                                                   {dp_replicate, dp_shard, cp},
+                                                   {pp, tp},
+                                                   {dp_replicate, dp_shard, cp, tp},
+                                                   {pp, dp_replicate, dp_shard, cp, tp}};
   return axes;
 }
 
@@ -40,7 +48,8 @@ std::vector<Layout> layouts_of(int n) {
 
 void check(const Layout& layout, Backend backend) {
   DeviceMesh mesh(world(), layout, backend);
-  for (const auto& axes : usual()) EXPECT_EQ(members_of(mesh.along(axes)), layout.group_of(world().rank(), axes)) << layout.to_string();
+  for (const auto& axes : usual())
+    EXPECT_EQ(members_of(mesh.along(axes)), layout.group_of(world().rank(), axes)) << layout.to_string();
   for (Axis axis : kAxes) {
     EXPECT_EQ(mesh.along(axis).rank(), mesh.coord(axis));
     EXPECT_EQ(mesh.along(axis).size(), layout.degree(axis));
@@ -52,7 +61,8 @@ void check(const Layout& layout, Backend backend) {
   Coord first = mesh.coord(), last = mesh.coord();
   first[0] = 0;
   last[0] = pp - 1;
-  const std::vector<int> expected = pp == 1 ? std::vector<int>{world().rank()} : std::vector<int>{layout.rank_of(first), layout.rank_of(last)};
+  const std::vector<int> expected =
+      pp == 1 ? std::vector<int>{world().rank()} : std::vector<int>{layout.rank_of(first), layout.rank_of(last)};
   EXPECT_EQ(members_of(*ends), expected) << layout.to_string();
 }
 

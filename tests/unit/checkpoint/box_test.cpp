@@ -21,7 +21,8 @@ std::map<std::int64_t, std::int64_t> slow_pairs(const Box& overlap, const Box& s
   for (std::int64_t n = 0; n < element_count(overlap.extent); ++n) {
     Shape at(overlap.offset.size());
     std::int64_t rest = n;
-    for (std::size_t d = at.size(); d-- > 0; rest /= overlap.extent[d]) at[d] = overlap.offset[d] + rest % overlap.extent[d];
+    for (std::size_t d = at.size(); d-- > 0; rest /= overlap.extent[d])
+      at[d] = overlap.offset[d] + rest % overlap.extent[d];
     pairs[number_in(source, at)] = number_in(target, at);
   }
   return pairs;

@@ -27,8 +27,13 @@ std::uint16_t nearest_by_search(double value, float (*widen)(std::uint16_t)) {
 
 TEST(Convert, DoubleToSixteenBitsRoundsOnce) {
   std::mt19937_64 random(3);
-  std::vector<double> values{1.0 + 0x1p-8 + 0x1p-40, 1.0 + 0x1p-8 - 0x1p-40, -(1.0 + 0x1p-8 + 0x1p-40),
-                             1.0 + 0x1p-11 + 0x1p-40, 1.0 + 0x1p-11 - 0x1p-45, 0x1.004p-20, 3e-8};
+  std::vector<double> values{1.0 + 0x1p-8 + 0x1p-40,
+                             1.0 + 0x1p-8 - 0x1p-40,
+                             -(1.0 + 0x1p-8 + 0x1p-40),
+                             1.0 + 0x1p-11 + 0x1p-40,
+                             1.0 + 0x1p-11 - 0x1p-45,
+                             0x1.004p-20,
+                             3e-8};
   for (int i = 0; i < 40; ++i) values.push_back(std::ldexp(static_cast<double>(random()) - 9e18, -63));
   for (const double value : values) {
     std::uint16_t bf16 = 0, f16 = 0;
@@ -49,8 +54,10 @@ TEST(Convert, WideningAndBackIsExact) {
       ASSERT_TRUE(convert(middle.data(), wide, back.data(), narrow, 0x10000));
       const unsigned infinity = narrow == DType::bf16 ? 0x7f80 : 0x7c00;
       for (unsigned i = 0; i < all.size(); ++i)
-        if ((i & 0x7fffu) <= infinity) ASSERT_EQ(all[i], back[i]);
-        else ASSERT_GT(back[i] & 0x7fffu, infinity);
+        if ((i & 0x7fffu) <= infinity)
+          ASSERT_EQ(all[i], back[i]);
+        else
+          ASSERT_GT(back[i] & 0x7fffu, infinity);
     }
 }
 

@@ -95,15 +95,21 @@ TEST_F(Safetensors, RefusesDamagedHeaders) {
   EXPECT_THAT(refused_header("{" + a + "," + a + "}", 4), HasSubstr("twice"));
   EXPECT_THAT(refused_header("{" + a + "}", 3), HasSubstr("cut short"));
   EXPECT_THAT(refused_header("{" + a + "}", 5), HasSubstr("follow the last tensor"));
-  EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6), HasSubstr("overlap"));
-  EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}})", 10), HasSubstr("hole"));
+  EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6),
+              HasSubstr("overlap"));
+  EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}})", 10),
+              HasSubstr("hole"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"Q7","shape":[1],"data_offsets":[0,4]}})", 4), HasSubstr("unknown type"));
-  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), HasSubstr("do not agree"));
-  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4), HasSubstr("do not agree"));
+  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
+              HasSubstr("do not agree"));
+  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4),
+              HasSubstr("do not agree"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}})", 4),
               HasSubstr("do not agree"));
-  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4), HasSubstr("whole number"));
-  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,1e99]}})", 4), HasSubstr("whole number"));
+  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4),
+              HasSubstr("whole number"));
+  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,1e99]}})", 4),
+              HasSubstr("whole number"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":"no","data_offsets":[0,4]}})", 4), HasSubstr("shape"));
   EXPECT_THAT(refused_header(R"({"a":7})", 4), HasSubstr("missing"));
   EXPECT_THAT(refused_header(R"({"__metadata__":{"x":1}})", 0), HasSubstr("metadata"));
@@ -115,7 +121,8 @@ TEST_F(Safetensors, RefusesDamagedHeaders) {
 
 TEST_F(Safetensors, EveryCutShortFileIsRefused) {
   const std::string good = small_file();
-  for (std::size_t bytes = 0; bytes < good.size(); ++bytes) EXPECT_NE(refusal(good.substr(0, bytes)), "accepted") << bytes;
+  for (std::size_t bytes = 0; bytes < good.size(); ++bytes)
+    EXPECT_NE(refusal(good.substr(0, bytes)), "accepted") << bytes;
 }
 
 TEST_F(Safetensors, AnyFlippedHeaderByteIsRefusedOrHarmless) {

@@ -32,7 +32,8 @@ TEST(CallLog, KeepsTheLastOnesWhileOthersWrite) {
   std::vector<std::thread> writers;
   for (int t = 0; t < 4; ++t) {
     writers.emplace_back([] {
-      for (std::uint64_t i = 1; i <= 5000; ++i) LoggedCall(reduce_call(i), 0, 1, "some axis with a name that is longer than its place").done();
+      for (std::uint64_t i = 1; i <= 5000; ++i)
+        LoggedCall(reduce_call(i), 0, 1, "some axis with a name that is longer than its place").done();
     });
   }
   for (int i = 0; i < 50; ++i)

@@ -32,7 +32,10 @@ std::vector<Values> random_parts(int ranks, DType dtype, std::int64_t count) {
   std::vector<Values> parts;
   for (int r = 0; r < ranks; ++r) {
     parts.emplace_back(dtype, count);
-    for (std::int64_t i = 0; i < count; ++i) parts.back().set(i, normal(generator));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double x = normal(generator);
+      parts.back().set(i, dtype == DType::u8 ? std::fabs(x) : x);
+    }
   }
   return parts;
 }
@@ -57,6 +60,23 @@ TEST(Reduction, SumsOverTheTreeOfRanksAndRoundsOnce) {
       }
       reduce_parts(pointers(parts), out.buffer().data, count, dtype, Op::sum);
       EXPECT_EQ(out.bytes(), expected.bytes()) << name_of(dtype) << " over " << ranks;
+    }
+  }
+}
+
+/// What this processor can run, the plain code always: a machine without AVX-512 sees the same bits.
+TEST(Reduction, EveryInstructionSetGivesTheSameBits) {
+  for (const DType dtype : test::kReducible) {
+    for (const Op op : {Op::sum, Op::max, Op::min}) {
+      auto parts = random_parts(7, dtype, 2999);
+      const auto in = pointers(parts);
+      Values expected(dtype, 2999);
+      EXPECT_TRUE(reduce_generic(in.data(), 7, expected.buffer().data, 2999, dtype, op));
+      for (Reduction* reduction : usable_reductions()) {
+        Values out(dtype, 2999);
+        EXPECT_TRUE(reduction(in.data(), 7, out.buffer().data, 2999, dtype, op));
+        EXPECT_EQ(out.bytes(), expected.bytes()) << name_of(dtype);
+      }
     }
   }
 }
@@ -92,7 +112,8 @@ TEST(Half, AgreesWithBase) {
     const auto half = static_cast<std::uint16_t>(bits);
     EXPECT_EQ(std::bit_cast<std::uint32_t>(widen(Bf16{half})), std::bit_cast<std::uint32_t>(bf16_to_f32(half)));
     const float x = widen(F16{half}), y = f16_to_f32(half);
-    EXPECT_TRUE(std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) || (std::isnan(x) && std::isnan(y))) << bits;
+    EXPECT_TRUE(std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) || (std::isnan(x) && std::isnan(y)))
+        << bits;
   }
   std::mt19937 generator(7);
   for (int i = 0; i < 2'000'000; ++i) {
@@ -103,7 +124,8 @@ TEST(Half, AgreesWithBase) {
     }
   }
   for (std::uint32_t half = 0; half < 0x7c00u; ++half) {
-    const float low = f16_to_f32(static_cast<std::uint16_t>(half)), high = f16_to_f32(static_cast<std::uint16_t>(half + 1));
+    const float low = f16_to_f32(static_cast<std::uint16_t>(half)),
+                high = f16_to_f32(static_cast<std::uint16_t>(half + 1));
     const float tie = low + (std::isinf(high) ? 65536.0f - low : high - low) / 2;
     for (const float x : {tie, std::nextafter(tie, 0.0f), std::nextafter(tie, 1e9f), -tie})
       ASSERT_EQ(narrow_to_f16(x).bits, f32_to_f16(x)) << x;

@@ -13,7 +13,8 @@ using testing::Not;
 
 TEST(Errors, ListAllProblemsInOnePassInReadingOrder) {
   const JobFile file(
-      "steps = 3\n[trainning]\nsteps = 5\n[training]\nstpes = 1\nseq_len = \"long\"\nlocal_batch_size = -3\nsteps = 10\nsteps = 20\n"
+      "steps = 3\n[trainning]\nsteps = 5\n[training]\nstpes = 1\nseq_len = \"long\"\nlocal_batch_size = -3\nsteps = "
+      "10\nsteps = 20\n"
       "dtype = \"bf16\"\n[parallelism]\ntensor_parallel_degree = 2.0\n[checkpoint]\nkeep_latest_k = 1\n");
   const std::string text = mistake({file.path(), "--optimizer.lr", "fast", "--training.no_step", "--steps", "4"});
   EXPECT_THAT(text, testing::StartsWith("12 problems in the configuration\n"));
@@ -23,10 +24,12 @@ TEST(Errors, ListAllProblemsInOnePassInReadingOrder) {
         file.at(2) + "2: unknown section 'trainning'; did you mean 'training'?",
         file.at(5) + "1: unknown key 'training.stpes'; did you mean 'training.steps'?",
         file.at(6) + "1: training.seq_len must be an integer, not a string (long)",
-        file.at(7) + "1: training.local_batch_size must be at least 1, not -3", file.at(9) + "9: key 'steps' is given twice",
-        file.at(10) + "1: training.dtype must be one of float32, bfloat16, float64, not 'bf16'; did you mean 'bfloat16'?",
-        file.at(12) + "1: parallelism.tensor_parallel_degree must be an integer", file.at(14) + "1: keep_latest_k must be",
-        std::string("--optimizer.lr: must be a number, not a string (fast)"),
+        file.at(7) + "1: training.local_batch_size must be at least 1, not -3",
+        file.at(9) + "9: key 'steps' is given twice",
+        file.at(10) +
+            "1: training.dtype must be one of float32, bfloat16, float64, not 'bf16'; did you mean 'bfloat16'?",
+        file.at(12) + "1: parallelism.tensor_parallel_degree must be an integer",
+        file.at(14) + "1: keep_latest_k must be", std::string("--optimizer.lr: must be a number, not a string (fast)"),
         std::string("--training.no_step: unknown flag; did you mean '--training.steps'?"),
         std::string("--steps: unknown flag; did you mean '--training.steps'?")}) {
     const std::size_t found = text.find(line, at);
@@ -42,14 +45,20 @@ TEST(Errors, OneProblemIsOneLine) {
 TEST(Errors, BlameThePlaceOfTheKeyThatWasWritten) {
   const JobFile file("[training]\nseq_len = 100\n[parallelism]\ntensor_parallel_degree = 8\n");
   EXPECT_THAT(mistake({file.path()}), HasSubstr(file.at(2) + "1: seq_len 100 is not a multiple of 8"));
-  EXPECT_THAT(mistake({"--parallelism.tensor_parallel_degree", "3"}), HasSubstr("--parallelism.tensor_parallel_degree: seq_len 2048"));
+  EXPECT_THAT(mistake({"--parallelism.tensor_parallel_degree", "3"}),
+              HasSubstr("--parallelism.tensor_parallel_degree: seq_len 2048"));
 }
 
 TEST(Errors, NameSyntaxErrorsWithTheirPlace) {
-  for (const auto& [text, line] : std::vector<std::pair<std::string, int>>{
-           {"[training\nsteps = 1\n", 1}, {"[training]\nsteps 1\n", 2},         {"[training]\nsteps = \n", 2},
-           {"[training]\nsteps = 1 2\n", 2}, {"[training]\ndataset = \"c4\n", 2}, {"[training]\n[job]\n[training]\n", 3},
-           {"[training]\nsteps = \"\xff\"\n", 2}, {std::string("\0\0", 2), 1},     {"training]\n", 1}}) {
+  for (const auto& [text, line] : std::vector<std::pair<std::string, int>>{{"[training\nsteps = 1\n", 1},
+                                                                           {"[training]\nsteps 1\n", 2},
+                                                                           {"[training]\nsteps = \n", 2},
+                                                                           {"[training]\nsteps = 1 2\n", 2},
+                                                                           {"[training]\ndataset = \"c4\n", 2},
+                                                                           {"[training]\n[job]\n[training]\n", 3},
+                                                                           {"[training]\nsteps = \"\xff\"\n", 2},
+                                                                           {std::string("\0\0", 2), 1},
+                                                                           {"training]\n", 1}}) {
     const JobFile file(text);
     EXPECT_THAT(mistake({file.path()}), HasSubstr(file.at(line))) << text;
   }
@@ -63,8 +72,9 @@ TEST(Errors, StillCheckFlagsWhenTheFileIsBroken) {
 TEST(Errors, SurviveHostileFiles) {
   std::string dots = "a", tables = "[a", brackets = "x = ";
   for (int i = 0; i < 200'000; ++i) dots += ".a", tables += ".a", brackets += "[";
-  for (const std::string& text : {dots + " = 1\n", tables + "]\n", brackets + "\n", "x = {a = " + dots + " = 1}\n",
-                                  std::string(2 << 20, '#'), "x = '" + std::string(100'000, 'y') + "'\n[a" + dots + "]\n"}) {
+  for (const std::string& text :
+       {dots + " = 1\n", tables + "]\n", brackets + "\n", "x = {a = " + dots + " = 1}\n", std::string(2 << 20, '#'),
+        "x = '" + std::string(100'000, 'y') + "'\n[a" + dots + "]\n"}) {
     const JobFile file(text);
     const std::string message = mistake({file.path()});
     EXPECT_THAT(message, HasSubstr(file.path()));
@@ -75,8 +85,11 @@ TEST(Errors, SurviveHostileFiles) {
 TEST(Errors, BoundsDoNotHitOrdinaryFiles) {
   std::string names;
   for (int layer = 0; layer < 126; ++layer) names += "'layers." + std::to_string(layer) + ".attention.wq', ";
-  const JobFile file("# dots............................................................\n[quantize.linear.float8]\nfilter_fqns = [" + names +
-                     "]\n[job]\ndescription = '''[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n..........................................'''\n");
+  const JobFile file(
+      "# dots............................................................\n[quantize.linear.float8]\nfilter_fqns = [" +
+      names +
+      "]\n[job]\ndescription = "
+      "'''[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n..........................................'''\n");
   EXPECT_EQ(resolve({file.path()}).job.quantize.linear.float8.filter_fqns.size(), 126u);
 }
 
@@ -84,13 +97,14 @@ TEST(Errors, KeepLongOrStrangeWordsShort) {
   const std::string message = mistake({"--" + std::string(5000, 'x')});
   EXPECT_LT(message.size(), 300u);
   EXPECT_THAT(mistake({"--a\nb"}), Not(HasSubstr("\n")));
-  const JobFile file("[training]\n'" + std::string(5000, 'y') + "' = 1\nmode = '" + std::string(5000, 'z') + "'\ndtype = '" +
-                     std::string(5000, 'z') + "'\nsteps = '" + std::string(5000, 'z') + "'\n");
+  const JobFile file("[training]\n'" + std::string(5000, 'y') + "' = 1\nmode = '" + std::string(5000, 'z') +
+                     "'\ndtype = '" + std::string(5000, 'z') + "'\nsteps = '" + std::string(5000, 'z') + "'\n");
   EXPECT_LT(mistake({file.path()}).size(), 1500u);
 }
 
 TEST(Errors, NameFilesThatCannotBeRead) {
-  EXPECT_THAT(mistake({"/no/such/job.toml"}), HasSubstr("/no/such/job.toml: cannot read the configuration file: No such file"));
+  EXPECT_THAT(mistake({"/no/such/job.toml"}),
+              HasSubstr("/no/such/job.toml: cannot read the configuration file: No such file"));
   EXPECT_THAT(mistake({"/tmp"}), HasSubstr("directory"));
   EXPECT_THAT(mistake({"/dev/zero"}), HasSubstr("larger"));
   EXPECT_THAT(mistake({"a.toml", "b.toml"}), HasSubstr("b.toml: a second configuration file"));

@@ -18,10 +18,14 @@ nlohmann::json torchtitan_keys() {
 }
 
 nlohmann::json as_json(const Value& value) {
-  return std::visit([](const auto& v) -> nlohmann::json {
-    if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) return nullptr;
-    else return v;
-  }, value);
+  return std::visit(
+      [](const auto& v) -> nlohmann::json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>)
+          return nullptr;
+        else
+          return v;
+      },
+      value);
 }
 
 TEST(OptionTable, HasEveryKeyOfTorchTitanWithItsDefault) {
@@ -49,16 +53,20 @@ TEST(OptionTable, IsConsistent) {
     EXPECT_TRUE(option.under.empty() || find_option(option.under)) << option.key;
     JobConfig job;
     EXPECT_EQ(assign(option, job, default_of(option)), std::nullopt) << option.key;
-    for (const auto value : option.allowed) EXPECT_EQ(assign(option, job, std::string(value)), std::nullopt) << option.key;
+    for (const auto value : option.allowed)
+      EXPECT_EQ(assign(option, job, std::string(value)), std::nullopt) << option.key;
   }
 }
 
 TEST(OptionTable, EveryKeyHasAMemberOfItsOwn) {
   for (const Option& option : options()) {
     JobConfig job;
-    if (is_boolean(option)) assign(option, job, !std::get<bool>(default_of(option)));
-    else if (type_name(option) == "list of strings") assign(option, job, Strings{"x"});
-    else continue;
+    if (is_boolean(option))
+      assign(option, job, !std::get<bool>(default_of(option)));
+    else if (type_name(option) == "list of strings")
+      assign(option, job, Strings{"x"});
+    else
+      continue;
     int changed = 0;
     for (const Option& other : options()) changed += get(other, job) != default_of(other);
     EXPECT_EQ(changed, 1) << option.key;
@@ -66,7 +74,8 @@ TEST(OptionTable, EveryKeyHasAMemberOfItsOwn) {
 }
 
 TEST(OptionTable, KnowsOtherSpellings) {
-  EXPECT_EQ(find_option("parallelism.reshard_after_forward_mode"), find_option("parallelism.fsdp_reshard_after_forward"));
+  EXPECT_EQ(find_option("parallelism.reshard_after_forward_mode"),
+            find_option("parallelism.fsdp_reshard_after_forward"));
   EXPECT_EQ(find_option("quantize.dense.float8.enable"), find_option("quantize.linear.float8.enable"));
   EXPECT_TRUE(is_section("quantize.dense.float8"));
   EXPECT_FALSE(find_option("quantize.denser.float8.enable"));
@@ -74,7 +83,8 @@ TEST(OptionTable, KnowsOtherSpellings) {
 }
 
 TEST(OptionTable, ReadsSchedulesHoweverTheyAreTyped) {
-  for (const char* name : {"interleave_1f1b", "Interleaved1F1B", "INTERLEAVED-1f1b", "interleaved_1F1B", "ScheduleInterleaved1F1B"})
+  for (const char* name :
+       {"interleave_1f1b", "Interleaved1F1B", "INTERLEAVED-1f1b", "interleaved_1F1B", "ScheduleInterleaved1F1B"})
     EXPECT_EQ(canonical_schedule(name), "Interleaved1F1B") << name;
   EXPECT_EQ(canonical_schedule("1f1b"), "1F1B");
   EXPECT_EQ(canonical_schedule("g-pipe"), "GPipe");

@@ -41,17 +41,32 @@ TEST(Resolve, FlagsWinOverTheFileOverDefaults) {
 TEST(Resolve, ConfigFileFlagIsThePositionalOne) {
   const JobFile file("[training]\nsteps = 300\n");
   for (const auto& args : std::vector<std::vector<std::string>>{{"--job.config_file", file.path()},
-                                                                 {"--job.config-file=" + file.path()},
-                                                                 {file.path(), "--job.config_file", file.path()}})
+                                                                {"--job.config-file=" + file.path()},
+                                                                {file.path(), "--job.config_file", file.path()}})
     EXPECT_EQ(resolve(args).job.training.steps, 300);
 }
 
 TEST(Resolve, ReadsEveryFormOfFlag) {
-  const Resolved r = resolve({"--compile.enable", "--checkpoint.no_initial_load_model_only", "--training.seq-len=128",
-                              "--debug.deterministic", "true", "--metrics.enable_wandb=false", "--compile.components", "model",
-                              "--checkpoint.exclude_from_loading", "optimizer,dataloader", "--optimizer.lr", "1e-3",
-                              "--training.global_batch_size", "-1", "--parallelism.context_parallel_load_balancer", "none",
-                              "--parallelism.module_fqns_per_model_part", "a,b;c", "--training.max_norm", "inf"});
+  const Resolved r = resolve({"--compile.enable",
+                              "--checkpoint.no_initial_load_model_only",
+                              "--training.seq-len=128",
+                              "--debug.deterministic",
+                              "true",
+                              "--metrics.enable_wandb=false",
+                              "--compile.components",
+                              "model",
+                              "--checkpoint.exclude_from_loading",
+                              "optimizer,dataloader",
+                              "--optimizer.lr",
+                              "1e-3",
+                              "--training.global_batch_size",
+                              "-1",
+                              "--parallelism.context_parallel_load_balancer",
+                              "none",
+                              "--parallelism.module_fqns_per_model_part",
+                              "a,b;c",
+                              "--training.max_norm",
+                              "inf"});
   EXPECT_TRUE(r.job.compile.enable);
   EXPECT_FALSE(r.job.checkpoint.initial_load_model_only);
   EXPECT_EQ(r.job.training.seq_len, 128);
@@ -68,7 +83,8 @@ TEST(Resolve, ReadsEveryTypeFromAFile) {
   const JobFile file(
       "training.max_norm = 2\nquantize.dense.float8 = {enable = true, filter_fqns = ['output']}\n"
       "[parallelism]\nmodule_fqns_per_model_part = [['a', 'b'], ['c']]\nreshard_after_forward_mode = 'never'\n"
-      "[lr_scheduler]\ndecay_ratio = 0.8\n[quantize.grouped_mm.mx]\nfqns = 'experts,shared'\n[metrics]\npeak_flops = 989e12\n");
+      "[lr_scheduler]\ndecay_ratio = 0.8\n[quantize.grouped_mm.mx]\nfqns = 'experts,shared'\n[metrics]\npeak_flops = "
+      "989e12\n");
   const Resolved r = resolve({file.path()});
   EXPECT_EQ(r.job.training.max_norm, 2.0);
   EXPECT_TRUE(r.job.quantize.linear.float8.enable);
@@ -81,14 +97,16 @@ TEST(Resolve, ReadsEveryTypeFromAFile) {
 }
 
 TEST(Resolve, AcceptsTheThreeCommandLinesOfTheIssue) {
-  const Resolved a = resolve({"--parallelism.data_parallel_shard_degree", "8", "--compile.enable", "--quantize.dense.float8.enable"});
+  const Resolved a =
+      resolve({"--parallelism.data_parallel_shard_degree", "8", "--compile.enable", "--quantize.dense.float8.enable"});
   EXPECT_TRUE(a.job.quantize.linear.float8.enable);
-  const Resolved b = resolve({"--parallelism.data_parallel_shard_degree", "4", "--parallelism.tensor_parallel_degree", "2",
-                              "--parallelism.enable_async_tensor_parallel", "--compile.enable"});
+  const Resolved b = resolve({"--parallelism.data_parallel_shard_degree", "4", "--parallelism.tensor_parallel_degree",
+                              "2", "--parallelism.enable_async_tensor_parallel", "--compile.enable"});
   EXPECT_EQ(b.warnings.size(), 1u);
-  const Resolved c = resolve({"--parallelism.data_parallel_shard_degree", "8", "--parallelism.tensor_parallel_degree", "8",
-                              "--parallelism.pipeline_parallel_degree", "8", "--parallelism.pipeline_parallel_schedule",
-                              "interleave_1f1b", "--quantize.dense.float8.enable"});
+  const Resolved c =
+      resolve({"--parallelism.data_parallel_shard_degree", "8", "--parallelism.tensor_parallel_degree", "8",
+               "--parallelism.pipeline_parallel_degree", "8", "--parallelism.pipeline_parallel_schedule",
+               "interleave_1f1b", "--quantize.dense.float8.enable"});
   EXPECT_EQ(c.job.parallelism.pipeline_parallel_schedule, "Interleaved1F1B");
 }
 
@@ -157,7 +175,8 @@ steps = 1200
 )");
   const Resolved r = resolve({file.path()});
   ASSERT_EQ(r.warnings.size(), 1u);
-  for (const char* key : {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling", "selective_ac_option"})
+  for (const char* key :
+       {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling", "selective_ac_option"})
     EXPECT_THAT(r.warnings[0], HasSubstr(key));
   // What is off, or not pipelined, is not worth a word.
   for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile"})
@@ -165,10 +184,11 @@ steps = 1200
 }
 
 TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
-  EXPECT_THAT(resolve({"--compile.no_enable", "--activation_checkpoint.mode", "full", "--parallelism.pipeline_parallel_degree", "2",
-                       "--parallelism.pipeline_parallel_schedule", "gpipe"})
-                  .warnings,
-              IsEmpty());
+  EXPECT_THAT(
+      resolve({"--compile.no_enable", "--activation_checkpoint.mode", "full", "--parallelism.pipeline_parallel_degree",
+               "2", "--parallelism.pipeline_parallel_schedule", "gpipe"})
+          .warnings,
+      IsEmpty());
   const auto warnings = resolve({"--compile.enable", "--training.gc_freq", "10"}).warnings;
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("compile.enable = true (command line)"));
@@ -197,7 +217,8 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
 }
 
 TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
-  const Resolved r = resolve({"--training.dtype", "float64", "--training.steps", "10", "--model.tokenizer_path", "tok"});
+  const Resolved r =
+      resolve({"--training.dtype", "float64", "--training.steps", "10", "--model.tokenizer_path", "tok"});
   EXPECT_EQ(r.job.training.mixed_precision_param, "float64");
   EXPECT_EQ(r.job.training.mixed_precision_reduce, "float64");
   EXPECT_EQ(r.origin("training.mixed_precision_param"), "training.dtype");
@@ -207,7 +228,9 @@ TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
 }
 
 TEST(Resolve, CountsRecomputedBlocks) {
-  const auto every = [](std::vector<std::string> args) { return resolve(args).job.activation_checkpoint.recompute_every(); };
+  const auto every = [](std::vector<std::string> args) {
+    return resolve(args).job.activation_checkpoint.recompute_every();
+  };
   EXPECT_EQ(every({}), 2);
   EXPECT_EQ(every({"--activation_checkpoint.mode", "none"}), 0);
   EXPECT_EQ(every({"--activation_checkpoint.mode", "full"}), 1);
@@ -218,9 +241,10 @@ TEST(Resolve, CountsRecomputedBlocks) {
 /// A job in which every kind of value differs from its default.
 Resolved unusual() {
   const JobFile file("[job]\ndescription = \"quote \\\" and \\u00e9, back\\\\slash\\n\"\n[training]\nmax_norm = inf\n");
-  return resolve({file.path(), "--optimizer.lr", "0.30000000000000004", "--parallelism.context_parallel_load_balancer", "none",
-                  "--model.converters", "a,b", "--parallelism.module_fqns_per_model_part", "a,b", "--compile.enable",
-                  "--parallelism.tensor_parallel_degree", "2", "--lr_scheduler.decay_ratio", "0.1", "--debug.seed", "9007199254740993"});
+  return resolve({file.path(), "--optimizer.lr", "0.30000000000000004", "--parallelism.context_parallel_load_balancer",
+                  "none", "--model.converters", "a,b", "--parallelism.module_fqns_per_model_part", "a,b",
+                  "--compile.enable", "--parallelism.tensor_parallel_degree", "2", "--lr_scheduler.decay_ratio", "0.1",
+                  "--debug.seed", "9007199254740993"});
 }
 
 TEST(Resolved, SurvivesTheBroadcast) {
@@ -235,7 +259,8 @@ TEST(Resolved, SurvivesTheBroadcast) {
 
 TEST(Resolved, RefusesWhatItDidNotSend) {
   const std::string good = resolve({}).serialize();
-  for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"), good.substr(0, good.size() / 2)})
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[1]"), good.substr(0, good.size() / 2)})
     EXPECT_THROW(Resolved::deserialize(text), Error);
 }
 

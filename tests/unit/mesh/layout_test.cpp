@@ -44,8 +44,10 @@ TEST(Layout, FillsTheRest) {
 }
 
 TEST(Layout, SaysWhatWouldBeAllowed) {
-  EXPECT_EQ(message_of({.pp = 2, .tp = 3}, 8), "pp 2 x tp 3 = 6 does not divide 8 ranks; with pp 2, tp may be 1, 2 or 4");
-  EXPECT_EQ(message_of({.dp_shard = 2, .tp = 2}, 8), "dp_shard 2 x tp 2 = 4 does not make 8 ranks; with dp_shard 2, tp may be 4");
+  EXPECT_EQ(message_of({.pp = 2, .tp = 3}, 8),
+            "pp 2 x tp 3 = 6 does not divide 8 ranks; with pp 2, tp may be 1, 2 or 4");
+  EXPECT_EQ(message_of({.dp_shard = 2, .tp = 2}, 8),
+            "dp_shard 2 x tp 2 = 4 does not make 8 ranks; with dp_shard 2, tp may be 4");
   EXPECT_EQ(message_of({.tp = 3}, 8), "tp 3 does not divide 8 ranks; tp may be 1, 2, 4 or 8");
   EXPECT_EQ(message_of({.pp = -1}, 8), "pp and dp_shard are both -1; only one axis can be the rest");
   EXPECT_THAT(message_of({.tp = 0}, 8), HasSubstr("tp 0 is no degree; it may be 1 or more, or -1"));
@@ -81,7 +83,8 @@ TEST(Layout, TensorParallelRanksAreNeighbours) {
 
 /// Groups of one kind tile the world, hold their own rank, and are the same for all of their members.
 TEST(Layout, GroupsTileTheWorld) {
-  const std::vector<std::vector<Axis>> kinds{{Axis::tp}, {Axis::pp}, {Axis::dp_shard, Axis::cp}, {Axis::pp, Axis::tp}, {}};
+  const std::vector<std::vector<Axis>> kinds{
+      {Axis::tp}, {Axis::pp}, {Axis::dp_shard, Axis::cp}, {Axis::pp, Axis::tp}, {}};
   for (const Layout& layout : all_layouts(12)) {
     for (const auto& axes : kinds) {
       std::set<std::vector<int>> groups;

@@ -1,0 +1,27 @@
+// Fills wanted boxes from one shard file, block by checked block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shard_file.hpp"
+
+namespace tessera::checkpoint {
+
+/// A box that the caller wants.
+struct Want {
+  std::int64_t tensor = 0;  ///< number in the manifest
+  const TensorSlice* slice = nullptr;
+  std::byte* data = nullptr;
+  std::int64_t filled = 0;  ///< elements found so far
+};
+
+/// Copies what the shard holds of `wants` (ascending by tensor) and counts it in `filled`. Reads each touched block
+/// once and compares its checksum before anything of it is used; reads that lie close together become one.
+/// Error(checkpoint) names file, tensor and block.
+void load_shard(const File& file, const BoxTable& boxes, std::span<const std::uint32_t> checksums,
+                const std::vector<TensorInfo>& tensors, std::span<Want> wants);
+
+}  // namespace tessera::checkpoint

@@ -1,0 +1,22 @@
+// A job under mpirun: its life, its signals, and that nothing of it stays behind.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::app {
+
+struct JobPlan {
+  std::vector<std::string> command;                              ///< mpirun and its arguments; found on PATH
+  std::vector<std::pair<std::string, std::string>> environment;  ///< to add
+  bool local = true;                                             ///< every rank runs on this machine
+};
+
+/// Runs the job to its end in a session of its own and returns its exit code (128 + signal where a signal ended it).
+/// The first SIGINT, SIGTERM or SIGHUP reaches the ranks as SIGUSR1, a second one ends the job: SIGTERM to mpirun, and
+/// SIGKILL to all that is left of the session a few seconds later. SIGUSR1 and SIGUSR2 are passed on as they are.
+/// Throws Error(environment) when mpirun cannot be started.
+int run_job(const JobPlan& plan);
+
+}  // namespace tessera::app

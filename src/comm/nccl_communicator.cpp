@@ -1,0 +1,277 @@
+#include "nccl_communicator.hpp"
+
+#include <exception>
+#include <numeric>
+#include <optional>
+
+#include "arguments.hpp"
+#include "compute_stream.hpp"
+#include "device_events.hpp"
+#include "nccl_handle.hpp"
+#include "nccl_requests.hpp"
+#include "tessera/base/log.hpp"
+
+namespace tessera::comm {
+namespace {
+
+/// NCCL's name of a type that it can reduce. What is only moved travels as bytes.
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return ncclFloat64;
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::i64:
+      return ncclInt64;
+    case DType::i32:
+      return ncclInt32;
+    case DType::i8:
+      return ncclInt8;
+    case DType::u8:
+      return ncclUint8;
+    default:
+      fail(ExitCode::usage, "NCCL has no reduction of {}; reduce bf16 or f32 instead", name_of(dtype));
+  }
+}
+
+ncclRedOp_t operation_of(Op op) { return op == Op::sum ? ncclSum : op == Op::max ? ncclMax : ncclMin; }
+
+cudaStream_t make_stream() {
+  int least = 0, greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+  return stream;
+}
+
+bool is_captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+/// Device memory over NCCL, on a stream of its own with the highest priority. Issuing an operation makes that stream
+/// wait for the caller's compute stream; waiting for its request makes the compute stream wait for it. The host is
+/// never held.
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::shared_ptr<NcclHandle> nccl, std::unique_ptr<MpiCommunicator> host)
+      : Communicator(host->rank(), host->size(), host->axis()),
+        host_(std::move(host)),
+        nccl_(std::move(nccl)),
+        stream_(make_stream()),
+        rendezvous_(host_->place()),
+        pending_(nccl_) {}
+  ~NcclCommunicator() override {
+    if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(stream_);
+    try {
+      nccl_->finish();
+    } catch (const Error& error) {
+      log::warning("{}", error.what());
+    }
+    cudaStreamDestroy(stream_);
+  }
+
+  std::string_view backend() const override { return "nccl"; }
+  Communicator& host() override { return *host_; }
+
+  Request all_reduce(Buffer inout, Op op) override {
+    expect_memory(*this, inout, Memory::device);
+    const ncclDataType_t type = type_of(inout.dtype);
+    return run(Call::all_reduce, inout, inout.bytes(), op, -1, [&](ncclComm_t c) {
+      return ncclAllReduce(inout.data, inout.data, static_cast<std::size_t>(inout.count), type, operation_of(op), c,
+                           stream_);
+    });
+  }
+
+  Request all_gather(Buffer in, Buffer out) override {
+    expect_device(in, out);
+    expect_sizes(*this, in, out, size_, 1);
+    return run(Call::all_gather, in, in.bytes(), Op::sum, -1,
+               [&](ncclComm_t c) { return ncclAllGather(in.data, out.data, in.bytes(), ncclUint8, c, stream_); });
+  }
+
+  Request reduce_scatter(Buffer in, Buffer out, Op op) override {
+    expect_device(in, out);
+    expect_sizes(*this, in, out, 1, size_);
+    const ncclDataType_t type = type_of(in.dtype);
+    return run(Call::reduce_scatter, in, in.bytes(), op, -1, [&](ncclComm_t c) {
+      return ncclReduceScatter(in.data, out.data, static_cast<std::size_t>(out.count), type, operation_of(op), c,
+                               stream_);
+    });
+  }
+
+  Request broadcast(Buffer inout, int root) override {
+    expect_memory(*this, inout, Memory::device);
+    expect_peer(*this, root);
+    return run(Call::broadcast, inout, rank_ == root ? inout.bytes() : 0, Op::sum, root, [&](ncclComm_t c) {
+      return ncclBroadcast(inout.data, inout.data, inout.bytes(), ncclUint8, root, c, stream_);
+    });
+  }
+
+  Request all_to_all(Buffer in, Buffer out) override {
+    TESSERA_EXPECT(in.count % size_ == 0, "axis {} of {} ranks: {} elements do not divide", axis_, size_, in.count);
+    expect_device(in, out);
+    expect_sizes(*this, in, out, 1, 1);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+    const std::size_t part_bytes = in.bytes() / static_cast<std::size_t>(size_);
+    return run(Call::all_to_all, in, in.bytes(), Op::sum, -1,
+               [&](ncclComm_t c) { return ncclAlltoAll(in.data, out.data, part_bytes, ncclUint8, c, stream_); });
+#else
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(size_), in.count / size_);
+    return exchange(Call::all_to_all, in, counts, out, counts);
+#endif
+  }
+
+  Request all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts, Buffer out,
+                       std::span<const std::int64_t> out_counts) override {
+    expect_device(in, out);
+    expect_counts(*this, in, in_counts);
+    expect_counts(*this, out, out_counts);
+    TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype), name_of(out.dtype));
+    return exchange(Call::all_to_all_v, in, in_counts, out, out_counts);
+  }
+
+  void group_start() override {
+    require(!group_, ExitCode::communication, "group_start() inside a group on axis {}; groups do not nest", axis_);
+    group_.emplace();
+  }
+  void send(Buffer in, int peer) override { add_transfer(true, in, peer); }
+  void recv(Buffer out, int peer) override { add_transfer(false, out, peer); }
+
+  Request group_end() override {
+    require(group_.has_value(), ExitCode::communication, "group_end() without group_start() on axis {}", axis_);
+    const std::vector<Transfer> transfers = std::move(*group_);
+    group_.reset();
+    const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
+    if (check_collectives()) rendezvous_.meet_peers(info, transfers);
+    std::size_t sent_bytes = 0;
+    for (const Transfer& t : transfers) sent_bytes += t.sends ? t.buffer.bytes() : 0;
+    return issue(info, sent_bytes, [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); });
+  }
+
+  /// On the host: members meet, and none of their streams is held.
+  void barrier() override { host_->barrier(); }
+
+  std::unique_ptr<Communicator> split(int color, int key, const std::string& axis) override {
+    auto part = host_->split(color, key, axis);
+    const Place place = part ? static_cast<MpiCommunicator&>(*part).place() : Place{};
+    LoggedCall logged(CallInfo{++sequence_, 0, -1, Call::split, DType::u8, Op::sum, 0}, rank_, size_, axis_);
+    logged.waited_for();
+    auto nccl = nccl_->split(color, key, place);
+    logged.done();
+    if (!part) return nullptr;
+    std::unique_ptr<MpiCommunicator> companion(static_cast<MpiCommunicator*>(part.release()));
+    return std::make_unique<NcclCommunicator>(std::move(nccl), std::move(companion));
+  }
+
+ private:
+  void expect_device(const Buffer& in, const Buffer& out) const {
+    expect_memory(*this, in, Memory::device);
+    expect_memory(*this, out, Memory::device);
+  }
+
+  void add_transfer(bool sends, const Buffer& buffer, int peer) {
+    expect_memory(*this, buffer, Memory::device);
+    expect_peer(*this, peer);
+    require(group_.has_value(), ExitCode::communication,
+            "{} outside of a group on axis {}; put it between group_start() and group_end()", sends ? "send" : "recv",
+            axis_);
+    group_->push_back({sends, peer, buffer});
+  }
+
+  ncclResult_t post(std::span<const Transfer> transfers, ncclComm_t comm) const {
+    for (const Transfer& t : transfers) {
+      const ncclResult_t result = t.sends ? ncclSend(t.buffer.data, t.buffer.bytes(), ncclUint8, t.peer, comm, stream_)
+                                          : ncclRecv(t.buffer.data, t.buffer.bytes(), ncclUint8, t.peer, comm, stream_);
+      if (result != ncclSuccess) return result;
+    }
+    return ncclSuccess;
+  }
+
+  /// Pairwise transfers with all members; what is empty is left out on both sides.
+  Request exchange(Call call, const Buffer& in, std::span<const std::int64_t> in_counts, const Buffer& out,
+                   std::span<const std::int64_t> out_counts) {
+    std::vector<Transfer> transfers;
+    std::int64_t in_first = 0, out_first = 0;
+    for (int r = 0; r < size_; ++r) {
+      const std::int64_t sent = in_counts[static_cast<std::size_t>(r)],
+                         received = out_counts[static_cast<std::size_t>(r)];
+      if (sent > 0) transfers.push_back({true, r, in.part(in_first, sent)});
+      if (received > 0) transfers.push_back({false, r, out.part(out_first, received)});
+      in_first += sent;
+      out_first += received;
+    }
+    const CallInfo info{++sequence_, in.count, -1, call, in.dtype, Op::sum, 0};
+    if (check_collectives()) rendezvous_.meet_all(info, {in_counts, out_counts});
+    return issue(info, in.bytes(), [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); });
+  }
+
+  template <class Work>
+  Request run(Call call, const Buffer& buffer, std::size_t sent_bytes, Op op, int root, Work work) {
+    const CallInfo info{++sequence_, buffer.count, root, call, buffer.dtype, op, 0};
+    require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
+            name_of(call), axis_);
+    if (check_collectives()) rendezvous_.meet_all(info, {});
+    return issue(info, sent_bytes, [&] { nccl_->enqueue(name_of(call).data(), work); });
+  }
+
+  /// Runs `enqueue` between the compute stream's present end and an event that the request waits for.
+  template <class Enqueue>
+  Request issue(const CallInfo& info, std::size_t sent_bytes, Enqueue enqueue) {
+    traffic_.calls += 1;
+    traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
+    LoggedCall logged(info, rank_, size_, axis_);
+    const cudaStream_t compute = compute_stream();
+    const Event ready = events_->record(compute);
+    check_cuda(cudaStreamWaitEvent(stream_, ready.get(), 0), "cudaStreamWaitEvent");
+    const bool captured = is_captured(stream_);
+    Event begun = events_->record(stream_);
+    logged.waited_for();  // the first use of a connection waits for the peer on the host
+    enqueue();
+    logged.resumed();
+    Event done = events_->record(stream_);
+    if (captured) {  // nothing runs now, and events of a capture must not be asked
+      captured_.insert(captured_.end(), {ready, begun, done});
+      logged.done();
+    } else {
+      pending_.add(logged, std::move(begun), done);
+    }
+    return Request(std::make_unique<DeviceRequest>(nccl_, std::move(done)));
+  }
+
+  std::unique_ptr<MpiCommunicator> host_;
+  std::shared_ptr<NcclHandle> nccl_;
+  cudaStream_t stream_;
+  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
+  std::vector<Event> captured_;  ///< belong to graphs: kept from being recorded again
+  std::uint64_t sequence_ = 0, groups_ = 0;
+  std::optional<std::vector<Transfer>> group_;
+  Rendezvous rendezvous_;
+  PendingOperations pending_;  ///< first to go: the watchdog looks at it
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host) {
+  int devices = 0;
+  require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, ExitCode::environment,
+          "no GPU can be seen on this node; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or choose the mpi back end");
+  ncclUniqueId id{};
+  ncclResult_t made = ncclSuccess;
+  if (host->rank() == 0) made = ncclGetUniqueId(&id);
+  require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME",
+          ncclGetErrorString(made));
+  host->broadcast({id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host}, 0).wait();
+  LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis());
+  logged.waited_for();
+  auto nccl = std::make_shared<NcclHandle>(id, host->place());
+  logged.done();
+  return std::make_unique<NcclCommunicator>(std::move(nccl), std::move(host));
+}
+
+}  // namespace tessera::comm

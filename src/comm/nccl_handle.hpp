@@ -1,0 +1,50 @@
+// One NCCL communicator: every call of NCCL is made here, under one lock, and never blocks.
+#pragma once
+
+#include <nccl.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "mpi_call.hpp"
+
+namespace tessera::comm {
+
+/// The communicators are NCCL's blocking ones: with blocking = 0 NCCL 2.28 starts a thread for every call. A peer that
+/// never comes holds the caller then; the call stands in the log as held, so the watchdog reports it. The lock lets the
+/// watchdog ask for asynchronous errors, and abort, from its own thread.
+class NcclHandle {
+ public:
+  /// Collective over the ranks of `place`, which have the same `id`.
+  NcclHandle(const ncclUniqueId& id, const Place& place);
+  ~NcclHandle();
+  NcclHandle(const NcclHandle&) = delete;
+
+  /// Collective; null for a negative color. `place` is that of the new communicator.
+  std::unique_ptr<NcclHandle> split(int color, int key, const Place& place);
+  /// Makes one call that enqueues work, e.g. [&](ncclComm_t c) { return ncclAllReduce(..., c, stream); }.
+  void enqueue(const char* call, const std::function<ncclResult_t(ncclComm_t)>& work);
+  /// The same for several calls between ncclGroupStart and ncclGroupEnd.
+  void enqueue_group(const std::function<ncclResult_t(ncclComm_t)>& work);
+  /// Looks for an asynchronous failure; on the first one aborts the communicator and returns the message, else "".
+  std::string look();
+  /// Throws Error(communication) if the communicator has failed.
+  void expect_alive();
+  /// Collective: flushes and frees the communicator; aborts it while an exception is under way, when peers may be gone.
+  void finish();
+
+ private:
+  NcclHandle(ncclComm_t comm, const Place& place) : comm_(comm), place_(place) {}
+  void check(ncclResult_t result, const char* call);
+  void expect_alive_locked() const;
+  void abort();
+
+  std::mutex mutex_;
+  ncclComm_t comm_ = nullptr;
+  const Place place_;
+  std::string failure_;
+};
+
+}  // namespace tessera::comm

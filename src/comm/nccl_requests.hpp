@@ -1,0 +1,89 @@
+// Operations on a communication stream that have been issued: how callers wait for them and the watchdog sees them.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "call_log.hpp"
+#include "compute_stream.hpp"
+#include "device_events.hpp"
+#include "nccl_handle.hpp"
+#include "probe.hpp"
+#include "tessera/comm/communicator.hpp"
+
+namespace tessera::comm {
+
+/// Completion of an operation: the stream that computes when it is waited for goes on after it.
+class DeviceRequest final : public Request::State {
+ public:
+  DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done) : nccl_(std::move(nccl)), done_(std::move(done)) {}
+  void wait() override {
+    nccl_->expect_alive();
+    check_cuda(cudaStreamWaitEvent(compute_stream(), done_.get(), 0), "cudaStreamWaitEvent");
+  }
+  bool test() override {
+    const cudaError_t state = cudaEventQuery(done_.get());
+    if (state != cudaErrorNotReady) check_cuda(state, "cudaEventQuery");
+    return state == cudaSuccess;
+  }
+
+ private:
+  std::shared_ptr<NcclHandle> nccl_;
+  Event done_;
+};
+
+/// Operations that were issued and have not been seen to end, oldest first; the stream runs them in this order.
+class PendingOperations final : public Probe {
+ public:
+  explicit PendingOperations(std::shared_ptr<NcclHandle> nccl) : nccl_(std::move(nccl)) {
+    check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
+  }
+  ~PendingOperations() override { retire(); }
+
+  void add(LoggedCall call, Event begun, Event done) {
+    const std::lock_guard lock(mutex_);
+    forget_ended();
+    pending_.push_back({call, std::move(begun), std::move(done), false});
+  }
+
+  std::string look() override {
+    // This thread has no device of its own, and must not end a capture that another thread makes.
+    cudaSetDevice(device_);
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    {
+      const std::lock_guard lock(mutex_);
+      forget_ended();
+      if (!pending_.empty() && !pending_.front().started &&
+          cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
+        pending_.front().started = true;
+        pending_.front().call.waited_for();
+      }
+    }
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    return nccl_->look();
+  }
+
+ private:
+  struct Pending {
+    LoggedCall call;
+    Event begun, done;
+    bool started;
+  };
+  void forget_ended() {
+    while (!pending_.empty() && cudaEventQuery(pending_.front().done.get()) == cudaSuccess) {
+      pending_.front().call.done();
+      pending_.pop_front();
+    }
+  }
+
+  std::shared_ptr<NcclHandle> nccl_;
+  int device_ = 0;
+  std::mutex mutex_;
+  std::deque<Pending> pending_;
+};
+
+}  // namespace tessera::comm

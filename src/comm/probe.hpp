@@ -1,0 +1,25 @@
+// How back ends that run on their own (on a device) let the watchdog look after them.
+#pragma once
+
+#include <string>
+
+namespace tessera::comm {
+
+/// Looked at on the watchdog's thread, every second or so, between construction and destruction.
+class Probe {
+ public:
+  Probe();
+  Probe(const Probe&) = delete;
+  virtual ~Probe();
+  /// Brings the call log up to date; returns a message when the communicator has failed, else nothing.
+  virtual std::string look() = 0;
+
+ protected:
+  /// To be called first in a derived class's destructor: no look() runs after it.
+  void retire() noexcept;
+};
+
+/// Looks at all probes; the messages of those that failed.
+std::string look_at_probes();
+
+}  // namespace tessera::comm

@@ -1,0 +1,2 @@
+#define TESSERA_REDUCTION reduce_avx512
+#include "reduction_kernels.inc"

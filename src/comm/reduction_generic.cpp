@@ -1,0 +1,2 @@
+#define TESSERA_REDUCTION reduce_generic
+#include "reduction_kernels.inc"

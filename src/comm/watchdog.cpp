@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "call_log.hpp"
+#include "peers.hpp"
+#include "probe.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/comm/world.hpp"
+
+namespace tessera::comm {
+namespace {
+
+constexpr std::size_t kReported = 100;
+
+struct Probes {
+  std::mutex mutex;
+  std::set<Probe*> all;
+};
+Probes& probes() {
+  static auto* instance = new Probes;  // outlives every probe
+  return *instance;
+}
+
+std::string progress_of(const CallPage& page, std::int64_t now) {
+  const std::int64_t beat = page.heartbeat_ns;
+  if (beat == 0) return "before the first step";
+  return fmt::format("step {}, begun {:.1f} s ago", page.step.load(), static_cast<double>(now - beat) * 1e-9);
+}
+
+std::string report_of(const CallView& stuck, int rank) {
+  const std::int64_t now = now_ns();
+  std::string text =
+      fmt::format("rank {} ({}) hangs in {}\n", rank, progress_of(call_page(), now), describe(stuck, now));
+  for (int other : readable_ranks()) {
+    const CallPage* page = page_of(other);
+    if (other == rank || !page) continue;
+    text += fmt::format("  rank {} ({}): {}\n", other, progress_of(*page, now), activity_of(other));
+  }
+  return text;
+}
+
+/// The call that a caller has been held by for longest, if that is longer than `timeout`.
+const CallView* longest_held(const std::vector<CallView>& calls, std::chrono::nanoseconds timeout) {
+  const std::int64_t since = now_ns() - timeout.count();
+  const CallView* longest = nullptr;
+  for (const CallView& call : calls) {
+    if (call.state != CallState::waited_for || call.waited_ns > since) continue;
+    if (!longest || call.waited_ns < longest->waited_ns) longest = &call;
+  }
+  return longest;
+}
+
+}  // namespace
+
+Probe::Probe() {
+  const std::lock_guard lock(probes().mutex);
+  probes().all.insert(this);
+}
+
+Probe::~Probe() { retire(); }
+
+void Probe::retire() noexcept {
+  const std::lock_guard lock(probes().mutex);
+  probes().all.erase(this);
+}
+
+std::string look_at_probes() {
+  const std::lock_guard lock(probes().mutex);
+  std::string text;
+  for (Probe* probe : probes().all)
+    if (const std::string message = probe->look(); !message.empty()) text += message + "\n";
+  return text;
+}
+
+struct Watchdog::Impl {
+  std::chrono::milliseconds timeout;
+  int rank;
+  Handler handler;
+  std::uint64_t reported = 0;  ///< ticket of the call that was reported last
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopping = false;
+  std::thread thread;
+
+  void watch() {
+    using std::chrono::milliseconds;
+    const auto tick = std::clamp(timeout / 10, milliseconds(10), milliseconds(1000));
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, tick, [this] { return stopping; })) {
+      lock.unlock();
+      look();
+      lock.lock();
+    }
+  }
+
+  void look() {
+    if (const std::string failure = look_at_probes(); !failure.empty()) report(failure);
+    const auto calls = recent(call_page(), CallPage::kRecords);
+    const CallView* stuck = longest_held(calls, timeout);
+    if (!stuck || stuck->ticket == reported) return;
+    reported = stuck->ticket;
+    report(report_of(*stuck, rank));
+  }
+
+  void report(const std::string& text) {
+    try {
+      handler(text);
+    } catch (const std::exception& error) {
+      log::error("the watchdog's handler failed: {}; its report was: {}", error.what(), text);
+    }
+  }
+};
+
+namespace {
+std::atomic<bool> watched{false};
+}
+
+Watchdog::Watchdog(std::chrono::milliseconds timeout, int rank, Handler handler) {
+  TESSERA_EXPECT(!watched.exchange(true), "a process has one watchdog");
+  impl_ = std::make_unique<Impl>();
+  impl_->timeout = timeout;
+  impl_->rank = rank;
+  impl_->handler = std::move(handler);
+  impl_->thread = std::thread([this] { impl_->watch(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+  }
+  impl_->changed.notify_all();
+  impl_->thread.join();
+  watched = false;
+}
+
+void Watchdog::heartbeat(std::int64_t step) {
+  CallPage& page = call_page();
+  page.step.store(step, std::memory_order_relaxed);
+  page.heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
+}
+
+std::string Watchdog::recent_calls() {
+  const std::int64_t now = now_ns();
+  std::string text;
+  for (const CallView& call : recent(call_page(), kReported)) text += describe(call, now) + "\n";
+  return text;
+}
+
+}  // namespace tessera::comm

@@ -1,0 +1,19 @@
+// Stands for device.cpp in a build without TESSERA_WITH_CUDA.
+#include "device_memory.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/comm/device.hpp"
+
+namespace tessera::comm {
+namespace {
+
+[[noreturn]] void no_device() {
+  fail(ExitCode::environment, "this build of Tessera has no GPU support; build it with TESSERA_WITH_CUDA=ON");
+}
+
+}  // namespace
+
+void set_compute_stream_provider(std::function<void*()>) {}
+int choose_device(int) { no_device(); }
+void copy_on_device(const void*, void*, std::size_t) { no_device(); }
+
+}  // namespace tessera::comm

@@ -1,0 +1,192 @@
+// Saved by ranks that hold boxes of one cut, loaded by ranks that want boxes of another.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/inspect.hpp"
+#include "unit/checkpoint/sample.hpp"
+#include "unit/checkpoint/temporary_folder.hpp"
+
+namespace tessera::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::vector<Cut> cuts_of(int ranks) {
+  std::vector<Cut> cuts;
+  for (int rows = 1; rows <= ranks; ++rows)
+    for (int columns = 1; rows * columns <= ranks; ++columns)
+      if (ranks % (rows * columns) == 0) cuts.push_back({rows, columns, ranks / (rows * columns)});
+  return cuts;
+}
+
+class Reshard : public testing::Test {
+ protected:
+  Reshard() : folder_(comm::broadcast_string(control(), own_.path().string(), 0)) {}
+  ~Reshard() override { control().barrier(); }  // rank 0 owns the folder
+  static comm::Communicator& control() { return test::world().control(); }
+  static int rank() { return control().rank(); }
+  static int ranks() { return control().size(); }
+
+  SaveOptions options() const { return {folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""}; }
+  fs::path save_cut(const Cut& cut, std::int64_t step, bool large = false) {
+    const auto held = hold(sample_tensors(large), cut, rank(), true);
+    return save(control(), options(), {step}, views_of(held)).folder;
+  }
+  bool loads(const Opened& opened, const Cut& cut, bool large = false) {
+    const auto held = hold(sample_tensors(large), cut, rank() % cut.ranks(), false);
+    opened.load(control(), views_of(held));
+    return all_right(held);
+  }
+  /// The message that every rank threw; a failure when ranks differ.
+  static std::string common_message(const std::function<void()>& work, ExitCode code) {
+    std::string message = "nothing was thrown";
+    try {
+      work();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      message = error.what();
+    }
+    for (const std::string& other : comm::all_gather_strings(control(), message)) EXPECT_EQ(other, message);
+    return message;
+  }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  TemporaryFolder own_;
+  fs::path folder_;
+};
+
+TEST_F(Reshard, EveryCutLoadsEveryOther) {
+  std::int64_t step = 0;
+  for (const Cut& saved : cuts_of(ranks())) {
+    const Opened opened = open(control(), save_cut(saved, ++step));
+    if (rank() == 0) {
+      EXPECT_EQ(describe(verify(opened.folder(), true)), "");
+    }
+    for (const Cut& wanted : cuts_of(ranks())) EXPECT_TRUE(loads(opened, wanted));
+    for (const Cut& wanted : {Cut{1, 1}, Cut{4, 2}, Cut{3, 5}}) EXPECT_TRUE(loads(opened, wanted));
+  }
+}
+
+TEST_F(Reshard, TensorsOfManyBlocksToo) {
+  const Cut saved = cuts_of(ranks()).back(), replicated{1, 1, ranks()};
+  std::int64_t step = 0;
+  for (const Cut& cut : {saved, replicated}) {
+    const Opened opened = open(control(), save_cut(cut, ++step, true));
+    EXPECT_TRUE(loads(opened, {1, ranks()}, true));
+    EXPECT_TRUE(loads(opened, {ranks(), 1}, true));
+  }
+}
+
+TEST_F(Reshard, ReplicasWriteEachByteOnce) {
+  const fs::path step = save_cut({1, 1, ranks()}, 1, true);
+  control().barrier();
+  std::uintmax_t largest = 0, all = 0;
+  for (const auto& entry : fs::directory_iterator(step)) {
+    if (!entry.path().filename().string().starts_with("shard-")) continue;
+    largest = std::max(largest, entry.file_size());
+    all += entry.file_size();
+  }
+  EXPECT_LT(all, 9'500'000u);
+  EXPECT_LT(largest, 9'000'000u / static_cast<unsigned>(ranks()) + 500'000u);
+}
+
+TEST_F(Reshard, OneRanksFailureIsEveryRanksError) {
+  const fs::path good = save_cut({ranks(), 1}, 1);
+  const int failing = ranks() - 1;
+  SaveOptions with = options();
+  with.on_stage = [&](SaveStage stage) {
+    if (stage == SaveStage::written && rank() == failing)
+      fail(ExitCode::environment, "the disk of rank {} broke", failing);
+  };
+  const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), true);
+  EXPECT_THAT(common_message([&] { save(control(), with, {2}, views_of(held)); }, ExitCode::environment),
+              HasSubstr(fmt::format("the disk of rank {} broke", failing)));
+  EXPECT_EQ(entries(), 2u);  // LATEST and step 1
+  EXPECT_EQ(open_newest(control(), folder_, {})->folder(), good);
+}
+
+TEST_F(Reshard, AFileThatCannotGrowIsNamedOnEveryRank) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const int failing = ranks() / 2;
+  const auto held = hold(sample_tensors(true), {1, 1, ranks()}, rank(), true);
+  if (rank() == failing) {
+    const rlimit small{300'000, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  const std::string message =
+      common_message([&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(message, HasSubstr(fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", failing)));
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
+  const fs::path step = save_cut({ranks(), 1}, 1);
+  // A middle rank: the last ones may hold no rows, and then the last byte of their file is no data that a load touches.
+  const std::string name = fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", (ranks() - 1) / 2);
+  if (rank() == 0 && fs::exists(step / name)) {
+    std::string bytes = contents_of(step / name);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    put(step / name, bytes);
+  }
+  control().barrier();
+  if (!fs::exists(step / name)) return;
+  const Opened opened = open(control(), step);
+  EXPECT_THAT(common_message([&] { loads(opened, {ranks(), 1}); }, ExitCode::checkpoint), HasSubstr(name));
+  EXPECT_THAT(common_message(
+                  [&] {
+                    const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), false);
+                    load_newest(control(), folder_, views_of(held));
+                  },
+                  ExitCode::checkpoint),
+              HasSubstr("no checkpoint in"));
+  EXPECT_FALSE(
+      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
+  EXPECT_TRUE(loads(*open_newest(control(), folder_, {}), {ranks(), 1}));
+  EXPECT_TRUE(
+      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
+}
+
+TEST_F(Reshard, ContradictionsBetweenRanksAreFound) {
+  if (ranks() == 1) return;
+  float value = 0;
+  const SliceView view{{"model/w", DType::f32, {ranks() + (rank() == 1)}, {rank()}, {1}}, &value};
+  EXPECT_THAT(common_message(
+                  [&] {
+                    save(control(), options(), {1}, {&view, 1});
+                  },
+                  ExitCode::usage),
+              HasSubstr("tensor model/w is f32"));
+  const SliceView missing{{"model/w", DType::f32, {ranks()}, {rank() / 2}, {rank() < 2 ? 1 : 0}}, &value};
+  if (ranks() > 2) {
+    EXPECT_THAT(common_message(
+                    [&] {
+                      save(control(), options(), {1}, {&missing, 1});
+                    },
+                    ExitCode::usage),
+                HasSubstr(fmt::format("hold 2 elements where {} were expected", ranks())));
+  }
+  SaveOptions same = options();
+  same.coord_name = "pp0.r0.s0.cp0.tp0";
+  const SliceView mine{{"model/w", DType::f32, {ranks()}, {rank()}, {1}}, &value};
+  EXPECT_THAT(common_message(
+                  [&] {
+                    save(control(), same, {1}, {&mine, 1});
+                  },
+                  ExitCode::checkpoint),
+              HasSubstr("File exists"));
+}
+
+}  // namespace
+}  // namespace tessera::checkpoint

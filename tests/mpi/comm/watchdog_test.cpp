@@ -1,0 +1,68 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/comm/typed_values.hpp"
+
+namespace tessera::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Values;
+using test::world;
+using testing::HasSubstr;
+
+struct Reports {
+  std::mutex mutex;
+  std::vector<std::string> all;
+  void add(const std::string& report) {
+    const std::lock_guard lock(mutex);
+    all.push_back(report);
+  }
+};
+
+/// The last rank comes late: the others' watchdogs say what they wait for and that it is not in any call.
+TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
+  Reports reports;
+  const int late = world().size() - 1;
+  {
+    Watchdog watchdog(milliseconds(400), world().rank(), [&](const std::string& report) { reports.add(report); });
+    Watchdog::heartbeat(12);
+    Values x(DType::f32, 10);
+    auto comm = world().make(Backend::mpi, "dp_shard");
+    if (world().rank() == late) std::this_thread::sleep_for(milliseconds(1200));
+    comm->all_reduce(x.buffer()).wait();
+  }
+  if (world().rank() == late) return;
+  ASSERT_FALSE(reports.all.empty());
+  const std::string& report = reports.all.back();
+  EXPECT_THAT(report, HasSubstr(fmt::format("rank {} (step 12", world().rank())));
+  EXPECT_THAT(report, HasSubstr(fmt::format(
+                          "hangs in dp_shard {}/{}: all_reduce(sum, f32, 10 elements), call 1: waited for since 0.",
+                          world().rank(), world().size())));
+  EXPECT_THAT(report,
+              testing::ContainsRegex(fmt::format("rank {} \\(step 12.*\\): not in a call; the last one was", late)));
+  EXPECT_EQ(reports.all.size(), 1u);
+}
+
+TEST(Watchdog, IsSilentAndEndsAtOnceWhenAllIsWell) {
+  Reports reports;
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    Watchdog watchdog(std::chrono::hours(1), world().rank(), [&](const std::string& report) { reports.add(report); });
+    world().control().barrier();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(500));
+  EXPECT_TRUE(reports.all.empty());
+  EXPECT_THAT(Watchdog::recent_calls(),
+              testing::ContainsRegex("world [0-9]+/[0-9]+: barrier, call [0-9]+: done in .*\n$"));
+}
+
+}  // namespace
+}  // namespace tessera::comm

@@ -1,0 +1,164 @@
+// Initial values, checkpoints and resumed runs, on meshes of eight ranks: bit for bit.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/tiny_model.hpp"
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/hf_weights.hpp"
+#include "tessera/train/trainer.hpp"
+#include "tessera/train/training_state.hpp"
+
+namespace tessera::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A trainer on one mesh of the world's ranks; with `alone`, on one rank, by each rank for itself.
+class Fixture {
+ public:
+  explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true)
+      : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())), resolved_(job(layout_)),
+        mesh_(alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
+                    : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
+        model_(tiny_model(tied, torch::kFloat32)),
+        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_, torch::kCPU) {}
+
+  train::Trainer& trainer() { return trainer_; }
+  const config::Resolved& resolved() const { return resolved_; }
+
+  /// FNV-1a over the bits of every whole tensor that `pick` chooses; on rank 0 of the mesh.
+  template <class Pick>
+  std::uint64_t hash(Pick pick) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    train::for_each_whole(trainer_.stage(), model_, mesh_->control(), pick, [&](const model::ParamSpec&, const torch::Tensor& whole) {
+      const torch::Tensor values = whole.contiguous();
+      const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
+      for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    });
+    return hash;
+  }
+  std::uint64_t weights() {
+    return hash([](const parallel::ShardedParam& param) { return param.master; });
+  }
+  std::uint64_t moments() {
+    return hash([this](const parallel::ShardedParam& param) {
+      for (auto& state : trainer_.optimizer_states())
+        if (state.param.is_same(param.master)) return state.exp_avg + 3 * state.exp_avg_sq;
+      return torch::Tensor();
+    });
+  }
+
+ private:
+  static config::Resolved job(const mesh::Layout& layout) {
+    config::Resolved resolved;
+    resolved.job = tiny_job("float32");
+    resolved.job.training.local_batch_size = 16 / layout.dp_degree();
+    resolved.job.parallelism.pipeline_parallel_microbatch_size = std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
+    resolved.job.debug.deterministic = true;
+    return resolved;
+  }
+
+  mesh::Layout layout_;
+  config::Resolved resolved_;
+  std::unique_ptr<mesh::DeviceMesh> mesh_;
+  model::Model model_;
+  UnevenSource source_;
+  train::Trainer trainer_;
+};
+
+const std::vector<mesh::Degrees> kMeshes{{2, 1, 2, 1, 2}, {4, 1, 1, 1, 2}, {1, 1, 8, 1, 1}, {1, 2, 2, 1, 2}, {8, 1, 1, 1, 1}, {1, 1, 1, 1, 8}};
+
+/// A folder of this test's own, the same on all ranks, removed at the end.
+class SharedFolder {
+ public:
+  SharedFolder() : path_(comm::broadcast_string(world().control(), fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
+  ~SharedFolder() {
+    world().control().barrier();
+    if (world().rank() == 0) fs::remove_all(path_);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+TEST(State, InitialValuesDoNotDependOnTheMesh) {
+  Fixture alone({1, 1, 1, 1, 1}, true);
+  alone.trainer().stage().initialize(11);
+  const std::uint64_t expected = alone.weights();
+  for (const mesh::Degrees& degrees : kMeshes) {
+    Fixture fixture(degrees);
+    fixture.trainer().stage().initialize(11);
+    const std::uint64_t hash = fixture.weights();
+    if (world().rank() == 0) {
+      EXPECT_EQ(hash, expected) << degrees.pp << " " << degrees.dp_shard << " " << degrees.tp;
+    }
+  }
+  alone.trainer().stage().initialize(12);
+  EXPECT_NE(alone.weights(), expected);
+}
+
+TEST(State, CheckpointLoadsOnEveryMesh) {
+  const SharedFolder folder;
+  Fixture saved(kMeshes[0]);
+  saved.trainer().stage().initialize(5);
+  for (int step = 0; step < 2; ++step) saved.trainer().step(step, 0);
+  train::save_state(saved.trainer(), saved.resolved(), folder.path(), {2, 32});
+  const std::uint64_t weights = saved.weights(), moments = saved.moments();
+  for (const mesh::Degrees& degrees : kMeshes) {
+    Fixture loaded(degrees);
+    const auto position = train::load_state(loaded.trainer(), loaded.resolved(), folder.path());
+    ASSERT_TRUE(position);
+    EXPECT_EQ(position->step, 2);
+    EXPECT_EQ(loaded.trainer().optimizer().steps(), 2);
+    const std::uint64_t hash = loaded.weights(), other = loaded.moments();
+    if (world().rank() != 0) continue;
+    EXPECT_EQ(hash, weights) << degrees.pp << " " << degrees.dp_shard << " " << degrees.tp;
+    EXPECT_EQ(other, moments);
+  }
+  Fixture alone({1, 1, 1, 1, 1}, true);
+  ASSERT_TRUE(train::load_state(alone.trainer(), alone.resolved(), folder.path()));
+  if (world().rank() == 0) {
+    EXPECT_EQ(alone.weights(), weights);
+  }
+}
+
+TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
+  const SharedFolder folder;
+  Fixture whole(kMeshes[0]);
+  whole.trainer().stage().initialize(5);
+  for (int step = 0; step < 4; ++step) whole.trainer().step(step, 0);
+  {
+    Fixture first(kMeshes[0]);
+    first.trainer().stage().initialize(5);
+    for (int step = 0; step < 2; ++step) first.trainer().step(step, 0);
+    train::save_state(first.trainer(), first.resolved(), folder.path(), {2, 32});
+  }
+  Fixture second(kMeshes[0]);
+  ASSERT_TRUE(train::load_state(second.trainer(), second.resolved(), folder.path()));
+  for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
+  const std::uint64_t expected = whole.weights(), hash = second.weights();
+  if (world().rank() == 0) {
+    EXPECT_EQ(hash, expected);
+  }
+}
+
+/// Pipeline schedules and data-parallel degrees that use the same microbatches add them over the same tree.
+TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
+  std::vector<std::uint64_t> hashes;
+  for (const mesh::Degrees& degrees : {mesh::Degrees{8, 1, 1, 1, 1}, mesh::Degrees{4, 1, 2, 1, 1}, mesh::Degrees{2, 1, 4, 1, 1}}) {
+    Fixture fixture(degrees, false, /*tied=*/false);
+    fixture.trainer().stage().initialize(5);
+    for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
+    hashes.push_back(fixture.weights());
+  }
+  if (world().rank() != 0) return;
+  EXPECT_EQ(hashes[0], hashes[1]);
+  EXPECT_EQ(hashes[1], hashes[2]);
+}
+
+}  // namespace
+}  // namespace tessera::test

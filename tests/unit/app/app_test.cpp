@@ -1,0 +1,113 @@
+// The program as scripts see it: exit codes, what stands on which stream.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+Outcome outcome(const Args& args) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = run(args);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+int throw_what(const Args& args) {
+  if (args.at(0) == "error") fail(ExitCode::data, "the tokenizer is missing (x); name one");
+  if (args.at(0) == "bug") throw std::logic_error("impossible");
+  if (args.at(0) == "contract") TESSERA_EXPECT(false, "n is {}", 1);
+  if (args.at(0) == "memory") throw std::bad_alloc();
+  throw 3;
+}
+
+const VerbRegistration thrower{"throw", "throws", &throw_what};
+
+TEST(App, ListsItsVerbs) {
+  for (const Args& args : {Args{"--help"}, Args{"-h"}, Args{"help"}}) {
+    const Outcome o = outcome(args);
+    EXPECT_EQ(o.code, 0);
+    for (const Verb& verb : verbs()) EXPECT_THAT(o.out, HasSubstr(verb.name));
+  }
+}
+
+TEST(App, WantsAVerb) {
+  const Outcome o = outcome({});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.out, IsEmpty());
+  EXPECT_THAT(o.err, HasSubstr("Usage"));
+}
+
+TEST(App, SuggestsTheVerbThatWasMeant) {
+  const Outcome o = outcome({"confg", "show"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, "tessera: 'confg' is not a verb of tessera; did you mean 'config'?\n");
+  EXPECT_EQ(outcome({"help", "confg"}).code, 2);
+}
+
+TEST(App, HelpOfAVerbIsTheVerbsOwn) {
+  const Outcome o = outcome({"help", "config"});
+  EXPECT_EQ(o.code, 0);
+  EXPECT_EQ(o.out, outcome({"config", "--help"}).out);
+}
+
+TEST(App, TurnsExceptionsIntoMessagesAndCodes) {
+  const Outcome error = outcome({"throw", "error"});
+  EXPECT_EQ(error.code, 4);
+  EXPECT_EQ(error.err, "tessera: the tokenizer is missing (x); name one\n");
+  for (const char* what : {"bug", "contract", "int"}) {
+    const Outcome bug = outcome({"throw", what});
+    EXPECT_EQ(bug.code, 134);
+    EXPECT_THAT(bug.err, StartsWith("tessera: this is a bug"));
+  }
+  EXPECT_EQ(outcome({"throw", "memory"}).code, 3);
+}
+
+TEST(App, ShowsAJobWithOrigins) {
+  const Outcome o = outcome({"config", "show", "--training.steps", "7"});
+  EXPECT_EQ(o.code, 0);
+  EXPECT_THAT(o.out, testing::ContainsRegex("\nsteps = 7 +# command line\n"));
+}
+
+TEST(App, KeepsWarningsOffStandardOutput) {
+  const Outcome o = outcome({"config", "show", "--compile.enable"});
+  EXPECT_THAT(o.out, Not(HasSubstr("does not act")));
+  EXPECT_THAT(o.err, HasSubstr("compile.enable = true (command line)"));
+}
+
+TEST(App, ExitsWith2OnMistakes) {
+  for (const Args& args :
+       {Args{"config", "show", "--training.stpes", "7"}, Args{"config", "show", "/no/such.toml"}, Args{"config"},
+        Args{"config", "shw"}, Args{"config", "keys", "--jsn"}, Args{"config", "keys", "trainin"},
+        Args{"config", "keys", "a", "b"}, Args{"--version", "--jsn"}, Args{""}, Args{"--"}}) {
+    const Outcome o = outcome(args);
+    EXPECT_EQ(o.code, 2);
+    EXPECT_THAT(o.out, IsEmpty());
+    EXPECT_THAT(o.err, StartsWith("tessera: "));
+  }
+}
+
+TEST(App, TellsItsVersion) {
+  const Outcome text = outcome({"--version"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, StartsWith("tessera 0."));
+  const auto json = nlohmann::json::parse(outcome({"--version", "--json"}).out);
+  for (const char* name : {"compiler", "build_type", "mpi", "hdf5", "libtorch", "kokkos", "cuda", "nccl"})
+    EXPECT_THAT(json.at("build").at(name).get<std::string>(), Not(IsEmpty())) << name;
+  EXPECT_TRUE(json.at("run").is_object());
+}
+
+}  // namespace
+}  // namespace tessera::app

@@ -1,0 +1,295 @@
+#include "tessera/checkpoint/checkpoint.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "sample.hpp"
+#include "temporary_folder.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/checkpoint/export.hpp"
+#include "tessera/checkpoint/inspect.hpp"
+
+namespace tessera::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string message_of(const std::function<void()>& work, ExitCode code) {
+  try {
+    work();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class Checkpoint : public testing::Test {
+ protected:
+  SaveOptions options(int keep = 0) const {
+    SaveOptions options{folder_.path(), "pp0.r0.s0.cp0.tp0", "pp1.r1.s1.cp1.tp1", "[model]\nname = \"llama3\"\n"};
+    options.keep_latest_k = keep;
+    return options;
+  }
+  SaveResult save_step(std::int64_t step, const SaveOptions& with) {
+    const auto held = hold(sample_tensors(), {}, 0, true);
+    return save(*control_, with, {step, R"({"data_position":4711,"seed":1})"}, views_of(held));
+  }
+  SaveResult save_step(std::int64_t step) { return save_step(step, options()); }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  void damage(const fs::path& path, std::size_t at) {
+    std::string bytes = contents_of(path);
+    bytes.at(at) = static_cast<char>(bytes.at(at) ^ 0x40);
+    put(path, bytes);
+  }
+  void damage_data(const std::string& step) {  // the last byte of a shard is a tensor's
+    const fs::path shard = folder_ / step / "shard-pp0.r0.s0.cp0.tp0.h5";
+    damage(shard, contents_of(shard).size() - 1);
+  }
+  TemporaryFolder folder_;
+  std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("control");
+  std::vector<std::string> lines_;
+  LogLine log_ = [this](const std::string& line) { lines_.push_back(line); };
+};
+
+TEST_F(Checkpoint, ComesBackBitForBit) {
+  const SaveResult saved = save_step(1000);
+  EXPECT_EQ(saved.folder, folder_ / "step-00001000");
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00001000"));
+  EXPECT_EQ(contents_of(folder_ / "LATEST"), "step-00001000\n");
+  EXPECT_EQ(describe(verify(saved.folder, true)), "");
+
+  const auto opened = open_newest(*control_, folder_.path(), log_);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->step(), 1000);
+  EXPECT_EQ(opened->extra(), R"({"data_position":4711,"seed":1})");
+  EXPECT_EQ(opened->mesh(), "pp1.r1.s1.cp1.tp1");
+  EXPECT_THAT(opened->config_toml(), HasSubstr("llama3"));
+  EXPECT_EQ(opened->tensors().size(), sample_tensors().size());
+  EXPECT_EQ(opened->tensors()[1].name, "model/layers.2.norm.weight");  // 2 before 10
+  const auto blank = hold(sample_tensors(), {}, 0, false);
+  opened->load(*control_, views_of(blank));
+  EXPECT_TRUE(all_right(blank));
+}
+
+TEST_F(Checkpoint, ConvertsFloatingTypesAndReadsBoxes) {
+  const float values[6] = {0, 1.0039f, -2, 3, 4, 5};
+  const TensorSlice slice{"optimizer/exp_avg/w", DType::f32, {2, 3}, {0, 0}, {2, 3}};
+  const SliceView view{slice, const_cast<float*>(values)};
+  save(*control_, options(), {1}, {&view, 1});
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  std::vector<double> column(2);
+  opened.read({slice.name, DType::f64, {2, 3}, {0, 1}, {2, 1}}, column.data());
+  EXPECT_EQ(column, (std::vector<double>{1.0039f, 4}));
+  std::uint16_t bf16 = 0;
+  opened.read({slice.name, DType::bf16, {2, 3}, {0, 1}, {1, 1}}, &bf16);
+  EXPECT_EQ(bf16, f32_to_bf16(1.0039f));
+}
+
+TEST_F(Checkpoint, MissingAndExtraTensorsFollowThePolicy) {
+  save_step(1);
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  auto wanted = hold(sample_tensors(), {}, 0, false);
+  wanted.erase(wanted.begin());
+  wanted.emplace_back(TensorSlice{"model/new.weight", DType::f32, {2}, {0}, {2}}, true);
+  const std::string why = message_of([&] { opened.load(*control_, views_of(wanted)); }, ExitCode::usage);
+  EXPECT_THAT(why, HasSubstr("extra    model/tok_embeddings.weight  f32 [37, 16]"));
+  EXPECT_THAT(why, HasSubstr("missing  model/new.weight  f32 [2]"));
+  opened.load(*control_, views_of(wanted), {Policy::warn, Policy::warn, log_});
+  EXPECT_TRUE(all_right(wanted));  // the missing one kept what it had
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_THAT(lines_[0], HasSubstr("missing  model/new.weight"));
+  opened.load(*control_, views_of(wanted), {Policy::ignore, Policy::ignore, log_});
+  EXPECT_EQ(lines_.size(), 1u);
+}
+
+TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
+  save_step(1);
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  const LoadOptions lax{Policy::ignore, Policy::ignore, {}};
+  std::vector<std::byte> memory(10000);
+  const SliceView other{{"model/tok_embeddings.weight", DType::f32, {16, 37}, {0, 0}, {16, 37}}, memory.data()};
+  EXPECT_THAT(message_of(
+                  [&] {
+                    opened.load(*control_, {&other, 1}, lax);
+                  },
+                  ExitCode::usage),
+              HasSubstr("stored f32 [37, 16], wanted f32 [16, 37]"));
+  const SliceView integers{{"model/step_scale", DType::i64, {}, {}, {}}, memory.data()};
+  EXPECT_THAT(message_of([&] { opened.load(*control_, {&integers, 1}, lax); }, ExitCode::usage), HasSubstr("differs"));
+  EXPECT_THAT(message_of([&] { opened.read(other.slice, memory.data()); }, ExitCode::usage), HasSubstr("[37, 16]"));
+}
+
+TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
+  float value = 1;
+  const SliceView half{{"model/w", DType::f32, {2}, {0}, {1}}, &value};
+  EXPECT_THAT(message_of(
+                  [&] {
+                    save(*control_, options(), {1}, {&half, 1});
+                  },
+                  ExitCode::usage),
+              HasSubstr("hold 1 elements where 2 were expected"));
+  for (const char* name : {"", "/x", "a//b", "a/../b", "tessera/x", "a#1", "a b"}) {
+    const SliceView bad{{name, DType::f32, {1}, {0}, {1}}, &value};
+    EXPECT_THAT(message_of(
+                    [&] {
+                      save(*control_, options(), {1}, {&bad, 1});
+                    },
+                    ExitCode::usage),
+                HasSubstr("cannot name"));
+  }
+  const SliceView outside{{"model/w", DType::f32, {2}, {1}, {2}}, &value};
+  EXPECT_THAT(message_of(
+                  [&] {
+                    save(*control_, options(), {1}, {&outside, 1});
+                  },
+                  ExitCode::usage),
+              HasSubstr("leaves"));
+  SaveOptions single = options();
+  single.files = FileLayout::single;
+  EXPECT_THAT(message_of([&] { save_step(1, single); }, ExitCode::usage), HasSubstr("not implemented"));
+  EXPECT_THAT(names(), testing::IsEmpty());
+}
+
+TEST_F(Checkpoint, AFailedSaveLeavesNothingAndHarmsNothing) {
+  save_step(1);
+  for (const SaveStage stage : {SaveStage::prepared, SaveStage::written, SaveStage::indexed, SaveStage::committing}) {
+    SaveOptions failing = options();
+    failing.on_stage = [stage](SaveStage at) {
+      if (at == stage) fail(ExitCode::checkpoint, "stopped for the test");
+    };
+    EXPECT_THAT(message_of([&] { save_step(2, failing); }, ExitCode::checkpoint), HasSubstr("stopped for the test"));
+    EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000001"));
+  }
+  EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 1);
+  save_step(2);
+  EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 2);
+}
+
+TEST_F(Checkpoint, WritesThatFailAreNamed) {
+  put(folder_ / "file", "");
+  SaveOptions bad = options();
+  bad.folder = folder_ / "file" / "checkpoint";
+  EXPECT_THAT(message_of([&] { save_step(2, bad); }, ExitCode::checkpoint), HasSubstr("cannot create folder"));
+  bad.folder = "/proc/tessera";
+  EXPECT_NE(message_of([&] { save_step(2, bad); }, ExitCode::checkpoint), "nothing was thrown");
+}
+
+TEST_F(Checkpoint, AValidStepIsKeptAndADamagedOneMovedAside) {
+  save_step(5);
+  const std::string before = contents_of(folder_ / "step-00000005/manifest.json");
+  EXPECT_TRUE(save_step(5).kept_existing);
+  EXPECT_EQ(contents_of(folder_ / "step-00000005/manifest.json"), before);
+  damage_data("step-00000005");
+  EXPECT_FALSE(save_step(5).kept_existing);
+  EXPECT_EQ(describe(verify(folder_ / "step-00000005", true)), "");
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000005", StartsWith("step-00000005.damaged-")));
+  EXPECT_EQ(list_steps(folder_.path()).size(), 1u);
+}
+
+TEST_F(Checkpoint, TheNewestValidOneIsFoundAndDamagedOnesAreNamed) {
+  EXPECT_FALSE(open_newest(*control_, folder_.path(), log_));
+  EXPECT_FALSE(open_newest(*control_, folder_ / "none", log_));
+  for (const int step : {1, 2, 3}) save_step(step);
+  fs::remove(folder_ / "step-00000003/shard-pp0.r0.s0.cp0.tp0.h5");
+  damage(folder_ / "step-00000002/manifest.json", 200);
+  EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 1);
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_THAT(lines_[0], testing::AllOf(HasSubstr("step-00000003"), HasSubstr("shard-pp0"), HasSubstr("No such file")));
+  EXPECT_THAT(lines_[1], testing::AllOf(HasSubstr("step-00000002"), HasSubstr("checksum")));
+  fs::remove(folder_ / "step-00000001/manifest.json");
+  EXPECT_THAT(message_of([&] { open_newest(*control_, folder_.path(), log_); }, ExitCode::checkpoint),
+              HasSubstr("no checkpoint in"));
+}
+
+TEST_F(Checkpoint, LoadingGoesOnToAnOlderOneWhenABlockIsDamaged) {
+  save_step(1);
+  save_step(2);
+  damage_data("step-00000002");
+  auto blank = hold(sample_tensors(), {}, 0, false);
+  const auto opened = load_newest(*control_, folder_.path(), views_of(blank), {Policy::strict, Policy::strict, log_});
+  EXPECT_EQ(opened->step(), 1);
+  EXPECT_TRUE(all_right(blank));
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_THAT(lines_[0], HasSubstr("the checksum of block 0 of"));
+  damage_data("step-00000001");
+  EXPECT_THAT(message_of([&] { load_newest(*control_, folder_.path(), views_of(blank)); }, ExitCode::checkpoint),
+              HasSubstr("no checkpoint in"));
+}
+
+TEST_F(Checkpoint, OnlyTheNewestAreKept) {
+  for (const int step : {1, 2, 3}) save_step(step);
+  damage(folder_ / "step-00000003/manifest.json", 200);
+  save_step(4, options(2));
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000002", "step-00000003", "step-00000004"));
+  save_step(5, options(1));
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000005"));
+}
+
+TEST_F(Checkpoint, WhatDeadAttemptsLeftIsRemovedAndWhatMayLiveIsNot) {
+  fs::create_directories(folder_ / "step-00000007.partial-of-someone");
+  fs::create_directories(folder_ / "step-00000007.partial-of-the-dead");
+  fs::create_directories(folder_ / "step-00000007.deleting-x");
+  fs::create_directories(folder_ / "notes.partial-x");
+  const fs::path old = folder_ / "step-00000006.partial-old";
+  fs::create_directories(old);
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  // The dead one's note is ours with a start time that no process has.
+  SaveOptions copying = options();
+  copying.on_stage = [this](SaveStage stage) {
+    if (stage != SaveStage::prepared) return;
+    for (const auto& entry : fs::directory_iterator(folder_.path()))
+      if (entry.path().filename().string().starts_with("step-00000008.partial-")) {
+        std::string note = contents_of(entry.path() / "owner");
+        EXPECT_THAT(note, HasSubstr(std::to_string(::getpid())));
+        put(folder_ / "step-00000007.partial-of-the-dead/owner", note.substr(0, note.rfind(' ')) + " 1\n");
+        fs::create_directories(folder_ / "step-00000007.partial-of-the-living");
+        put(folder_ / "step-00000007.partial-of-the-living/owner", note);
+      }
+  };
+  save_step(8, copying);
+  save_step(9);
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "notes.partial-x", "step-00000007.partial-of-someone",
+                                            "step-00000007.partial-of-the-living", "step-00000008", "step-00000009"));
+}
+
+TEST_F(Checkpoint, ExportsWithPermutedRows) {
+  std::vector<float> values(7 * 3);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const float scalar = 8;
+  const SliceView views[] = {{{"model/w", DType::f32, {7, 3}, {0, 0}, {7, 3}}, values.data()},
+                             {{"model/s", DType::f32, {}, {}, {}}, const_cast<float*>(&scalar)}};
+  save(*control_, options(), {1}, views);
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  const ExportTensor tensors[] = {{"model/w", "w", DType::bf16, [](std::int64_t row) { return 6 - row; }},
+                                  {"model/s", "s", DType::f32, {}}};
+  SafetensorsWriter writer(folder_ / "out.safetensors", export_entries(opened, tensors));
+  export_tensors(opened, tensors, writer);
+  writer.finish();
+  const SafetensorsReader reader(folder_ / "out.safetensors");
+  std::vector<float> back(21);
+  reader.read_whole("w", DType::f32, back.data());
+  for (int row = 0; row < 7; ++row)
+    EXPECT_EQ(back[static_cast<std::size_t>(3 * row)], static_cast<float>(3 * (6 - row)));
+  int chunks = 0;
+  for_each_row_chunk(opened, "model/w", DType::f64, 50, [&](std::int64_t first, std::int64_t rows, const void* data) {
+    ++chunks;
+    EXPECT_EQ(static_cast<const double*>(data)[0], static_cast<double>(3 * first));
+    EXPECT_LE(rows, 2);
+  });
+  EXPECT_EQ(chunks, 4);
+  const ExportTensor unknown[] = {{"model/x", "x", DType::f32, {}}};
+  EXPECT_THROW(export_entries(opened, unknown), Error);
+}
+
+}  // namespace
+}  // namespace tessera::checkpoint

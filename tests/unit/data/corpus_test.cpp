@@ -1,0 +1,85 @@
+// Documents out of text and JSONL; mistakes are named by file and line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scratch_folder.hpp"
+#include "tessera/data/text_corpus.hpp"
+
+namespace tessera::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+std::vector<std::string> documents(const TextCorpus& corpus) {
+  std::vector<std::string> texts;
+  for (std::int64_t i = 0; i < corpus.document_count(); ++i) texts.push_back(corpus.text(i));
+  return texts;
+}
+
+TEST(TextCorpus, CutsPlainText) {
+  const ScratchFolder folder;
+  const auto file = folder.file("a.txt", "\none\ntwo\r\n\n \t\nthree\n\n\nfour");
+  const auto cut = [&](DocumentRule rule) { return documents(TextCorpus({file}, {.documents = rule})); };
+  EXPECT_THAT(cut(DocumentRule::file), ElementsAre(content_of(file)));
+  EXPECT_THAT(cut(DocumentRule::lines), ElementsAre("one", "two\r", "three", "four"));
+  EXPECT_THAT(cut(DocumentRule::paragraphs), ElementsAre("one\ntwo\r\n", "three\n", "four"));
+  EXPECT_THAT(documents(TextCorpus({file}, {.split_regex = "^t"})),
+              ElementsAre("\none\n", "two\r\n\n \t\n", "three\n\n\nfour"));
+}
+
+TEST(TextCorpus, JoinsWrappedChapters) {
+  const ScratchFolder folder;
+  const auto file = folder.file("kjv.txt",
+                                "\nGenesis 1\n\n  1 In the beginning God\ncreated the heaven.\n  2 And the earth 1\n\n"
+                                "1 Kings 22\n\n  1 And they\n\ncontinued\n\xff 1\n");
+  EXPECT_THAT(documents(TextCorpus({file}, {.documents = DocumentRule::chapters})),
+              ElementsAre("Genesis 1\n1 In the beginning God created the heaven.\n2 And the earth 1\n",
+                          "1 Kings 22\n1 And they\ncontinued \xff 1\n"));
+}
+
+TEST(TextCorpus, ReadsJsonlAndFolders) {
+  const ScratchFolder folder;
+  folder.file("b.jsonl", "{\"text\": \"two\"}\n\n{\"text\": \"a\\nb\", \"id\": 7}");
+  folder.file("a.json", "{\"text\": \"one\"}\r\n");
+  folder.file("c.bin", "not text");
+  const TextCorpus corpus({folder.path()}, {});
+  EXPECT_THAT(documents(corpus), ElementsAre("one", "two", "a\nb"));
+}
+
+TEST(TextCorpus, NamesFileAndLineOfMistakes) {
+  const ScratchFolder folder;
+  const auto refusal = [&](const std::string& line) {
+    const TextCorpus corpus({folder.file("x.jsonl", "{\"text\": \"fine\"}\n\n" + line + "\n")}, {});
+    return error_of(ExitCode::data, [&] { corpus.text(1); });
+  };
+  for (const char* line : {"{", "7", "[]", "{\"body\": \"x\"}", "{\"text\": 7}", "{\"text\": \"\xff\"}"}) {
+    EXPECT_THAT(refusal(line), HasSubstr("x.jsonl:3: ")) << line;
+  }
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "none.txt"}, {}); }), HasSubstr("none.txt"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.file("z.jsonl", "\x1f\x8b...")}, {}); }),
+              HasSubstr("compressed"));
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { TextCorpus({folder.file("t.txt", "x")}, {.split_regex = "("}); }),
+              HasSubstr("the pattern '('"));
+}
+
+TEST(TextCorpus, DeepJsonIsNoDanger) {
+  const ScratchFolder folder;
+  const TextCorpus corpus({folder.file("deep.jsonl", "{\"text\": " + std::string(1'000'000, '['))}, {});
+  EXPECT_THAT(error_of(ExitCode::data, [&] { corpus.text(0); }), HasSubstr("deep.jsonl:1"));
+}
+
+TEST(TextCorpus, HashFollowsTextAndOptions) {
+  const ScratchFolder folder;
+  const auto hash = [&](const std::string& text, CorpusOptions options) {
+    return TextCorpus({folder.file("t.txt", text)}, options).content_hash();
+  };
+  const std::uint64_t first = hash("one text", {});
+  EXPECT_EQ(hash("one text", {}), first);
+  EXPECT_NE(hash("one texu", {}), first);
+  EXPECT_NE(hash("one text", {.unwrap = true}), first);
+}
+
+}  // namespace
+}  // namespace tessera::data

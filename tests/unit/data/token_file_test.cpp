@@ -1,0 +1,172 @@
+// Token files: written, read, prepared from text, refused when damaged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "scratch_folder.hpp"
+#include "tessera/data/prepare.hpp"
+
+namespace tessera::data {
+namespace {
+
+using testing::HasSubstr;
+using Ids = std::vector<std::int32_t>;
+
+const std::filesystem::path kGolden = TESSERA_TEST_DATA;
+
+TokenFileInfo write_file(const std::filesystem::path& path, const std::vector<Ids>& documents,
+                         std::int64_t vocab_size) {
+  TokenFileInfo info;
+  info.vocab_size = vocab_size;
+  TokenFileWriter writer(path, info);
+  for (const Ids& ids : documents) writer.append_document(ids);
+  return writer.finish();
+}
+
+Ids read_all(const TokenFile& file) {
+  Ids ids(static_cast<std::size_t>(file.info().token_count));
+  file.read(0, ids);
+  return ids;
+}
+
+TEST(TokenFile, ReadsWhatWasWritten) {
+  const ScratchFolder folder;
+  for (const std::int64_t vocab_size : {65536, 200000}) {
+    const auto last = static_cast<std::int32_t>(vocab_size - 1);
+    write_file(folder / "x", {{1, 2, 3}, {}, {last}, {5, 6}}, vocab_size);
+    const TokenFile file = TokenFile::open(folder / "x");
+    EXPECT_TRUE(TokenFile::is_token_file(folder / "x"));
+    EXPECT_EQ(file.info().token_bytes, vocab_size == 65536 ? 2 : 4);
+    EXPECT_EQ(read_all(file), (Ids{1, 2, 3, last, 5, 6}));
+    EXPECT_EQ(file.document(0), (Range{0, 3}));
+    EXPECT_EQ(file.document(1), (Range{3, 0}));
+    EXPECT_EQ(file.document(3), (Range{4, 2}));
+    EXPECT_EQ(file.document_of(2), 0);
+    EXPECT_EQ(file.document_of(3), 2);
+    EXPECT_EQ(file.document_of(5), 3);
+    file.verify();
+  }
+}
+
+TEST(TokenFile, NothingIsLeftOfAnUnfinishedOne) {
+  const ScratchFolder folder;
+  {
+    TokenFileInfo info;
+    info.vocab_size = 10;
+    TokenFileWriter writer(folder / "x", info);
+    writer.append_document(Ids{1});
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/proc/none/x", {}, 10); }), HasSubstr("/proc/none/x"));
+  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/dev/full/x", {}, 10); }), HasSubstr("/dev/full/x"));
+}
+
+TEST(TokenFile, DamageIsRefused) {
+  const ScratchFolder folder;
+  write_file(folder / "x", {{1, 2, 3}, {4, 5, 6, 7}}, 100);
+  const std::string whole = content_of(folder / "x");
+  const auto refusal = [&](const std::string& bytes) {
+    const auto path = folder.file("y", bytes);
+    return error_of(ExitCode::data, [&] { TokenFile::open(path).verify(); });
+  };
+  for (std::size_t size = 0; size < whole.size(); ++size) refusal(whole.substr(0, size));
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string broken = whole;
+    broken[at] = static_cast<char>(broken[at] ^ 0x41);
+    refusal(broken);
+  }
+  EXPECT_THAT(refusal(whole.substr(0, whole.size() - 1)), HasSubstr("truncated"));
+  EXPECT_THAT(refusal(whole + "x"), HasSubstr("grown"));
+  EXPECT_THAT(refusal("plain text"), HasSubstr("no token file"));
+  EXPECT_FALSE(TokenFile::is_token_file(folder.file("z", "TSR")));
+  EXPECT_FALSE(TokenFile::is_token_file(folder.path()));
+}
+
+TEST(TokenFile, IdsOutsideOfTheVocabularyAreRefused) {
+  const ScratchFolder folder;
+  write_file(folder / "x", {{1, 2, 3}}, 100);
+  std::string bytes = content_of(folder / "x");
+  bytes[128] = 100;
+  const TokenFile file = TokenFile::open(folder.file("x", bytes));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { read_all(file); }), HasSubstr("id 100"));
+}
+
+class Prepared : public testing::Test {
+ protected:
+  ScratchFolder folder_;
+  Tokenizer tokenizer_ = Tokenizer::load(kGolden / "hf_tiny");
+  std::filesystem::path text_ = folder_.file("text.txt", [] {
+    std::string lines;
+    for (int i = 0; i < 300; ++i) lines += "line number " + std::to_string(i) + "\n";
+    return lines;
+  }());
+  PrepareOptions lines_{.corpus = {.documents = DocumentRule::lines}, .seed = 3, .threads = 2};
+
+  TokenFile prepare_with(const PrepareOptions& options) {
+    prepare(TextCorpus({text_}, options.corpus), tokenizer_, folder_ / "out", options);
+    return TokenFile::open(folder_ / "out");
+  }
+  std::vector<std::string> documents(const TokenFile& file) {
+    const Ids ids = read_all(file);
+    std::vector<std::string> texts;
+    for (std::int64_t d = 0; d < file.info().document_count; ++d) {
+      const Range range = file.document(d);
+      EXPECT_EQ(ids[range.begin], tokenizer_.bos_id());
+      EXPECT_EQ(ids[range.end() - 1], tokenizer_.eos_id());
+      texts.push_back(tokenizer_.decode(std::span(ids).subspan(range.begin + 1, range.size - 2)));
+    }
+    return texts;
+  }
+};
+
+TEST_F(Prepared, HoldsEveryDocumentOnceInAnOrderOfTheSeed) {
+  const auto first = documents(prepare_with(lines_));
+  EXPECT_EQ(documents(prepare_with(lines_)), first);
+  PrepareOptions other = lines_;
+  other.threads = 5;
+  EXPECT_EQ(documents(prepare_with(other)), first);
+  other.seed = 4;
+  auto second = documents(prepare_with(other));
+  EXPECT_NE(second, first);
+  EXPECT_THAT(second, testing::UnorderedElementsAreArray(first));
+  EXPECT_EQ(first.size(), 300u);
+  EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
+}
+
+TEST_F(Prepared, IsFoundAgain) {
+  const auto cache = folder_ / "cache";
+  const auto made = prepare_if_needed(text_, tokenizer_, cache, lines_);
+  const auto time = std::filesystem::last_write_time(made);
+  EXPECT_EQ(prepare_if_needed(text_, tokenizer_, cache, lines_), made);
+  EXPECT_EQ(std::filesystem::last_write_time(made), time);
+  EXPECT_EQ(prepare_if_needed(made, tokenizer_, cache), made);
+  folder_.file("text.txt", "another text\n");
+  EXPECT_NE(prepare_if_needed(text_, tokenizer_, cache, lines_), made);
+  const Tokenizer other = Tokenizer::load(kGolden / "gpt2_small");
+  EXPECT_NE(prepare_if_needed(text_, other, cache, lines_), made);
+  EXPECT_THAT(error_of(ExitCode::data, [&] { prepare_if_needed(made, other, cache); }), HasSubstr("another tokenizer"));
+}
+
+TEST_F(Prepared, IsMadeAgainWhenDamaged) {
+  const auto made = prepare_if_needed(text_, tokenizer_, folder_ / "cache", lines_);
+  const std::string whole = content_of(made);
+  std::ofstream(made, std::ios::binary) << whole.substr(0, whole.size() / 2);
+  EXPECT_EQ(prepare_if_needed(text_, tokenizer_, folder_ / "cache", lines_), made);
+  EXPECT_EQ(content_of(made), whole);
+}
+
+TEST_F(Prepared, MistakesOfWorkersComeThrough) {
+  folder_.file("bad.jsonl", "{\"text\": \"fine\"}\n{\"txt\": 1}\n");
+  const TextCorpus corpus({folder_ / "bad.jsonl"}, {});
+  EXPECT_THAT(error_of(ExitCode::data, [&] { prepare(corpus, tokenizer_, folder_ / "out", lines_); }),
+              HasSubstr("bad.jsonl:2"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+  const TextCorpus empty({folder_.file("empty.txt", " \n")}, {});
+  EXPECT_THAT(error_of(ExitCode::data, [&] { prepare(empty, tokenizer_, folder_ / "out", lines_); }),
+              HasSubstr("no text"));
+}
+
+}  // namespace
+}  // namespace tessera::data

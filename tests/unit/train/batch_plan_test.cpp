@@ -1,0 +1,41 @@
+#include "tessera/train/batch_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::train {
+namespace {
+
+config::JobConfig job(std::int64_t local, std::int64_t global, const char* schedule = "1F1B") {
+  config::JobConfig job;
+  job.training.local_batch_size = local;
+  job.training.global_batch_size = global;
+  job.parallelism.pipeline_parallel_schedule = schedule;
+  return job;
+}
+
+TEST(BatchPlan, WithoutPipelineAMicrobatchIsALocalBatch) {
+  const BatchPlan plan = BatchPlan::make(job(4, 32), mesh::Layout::resolve({1, 2, 2, 1, 1}, 4));
+  EXPECT_EQ(plan.rows, 8);
+  EXPECT_EQ(plan.microbatch_rows, 4);
+  EXPECT_EQ(plan.microbatches_a_step(), 2);
+}
+
+TEST(BatchPlan, AccumulationStreamsThrough1F1BAndIsSeparateRoundsOfGPipe) {
+  const mesh::Layout layout = mesh::Layout::resolve({2, 1, 1, 1, 1}, 2);
+  const BatchPlan streamed = BatchPlan::make(job(4, 8), layout), rounds = BatchPlan::make(job(4, 8, "GPipe"), layout);
+  EXPECT_EQ(streamed.rounds, 1);
+  EXPECT_EQ(streamed.microbatches, 8);
+  EXPECT_EQ(rounds.rounds, 2);
+  EXPECT_EQ(rounds.microbatches, 4);
+}
+
+TEST(BatchPlan, DefaultsAndMistakes) {
+  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 2, 1, 1}, 2);
+  EXPECT_EQ(BatchPlan::make(job(3, -1), layout).global_batch, 6);
+  EXPECT_THROW(BatchPlan::make(job(3, 8), layout), Error);
+}
+
+}  // namespace
+}  // namespace tessera::train
