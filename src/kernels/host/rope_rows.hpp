@@ -5,13 +5,6 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-/// Lanes 0 0 1 1 2 2 ... of v.
-template <class V> TESSERA_HD V doubled(V v) {
-  typename ElementOf<V>::Bits order;
-  for (std::size_t i = 0; i < sizeof(V) / sizeof(v[0]); ++i) order[i] = i / 2;
-  return __builtin_shuffle(v, order);
-}
-
 /// Lanes 1 0 3 2 ... of v.
 template <class V> TESSERA_HD V swapped(V v) {
   typename ElementOf<V>::Bits order;
@@ -19,34 +12,30 @@ template <class V> TESSERA_HD V swapped(V v) {
   return __builtin_shuffle(v, order);
 }
 
-/// The first half vector of a table, doubled: angles of `count` <= lanes/2 pairs.
-template <class C> TESSERA_HD VecOf<C> load_doubled(const C* table, std::int64_t count) {
-  VecOf<C> v{};
-  if (count == lanes<C> / 2)
-    __builtin_memcpy(&v, table, sizeof v / 2);
-  else
-    v = load(table, Part{count});
-  return doubled(v);
+/// Columns of a head whose angles are spread out at a time.
+inline constexpr std::int64_t rope_block = 256;
+
+/// Cosines as c0 c0 c1 c1 ... and sines as -s0 s0 -s1 s1 ..., of `count` <= rope_block columns.
+template <class C> TESSERA_HD void spread_angles(const C* cos, const C* sin, C sign, std::int64_t count, C* cosines, C* sines) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    cosines[i] = cos[i / 2];
+    sines[i] = i % 2 == 0 ? -sign * sin[i / 2] : sign * sin[i / 2];
+  }
 }
 
 template <class T> void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent, Compute<T> sign) {
-  using V = VecOf<T>;
-  const std::int64_t pairs = extent.head_dim / 2;
-  V signs;
-  for (std::int64_t i = 0; i < lanes<T>; ++i) signs[i] = i % 2 == 0 ? -sign : sign;
-  for (std::int64_t position = 0; position < extent.positions; ++position) {
-    for_vectors<T>(extent.head_dim, [&](std::int64_t i, auto part) {
-      const std::int64_t count = pairs - i / 2 < lanes<T> / 2 ? pairs - i / 2 : lanes<T> / 2;
-      const V c = load_doubled(cos + i / 2, count), s = load_doubled(sin + i / 2, count) * signs;
-      for (std::int64_t head = 0; head < extent.heads; ++head) {
-        const V v = load(x + head * extent.head_dim + i, part);
-        store(y + head * extent.head_dim + i, fma(v, c, swapped(v) * s), part);
-      }
-    });
-    x += extent.stride;
-    y += extent.heads * extent.head_dim;
-    cos += pairs;
-    sin += pairs;
+  Compute<T> cosines[rope_block], sines[rope_block];
+  for (std::int64_t position = 0; position < extent.positions; ++position, x += extent.stride, y += extent.heads * extent.head_dim) {
+    const std::int64_t angles = position * extent.head_dim / 2;
+    for (std::int64_t begin = 0; begin < extent.head_dim; begin += rope_block) {
+      const std::int64_t count = extent.head_dim - begin < rope_block ? extent.head_dim - begin : rope_block;
+      spread_angles(cos + angles + begin / 2, sin + angles + begin / 2, sign, count, cosines, sines);
+      for (std::int64_t head = 0; head < extent.heads; ++head)
+        for_vectors<T>(count, [&, at = head * extent.head_dim + begin](std::int64_t i, auto part) {
+          const auto v = load(x + at + i, part);
+          store(y + at + i, fma(v, load(cosines + i, part), swapped(v) * load(sines + i, part)), part);
+        });
+    }
   }
 }
 

@@ -92,6 +92,13 @@ template <class V> TESSERA_HD typename ElementOf<V>::Scalar fold(V v) {
   return a[0];
 }
 
+/// Whether any bit is set.
+template <class Bits> TESSERA_HD bool any(Bits bits) {
+  auto all = bits[0];
+  for (std::size_t i = 1; i < sizeof bits / sizeof bits[0]; ++i) all |= bits[i];
+  return all != 0;
+}
+
 template <class V> TESSERA_HD V larger(V a, V b) { return a > b ? a : b; }
 
 template <class V> TESSERA_HD typename ElementOf<V>::Scalar fold_max(V v) {

@@ -23,8 +23,7 @@ template <class T> void row_max(Rows<const T> logits, Compute<T>* max, Extent ex
       nan |= v != v;
     }
     C result = fold_max(best);
-    bool any_nan = false;
-    for (std::int64_t k = 0; k < lanes<T>; ++k) any_nan |= nan[k] != 0;
+    bool any_nan = any(nan);
     for (; i < extent.width; ++i) {
       const C v = load_one(x + i);
       result = v > result ? v : result;
