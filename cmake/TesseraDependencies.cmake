@@ -22,6 +22,10 @@ if(TESSERA_WITH_CUDA)
   # LibTorch's own libcudart: two runtimes in one process would not share streams.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # nvcc has had it since 12.0; CMake learnt of it in 3.25.2
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   find_package(CUDAToolkit 12.8 REQUIRED)

@@ -43,7 +43,13 @@ template <class V> TESSERA_HD V exponential(V x) {
   return x > C::highest ? V{} + S(__builtin_inf()) : y;
 }
 
-template <class V> TESSERA_HD V sigmoid(V x) { return typename ElementOf<V>::Scalar(1) / (1 + exponential(-x)); }
+#if defined(__CUDA_ARCH__)
+/// CUDA's own are as exact and rest on the hardware's power of two.
+TESSERA_HD float exponential(float x) { return ::expf(x); }
+TESSERA_HD double exponential(double x) { return ::exp(x); }
+#endif
+
+template <class V> TESSERA_HD V sigmoid(V x) { return reciprocal(1 + exponential(-x)); }
 
 /// silu(gate) * up.
 template <class V> TESSERA_HD V swiglu_element(V gate, V up) { return gate * sigmoid(gate) * up; }

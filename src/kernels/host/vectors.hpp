@@ -43,4 +43,7 @@ TESSERA_HD F32 square_root(F32 a) { return F32(_mm_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm_sqrt_pd(a)); }
 #endif
 
+TESSERA_HD F32 reciprocal(F32 a) { return 1.0F / a; }
+TESSERA_HD F64 reciprocal(F64 a) { return 1.0 / a; }
+
 }  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE
