@@ -106,10 +106,4 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
   return generated;
 }
 
-config::Resolved job_of_run(const std::filesystem::path& run_folder) {
-  const auto file = run_folder / "config.toml";
-  require(std::filesystem::exists(file), ExitCode::usage, "{} is not the folder of a run: it has no config.toml", run_folder.string());
-  return config::resolve({file.string(), "--job.dump_folder", run_folder.string()});
-}
-
 }  // namespace tessera::train

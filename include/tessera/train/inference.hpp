@@ -47,9 +47,6 @@ class Inference {
   std::optional<parallel::Stage> stage_;
 };
 
-/// The job that a run's folder was made with: its config.toml, with job.dump_folder set to where it lies now.
-config::Resolved job_of_run(const std::filesystem::path& run_folder);
-
 /// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging Face folder: model.safetensors and
 /// config.json. Throws Error(checkpoint).
 void export_hf(const std::filesystem::path& folder, const std::filesystem::path& out, DType dtype);
