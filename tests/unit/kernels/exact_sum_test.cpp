@@ -13,7 +13,8 @@ namespace tessera::kernels {
 namespace {
 
 /// Values whose exponents spread over `spread` powers of two.
-template <class T> std::vector<T> wild(std::size_t count, int spread, unsigned seed) {
+template <class T>
+std::vector<T> wild(std::size_t count, int spread, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int> exponent(-spread, spread);
   std::uniform_real_distribution<double> mantissa(-1.0, 1.0);
@@ -22,7 +23,8 @@ template <class T> std::vector<T> wild(std::size_t count, int spread, unsigned s
   return values;
 }
 
-template <class T> double squares_in_parts(const std::vector<T>& values, std::size_t parts) {
+template <class T>
+double squares_in_parts(const std::vector<T>& values, std::size_t parts) {
   ExactSum total;
   std::vector<std::int64_t> words(ExactSum::word_count);
   for (std::size_t p = 0; p < parts; ++p) {
@@ -57,6 +59,31 @@ TEST(ExactSum, IsTheExactSum) {
   EXPECT_NEAR(squares_in_parts(values, 3) / static_cast<double>(sum), 1.0, 3e-16);
 }
 
+std::vector<std::int64_t> words_of(ExactSum& sum) { return {sum.words().begin(), sum.words().end()}; }
+
+/// A block is summed in three doubles without error: every bit of its terms must be in the words, as when each is added
+/// by itself.
+TEST(ExactSum, BlocksLoseNoBit) {
+  for (const int spread : {0, 1, 4, 9, 16, 30, 60})
+    for (const std::size_t count : {1, 7, 63, 1024, 1025, 4999}) {
+      const auto floats = wild<float>(count, spread, 21), more = wild<float>(count, spread, 22);
+      const auto doubles = wild<double>(count, spread, 23);
+      ExactSum blocks[4], each[4];
+      blocks[0].add(floats);
+      blocks[1].add_squares(more);
+      blocks[2].add(doubles);
+      blocks[3].add_squares(doubles);
+      for (std::size_t i = 0; i < count; ++i) {
+        each[0].add(static_cast<double>(floats[i]));
+        each[1].add(static_cast<double>(more[i]) * more[i]);
+        each[2].add(doubles[i]);
+        each[3].add(doubles[i] * doubles[i]);
+      }
+      for (int k = 0; k < 4; ++k)
+        EXPECT_EQ(words_of(blocks[k]), words_of(each[k])) << "kind " << k << ", spread " << spread << ", " << count;
+    }
+}
+
 TEST(ExactSum, CancelsExactly) {
   ExactSum sum;
   auto values = wild<double>(3000, 500, 14);
@@ -75,7 +102,8 @@ TEST(ExactSum, RoundsOnceToNearestEven) {
     for (const double v : values) sum.add(v);
     return sum.value();
   };
-  const double half = 0x1p-53, tiny = std::numeric_limits<double>::denorm_min(), max = std::numeric_limits<double>::max();
+  const double half = 0x1p-53, tiny = std::numeric_limits<double>::denorm_min(),
+               max = std::numeric_limits<double>::max();
   EXPECT_EQ(sum_of({1.0, half}), 1.0);
   EXPECT_EQ(sum_of({1.0, half, tiny}), 1.0 + 0x1p-52);
   EXPECT_EQ(sum_of({1.0 + 0x1p-52, half}), 1.0 + 0x1p-51);
