@@ -36,6 +36,7 @@ class Checker {
     sequence();
     pipeline();
     model_parts();
+    sharding();
     data();
     precision();
     schedule();
@@ -99,7 +100,8 @@ class Checker {
 
   void sequence() {
     const Parallelism& p = job_.parallelism;
-    const std::int64_t tp = std::max(p.tensor_parallel_degree, 1), cp = std::max(p.context_parallel_degree, 1);
+    const std::int64_t tp = p.disable_sequence_parallel ? 1 : std::max(p.tensor_parallel_degree, 1),
+                       cp = std::max(p.context_parallel_degree, 1);
     const std::int64_t parts = tp * (cp > 1 ? 2 * cp : 1);
     if (job_.training.seq_len % parts != 0)
       wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
@@ -161,18 +163,42 @@ class Checker {
 
   void model_parts() {
     const Parallelism& p = job_.parallelism;
-    if (!p.module_fqns_per_model_part || p.pipeline_parallel_degree < 1) return;
-    const auto parts = static_cast<std::int64_t>(p.module_fqns_per_model_part->size());
-    const std::int64_t ranks = p.pipeline_parallel_degree;
-    const bool fits = folded_in_v() ? parts == 2 * ranks
-                      : looped()    ? parts % ranks == 0 && parts >= 2 * ranks
-                                    : parts == ranks;
+    const auto cuts = static_cast<std::int64_t>(p.pipeline_parallel_split_points.size());
+    if (p.module_fqns_per_model_part)
+      fits_ranks("parallelism.module_fqns_per_model_part",
+                 static_cast<std::int64_t>(p.module_fqns_per_model_part->size()), "parts");
+    if (cuts > 0) fits_ranks("parallelism.pipeline_parallel_split_points", cuts + 1, "stages");
+    if (cuts > 0 && p.module_fqns_per_model_part)
+      wrong({"parallelism.pipeline_parallel_split_points"},
+            "pipeline_parallel_split_points and module_fqns_per_model_part ({}) both say where stages begin; keep one",
+            at("parallelism.module_fqns_per_model_part"));
+  }
+
+  void fits_ranks(std::string_view key, std::int64_t stages, const char* what) {
+    const std::int64_t ranks = job_.parallelism.pipeline_parallel_degree;
+    const bool fits = folded_in_v() ? stages == 2 * ranks
+                      : looped()    ? stages % ranks == 0 && stages >= 2 * ranks
+                                    : stages == ranks;
     if (ranks > 1 && !fits)
-      wrong({"parallelism.module_fqns_per_model_part"}, "{} parts do not fit {} on pipeline_parallel_degree {} ({})",
-            parts, p.pipeline_parallel_schedule, ranks,
+      wrong({key}, "{} {} do not fit {} on pipeline_parallel_degree {} ({})", stages, what,
+            job_.parallelism.pipeline_parallel_schedule, ranks,
             folded_in_v() ? "two for each rank"
             : looped()    ? "two or more for each rank"
                           : "one for each rank");
+  }
+
+  void sharding() {
+    const Option policies = *find_option("parallelism.fsdp_reshard_after_forward");
+    JobConfig scratch;
+    for (const Strings& rule : job_.parallelism.reshard_rules)
+      if (rule.size() == 2)
+        if (const auto problem = assign(policies, scratch, rule[1]))
+          wrong({"parallelism.reshard_rules"}, "the policy of reshard rule '{}' {}", shown(rule[0]), *problem);
+    if (job_.parallelism.fsdp_gradient_accumulation == "sharded" && job_.debug.deterministic)
+      wrong({"parallelism.fsdp_gradient_accumulation", "debug.deterministic"},
+            "fsdp_gradient_accumulation = \"sharded\" adds ranks up before microbatches, and debug.deterministic "
+            "promises the other order; "
+            "use unsharded");
   }
 
   void data() {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -91,7 +92,37 @@ class Walk {
     assign(*option, node, place);
   }
 
+  /// [[key]] tables, as one list of lists. False if `node` is something else.
+  bool rows(const Option& option, const toml::node& node, const Place& place) {
+    const toml::array* array = node.as_array();
+    if (option.columns.empty() || !array || array->empty() || !array->is_homogeneous(toml::node_type::table))
+      return false;
+    std::vector<Strings> rows;
+    for (const toml::node& element : *array) rows.push_back(row(option, *element.as_table(), place));
+    draft_.set(option, std::move(rows), place);
+    return true;
+  }
+
+  Strings row(const Option& option, const toml::table& table, const Place& place) {
+    for (const auto& [key, node] : table)
+      if (std::ranges::find(option.columns, key.str()) == option.columns.end())
+        draft_.complain({path_, static_cast<int>(key.source().begin.line), static_cast<int>(key.source().begin.column)},
+                        fmt::format("unknown key '{}' of {}; it has {}", shown(key.str()), option.key,
+                                    fmt::join(option.columns, ", ")));
+    Strings row;
+    for (const std::string_view column : option.columns) {
+      const toml::node* node = table.get(column);
+      const auto text = node ? node->value_exact<std::string>() : std::nullopt;
+      const auto number = node ? node->value_exact<std::int64_t>() : std::nullopt;
+      if (!text && !number)
+        draft_.complain(place, fmt::format("{} needs a string \"{}\" in each of its tables", option.key, column));
+      row.push_back(text ? *text : number ? fmt::format("{}", *number) : "");
+    }
+    return row;
+  }
+
   void assign(const Option& option, const toml::node& node, const Place& place) {
+    if (rows(option, node, place)) return;
     if (auto value = value_of(node)) return draft_.set(option, std::move(*value), place);
     const char* found = node.is_table() ? "a section" : node.is_array() ? "a list of other things" : "a date or time";
     draft_.complain(place, fmt::format("{} must be of type {}, not {}", option.key, type_name(option), found));

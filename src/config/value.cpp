@@ -120,19 +120,36 @@ std::optional<std::string> check_integer(const Option& option, std::int64_t numb
   return check_range(option, static_cast<double>(number));
 }
 
+bool is_count(std::string_view text) {
+  return !text.empty() && text.size() < 7 && text[0] != '0' &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
 std::optional<std::string> check_allowed(const Option& option, std::string& text) {
   if (option.allowed.empty()) return {};
   if (option.key == "parallelism.pipeline_parallel_schedule")
     if (auto name = canonical_schedule(text); !name.empty()) text = std::move(name);
-  if (std::ranges::find(option.allowed, text) != option.allowed.end()) return {};
-  return fmt::format("must be one of {}, not '{}'{}", fmt::join(option.allowed, ", "), shown(text),
+  if (std::ranges::find(option.allowed, text) != option.allowed.end() || (option.count_too && is_count(text)))
+    return {};
+  return fmt::format("must be one of {}{}, not '{}'{}", fmt::join(option.allowed, ", "),
+                     option.count_too ? " or a whole number from 1" : "", shown(text),
                      did_you_mean(text, {option.allowed.begin(), option.allowed.end()}));
+}
+
+std::optional<std::string> check_rows(const Option& option, const std::vector<Strings>& rows) {
+  if (option.columns.empty()) return {};
+  for (const Strings& row : rows)
+    if (row.size() != option.columns.size())
+      return fmt::format("must have rows of {} ({}), not of {}", option.columns.size(), fmt::join(option.columns, ", "),
+                         row.size());
+  return {};
 }
 
 std::optional<std::string> check(const Option& option, Value& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return check_integer(option, *integer);
   if (const auto* number = std::get_if<double>(&value)) return check_range(option, *number);
   if (auto* text = std::get_if<std::string>(&value)) return check_allowed(option, *text);
+  if (const auto* rows = std::get_if<std::vector<Strings>>(&value)) return check_rows(option, *rows);
   return {};
 }
 
@@ -150,6 +167,8 @@ Strings split(std::string_view text, char separator) {
 void interpret(const Option& option, Value& value) {
   const auto* list = std::get_if<Strings>(&value);
   if (list && list->empty() && type_name(option) == "list of lists") value = std::vector<Strings>{};
+  if (const auto* count = std::get_if<std::int64_t>(&value); count && option.count_too)
+    value = fmt::format("{}", *count);
   const auto* text = std::get_if<std::string>(&value);
   if (!text) return;
   if (is_optional(option) && (*text == "none" || *text == "None"))

@@ -34,12 +34,13 @@ Tensor remember(Tensor& cached, const Tensor& fresh) {
 /// Builds the list of cells; one method a cell, in the order in which they run.
 class Builder {
  public:
-  Builder(const LlamaShape& shape, Angles angles) : shape_(shape), angles_(std::make_shared<Angles>(std::move(angles))) {}
+  Builder(const LlamaShape& shape, Angles angles)
+      : shape_(shape), angles_(std::make_shared<Angles>(std::move(angles))) {}
 
   Model build() {
     model_.name = shape_.name;
-    model_.dimensions = {shape_.dim,  shape_.layers, shape_.heads, shape_.kv_heads, shape_.head_dim,
-                         shape_.hidden, shape_.vocab,  shape_.tied};
+    model_.dimensions = {shape_.dim,      shape_.layers, shape_.heads, shape_.kv_heads,
+                         shape_.head_dim, shape_.hidden, shape_.vocab, shape_.tied};
     embedding();
     for (layer_ = 0; layer_ < shape_.layers; ++layer_) block();
     head();
@@ -55,10 +56,17 @@ class Builder {
     return static_cast<int>(model_.params.size()) - 1;
   }
 
-  void cell(const std::string& name, std::vector<int> params, std::vector<Slot> live, Boundary input, Boundary output,
-            bool residual, Forward forward) {
+  Cell& cell(const std::string& name, std::vector<int> params, std::vector<Live> live, Boundary input, Boundary output,
+             bool residual, Forward forward) {
     model_.cells.push_back({name, std::move(params), std::move(live), input, output, residual, std::move(forward)});
+    return model_.cells.back();
   }
+
+  Live tokens_of(Slot slot) const { return {slot, Spread::tokens, {shape_.dim}}; }
+  Live heads_of(Slot slot, std::int64_t heads) const { return {slot, Spread::heads, {heads, shape_.head_dim}}; }
+  static Live features_of(std::int64_t width) { return {Slot::h, Spread::features, {width}}; }
+  std::vector<Live> residual_only() const { return {tokens_of(Slot::x)}; }
+  std::vector<Live> residual_and(Live working) const { return {tokens_of(Slot::x), std::move(working)}; }
 
   void unit(const std::string& name, std::size_t begin) {
     model_.units.push_back({name, static_cast<int>(begin), static_cast<int>(model_.cells.size())});
@@ -81,11 +89,12 @@ class Builder {
     const InitialValues init = shape_.tied ? head_values() : InitialValues{0, 1, -HUGE_VAL, HUGE_VAL};
     embedding_ = param("tok_embeddings.weight", {shape_.vocab, shape_.dim}, Placement::vocabulary, init,
                        "model.embed_tokens.weight");
-    cell("tok_embeddings", {embedding_}, {Slot::tokens}, Boundary::none, Boundary::reduce, false,
+    cell("tok_embeddings", {embedding_}, {{Slot::tokens, Spread::tokens, {}}}, Boundary::none, Boundary::reduce, false,
          [vocab = shape_.vocab](Flow& flow, const CellContext& context) {
            const Weight& table = context.weights[0];
            flow[Slot::x] = vocabulary_embedding(flow.take(Slot::tokens), table, table.value.size(0) == vocab);
-         });
+         })
+        .activity = 0;
     unit("tok_embeddings", 0);
   }
 
@@ -100,7 +109,7 @@ class Builder {
 
   void norm(const char* what, const char* hf_name) {
     const int index = param(weight(what), {shape_.dim}, Placement::replicated, ones(), hf(hf_name));
-    cell(name(what), {index}, {Slot::x}, Boundary::none, Boundary::none, false,
+    cell(name(what), {index}, residual_only(), Boundary::none, Boundary::none, false,
          [eps = shape_.norm_eps](Flow& flow, const CellContext& context) {
            flow[Slot::h] = kernels::rms_norm(flow[Slot::x], context.weights[0].value, eps);
          });
@@ -114,18 +123,27 @@ class Builder {
                          hf("self_attn.k_proj"), shape_.kv_heads);
     const int wv = param(weight("attention.wv"), {kv_rows, shape_.dim}, Placement::column, truncated(0.02),
                          hf("self_attn.v_proj"));
+    for (const int kv : {wk, wv})
+      model_.params[static_cast<std::size_t>(kv)].max_pieces = static_cast<int>(shape_.kv_heads);
     const int wo = param(weight("attention.wo"), {shape_.dim, q_rows}, Placement::row, truncated(depth_std()),
                          hf("self_attn.o_proj"));
-    cell(name("attention.wqkv"), {wq, wk, wv}, {Slot::x, Slot::h}, Boundary::gather, Boundary::none, false, project());
-    cell(name("attention.sdpa"), {}, {Slot::x, Slot::q, Slot::k, Slot::v}, Boundary::none, Boundary::none, false, attend());
-    cell(name("attention.wo"), {wo}, {Slot::x, Slot::h}, Boundary::none, Boundary::reduce, true, linear());
+    cell(name("attention.wqkv"), {wq, wk, wv}, residual_and(tokens_of(Slot::h)), Boundary::gather, Boundary::none,
+         false, project());
+    cell(name("attention.sdpa"), {},
+         {tokens_of(Slot::x), heads_of(Slot::q, shape_.heads), heads_of(Slot::k, shape_.kv_heads),
+          heads_of(Slot::v, shape_.kv_heads)},
+         Boundary::none, Boundary::none, false, attend())
+        .attention_width = 2 * q_rows;
+    cell(name("attention.wo"), {wo}, residual_and(features_of(q_rows)), Boundary::none, Boundary::reduce, true,
+         linear());
   }
 
   Forward project() const {
     return [angles = angles_, hd = shape_.head_dim](Flow& flow, const CellContext& context) {
       const Tensor h = flow.take(Slot::h);
       const auto heads = [&](int i) {
-        return torch::linear(h, context.weights[i].value).view({context.batch, -1, context.weights[i].value.size(0) / hd, hd});
+        return torch::linear(h, context.weights[i].value)
+            .view({context.batch, -1, context.weights[i].value.size(0) / hd, hd});
       };
       const std::int64_t positions = h.size(0) / context.batch;
       const Tensor cos = angles->cos.narrow(0, context.position, positions);
@@ -162,26 +180,27 @@ class Builder {
                          truncated(depth_std()), hf("mlp.up_proj"));
     const int w2 = param(weight("feed_forward.w2"), {shape_.dim, shape_.hidden}, Placement::row, truncated(depth_std()),
                          hf("mlp.down_proj"));
-    cell(name("feed_forward.w13"), {w1, w3}, {Slot::x, Slot::h}, Boundary::gather, Boundary::none, false,
+    cell(name("feed_forward.w13"), {w1, w3}, residual_and(tokens_of(Slot::h)), Boundary::gather, Boundary::none, false,
          [](Flow& flow, const CellContext& context) {
            const Tensor h = flow.take(Slot::h);
-           flow[Slot::h] = kernels::swiglu(torch::linear(h, context.weights[0].value),
-                                           torch::linear(h, context.weights[1].value));
+           flow[Slot::h] =
+               kernels::swiglu(torch::linear(h, context.weights[0].value), torch::linear(h, context.weights[1].value));
          });
-    cell(name("feed_forward.w2"), {w2}, {Slot::x, Slot::h}, Boundary::none, Boundary::reduce, true, linear());
+    cell(name("feed_forward.w2"), {w2}, residual_and(features_of(shape_.hidden)), Boundary::none, Boundary::reduce,
+         true, linear());
   }
 
   void head() {
     const std::size_t begin = model_.cells.size();
     const int norm = param("norm.weight", {shape_.dim}, Placement::replicated, ones(), "model.norm.weight");
-    cell("norm", {norm}, {Slot::x}, Boundary::none, Boundary::none, false,
+    cell("norm", {norm}, residual_only(), Boundary::none, Boundary::none, false,
          [eps = shape_.norm_eps](Flow& flow, const CellContext& context) {
            flow[Slot::h] = kernels::rms_norm(flow.take(Slot::x), context.weights[0].value, eps);
          });
     const int output = shape_.tied ? embedding_
                                    : param("output.weight", {shape_.vocab, shape_.dim}, Placement::vocabulary,
                                            head_values(), "lm_head.weight");
-    cell("output", {output}, {Slot::h}, Boundary::gather, Boundary::none, false,
+    cell("output", {output}, {tokens_of(Slot::h)}, Boundary::gather, Boundary::none, false,
          [](Flow& flow, const CellContext& context) {
            flow[Slot::logits] = torch::linear(flow.take(Slot::h), context.weights[0].value);
          });

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "tessera/base/error.hpp"
-
 namespace tessera::model {
 
 std::string_view name_of(Slot slot) noexcept {
@@ -21,11 +19,12 @@ std::int64_t Model::embedding_parameter_count() const {
   return dimensions.tied ? 0 : dimensions.vocab * dimensions.dim;
 }
 
-int Model::cell_index(const std::string& name) const {
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    if (cells[i].name == name || cells[i].name.starts_with(name + ".")) return static_cast<int>(i);
-  fail(ExitCode::usage, "\"{}\" names no cell or block of {}; the first are {}, {}, {}", name, this->name, cells[0].name,
-       cells[1].name, cells[2].name);
+double forward_flops(const Model& model, const Cell& cell, std::int64_t seq) {
+  std::int64_t weights = 0;
+  for (const int param : cell.params)
+    weights += element_count(model.params[static_cast<std::size_t>(param)].global_shape);
+  return 2 * cell.activity * static_cast<double>(weights) +
+         static_cast<double>(cell.attention_width) * static_cast<double>(seq);
 }
 
 }  // namespace tessera::model

@@ -11,14 +11,14 @@ namespace {
 
 double fast_sum(Stage& stage, comm::Communicator& control) {
   double sum = 0;
-  for (const Stage::ParamRef& ref : stage.params())
+  for (const Stage::ParamRef& ref : stage.trained_params())
     if (ref.counted && ref.param->gradient.numel() > 0) sum += kernels::sum_of_squares(ref.param->gradient);
   return comm::all_reduce_scalar(control, sum);
 }
 
 double exact_sum(Stage& stage, comm::Communicator& control) {
   kernels::ExactSum sum;
-  for (const Stage::ParamRef& ref : stage.params())
+  for (const Stage::ParamRef& ref : stage.trained_params())
     if (ref.counted && ref.param->gradient.numel() > 0) sum.add_squares(ref.param->gradient);
   std::array<std::int64_t, kernels::ExactSum::word_count> words;
   std::ranges::copy(sum.words(), words.begin());
@@ -30,7 +30,7 @@ double exact_sum(Stage& stage, comm::Communicator& control) {
 /// The slow road, taken when the norm is not finite: looks at each parameter by itself.
 std::string find_nonfinite(Stage& stage, comm::Communicator& control) {
   std::string found;
-  for (const Stage::ParamRef& ref : stage.params()) {
+  for (const Stage::ParamRef& ref : stage.trained_params()) {
     if (ref.param->gradient.isfinite().all().item<bool>()) continue;
     found = ref.param->spec->fqn + " (rank " + std::to_string(control.rank()) + ")";
     break;

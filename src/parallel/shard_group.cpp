@@ -17,9 +17,12 @@ std::int64_t aligned(std::int64_t count) { return (count + kAlignment - 1) / kAl
 int tp_dimension(model::Placement placement) {
   switch (placement) {
     case model::Placement::column:
-    case model::Placement::vocabulary: return 0;
-    case model::Placement::row: return 1;
-    case model::Placement::replicated: return -1;
+    case model::Placement::vocabulary:
+      return 0;
+    case model::Placement::row:
+      return 1;
+    case model::Placement::replicated:
+      return -1;
   }
   return -1;
 }
@@ -44,10 +47,10 @@ TensorSlice ShardedParam::slice(const std::string& prefix) const {
 }
 
 ShardGroup::ShardGroup(std::string name, const std::vector<const model::ParamSpec*>& specs, const ShardAxes& axes,
-                       const Precision& precision, torch::Device device)
-    : name_(std::move(name)), precision_(precision), fsdp_(*axes.fsdp), replicate_(*axes.replicate) {
+                       const GroupOptions& options)
+    : name_(std::move(name)), options_(options), fsdp_(*axes.fsdp), replicate_(*axes.replicate) {
   for (const model::ParamSpec* spec : specs) place(*spec, axes);
-  allocate(device);
+  allocate();
 }
 
 void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
@@ -55,14 +58,17 @@ void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
   param.spec = &spec;
   param.local_shape = spec.global_shape;
   param.local_offset.assign(spec.global_shape.size(), 0);
-  if (const int dim = tp_dimension(spec.placement); dim >= 0) {
+  const int dim = tp_dimension(spec.placement), ranks = axes.tp->size();
+  param.tp_copies = dim < 0 ? ranks : spec.max_pieces > 0 && spec.max_pieces < ranks ? ranks / spec.max_pieces : 1;
+  if (dim >= 0) {
     const auto d = static_cast<std::size_t>(dim);
-    const std::int64_t extent = spec.global_shape[d];
-    require(extent % axes.tp->size() == 0, ExitCode::usage,
-            "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
-            spec.fqn, extent, axes.tp->size(), extent);
-    param.local_shape[d] = extent / axes.tp->size();
-    param.local_offset[d] = axes.tp->rank() * param.local_shape[d];
+    const std::int64_t extent = spec.global_shape[d], pieces = ranks / param.tp_copies;
+    require(
+        extent % pieces == 0 && pieces * param.tp_copies == ranks, ExitCode::usage,
+        "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
+        spec.fqn, extent, ranks, extent);
+    param.local_shape[d] = extent / pieces;
+    param.local_offset[d] = axes.tp->rank() / param.tp_copies * param.local_shape[d];
   }
   param.chunk_rows = chunk_size(param.local_shape[0], fsdp_.size());
   param.rows = chunk_of(param.local_shape[0], fsdp_.size(), fsdp_.rank());
@@ -71,24 +77,31 @@ void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
   params_.push_back(std::move(param));
 }
 
-void ShardGroup::allocate(torch::Device device) {
-  const auto options = torch::TensorOptions(precision_.master).device(device);
-  flat_master_ = torch::zeros({chunk_elements_}, options);
-  flat_gradient_ = torch::zeros({chunk_elements_}, options);
+void ShardGroup::allocate() {
+  const auto options =
+      torch::TensorOptions(options_.precision.master).device(options_.offload ? torch::kCPU : options_.device);
+  const bool pinned = options_.offload && options_.device.is_cuda();
+  flat_master_ = torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
+  if (options_.trainable) flat_gradient_ = torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
   for (ShardedParam& param : params_) {
     const auto mine = [&](const Tensor& flat) {
       return flat.narrow(0, param.flat_begin, param.rows.size * param.row_elements())
           .view(with_rows(param.local_shape, param.rows.size));
     };
     param.master = mine(flat_master_);
-    param.gradient = mine(flat_gradient_);
-    param.storage = aliased() ? param.master
-                              : torch::empty(with_rows(param.local_shape, fsdp_.size() * param.chunk_rows),
-                                             options.dtype(precision_.compute));
-    // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to autograd.
-    param.leaf = param.storage.narrow(0, 0, param.local_shape[0]).variable_data().set_requires_grad(true);
-    if (!aliased()) kernels::release_storage(param.storage);  // after the leaf: views of freed memory cannot be made
+    if (options_.trainable) param.gradient = mine(flat_gradient_);
+    allocate_weights(param);
   }
+}
+
+void ShardGroup::allocate_weights(ShardedParam& param) {
+  param.storage = aliased() ? param.master
+                            : torch::empty(with_rows(param.local_shape, fsdp_.size() * param.chunk_rows),
+                                           torch::TensorOptions(options_.precision.compute).device(options_.device));
+  // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to
+  // autograd.
+  param.leaf = param.storage.narrow(0, 0, param.local_shape[0]).variable_data().set_requires_grad(options_.trainable);
+  if (!aliased()) kernels::release_storage(param.storage);  // after the leaf: views of freed memory cannot be made
 }
 
 int ShardGroup::find(const model::ParamSpec* spec) const {
@@ -102,12 +115,15 @@ void ShardGroup::start_unshard() {
   gathering_ = true;
   if (aliased()) return;
   torch::NoGradGuard no_grad;
-  gather_in_ = flat_master_.to(precision_.compute);
+  comm::Communicator& from = kept_.defined() ? *inner_ : fsdp_;
+  gather_in_ =
+      kept_.defined() ? kept_ : flat_master_.to(options_.device, options_.precision.compute, /*non_blocking=*/true);
   if (fsdp_.size() == 1) return;
   gather_out_ = torch::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
-  gather_ = fsdp_.all_gather(buffer_of(gather_in_), buffer_of(gather_out_));
-  ++gathers_;
-  gathered_bytes_ += (fsdp_.size() - 1) * chunk_elements_ * static_cast<std::int64_t>(gather_in_.element_size());
+  gather_ = from.all_gather(buffer_of(gather_in_), buffer_of(gather_out_));
+  ++gather_count_.gathers;
+  gather_count_.bytes +=
+      (gather_out_.numel() - gather_in_.numel()) * static_cast<std::int64_t>(gather_in_.element_size());
 }
 
 void ShardGroup::finish_unshard() {
@@ -124,10 +140,15 @@ void ShardGroup::copy_out() {
   const Tensor all = fsdp_.size() == 1 ? gather_in_.unsqueeze(0) : gather_out_;
   for (ShardedParam& param : params_) {
     const std::int64_t chunk = param.chunk_rows * param.row_elements();
-    kernels::restore_storage(param.storage, static_cast<std::size_t>(fsdp_.size() * chunk) * param.storage.element_size());
+    kernels::restore_storage(param.storage,
+                             static_cast<std::size_t>(fsdp_.size() * chunk) * param.storage.element_size());
     param.storage.view({fsdp_.size(), chunk}).copy_(all.narrow(1, param.flat_begin, chunk));
   }
   gather_in_ = gather_out_ = Tensor();
+}
+
+std::int64_t ShardGroup::gathered_bytes() const {
+  return fsdp_.size() * chunk_elements_ * static_cast<std::int64_t>(torch::elementSize(options_.precision.compute));
 }
 
 void ShardGroup::reshard() {
@@ -135,6 +156,22 @@ void ShardGroup::reshard() {
   gathered_ = false;
   if (aliased()) return;
   for (ShardedParam& param : params_) kernels::release_storage(param.storage);
+}
+
+void ShardGroup::reshard_within(comm::Communicator& inner) {
+  finish_unshard();
+  if (!kept_.defined() && !aliased()) {
+    torch::NoGradGuard no_grad;
+    inner_ = &inner;
+    const std::int64_t ranks = fsdp_.size() / inner.size(), begin = inner.rank() * ranks;
+    kept_ = torch::empty({ranks, chunk_elements_},
+                         torch::TensorOptions(options_.precision.compute).device(options_.device));
+    for (const ShardedParam& param : params_) {
+      const std::int64_t chunk = param.chunk_rows * param.row_elements();
+      kept_.narrow(1, param.flat_begin, chunk).copy_(param.storage.view({fsdp_.size(), chunk}).narrow(0, begin, ranks));
+    }
+  }
+  reshard();
 }
 
 /// This parameter's part of a flat gradient [fsdp, chunk_elements], as [fsdp, chunk].
@@ -162,11 +199,13 @@ void ShardGroup::add_leaf_gradient(ShardedParam& param, const Tensor& flat, bool
 }
 
 void ShardGroup::accumulate(std::int64_t microbatch, bool tree) {
+  if (!options_.trainable) return;
   torch::NoGradGuard no_grad;
   const bool first = partials_.empty() || (tree && partials_.back().last != microbatch);
   if (first) {
     merge();
-    partials_.push_back({0, microbatch, torch::empty({fsdp_.size(), chunk_elements_}, flat_gradient_.options())});
+    const auto options = torch::TensorOptions(options_.precision.master).device(options_.device);
+    partials_.push_back({0, microbatch, torch::empty({fsdp_.size(), chunk_elements_}, options)});
   }
   for (ShardedParam& param : params_) add_leaf_gradient(param, partials_.back().flat, first);
 }
@@ -184,31 +223,53 @@ void ShardGroup::merge() {
 }
 
 void ShardGroup::start_reduction() {
-  if (reducing_) return;
+  if (!options_.trainable || (partials_.empty() && (reducing_ || reduced_))) return;
+  wait_reduction();
   torch::NoGradGuard no_grad;
   reducing_ = true;
+  const auto options = torch::TensorOptions(options_.precision.master).device(options_.device);
   merge();
-  if (partials_.empty()) partials_.push_back({0, 0, torch::zeros({fsdp_.size(), chunk_elements_}, flat_gradient_.options())});
+  if (partials_.empty()) partials_.push_back({0, 0, torch::zeros({fsdp_.size(), chunk_elements_}, options)});
   for (; partials_.size() > 1; partials_.pop_back()) partials_[partials_.size() - 2].flat.add_(partials_.back().flat);
-  reduce_in_ = partials_.back().flat.to(precision_.reduce);
+  reduce_in_ = partials_.back().flat.to(options_.precision.reduce);
   partials_.clear();
-  reduce_out_ = precision_.reduce == precision_.master ? flat_gradient_ : torch::empty({chunk_elements_}, reduce_in_.options());
+  const bool in_place = !reduced_ && !options_.offload && options_.precision.reduce == options_.precision.master;
+  reduce_out_ = in_place ? flat_gradient_ : torch::empty({chunk_elements_}, reduce_in_.options());
   reduction_ = fsdp_.reduce_scatter(buffer_of(reduce_in_), buffer_of(reduce_out_));
 }
 
-void ShardGroup::finish_reduction() {
+void ShardGroup::wait_reduction() {
   if (!reducing_) return;
   torch::NoGradGuard no_grad;
   reduction_.wait();
-  if (replicate_.size() > 1) replicate_.all_reduce(buffer_of(reduce_out_)).wait();
-  if (!reduce_out_.is_same(flat_gradient_)) flat_gradient_.copy_(reduce_out_);
+  if (reduced_)
+    flat_gradient_.add_(reduce_out_.to(flat_gradient_.device(), flat_gradient_.scalar_type()));
+  else if (!reduce_out_.is_same(flat_gradient_))
+    flat_gradient_.copy_(reduce_out_);
   reduce_in_ = reduce_out_ = Tensor();
   reducing_ = false;
+  reduced_ = true;
+}
+
+void ShardGroup::finish_reduction() {
+  if (!options_.trainable) return;
+  wait_reduction();
+  sum_gradient(replicate_);
+}
+
+void ShardGroup::sum_gradient(comm::Communicator& over) {
+  if (over.size() == 1) return;
+  torch::NoGradGuard no_grad;
+  const Tensor sum = flat_gradient_.to(options_.device, options_.precision.reduce);
+  over.all_reduce(buffer_of(sum)).wait();
+  if (!sum.is_same(flat_gradient_)) flat_gradient_.copy_(sum);
 }
 
 void ShardGroup::end_step() {
   if (gathered_ || gathering_) reshard();
+  kept_ = Tensor();
   partials_.clear();
+  reduced_ = false;
 }
 
 }  // namespace tessera::parallel

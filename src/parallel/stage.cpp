@@ -1,5 +1,8 @@
 #include "tessera/parallel/stage.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <set>
 
 #include "tessera/base/error.hpp"
@@ -47,16 +50,82 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
 
 }  // namespace
 
-Stage::Stage(const model::Model& model, Range units, mesh::DeviceMesh& mesh, const StageOptions& options)
-    : mesh_(mesh), options_(options), range_(units), model_units_(static_cast<std::int64_t>(model.units.size())),
-      dim_(model.dimensions.dim), first_(units.begin == 0), last_(units.end() == model_units_) {
+Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options)
+    : mesh_(mesh),
+      options_(options),
+      model_units_(static_cast<std::int64_t>(model.units.size())),
+      first_(cells.begin == 0),
+      last_(cells.end() == static_cast<std::int64_t>(model.cells.size())) {
+  check_patterns(model);
   const ShardAxes axes = axes_of(mesh);
-  for (std::int64_t i = units.begin; i < units.end(); ++i) {
-    const model::UnitSpec& spec = model.units[static_cast<std::size_t>(i)];
-    std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
-    for (ShardGroup* group : groups) ++uses_[group];
-    units_.emplace_back(model, spec, std::move(groups), *axes.tp);
+  for (std::int64_t number = 0; number < model_units_; ++number) {
+    model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
+    part.begin = std::max(part.begin, static_cast<int>(cells.begin));
+    part.end = std::min(part.end, static_cast<int>(cells.end()));
+    if (part.begin < part.end) make_unit(model, part, number, axes);
   }
+  if (!first_) inputs_ = crossings(model, cells.begin);
+  if (!last_) outputs_ = crossings(model, cells.end());
+  resolve_policies(*axes.fsdp);
+  for (const model::ParamSpec& param : model.params)
+    if (const int tp = axes.tp->size(); param.max_pieces > 0 && param.max_pieces < tp && param.max_pieces > 1)
+      if (const int copies = tp / param.max_pieces; !copies_.contains(copies))
+        copies_[copies] = axes.tp->split(axes.tp->rank() / copies, axes.tp->rank(),
+                                         fmt::format("{} copies on {}", copies, axes.tp->axis()));
+}
+
+/// Over the whole model, so that every stage says the same of a pattern.
+void Stage::check_patterns(const model::Model& model) const {
+  std::vector<std::string> units, params;
+  for (const model::UnitSpec& unit : model.units) units.push_back(unit.name);
+  for (const model::ParamSpec& param : model.params) params.push_back(param.fqn);
+  for (const ReshardRule& rule : options_.reshard_rules)
+    require_matches(rule.match, units, "parallelism.reshard_rules");
+  for (const std::string& pattern : options_.freeze) require_matches(pattern, params, "training.freeze");
+}
+
+bool Stage::frozen(const model::ParamSpec& spec) const {
+  return std::ranges::any_of(options_.freeze, [&](const std::string& pattern) { return matches(pattern, spec.fqn); });
+}
+
+/// Collective over fsdp, whose ranks hold the same units and so ask for the same groups of neighbours.
+void Stage::resolve_policies(comm::Communicator& fsdp) {
+  std::vector<UnitWeights> weights;
+  for (std::size_t k = 0; k < units_.size(); ++k) {
+    weights.push_back({units_[k].name(), 0, numbers_[k] + 1 == model_units_});
+    for (const ShardGroup* group : units_[k].groups()) weights.back().gathered_bytes += group->gathered_bytes();
+  }
+  reshards_ = resolve_reshard(options_.reshard, options_.reshard_rules, weights, !(first_ && last_), fsdp.size(),
+                              options_.reshard_budget_bytes);
+  for (const UnitReshard& unit : reshards_)
+    if (unit.group > 0 && !neighbours_.contains(unit.group))
+      neighbours_[unit.group] = fsdp.split(fsdp.rank() / unit.group, fsdp.rank(),
+                                           fmt::format("{} neighbours of {}", unit.group, fsdp.axis()));
+}
+
+void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number,
+                      const ShardAxes& axes) {
+  std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
+  for (ShardGroup* group : groups) ++uses_[group];
+  units_.emplace_back(model, spec, std::move(groups),
+                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel});
+  numbers_.push_back(number);
+}
+
+std::vector<Crossing> Stage::crossings(const model::Model& model, std::int64_t cell) const {
+  const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.batch * options_.seq;
+  std::vector<Crossing> result;
+  for (const model::Live& live : model.cells[static_cast<std::size_t>(cell)].live) {
+    std::vector<std::int64_t> shape{tokens};
+    if (live.spread == model::Spread::tokens && options_.sequence_parallel) shape[0] /= tp;
+    if (live.spread == model::Spread::heads) shape = {options_.batch, options_.seq};
+    const std::size_t cut = shape.size();
+    shape.insert(shape.end(), live.features.begin(), live.features.end());
+    if (live.spread != model::Spread::tokens)
+      shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
+    result.push_back({live.slot, std::move(shape)});
+  }
+  return result;
 }
 
 ShardGroup* Stage::group_of(const model::Model& model, int param) const {
@@ -65,33 +134,35 @@ ShardGroup* Stage::group_of(const model::Model& model, int param) const {
   return nullptr;
 }
 
-/// The unit's own parameters form one group; a tied one has a group of its own, shared by its users.
-std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const model::UnitSpec& unit, const ShardAxes& axes) {
-  std::vector<const model::ParamSpec*> own;
+ShardGroup* Stage::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
+                              const ShardAxes& axes) {
+  const GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front())};
+  groups_.push_back(std::make_unique<ShardGroup>(name, specs, axes, options));
+  return groups_.back().get();
+}
+
+/// The unit's own parameters form one group, its frozen ones another; a tied one has a group of its own, shared by its
+/// users.
+std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const model::UnitSpec& unit,
+                                            const ShardAxes& axes) {
+  std::vector<const model::ParamSpec*> trained, fixed;
   std::vector<ShardGroup*> result;
   for (const int param : params_of(model, unit)) {
     const model::ParamSpec* spec = &model.params[static_cast<std::size_t>(param)];
     if (users(model, param) == 1) {
-      own.push_back(spec);
+      (frozen(*spec) ? fixed : trained).push_back(spec);
       continue;
     }
     ShardGroup* group = group_of(model, param);
     if (!group) {
-      groups_.push_back(std::make_unique<ShardGroup>(spec->fqn, std::vector{spec}, axes, options_.precision, options_.device));
-      group = groups_.back().get();
+      group = make_group(spec->fqn, {spec}, axes);
       if (!(first_ && last_)) tied_ = group;
     }
     result.push_back(group);
   }
-  if (!own.empty()) {
-    groups_.push_back(std::make_unique<ShardGroup>(unit.name, own, axes, options_.precision, options_.device));
-    result.push_back(groups_.back().get());
-  }
+  if (!trained.empty()) result.push_back(make_group(unit.name, trained, axes));
+  if (!fixed.empty()) result.push_back(make_group(unit.name + " (frozen)", fixed, axes));
   return result;
-}
-
-std::vector<std::int64_t> Stage::boundary_shape() const {
-  return {options_.batch * options_.seq / mesh_.along(Axis::tp).size(), dim_};
 }
 
 void Stage::initialize(std::uint64_t seed) {
@@ -100,18 +171,37 @@ void Stage::initialize(std::uint64_t seed) {
     for (const ShardedParam& param : group->params()) draw(param, seed);
 }
 
-bool Stage::reshards(std::size_t unit) const {
-  switch (options_.reshard) {
-    case ReshardPolicy::always: return true;
-    case ReshardPolicy::never: return false;
-    case ReshardPolicy::standard: break;
+void Stage::reshard(std::size_t unit) {
+  const UnitReshard policy = reshards_[unit];
+  if (!policy.free) return;
+  if (policy.group > 0)
+    units_[unit].reshard_within(*neighbours_.at(policy.group));
+  else
+    units_[unit].reshard();
+}
+
+GatherCount Stage::gather_count() const {
+  GatherCount sum;
+  for (const auto& group : groups_) {
+    sum.gathers += group->gather_count().gathers;
+    sum.bytes += group->gather_count().bytes;
   }
-  return first_ && last_ && static_cast<std::int64_t>(unit) + 1 < model_units_;
+  return sum;
+}
+
+std::int64_t Stage::kept_bytes() const {
+  std::int64_t bytes = 0;
+  for (std::size_t k = 0; k < units_.size(); ++k)
+    for (const ShardGroup* group : units_[k].groups()) {
+      if (!reshards_[k].free) bytes += group->gathered_bytes();
+      if (reshards_[k].group > 0) bytes += group->gathered_bytes() / reshards_[k].group;
+    }
+  return bytes;
 }
 
 /// Blocks only: the first and the last unit of the model are the embedding and [norm, output].
 bool Stage::recomputes(std::size_t unit) const {
-  const std::int64_t index = range_.begin + static_cast<std::int64_t>(unit);
+  const std::int64_t index = numbers_[unit];
   const bool block = index > 0 && index + 1 < model_units_;
   return block && options_.recompute_every > 0 && (index - 1) % options_.recompute_every == 0;
 }
@@ -133,7 +223,7 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
     if (recompute) entry.out = {};
     tape_[{microbatch, k}] = std::move(entry);
-    if (reshards(k)) units_[k].reshard();
+    reshard(k);
   }
   return flow;
 }
@@ -148,14 +238,16 @@ Flow Stage::backward(int microbatch, Flow gradients) {
     gradients = Unit::backward(entry, gradients);
     entry = {};
     for (ShardGroup* group : units_[k].groups()) accumulate(*group, microbatch);
-    if (reshards(k)) units_[k].reshard();
+    reshard(k);
   }
   return gradients;
 }
 
 void Stage::accumulate(ShardGroup& group, int microbatch) {
   group.accumulate(microbatch, options_.deterministic);
-  if (--pending_[&group] == 0) group.start_reduction();
+  const int left = --pending_[&group];
+  const bool microbatch_done = left % uses_[&group] == 0;
+  if (left == 0 || (options_.accumulation == Accumulation::sharded && microbatch_done)) group.start_reduction();
 }
 
 void Stage::finish_gradients() {
@@ -165,18 +257,25 @@ void Stage::finish_gradients() {
   sum_tied();
 }
 
-/// Norm weights: each tensor-parallel rank saw its own tokens only. One exchange for all of them.
+/// Copies within tensor parallelism: norm weights saw their own rank's tokens only (with sequence parallelism),
+/// key-value heads that several ranks hold their own rank's queries. One exchange for all of a kind.
 void Stage::sum_replicated() {
   comm::Communicator& tp = mesh_.along(Axis::tp);
   if (tp.size() == 1) return;
-  torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> pieces;
+  std::map<int, std::vector<torch::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
-    for (const ShardedParam& param : group->params())
-      if (param.replicated_over_tp()) pieces.push_back(param.gradient.view({-1}));
-  if (pieces.empty()) return;
-  const torch::Tensor all = torch::cat(pieces);
-  tp.all_reduce(buffer_of(all)).wait();
+    for (const ShardedParam& param : group->params()) {
+      const bool whole = param.spec->placement == model::Placement::replicated;
+      if (group->trainable() && param.tp_copies > 1 && (!whole || options_.sequence_parallel))
+        pieces[whole ? tp.size() : param.tp_copies].push_back(param.gradient.view({-1}));
+    }
+  for (auto& [copies, gradients] : pieces) sum_pieces(gradients, copies == tp.size() ? tp : *copies_.at(copies));
+}
+
+void Stage::sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const {
+  torch::NoGradGuard no_grad;
+  const torch::Tensor all = torch::cat(pieces).to(options_.device);
+  over.all_reduce(buffer_of(all)).wait();
   std::int64_t begin = 0;
   for (torch::Tensor& piece : pieces) {
     piece.copy_(all.narrow(0, begin, piece.numel()));
@@ -186,7 +285,7 @@ void Stage::sum_replicated() {
 
 void Stage::sum_tied() {
   comm::Communicator* ends = mesh_.embedding_group();
-  if (tied_ && ends && ends->size() > 1) ends->all_reduce(buffer_of(tied_->flat_gradient())).wait();
+  if (tied_ && ends && tied_->trainable()) tied_->sum_gradient(*ends);
 }
 
 void Stage::end_step() {
@@ -200,7 +299,7 @@ Flow Stage::infer(const Flow& in, model::CellContext context) {
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     flow = units_[k].forward(flow, context, nullptr).out;
-    if (reshards(k)) units_[k].reshard();
+    reshard(k);
   }
   return flow;
 }
@@ -216,13 +315,19 @@ std::vector<Stage::ParamRef> Stage::params() {
         ref.replica = ref.replica * size + rank;
         ref.replicas *= size;
       };
-      if (param.replicated_over_tp()) copies(tp.rank(), tp.size());
+      copies(tp.rank() % param.tp_copies, param.tp_copies);
       copies(replicate.rank(), replicate.size());
       if (group.get() == tied_) copies(first_ ? 0 : 1, 2);
       ref.counted = ref.replica == 0;
       refs.push_back(ref);
     }
   }
+  return refs;
+}
+
+std::vector<Stage::ParamRef> Stage::trained_params() {
+  std::vector<ParamRef> refs = params();
+  std::erase_if(refs, [](const ParamRef& ref) { return !ref.param->gradient.defined(); });
   return refs;
 }
 

@@ -55,6 +55,42 @@ struct ReduceTokens : torch::autograd::Function<ReduceTokens> {
   }
 };
 
+Tensor all_reduced(const Tensor& partial, comm::Communicator& tp) {
+  Tensor sum = partial.clone(at::MemoryFormat::Contiguous);
+  tp.all_reduce(buffer_of(sum)).wait();
+  return sum;
+}
+
+struct ShareTokens : torch::autograd::Function<ShareTokens> {
+  static Tensor forward(AutogradContext* context, const Tensor& tokens, comm::Communicator* tp) {
+    remember(context, *tp);
+    return tokens.view_as(tokens);
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    return {all_reduced(grads[0], recall(context)), Tensor()};
+  }
+};
+
+struct SumTokens : torch::autograd::Function<SumTokens> {
+  static Tensor forward(AutogradContext*, const Tensor& partial, comm::Communicator* tp) {
+    return all_reduced(partial, *tp);
+  }
+  static tensor_list backward(AutogradContext*, tensor_list grads) { return {grads[0], Tensor()}; }
+};
+
+struct GatherColumns : torch::autograd::Function<GatherColumns> {
+  static Tensor forward(AutogradContext* context, const Tensor& piece, comm::Communicator* tp) {
+    remember(context, *tp);
+    const Tensor parts = all_gathered(piece.unsqueeze(0), *tp);  // [tp, T, columns / tp]
+    return parts.transpose(0, 1).reshape({piece.size(0), -1});
+  }
+  static tensor_list backward(AutogradContext* context, tensor_list grads) {
+    const comm::Communicator& tp = recall(context);
+    const std::int64_t columns = grads[0].size(1) / tp.size();
+    return {grads[0].narrow(1, tp.rank() * columns, columns).contiguous(), Tensor()};
+  }
+};
+
 }  // namespace
 
 Tensor gather_tokens(const Tensor& piece, comm::Communicator& tp) {
@@ -63,6 +99,18 @@ Tensor gather_tokens(const Tensor& piece, comm::Communicator& tp) {
 
 Tensor reduce_tokens(const Tensor& partial, comm::Communicator& tp) {
   return tp.size() == 1 ? partial : ReduceTokens::apply(partial, &tp);
+}
+
+Tensor share_tokens(const Tensor& tokens, comm::Communicator& tp) {
+  return tp.size() == 1 ? tokens : ShareTokens::apply(tokens, &tp);
+}
+
+Tensor sum_tokens(const Tensor& partial, comm::Communicator& tp) {
+  return tp.size() == 1 ? partial : SumTokens::apply(partial, &tp);
+}
+
+Tensor gather_columns(const Tensor& piece, comm::Communicator& tp) {
+  return tp.size() == 1 ? piece : GatherColumns::apply(piece, &tp);
 }
 
 }  // namespace tessera::parallel

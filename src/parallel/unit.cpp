@@ -33,8 +33,9 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
 
 }  // namespace
 
-Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups, comm::Communicator& tp)
-    : name_(spec.name), groups_(std::move(groups)), tp_(tp) {
+Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
+           const TensorParallel& tensor)
+    : name_(spec.name), groups_(std::move(groups)), tensor_(tensor) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
     Step step{&cell, {}};
@@ -55,14 +56,23 @@ void Unit::reshard() {
   for (ShardGroup* group : groups_) group->reshard();
 }
 
+void Unit::reshard_within(comm::Communicator& inner) {
+  for (ShardGroup* group : groups_) group->reshard_within(inner);
+}
+
 void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
   const model::Cell& cell = *step.cell;
-  if (cell.input == Boundary::gather) flow[Slot::h] = gather_tokens(flow.take(Slot::h), tp_);
+  comm::Communicator& tp = tensor_.tp;
+  if (cell.input == Boundary::gather) {
+    const torch::Tensor h = flow.take(Slot::h);
+    flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
+  }
   context.weights = step.weights;
   cell.forward(flow, context);
   if (cell.output == Boundary::reduce) {
     const Slot slot = cell.residual ? Slot::h : Slot::x;
-    flow[slot] = reduce_tokens(flow.take(slot), tp_);
+    const torch::Tensor partial = flow.take(slot);
+    flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
   }
   if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
@@ -71,11 +81,16 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& context, const
   TapeEntry entry{detached(in), {}, {}};
   Flow flow = entry.in;
   for (const Step& step : steps_) run(step, flow, context);
-  if (loss)
-    entry.loss = vocabulary_parallel_loss(flow.take(Slot::logits), loss->labels, vocab_begin_, loss->scale, tp_,
-                                          loss->token_losses);
+  if (loss) entry.loss = loss_of(flow.take(Slot::logits), *loss);
   entry.out = std::move(flow);
   return entry;
+}
+
+torch::Tensor Unit::loss_of(const torch::Tensor& logits, const LossInput& loss) const {
+  if (tensor_.vocabulary_loss)
+    return vocabulary_parallel_loss(logits, loss.labels, vocab_begin_, loss.scale, tensor_.tp, loss.token_losses);
+  return vocabulary_parallel_loss(gather_columns(logits, tensor_.tp), loss.labels, 0, loss.scale, *alone_,
+                                  loss.token_losses);
 }
 
 Flow Unit::backward(const TapeEntry& entry, const Flow& out_gradients) {
@@ -85,11 +100,11 @@ Flow Unit::backward(const TapeEntry& entry, const Flow& out_gradients) {
     gradients.push_back(torch::ones_like(entry.loss));
   }
   for (const Slot slot : kSlotList) {
-    if (!entry.out[slot].defined() || !out_gradients[slot].defined()) continue;
+    if (!entry.out[slot].defined() || !out_gradients[slot].defined() || !entry.out[slot].requires_grad()) continue;
     roots.push_back(entry.out[slot]);
     gradients.push_back(out_gradients[slot]);
   }
-  torch::autograd::backward(roots, gradients);
+  if (!roots.empty()) torch::autograd::backward(roots, gradients);  // a frozen embedding has nothing to do
   Flow result;
   for (const Slot slot : kSlotList)
     if (entry.in[slot].defined() && entry.in[slot].requires_grad()) result[slot] = entry.in[slot].grad();

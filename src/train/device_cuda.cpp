@@ -3,7 +3,9 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "tessera/base/error.hpp"
 #include "tessera/comm/device.hpp"
+#include "tessera/metrics/memory.hpp"
 #include "tessera/train/device.hpp"
 
 namespace tessera::train {
@@ -16,7 +18,9 @@ torch::Device choose_device(const comm::World& world) {
   return {torch::kCUDA, index};
 }
 
-torch::Device default_device() { return torch::cuda::is_available() ? torch::Device(torch::kCUDA, 0) : torch::Device(torch::kCPU); }
+torch::Device default_device() {
+  return torch::cuda::is_available() ? torch::Device(torch::kCUDA, 0) : torch::Device(torch::kCPU);
+}
 
 std::string device_name(torch::Device device) {
   return device.is_cuda() ? at::cuda::getDeviceProperties(device.index())->name : "";
@@ -26,6 +30,16 @@ std::int64_t peak_device_bytes(torch::Device device) {
   if (!device.is_cuda()) return 0;
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
   return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
+}
+
+std::int64_t free_bytes(torch::Device device, int local_ranks) {
+  if (!device.is_cuda()) return metrics::available_host_bytes() / local_ranks;
+  std::size_t free = 0, total = 0;
+  const auto error = cudaMemGetInfo(&free, &total);
+  require(error == cudaSuccess, ExitCode::environment, "cudaMemGetInfo: {}", cudaGetErrorString(error));
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return static_cast<std::int64_t>(free) + stats.reserved_bytes[all].current - stats.allocated_bytes[all].current;
 }
 
 void synchronize(torch::Device device) {

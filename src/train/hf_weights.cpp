@@ -17,12 +17,14 @@ const checkpoint::SafetensorsEntry& stored_as(const checkpoint::SafetensorsReade
   const checkpoint::SafetensorsEntry* entry = reader.find(spec.hf_name);
   if (!entry && spec.hf_name == "lm_head.weight") entry = reader.find("model.embed_tokens.weight");
   require(entry, ExitCode::data, "{} has no tensor {} (for {})", path, spec.hf_name, spec.fqn);
-  require(entry->shape == spec.global_shape, ExitCode::data, "{}: {} has another shape than the model's {}; is it the weights of another model?",
-          path, entry->name, spec.fqn);
+  require(entry->shape == spec.global_shape, ExitCode::data,
+          "{}: {} has another shape than the model's {}; is it the weights of another model?", path, entry->name,
+          spec.fqn);
   return *entry;
 }
 
-void read_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box, torch::Tensor out) {
+void read_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box,
+              torch::Tensor out) {
   if (box.extent[0] == 0) return;
   if (spec.rope_heads == 0) {
     reader.read(box, out.data_ptr());
@@ -40,7 +42,9 @@ void read_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpe
 std::string pack(const TensorSlice& slice, const torch::Tensor& gradient) {
   const torch::Tensor values = gradient.to(torch::kCPU, torch::kFloat64).contiguous();
   std::string bytes;
-  const auto append = [&bytes](const void* data, std::size_t size) { bytes.append(static_cast<const char*>(data), size); };
+  const auto append = [&bytes](const void* data, std::size_t size) {
+    bytes.append(static_cast<const char*>(data), size);
+  };
   append(slice.offset.data(), slice.offset.size() * sizeof(std::int64_t));
   append(slice.extent.data(), slice.extent.size() * sizeof(std::int64_t));
   append(values.data_ptr(), static_cast<std::size_t>(values.numel()) * sizeof(double));
@@ -53,10 +57,10 @@ void unpack(const std::string& bytes, torch::Tensor whole) {
   std::vector<std::int64_t> numbers(2 * dims);
   std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
   torch::Tensor target = whole;
-  for (std::size_t d = 0; d < dims; ++d) target = target.narrow(static_cast<std::int64_t>(d), numbers[d], numbers[dims + d]);
+  for (std::size_t d = 0; d < dims; ++d)
+    target = target.narrow(static_cast<std::int64_t>(d), numbers[d], numbers[dims + d]);
   const char* values = bytes.data() + numbers.size() * sizeof(std::int64_t);
-  if (target.numel() > 0)
-    target.copy_(torch::from_blob(const_cast<char*>(values), target.sizes(), torch::kFloat64));
+  if (target.numel() > 0) target.copy_(torch::from_blob(const_cast<char*>(values), target.sizes(), torch::kFloat64));
 }
 
 torch::Tensor in_hf_order(const model::ParamSpec& spec, const torch::Tensor& whole) {
@@ -119,11 +123,15 @@ void dump_gradients(parallel::Stage& stage, const model::Model& model, comm::Com
   if (control.rank() == 0) {
     std::filesystem::create_directories(file.parent_path());
     std::vector<checkpoint::SafetensorsEntry> entries;
-    for (const model::ParamSpec& spec : model.params) entries.push_back({spec.hf_name, parallel::dtype_of(type), spec.global_shape});
+    for (const model::ParamSpec& spec : model.params)
+      entries.push_back({spec.hf_name, parallel::dtype_of(type), spec.global_shape});
     writer.emplace(file, std::move(entries));
   }
   for_each_whole(
-      stage, model, control, [](const parallel::ShardedParam& param) { return param.gradient; },
+      stage, model, control,
+      [](const parallel::ShardedParam& param) {
+        return param.gradient.defined() ? param.gradient : torch::zeros_like(param.master);
+      },
       [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
         const torch::Tensor values = whole.to(type).contiguous();
         writer->write(spec.hf_name, 0, values.numel(), values.data_ptr());

@@ -20,15 +20,18 @@ using model::Slot;
 parallel::StageOptions options_of(const config::Resolved& resolved, torch::Device device) {
   parallel::StageOptions options;
   options.precision = precision_of(resolved.job);
-  if (resolved.origin("training.mixed_precision_param") == "default") options.precision.compute = options.precision.master;
-  options.reshard = parallel::ReshardPolicy::never;
+  if (resolved.origin("training.mixed_precision_param") == "default")
+    options.precision.compute = options.precision.master;
+  options.reshard.kind = parallel::ReshardPolicy::Kind::never;
   options.device = device;
   return options;
 }
 
-model::Model model_for(const config::Resolved& resolved, std::int64_t positions, std::int64_t vocab, torch::Device device) {
+model::Model model_for(const config::Resolved& resolved, std::int64_t positions, std::int64_t vocab,
+                       torch::Device device) {
   config::JobConfig job = resolved.job;
-  if (resolved.origin("training.mixed_precision_param") == "default") job.training.mixed_precision_param = job.training.dtype;
+  if (resolved.origin("training.mixed_precision_param") == "default")
+    job.training.mixed_precision_param = job.training.dtype;
   return model_of(job, vocab, positions, device);
 }
 
@@ -50,10 +53,12 @@ std::int64_t pick(const torch::Tensor& logits, const Sampling& sampling, std::ui
 }  // namespace
 
 Inference::Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab)
-    : positions_(positions), mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
-      device_(default_device()), 
+    : positions_(positions),
+      mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
+      device_(default_device()),
       model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
-  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.units.size())}, mesh_, options_of(resolved, device_));
+  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_,
+                 options_of(resolved, device_));
   const config::JobConfig& job = resolved.job;
   if (job.checkpoint.initial_load_path && job.checkpoint.initial_load_in_hf)
     load_hf_weights(*stage_, *job.checkpoint.initial_load_path);
@@ -63,7 +68,8 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
     load_model(*stage_, mesh_.control(), std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder);
 }
 
-torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, std::int64_t position, model::KeyValueCache* cache) {
+torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, std::int64_t position,
+                             model::KeyValueCache* cache) {
   model::Flow flow;
   flow[Slot::tokens] = tokens.reshape({-1}).to(device_);
   model::CellContext context;
@@ -74,23 +80,24 @@ torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, st
 }
 
 torch::Tensor Inference::logits(const torch::Tensor& tokens) {
-  require(tokens.size(1) <= positions_, ExitCode::usage, "{} positions asked for, room for {}", tokens.size(1), positions_);
+  require(tokens.size(1) <= positions_, ExitCode::usage, "{} positions asked for, room for {}", tokens.size(1),
+          positions_);
   const std::int64_t vocab = model_.dimensions.vocab;
-  require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 && tokens.max().item<std::int64_t>() < vocab, ExitCode::data,
-          "the input holds tokens outside [0, {})", vocab);
+  require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 && tokens.max().item<std::int64_t>() < vocab,
+          ExitCode::data, "the input holds tokens outside [0, {})", vocab);
   const torch::Tensor flat = run(tokens, tokens.size(0), 0, nullptr).to(torch::kCPU);
   const auto type = flat.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   return flat.to(type).view({tokens.size(0), tokens.size(1), vocab});
 }
 
-std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
-                                              std::optional<std::int32_t> stop) {
+std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
+                                              const Sampling& sampling, std::optional<std::int32_t> stop) {
   require(!prompt.empty(), ExitCode::data, "the prompt has no tokens; give at least one");
   for (const std::int32_t id : prompt)
-    require(id >= 0 && id < model_.dimensions.vocab, ExitCode::data, "the prompt holds token {}, the model's vocabulary has {}", id,
-            model_.dimensions.vocab);
-  require(static_cast<std::int64_t>(prompt.size()) + count <= positions_, ExitCode::usage, "{} tokens of prompt and {} new ones exceed {} positions",
-          prompt.size(), count, positions_);
+    require(id >= 0 && id < model_.dimensions.vocab, ExitCode::data,
+            "the prompt holds token {}, the model's vocabulary has {}", id, model_.dimensions.vocab);
+  require(static_cast<std::int64_t>(prompt.size()) + count <= positions_, ExitCode::usage,
+          "{} tokens of prompt and {} new ones exceed {} positions", prompt.size(), count, positions_);
   const auto layers = static_cast<std::size_t>(model_.dimensions.layers);
   model::KeyValueCache cache{std::vector<torch::Tensor>(layers), std::vector<torch::Tensor>(layers)};
   std::vector<std::int32_t> generated;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
@@ -18,7 +19,8 @@ namespace {
 
 metrics::FlopsPerToken flops_of(const model::Model& model, std::int64_t seq) {
   const model::Dimensions& d = model.dimensions;
-  return metrics::flops_per_token({model.parameter_count(), model.embedding_parameter_count(), d.layers, d.heads, 2 * d.head_dim, seq});
+  return metrics::flops_per_token(
+      {model.parameter_count(), model.embedding_parameter_count(), d.layers, d.heads, 2 * d.head_dim, seq});
 }
 
 metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
@@ -31,6 +33,18 @@ metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions
 
 std::int64_t peak_memory(torch::Device device) {
   return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
+}
+
+/// Time that this rank has waited for others so far, over all axes of the mesh.
+double exposed_seconds(mesh::DeviceMesh& mesh) {
+  using enum mesh::Axis;
+  double seconds = 0;
+  std::set<const comm::Communicator*> seen;
+  for (const std::vector<mesh::Axis>& axes : {std::vector{pp}, {dp_replicate}, {dp_shard, cp}, {cp}, {tp}}) {
+    const comm::Communicator& communicator = mesh.along(axes);
+    if (seen.insert(&communicator).second) seconds += communicator.traffic().exposed_seconds;
+  }
+  return seconds;
 }
 
 /// Launchers give ranks a terminal of their own, whatever stands behind them; `tessera launch` says what does.
@@ -50,7 +64,10 @@ std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
 
 Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
                    const std::vector<std::string>& command_line)
-    : resolved_(resolved), trainer_(trainer), speaks_(world.rank() == 0), ranks_(world.size()),
+    : resolved_(resolved),
+      trainer_(trainer),
+      speaks_(world.rank() == 0),
+      ranks_(world.size()),
       flops_(flops_of(trainer.model(), resolved.job.training.seq_len)),
       peak_(peak_of(resolved.job, trainer.stage().options(), world.local_size())) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
@@ -65,13 +82,20 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
   const config::JobConfig& job = resolved_.job;
   folder_ = std::make_unique<metrics::RunFolder>(job.job.dump_folder);
   folder_->write_config(resolved_.to_toml());
-  folder_->add_attempt({metrics::make_attempt_id(), "", first_step, world.size(), trainer_.mesh().layout().to_string(), hosts,
-                        command_line, {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
+  folder_->add_attempt({metrics::make_attempt_id(),
+                        "",
+                        first_step,
+                        world.size(),
+                        trainer_.mesh().layout().to_string(),
+                        hosts,
+                        command_line,
+                        {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(job), first_step, job.training.steps, peak_);
 }
 
-metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds, std::int64_t memory_bytes) {
+metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds,
+                                     const Worst& worst) {
   metrics::StepRecord record;
   record.step = step;
   record.loss = outcome.loss;
@@ -82,18 +106,39 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.tokens_per_second = static_cast<double>(record.tokens) / seconds;
   record.tps = record.tokens_per_second / ranks_;
   record.mfu = metrics::mfu(record.tps, flops_.full, peak_);
-  record.memory_bytes = memory_bytes;
-  for (const auto phase : {metrics::Phase::data, metrics::Phase::forward, metrics::Phase::communication, metrics::Phase::optimizer})
+  record.memory_bytes = worst.memory_bytes;
+  for (const auto phase :
+       {metrics::Phase::data, metrics::Phase::forward, metrics::Phase::communication, metrics::Phase::optimizer})
     record.extra.emplace_back("time/" + std::string(name_of(phase)), trainer_.timer().seconds(phase));
+  record.extra.emplace_back("fsdp/gathers", static_cast<double>(worst.gathers));
+  record.extra.emplace_back("fsdp/gather_bytes", static_cast<double>(worst.gather_bytes));
+  record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst.kept_bytes));
+  record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst.exposed_nanoseconds) * 1e-9);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.skipped_steps()));
   return record;
 }
 
+Reporter::Worst Reporter::ask_all() {
+  const parallel::GatherCount gathers = trainer_.stage().gather_count();
+  const double exposed = exposed_seconds(trainer_.mesh());
+  std::array<std::int64_t, 5> all{peak_memory(trainer_.stage().options().device),
+                                  gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
+                                  trainer_.stage().kept_bytes(),
+                                  static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
+  gathers_before_ = gathers;
+  exposed_before_ = exposed;
+  trainer_.mesh()
+      .control()
+      .all_reduce({all.data(), static_cast<std::int64_t>(all.size()), DType::i64}, comm::Op::max)
+      .wait();
+  return {all[0], all[1], all[2], all[3], all[4]};
+}
+
 void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds) {
-  const std::int64_t memory = comm::all_reduce_scalar(trainer_.mesh().control(), peak_memory(trainer_.stage().options().device), comm::Op::max);
+  const Worst worst = ask_all();
   if (!speaks_) return;
   meter_.add(trainer_.step_tokens(), seconds);
-  const metrics::StepRecord row = record(step, outcome, seconds, memory);
+  const metrics::StepRecord row = record(step, outcome, seconds, worst);
   sink_->write(row);
   const std::int64_t last = resolved_.job.training.steps, every = resolved_.job.metrics.log_freq;
   console_->step(row, meter_.eta_seconds(last - step), step == 1 || step == last || step % every == 0);

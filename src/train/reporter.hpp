@@ -22,7 +22,7 @@ class Reporter {
   Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
            const std::vector<std::string>& command_line);
 
-  /// Collective: the worst rank's memory is asked for. `step` counts from 1.
+  /// Collective: the worst rank's memory and traffic are asked for. `step` counts from 1.
   void step(std::int64_t step, const StepOutcome& outcome, double seconds);
   /// A line for people, above the progress bar.
   void note(const std::string& line);
@@ -30,9 +30,14 @@ class Reporter {
   void finish();
 
  private:
+  /// Of the rank that has the most of each, in this step.
+  struct Worst {
+    std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0, exposed_nanoseconds = 0;
+  };
+  Worst ask_all();
   void open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
             const std::vector<std::string>& hosts);
-  metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds, std::int64_t memory_bytes);
+  metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds, const Worst& worst);
 
   const config::Resolved& resolved_;
   Trainer& trainer_;
@@ -41,6 +46,8 @@ class Reporter {
   metrics::FlopsPerToken flops_;
   metrics::Peak peak_;
   metrics::StepMeter meter_;
+  parallel::GatherCount gathers_before_;  ///< of this rank, when the last step was reported
+  double exposed_before_ = 0;
   std::unique_ptr<metrics::RunFolder> folder_;
   std::unique_ptr<metrics::JsonlSink> sink_;
   std::unique_ptr<metrics::Console> console_;

@@ -9,6 +9,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/run_folder.hpp"
+#include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -26,12 +27,17 @@ namespace fs = std::filesystem;
 class Run {
  public:
   Run(comm::World& world, const config::Resolved& resolved)
-      : world_(world), resolved_(resolved), job_(resolved.job), layout_(layout_of(resolved, world.size())),
-        device_(choose_device(world)), plan_(BatchPlan::make(job_, layout_)),
-        mesh_(world, layout_, backend_of(job_, device_)), samples_(open_job_samples(job_, plan_, mesh_.control())),
+      : world_(world),
+        resolved_(resolved),
+        job_(resolved.job),
+        layout_(layout_of(resolved, world.size())),
+        device_(choose_device(world)),
+        plan_(BatchPlan::make(job_, layout_)),
+        mesh_(world, layout_, backend_of(job_, device_)),
+        samples_(open_job_samples(job_, plan_, mesh_.control())),
         model_(model_of(job_, samples_.vocab, job_.training.seq_len, device_)) {
-    check_model_fits(model_, layout_, plan_, job_.training.seq_len);
-    trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_);
+    check_model_fits(model_, layout_, plan_, job_.training.seq_len, !job_.parallelism.disable_sequence_parallel);
+    trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 
   ExitCode execute(const std::vector<std::string>& command_line) {
@@ -49,16 +55,38 @@ class Run {
   }
 
  private:
+  /// Half of what the poorest rank has free: the rest is for activations. Collective where a policy asks for it.
+  std::int64_t reshard_budget() {
+    if (!weighs_memory(job_)) return 0;
+    return comm::all_reduce_scalar(mesh_.control(), free_bytes(device_, world_.local_size()) / 2, comm::Op::min);
+  }
+
   void print_job() const {
     if (job_.job.print_config) std::cout << resolved_.to_toml();
-    std::cout << mesh_.overview() << std::flush;
+    std::cout << mesh_.overview();
+    if (layout_.degree(mesh::Axis::pp) > 1)
+      std::cout << parallel::stage_table(model_, trainer_->stage_ranges(), stage_table_options());
+    std::cout << std::flush;
+  }
+
+  /// What is assumed of a machine to weigh a cut: half of a recent GPU and a 200 Gbit/s network, or a host core and its
+  /// memory.
+  parallel::StageTableOptions stage_table_options() const {
+    parallel::StageTableOptions options;
+    options.seq = job_.training.seq_len;
+    options.microbatch_tokens = plan_.microbatch_rows * job_.training.seq_len;
+    options.element_bytes = static_cast<std::int64_t>(torch::elementSize(precision_of(job_).compute));
+    options.flops_per_second = (device_.is_cuda() ? 4e14 : 3e10) * layout_.degree(mesh::Axis::tp);
+    options.bytes_per_second = device_.is_cuda() ? 25e9 : 2e9;
+    return options;
   }
 
   fs::path checkpoint_folder() const { return fs::path(job_.job.dump_folder) / job_.checkpoint.folder; }
 
   /// Steps done so far: resumed, or 0 with initial or loaded weights.
   std::int64_t begin() {
-    on_rank_zero(mesh_.control(), [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
+    on_rank_zero(mesh_.control(),
+                 [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
     if (job_.checkpoint.enable)
       if (const auto position = load_state(*trainer_, resolved_, checkpoint_folder())) return position->step;
     if (job_.checkpoint.initial_load_path) {
@@ -111,16 +139,11 @@ class Run {
   }
 
   StepOutcome step_once(std::int64_t step, int signal) {
-    if (step == 0 && job_.debug.dump_gradients) return step_with_dump(signal);
-    return trainer_->step(step, flag_of(signal));
-  }
-
-  /// The same step twice: its gradients are written, then taken again, so that step() stays one piece.
-  StepOutcome step_with_dump(int signal) {
-    trainer_->compute_gradients(0, 0, nullptr);
-    dump_gradients(trainer_->stage(), model_, mesh_.control(), fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
-    trainer_->stage().end_step();
-    return trainer_->step(0, flag_of(signal));
+    if (step > 0 || !job_.debug.dump_gradients) return trainer_->step(step, flag_of(signal));
+    return trainer_->step(step, flag_of(signal), [this] {
+      dump_gradients(trainer_->stage(), model_, mesh_.control(),
+                     fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
+    });
   }
 
   /// Flags are summed over ranks: interrupts in the high half, other signals in the low one.
@@ -136,9 +159,11 @@ class Run {
     }
     reporter_->note("step skipped: the gradient is not finite, first in " + outcome.nonfinite);
     ++skipped_in_a_row_;
-    require(skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
-            "{} steps in a row had a gradient that is not finite, the last in {}; lower optimizer.lr or look at the data "
-            "(optimizer.max_skipped_steps = {})", skipped_in_a_row_, outcome.nonfinite, job_.optimizer.max_skipped_steps);
+    require(
+        skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+        "{} steps in a row had a gradient that is not finite, the last in {}; lower optimizer.lr or look at the data "
+        "(optimizer.max_skipped_steps = {})",
+        skipped_in_a_row_, outcome.nonfinite, job_.optimizer.max_skipped_steps);
   }
 
   bool must_save(std::int64_t step, bool stop) const {
@@ -155,7 +180,8 @@ class Run {
 
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
     const bool saved = must_save(step, true);
-    reporter_->note(fmt::format("stopped by a signal after step {}{}", step, saved ? "; run the same command to go on" : "; nothing was saved"));
+    reporter_->note(fmt::format("stopped by a signal after step {}{}", step,
+                                saved ? "; run the same command to go on" : "; nothing was saved"));
     if (saved) return ExitCode::requeue;
     return flags >> 32 ? ExitCode::interrupted : ExitCode::terminated;
   }
@@ -184,7 +210,8 @@ void set_threads(const comm::World& world) {
 
 }  // namespace
 
-ExitCode run_training(comm::World& world, const config::Resolved& resolved, const std::vector<std::string>& command_line) {
+ExitCode run_training(comm::World& world, const config::Resolved& resolved,
+                      const std::vector<std::string>& command_line) {
   set_threads(world);
   Run run(world, resolved);
   return run.execute(command_line);

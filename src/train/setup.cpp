@@ -18,16 +18,16 @@ torch::ScalarType type_named(const std::string& name) {
 }
 
 void require_divides(std::int64_t value, const char* what, int degree, const char* key) {
-  require(value % degree == 0, ExitCode::usage, "{} {} cannot be shared by {} {}; choose a divisor of {}", what, value, key, degree,
-          value);
+  require(value % degree == 0, ExitCode::usage, "{} {} cannot be shared by {} {}; choose a divisor of {}", what, value,
+          key, degree, value);
 }
 
 }  // namespace
 
 mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   const config::Parallelism& p = resolved.job.parallelism;
-  const mesh::Degrees degrees{p.pipeline_parallel_degree, p.data_parallel_replicate_degree, p.data_parallel_shard_degree,
-                              p.context_parallel_degree, p.tensor_parallel_degree};
+  const mesh::Degrees degrees{p.pipeline_parallel_degree, p.data_parallel_replicate_degree,
+                              p.data_parallel_shard_degree, p.context_parallel_degree, p.tensor_parallel_degree};
   try {
     return mesh::Layout::resolve(degrees, world);
   } catch (const Error& error) {
@@ -46,7 +46,8 @@ comm::Backend backend_of(const config::JobConfig& job, torch::Device device) {
   require(device.is_cpu() || name == "auto" || name == "nccl", ExitCode::usage,
           "comm.backend = \"{}\" moves host memory, and the model is on {}; use auto or nccl", name, device.str());
   require(!(device.is_cpu() && name == "nccl"), ExitCode::environment,
-          "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank has neither or one of them. Use auto or mpi");
+          "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank has neither or one of "
+          "them. Use auto or mpi");
   if (name == "strict") return comm::Backend::strict;
   return device.is_cuda() ? comm::Backend::nccl : comm::Backend::mpi;
 }
@@ -59,39 +60,61 @@ parallel::Precision precision_of(const config::JobConfig& job) {
 
 model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
   if (job.model.hf_config) return model::llama_from_hf_config(*job.model.hf_config);
-  require(job.model.name == "llama3", ExitCode::usage, "model.name \"{}\" is not known; llama3 is, or give model.hf_config", job.model.name);
+  require(job.model.name == "llama3", ExitCode::usage,
+          "model.name \"{}\" is not known; llama3 is, or give model.hf_config", job.model.name);
   model::LlamaShape shape = model::llama_flavor(job.model.flavor, std::nullopt);
   if (job.model.flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
   return shape;
 }
 
-model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions, torch::Device device) {
+model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
+                      torch::Device device) {
   const model::LlamaShape shape = llama_shape_of(job, tokenizer_vocab);
-  require(tokenizer_vocab <= shape.vocab, ExitCode::data, "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer",
-          tokenizer_vocab, shape.name, shape.vocab);
+  require(tokenizer_vocab <= shape.vocab, ExitCode::data,
+          "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab, shape.name,
+          shape.vocab);
   return model::make_llama(shape, positions, precision_of(job).compute, device);
 }
 
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq) {
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq,
+                      bool sequence_parallel) {
   const int tp = layout.degree(Axis::tp);
   const model::Dimensions& d = model.dimensions;
   require(layout.degree(Axis::cp) == 1, ExitCode::usage,
-          "parallelism.context_parallel_degree {}: context parallelism does not exist yet; set it to 1", layout.degree(Axis::cp));
+          "parallelism.context_parallel_degree {}: context parallelism does not exist yet; set it to 1",
+          layout.degree(Axis::cp));
   require_divides(d.heads, "attention heads", tp, "tensor_parallel_degree");
-  require_divides(d.kv_heads, "key-value heads", tp, "tensor_parallel_degree");
+  require(d.kv_heads % tp == 0 || tp % d.kv_heads == 0, ExitCode::usage,
+          "key-value heads {} cannot be shared by tensor_parallel_degree {}; choose a divisor of {}, or a multiple "
+          "that divides {} heads",
+          d.kv_heads, tp, d.kv_heads, d.heads);
   require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
   require_divides(d.vocab, "vocabulary", tp, "tensor_parallel_degree");
-  require_divides(plan.microbatch_rows * seq, "tokens of a microbatch (sequence parallel)", tp, "tensor_parallel_degree");
+  if (sequence_parallel)
+    require_divides(plan.microbatch_rows * seq, "tokens of a microbatch (sequence parallel)", tp,
+                    "tensor_parallel_degree");
 }
 
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device) {
+bool weighs_memory(const config::JobConfig& job) {
+  const auto& rules = job.parallelism.reshard_rules;
+  return job.parallelism.fsdp_reshard_after_forward == "auto" ||
+         std::ranges::any_of(rules, [](const config::Strings& rule) { return rule[1] == "auto"; });
+}
+
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device,
+                                        std::int64_t budget_bytes) {
   parallel::StageOptions options;
   options.precision = precision_of(job);
-  const std::string& policy = job.parallelism.fsdp_reshard_after_forward;
-  options.reshard = policy == "always"  ? parallel::ReshardPolicy::always
-                    : policy == "never" ? parallel::ReshardPolicy::never
-                                        : parallel::ReshardPolicy::standard;
+  options.reshard = parallel::ReshardPolicy::parse(job.parallelism.fsdp_reshard_after_forward).value();
+  for (const config::Strings& rule : job.parallelism.reshard_rules)
+    options.reshard_rules.push_back({rule[0], parallel::ReshardPolicy::parse(rule[1]).value()});
+  if (job.parallelism.fsdp_gradient_accumulation == "sharded") options.accumulation = parallel::Accumulation::sharded;
+  options.reshard_budget_bytes = budget_bytes;
+  options.freeze = job.training.freeze;
+  options.offload = job.training.enable_cpu_offload;
   options.recompute_every = job.activation_checkpoint.recompute_every();
+  options.sequence_parallel = !job.parallelism.disable_sequence_parallel;
+  options.loss_parallel = !job.parallelism.disable_loss_parallel;
   options.deterministic = job.debug.deterministic;
   options.device = device;
   options.batch = plan.microbatch_rows;
@@ -100,7 +123,8 @@ parallel::StageOptions stage_options_of(const config::JobConfig& job, const Batc
 }
 
 parallel::Schedule schedule_of(const config::JobConfig& job) {
-  return job.parallelism.pipeline_parallel_schedule == "GPipe" ? parallel::Schedule::gpipe : parallel::Schedule::one_f_one_b;
+  return job.parallelism.pipeline_parallel_schedule == "GPipe" ? parallel::Schedule::gpipe
+                                                               : parallel::Schedule::one_f_one_b;
 }
 
 optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job) {

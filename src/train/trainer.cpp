@@ -6,21 +6,14 @@
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/exact_sum.hpp"
 #include "tessera/parallel/schedule.hpp"
-#include "tessera/parallel/stage_split.hpp"
 #include "tessera/train/batch.hpp"
 #include "tessera/train/setup.hpp"
+#include "tessera/train/stage_ranges.hpp"
 
 namespace tessera::train {
 namespace {
 
 using mesh::Axis;
-
-Range units_of(const config::JobConfig& job, const model::Model& model, const mesh::DeviceMesh& mesh) {
-  const auto ranges = parallel::split_by_layers(model, mesh.layout().degree(Axis::pp),
-                                                job.parallelism.pipeline_parallel_first_stage_less_layers,
-                                                job.parallelism.pipeline_parallel_last_stage_less_layers);
-  return ranges[static_cast<std::size_t>(mesh.coord(Axis::pp))];
-}
 
 parallel::ActionList actions_of(const config::JobConfig& job, const mesh::DeviceMesh& mesh, const BatchPlan& plan) {
   const auto lists = parallel::make_schedule(schedule_of(job), mesh.layout().degree(Axis::pp), plan.microbatches);
@@ -31,7 +24,7 @@ parallel::ActionList actions_of(const config::JobConfig& job, const mesh::Device
 
 std::vector<optim::ParamState> states_of(parallel::Stage& stage, double weight_decay) {
   std::vector<optim::ParamState> states;
-  for (const parallel::Stage::ParamRef& ref : stage.params()) {
+  for (const parallel::Stage::ParamRef& ref : stage.trained_params()) {
     const parallel::ShardedParam& param = *ref.param;
     states.push_back({param.spec->fqn, param.master, param.gradient, torch::zeros_like(param.master),
                       torch::zeros_like(param.master), weight_decay});
@@ -42,16 +35,25 @@ std::vector<optim::ParamState> states_of(parallel::Stage& stage, double weight_d
 }  // namespace
 
 Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-                 const data::SampleSource& source, torch::Device device)
-    : job_(job), model_(model), mesh_(mesh), plan_(plan), source_(source), device_(device),
-      stage_(model, units_of(job, model, mesh), mesh, stage_options_of(job, plan, device)),
-      executor_(stage_, mesh.along(Axis::pp), actions_of(job, mesh, plan)), schedule_(lr_schedule_of(job)),
+                 const data::SampleSource& source, torch::Device device, std::int64_t reshard_budget_bytes)
+    : job_(job),
+      model_(model),
+      mesh_(mesh),
+      plan_(plan),
+      source_(source),
+      device_(device),
+      ranges_(stage_ranges_of(job, model, mesh, stage_options_of(job, plan, device))),
+      stage_(model, ranges_[static_cast<std::size_t>(mesh.coord(Axis::pp))], mesh,
+             stage_options_of(job, plan, device, reshard_budget_bytes)),
+      executor_(stage_, mesh.along(Axis::pp), actions_of(job, mesh, plan)),
+      schedule_(lr_schedule_of(job)),
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
       states_(states_of(stage_, job.optimizer.weight_decay)) {}
 
 double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
-  const Batch batch = read_batch(source_, plan_, step, mesh_.layout().dp_rank(mesh_.rank()), model_.dimensions.vocab, device_);
+  const Batch batch =
+      read_batch(source_, plan_, step, mesh_.layout().dp_rank(mesh_.rank()), model_.dimensions.vocab, device_);
   // Each data-parallel rank's labels count once: where pp, cp and tp are 0.
   const bool counts = mesh_.coord(Axis::pp) == 0 && mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
   const std::int64_t valid = comm::all_reduce_scalar(mesh_.control(), counts ? batch.valid_tokens : std::int64_t{0});
@@ -63,7 +65,8 @@ double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int
   phase.emplace(timer_, metrics::Phase::forward);  // forward and backward interleave: one figure for both
   for (int round = 0; round < plan_.rounds; ++round) {
     const int first = round * plan_.microbatches;
-    const auto part = std::span(batch.microbatches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
+    const auto part = std::span(batch.microbatches)
+                          .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
     auto pass = executor_.run(part, first, scale);
     std::ranges::move(pass.token_losses, std::back_inserter(token_losses));
   }
@@ -87,15 +90,17 @@ double Trainer::reduce_loss(const std::vector<torch::Tensor>& token_losses, std:
   words.back() = flag;
   mesh_.control().all_reduce({words.data(), static_cast<std::int64_t>(words.size()), DType::i64}).wait();
   if (flags) *flags = words.back();
-  sum.set_words(std::span<const std::int64_t, kernels::ExactSum::word_count>(words.data(), kernels::ExactSum::word_count));
+  sum.set_words(
+      std::span<const std::int64_t, kernels::ExactSum::word_count>(words.data(), kernels::ExactSum::word_count));
   return valid > 0 ? sum.value() / static_cast<double>(valid) : 0.0;
 }
 
-StepOutcome Trainer::step(std::int64_t step, std::int64_t flag) {
+StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients) {
   timer_.reset();
   StepOutcome outcome;
   outcome.lr = job_.optimizer.lr * schedule_.factor(step);
   outcome.loss = compute_gradients(step, flag, &outcome.flags);
+  if (with_gradients) with_gradients();
   const auto phase = timer_.time(metrics::Phase::optimizer);
   const parallel::GradientNorm norm = parallel::gradient_norm(stage_, mesh_.control(), job_.debug.deterministic);
   outcome.grad_norm = norm.norm;

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 HostViews all_views(Trainer& trainer) {
   HostViews views = model_views(trainer.stage());
-  const auto params = trainer.stage().params();
+  const auto params = trainer.stage().trained_params();
   for (std::size_t i = 0; i < params.size(); ++i) {
     views.add("optimizer/exp_avg/", params[i], trainer.optimizer_states()[i].exp_avg);
     views.add("optimizer/exp_avg_sq/", params[i], trainer.optimizer_states()[i].exp_avg_sq);
@@ -21,7 +21,8 @@ HostViews all_views(Trainer& trainer) {
   return views;
 }
 
-json state_of(const Trainer& trainer, const config::Resolved& resolved, const Position& position, std::int64_t optimizer_steps) {
+json state_of(const Trainer& trainer, const config::Resolved& resolved, const Position& position,
+              std::int64_t optimizer_steps) {
   return {{"step", position.step},
           {"samples", position.samples},
           {"optimizer_steps", optimizer_steps},
@@ -33,7 +34,8 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened) {
   const json state = json::parse(opened.extra(), nullptr, /*allow_exceptions=*/false);
   const auto number = [&](const char* key) -> std::int64_t {
     require(state.is_object() && state.contains(key) && state[key].is_number_integer(), ExitCode::checkpoint,
-            "{} lacks \"{}\" in its training state: it holds a model only; use checkpoint.initial_load_path to start from it",
+            "{} lacks \"{}\" in its training state: it holds a model only; use checkpoint.initial_load_path to start "
+            "from it",
             opened.folder().string(), key);
     return state[key].get<std::int64_t>();
   };
@@ -46,8 +48,8 @@ void warn(const std::string& line) { log::warning("{}", line); }
 
 }  // namespace
 
-checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder,
-                                  const Position& position) {
+checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& resolved,
+                                  const std::filesystem::path& folder, const Position& position) {
   checkpoint::SaveOptions options;
   options.folder = folder;
   options.coord_name = trainer.mesh().layout().coord_name(trainer.mesh().rank());
@@ -60,7 +62,8 @@ checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& reso
   return checkpoint::save(trainer.mesh().control(), options, {position.step, state.dump()}, views.views());
 }
 
-std::optional<Position> load_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder) {
+std::optional<Position> load_state(Trainer& trainer, const config::Resolved& resolved,
+                                   const std::filesystem::path& folder) {
   comm::Communicator& control = trainer.mesh().control();
   HostViews views = all_views(trainer);
   checkpoint::LoadOptions options;

@@ -88,6 +88,7 @@ struct Training {
   std::int64_t seq_len = 2048;
   double max_norm = 1.0;  ///< inf = measure, never clip
   std::int64_t steps = 10000;
+  Strings freeze;  ///< ours: patterns of parameters that are not trained
   bool enable_cpu_offload = false;
   std::string dtype = "float32";                   ///< bfloat16 | float32 | float64 (ours: everything in float64)
   std::string mixed_precision_param = "bfloat16";  ///< compute: bfloat16 | float32; float64 when dtype is
@@ -101,13 +102,21 @@ struct Training {
 struct Parallelism {
   int data_parallel_replicate_degree = 1;
   int data_parallel_shard_degree = -1;
-  std::string fsdp_reshard_after_forward = "default";  ///< default | always | never
+  std::string fsdp_reshard_after_forward = "default";  ///< default | always | never | ours: last_layer | auto | "8"
+  /// Ours: [[parallelism.reshard_rules]], each {match, policy}; the first whose pattern matches a unit's name decides.
+  std::vector<Strings> reshard_rules;
+  std::string fsdp_gradient_accumulation = "unsharded";  ///< ours: unsharded | sharded
   int tensor_parallel_degree = 1;
   bool disable_loss_parallel = false;
+  bool disable_sequence_parallel = false;  ///< ours
   bool enable_async_tensor_parallel = false;
   int pipeline_parallel_degree = 1;
   /// One list of module names for each stage, e.g. {{"tok_embeddings", "layers.0"}, {"layers.1", "norm", "output"}}.
   std::optional<std::vector<Strings>> module_fqns_per_model_part;
+  /// Ours: layers | balanced | balanced_sublayer | measured.
+  std::string pipeline_parallel_split = "layers";
+  /// Ours: first block or cell of every stage but the first, e.g. {"layers.4", "layers.9.attention.wo"}.
+  Strings pipeline_parallel_split_points;
   std::int64_t pipeline_parallel_first_stage_less_layers = 1;
   std::int64_t pipeline_parallel_last_stage_less_layers = 1;
   std::optional<std::int64_t> pipeline_parallel_layers_per_stage;

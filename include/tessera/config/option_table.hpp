@@ -18,7 +18,8 @@ using Value = std::variant<std::monostate, bool, std::int64_t, double, std::stri
 
 /// Address of a key's member in a JobConfig.
 using Member = std::variant<bool*, int*, std::int64_t*, double*, std::string*, Strings*, std::optional<std::int64_t>*,
-                            std::optional<double>*, std::optional<std::string>*, std::optional<std::vector<Strings>>*>;
+                            std::optional<double>*, std::optional<std::string>*, std::optional<std::vector<Strings>>*,
+                            std::vector<Strings>*>;
 
 /// Whether Tessera acts on a key today: on every value, on those of `Option::working`, or not yet.
 enum class Support : std::uint8_t { full, some_values, none };
@@ -35,6 +36,9 @@ struct Option {
   bool above_minimum = false;  ///< the minimum itself is out of range
   bool below_maximum = false;  ///< the maximum itself is out of range
   bool minus_one = false;      ///< -1 is in range too
+  bool count_too = false;      ///< of a string: a whole number from 1 serves beside the allowed values
+  std::vector<std::string_view>
+      columns{};  ///< of a list of lists: what each holds; [[key]] tables with these keys serve too
   Support support = Support::full;
   bool ours = false;         ///< not a key of TorchTitan v0.2.2
   bool decisive = false;     ///< without support a run would mean something else, so it does not start

@@ -21,4 +21,8 @@ ProcessMemory process_memory_of(std::string_view status);
 /// the whole run.
 bool reset_peak_memory();
 
+/// What the machine, and the control group that a batch system put this process into, can still give; 0 where neither
+/// says.
+std::int64_t available_host_bytes();
+
 }  // namespace tessera::metrics

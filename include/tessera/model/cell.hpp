@@ -1,7 +1,7 @@
 // A cell is a named step from one flow to the next; a model is a list of cells.
 //
-// Cells know nothing of ranks. They compute with the pieces of weights that they are given and take head counts from the
-// pieces' shapes; what must happen between ranks is declared (`input`, `output`) and put there by room parallel.
+// Cells know nothing of ranks. They compute with the pieces of weights that they are given and take head counts from
+// the pieces' shapes; what must happen between ranks is declared (`input`, `output`) and put there by room parallel.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/tensor_slice.hpp"
 #include "tessera/model/flow.hpp"
 
 namespace tessera::model {
@@ -29,27 +30,43 @@ struct KeyValueCache {
 
 /// What a cell needs to know beside its weights and the flow.
 struct CellContext {
-  std::span<const Weight> weights;   ///< in the order of Cell::params
-  std::int64_t batch = 0;            ///< rows of this microbatch
-  std::int64_t position = 0;         ///< position of the first token of each row
-  KeyValueCache* cache = nullptr;    ///< set while generating
+  std::span<const Weight> weights;  ///< in the order of Cell::params
+  std::int64_t batch = 0;           ///< rows of this microbatch
+  std::int64_t position = 0;        ///< position of the first token of each row
+  KeyValueCache* cache = nullptr;   ///< set while generating
 };
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.
 enum class Boundary : std::uint8_t {
-  none,     ///< works on whatever tokens are here
-  gather,   ///< before: needs the tokens of all tensor-parallel ranks
-  reduce,   ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+  none,    ///< works on whatever tokens are here
+  gather,  ///< before: needs the tokens of all tensor-parallel ranks
+  reduce,  ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+};
+
+/// How a slot lies on the tensor-parallel ranks; T tokens of a microbatch = B sequences x S positions.
+enum class Spread : std::uint8_t {
+  tokens,    ///< [T / tp, features...]: each rank its own tokens
+  features,  ///< [T, features...], the first of them cut over the ranks
+  heads,     ///< [B, S, heads, ...], heads cut over the ranks
+};
+
+/// A slot in front of a cell; `features` are whole, as on one rank.
+struct Live {
+  Slot slot;
+  Spread spread;
+  Shape features;
 };
 
 struct Cell {
-  std::string name;             ///< e.g. "layers.4.attention.wo"
-  std::vector<int> params;      ///< indices into Model::params
-  std::vector<Slot> live;       ///< slots that must be there before this cell: what crosses a pipeline cut in front of it
+  std::string name;         ///< e.g. "layers.4.attention.wo"
+  std::vector<int> params;  ///< indices into Model::params
+  std::vector<Live> live;   ///< slots that must be there before this cell: what crosses a pipeline cut in front of it
   Boundary input = Boundary::none;
   Boundary output = Boundary::none;
-  bool residual = false;        ///< afterwards x += h, and h is dropped
+  bool residual = false;  ///< afterwards x += h, and h is dropped
   std::function<void(Flow&, const CellContext&)> forward;
+  double activity = 1;  ///< the part of its weights that one token passes: 0 for a lookup, top_k / experts for experts
+  std::int64_t attention_width = 0;  ///< heads x (query-key + value head dimension) where tokens attend, else 0
 };
 
 }  // namespace tessera::model

@@ -23,17 +23,20 @@ struct Dimensions {
 };
 
 struct Model {
-  std::string name;                ///< "llama3 8B", "config.json"
+  std::string name;  ///< "llama3 8B", "config.json"
   Dimensions dimensions;
-  std::vector<ParamSpec> params;   ///< a tied output layer refers to the embedding's entry
+  std::vector<ParamSpec> params;  ///< a tied output layer refers to the embedding's entry
   std::vector<Cell> cells;
   std::vector<UnitSpec> units;
 
   std::int64_t parameter_count() const;
-  /// Parameters of the token embedding (counted out of the FLOP formula; a tied one stays in, as it is the output layer).
+  /// Parameters of the token embedding (counted out of the FLOP formula; a tied one stays in, as it is the output
+  /// layer).
   std::int64_t embedding_parameter_count() const;
-  /// Index of the cell or of the block's first cell with this name. Throws Error(usage) with suggestions.
-  int cell_index(const std::string& name) const;
 };
+
+/// Floating-point operations of one token's forward pass through a cell of `model`, in sequences of `seq` positions;
+/// causal attention is counted half, backward costs twice as much.
+double forward_flops(const Model& model, const Cell& cell, std::int64_t seq);
 
 }  // namespace tessera::model

@@ -23,12 +23,15 @@ struct InitialValues {
 
 /// The one source of initial values, sharding, gradient reduction, clipping, checkpoint slices and memory planning.
 struct ParamSpec {
-  std::string fqn;      ///< TorchTitan's name, e.g. "layers.0.attention.wq.weight"
+  std::string fqn;  ///< TorchTitan's name, e.g. "layers.0.attention.wq.weight"
   Shape global_shape;
   Placement placement = Placement::replicated;
   InitialValues init;
   std::string hf_name;  ///< Hugging Face's name, e.g. "model.layers.0.self_attn.q_proj.weight"
-  int rope_heads = 0;   ///< > 0: rows are this many heads whose order differs in Hugging Face files (rotated halves there)
+  int max_pieces =
+      0;  ///< > 0: tensor parallelism cuts it into no more pieces (key-value heads); more ranks hold copies
+  int rope_heads =
+      0;  ///< > 0: rows are this many heads whose order differs in Hugging Face files (rotated halves there)
 };
 
 }  // namespace tessera::model

@@ -1,5 +1,6 @@
 // Parameters that are gathered and reduced together: one unit's, sharded over the data-parallel axes (ZeRO-3 / FSDP,
-// https://arxiv.org/abs/1910.02054, https://arxiv.org/abs/2304.11277), each cut by rows over the ranks of the fsdp axis.
+// https://arxiv.org/abs/1910.02054, https://arxiv.org/abs/2304.11277), each cut by rows over the ranks of the fsdp
+// axis.
 #pragma once
 
 #include <torch/torch.h>
@@ -22,6 +23,14 @@ struct Precision {
   torch::ScalarType reduce = torch::kFloat32;
 };
 
+/// How a group keeps its tensors.
+struct GroupOptions {
+  Precision precision;
+  torch::Device device = torch::kCPU;  ///< forward and backward
+  bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up for each gather
+  bool trainable = true;  ///< false: no gradient, no reduction
+};
+
 /// The communicators that a group needs.
 struct ShardAxes {
   comm::Communicator* tp = nullptr;
@@ -29,22 +38,29 @@ struct ShardAxes {
   comm::Communicator* replicate = nullptr;  ///< dp_replicate: shards are copies here
 };
 
+/// All_gathers of a group or stage so far, as this rank saw them.
+struct GatherCount {
+  std::int64_t gathers = 0;
+  std::int64_t bytes = 0;  ///< received
+};
+
 /// One parameter on this rank.
 struct ShardedParam {
   const model::ParamSpec* spec = nullptr;
-  Shape local_shape;           ///< this tensor-parallel rank's piece of the whole
-  Shape local_offset;          ///< and where it begins
-  Range rows;                  ///< this fsdp rank's rows of that piece
-  std::int64_t chunk_rows = 0; ///< rows of every fsdp rank but the last ones
-  std::int64_t flat_begin = 0; ///< first element in the group's flat buffers
-  torch::Tensor master;        ///< [rows.size, ...] in Precision::master
-  torch::Tensor gradient;      ///< the same shape: summed over the job once finish_reduction() returned
-  torch::Tensor storage;       ///< [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
-  torch::Tensor leaf;          ///< the first rows of `storage` as autograd sees them
+  Shape local_shape;            ///< this tensor-parallel rank's piece of the whole
+  Shape local_offset;           ///< and where it begins
+  Range rows;                   ///< this fsdp rank's rows of that piece
+  std::int64_t chunk_rows = 0;  ///< rows of every fsdp rank but the last ones
+  std::int64_t flat_begin = 0;  ///< first element in the group's flat buffers
+  torch::Tensor master;         ///< [rows.size, ...] in Precision::master
+  torch::Tensor
+      gradient;           ///< the same shape: summed over the job once finish_reduction() returned; undefined if frozen
+  torch::Tensor storage;  ///< [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
+  torch::Tensor leaf;     ///< the first rows of `storage` as autograd sees them
+
+  int tp_copies = 1;  ///< neighbouring tensor-parallel ranks that hold the same piece
 
   std::int64_t row_elements() const;
-  /// True if every rank of tp holds the same piece (and each has a part of the gradient).
-  bool replicated_over_tp() const { return spec->placement == model::Placement::replicated; }
   /// The box of the whole parameter that `master` is, as checkpoints name it.
   TensorSlice slice(const std::string& prefix) const;
 };
@@ -53,7 +69,7 @@ class ShardGroup {
  public:
   /// Cuts `specs` and allocates masters (zero) and gradients. Throws Error(usage) if tp does not divide a parameter.
   ShardGroup(std::string name, const std::vector<const model::ParamSpec*>& specs, const ShardAxes& axes,
-             const Precision& precision, torch::Device device);
+             const GroupOptions& options);
 
   const std::string& name() const { return name_; }
   std::vector<ShardedParam>& params() { return params_; }
@@ -64,23 +80,32 @@ class ShardGroup {
   void finish_unshard();
   /// Frees the gathered weights. Graphs that hold them stay valid if they are gathered again before backward.
   void reshard();
+  /// The same, but this rank keeps its part among the ranks of `inner` (neighbours on the fsdp axis), and until
+  /// end_step() weights are gathered from these.
+  void reshard_within(comm::Communicator& inner);
   bool gathered() const { return gathered_; }
+  bool trainable() const { return options_.trainable; }
+  /// Bytes of the gathered weights.
+  std::int64_t gathered_bytes() const;
   /// Index of `spec` among params(), -1 if it is not here.
   int find(const model::ParamSpec* spec) const;
 
-  /// Takes the gradients that autograd left in the leaves and adds them to those of earlier microbatches: in the order of
-  /// the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order).
+  /// Takes the gradients that autograd left in the leaves and adds them to those of earlier microbatches: in the order
+  /// of the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order).
   void accumulate(std::int64_t microbatch, bool tree);
-  /// Sums the accumulated gradients over fsdp, then replicate; ShardedParam::gradient holds them after finish_reduction().
-  /// Sums over tp (replicated parameters) and over tied stages are the caller's, on the result.
+  /// Sums what was accumulated since the last call over fsdp and adds it to the gradient's shard; nothing to do for a
+  /// frozen group.
   void start_reduction();
+  /// Waits, then sums over replicate: ShardedParam::gradient is whole.
+  /// Sums over tp (replicated parameters) and over tied stages are the caller's, on the result.
   void finish_reduction();
   /// Forgets gathered weights (the optimizer is about to change the masters) and gradients.
   void end_step();
 
   torch::Tensor flat_gradient() const { return flat_gradient_; }
-  std::int64_t gathers() const { return gathers_; }             ///< all_gathers started so far
-  std::int64_t gathered_bytes() const { return gathered_bytes_; }  ///< bytes received by them
+  /// Sums the gradient over a communicator of this group's device, wherever the gradient is kept.
+  void sum_gradient(comm::Communicator& over);
+  const GatherCount& gather_count() const { return gather_count_; }
 
  private:
   struct Partial {  ///< gradients of 2^level microbatches
@@ -88,27 +113,34 @@ class ShardGroup {
     std::int64_t last;
     torch::Tensor flat;
   };
-  bool aliased() const { return fsdp_.size() == 1 && precision_.compute == precision_.master; }
+  bool aliased() const {
+    return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master && !options_.offload;
+  }
   void place(const model::ParamSpec& spec, const ShardAxes& axes);
-  void allocate(torch::Device device);
+  void allocate();
+  void allocate_weights(ShardedParam& param);
   void copy_out();
+  void wait_reduction();
   torch::Tensor accumulator(const ShardedParam& param, const torch::Tensor& flat) const;
   void add_leaf_gradient(ShardedParam& param, const torch::Tensor& flat, bool first);
   void merge();
 
   std::string name_;
-  Precision precision_;
+  GroupOptions options_;
   comm::Communicator& fsdp_;
   comm::Communicator& replicate_;
   std::vector<ShardedParam> params_;
   std::int64_t chunk_elements_ = 0;  ///< elements of one rank's part of the flat buffers
   torch::Tensor flat_master_, flat_gradient_;
   torch::Tensor gather_in_, gather_out_;
+  torch::Tensor kept_;  ///< [fsdp / inner, chunk_elements]: this rank's part among `inner_`
+  comm::Communicator* inner_ = nullptr;
   std::vector<Partial> partials_;
   torch::Tensor reduce_in_, reduce_out_;
   comm::Request gather_, reduction_;
   bool gathered_ = false, gathering_ = false, reducing_ = false;
-  std::int64_t gathers_ = 0, gathered_bytes_ = 0;
+  bool reduced_ = false;  ///< this step's gradient holds something
+  GatherCount gather_count_;
 };
 
 }  // namespace tessera::parallel

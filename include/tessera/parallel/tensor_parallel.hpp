@@ -1,7 +1,8 @@
 // Tensor and sequence parallelism as autograd functions at cell boundaries.
 //
-// Between the cells that multiply, each tensor-parallel rank holds a piece of the *tokens* (Megatron's sequence parallelism,
-// https://arxiv.org/abs/2205.05198, over rows x positions flattened: the pieces are contiguous, so nothing is copied).
+// Between the cells that multiply, each tensor-parallel rank holds a piece of the *tokens* (Megatron's sequence
+// parallelism, https://arxiv.org/abs/2205.05198, over rows x positions flattened: the pieces are contiguous, so nothing
+// is copied).
 #pragma once
 
 #include <torch/torch.h>
@@ -16,11 +17,21 @@ torch::Tensor gather_tokens(const torch::Tensor& piece, comm::Communicator& tp);
 /// Partial sums [T, ...] on each rank -> this rank's tokens of the sum, [T / tp, ...]. Backward: all_gather.
 torch::Tensor reduce_tokens(const torch::Tensor& partial, comm::Communicator& tp);
 
-/// Cross-entropy of logits [T, vocab / tp] (this rank's columns from `vocab_begin`) with labels [T] (int64, -100 = ignored),
-/// summed over valid tokens, times `scale`, as a scalar in float32 (float64 for float64 logits); equal on all ranks of tp.
-/// `token_losses`, if not null, gets the unscaled loss of each token [T], 0 where ignored. The gradient replaces the logits
-/// in their own memory.
-torch::Tensor vocabulary_parallel_loss(const torch::Tensor& logits, const torch::Tensor& labels, std::int64_t vocab_begin,
-                                       double scale, comm::Communicator& tp, torch::Tensor* token_losses);
+/// Without sequence parallelism (Megatron's f and g, https://arxiv.org/abs/1909.08053): the same tokens on all ranks,
+/// whose gradients are partial sums; and partial sums, of which every rank gets the sum.
+torch::Tensor share_tokens(const torch::Tensor& tokens, comm::Communicator& tp);
+torch::Tensor sum_tokens(const torch::Tensor& partial, comm::Communicator& tp);
+
+/// [T, columns / tp] on each rank -> [T, columns] on all. Every rank computes the same from them, so backward takes
+/// this rank's columns.
+torch::Tensor gather_columns(const torch::Tensor& piece, comm::Communicator& tp);
+
+/// Cross-entropy of logits [T, vocab / tp] (this rank's columns from `vocab_begin`) with labels [T] (int64, -100 =
+/// ignored), summed over valid tokens, times `scale`, as a scalar in float32 (float64 for float64 logits); equal on all
+/// ranks of tp. `token_losses`, if not null, gets the unscaled loss of each token [T], 0 where ignored. The gradient
+/// replaces the logits in their own memory.
+torch::Tensor vocabulary_parallel_loss(const torch::Tensor& logits, const torch::Tensor& labels,
+                                       std::int64_t vocab_begin, double scale, comm::Communicator& tp,
+                                       torch::Tensor* token_losses);
 
 }  // namespace tessera::parallel

@@ -1,10 +1,12 @@
 // A unit on this rank: its cells, the groups that hold its weights, and one step forward or backward through it.
 //
-// Autograd stays inside a unit: it runs on a detached input that requires a gradient, and backward starts from its output.
+// Autograd stays inside a unit: it runs on a detached input that requires a gradient, and backward starts from its
+// output.
 #pragma once
 
 #include <torch/torch.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +30,18 @@ struct TapeEntry {
   torch::Tensor loss;  ///< scalar; defined behind the last unit of the model only
 };
 
+/// How tensor parallelism is done.
+struct TensorParallel {
+  comm::Communicator& tp;
+  bool sequence = true;  ///< between products each rank has its part of the tokens; false: all of them
+  bool vocabulary_loss =
+      true;  ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
+};
+
 class Unit {
  public:
-  Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups, comm::Communicator& tp);
+  Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
+       const TensorParallel& tensor);
 
   const std::string& name() const { return name_; }
   const std::vector<ShardGroup*>& groups() const { return groups_; }
@@ -38,12 +49,13 @@ class Unit {
   void start_unshard();
   void finish_unshard();
   void reshard();
+  void reshard_within(comm::Communicator& inner);
 
   /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries position and cache.
   /// With `loss` the logits become a scalar loss. Weights must be gathered.
   TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss) const;
-  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry; the result has the
-  /// gradients of the entry's inputs, and the leaves of the groups theirs.
+  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry; the result has
+  /// the gradients of the entry's inputs, and the leaves of the groups theirs.
   static model::Flow backward(const TapeEntry& entry, const model::Flow& out_gradients);
 
  private:
@@ -51,11 +63,13 @@ class Unit {
     const model::Cell* cell;
     std::vector<model::Weight> weights;
   };
+  torch::Tensor loss_of(const torch::Tensor& logits, const LossInput& loss) const;
   void run(const Step& step, model::Flow& flow, model::CellContext context) const;
 
   std::string name_;
   std::vector<ShardGroup*> groups_;
-  comm::Communicator& tp_;
+  TensorParallel tensor_;
+  std::shared_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   std::vector<Step> steps_;
   std::int64_t vocab_begin_ = 0;
 };

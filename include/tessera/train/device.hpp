@@ -9,8 +9,9 @@
 
 namespace tessera::train {
 
-/// This rank's GPU, by its number among the ranks of its node, and made current; the host where the build or the machine has
-/// none. Communicators on device memory then follow the compute stream. Throws Error(environment) with fewer GPUs than ranks.
+/// This rank's GPU, by its number among the ranks of its node, and made current; the host where the build or the
+/// machine has none. Communicators on device memory then follow the compute stream. Throws Error(environment) with
+/// fewer GPUs than ranks.
 torch::Device choose_device(const comm::World& world);
 
 /// A GPU for one process by itself, or the host.
@@ -21,6 +22,9 @@ std::string device_name(torch::Device device);
 
 /// Most bytes that this process's tensors took on the device so far; 0 on the host, whose resident memory tells.
 std::int64_t peak_device_bytes(torch::Device device);
+
+/// Bytes that this rank's tensors can still take: of its GPU, or of its share of the host's memory among `local_ranks`.
+std::int64_t free_bytes(torch::Device device, int local_ranks);
 
 /// Waits until the device has done what was asked of it, so that a step's time is a time.
 void synchronize(torch::Device device);

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "tessera/comm/world.hpp"
 #include "tessera/config/job_config.hpp"
 #include "tessera/config/resolve.hpp"
-#include "tessera/comm/world.hpp"
 #include "tessera/mesh/layout.hpp"
 #include "tessera/model/llama.hpp"
 #include "tessera/model/model.hpp"
@@ -19,7 +19,8 @@
 
 namespace tessera::train {
 
-/// Throws Error(usage) naming the origin of the degrees when they do not fit `world`, or the model does not fit the mesh.
+/// Throws Error(usage) naming the origin of the degrees when they do not fit `world`, or the model does not fit the
+/// mesh.
 mesh::Layout layout_of(const config::Resolved& resolved, int world);
 
 /// comm.backend on `device`: nccl on a GPU, MPI or strict on the host. Throws Error when they do not fit.
@@ -28,17 +29,25 @@ comm::Backend backend_of(const config::JobConfig& job, torch::Device device);
 /// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.
 parallel::Precision precision_of(const config::JobConfig& job);
 
-/// Shape of model.hf_config, or of name and flavor; the debug model takes the larger of its vocabulary and the tokenizer's.
+/// Shape of model.hf_config, or of name and flavor; the debug model takes the larger of its vocabulary and the
+/// tokenizer's.
 model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab);
 
-/// The model of that shape, with angles for `positions` positions. Throws Error(data) when the tokenizer's vocabulary (0 = unknown)
-/// is larger than the model's.
-model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions, torch::Device device);
+/// The model of that shape, with angles for `positions` positions. Throws Error(data) when the tokenizer's vocabulary
+/// (0 = unknown) is larger than the model's.
+model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
+                      torch::Device device);
 
 /// All errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq);
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq,
+                      bool sequence_parallel);
 
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device);
+/// Does a reshard policy ask for the free memory?
+bool weighs_memory(const config::JobConfig& job);
+
+/// `budget_bytes`: what policy auto may keep; the same on all ranks.
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device,
+                                        std::int64_t budget_bytes = 0);
 parallel::Schedule schedule_of(const config::JobConfig& job);
 optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job);
 

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "tessera/parallel/executor.hpp"
 #include "tessera/parallel/gradient_norm.hpp"
 #include "tessera/parallel/stage.hpp"
+#include "tessera/parallel/stage_split.hpp"
 #include "tessera/train/batch_plan.hpp"
 
 namespace tessera::train {
@@ -28,22 +30,25 @@ struct StepOutcome {
   double loss = 0;       ///< cross-entropy summed over the valid tokens of the global batch, divided by their number
   double grad_norm = 0;  ///< before clipping; NaN if the gradient was not finite
   double lr = 0;
-  bool skipped = false;  ///< the gradient was not finite: nothing was updated
-  std::string nonfinite; ///< which parameter on which rank, then
+  bool skipped = false;    ///< the gradient was not finite: nothing was updated
+  std::string nonfinite;   ///< which parameter on which rank, then
   std::int64_t flags = 0;  ///< sum over ranks of the `flag` given to step()
 };
 
 class Trainer {
  public:
+  /// `reshard_budget_bytes`: see StageOptions.
   Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-          const data::SampleSource& source, torch::Device device);
+          const data::SampleSource& source, torch::Device device, std::int64_t reshard_budget_bytes = 0);
 
-  /// Runs optimizer step `step` (from 0), collectively. `flag` is summed over ranks with the loss: how signals are agreed on.
-  StepOutcome step(std::int64_t step, std::int64_t flag);
+  /// Runs optimizer step `step` (from 0), collectively. `flag` is summed over ranks with the loss: how signals are
+  /// agreed on. `with_gradients` is called when the gradients are there, unclipped, and before anything is updated.
+  StepOutcome step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients = {});
   /// The first half of it: gradients of that step, summed over the job and unclipped, in the stage's groups.
   double compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags);
 
   parallel::Stage& stage() { return stage_; }
+  const parallel::StageRanges& stage_ranges() const { return ranges_; }
   const model::Model& model() const { return model_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
   std::vector<optim::ParamState>& optimizer_states() { return states_; }
@@ -54,7 +59,8 @@ class Trainer {
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
-  double reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag, std::int64_t* flags);
+  double reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag,
+                     std::int64_t* flags);
   void update(double lr, double norm);
 
   const config::JobConfig& job_;
@@ -63,6 +69,7 @@ class Trainer {
   BatchPlan plan_;
   const data::SampleSource& source_;
   torch::Device device_;
+  parallel::StageRanges ranges_;
   parallel::Stage stage_;
   parallel::Executor executor_;
   optim::Schedule schedule_;

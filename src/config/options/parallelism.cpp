@@ -16,27 +16,49 @@ OptionList parallelism_options() {
           .at_least(1)
           .or_minus_one(),
       OPTION(parallelism.fsdp_reshard_after_forward,
-             "Free gathered parameters after forward; default = unless pipelined")
-          .one_of({"default", "always", "never"})
+             "Free gathered parameters after forward; default = unless pipelined; last_layer = all but the last "
+             "unit's; auto = what "
+             "memory does not hold; k = each of k neighbouring ranks keeps 1/k")
+          .one_of({"default", "always", "never", "last_layer", "auto"})
+          .or_count()
           .also_spelt("parallelism.reshard_after_forward_mode"),
+      OPTION(parallelism.reshard_rules,
+             "Policies of units by name, the first match wins: tables of match (a regular expression) and policy; as a "
+             "flag: "
+             "layers[.]0,never;layers,always")
+          .rows_of({"match", "policy"})
+          .is_ours(),
+      OPTION(parallelism.fsdp_gradient_accumulation,
+             "Add microbatches' gradients up whole (one reduction a step), or sharded (one a microbatch, less memory)")
+          .one_of({"unsharded", "sharded"})
+          .is_ours(),
       OPTION(parallelism.tensor_parallel_degree, "Ranks that share each matrix, with sequence parallelism between")
           .at_least(1)
           .or_minus_one(),
-      OPTION(parallelism.disable_loss_parallel, "Gather the logits of all tensor-parallel ranks before the loss")
-          .later(),
+      OPTION(parallelism.disable_loss_parallel, "Gather the logits of all tensor-parallel ranks before the loss"),
+      OPTION(parallelism.disable_sequence_parallel,
+             "Norms and residuals of every token on every tensor-parallel rank, which costs memory")
+          .is_ours(),
       OPTION(parallelism.enable_async_tensor_parallel, "Overlap matrix products with their communication").later(),
       OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers").at_least(1).or_minus_one(),
       OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d")
+          .only_if(&pipelined),
+      OPTION(parallelism.pipeline_parallel_split,
+             "Where stages begin: as TorchTitan cuts layers; balanced by FLOPs at blocks or at any cell; or by timing "
+             "the cells")
+          .one_of({"layers", "balanced", "balanced_sublayer", "measured"})
           .only_if(&pipelined)
-          .later()
-          .never_ignored(),
+          .is_ours(),
+      OPTION(parallelism.pipeline_parallel_split_points,
+             "First block or cell of every stage but the first: layers.4,layers.9.attention.wo")
+          .only_if(&pipelined)
+          .is_ours(),
       OPTION(parallelism.pipeline_parallel_first_stage_less_layers, "Layers that the embedding counts for").at_least(0),
       OPTION(parallelism.pipeline_parallel_last_stage_less_layers, "Layers that the output layer counts for")
           .at_least(0),
       OPTION(parallelism.pipeline_parallel_layers_per_stage, "Layers of a stage; none = as even as they go")
           .at_least(1)
-          .only_if(&pipelined)
-          .later(),
+          .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
           .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble",
                    "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})

@@ -24,7 +24,8 @@ OptionList training_proper() {
       OPTION(training.seq_len, "Tokens of a sequence").at_least(1),
       OPTION(training.max_norm, "Gradients are clipped to this global L2 norm; inf = never").above(0),
       OPTION(training.steps, "Steps to train").at_least(1),
-      OPTION(training.enable_cpu_offload, "Keep parameters and optimizer state in host memory").later(),
+      OPTION(training.enable_cpu_offload, "Keep parameters, gradients and optimizer state in host memory"),
+      OPTION(training.freeze, "Parameters that are not trained, by regular expressions").is_ours(),
       OPTION(training.dtype, "Type of parameters, gradients and optimizer state")
           .one_of({"float32", "bfloat16", "float64"}),
       OPTION(training.mixed_precision_param, "Type in which a pass computes")

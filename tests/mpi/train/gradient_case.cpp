@@ -1,9 +1,11 @@
 #include "mpi/train/gradient_case.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
@@ -15,7 +17,14 @@ namespace {
 config::JobConfig job_of(const GradientCase& row) {
   config::JobConfig job = tiny_job(row.dtype);
   job.parallelism.pipeline_parallel_schedule = row.schedule;
+  job.parallelism.pipeline_parallel_degree = row.pp;
+  job.parallelism.pipeline_parallel_split = row.split;
+  job.parallelism.pipeline_parallel_split_points = row.points;
   job.parallelism.fsdp_reshard_after_forward = row.reshard;
+  job.parallelism.reshard_rules = row.rules;
+  job.parallelism.disable_sequence_parallel = !row.sequence_parallel;
+  job.parallelism.disable_loss_parallel = !row.loss_parallel;
+  job.parallelism.fsdp_gradient_accumulation = row.adding;
   const int dp = row.dp * row.replicate;
   job.training.local_batch_size = job.training.global_batch_size / dp / row.accumulation;
   job.parallelism.pipeline_parallel_microbatch_size = std::max<std::int64_t>(1, job.training.local_batch_size / 4);
@@ -30,14 +39,19 @@ struct Reference {
   double loss = 0;
 };
 
-Reference compute_reference(bool tied, const std::string& dtype) {
+model::Model model_of(const GradientCase& row) {
+  return tiny_model(row.tied, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32, row.kv_heads);
+}
+
+Reference compute_reference(const GradientCase& of) {
   GradientCase row;
-  row.tied = tied;
-  row.dtype = dtype;
+  row.tied = of.tied;
+  row.dtype = of.dtype;
+  row.kv_heads = of.kv_heads;
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, 0);
-  const model::Model model = tiny_model(tied, dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
+  const model::Model model = model_of(row);
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
   trainer.stage().initialize(7);
@@ -48,10 +62,10 @@ Reference compute_reference(bool tied, const std::string& dtype) {
   return reference;
 }
 
-const Reference& reference_for(bool tied, const std::string& dtype) {
-  static std::map<std::pair<bool, std::string>, Reference> known;
-  const auto key = std::make_pair(tied, dtype);
-  if (!known.contains(key)) known[key] = compute_reference(tied, dtype);
+const Reference& reference_for(const GradientCase& row) {
+  static std::map<std::tuple<bool, std::string, int>, Reference> known;
+  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads);
+  if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
 
@@ -86,17 +100,19 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 }  // namespace
 
 std::string GradientCase::name() const {
-  return fmt::format("pp{} r{} dp{} tp{} {} reshard={} {} accumulate={} recompute={} {} {}{}", pp, replicate, dp, tp, schedule, reshard,
-                     tied ? "tied" : "untied", accumulation, recompute, dtype,
-                     backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
+  return fmt::format("pp{} r{} dp{} tp{}{}{} kv{} {} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}", pp,
+                     replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel",
+                     kv_heads, schedule, points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
+                     rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
+                     dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
 }
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
-  const Reference& reference = reference_for(row.tied, row.dtype);
+  const Reference& reference = reference_for(row);
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({row.pp, row.replicate, row.dp, 1, row.tp}, world.size());
   mesh::DeviceMesh mesh(world, layout, row.backend);
-  const model::Model model = tiny_model(row.tied, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
+  const model::Model model = model_of(row);
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
   trainer.stage().initialize(7);
@@ -128,6 +144,85 @@ std::vector<GradientCase> gradient_cases(int world) {
             row.accumulation = accumulation;
             add_pipelined(rows, row);
           }
+  return rows;
+}
+
+std::vector<GradientCase> sub_layer_cases(int world) {
+  const std::vector<std::vector<std::string>> cuts{
+      {"layers.2.attention.sdpa"},
+      {"layers.0.attention.wqkv"},
+      {"layers.5.feed_forward.w13"},
+      {"output"},
+      {"layers.1.attention.wo", "layers.2.feed_forward.w2", "layers.3.ffn_norm"},
+      {"layers.1.attention.wqkv", "layers.1.attention.sdpa", "layers.1.attention.wo"},
+      {"layers.0", "layers.0.attention.wo", "norm"}};
+  std::vector<GradientCase> rows;
+  for (int pp = 2; pp <= world; pp *= 2)
+    for (int tp = 1; pp * tp <= world; tp *= 2) {
+      GradientCase row;
+      row.pp = pp;
+      row.tp = tp;
+      row.dp = world / pp / tp;
+      row.tied = tp == 1;
+      for (const char* split : {"balanced", "balanced_sublayer", "measured"}) {
+        row.split = split;
+        add_pipelined(rows, row);
+      }
+      for (const auto& points : cuts) {
+        if (static_cast<int>(points.size()) + 1 != pp) continue;
+        row.points = points;
+        row.recompute = row.recompute == "none" ? "full" : "none";
+        add_pipelined(rows, row);
+      }
+    }
+  return rows;
+}
+
+std::vector<GradientCase> policy_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int replicate = 1; replicate <= world; replicate *= 2)
+    for (int pp = 1; replicate * pp <= world && pp <= 2; pp *= 2) {
+      GradientCase row;
+      row.replicate = replicate;
+      row.pp = pp;
+      row.dp = world / replicate / pp;
+      row.tied = replicate == 2;
+      row.accumulation = 2;
+      for (const char* adding : {"unsharded", "sharded"}) {
+        row.adding = adding;
+        for (const char* policy : {"last_layer", "auto", "2"}) {
+          if (std::string(policy) == "2" && row.dp % 2 != 0) continue;
+          row.reshard = policy;
+          add_pipelined(rows, row);
+        }
+        row.rules = {{"layers\\.[0-3]$", "never"}, {"layers", "always"}};
+        add_pipelined(rows, row);
+        row.rules.clear();
+      }
+    }
+  return rows;
+}
+
+std::vector<GradientCase> tensor_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int tp = 2; tp <= world; tp *= 2)
+    for (int pp = 1; tp * pp <= world && pp <= 2; pp *= 2)
+      for (const int kv_heads : {8, 4, 2, 1}) {
+        GradientCase row;
+        row.tp = tp;
+        row.pp = pp;
+        row.dp = world / tp / pp;
+        row.kv_heads = kv_heads;
+        row.tied = kv_heads == 4;
+        if (pp == 2) row.split = "balanced_sublayer";
+        if (kv_heads < 8) add_pipelined(rows, row);
+        row.sequence_parallel = false;
+        add_pipelined(rows, row);
+        row.loss_parallel = false;
+        add_pipelined(rows, row);
+        row.sequence_parallel = true;
+        add_pipelined(rows, row);
+      }
   return rows;
 }
 

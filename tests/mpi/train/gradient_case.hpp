@@ -12,7 +12,13 @@ namespace tessera::test {
 struct GradientCase {
   int pp = 1, replicate = 1, dp = 1, tp = 1;
   std::string schedule = "1F1B";
+  std::string split = "layers";     ///< pipeline_parallel_split
+  std::vector<std::string> points;  ///< pipeline_parallel_split_points
   std::string reshard = "default";
+  std::vector<std::vector<std::string>> rules;  ///< reshard_rules
+  std::string adding = "unsharded";             ///< fsdp_gradient_accumulation
+  bool sequence_parallel = true, loss_parallel = true;
+  int kv_heads = 8;
   bool tied = false;
   int accumulation = 1;
   std::string recompute = "none";
@@ -25,9 +31,9 @@ struct GradientCase {
 };
 
 struct GradientError {
-  double worst = 0;        ///< largest relative L2 difference over all parameters
-  std::string parameter;   ///< where
-  double loss = 0;         ///< relative difference of the loss
+  double worst = 0;       ///< largest relative L2 difference over all parameters
+  std::string parameter;  ///< where
+  double loss = 0;        ///< relative difference of the loss
 };
 
 /// Runs the first step on one rank (every rank by itself) and on the mesh, and compares each parameter's gradient.
@@ -36,5 +42,15 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row);
 
 /// Every factorisation of `world` into pp x dp x tp, with the schedules, policies and the rest that apply to it.
 std::vector<GradientCase> gradient_cases(int world);
+
+/// Pipelines that are cut inside blocks: in front of every kind of cell, and where a balanced split says.
+std::vector<GradientCase> sub_layer_cases(int world);
+
+/// Sharding policies beyond the matrix: neighbours, rules, sharded accumulation, replicas.
+std::vector<GradientCase> policy_cases(int world);
+
+/// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer key-value heads than
+/// ranks.
+std::vector<GradientCase> tensor_cases(int world);
 
 }  // namespace tessera::test

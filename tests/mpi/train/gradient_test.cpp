@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
@@ -19,15 +21,19 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// A spread of the matrix that runs in every build: each row, its float64 form over strict or MPI by turns.
-TEST(Gradient, SampleOfTheMatrix) {
-  const auto rows = gradient_cases(world().size());
-  const std::size_t stride = world().size() >= 4 ? 5 : 3;  // coprime to the number of policies and schedules
+/// Every `stride`th row, over strict and MPI by turns.
+void expect_sample(const std::vector<GradientCase>& rows, std::size_t stride) {
   for (std::size_t i = 0; i < rows.size(); i += stride) {
     GradientCase row = rows[i];
     row.backend = i / stride % 2 ? comm::Backend::strict : comm::Backend::mpi;
     expect_equal(row);
   }
+}
+
+/// A spread of the matrix that runs in every build: each row, its float64 form over strict or MPI by turns.
+TEST(Gradient, SampleOfTheMatrix) {
+  expect_sample(gradient_cases(world().size()),
+                world().size() >= 4 ? 5 : 3);  // coprime to the number of policies and schedules
 }
 
 TEST(Gradient, Float32) {
@@ -50,14 +56,24 @@ TEST(Gradient, Replicated) {
   expect_equal(row);
 }
 
+TEST(Gradient, CutsInsideBlocks) { expect_sample(sub_layer_cases(world().size()), world().size() >= 4 ? 3 : 2); }
+
+TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), world().size() >= 4 ? 3 : 2); }
+
+TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
 /// All of it: TESSERA_MATRIX=all, one back end a call.
 TEST(Matrix, EveryFactorisation) {
   if (environment("TESSERA_MATRIX") != "all") GTEST_SKIP() << "run with ctest -L matrix";
   const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
+  std::vector<GradientCase> rows = gradient_cases(world().size());
+  std::ranges::move(sub_layer_cases(world().size()), std::back_inserter(rows));
+  std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
+  std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
   for (const char* dtype : {"float64", "float32"})
-    for (GradientCase row : gradient_cases(world().size())) {
+    for (GradientCase row : rows) {
       row.dtype = dtype;
       row.backend = backend;
       const GradientError error = compare_gradients(world(), row);
@@ -67,8 +83,8 @@ TEST(Matrix, EveryFactorisation) {
       ++count;
     }
   if (world().rank() == 0)
-    std::printf("matrix: %d rows on %d ranks, worst relative difference %.2e (float64), %.2e (float32)\n", count, world().size(), worst[0],
-                worst[1]);
+    std::printf("matrix: %d rows on %d ranks, worst relative difference %.2e (float64), %.2e (float32)\n", count,
+                world().size(), worst[0], worst[1]);
 }
 
 }  // namespace

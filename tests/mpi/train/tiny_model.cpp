@@ -5,13 +5,13 @@
 
 namespace tessera::test {
 
-model::Model tiny_model(bool tied, torch::ScalarType dtype) {
+model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_heads) {
   model::LlamaShape shape;
   shape.name = tied ? "tiny tied" : "tiny";
   shape.dim = 20;  // rows that 8 ranks cannot share evenly: short and empty shards
   shape.layers = 6;
   shape.heads = 8;
-  shape.kv_heads = 8;
+  shape.kv_heads = kv_heads;
   shape.head_dim = 4;
   shape.hidden = 40;
   shape.vocab = 48;

@@ -10,7 +10,7 @@
 namespace tessera::test {
 
 /// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is not a power of two.
-model::Model tiny_model(bool tied, torch::ScalarType dtype);
+model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_heads = 8);
 
 /// Sequences of 16 tokens drawn from a counter; sample n ignores n % 5 of its labels, and every label if n % 7 == 3.
 class UnevenSource final : public data::SampleSource {

@@ -1,0 +1,87 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <regex>
+
+#include "tessera/train/device.hpp"
+#include "tessera/train/stage_ranges.hpp"
+
+namespace tessera::train {
+namespace {
+
+using model::Flow;
+using model::Slot;
+using parallel::Stage;
+
+/// "layers.7.attention.wo" with a weight of 256 x 256 -> "layers.#.attention.wo [256,256]".
+std::string kind_of(const model::Model& model, const model::Cell& cell) {
+  static const std::regex number("\\.[0-9]+\\.");
+  std::string kind = std::regex_replace(cell.name, number, ".#.");
+  for (const int param : cell.params)
+    kind += fmt::format(" [{}]", fmt::join(model.params[static_cast<std::size_t>(param)].global_shape, ","));
+  return kind;
+}
+
+/// Times one cell, as a stage by itself.
+class Stopwatch {
+ public:
+  Stopwatch(const model::Model& model, std::int64_t cell, mesh::DeviceMesh& mesh, const parallel::StageOptions& options)
+      : options_(options), vocab_(model.dimensions.vocab), stage_(model, {cell, 1}, mesh, options) {
+    stage_.initialize(1);
+    for (const parallel::Crossing& crossing : stage_.inputs()) in_[crossing.slot] = random(crossing.shape);
+    for (const parallel::Crossing& crossing : stage_.outputs()) gradients_[crossing.slot] = random(crossing.shape);
+    labels_ = torch::randint(vocab_, {options.batch * options.seq},
+                             torch::TensorOptions(torch::kLong).device(options.device));
+    if (stage_.first()) in_[Slot::tokens] = labels_;
+  }
+
+  double seconds() {
+    const auto begin = std::chrono::steady_clock::now();
+    torch::Tensor loss, token_losses;
+    const parallel::LossInput input{labels_, 1, &token_losses};
+    stage_.forward(0, in_, stage_.last() ? &input : nullptr, &loss);
+    stage_.backward(0, gradients_);
+    synchronize(options_.device);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+ private:
+  torch::Tensor random(const std::vector<std::int64_t>& shape) const {
+    return torch::randn(shape, torch::TensorOptions(options_.device)).to(options_.precision.compute);
+  }
+
+  parallel::StageOptions options_;
+  std::int64_t vocab_;
+  Stage stage_;
+  Flow in_, gradients_;
+  torch::Tensor labels_;
+};
+
+}  // namespace
+
+std::vector<double> measured_costs(const model::Model& model, mesh::DeviceMesh& mesh,
+                                   const parallel::StageOptions& given) {
+  parallel::StageOptions options = given;
+  options.reshard.kind = parallel::ReshardPolicy::Kind::never;  // gathers are paid once, by the run that is not counted
+  options.reshard_rules.clear();
+  options.accumulation = parallel::Accumulation::unsharded;
+  options.recompute_every = 0;
+  options.deterministic = false;
+  std::map<std::string, double> known;
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < model.cells.size(); ++i) {
+    const std::string kind = kind_of(model, model.cells[i]);
+    if (!known.contains(kind)) {
+      Stopwatch watch(model, static_cast<std::int64_t>(i), mesh, options);
+      watch.seconds();
+      known[kind] = std::min({watch.seconds(), watch.seconds(), watch.seconds()});
+    }
+    costs.push_back(known[kind]);
+  }
+  mesh.control().all_reduce({costs.data(), static_cast<std::int64_t>(costs.size()), DType::f64}, comm::Op::max).wait();
+  return costs;
+}
+
+}  // namespace tessera::train

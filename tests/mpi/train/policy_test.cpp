@@ -1,0 +1,125 @@
+// What sharding policies cost: the gathers and bytes that theory gives, exactly; and what freezing leaves alone.
+#include <gtest/gtest.h>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/tiny_model.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::test {
+namespace {
+
+/// One step of a job of one microbatch a rank and pass; what it gathered.
+struct Costs {
+  std::int64_t gathers = 0, bytes = 0, kept = 0;
+};
+
+class Policy : public testing::Test {
+ protected:
+  Policy() : model_(tiny_model(false, torch::kFloat32)) {
+    job_ = tiny_job("float32");
+    job_.training.global_batch_size = 16;
+    job_.training.local_batch_size = 16 / world().size() / kMicrobatches;
+  }
+
+  train::Trainer& trainer(std::int64_t budget = 0) {
+    const mesh::Layout layout = mesh::Layout::resolve({1, 1, world().size(), 1, 1}, world().size());
+    mesh_.emplace(world(), layout, comm::Backend::mpi);
+    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, torch::kCPU, budget);
+    trainer_->stage().initialize(7);
+    return *trainer_;
+  }
+
+  Costs costs_of(const std::string& policy, std::int64_t budget = 0) {
+    job_.parallelism.fsdp_reshard_after_forward = policy;
+    train::Trainer& t = trainer(budget);
+    t.step(0, 0);
+    const parallel::GatherCount count = t.stage().gather_count();
+    return {count.gathers, count.bytes, t.stage().kept_bytes()};
+  }
+
+  /// Bytes of all gathered weights: whole parameters, each padded to ranks x 32 elements.
+  std::int64_t weight_bytes(std::size_t first = 0) {
+    std::int64_t bytes = 0;
+    auto& groups = trainer_->stage().groups();
+    for (std::size_t i = first; i < groups.size(); ++i) bytes += groups[i]->gathered_bytes();
+    return bytes;
+  }
+
+  static constexpr std::int64_t kMicrobatches = 2, kUnits = 8;
+  model::Model model_;
+  UnevenSource source_;
+  config::JobConfig job_;
+  std::optional<mesh::DeviceMesh> mesh_;
+  std::optional<train::Trainer> trainer_;
+};
+
+TEST_F(Policy, GathersWhatTheorySays) {
+  const std::int64_t ranks = world().size();
+  const auto received = [&](std::int64_t bytes) { return bytes / ranks * (ranks - 1); };
+
+  const Costs never = costs_of("never");
+  const std::int64_t all = weight_bytes(), last = trainer_->stage().groups().back()->gathered_bytes();
+  EXPECT_EQ(never.gathers, kUnits);
+  EXPECT_EQ(never.bytes, received(all));
+  EXPECT_EQ(never.kept, all);
+
+  const Costs always = costs_of("always");
+  EXPECT_EQ(always.gathers, 2 * kMicrobatches * kUnits);
+  EXPECT_EQ(always.bytes, 2 * kMicrobatches * received(all));
+  EXPECT_EQ(always.kept, 0);
+
+  for (const char* policy : {"default", "last_layer"}) {
+    const Costs costs = costs_of(policy);
+    EXPECT_EQ(costs.gathers, 2 * kMicrobatches * (kUnits - 1) + 1) << policy;
+    EXPECT_EQ(costs.bytes, 2 * kMicrobatches * received(all - last) + received(last)) << policy;
+    EXPECT_EQ(costs.kept, last) << policy;
+  }
+
+  const Costs automatic = costs_of("auto", all);
+  EXPECT_EQ(automatic.bytes, never.bytes);
+  EXPECT_EQ(costs_of("auto", 0).bytes, always.bytes);
+}
+
+TEST_F(Policy, NeighboursKeepAPart) {
+  const std::int64_t ranks = world().size(), k = 2;
+  const Costs costs = costs_of("2");
+  const std::int64_t all = weight_bytes();
+  EXPECT_EQ(costs.gathers, 2 * kMicrobatches * kUnits);
+  EXPECT_EQ(costs.bytes, all / ranks * (ranks - 1) + (2 * kMicrobatches - 1) * all / k * (k - 1));
+  EXPECT_EQ(costs.kept, all / k);
+}
+
+TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
+  job_.training.freeze = {"tok_embeddings", "layers\\.2\\.", "norm\\.weight$"};
+  train::Trainer& t = trainer();
+  std::vector<torch::Tensor> before;
+  for (const auto& ref : t.stage().params()) before.push_back(ref.param->master.clone());
+  t.step(1, 0);  // step 0 warms up from nothing
+  std::size_t i = 0, frozen = 0;
+  for (const auto& ref : t.stage().params()) {
+    const std::string& name = ref.param->spec->fqn;
+    const bool fixed = name.starts_with("tok_") || name.starts_with("layers.2.") || name.ends_with("norm.weight");
+    EXPECT_EQ(ref.param->gradient.defined(), !fixed) << name;
+    if (ref.param->master.numel() > 0) EXPECT_EQ(torch::equal(ref.param->master, before[i]), fixed) << name;
+    frozen += fixed;
+    ++i;
+  }
+  EXPECT_EQ(frozen, 1u + 9u + 2 * 5u + 1u);
+  EXPECT_EQ(t.optimizer_states().size(), t.stage().params().size() - frozen);
+}
+
+TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
+  const auto reductions = [&](const char* how) {
+    job_.parallelism.fsdp_gradient_accumulation = how;
+    train::Trainer& t = trainer();
+    const std::int64_t before = mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls;
+    t.compute_gradients(0, 0, nullptr);
+    return mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls - before -
+           t.stage().gather_count().gathers;
+  };
+  EXPECT_EQ(reductions("unsharded"), kUnits);
+  EXPECT_EQ(reductions("sharded"), kMicrobatches * kUnits);
+}
+
+}  // namespace
+}  // namespace tessera::test
