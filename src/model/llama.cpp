@@ -19,12 +19,6 @@ struct Angles {
   Tensor cos, sin;
 };
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
-  const bool grouped = q.size(2) != k.size(2);
-  return at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), {}, 0.0, causal,
-                                          std::nullopt, grouped);
-}
-
 /// Appends this call's keys (values) to the layer's cache and returns all of them.
 Tensor remember(Tensor& cached, const Tensor& fresh) {
   cached = cached.defined() ? torch::cat({cached, fresh}, 1) : fresh;
@@ -111,7 +105,9 @@ class Builder {
     const int index = param(weight(what), {shape_.dim}, Placement::replicated, ones(), hf(hf_name));
     cell(name(what), {index}, residual_only(), Boundary::none, Boundary::none, false,
          [eps = shape_.norm_eps](Flow& flow, const CellContext& context) {
-           flow[Slot::h] = kernels::rms_norm(flow[Slot::x], context.weights[0].value, eps);
+           const Tensor x = flow[Slot::x], weight = context.weights[0].value;
+           flow[Slot::h] = kernels::rms_norm(x, weight, eps);
+           context.operations->remakable(flow[Slot::h], [x, weight, eps] { return kernels::rms_norm(x, weight, eps); });
          });
   }
 
@@ -140,12 +136,9 @@ class Builder {
 
   Forward project() const {
     return [angles = angles_, hd = shape_.head_dim](Flow& flow, const CellContext& context) {
-      const Tensor h = flow.take(Slot::h);
-      const auto heads = [&](int i) {
-        return torch::linear(h, context.weights[i].value)
-            .view({context.batch, -1, context.weights[i].value.size(0) / hd, hd});
-      };
-      const std::int64_t positions = h.size(0) / context.batch;
+      const auto qkv = context.operations->products(flow.take(Slot::h), context.weights);
+      const auto heads = [&](std::size_t i) { return qkv[i].view({context.batch, -1, qkv[i].size(1) / hd, hd}); };
+      const std::int64_t positions = qkv[0].size(0) / context.batch;
       const Tensor cos = angles->cos.narrow(0, context.position, positions);
       const Tensor sin = angles->sin.narrow(0, context.position, positions);
       flow[Slot::q] = kernels::rope(heads(0), cos, sin);
@@ -162,14 +155,13 @@ class Builder {
         k = remember(context.cache->keys[layer], k);
         v = remember(context.cache->values[layer], v);
       }
-      const Tensor out = attention(q, k, v, /*causal=*/q.size(1) > 1);
-      flow[Slot::h] = out.transpose(1, 2).reshape({q.size(0) * q.size(1), q.size(2) * q.size(3)});
+      flow[Slot::h] = context.operations->attention({q, k, v}).reshape({q.size(0) * q.size(1), -1});
     };
   }
 
   static Forward linear() {
     return [](Flow& flow, const CellContext& context) {
-      flow[Slot::h] = torch::linear(flow.take(Slot::h), context.weights[0].value);
+      flow[Slot::h] = context.operations->product(flow.take(Slot::h), context.weights[0]);
     };
   }
 
@@ -182,9 +174,9 @@ class Builder {
                          hf("mlp.down_proj"));
     cell(name("feed_forward.w13"), {w1, w3}, residual_and(tokens_of(Slot::h)), Boundary::gather, Boundary::none, false,
          [](Flow& flow, const CellContext& context) {
-           const Tensor h = flow.take(Slot::h);
-           flow[Slot::h] =
-               kernels::swiglu(torch::linear(h, context.weights[0].value), torch::linear(h, context.weights[1].value));
+           const auto gate_up = context.operations->products(flow.take(Slot::h), context.weights);
+           flow[Slot::h] = kernels::swiglu(gate_up[0], gate_up[1]);
+           context.operations->remakable(flow[Slot::h], [gate_up] { return kernels::swiglu(gate_up[0], gate_up[1]); });
          });
     cell(name("feed_forward.w2"), {w2}, residual_and(features_of(shape_.hidden)), Boundary::none, Boundary::reduce,
          true, linear());
@@ -202,7 +194,7 @@ class Builder {
                                            head_values(), "lm_head.weight");
     cell("output", {output}, {tokens_of(Slot::h)}, Boundary::gather, Boundary::none, false,
          [](Flow& flow, const CellContext& context) {
-           flow[Slot::logits] = torch::linear(flow.take(Slot::h), context.weights[0].value);
+           flow[Slot::logits] = context.operations->product(flow.take(Slot::h), context.weights[0]);
          });
     unit("[norm, output]", begin);
   }

@@ -71,7 +71,8 @@ check "and a checkpoint is there" "$(find "$work/signalled/checkpoint" -maxdepth
 check "an unknown key ends all ranks with 2" "$(run wrong --training.stepz 3)" 2
 check "with a suggestion" "$(grep -c 'training.steps' "$work/wrong.log")" 1
 check "a mesh that does not fit" "$(run wrong2 --parallelism.tensor_parallel_degree 3)" 2
-check "heads that tp does not divide" "$(run wrong3 --parallelism.tensor_parallel_degree 4 --parallelism.pipeline_parallel_degree 1 --parallelism.data_parallel_shard_degree 1)" 2
+sed 's/"num_attention_heads": 4/"num_attention_heads": 6/' "$work/config.json" >"$work/six_heads.json"
+check "heads that tp does not divide" "$(run wrong3 --model.hf_config "$work/six_heads.json" --parallelism.tensor_parallel_degree 4 --parallelism.pipeline_parallel_degree 1 --parallelism.data_parallel_shard_degree 1)" 2
 check "missing data is 4" "$(run wrong4 --training.dataset_path "$work/nowhere.safetensors")" 4
 check "too few steps of data is 4" "$(run wrong5 --training.steps 30 --checkpoint.interval 100)" 4
 check "said once" "$(grep -c 'batches.safetensors' "$work/wrong5.log")" 1

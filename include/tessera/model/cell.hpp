@@ -14,14 +14,9 @@
 
 #include "tessera/base/tensor_slice.hpp"
 #include "tessera/model/flow.hpp"
+#include "tessera/model/operations.hpp"
 
 namespace tessera::model {
-
-/// This rank's piece of a parameter: `value` holds rows [row_begin, row_begin + value.size(0)) of the whole.
-struct Weight {
-  torch::Tensor value;
-  std::int64_t row_begin = 0;
-};
 
 /// Keys and values of the positions seen so far, one pair a layer; [B, S, Hkv, hd] each. For generation.
 struct KeyValueCache {
@@ -34,6 +29,7 @@ struct CellContext {
   std::int64_t batch = 0;           ///< rows of this microbatch
   std::int64_t position = 0;        ///< position of the first token of each row
   KeyValueCache* cache = nullptr;   ///< set while generating
+  const Operations* operations = &plain_operations();
 };
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.

@@ -9,10 +9,10 @@
 
 namespace tessera::model {
 
-/// Shapes, with T = rows x positions of a microbatch (row-major: sequence by sequence), T' = T / tp when the slot is cut
-/// over tensor-parallel ranks, H = this rank's heads:
-///   tokens [T] int64 · x [T', dim] residual stream · h [T' or T, ...] working value · q [B, S, H, hd] · k, v [B, S, Hkv, hd]
-///   · logits [T, vocab / tp].
+/// Shapes, with T = rows x positions of a microbatch (row-major: sequence by sequence), T' = T / tp when the slot is
+/// cut over tensor-parallel ranks, H = this rank's heads:
+///   tokens [T] int64 · x [T', dim] residual stream · h [T' or T, ...] working value · q [B, S, H, hd] · k, v [B, S,
+///   Hkv, hd] · logits [T, vocab / tp].
 enum class Slot : std::uint8_t { tokens, x, h, q, k, v, logits };
 inline constexpr std::size_t kSlots = 7;
 std::string_view name_of(Slot slot) noexcept;

@@ -34,11 +34,12 @@ std::int64_t llama_hidden(std::int64_t dim, std::int64_t multiple_of, std::optio
 LlamaShape llama_flavor(const std::string& flavor, std::optional<std::int64_t> vocab);
 std::vector<std::string> llama_flavors();
 
-/// A Hugging Face config.json with model_type "llama", in the spelling of transformers 4 or 5; what the file lacks takes
-/// Hugging Face's default. Throws Error(usage) that names the file and the key.
+/// A Hugging Face config.json with model_type "llama", in the spelling of transformers 4 or 5; what the file lacks
+/// takes Hugging Face's default. Throws Error(usage) that names the file and the key.
 LlamaShape llama_from_hf_config(const std::filesystem::path& file);
 
-/// The config.json (transformers 4 spelling, which 5 reads too) that describes this shape; `dtype` is the weights' name, "f32" etc.
+/// The config.json (transformers 4 spelling, which 5 reads too) that describes this shape; `dtype` is the weights'
+/// name, "f32" etc.
 std::string hf_config_of(const LlamaShape& shape, const std::string& dtype);
 
 /// Cells, parameters and units. Angles are tabulated for `max_positions` positions, in the precision of `dtype`

@@ -28,10 +28,9 @@ struct ParamSpec {
   Placement placement = Placement::replicated;
   InitialValues init;
   std::string hf_name;  ///< Hugging Face's name, e.g. "model.layers.0.self_attn.q_proj.weight"
-  int max_pieces =
-      0;  ///< > 0: tensor parallelism cuts it into no more pieces (key-value heads); more ranks hold copies
   int rope_heads =
       0;  ///< > 0: rows are this many heads whose order differs in Hugging Face files (rotated halves there)
+  int max_pieces = 0;  ///< > 0: tensor parallelism cuts it into no more (key-value heads); more ranks hold copies
 };
 
 }  // namespace tessera::model
