@@ -107,6 +107,11 @@ class Checker {
       wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
             "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), over which sequences are cut",
             job_.training.seq_len, parts, tp, cp > 1 ? fmt::format(" x 2 x context_parallel_degree {}", cp) : "");
+    if (p.enable_async_tensor_parallel && p.disable_sequence_parallel)
+      wrong({"parallelism.enable_async_tensor_parallel", "parallelism.disable_sequence_parallel"},
+            "enable_async_tensor_parallel overlaps the transfers of sequence parallelism, which "
+            "disable_sequence_parallel ({}) turns off; keep one of them",
+            at("parallelism.disable_sequence_parallel"));
   }
 
   bool looped() const {

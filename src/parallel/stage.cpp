@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
+#include "tessera/kernels/torch_internal.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
@@ -67,6 +68,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
   if (!first_) inputs_ = crossings(model, cells.begin);
   if (!last_) outputs_ = crossings(model, cells.end());
   resolve_policies(*axes.fsdp);
+  resolve_recompute();
   for (const model::ParamSpec& param : model.params)
     if (const int tp = axes.tp->size(); param.max_pieces > 0 && param.max_pieces < tp && param.max_pieces > 1)
       if (const int copies = tp / param.max_pieces; !copies_.contains(copies))
@@ -108,7 +110,8 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
   std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
   for (ShardGroup* group : groups) ++uses_[group];
   units_.emplace_back(model, spec, std::move(groups),
-                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel});
+                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel,
+                                     {axes.tp, options_.token_chunks, options_.overlap_chunks}});
   numbers_.push_back(number);
 }
 
@@ -199,11 +202,49 @@ std::int64_t Stage::kept_bytes() const {
   return bytes;
 }
 
-/// Blocks only: the first and the last unit of the model are the embedding and [norm, output].
-bool Stage::recomputes(std::size_t unit) const {
-  const std::int64_t index = numbers_[unit];
-  const bool block = index > 0 && index + 1 < model_units_;
-  return block && options_.recompute_every > 0 && (index - 1) % options_.recompute_every == 0;
+/// The first and the last unit of the model are the embedding and [norm, output].
+bool Stage::is_block(std::size_t unit) const { return numbers_[unit] > 0 && numbers_[unit] + 1 < model_units_; }
+
+/// Blocks only; what the budget allows is known once a microbatch went through.
+void Stage::resolve_recompute() {
+  const RecomputePolicy& policy = options_.recompute;
+  recompute_.assign(units_.size(), Recompute::nothing);
+  for (std::size_t k = 0; k < units_.size(); ++k) {
+    if (!is_block(k)) continue;
+    if (policy.kind == RecomputePolicy::Kind::operations) recompute_[k] = Recompute::operations;
+    if (policy.kind == RecomputePolicy::Kind::every && (numbers_[k] - 1) % policy.every == 0)
+      recompute_[k] = Recompute::unit;
+  }
+  if (policy.kind == RecomputePolicy::Kind::budget) activations_.resize(units_.size());
+}
+
+/// Counts what the pass leaves behind, and then keeps its input only, so that counting needs no more memory than the
+/// smallest budget.
+TapeEntry Stage::measured_forward(std::size_t unit, const Flow& in, const model::CellContext& context) {
+  const std::int64_t before = kernels::allocated_bytes(options_.device);
+  TapeEntry entry = units_[unit].forward(in, context, nullptr, Recompute::operations);
+  const std::int64_t left = kernels::allocated_bytes(options_.device) - before;
+  std::int64_t input = 0;
+  for (const Slot slot : model::kSlotList) {
+    if (in[slot].defined()) input += static_cast<std::int64_t>(in[slot].nbytes());
+    entry.out[slot] = entry.out[slot].detach();
+  }
+  activations_[unit] = {left + entry.remakes.dropped_bytes(), left, input};
+  entry.remakes = {};
+  entry.recompute = Recompute::unit;
+  return entry;
+}
+
+/// Ranks that share collectives inside units must choose alike: the most of each figure decides.
+void Stage::choose_recompute() {
+  static_assert(sizeof(ActivationBytes) == 3 * sizeof(std::int64_t));
+  comm::Communicator& stage = mesh_.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp}).host();
+  const auto count = static_cast<std::int64_t>(3 * activations_.size());
+  stage.all_reduce({activations_.data(), count, DType::i64}, comm::Op::max).wait();
+  const std::vector<Recompute> chosen = recompute_within(activations_, options_.recompute.budget);
+  for (std::size_t k = 0; k < units_.size(); ++k)
+    if (is_block(k)) recompute_[k] = chosen[k];
+  activations_.clear();
 }
 
 void Stage::begin_step(int microbatches) {
@@ -216,15 +257,17 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
-    const bool recompute = recomputes(k);
-    torch::AutoGradMode grad(!recompute);
-    TapeEntry entry = units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr);
+    const bool counts = !activations_.empty() && is_block(k);
+    TapeEntry entry = counts ? measured_forward(k, flow, context)
+                             : units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr,
+                                                 recompute_[k]);
     flow = entry.out;
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
-    if (recompute) entry.out = {};
+    if (entry.recompute == Recompute::unit) entry.out = {};
     tape_[{microbatch, k}] = std::move(entry);
     reshard(k);
   }
+  if (!activations_.empty()) choose_recompute();
   return flow;
 }
 
@@ -234,9 +277,7 @@ Flow Stage::backward(int microbatch, Flow gradients) {
     TapeEntry entry = std::move(tape_.extract({microbatch, k}).mapped());
     units_[k].finish_unshard();
     if (k > 0) units_[k - 1].start_unshard();
-    if (recomputes(k)) entry = units_[k].forward(entry.in, context, nullptr);
-    gradients = Unit::backward(entry, gradients);
-    entry = {};
+    gradients = units_[k].backward(std::move(entry), context, gradients);
     for (ShardGroup* group : units_[k].groups()) accumulate(*group, microbatch);
     reshard(k);
   }

@@ -2,15 +2,16 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
+#include "unit_operations.hpp"
 
 namespace tessera::parallel {
 namespace {
 
 using model::Boundary;
 using model::Flow;
+using model::kSlotList;
 using model::Slot;
 
-constexpr std::array kSlotList{Slot::tokens, Slot::x, Slot::h, Slot::q, Slot::k, Slot::v, Slot::logits};
 
 /// The same values as leaves of a new graph.
 Flow detached(const Flow& flow) {
@@ -60,29 +61,55 @@ void Unit::reshard_within(comm::Communicator& inner) {
   for (ShardGroup* group : groups_) group->reshard_within(inner);
 }
 
-void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
-  const model::Cell& cell = *step.cell;
+/// In front of a cell that needs the tokens of all ranks: they are gathered here, or by its products.
+void Unit::gather(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
-  if (cell.input == Boundary::gather) {
-    const torch::Tensor h = flow.take(Slot::h);
-    flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
+  if (cell.input != Boundary::gather || tp.size() == 1) return;
+  if (tensor_.chunks.count > 0) {
+    operations.gather_next(tensor_.chunks);
+    return;
   }
+  const torch::Tensor h = flow.take(Slot::h);
+  flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
+  if (tensor_.sequence) operations.remakable(flow[Slot::h], [h, &tp] { return gather_tokens(h, tp); });
+}
+
+/// Behind a cell that leaves partial sums, unless its product has summed them.
+void Unit::reduce(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
+  comm::Communicator& tp = tensor_.tp;
+  if (cell.output != Boundary::reduce || tp.size() == 1 || operations.take_reduced()) return;
+  const Slot slot = cell.residual ? Slot::h : Slot::x;
+  const torch::Tensor partial = flow.take(slot);
+  flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
+}
+
+void Unit::run(const Step& step, Flow& flow, model::CellContext context, UnitOperations& operations) const {
+  const model::Cell& cell = *step.cell;
+  gather(cell, flow, operations);
+  if (cell.output == Boundary::reduce && tensor_.tp.size() > 1 && tensor_.chunks.count > 0)
+    operations.reduce_next(tensor_.chunks);
   context.weights = step.weights;
   cell.forward(flow, context);
-  if (cell.output == Boundary::reduce) {
-    const Slot slot = cell.residual ? Slot::h : Slot::x;
-    const torch::Tensor partial = flow.take(slot);
-    flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
-  }
+  reduce(cell, flow, operations);
+  operations.expect_done(cell.name);
   if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
 
-TapeEntry Unit::forward(const Flow& in, const model::CellContext& context, const LossInput* loss) const {
-  TapeEntry entry{detached(in), {}, {}};
+TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const LossInput* loss,
+                        Recompute recompute) const {
+  torch::AutoGradMode grad(recompute != Recompute::unit && torch::GradMode::is_enabled());
+  TapeEntry entry;
+  entry.in = detached(in);
+  entry.recompute = recompute;
+  UnitOperations operations;
+  if (recompute == Recompute::operations) operations.remakes = &entry.remakes;
+  model::CellContext context = given;
+  context.operations = &operations;
   Flow flow = entry.in;
-  for (const Step& step : steps_) run(step, flow, context);
+  for (const Step& step : steps_) run(step, flow, context, operations);
   if (loss) entry.loss = loss_of(flow.take(Slot::logits), *loss);
   entry.out = std::move(flow);
+  entry.remakes.drop(entry.in, entry.out);
   return entry;
 }
 
@@ -93,7 +120,9 @@ torch::Tensor Unit::loss_of(const torch::Tensor& logits, const LossInput& loss) 
                                   loss.token_losses);
 }
 
-Flow Unit::backward(const TapeEntry& entry, const Flow& out_gradients) {
+Flow Unit::backward(TapeEntry entry, const model::CellContext& context, const Flow& out_gradients) const {
+  if (entry.recompute == Recompute::unit) entry = forward(entry.in, context, nullptr);
+  entry.remakes.restore();
   std::vector<torch::Tensor> roots, gradients;
   if (entry.loss.defined()) {
     roots.push_back(entry.loss);

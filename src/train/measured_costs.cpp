@@ -67,7 +67,7 @@ std::vector<double> measured_costs(const model::Model& model, mesh::DeviceMesh& 
   options.reshard.kind = parallel::ReshardPolicy::Kind::never;  // gathers are paid once, by the run that is not counted
   options.reshard_rules.clear();
   options.accumulation = parallel::Accumulation::unsharded;
-  options.recompute_every = 0;
+  options.recompute = {};
   options.deterministic = false;
   std::map<std::string, double> known;
   std::vector<double> costs;

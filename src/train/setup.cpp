@@ -95,6 +95,19 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
                     "tensor_parallel_degree");
 }
 
+namespace {
+
+parallel::RecomputePolicy recompute_of(const config::ActivationCheckpoint& wanted) {
+  using Kind = parallel::RecomputePolicy::Kind;
+  if (wanted.mode == "full") return {Kind::every, 1, 0};
+  if (wanted.mode == "memory_budget") return {Kind::budget, 1, wanted.memory_budget};
+  if (wanted.mode != "selective") return {};
+  if (wanted.selective_ac_option == "op") return {Kind::operations, 1, 0};
+  return {Kind::every, std::stoll(wanted.selective_ac_option), 0};
+}
+
+}  // namespace
+
 bool weighs_memory(const config::JobConfig& job) {
   const auto& rules = job.parallelism.reshard_rules;
   return job.parallelism.fsdp_reshard_after_forward == "auto" ||
@@ -112,10 +125,15 @@ parallel::StageOptions stage_options_of(const config::JobConfig& job, const Batc
   options.reshard_budget_bytes = budget_bytes;
   options.freeze = job.training.freeze;
   options.offload = job.training.enable_cpu_offload;
-  options.recompute_every = job.activation_checkpoint.recompute_every();
+  options.recompute = recompute_of(job.activation_checkpoint);
   options.sequence_parallel = !job.parallelism.disable_sequence_parallel;
   options.loss_parallel = !job.parallelism.disable_loss_parallel;
   options.deterministic = job.debug.deterministic;
+  // In deterministic mode both ways cut products at the same rows, so that both have the same bits.
+  const bool chunks = job.parallelism.enable_async_tensor_parallel || job.debug.deterministic;
+  if (chunks && options.sequence_parallel)
+    options.token_chunks = static_cast<int>(job.parallelism.async_tensor_parallel_chunks);
+  options.overlap_chunks = job.parallelism.enable_async_tensor_parallel;
   options.device = device;
   options.batch = plan.microbatch_rows;
   options.seq = job.training.seq_len;

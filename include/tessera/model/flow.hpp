@@ -15,6 +15,8 @@ namespace tessera::model {
 ///   Hkv, hd] · logits [T, vocab / tp].
 enum class Slot : std::uint8_t { tokens, x, h, q, k, v, logits };
 inline constexpr std::size_t kSlots = 7;
+inline constexpr std::array<Slot, kSlots> kSlotList{Slot::tokens, Slot::x, Slot::h,     Slot::q,
+                                                   Slot::k,      Slot::v, Slot::logits};
 std::string_view name_of(Slot slot) noexcept;
 
 /// An undefined tensor means that the slot is not live here.

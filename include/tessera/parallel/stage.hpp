@@ -10,6 +10,7 @@
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/unit.hpp"
@@ -30,9 +31,11 @@ struct StageOptions {
   Accumulation accumulation = Accumulation::unsharded;
   std::vector<std::string> freeze;   ///< parameters whose name one of these patterns matches are not trained
   bool offload = false;              ///< masters, gradients and moments in host memory
-  std::int64_t recompute_every = 0;  ///< block i is recomputed in backward if i is a multiple of this; 0 = none
+  RecomputePolicy recompute;         ///< of blocks
   bool sequence_parallel = true;     ///< see TensorParallel
   bool loss_parallel = true;
+  int token_chunks = 0;        ///< > 0: tokens travel around tensor-parallel products in this many chunks
+  bool overlap_chunks = true;  ///< see TokenChunks
   bool deterministic = false;  ///< microbatches are added over the fixed tree
   torch::Device device = torch::kCPU;
   std::int64_t batch = 1;  ///< sequences of a microbatch
@@ -103,7 +106,10 @@ class Stage {
   void check_patterns(const model::Model& model) const;
   void resolve_policies(comm::Communicator& fsdp);
   void reshard(std::size_t unit);
-  bool recomputes(std::size_t unit) const;
+  bool is_block(std::size_t unit) const;
+  void resolve_recompute();
+  TapeEntry measured_forward(std::size_t unit, const model::Flow& in, const model::CellContext& context);
+  void choose_recompute();
   void accumulate(ShardGroup& group, int microbatch);
   void sum_replicated();
   void sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const;
@@ -118,6 +124,8 @@ class Stage {
   std::vector<Unit> units_;
   std::vector<std::int64_t> numbers_;                              ///< of units_ among the model's units
   std::vector<UnitReshard> reshards_;                              ///< of units_
+  std::vector<Recompute> recompute_;                               ///< of units_
+  std::vector<ActivationBytes> activations_;                       ///< of units_; while the budget's choice is open
   std::map<int, std::unique_ptr<comm::Communicator>> neighbours_;  ///< groups of k ranks of the fsdp axis, by k
   std::map<int, std::unique_ptr<comm::Communicator>>
       copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number

@@ -13,6 +13,8 @@
 
 #include "tessera/comm/communicator.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/parallel/chunked_products.hpp"
+#include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
 
 namespace tessera::parallel {
@@ -28,6 +30,8 @@ struct LossInput {
 struct TapeEntry {
   model::Flow in, out;
   torch::Tensor loss;  ///< scalar; defined behind the last unit of the model only
+  Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
+  Remakes remakes;
 };
 
 /// How tensor parallelism is done.
@@ -36,7 +40,10 @@ struct TensorParallel {
   bool sequence = true;  ///< between products each rank has its part of the tokens; false: all of them
   bool vocabulary_loss =
       true;  ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
+  TokenChunks chunks = {};  ///< how tokens travel around products; count 0: whole, before and behind them
 };
+
+class UnitOperations;
 
 class Unit {
  public:
@@ -52,11 +59,14 @@ class Unit {
   void reshard_within(comm::Communicator& inner);
 
   /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries position and cache.
-  /// With `loss` the logits become a scalar loss. Weights must be gathered.
-  TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss) const;
-  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry; the result has
-  /// the gradients of the entry's inputs, and the leaves of the groups theirs.
-  static model::Flow backward(const TapeEntry& entry, const model::Flow& out_gradients);
+  /// With `loss` the logits become a scalar loss. Weights must be gathered. With `recompute` the entry keeps less:
+  /// Recompute::unit leaves no graph at all.
+  TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss,
+                    Recompute recompute = Recompute::nothing) const;
+  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry, whose forward runs
+  /// again if only its input was kept; the result has the gradients of the entry's inputs, and the leaves of the groups
+  /// theirs. Weights must be gathered.
+  model::Flow backward(TapeEntry entry, const model::CellContext& context, const model::Flow& out_gradients) const;
 
  private:
   struct Step {
@@ -64,7 +74,9 @@ class Unit {
     std::vector<model::Weight> weights;
   };
   torch::Tensor loss_of(const torch::Tensor& logits, const LossInput& loss) const;
-  void run(const Step& step, model::Flow& flow, model::CellContext context) const;
+  void run(const Step& step, model::Flow& flow, model::CellContext context, UnitOperations& operations) const;
+  void gather(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
+  void reduce(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
 
   std::string name_;
   std::vector<ShardGroup*> groups_;

@@ -39,7 +39,9 @@ OptionList parallelism_options() {
       OPTION(parallelism.disable_sequence_parallel,
              "Norms and residuals of every token on every tensor-parallel rank, which costs memory")
           .is_ours(),
-      OPTION(parallelism.enable_async_tensor_parallel, "Overlap matrix products with their communication").later(),
+      OPTION(parallelism.enable_async_tensor_parallel,
+             "Cut tokens into chunks, so that one travels while another is multiplied (needs sequence parallelism)"),
+      OPTION(parallelism.async_tensor_parallel_chunks, "Chunks of each rank's tokens").at_least(1).is_ours(),
       OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers").at_least(1).or_minus_one(),
       OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d")
           .only_if(&pipelined),

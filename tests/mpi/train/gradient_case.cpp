@@ -14,6 +14,13 @@
 namespace tessera::test {
 namespace {
 
+/// "none", "full", "memory_budget", or an option of mode selective: "2", "op".
+void set_recompute(config::ActivationCheckpoint& to, const std::string& how) {
+  const bool mode = how == "none" || how == "full" || how == "memory_budget";
+  to.mode = mode ? how : "selective";
+  if (!mode) to.selective_ac_option = how;
+}
+
 config::JobConfig job_of(const GradientCase& row) {
   config::JobConfig job = tiny_job(row.dtype);
   job.parallelism.pipeline_parallel_schedule = row.schedule;
@@ -24,11 +31,13 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.reshard_rules = row.rules;
   job.parallelism.disable_sequence_parallel = !row.sequence_parallel;
   job.parallelism.disable_loss_parallel = !row.loss_parallel;
+  job.parallelism.enable_async_tensor_parallel = row.async_tensor_parallel;
+  job.parallelism.async_tensor_parallel_chunks = 3;  // does not divide the tokens
   job.parallelism.fsdp_gradient_accumulation = row.adding;
   const int dp = row.dp * row.replicate;
   job.training.local_batch_size = job.training.global_batch_size / dp / row.accumulation;
   job.parallelism.pipeline_parallel_microbatch_size = std::max<std::int64_t>(1, job.training.local_batch_size / 4);
-  job.activation_checkpoint.mode = row.recompute;
+  set_recompute(job.activation_checkpoint, row.recompute);
   job.debug.deterministic = row.deterministic;
   return job;
 }
@@ -100,8 +109,8 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 }  // namespace
 
 std::string GradientCase::name() const {
-  return fmt::format("pp{} r{} dp{} tp{}{}{} kv{} {} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}", pp,
-                     replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel",
+  return fmt::format("pp{} r{} dp{} tp{}{}{}{} kv{} {} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}", pp,
+                     replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel", async_tensor_parallel ? " async" : "",
                      kv_heads, schedule, points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
                      rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
                      dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
@@ -222,6 +231,33 @@ std::vector<GradientCase> tensor_cases(int world) {
         add_pipelined(rows, row);
         row.sequence_parallel = true;
         add_pipelined(rows, row);
+        row.async_tensor_parallel = true;
+        row.recompute = kv_heads == 8 ? "op" : "none";
+        add_pipelined(rows, row);
+        row.deterministic = true;
+        row.recompute = "full";
+        add_pipelined(rows, row);
+      }
+  return rows;
+}
+
+std::vector<GradientCase> recompute_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int pp = 1; pp <= world && pp <= 4; pp *= 2)
+    for (int tp = 1; pp * tp <= world && tp <= 4; tp *= 2)
+      for (const char* how : {"full", "op", "memory_budget", "2"}) {
+        GradientCase row;
+        row.pp = pp;
+        row.tp = tp;
+        row.dp = world / pp / tp;
+        row.recompute = how;
+        row.tied = tp == 2;
+        row.reshard = tp == 4 ? "always" : "default";
+        if (pp == 2) row.points = {"layers.2.attention.wqkv"};
+        if (pp == 4) row.split = "balanced_sublayer";
+        add_pipelined(rows, row);
+        row.sequence_parallel = false;
+        if (tp == 2) add_pipelined(rows, row);
       }
   return rows;
 }

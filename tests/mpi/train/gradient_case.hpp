@@ -18,6 +18,7 @@ struct GradientCase {
   std::vector<std::vector<std::string>> rules;  ///< reshard_rules
   std::string adding = "unsharded";             ///< fsdp_gradient_accumulation
   bool sequence_parallel = true, loss_parallel = true;
+  bool async_tensor_parallel = false;
   int kv_heads = 8;
   bool tied = false;
   int accumulation = 1;
@@ -52,5 +53,8 @@ std::vector<GradientCase> policy_cases(int world);
 /// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer key-value heads than
 /// ranks.
 std::vector<GradientCase> tensor_cases(int world);
+
+/// Every way of recomputing activations.
+std::vector<GradientCase> recompute_cases(int world);
 
 }  // namespace tessera::test

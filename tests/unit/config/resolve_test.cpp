@@ -227,17 +227,6 @@ TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
   EXPECT_EQ(r.job.model.hf_assets_path, "tok");
 }
 
-TEST(Resolve, CountsRecomputedBlocks) {
-  const auto every = [](std::vector<std::string> args) {
-    return resolve(args).job.activation_checkpoint.recompute_every();
-  };
-  EXPECT_EQ(every({}), 2);
-  EXPECT_EQ(every({"--activation_checkpoint.mode", "none"}), 0);
-  EXPECT_EQ(every({"--activation_checkpoint.mode", "full"}), 1);
-  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "3"}), 3);
-  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "op"}), 1);
-}
-
 /// A job in which every kind of value differs from its default.
 Resolved unusual() {
   const JobFile file("[job]\ndescription = \"quote \\\" and \\u00e9, back\\\\slash\\n\"\n[training]\nmax_norm = inf\n");
