@@ -227,7 +227,7 @@ TapeEntry Stage::measured_forward(std::size_t unit, const Flow& in, const model:
   std::int64_t input = 0;
   for (const Slot slot : model::kSlotList) {
     if (in[slot].defined()) input += static_cast<std::int64_t>(in[slot].nbytes());
-    entry.out[slot] = entry.out[slot].detach();
+    if (entry.out[slot].defined()) entry.out[slot] = entry.out[slot].detach();
   }
   activations_[unit] = {left + entry.remakes.dropped_bytes(), left, input};
   entry.remakes = {};
