@@ -101,7 +101,7 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
   TapeEntry entry;
   entry.in = detached(in);
   entry.recompute = recompute;
-  UnitOperations operations;
+  UnitOperations operations(*given.operations);
   if (recompute == Recompute::operations) operations.remakes = &entry.remakes;
   model::CellContext context = given;
   context.operations = &operations;

@@ -24,7 +24,7 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x, std::span<const mo
     reduced_ = true;
     return {reduced_product(x, weights[0], *chunks)};
   }
-  return Operations::products(x, weights);
+  return inner_.products(x, weights);
 }
 
 void UnitOperations::remakable(const Tensor& made, std::function<Tensor()> remake) const {

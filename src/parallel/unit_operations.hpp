@@ -1,4 +1,4 @@
-// What the cells of one pass through a unit ask for, on this rank.
+// What the cells of one pass through a unit ask for, on this rank: `inner`, with what the unit itself takes care of.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,8 @@ namespace tessera::parallel {
 
 class UnitOperations final : public model::Operations {
  public:
+  explicit UnitOperations(const model::Operations& inner) : inner_(inner) {}
+
   Remakes* remakes = nullptr;  ///< gets what can be made again, if not null
 
   /// The next call of products() gets this rank's tokens and gathers them, chunk by chunk.
@@ -25,9 +27,11 @@ class UnitOperations final : public model::Operations {
   void expect_done(const std::string& cell) const;
 
   std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
+  torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
   void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override;
 
  private:
+  const model::Operations& inner_;
   mutable std::optional<TokenChunks> gather_, reduce_;
   mutable bool reduced_ = false;
 };

@@ -11,6 +11,7 @@
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/recompute.hpp"
+#include "tessera/parallel/context_attention.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/unit.hpp"
@@ -39,7 +40,9 @@ struct StageOptions {
   bool deterministic = false;  ///< microbatches are added over the fixed tree
   torch::Device device = torch::kCPU;
   std::int64_t batch = 1;  ///< sequences of a microbatch
-  std::int64_t seq = 1;    ///< positions of a sequence
+  std::int64_t seq = 1;    ///< positions of a sequence on this rank
+  SequenceCut cut;         ///< of sequences over context-parallel ranks; by default nobody shares them
+  Rotation rotation = Rotation::ring;
 };
 
 /// One tensor that crosses a cut.
@@ -67,6 +70,9 @@ class Stage {
 
   /// Announces how many microbatches the step has, so that reductions start with the last backward of each group.
   void begin_step(int microbatches);
+  /// Before the forward of a microbatch of packed documents: where they begin; without it, or with no lists, sequences
+  /// are whole texts. Known until the next begin_step(), for whatever is recomputed.
+  void set_documents(int microbatch, Documents documents);
   /// One microbatch through all units; `loss` on the last stage only. The tape keeps what backward needs.
   /// Returns the slots of outputs(); `loss_value` (last stage) gets the scaled loss.
   model::Flow forward(int microbatch, const model::Flow& in, const LossInput* loss, torch::Tensor* loss_value);
@@ -96,6 +102,8 @@ class Stage {
   std::vector<std::unique_ptr<ShardGroup>>& groups() { return groups_; }
 
  private:
+  ContextOperations operations_of(int microbatch) const;
+  model::CellContext context_with(const model::Operations& operations) const;
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
   std::vector<Crossing> crossings(const model::Model& model, std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
@@ -131,6 +139,8 @@ class Stage {
       copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number
   ShardGroup* tied_ = nullptr;  ///< the group of a weight that other stages hold too
   std::map<std::pair<int, std::size_t>, TapeEntry> tape_;
+  std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them
+  std::map<int, std::shared_ptr<const Documents>> documents_;  ///< by microbatch
   std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come
 };
 

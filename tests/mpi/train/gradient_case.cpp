@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -39,6 +41,9 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.pipeline_parallel_microbatch_size = std::max<std::int64_t>(1, job.training.local_batch_size / 4);
   set_recompute(job.activation_checkpoint, row.recompute);
   job.debug.deterministic = row.deterministic;
+  job.parallelism.context_parallel_rotate_method = row.rotate;
+  if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
+  job.training.document_mask = row.documents;
   return job;
 }
 
@@ -57,6 +62,7 @@ Reference compute_reference(const GradientCase& of) {
   row.tied = of.tied;
   row.dtype = of.dtype;
   row.kv_heads = of.kv_heads;
+  row.documents = of.documents;
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, 0);
@@ -72,8 +78,8 @@ Reference compute_reference(const GradientCase& of) {
 }
 
 const Reference& reference_for(const GradientCase& row) {
-  static std::map<std::tuple<bool, std::string, int>, Reference> known;
-  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads);
+  static std::map<std::tuple<bool, std::string, int, bool>, Reference> known;
+  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads, row.documents);
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -109,17 +115,29 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 }  // namespace
 
 std::string GradientCase::name() const {
-  return fmt::format("pp{} r{} dp{} tp{}{}{}{} kv{} {} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}", pp,
-                     replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel", async_tensor_parallel ? " async" : "",
-                     kv_heads, schedule, points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
-                     rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
-                     dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
+  std::string name = fmt::format("pp{} r{} dp{} cp{} tp{} {}", pp, replicate, dp, cp, tp, dtype);
+  const auto add = [&name](bool differs, const std::string& what) { name += differs ? " " + what : ""; };
+  add(pp > 1, schedule + " cuts=" + (points.empty() ? split : fmt::format("{}", fmt::join(points, ","))));
+  add(reshard != "default", "reshard=" + reshard);
+  add(!rules.empty(), "with rules");
+  add(accumulation > 1, fmt::format("accumulate={} {}", accumulation, adding));
+  add(tied, "tied");
+  add(kv_heads != 8, fmt::format("kv{}", kv_heads));
+  add(!sequence_parallel, "no-sequence-parallel");
+  add(!loss_parallel, "no-loss-parallel");
+  add(async_tensor_parallel, "async-tp");
+  add(cp > 1, rotate + (balanced ? " balanced" : " in-order"));
+  add(documents, "documents");
+  add(recompute != "none", "recompute=" + recompute);
+  add(deterministic, "deterministic");
+  add(backend == comm::Backend::strict, "strict");
+  return name;
 }
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const Reference& reference = reference_for(row);
   const config::JobConfig job = job_of(row);
-  const mesh::Layout layout = mesh::Layout::resolve({row.pp, row.replicate, row.dp, 1, row.tp}, world.size());
+  const mesh::Layout layout = mesh::Layout::resolve({row.pp, row.replicate, row.dp, row.cp, row.tp}, world.size());
   mesh::DeviceMesh mesh(world, layout, row.backend);
   const model::Model model = model_of(row);
   const UnevenSource source;
@@ -259,6 +277,40 @@ std::vector<GradientCase> recompute_cases(int world) {
         row.sequence_parallel = false;
         if (tp == 2) add_pipelined(rows, row);
       }
+  return rows;
+}
+
+std::vector<GradientCase> context_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int cp = 1; cp <= world; cp *= 2)
+    for (int pp = 1; cp * pp <= world && pp <= 2; pp *= 2)
+      for (int tp = 1; cp * pp * tp <= world && tp <= 2; tp *= 2)
+        for (const bool documents : {false, true})
+          for (const char* rotate : {"allgather", "alltoall"})
+            for (const bool balanced : {true, false}) {
+              if (cp == 1 && (!documents || !balanced || std::string(rotate) == "alltoall")) continue;
+              GradientCase row;
+              row.pp = pp;
+              row.cp = cp;
+              row.tp = tp;
+              row.dp = world / pp / cp / tp;
+              row.documents = documents;
+              row.rotate = rotate;
+              row.balanced = balanced;
+              row.kv_heads = documents ? 2 : 8;
+              row.tied = balanced;
+              row.accumulation = balanced ? 1 : 2;
+              row.recompute = balanced == documents ? "none" : "full";
+              if (pp == 2 && documents) row.points = {"layers.2.attention.sdpa"};
+              add_pipelined(rows, row);
+            }
+  return rows;
+}
+
+std::vector<GradientCase> all_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const auto make : {gradient_cases, sub_layer_cases, policy_cases, tensor_cases, recompute_cases, context_cases})
+    std::ranges::move(make(world), std::back_inserter(rows));
   return rows;
 }
 

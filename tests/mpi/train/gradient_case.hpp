@@ -10,7 +10,7 @@
 namespace tessera::test {
 
 struct GradientCase {
-  int pp = 1, replicate = 1, dp = 1, tp = 1;
+  int pp = 1, replicate = 1, dp = 1, cp = 1, tp = 1;
   std::string schedule = "1F1B";
   std::string split = "layers";     ///< pipeline_parallel_split
   std::vector<std::string> points;  ///< pipeline_parallel_split_points
@@ -26,6 +26,9 @@ struct GradientCase {
   std::string dtype = "float64";
   comm::Backend backend = comm::Backend::mpi;
   bool deterministic = false;
+  std::string rotate = "allgather";  ///< context_parallel_rotate_method
+  bool balanced = true;              ///< context_parallel_load_balancer
+  bool documents = false;            ///< packed and masked
 
   std::string name() const;
   double tolerance() const { return dtype == "float64" ? 1e-10 : 1e-5; }
@@ -56,5 +59,11 @@ std::vector<GradientCase> tensor_cases(int world);
 
 /// Every way of recomputing activations.
 std::vector<GradientCase> recompute_cases(int world);
+/// Context parallelism: both rotations and both ways to deal positions, documents, few key-value heads, pipelines that
+/// are cut beside attention; documents on one rank, too.
+std::vector<GradientCase> context_cases(int world);
+
+/// All of these: the matrix.
+std::vector<GradientCase> all_cases(int world);
 
 }  // namespace tessera::test

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
@@ -63,6 +62,7 @@ TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), w
 TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
 TEST(Gradient, Recompute) { expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2); }
+TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
 /// All of it: TESSERA_MATRIX=all, one back end a call.
 TEST(Matrix, EveryFactorisation) {
@@ -70,11 +70,7 @@ TEST(Matrix, EveryFactorisation) {
   const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
-  std::vector<GradientCase> rows = gradient_cases(world().size());
-  std::ranges::move(sub_layer_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(recompute_cases(world().size()), std::back_inserter(rows));
+  const std::vector<GradientCase> rows = all_cases(world().size());
   for (const char* dtype : {"float64", "float32"})
     for (GradientCase row : rows) {
       row.dtype = dtype;
