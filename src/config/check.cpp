@@ -176,6 +176,7 @@ class Checker {
 
   void fits_ranks(std::string_view key, std::int64_t stages, const char* what) {
     const std::int64_t ranks = job_.parallelism.pipeline_parallel_degree;
+    if (!job_.parallelism.pipeline_parallel_schedule_csv.empty()) return;  // the file says how many there are
     const bool fits = folded_in_v() ? stages == 2 * ranks
                       : looped()    ? stages % ranks == 0 && stages >= 2 * ranks
                                     : stages == ranks;

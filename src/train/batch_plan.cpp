@@ -18,8 +18,10 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
   require(local % plan.microbatch_rows == 0, ExitCode::usage,
           "parallelism.pipeline_parallel_microbatch_size {} does not divide local_batch_size {}", plan.microbatch_rows, local);
   const std::int64_t per_round = local / plan.microbatch_rows;
-  // GPipe keeps every microbatch of a round alive, so accumulation limits its memory; the others stream through all of them.
-  const bool separate = job.parallelism.pipeline_parallel_schedule == "GPipe";
+  // Breadth-first schedules keep every microbatch of a round alive, so accumulation limits their memory, and a file says how
+  // many it is for; the others stream through all of them.
+  const std::string& schedule = job.parallelism.pipeline_parallel_schedule;
+  const bool separate = schedule == "GPipe" || schedule == "LoopedBFS" || schedule.starts_with("PipelineSchedule");
   plan.rounds = static_cast<int>(separate ? accumulation : 1);
   plan.microbatches = static_cast<int>(separate ? per_round : per_round * accumulation);
   return plan;

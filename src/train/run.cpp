@@ -65,7 +65,7 @@ class Run {
     if (job_.job.print_config) std::cout << resolved_.to_toml();
     std::cout << mesh_.overview();
     if (layout_.degree(mesh::Axis::pp) > 1)
-      std::cout << parallel::stage_table(model_, trainer_->stage_ranges(), stage_table_options());
+      std::cout << parallel::stage_table(model_, trainer_->stage_ranges(), trainer_->stages().map(), stage_table_options());
     std::cout << std::flush;
   }
 
@@ -92,16 +92,16 @@ class Run {
     if (job_.checkpoint.initial_load_path) {
       load_initial(*job_.checkpoint.initial_load_path);
     } else {
-      trainer_->stage().initialize(static_cast<std::uint64_t>(job_.debug.seed));
+      trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
     }
     return 0;
   }
 
   void load_initial(const fs::path& path) {
     if (job_.checkpoint.initial_load_in_hf)
-      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stage(), path); });
+      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stages().params(), path); });
     else
-      load_model(trainer_->stage(), mesh_.control(), path);
+      load_model(trainer_->stages().params(), mesh_.control(), path);
   }
 
   void announce(std::int64_t done) {
@@ -141,7 +141,7 @@ class Run {
   StepOutcome step_once(std::int64_t step, int signal) {
     if (step > 0 || !job_.debug.dump_gradients) return trainer_->step(step, flag_of(signal));
     return trainer_->step(step, flag_of(signal), [this] {
-      dump_gradients(trainer_->stage(), model_, mesh_.control(),
+      dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
                      fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
     });
   }

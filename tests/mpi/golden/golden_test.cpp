@@ -79,14 +79,14 @@ class Trajectory {
         model_(model::make_llama(shape(), 64, dtype == "float64" ? torch::kFloat64 : torch::kFloat32)),
         source_(kFolder + "batches.safetensors", 8, 64),
         trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, torch::kCPU) {
-    train::load_hf_weights(trainer_.stage(), kFolder + "weights_init.safetensors");
+    train::load_hf_weights(trainer_.stages().params(), kFolder + "weights_init.safetensors");
   }
 
   void check(const Gates& gates) {
     const json expected = load("train.json")[key_];
     trainer_.compute_gradients(0, 0, nullptr);
     compare(load("tensors.json")["step1_grads_" + key_], gates.gradient, [](const auto& p) { return p.gradient; });
-    trainer_.stage().end_step();
+    trainer_.stages().end_step();
     double loss = 0, norm = 0;
     for (std::size_t step = 0; step < 20; ++step) {
       const train::StepOutcome outcome = trainer_.step(static_cast<std::int64_t>(step), 0);
@@ -106,7 +106,7 @@ class Trajectory {
   template <class Pick>
   double compare(const json& expected, double gate, Pick pick) {
     double worst = 0;
-    train::for_each_whole(trainer_.stage(), model_, mesh_.control(), pick, [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
+    train::for_each_whole(trainer_.stages().params(), model_, mesh_.control(), pick, [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
       const json& entry = expected.at(spec.hf_name);
       const double l2 = entry["l2"];
       const double by_norm = std::abs(whole.norm().item<double>() - l2) / l2;
