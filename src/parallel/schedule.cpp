@@ -17,7 +17,8 @@ using Kind = ActionKind;
 constexpr std::array<std::string_view, kSchedules> kNames{
     "GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"};
 
-/// An event of the global order: computations stand at their end, transfers right behind the computation that made them.
+/// An event of the global order: computations stand at their end, transfers right behind the computation that made
+/// them.
 struct Event {
   double time;
   int order;  ///< computations before transfers of the same time
@@ -32,8 +33,11 @@ void add_transfer(std::vector<Event>& events, const Action& made, double time, c
   const bool forward = made.kind == Kind::forward;
   const int to = forward ? made.stage + 1 : made.stage - 1;
   if (to < 0 || to >= map.stages() || map.same_rank(made.stage, to)) return;
-  events.push_back({time, 1, map.rank_of(made.stage),
-                    {forward ? Kind::send_forward : Kind::send_backward, made.stage, made.microbatch}, map.rank_of(to)});
+  events.push_back({time,
+                    1,
+                    map.rank_of(made.stage),
+                    {forward ? Kind::send_forward : Kind::send_backward, made.stage, made.microbatch},
+                    map.rank_of(to)});
 }
 
 Action received(const Action& sent) {
@@ -55,10 +59,13 @@ StagesARank stages_a_rank(Schedule schedule) {
   switch (schedule) {
     case Schedule::gpipe:
     case Schedule::one_f_one_b:
-    case Schedule::zb_h1: return StagesARank::one;
+    case Schedule::zb_h1:
+      return StagesARank::one;
     case Schedule::zbv:
-    case Schedule::dual_pipe_v: return StagesARank::two;
-    default: return StagesARank::several;
+    case Schedule::dual_pipe_v:
+      return StagesARank::two;
+    default:
+      return StagesARank::several;
   }
 }
 

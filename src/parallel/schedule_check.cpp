@@ -49,11 +49,15 @@ class Rehearsal {
     if (action->microbatch < 0 || action->microbatch >= microbatches_)
       return fail(rank, *action, fmt::format("there are {} microbatches", microbatches_));
     switch (action->kind) {
-      case Kind::send_forward: return transfer(rank, *action, Kind::recv_forward, 1);
-      case Kind::send_backward: return transfer(rank, *action, Kind::recv_backward, -1);
+      case Kind::send_forward:
+        return transfer(rank, *action, Kind::recv_forward, 1);
+      case Kind::send_backward:
+        return transfer(rank, *action, Kind::recv_backward, -1);
       case Kind::recv_forward:
-      case Kind::recv_backward: return false;  // a receive moves with its send
-      default: return compute(rank, *action);
+      case Kind::recv_backward:
+        return false;  // a receive moves with its send
+      default:
+        return compute(rank, *action);
     }
   }
 
@@ -99,7 +103,8 @@ class Rehearsal {
   }
 
   std::string waiting(std::size_t rank, const Action& action) const {
-    std::string text = fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank, next_[rank], to_string(action));
+    std::string text =
+        fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank, next_[rank], to_string(action));
     for (std::size_t other = 0; other < lists_.size(); ++other)
       if (const Action* a = at(other); a && other != rank) text += fmt::format(", rank {} at {}", other, to_string(*a));
     return text;
@@ -111,7 +116,8 @@ class Rehearsal {
         const Action forward{Kind::forward, stage, m}, weight{Kind::weight_gradient, stage, m};
         if (!has(Kind::forward, forward)) return "never done: " + to_string(forward);
         if (!backward_done(stage, forward)) return "never done: " + to_string({Kind::backward, stage, m});
-        if (has(Kind::input_gradient, forward) && !has(Kind::weight_gradient, forward)) return "never done: " + to_string(weight);
+        if (has(Kind::input_gradient, forward) && !has(Kind::weight_gradient, forward))
+          return "never done: " + to_string(weight);
       }
     return {};
   }

@@ -53,6 +53,8 @@ class Reader {
       ++column_;
       take_cell(trimmed(cell));
     }
+    require(!lists_.back().empty(), ExitCode::usage, "{}:{}: the row has no action; every rank needs a stage",
+            file_.string(), row_);
   }
 
   void take_cell(const std::string& cell) {
@@ -66,7 +68,9 @@ class Reader {
       return;
     }
     if (std::regex_match(cell, match, transfer))
-      wrong(cell, "is no computation; Tessera puts transfers and gathers itself: leave them out (PyTorch: format compute_only)");
+      wrong(cell,
+            "is no computation; Tessera puts transfers and gathers itself: leave them out (PyTorch: format "
+            "compute_only)");
     if (!std::regex_match(cell, match, single))
       wrong(cell, "is no action; write stage, F, I, W or B, and microbatch, such as 0F0");
     take({kind_of(*match[2].first), std::stoi(match[1]), std::stoi(match[3])}, cell);
@@ -83,10 +87,14 @@ class Reader {
 
   static Kind kind_of(char letter) {
     switch (letter) {
-      case 'F': return Kind::forward;
-      case 'I': return Kind::input_gradient;
-      case 'W': return Kind::weight_gradient;
-      default: return Kind::backward;
+      case 'F':
+        return Kind::forward;
+      case 'I':
+        return Kind::input_gradient;
+      case 'W':
+        return Kind::weight_gradient;
+      default:
+        return Kind::backward;
     }
   }
 
@@ -97,8 +105,10 @@ class Reader {
   StageMap map() const {
     std::vector<int> ranks;
     for (const auto& [stage, rank] : rank_of_) {
-      require(stage == static_cast<int>(ranks.size()), ExitCode::usage, "{}: stage {} has no action, and stage {} has; number "
-              "stages from 0 without gaps", file_.string(), ranks.size(), stage);
+      require(stage == static_cast<int>(ranks.size()), ExitCode::usage,
+              "{}: stage {} has no action, and stage {} has; number "
+              "stages from 0 without gaps",
+              file_.string(), ranks.size(), stage);
       ranks.push_back(rank);
     }
     return StageMap::of(std::move(ranks));

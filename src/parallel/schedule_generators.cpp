@@ -10,7 +10,8 @@ namespace {
 
 using Kind = ActionKind;
 
-/// Writes one rank's list. Chunk c is the rank's c-th stage; each of its microbatches comes in the order of their numbers.
+/// Writes one rank's list. Chunk c is the rank's c-th stage; each of its microbatches comes in the order of their
+/// numbers.
 class Writer {
  public:
   explicit Writer(const StageMap& map, int rank)
@@ -155,13 +156,16 @@ void require_fits(Schedule schedule, const StageMap& map) {
   const int chunks = map.stages() / map.ranks();
   const auto need = [&](bool good, const char* what) {
     require(good && same_number_each(map), ExitCode::usage,
-            "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}", name_of(schedule), map.stages(),
-            map.ranks(), what);
+            "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}", name_of(schedule),
+            map.stages(), map.ranks(), what);
   };
   switch (stages_a_rank(schedule)) {
-    case StagesARank::one: return need(chunks == 1, "one stage on each rank");
-    case StagesARank::two: return need(chunks == 2 && folded(map), "two stages on each rank, stage map \"v\"");
-    case StagesARank::several: return need(looped(map), "the same number of stages on each rank, stage map \"loop\"");
+    case StagesARank::one:
+      return need(chunks == 1, "one stage on each rank");
+    case StagesARank::two:
+      return need(chunks == 2 && folded(map), "two stages on each rank, stage map \"v\"");
+    case StagesARank::several:
+      return need(looped(map), "the same number of stages on each rank, stage map \"loop\"");
   }
 }
 
@@ -169,10 +173,13 @@ void require_fits(Schedule schedule, const StageMap& map) {
 int filled(Schedule schedule, int ranks, int m) {
   switch (schedule) {
     case Schedule::interleaved:
-    case Schedule::interleaved_zero_bubble: return m % std::max(1, m / ranks) == 0 ? m : (m + ranks - 1) / ranks * ranks;
+    case Schedule::interleaved_zero_bubble:
+      return m % std::max(1, m / ranks) == 0 ? m : (m + ranks - 1) / ranks * ranks;
     case Schedule::zbv:
-    case Schedule::dual_pipe_v: return std::max(m, 2 * ranks);
-    default: return m;
+    case Schedule::dual_pipe_v:
+      return std::max(m, 2 * ranks);
+    default:
+      return m;
   }
 }
 
@@ -183,15 +190,25 @@ ActionList compute_order(Schedule schedule, const StageMap& map, int rank, int m
   Writer writer(map, rank);
   switch (schedule) {
     case Schedule::gpipe:
-    case Schedule::looped_bfs: breadth_first(writer, chunks, m); break;
-    case Schedule::one_f_one_b: one_f_one_b(writer, p - r, m); break;
-    case Schedule::zb_h1: zb_h1(writer, r, p, m); break;
+    case Schedule::looped_bfs:
+      breadth_first(writer, chunks, m);
+      break;
+    case Schedule::one_f_one_b:
+      one_f_one_b(writer, p - r, m);
+      break;
+    case Schedule::zb_h1:
+      zb_h1(writer, r, p, m);
+      break;
     case Schedule::interleaved:
     case Schedule::interleaved_zero_bubble:
       interleaved(writer, r, p, chunks, m, schedule == Schedule::interleaved_zero_bubble);
       break;
-    case Schedule::zbv: zb_v(writer, r, p, m); break;
-    case Schedule::dual_pipe_v: dual_pipe_v(writer, r, p, m); break;
+    case Schedule::zbv:
+      zb_v(writer, r, p, m);
+      break;
+    case Schedule::dual_pipe_v:
+      dual_pipe_v(writer, r, p, m);
+      break;
   }
   return writer.take(microbatches);
 }

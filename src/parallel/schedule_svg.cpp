@@ -22,10 +22,14 @@ text{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,"DejaVu Sans
 
 constexpr char letter(Kind kind) {
   switch (kind) {
-    case Kind::forward: return 'F';
-    case Kind::input_gradient: return 'I';
-    case Kind::weight_gradient: return 'W';
-    default: return 'B';
+    case Kind::forward:
+      return 'F';
+    case Kind::input_gradient:
+      return 'I';
+    case Kind::weight_gradient:
+      return 'W';
+    default:
+      return 'B';
   }
 }
 
@@ -37,8 +41,10 @@ class Picture {
   std::string svg(const std::string& title) const {
     const double height = bottom() + kBottom;
     std::string svg = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" height=\"{1:g}\" role=\"img\">\n"
-        "{2}<rect class=\"page\" width=\"{0:g}\" height=\"{1:g}\"/>\n<text class=\"title\" x=\"{3:g}\" y=\"36\">{4}</text>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" height=\"{1:g}\" "
+        "role=\"img\">\n"
+        "{2}<rect class=\"page\" width=\"{0:g}\" height=\"{1:g}\"/>\n<text class=\"title\" x=\"{3:g}\" "
+        "y=\"36\">{4}</text>\n",
         kWidth, height, kStyle, kLeft, title);
     for (std::size_t rank = 0; rank < timeline_.ranks.size(); ++rank) svg += row(rank);
     return svg + legend() + "</svg>\n";
@@ -50,9 +56,10 @@ class Picture {
   double x(double time) const { return kLeft + (time - timeline_.begin()) * scale_; }
 
   std::string row(std::size_t rank) const {
-    std::string svg = fmt::format("<text x=\"8\" y=\"{:g}\">rank {}</text>\n<rect class=\"idle\" x=\"{:g}\" y=\"{:g}\" width=\"{:g}\" "
-                                  "height=\"{:g}\"/>\n",
-                                  top(rank) + 17, rank, kLeft, top(rank), kWidth - kLeft - kRight, kRow);
+    std::string svg = fmt::format(
+        "<text x=\"8\" y=\"{:g}\">rank {}</text>\n<rect class=\"idle\" x=\"{:g}\" y=\"{:g}\" width=\"{:g}\" "
+        "height=\"{:g}\"/>\n",
+        top(rank) + 17, rank, kLeft, top(rank), kWidth - kLeft - kRight, kRow);
     for (const TimedAction& timed : timeline_.ranks[rank]) svg += box(rank, timed);
     return svg;
   }
@@ -64,8 +71,10 @@ class Picture {
     const double opacity = 1 - 0.45 * static_cast<double>(chunk) / static_cast<double>(stages.size());
     const double width = (timed.end - timed.begin) * scale_;
     std::string svg = fmt::format(
-        "<rect class=\"{}\" fill-opacity=\"{:.2f}\" x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" height=\"{:g}\"><title>{}</title></rect>\n",
-        letter(timed.action.kind), opacity, x(timed.begin), top(rank), std::max(0.5, width - 0.6), kRow, to_string(timed.action));
+        "<rect class=\"{}\" fill-opacity=\"{:.2f}\" x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" "
+        "height=\"{:g}\"><title>{}</title></rect>\n",
+        letter(timed.action.kind), opacity, x(timed.begin), top(rank), std::max(0.5, width - 0.6), kRow,
+        to_string(timed.action));
     if (width >= 14)
       svg += fmt::format("<text class=\"number\" x=\"{:.2f}\" y=\"{:g}\">{}</text>\n", x((timed.begin + timed.end) / 2),
                          top(rank) + 17, timed.action.microbatch);
@@ -75,9 +84,12 @@ class Picture {
   std::string legend() const {
     std::string svg;
     double left = kLeft;
-    for (const auto& [name, text] : {std::pair{"F", "forward"}, {"B", "backward"}, {"I", "input gradient"}, {"W", "weight gradients"}}) {
-      svg += fmt::format("<rect class=\"{}\" x=\"{:g}\" y=\"{:g}\" width=\"14\" height=\"14\"/><text x=\"{:g}\" y=\"{:g}\">{}</text>\n", name, left,
-                         bottom() + 10, left + 20, bottom() + 22, text);
+    for (const auto& [name, text] :
+         {std::pair{"F", "forward"}, {"B", "backward"}, {"I", "input gradient"}, {"W", "weight gradients"}}) {
+      svg += fmt::format(
+          "<rect class=\"{}\" x=\"{:g}\" y=\"{:g}\" width=\"14\" height=\"14\"/><text x=\"{:g}\" "
+          "y=\"{:g}\">{}</text>\n",
+          name, left, bottom() + 10, left + 20, bottom() + 22, text);
       left += 150;
     }
     return svg;

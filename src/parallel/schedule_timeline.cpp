@@ -30,9 +30,10 @@ class Simulation {
     std::string waiting;
     for (std::size_t rank = 0; rank < lists_.size(); ++rank)
       if (next_[rank] < lists_[rank].size())
-        waiting += fmt::format("{}rank {} at {}", waiting.empty() ? "" : ", ", rank, to_string(lists_[rank][next_[rank]]));
-    require(waiting.empty(), ExitCode::usage, "the pipeline schedule waits for ever: {}; put what they wait for before it",
-            waiting);
+        waiting +=
+            fmt::format("{}rank {} at {}", waiting.empty() ? "" : ", ", rank, to_string(lists_[rank][next_[rank]]));
+    require(waiting.empty(), ExitCode::usage,
+            "the pipeline schedule waits for ever: {}; put what they wait for before it", waiting);
     return std::move(timeline_);
   }
 
@@ -40,7 +41,9 @@ class Simulation {
   using Key = std::tuple<Kind, int, int>;
 
   /// B has I's place: its result is the same.
-  static Key key(Kind kind, const Action& a) { return {kind == Kind::backward ? Kind::input_gradient : kind, a.stage, a.microbatch}; }
+  static Key key(Kind kind, const Action& a) {
+    return {kind == Kind::backward ? Kind::input_gradient : kind, a.stage, a.microbatch};
+  }
 
   /// When a result is there for a stage; infinity if that is not known yet.
   double when(Kind kind, int stage, const Action& user) const {
@@ -53,7 +56,8 @@ class Simulation {
     if (a.kind == Kind::forward) return a.stage == 0 ? 0 : when(Kind::forward, a.stage - 1, a);
     if (a.kind == Kind::weight_gradient) return when(Kind::input_gradient, a.stage, a);
     const double activations = when(Kind::forward, a.stage, a);
-    return a.stage + 1 == map_.stages() ? activations : std::max(activations, when(Kind::input_gradient, a.stage + 1, a));
+    return a.stage + 1 == map_.stages() ? activations
+                                        : std::max(activations, when(Kind::input_gradient, a.stage + 1, a));
   }
 
   bool step(std::size_t rank) {
@@ -88,11 +92,16 @@ double busy(const std::vector<TimedAction>& rank) {
 
 double Durations::of(ActionKind kind) const {
   switch (kind) {
-    case Kind::forward: return forward;
-    case Kind::input_gradient: return input;
-    case Kind::weight_gradient: return weight;
-    case Kind::backward: return input + weight;
-    default: return 0;
+    case Kind::forward:
+      return forward;
+    case Kind::input_gradient:
+      return input;
+    case Kind::weight_gradient:
+      return weight;
+    case Kind::backward:
+      return input + weight;
+    default:
+      return 0;
   }
 }
 

@@ -35,8 +35,8 @@ struct Timeline {
 /// Throws Error(usage) when the lists wait for each other, naming the ranks and what they wait for.
 Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations& durations = {});
 
-/// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter and darker for I and W, the
-/// shade by stage on the rank; the microbatch's number where it fits. Readable on light and on dark pages.
+/// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter and darker for I and
+/// W, the shade by stage on the rank; the microbatch's number where it fits. Readable on light and on dark pages.
 std::string timeline_svg(const Timeline& timeline, const StageMap& map, const std::string& title);
 
 }  // namespace tessera::parallel

@@ -31,7 +31,8 @@ class ScheduleCsv : public testing::Test {
     }
   }
 
-  std::filesystem::path file_ = std::filesystem::temp_directory_path() / ("tessera-schedule-" + std::to_string(getpid()) + ".csv");
+  std::filesystem::path file_ =
+      std::filesystem::temp_directory_path() / ("tessera-schedule-" + std::to_string(getpid()) + ".csv");
 };
 
 TEST_F(ScheduleCsv, EveryScheduleComesBack) {
@@ -52,7 +53,7 @@ TEST_F(ScheduleCsv, WaitingIsAnEmptyCell) {
 }
 
 TEST_F(ScheduleCsv, TakesSpacesPairsAndWindowsLines) {
-  const ScheduleTable table = read("0F0, 1F0 ,,(1I0;1W0)OVERLAP_F_B\r\n, \r\n");
+  const ScheduleTable table = read("0F0, 1F0 ,,(1I0;1W0)OVERLAP_F_B\r\n\r\n");
   ASSERT_EQ(table.computations.size(), 1u);
   EXPECT_EQ(table.computations[0].size(), 4u);
   EXPECT_EQ(to_string(table.computations[0][3]), "1W0");
@@ -63,6 +64,7 @@ TEST_F(ScheduleCsv, SaysWhereItIsWrong) {
   EXPECT_THAT(refusal("0F0,,0SEND_F0\n"), HasSubstr(":1:3: \"0SEND_F0\" is no computation"));
   EXPECT_THAT(refusal("0F0,0B0\n1F0,0B1\n"), HasSubstr(":2:2: \"0B1\" has a stage that row 1 has"));
   EXPECT_THAT(refusal("0F0,0B0\n2F0,2B0\n"), HasSubstr("stage 1 has no action"));
+  EXPECT_THAT(refusal("0F0,0B0\n,,\n"), HasSubstr(":2: the row has no action"));
   EXPECT_THAT(refusal("\n"), HasSubstr("holds no actions"));
 }
 
