@@ -51,7 +51,9 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
 }  // namespace
 
 Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options, Stage* first)
-    : mesh_(mesh),
+    : model_(model),
+      cells_(cells),
+      mesh_(mesh),
       options_(options),
       model_units_(static_cast<std::int64_t>(model.units.size())),
       first_(cells.begin == 0),
@@ -66,8 +68,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
     if (part.begin < part.end) make_unit(model, part, number, axes);
   }
   if (tied_ && home_) first->is_home_ = true;
-  if (!first_) inputs_ = crossings(model, cells.begin);
-  if (!last_) outputs_ = crossings(model, cells.end());
+  set_batch(options.batch);
   resolve_policies(*axes.fsdp);
   for (const model::ParamSpec& param : model.params)
     if (const int tp = axes.tp->size(); param.max_pieces > 0 && param.max_pieces < tp && param.max_pieces > 1)
@@ -114,10 +115,16 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
   numbers_.push_back(number);
 }
 
-std::vector<Crossing> Stage::crossings(const model::Model& model, std::int64_t cell) const {
+void Stage::set_batch(std::int64_t batch) {
+  options_.batch = batch;
+  if (!first_) inputs_ = crossings(cells_.begin);
+  if (!last_) outputs_ = crossings(cells_.end());
+}
+
+std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
   const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.batch * options_.seq;
   std::vector<Crossing> result;
-  for (const model::Live& live : model.cells[static_cast<std::size_t>(cell)].live) {
+  for (const model::Live& live : model_.cells[static_cast<std::size_t>(cell)].live) {
     std::vector<std::int64_t> shape{tokens};
     if (live.spread == model::Spread::tokens && options_.sequence_parallel) shape[0] /= tp;
     if (live.spread == model::Spread::heads) shape = {options_.batch, options_.seq};

@@ -1,10 +1,12 @@
 #include "tessera/train/batch_plan.hpp"
 
+#include <algorithm>
+
 #include "tessera/base/error.hpp"
 
 namespace tessera::train {
 
-BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout) {
+BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout, std::int64_t microbatch_rows) {
   const std::int64_t local = job.training.local_batch_size, dp = layout.dp_degree();
   BatchPlan plan;
   plan.global_batch = job.training.global_batch_size > 0 ? job.training.global_batch_size : local * dp;
@@ -14,7 +16,8 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
   plan.rows = plan.global_batch / dp;
   const std::int64_t accumulation = plan.rows / local;
   const bool pipelined = layout.degree(mesh::Axis::pp) > 1;
-  plan.microbatch_rows = pipelined ? job.parallelism.pipeline_parallel_microbatch_size : local;
+  if (microbatch_rows == 0) microbatch_rows = std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
+  plan.microbatch_rows = pipelined ? microbatch_rows : local;
   require(local % plan.microbatch_rows == 0, ExitCode::usage,
           "parallelism.pipeline_parallel_microbatch_size {} does not divide local_batch_size {}", plan.microbatch_rows, local);
   const std::int64_t per_round = local / plan.microbatch_rows;

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "microbatch_tuner.hpp"
 #include "reporter.hpp"
 #include "samples.hpp"
 #include "tessera/base/log.hpp"
@@ -47,6 +48,8 @@ class Run {
     const std::int64_t done = begin();
     reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
     announce(done);
+    if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
+      tuner_.emplace(*trainer_, job_, world_.local_size());
     watch(job_.comm.init_timeout_seconds);
     const ExitCode code = loop(done);
     watchdog_.reset();
@@ -126,16 +129,27 @@ class Run {
       const double began = metrics::monotonic_seconds();
       comm::Watchdog::heartbeat(step + 1);
       const int signal = SignalGuard::received();
+      if (tuner_) tuner_->before_step();
       const StepOutcome outcome = step_once(step, signal);
       synchronize(device_);
       if (step == done) watch(job_.comm.train_timeout_seconds);
-      reporter_->step(step + 1, outcome, metrics::monotonic_seconds() - began);
+      const double seconds = metrics::monotonic_seconds() - began;
+      reporter_->step(step + 1, outcome, seconds);
+      if (tuner_) tune(seconds);
       check_finite(outcome);
       const bool stop = outcome.flags > 0;
       if (must_save(step + 1, stop)) save(step + 1);
       if (stop) return stopped(step + 1, outcome.flags);
     }
     return ExitCode::done;
+  }
+
+  void tune(double seconds) {
+    const std::string choice = tuner_->after_step(seconds);
+    if (choice.empty()) return;
+    reporter_->note(choice);
+    tuner_->before_step();
+    tuner_.reset();
   }
 
   StepOutcome step_once(std::int64_t step, int signal) {
@@ -196,6 +210,7 @@ class Run {
   Samples samples_;
   model::Model model_;
   std::optional<Trainer> trainer_;
+  std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Reporter> reporter_;
   std::optional<comm::Watchdog> watchdog_;
   std::int64_t skipped_in_a_row_ = 0;

@@ -41,6 +41,13 @@ Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
       states_(states_of(stages_, job.optimizer.weight_decay)) {}
 
+void Trainer::set_microbatch_rows(std::int64_t rows) {
+  const BatchPlan plan = BatchPlan::make(job_, mesh_.layout(), rows);
+  pipeline_ = pipeline_plan_of(job_, model_, mesh_.layout(), plan);
+  plan_ = plan;
+  stages_.set_batch(plan.microbatch_rows);
+}
+
 double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
   const Batch batch =

@@ -76,6 +76,8 @@ class Stage {
   const std::vector<Crossing>& inputs() const { return inputs_; }
   const std::vector<Crossing>& outputs() const { return outputs_; }
   const StageOptions& options() const { return options_; }
+  /// Sequences of a microbatch from the next step on.
+  void set_batch(std::int64_t batch);
 
   /// Draws the initial values of every parameter from (seed, fqn, global index): no communication, any mesh, the same
   /// bits.
@@ -121,7 +123,7 @@ class Stage {
     std::vector<std::vector<torch::Tensor>> gradients;  ///< that the leaves of its groups have already
   };
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
-  std::vector<Crossing> crossings(const model::Model& model, std::int64_t cell) const;
+  std::vector<Crossing> crossings(std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
   std::vector<ShardGroup*> make_groups(const model::Model& model, const model::UnitSpec& unit, const ShardAxes& axes);
   ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
@@ -138,6 +140,8 @@ class Stage {
   void sum_replicated();
   void sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const;
 
+  const model::Model& model_;
+  Range cells_;
   mesh::DeviceMesh& mesh_;
   StageOptions options_;
   std::int64_t model_units_;

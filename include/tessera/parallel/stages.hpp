@@ -23,6 +23,7 @@ class Stages {
   Stage& at(int stage);
 
   /// See Stage.
+  void set_batch(std::int64_t batch);
   void initialize(std::uint64_t seed);
   void begin_step(int microbatches);
   /// Waits for the reductions of all groups; sums what tensor parallelism and tied stages, wherever they are, left apart.

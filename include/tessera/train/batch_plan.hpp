@@ -18,8 +18,9 @@ struct BatchPlan {
 
   int microbatches_a_step() const { return rounds * microbatches; }
 
-  /// Throws Error(usage) when the batch sizes do not divide, saying what would.
-  static BatchPlan make(const config::JobConfig& job, const mesh::Layout& layout);
+  /// Throws Error(usage) when the batch sizes do not divide, saying what would. `microbatch_rows`: of a pipeline, in the place
+  /// of the job's; the job's "auto" is 1 until somebody knows better.
+  static BatchPlan make(const config::JobConfig& job, const mesh::Layout& layout, std::int64_t microbatch_rows = 0);
 };
 
 }  // namespace tessera::train

@@ -72,8 +72,9 @@ OptionList parallelism_options() {
           .or_list()
           .only_if(&pipelined)
           .is_ours(),
-      OPTION(parallelism.pipeline_parallel_microbatch_size, "Sequences of a microbatch; divides local_batch_size")
-          .at_least(1),
+      OPTION(parallelism.pipeline_parallel_microbatch_size, "Sequences of a microbatch; divides local_batch_size; auto (or 0) = what the first steps show to be fastest")
+          .at_least(0)
+          .or_word_for_zero("auto"),
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")

@@ -6,6 +6,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
@@ -177,6 +178,24 @@ TEST(State, SchedulesGiveTheSameBits) {
       if (expected == 0) expected = hash;
       EXPECT_EQ(hash, expected) << schedule << " on " << pp << " pipeline ranks" << (tied ? ", tied" : "");
     }
+  }
+}
+
+/// Another number of microbatches in each step: the same batches, so the same losses and norms but for rounding.
+TEST(State, MicrobatchesMayChangeEachStep) {
+  std::vector<train::StepOutcome> steady, changing;
+  for (auto* outcomes : {&steady, &changing}) {
+    Fixture fixture({4, 1, 2, 1, 1}, false, true, "ZBVZeroBubble");
+    fixture.trainer().stages().initialize(5);
+    for (int step = 0; step < 4; ++step) {
+      if (outcomes == &changing) fixture.trainer().set_microbatch_rows(std::int64_t{1} << step);
+      outcomes->push_back(fixture.trainer().step(step, 0));
+    }
+    EXPECT_THROW(fixture.trainer().set_microbatch_rows(3), Error);
+  }
+  for (std::size_t step = 0; step < steady.size(); ++step) {
+    EXPECT_NEAR(changing[step].loss, steady[step].loss, 1e-5 * steady[step].loss);
+    EXPECT_NEAR(changing[step].grad_norm, steady[step].grad_norm, 1e-5 * steady[step].grad_norm);
   }
 }
 

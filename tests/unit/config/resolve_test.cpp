@@ -193,6 +193,14 @@ TEST(Resolve, AStageMapIsAWordOrAList) {
   EXPECT_THROW(map_of("[0, 'a']"), Error);
 }
 
+TEST(Resolve, MicrobatchesMayBeAuto) {
+  const Resolved r = resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto"});
+  EXPECT_EQ(r.job.parallelism.pipeline_parallel_microbatch_size, 0);
+  EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto",
+                        "--debug.deterministic"}),
+               Error);
+}
+
 TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
   EXPECT_THAT(
       resolve({"--compile.no_enable", "--activation_checkpoint.mode", "full", "--parallelism.pipeline_parallel_degree",
