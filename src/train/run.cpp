@@ -64,7 +64,7 @@ class Run {
     return comm::all_reduce_scalar(mesh_.control(), free_bytes(device_, world_.local_size()) / 2, comm::Op::min);
   }
 
-  void print_job() const {
+  void print_job() {
     if (job_.job.print_config) std::cout << resolved_.to_toml();
     std::cout << mesh_.overview();
     if (layout_.degree(mesh::Axis::pp) > 1)

@@ -61,7 +61,7 @@ TEST(Gradient, Replicated) {
 
 TEST(Gradient, CutsInsideBlocks) { expect_sample(sub_layer_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 
-TEST(Gradient, Schedules) { expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+TEST(Gradient, Schedules) { expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 7 : 2); }
 
 /// Two stages on the first rank, one on the second, B and I with W mixed.
 TEST(Gradient, ScheduleFromAFile) {
