@@ -106,7 +106,7 @@ TEST(Bubble, EverySchedule) {
   measure(Schedule::one_f_one_b, p, 0.001);
   for (const Row& row : kTable) {
     const double published = p == 4 ? row.four : row.eight;
-    const Measured measured = measure(row.schedule, microbatches, 0.02);
+    const Measured measured = measure(row.schedule, microbatches, 0.05);
     EXPECT_LE(measured.bubble, published + 0.03) << name_of(row.schedule);
     if (row.schedule == Schedule::zbv) EXPECT_LE(measured.own, 0.03) << "within a rank's own span";
     if (world().rank() == 0)
@@ -146,7 +146,7 @@ TEST(Cuts, FiveLayersOnFourStages) {
   if (world().size() != 4) GTEST_SKIP() << "four stages";
   const Measured layers = measure_split(false), balanced = measure_split(true);
   EXPECT_LT(balanced.slowest, 0.8 * layers.slowest);
-  EXPECT_LT(balanced.seconds, 0.85 * layers.seconds);
+  EXPECT_LT(balanced.seconds, 0.9 * layers.seconds);
   if (world().rank() == 0)
     std::printf("5 layers on 4 stages: slowest stage %.2f s by balanced_sublayer, %.2f s by layers; pass %.2f s, %.2f s\n",
                 balanced.slowest, layers.slowest, balanced.seconds, layers.seconds);
