@@ -53,9 +53,9 @@ void Executor::backward(const Action& action, const Pass& pass) {
   const bool whole = action.kind == ActionKind::backward;
   Flow gradients;
   if (!stage.last()) gradients = arrived(action, output_gradients_);
-  gradients = stage.backward(pass.first + action.microbatch, std::move(gradients), whole ? Backward::whole : Backward::inputs);
-  if (!stage.first())
-    hand_over(action, action.stage - 1, std::move(gradients), input_gradients_, output_gradients_);
+  gradients =
+      stage.backward(pass.first + action.microbatch, std::move(gradients), whole ? Backward::whole : Backward::inputs);
+  if (!stage.first()) hand_over(action, action.stage - 1, std::move(gradients), input_gradients_, output_gradients_);
 }
 
 /// To the neighbouring stage on this rank, or to the transfer that the list has for it.
@@ -70,10 +70,14 @@ void Executor::hand_over(const Action& made, int to, Flow flow, std::map<Key, Fl
 void Executor::move(const Action& action) {
   const Stage& stage = stages_.at(action.stage);
   switch (action.kind) {
-    case ActionKind::send_forward: return send(action, action.stage + 1, outputs_, stage.outputs());
-    case ActionKind::send_backward: return send(action, action.stage - 1, input_gradients_, stage.inputs());
-    case ActionKind::recv_forward: return receive(action, action.stage - 1, inputs_, stage.inputs());
-    default: return receive(action, action.stage + 1, output_gradients_, stage.outputs());
+    case ActionKind::send_forward:
+      return send(action, action.stage + 1, outputs_, stage.outputs());
+    case ActionKind::send_backward:
+      return send(action, action.stage - 1, input_gradients_, stage.inputs());
+    case ActionKind::recv_forward:
+      return receive(action, action.stage - 1, inputs_, stage.inputs());
+    default:
+      return receive(action, action.stage + 1, output_gradients_, stage.outputs());
   }
 }
 

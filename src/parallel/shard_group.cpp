@@ -83,8 +83,8 @@ void ShardGroup::allocate() {
   const auto options =
       torch::TensorOptions(options_.precision.master).device(options_.offload ? torch::kCPU : options_.device);
   const bool pinned = options_.offload && options_.device.is_cuda();
-  flat_master_ = options_.home ? options_.home->flat_master_
-                               : torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
+  flat_master_ =
+      options_.home ? options_.home->flat_master_ : torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
   if (options_.trainable) flat_gradient_ = torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
   for (ShardedParam& param : params_) {
     const auto mine = [&](const Tensor& flat) {
@@ -214,8 +214,8 @@ void ShardGroup::accumulate(std::int64_t microbatch, bool tree) {
   for (ShardedParam& param : params_) add_leaf_gradient(param, partials_.back().flat, first);
 }
 
-/// Adds neighbours of equal size; if microbatches come in order, what is left is one partial sum for each set bit of their
-/// number.
+/// Adds neighbours of equal size; if microbatches come in order, what is left is one partial sum for each set bit of
+/// their number.
 void ShardGroup::merge() {
   while (merge_last()) continue;
 }

@@ -274,7 +274,8 @@ void Stage::backward_weights(int microbatch) {
   torch::NoGradGuard no_grad;
   for (std::size_t k = units_.size(); k-- > 0;) {
     const Owed owed = std::move(owed_.extract({microbatch, k}).mapped());
-    for (std::size_t g = 0; g < owed.gradients.size(); ++g) units_[k].groups()[g]->put_leaf_gradients(owed.gradients[g]);
+    for (std::size_t g = 0; g < owed.gradients.size(); ++g)
+      units_[k].groups()[g]->put_leaf_gradients(owed.gradients[g]);
     for (const auto& compute : owed.work) compute();
     accumulate(k, microbatch);
   }

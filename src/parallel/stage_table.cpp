@@ -22,13 +22,13 @@ class StageTable {
   }
 
   std::string text() const {
-    std::string text =
-        fmt::format("{:<6}{:<5}{:<54}{:>9}{:>11}{:>7}{:>13}\n", "stage", "rank", "cells", "params", "FLOP", "of max", "crosses");
+    std::string text = fmt::format("{:<6}{:<5}{:<54}{:>9}{:>11}{:>7}{:>13}\n", "stage", "rank", "cells", "params",
+                                   "FLOP", "of max", "crosses");
     const double most = dearest(ranges_);
     for (std::size_t i = 0; i < ranges_.size(); ++i)
-      text += fmt::format("{:<6}{:<5}{:<54}{:>9}{:>11}{:>6.0f}%{:>13}\n", i, map_.rank_of(static_cast<int>(i)), cells(ranges_[i]),
-                          metrics::human_count(parameters(ranges_[i])), metrics::human_count(flops(ranges_[i])),
-                          most > 0 ? 100 * flops(ranges_[i]) / most : 0.0,
+      text += fmt::format("{:<6}{:<5}{:<54}{:>9}{:>11}{:>6.0f}%{:>13}\n", i, map_.rank_of(static_cast<int>(i)),
+                          cells(ranges_[i]), metrics::human_count(parameters(ranges_[i])),
+                          metrics::human_count(flops(ranges_[i])), most > 0 ? 100 * flops(ranges_[i]) / most : 0.0,
                           i + 1 < ranges_.size() ? metrics::human_bytes(crossing(ranges_[i].end())) : "-");
     for (std::size_t i = 0; i + 1 < ranges_.size(); ++i)
       if (!between_units(ranges_[i].end())) text += judged(i, most);

@@ -31,7 +31,8 @@ std::vector<std::int64_t> sizes_of(Trainer& trainer, const config::JobConfig& jo
     if (job.training.local_batch_size % rows == 0 && goes(trainer, trainer.mesh().layout(), job, rows))
       sizes.push_back(rows);
   require(!sizes.empty(), ExitCode::usage,
-          "parallelism.pipeline_parallel_microbatch_size = \"auto\": no divisor of local_batch_size {} goes with {} on this "
+          "parallelism.pipeline_parallel_microbatch_size = \"auto\": no divisor of local_batch_size {} goes with {} on "
+          "this "
           "mesh; change the batch or the schedule",
           job.training.local_batch_size, job.parallelism.pipeline_parallel_schedule);
   return sizes;
@@ -53,7 +54,8 @@ double MicrobatchTuner::kept_rows(std::int64_t rows) const {
   return static_cast<double>(rows) * parallel::peak_activations(lists[rank]);
 }
 
-/// What the steps so far took beyond the model grows with the sequences that are kept at once, and must fit into what is free.
+/// What the steps so far took beyond the model grows with the sequences that are kept at once, and must fit into what
+/// is free.
 bool MicrobatchTuner::next_fits() const {
   const torch::Device device = trainer_.stages().options().device;
   const auto used = static_cast<double>(peak_bytes(device) - bytes_before_);

@@ -68,7 +68,8 @@ class Run {
     if (job_.job.print_config) std::cout << resolved_.to_toml();
     std::cout << mesh_.overview();
     if (layout_.degree(mesh::Axis::pp) > 1)
-      std::cout << parallel::stage_table(model_, trainer_->stage_ranges(), trainer_->stages().map(), stage_table_options());
+      std::cout << parallel::stage_table(model_, trainer_->stage_ranges(), trainer_->stages().map(),
+                                         stage_table_options());
     std::cout << std::flush;
   }
 

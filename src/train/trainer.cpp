@@ -101,7 +101,8 @@ StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::funct
   outcome.loss = compute_gradients(step, flag, &outcome.flags);
   if (with_gradients) with_gradients();
   const auto phase = timer_.time(metrics::Phase::optimizer);
-  const parallel::GradientNorm norm = parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
+  const parallel::GradientNorm norm =
+      parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
   outcome.grad_norm = norm.norm;
   outcome.nonfinite = norm.first_nonfinite;
   outcome.skipped = !std::isfinite(norm.norm);

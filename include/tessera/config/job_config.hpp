@@ -124,7 +124,8 @@ struct Parallelism {
   /// ZBH1 (ours) | InterleavedZeroBubble | ZBVZeroBubble | DualPipeV | PipelineScheduleSingle | PipelineScheduleMulti.
   std::string pipeline_parallel_schedule = "1F1B";
   std::string pipeline_parallel_schedule_csv;
-  std::string pipeline_parallel_stage_map = "default";  ///< ours: default | loop | v | the rank of each stage, "0,1,1,0"
+  std::string pipeline_parallel_stage_map =
+      "default";  ///< ours: default | loop | v | the rank of each stage, "0,1,1,0"
   std::int64_t pipeline_parallel_microbatch_size = 1;
   bool pipeline_parallel_expert_parallel_overlap = true;
   int context_parallel_degree = 1;

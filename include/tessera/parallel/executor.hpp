@@ -29,9 +29,9 @@ class Executor {
  public:
   Executor(Stages& stages, comm::Communicator& pp) : stages_(stages), pp_(pp) {}
 
-  /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then in the stages' groups
-  /// (not yet finished). Microbatch i of the list is number `first` + i of the step. `scale` divides each loss: 1 / valid
-  /// tokens.
+  /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then in the stages'
+  /// groups (not yet finished). Microbatch i of the list is number `first` + i of the step. `scale` divides each loss:
+  /// 1 / valid tokens.
   PassResult run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale);
 
  private:

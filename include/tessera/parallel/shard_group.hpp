@@ -92,8 +92,8 @@ class ShardGroup {
   int find(const model::ParamSpec* spec) const;
 
   /// Takes the gradients that autograd left in the leaves and adds them to those of earlier microbatches: in the order
-  /// of the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order), in
-  /// whatever order they come; calls for the same microbatch follow each other.
+  /// of the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order),
+  /// in whatever order they come; calls for the same microbatch follow each other.
   void accumulate(std::int64_t microbatch, bool tree);
   /// Moves the leaves' gradients out, and back in later.
   std::vector<torch::Tensor> take_leaf_gradients();

@@ -63,8 +63,8 @@ enum class Backward : std::uint8_t {
 class Stage {
  public:
   /// Cells [cells.begin, cells.end()) of `model` for this rank of the mesh: units, and parts of units at its ends. The
-  /// model must outlive the stage. `first`, if not null, is the pipeline's first stage and on this rank too: a weight that
-  /// is tied to one of it has its memory there.
+  /// model must outlive the stage. `first`, if not null, is the pipeline's first stage and on this rank too: a weight
+  /// that is tied to one of it has its memory there.
   Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
         Stage* first = nullptr);
   Stage(const Stage&) = delete;
@@ -154,9 +154,10 @@ class Stage {
   std::map<int, std::unique_ptr<comm::Communicator>> neighbours_;  ///< groups of k ranks of the fsdp axis, by k
   std::map<int, std::unique_ptr<comm::Communicator>>
       copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number
-  ShardGroup* tied_ = nullptr;         ///< the group of a weight that other stages hold too
-  const ShardGroup* home_ = nullptr;   ///< the same weight's group in the pipeline's first stage, if that is on this rank
-  bool is_home_ = false;               ///< tied_ is that to the last stage's group
+  ShardGroup* tied_ = nullptr;  ///< the group of a weight that other stages hold too
+  const ShardGroup* home_ =
+      nullptr;            ///< the same weight's group in the pipeline's first stage, if that is on this rank
+  bool is_home_ = false;  ///< tied_ is that to the last stage's group
   WeightGradients weight_gradients_;
   LinearOperations operations_{model::plain_operations(), weight_gradients_};
   std::map<PassKey, TapeEntry> tape_;

@@ -17,8 +17,8 @@ class MicrobatchTrial {
   /// The size that comes behind it; 0 if there is none.
   std::int64_t next_rows() const { return current_ + 1 < sizes_.size() ? sizes_[current_ + 1] : 0; }
   bool done() const { return current_ == sizes_.size(); }
-  /// Seconds of the step, the same on all ranks. The first step of a size does not count: it allocates. `next_fits`: memory
-  /// would hold the next size; if not, that and all larger ones are left out.
+  /// Seconds of the step, the same on all ranks. The first step of a size does not count: it allocates. `next_fits`:
+  /// memory would hold the next size; if not, that and all larger ones are left out.
   void took(double seconds, bool next_fits);
 
  private:

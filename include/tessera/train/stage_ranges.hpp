@@ -10,8 +10,8 @@
 namespace tessera::train {
 
 /// By parallelism.pipeline_parallel_split_points, module_fqns_per_model_part or pipeline_parallel_split; the same on
-/// every rank: `stages` of them. Only the split "measured" communicates: it times every kind of cell on all ranks of the mesh, with
-/// `options` for their stages. Throws Error(usage) when cuts and stages do not fit each other.
+/// every rank: `stages` of them. Only the split "measured" communicates: it times every kind of cell on all ranks of
+/// the mesh, with `options` for their stages. Throws Error(usage) when cuts and stages do not fit each other.
 parallel::StageRanges stage_ranges_of(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
                                       int stages, const parallel::StageOptions& options);
 

@@ -48,8 +48,8 @@ class Trainer {
   /// The first half of it: gradients of that step, summed over the job and unclipped, in the stages' groups.
   double compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags);
 
-  /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and changes
-  /// nothing, where they do not fit the job's batch or schedule.
+  /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and
+  /// changes nothing, where they do not fit the job's batch or schedule.
   void set_microbatch_rows(std::int64_t rows);
   const BatchPlan& batch_plan() const { return plan_; }
 

@@ -25,7 +25,8 @@ struct Measured {
 /// A pipeline over all ranks whose cells sleep.
 class Pipeline {
  public:
-  Pipeline(model::Model& model, const parallel::StageRanges& ranges, const parallel::StageMap& map, std::vector<Nap> naps)
+  Pipeline(model::Model& model, const parallel::StageRanges& ranges, const parallel::StageMap& map,
+           std::vector<Nap> naps)
       : naps_(std::move(naps)),
         layout_(mesh::Layout::resolve({map.ranks(), 1, 1, 1, 1}, world().size())),
         mesh_(world(), layout_, comm::Backend::mpi),
@@ -33,7 +34,8 @@ class Pipeline {
     add_naps(model, naps_);
     for (const int stage : map.stages_of(rank())) {
       const Range cells = ranges[static_cast<std::size_t>(stage)];
-      for (Nap& nap : std::span(naps_).subspan(static_cast<std::size_t>(cells.begin), static_cast<std::size_t>(cells.size))) {
+      for (Nap& nap :
+           std::span(naps_).subspan(static_cast<std::size_t>(cells.begin), static_cast<std::size_t>(cells.size))) {
         nap.log = &log_;
         nap.gradients = &stages_.at(stage).weight_gradients();
       }
@@ -91,14 +93,10 @@ struct Row {
   Schedule schedule;
   double four, eight;  ///< performance.md: p = 4, m = 8 and p = 8, m = 32
 };
-constexpr Row kTable[] = {{Schedule::gpipe, 0.273, 0.179},
-                          {Schedule::one_f_one_b, 0.273, 0.179},
-                          {Schedule::interleaved, 0.158, 0.099},
-                          {Schedule::looped_bfs, 0.158, 0.099},
-                          {Schedule::zb_h1, 0.111, 0.068},
-                          {Schedule::interleaved_zero_bubble, 0.059, 0.035},
-                          {Schedule::zbv, 0.059, 0.035},
-                          {Schedule::dual_pipe_v, 0.111, 0.068}};
+constexpr Row kTable[] = {{Schedule::gpipe, 0.273, 0.179},       {Schedule::one_f_one_b, 0.273, 0.179},
+                          {Schedule::interleaved, 0.158, 0.099}, {Schedule::looped_bfs, 0.158, 0.099},
+                          {Schedule::zb_h1, 0.111, 0.068},       {Schedule::interleaved_zero_bubble, 0.059, 0.035},
+                          {Schedule::zbv, 0.059, 0.035},         {Schedule::dual_pipe_v, 0.111, 0.068}};
 
 TEST(Bubble, EverySchedule) {
   const int p = world().size(), microbatches = p == 4 ? 8 : 32;
@@ -148,8 +146,9 @@ TEST(Cuts, FiveLayersOnFourStages) {
   EXPECT_LT(balanced.slowest, 0.8 * layers.slowest);
   EXPECT_LT(balanced.seconds, 0.9 * layers.seconds);
   if (world().rank() == 0)
-    std::printf("5 layers on 4 stages: slowest stage %.2f s by balanced_sublayer, %.2f s by layers; pass %.2f s, %.2f s\n",
-                balanced.slowest, layers.slowest, balanced.seconds, layers.seconds);
+    std::printf(
+        "5 layers on 4 stages: slowest stage %.2f s by balanced_sublayer, %.2f s by layers; pass %.2f s, %.2f s\n",
+        balanced.slowest, layers.slowest, balanced.seconds, layers.seconds);
 }
 
 }  // namespace

@@ -102,9 +102,10 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 }  // namespace
 
 std::string GradientCase::name() const {
-  return fmt::format("pp{} r{} dp{} tp{}{}{} kv{} {}{} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}", pp,
-                     replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel",
-                     kv_heads, schedule, stage_map == "default" ? "" : " on " + stage_map, points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
+  return fmt::format("pp{} r{} dp{} tp{}{}{} kv{} {}{} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}",
+                     pp, replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel",
+                     kv_heads, schedule, stage_map == "default" ? "" : " on " + stage_map,
+                     points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
                      rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
                      dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
 }

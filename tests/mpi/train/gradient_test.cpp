@@ -71,7 +71,8 @@ TEST(Gradient, ScheduleFromAFile) {
   row.pp = 2;
   row.dp = world().size() / 2;
   row.schedule = "PipelineScheduleMulti";
-  row.csv = comm::broadcast_string(world().control(), folder + "tessera-schedule-" + std::to_string(getpid()) + ".csv", 0);
+  row.csv =
+      comm::broadcast_string(world().control(), folder + "tessera-schedule-" + std::to_string(getpid()) + ".csv", 0);
   if (world().rank() == 0)
     std::ofstream(row.csv) << "0F0,0F1,0F2,0F3,2F0,2I0,2F1,2I1,2W1,2W0,2F2,2B2,2F3,2B3,0I0,0B1,0W0,0B3,0B2\n"
                            << ",1F0,1F1,1F2,1F3,1I0,1W0,1B1,1B2,1B3\n";

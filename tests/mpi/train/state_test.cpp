@@ -20,8 +20,10 @@ namespace fs = std::filesystem;
 /// A trainer on one mesh of the world's ranks; with `alone`, on one rank, by each rank for itself.
 class Fixture {
  public:
-  explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true, const std::string& schedule = "1F1B")
-      : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())), resolved_(job(layout_, schedule)),
+  explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true,
+                   const std::string& schedule = "1F1B")
+      : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())),
+        resolved_(job(layout_, schedule)),
         mesh_(alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
                     : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
         model_(tiny_model(tied, torch::kFloat32)),
@@ -34,11 +36,12 @@ class Fixture {
   template <class Pick>
   std::uint64_t hash(Pick pick) {
     std::uint64_t hash = 0xcbf29ce484222325u;
-    train::for_each_whole(trainer_.stages().params(), model_, mesh_->control(), pick, [&](const model::ParamSpec&, const torch::Tensor& whole) {
-      const torch::Tensor values = whole.contiguous();
-      const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
-      for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    });
+    train::for_each_whole(trainer_.stages().params(), model_, mesh_->control(), pick,
+                          [&](const model::ParamSpec&, const torch::Tensor& whole) {
+                            const torch::Tensor values = whole.contiguous();
+                            const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
+                            for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+                          });
     return hash;
   }
   std::uint64_t weights() {
@@ -57,7 +60,8 @@ class Fixture {
     config::Resolved resolved;
     resolved.job = tiny_job("float32");
     resolved.job.training.local_batch_size = 16 / layout.dp_degree();
-    resolved.job.parallelism.pipeline_parallel_microbatch_size = std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
+    resolved.job.parallelism.pipeline_parallel_microbatch_size =
+        std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
     resolved.job.debug.deterministic = true;
     resolved.job.training.steps = 20;
     resolved.job.parallelism.pipeline_parallel_schedule = schedule;
@@ -72,12 +76,15 @@ class Fixture {
   train::Trainer trainer_;
 };
 
-const std::vector<mesh::Degrees> kMeshes{{2, 1, 2, 1, 2}, {4, 1, 1, 1, 2}, {1, 1, 8, 1, 1}, {1, 2, 2, 1, 2}, {8, 1, 1, 1, 1}, {1, 1, 1, 1, 8}};
+const std::vector<mesh::Degrees> kMeshes{{2, 1, 2, 1, 2}, {4, 1, 1, 1, 2}, {1, 1, 8, 1, 1},
+                                         {1, 2, 2, 1, 2}, {8, 1, 1, 1, 1}, {1, 1, 1, 1, 8}};
 
 /// A folder of this test's own, the same on all ranks, removed at the end.
 class SharedFolder {
  public:
-  SharedFolder() : path_(comm::broadcast_string(world().control(), fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
+  SharedFolder()
+      : path_(comm::broadcast_string(world().control(),
+                                     fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
   ~SharedFolder() {
     world().control().barrier();
     if (world().rank() == 0) fs::remove_all(path_);
@@ -152,7 +159,8 @@ TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
 /// Pipeline schedules and data-parallel degrees that use the same microbatches add them over the same tree.
 TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
   std::vector<std::uint64_t> hashes;
-  for (const mesh::Degrees& degrees : {mesh::Degrees{8, 1, 1, 1, 1}, mesh::Degrees{4, 1, 2, 1, 1}, mesh::Degrees{2, 1, 4, 1, 1}}) {
+  for (const mesh::Degrees& degrees :
+       {mesh::Degrees{8, 1, 1, 1, 1}, mesh::Degrees{4, 1, 2, 1, 1}, mesh::Degrees{2, 1, 4, 1, 1}}) {
     Fixture fixture(degrees, false, /*tied=*/false);
     fixture.trainer().stages().initialize(5);
     for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
@@ -166,8 +174,15 @@ TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
 /// Weights of all schedules on several meshes, after as many steps as it takes for a wrong bit to spread.
 TEST(State, SchedulesGiveTheSameBits) {
   using Pipelines = std::vector<std::pair<std::string, int>>;  // schedule and ranks
-  const Pipelines untied{{"1F1B", 4},  {"GPipe", 4}, {"1F1B", 2}, {"ZBH1", 4}, {"LoopedBFS", 2}, {"Interleaved1F1B", 2},
-                         {"InterleavedZeroBubble", 4}, {"ZBVZeroBubble", 4}, {"DualPipeV", 2}};
+  const Pipelines untied{{"1F1B", 4},
+                         {"GPipe", 4},
+                         {"1F1B", 2},
+                         {"ZBH1", 4},
+                         {"LoopedBFS", 2},
+                         {"Interleaved1F1B", 2},
+                         {"InterleavedZeroBubble", 4},
+                         {"ZBVZeroBubble", 4},
+                         {"DualPipeV", 2}};
   const Pipelines tied_ones{{"1F1B", 4}, {"ZBVZeroBubble", 2}, {"DualPipeV", 2}, {"Interleaved1F1B", 4}};
   for (const bool tied : {false, true}) {
     std::uint64_t expected = 0;

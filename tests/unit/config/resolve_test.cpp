@@ -194,10 +194,11 @@ TEST(Resolve, AStageMapIsAWordOrAList) {
 }
 
 TEST(Resolve, MicrobatchesMayBeAuto) {
-  const Resolved r = resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto"});
+  const Resolved r = resolve(
+      {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto"});
   EXPECT_EQ(r.job.parallelism.pipeline_parallel_microbatch_size, 0);
-  EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto",
-                        "--debug.deterministic"}),
+  EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2",
+                        "--parallelism.pipeline_parallel_microbatch_size", "auto", "--debug.deterministic"}),
                Error);
 }
 
@@ -218,12 +219,11 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   const auto no_data = unsupported_for_run(resolve({}));
   ASSERT_EQ(no_data.size(), 1u);
   EXPECT_THAT(no_data[0], HasSubstr("dataset_path"));
-  for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
-        {"--parallelism.expert_parallel_degree", "2"},
-        {"--optimizer.name", "Adam"},
-        {"--model.name", "qwen3"},
-        {"--comm.mode", "fake_backend"}}) {
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
+                                               {"--parallelism.expert_parallel_degree", "2"},
+                                               {"--optimizer.name", "Adam"},
+                                               {"--model.name", "qwen3"},
+                                               {"--comm.mode", "fake_backend"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
     const auto reasons = unsupported_for_run(resolve(all));

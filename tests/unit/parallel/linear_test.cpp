@@ -12,8 +12,8 @@ struct Gradients {
 };
 
 /// Of a product used twice, as a microbatch whose weight already has a gradient would.
-Gradients gradients_of(const std::function<Tensor(const Tensor&, const Tensor&)>& product,
-                       const std::function<void()>& behind = [] {}) {
+Gradients gradients_of(
+    const std::function<Tensor(const Tensor&, const Tensor&)>& product, const std::function<void()>& behind = [] {}) {
   torch::manual_seed(1);
   const Tensor x = torch::randn({6, 5}).requires_grad_(), weight = torch::randn({3, 5}).requires_grad_();
   weight.mutable_grad() = torch::randn({3, 5});
@@ -25,7 +25,8 @@ Gradients gradients_of(const std::function<Tensor(const Tensor&, const Tensor&)>
 TEST(Linear, HasTheBitsOfTorchsOwnAtOnceAndLater) {
   WeightGradients gradients;
   const auto ours = [&](const Tensor& x, const Tensor& weight) { return linear(x, weight, gradients); };
-  const Gradients expected = gradients_of([](const Tensor& x, const Tensor& weight) { return torch::linear(x, weight); });
+  const Gradients expected =
+      gradients_of([](const Tensor& x, const Tensor& weight) { return torch::linear(x, weight); });
   const Gradients at_once = gradients_of(ours);
   gradients.put_off();
   const Gradients later = gradients_of(ours, [&] {

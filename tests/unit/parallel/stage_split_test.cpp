@@ -177,7 +177,8 @@ TEST(StageTable, SaysWhatCutsCostAndGain) {
   EXPECT_THAT(table, testing::Not(testing::HasSubstr("WARNING")));
   options.bytes_per_second = 1;  // a wire so slow that no cut inside a block is worth its bytes
   EXPECT_THAT(stage_table(model, fine, StageMap::loop(4), options), testing::HasSubstr("WARNING: it loses"));
-  EXPECT_THAT(stage_table(model, split_by_layers(model, 4, 1, 1), StageMap::loop(4), options), testing::Not(testing::HasSubstr("cut at")));
+  EXPECT_THAT(stage_table(model, split_by_layers(model, 4, 1, 1), StageMap::loop(4), options),
+              testing::Not(testing::HasSubstr("cut at")));
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ TEST_F(PipelinePlanTest, StagesFollowTheCuts) {
 
 TEST_F(PipelinePlanTest, RefusesWhatDoesNotFit) {
   p_.pipeline_parallel_layers_per_stage = 2;
-  EXPECT_THAT(refusal(), HasSubstr("4 pipeline stages on pipeline_parallel_degree 2: 1F1B runs 1 stage(s) on each rank"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("4 pipeline stages on pipeline_parallel_degree 2: 1F1B runs 1 stage(s) on each rank"));
   p_.pipeline_parallel_schedule = "Interleaved1F1B";
   EXPECT_EQ(refusal(), "");
   p_.pipeline_parallel_layers_per_stage = 4;
