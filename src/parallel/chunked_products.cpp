@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
+#include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
@@ -104,10 +105,21 @@ void remember(AutogradContext* context, const TokenChunks& how) {
   context->saved_data["tp"] = reinterpret_cast<std::int64_t>(how.tp);
   context->saved_data["count"] = how.count;
   context->saved_data["overlap"] = how.overlap;
+  context->saved_data["gradients"] = reinterpret_cast<std::int64_t>(how.gradients);
 }
 TokenChunks recall(AutogradContext* context) {
   return {reinterpret_cast<comm::Communicator*>(context->saved_data["tp"].toInt()),
-          static_cast<int>(context->saved_data["count"].toInt()), context->saved_data["overlap"].toBool()};
+          static_cast<int>(context->saved_data["count"].toInt()), context->saved_data["overlap"].toBool(),
+          reinterpret_cast<WeightGradients*>(context->saved_data["gradients"].toInt())};
+}
+
+/// The gradient of `weight` for outputs' gradients g [T, out] and inputs x [T, in]; nothing if it is left for later.
+Tensor weight_gradient(const Tensor& weight, const Tensor& g, const Tensor& x, const TokenChunks& how) {
+  if (!weight.requires_grad()) return {};
+  const auto compute = [g, x = x.detach()] { return g.t().mm(x); };
+  if (!how.gradients || !how.gradients->puts_off()) return compute();
+  how.gradients->defer([compute, leaf = weight]() mutable { add_gradient(leaf, compute()); });
+  return {};
 }
 
 struct GatheredProducts : torch::autograd::Function<GatheredProducts> {
@@ -146,7 +158,7 @@ struct GatheredProducts : torch::autograd::Function<GatheredProducts> {
     gather.wait();
     tensor_list result{Tensor()};
     for (std::size_t i = 0; i < weights.size(); ++i)
-      result.push_back(weights[i].requires_grad() ? gradients[i].t().mm(whole) : Tensor());
+      result.push_back(weight_gradient(weights[i], gradients[i], whole, how));
     result[0] = reduction.finish();
     result.push_back(Tensor());  // of TokenChunks
     return result;
@@ -173,7 +185,7 @@ struct ReducedProduct : torch::autograd::Function<ReducedProduct> {
       Tensor into = part(by_rank(input, how), rank, rows);
       torch::mm_out(into, tokens, weight);
     });
-    return {input, weight.requires_grad() ? whole.t().mm(x) : Tensor(), Tensor()};
+    return {input, weight_gradient(weight, whole, x, how), Tensor()};
   }
 };
 

@@ -15,10 +15,13 @@
 
 namespace tessera::parallel {
 
+class WeightGradients;
+
 struct TokenChunks {
   comm::Communicator* tp = nullptr;
   int count = 1;        ///< chunks of each rank's piece
   bool overlap = true;  ///< false: each transfer is waited for at once, for comparison
+  WeightGradients* gradients = nullptr;  ///< may leave gradients of weights for later; must outlive every graph
 };
 
 /// piece [T / tp, in] on each rank, gathered over tokens, times each weight [out, in]: [T, out] each. Keeps the piece;
