@@ -86,7 +86,7 @@ void Executor::receive(int microbatch, int peer, std::map<int, Transfer>& into, 
   pp_.group_start();
   for (const Crossing& crossing : slots) {
     incoming.flow[crossing.slot] = torch::empty(
-        crossing.shape, torch::TensorOptions(stage_.options().precision.compute).device(stage_.options().device));
+        crossing.shape, torch::TensorOptions(crossing.type).device(stage_.options().device));
     pp_.recv(buffer_of(incoming.flow[crossing.slot]), peer);
   }
   incoming.request = pp_.group_end();

@@ -22,6 +22,10 @@ int tp_dimension(model::Placement placement) {
     case model::Placement::row:
       return 1;
     case model::Placement::replicated:
+    case model::Placement::shared:
+    case model::Placement::expert:
+    case model::Placement::expert_column:
+    case model::Placement::expert_row:
       return -1;
   }
   return -1;

@@ -8,7 +8,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
+#include "tessera/model/routing.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/parallel/tensor_parallel.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -58,6 +60,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       last_(cells.end() == static_cast<std::int64_t>(model.cells.size())) {
   check_patterns(model);
   const ShardAxes axes = axes_of(mesh);
+  make_buffers(model, cells);
   for (std::int64_t number = 0; number < model_units_; ++number) {
     model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
     part.begin = std::max(part.begin, static_cast<int>(cells.begin));
@@ -108,7 +111,7 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
   std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
   for (ShardGroup* group : groups) ++uses_[group];
   units_.emplace_back(model, spec, std::move(groups),
-                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel});
+                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel}, buffers_);
   numbers_.push_back(number);
 }
 
@@ -119,11 +122,13 @@ std::vector<Crossing> Stage::crossings(const model::Model& model, std::int64_t c
     std::vector<std::int64_t> shape{tokens};
     if (live.spread == model::Spread::tokens && options_.sequence_parallel) shape[0] /= tp;
     if (live.spread == model::Spread::heads) shape = {options_.batch, options_.seq};
+    if (live.spread == model::Spread::apart) shape.clear();
     const std::size_t cut = shape.size();
     shape.insert(shape.end(), live.features.begin(), live.features.end());
-    if (live.spread != model::Spread::tokens)
+    if (live.spread == model::Spread::features || live.spread == model::Spread::heads)
       shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
-    result.push_back({live.slot, std::move(shape)});
+    const bool wide = live.slot == model::Slot::balance && options_.precision.compute != torch::kFloat64;
+    result.push_back({live.slot, std::move(shape), wide ? torch::kFloat32 : options_.precision.compute});
   }
   return result;
 }
@@ -180,6 +185,41 @@ void Stage::reshard(std::size_t unit) {
     units_[unit].reshard();
 }
 
+void Stage::make_buffers(const model::Model& model, Range cells) {
+  const auto type = options_.precision.master == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto options = torch::TensorOptions(type).device(options_.device);
+  buffers_.resize(model.buffers.size());
+  mixtures_ = model.mixtures;
+  loads_.counts.resize(model.mixtures.size());
+  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
+    const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
+    for (const int buffer : cell.buffers)
+      buffers_[static_cast<std::size_t>(buffer)] =
+          torch::zeros(model.buffers[static_cast<std::size_t>(buffer)].shape, options);
+    for (std::size_t m = 0; m < mixtures_.size(); ++m)
+      if (cell.name == mixtures_[m].name + ".router")
+        loads_.counts[m] = torch::zeros({mixtures_[m].experts}, options.dtype(torch::kInt64));
+  }
+}
+
+std::vector<torch::Tensor> Stage::balance_experts(bool update) {
+  torch::NoGradGuard no_grad;
+  using enum Axis;
+  comm::Communicator& all = options_.sequence_parallel ? mesh_.along({dp_replicate, dp_shard, cp, tp})
+                                                       : mesh_.along({dp_replicate, dp_shard, cp});
+  std::vector<torch::Tensor> loads(mixtures_.size());
+  for (std::size_t m = 0; m < mixtures_.size(); ++m) {
+    torch::Tensor& count = loads_.counts[m];
+    if (!count.defined()) continue;
+    loads[m] = all_reduced(count, all);
+    count.zero_();
+    const model::MixtureSpec& mixture = mixtures_[m];
+    if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
+      model::balance_bias(buffers_[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
+  }
+  return loads;
+}
+
 GatherCount Stage::gather_count() const {
   GatherCount sum;
   for (const auto& group : groups_) {
@@ -208,17 +248,26 @@ bool Stage::recomputes(std::size_t unit) const {
 
 void Stage::begin_step(int microbatches) {
   for (auto& [group, uses] : uses_) pending_[group] = uses * microbatches;
+  balance_loss_ = 0;
+  balance_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
 
 Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch::Tensor* loss_value) {
-  const model::CellContext context{{}, options_.batch, 0, nullptr};
+  model::CellContext context{{}, options_.batch, 0, nullptr};
+  context.loads = &loads_;
+  std::optional<LossInput> whole_loss;
+  if (loss) {
+    whole_loss = *loss;
+    whole_loss->balance_scale = balance_scale_;
+    whole_loss->balance = &balance_loss_;
+  }
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     const bool recompute = recomputes(k);
     torch::AutoGradMode grad(!recompute);
-    TapeEntry entry = units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr);
+    TapeEntry entry = units_[k].forward(flow, context, last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr);
     flow = entry.out;
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
     if (recompute) entry.out = {};
@@ -265,8 +314,8 @@ void Stage::sum_replicated() {
   std::map<int, std::vector<torch::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) {
-      const bool whole = param.spec->placement == model::Placement::replicated;
-      if (group->trainable() && param.tp_copies > 1 && (!whole || options_.sequence_parallel))
+      const bool whole = param.tp_copies == tp.size(), by_tokens = param.spec->placement == model::Placement::replicated;
+      if (group->trainable() && param.tp_copies > 1 && (!by_tokens || options_.sequence_parallel))
         pieces[whole ? tp.size() : param.tp_copies].push_back(param.gradient.view({-1}));
     }
   for (auto& [copies, gradients] : pieces) sum_pieces(gradients, copies == tp.size() ? tp : *copies_.at(copies));

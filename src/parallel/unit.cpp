@@ -10,12 +10,10 @@ using model::Boundary;
 using model::Flow;
 using model::Slot;
 
-constexpr std::array kSlotList{Slot::tokens, Slot::x, Slot::h, Slot::q, Slot::k, Slot::v, Slot::logits};
-
 /// The same values as leaves of a new graph.
 Flow detached(const Flow& flow) {
   Flow result;
-  for (const Slot slot : kSlotList) {
+  for (const Slot slot : model::kAllSlots) {
     const torch::Tensor& value = flow[slot];
     if (value.defined()) result[slot] = value.is_floating_point() ? value.detach().set_requires_grad(true) : value;
   }
@@ -34,13 +32,14 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
 }  // namespace
 
 Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-           const TensorParallel& tensor)
-    : name_(spec.name), groups_(std::move(groups)), tensor_(tensor) {
+           const TensorParallel& tensor, std::span<const torch::Tensor> buffers)
+    : name_(spec.name), groups_(std::move(groups)), tensor_(tensor), balance_(model.balance) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
-    Step step{&cell, {}};
+    Step step{&cell, {}, {}};
     for (const int param : cell.params)
       step.weights.push_back(find_weight(&model.params[static_cast<std::size_t>(param)], groups_));
+    for (const int buffer : cell.buffers) step.buffers.push_back(buffers[static_cast<std::size_t>(buffer)]);
     steps_.push_back(std::move(step));
   }
   if (!steps_.back().weights.empty()) vocab_begin_ = steps_.back().weights[0].row_begin;
@@ -63,17 +62,20 @@ void Unit::reshard_within(comm::Communicator& inner) {
 void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
   const model::Cell& cell = *step.cell;
   comm::Communicator& tp = tensor_.tp;
+  if (cell.source) flow[Slot::h] = flow[*cell.source];
   if (cell.input == Boundary::gather) {
     const torch::Tensor h = flow.take(Slot::h);
     flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
   }
   context.weights = step.weights;
+  context.buffers = step.buffers;
   cell.forward(flow, context);
   if (cell.output == Boundary::reduce) {
     const Slot slot = cell.residual ? Slot::h : Slot::x;
     const torch::Tensor partial = flow.take(slot);
     flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
   }
+  if (cell.epilogue) cell.epilogue(flow, context);
   if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
 
@@ -81,7 +83,10 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& context, const
   TapeEntry entry{detached(in), {}, {}};
   Flow flow = entry.in;
   for (const Step& step : steps_) run(step, flow, context);
-  if (loss) entry.loss = loss_of(flow.take(Slot::logits), *loss);
+  if (loss) {
+    entry.loss = loss_of(flow.take(Slot::logits), *loss);
+    if (flow[Slot::balance].defined()) add_balance(entry, flow.take(Slot::balance), *loss);
+  }
   entry.out = std::move(flow);
   return entry;
 }
@@ -93,20 +98,27 @@ torch::Tensor Unit::loss_of(const torch::Tensor& logits, const LossInput& loss) 
                                   loss.token_losses);
 }
 
+void Unit::add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const {
+  const auto sum = [this](const torch::Tensor& counts) { return tensor_.sequence ? all_reduced(counts, tensor_.tp) : counts; };
+  const torch::Tensor part = model::balance_loss(balance_, slot, loss.labels.size(0), sum) * loss.balance_scale;
+  if (loss.balance) *loss.balance += part.item<double>();
+  entry.loss = entry.loss + part.to(entry.loss.scalar_type());
+}
+
 Flow Unit::backward(const TapeEntry& entry, const Flow& out_gradients) {
   std::vector<torch::Tensor> roots, gradients;
   if (entry.loss.defined()) {
     roots.push_back(entry.loss);
     gradients.push_back(torch::ones_like(entry.loss));
   }
-  for (const Slot slot : kSlotList) {
+  for (const Slot slot : model::kAllSlots) {
     if (!entry.out[slot].defined() || !out_gradients[slot].defined() || !entry.out[slot].requires_grad()) continue;
     roots.push_back(entry.out[slot]);
     gradients.push_back(out_gradients[slot]);
   }
   if (!roots.empty()) torch::autograd::backward(roots, gradients);  // a frozen embedding has nothing to do
   Flow result;
-  for (const Slot slot : kSlotList)
+  for (const Slot slot : model::kAllSlots)
     if (entry.in[slot].defined() && entry.in[slot].requires_grad()) result[slot] = entry.in[slot].grad();
   return result;
 }

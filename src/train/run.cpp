@@ -99,9 +99,9 @@ class Run {
 
   void load_initial(const fs::path& path) {
     if (job_.checkpoint.initial_load_in_hf)
-      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stage(), path); });
+      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stage(), model_, path); });
     else
-      load_model(trainer_->stage(), mesh_.control(), path);
+      load_model(trainer_->stage(), model_, mesh_, path);
   }
 
   void announce(std::int64_t done) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/model/llama.hpp"
 #include "tessera/parallel/stage_split.hpp"
 
 namespace tessera::train {
@@ -58,22 +57,30 @@ parallel::Precision precision_of(const config::JobConfig& job) {
   return {master, type_named(job.training.mixed_precision_param), type_named(job.training.mixed_precision_reduce)};
 }
 
-model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
-  if (job.model.hf_config) return model::llama_from_hf_config(*job.model.hf_config);
-  require(job.model.name == "llama3", ExitCode::usage,
-          "model.name \"{}\" is not known; llama3 is, or give model.hf_config", job.model.name);
-  model::LlamaShape shape = model::llama_flavor(job.model.flavor, std::nullopt);
-  if (job.model.flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
+model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
+  model::DecoderShape shape = job.model.hf_config ? model::decoder_from_hf_config(*job.model.hf_config)
+                                                  : model::decoder_flavor(job.model.name, job.model.flavor);
+  if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
+    shape.vocab = std::max(shape.vocab, tokenizer_vocab);
+  const config::Model& m = job.model;
+  require(shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff), ExitCode::usage,
+          "{} has no mixture of experts; leave model.moe_load_balance_coeff, moe_aux_loss_coeff and moe_z_loss_coeff out",
+          shape.name);
+  if (!shape.mixture) return shape;
+  shape.mixture->balance_rate = m.moe_load_balance_coeff.value_or(shape.mixture->balance_rate);
+  shape.mixture->auxiliary = m.moe_aux_loss_coeff.value_or(shape.mixture->auxiliary);
+  shape.mixture->z = m.moe_z_loss_coeff.value_or(0);
+  shape.mixture->routing.forced_even = job.debug.moe_force_load_balance;
   return shape;
 }
 
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
                       torch::Device device) {
-  const model::LlamaShape shape = llama_shape_of(job, tokenizer_vocab);
+  const model::DecoderShape shape = decoder_shape_of(job, tokenizer_vocab);
   require(tokenizer_vocab <= shape.vocab, ExitCode::data,
           "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab, shape.name,
           shape.vocab);
-  return model::make_llama(shape, positions, precision_of(job).compute, device);
+  return model::make_decoder(shape, positions, precision_of(job).compute, device);
 }
 
 void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq,
@@ -90,6 +97,10 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
           d.kv_heads, tp, d.kv_heads, d.heads);
   require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
   require_divides(d.vocab, "vocabulary", tp, "tensor_parallel_degree");
+  require(sequence_parallel || tp == 1 || model.mixtures.empty(), ExitCode::usage,
+          "parallelism.disable_sequence_parallel with tensor_parallel_degree {}: each rank routes its own tokens to "
+          "{}'s experts; leave sequence parallelism on",
+          tp, model.name);
   if (sequence_parallel)
     require_divides(plan.microbatch_rows * seq, "tokens of a microbatch (sequence parallel)", tp,
                     "tensor_parallel_degree");

@@ -43,6 +43,7 @@ struct StageOptions {
 struct Crossing {
   model::Slot slot;
   std::vector<std::int64_t> shape;  ///< on this rank
+  torch::ScalarType type;
 };
 
 class Stage {
@@ -80,6 +81,14 @@ class Stage {
   /// What the policies ask for: all_gathers and bytes received so far, bytes of weights kept between forward and
   /// backward.
   GatherCount gather_count() const;
+  /// Tokens that each expert got in this step, summed over all ranks of the stage, by mixture of the model (undefined
+  /// for other stages'); evens the loads out by the biases of the choice if `update`, and forgets the counts.
+  /// Collective over the ranks of the stage.
+  std::vector<torch::Tensor> balance_experts(bool update);
+  /// This rank's part of the step's balance loss; other ranks hold the rest.
+  double balance_loss() const { return balance_loss_; }
+  /// By buffer of the model; undefined where other stages hold it.
+  std::vector<torch::Tensor>& buffers() { return buffers_; }
   std::int64_t kept_bytes() const;
 
   struct ParamRef {
@@ -93,6 +102,7 @@ class Stage {
   std::vector<std::unique_ptr<ShardGroup>>& groups() { return groups_; }
 
  private:
+  void make_buffers(const model::Model& model, Range cells);
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
   std::vector<Crossing> crossings(const model::Model& model, std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
@@ -122,6 +132,10 @@ class Stage {
   std::map<int, std::unique_ptr<comm::Communicator>>
       copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number
   ShardGroup* tied_ = nullptr;  ///< the group of a weight that other stages hold too
+  std::vector<torch::Tensor> buffers_;
+  std::vector<model::MixtureSpec> mixtures_;
+  model::ExpertLoads loads_;
+  double balance_loss_ = 0, balance_scale_ = 1;
   std::map<std::pair<int, std::size_t>, TapeEntry> tape_;
   std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come
 };

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct LossInput {
   torch::Tensor labels;                   ///< [T] int64, -100 = ignored
   double scale = 1;                       ///< 1 / valid tokens of the whole global batch
   torch::Tensor* token_losses = nullptr;  ///< gets the unscaled losses [T], if not null
+  double balance_scale = 1;               ///< of the balance loss: 1 / microbatches of the whole global batch
+  double* balance = nullptr;              ///< this rank's part of it is added here, if not null
 };
 
 /// A unit's pass over one microbatch, kept until its backward.
@@ -40,8 +43,9 @@ struct TensorParallel {
 
 class Unit {
  public:
+  /// `buffers`: as Model::buffers, defined where cells of the unit use them.
   Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-       const TensorParallel& tensor);
+       const TensorParallel& tensor, std::span<const torch::Tensor> buffers = {});
 
   const std::string& name() const { return name_; }
   const std::vector<ShardGroup*>& groups() const { return groups_; }
@@ -62,8 +66,10 @@ class Unit {
   struct Step {
     const model::Cell* cell;
     std::vector<model::Weight> weights;
+    std::vector<torch::Tensor> buffers;
   };
   torch::Tensor loss_of(const torch::Tensor& logits, const LossInput& loss) const;
+  void add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const;
   void run(const Step& step, model::Flow& flow, model::CellContext context) const;
 
   std::string name_;
@@ -71,6 +77,7 @@ class Unit {
   TensorParallel tensor_;
   std::shared_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   std::vector<Step> steps_;
+  model::BalanceLoss balance_;
   std::int64_t vocab_begin_ = 0;
 };
 

@@ -204,7 +204,7 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
         {"--parallelism.expert_parallel_degree", "2"},
         {"--optimizer.name", "Adam"},
-        {"--model.name", "qwen3"},
+        {"--model.name", "flux"},
         {"--comm.mode", "fake_backend"},
         {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule", "zbv"}}) {
     std::vector<std::string> all = args;
