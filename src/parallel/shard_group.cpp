@@ -20,12 +20,13 @@ int tp_dimension(model::Placement placement) {
     case model::Placement::vocabulary:
       return 0;
     case model::Placement::row:
+    case model::Placement::expert_column:
       return 1;
+    case model::Placement::expert_row:
+      return 2;
     case model::Placement::replicated:
     case model::Placement::shared:
     case model::Placement::expert:
-    case model::Placement::expert_column:
-    case model::Placement::expert_row:
       return -1;
   }
   return -1;
@@ -64,21 +65,29 @@ void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
   param.local_offset.assign(spec.global_shape.size(), 0);
   const int dim = tp_dimension(spec.placement), ranks = axes.tp->size();
   param.tp_copies = dim < 0 ? ranks : spec.max_pieces > 0 && spec.max_pieces < ranks ? ranks / spec.max_pieces : 1;
+  if (model::counts_experts(spec.placement) && axes.experts)
+    cut(param, 0, axes.experts->size(), axes.experts->rank(), "expert_parallel_degree");
   if (dim >= 0) {
-    const auto d = static_cast<std::size_t>(dim);
-    const std::int64_t extent = spec.global_shape[d], pieces = ranks / param.tp_copies;
-    require(
-        extent % pieces == 0 && pieces * param.tp_copies == ranks, ExitCode::usage,
-        "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
-        spec.fqn, extent, ranks, extent);
-    param.local_shape[d] = extent / pieces;
-    param.local_offset[d] = axes.tp->rank() / param.tp_copies * param.local_shape[d];
+    require(ranks % param.tp_copies == 0, ExitCode::usage,
+            "{} has {} heads, which tensor_parallel_degree {} is no multiple of", spec.fqn, spec.max_pieces, ranks);
+    cut(param, static_cast<std::size_t>(dim), ranks / param.tp_copies, axes.tp->rank() / param.tp_copies,
+        "tensor_parallel_degree");
   }
   param.chunk_rows = chunk_size(param.local_shape[0], fsdp_.size());
   param.rows = chunk_of(param.local_shape[0], fsdp_.size(), fsdp_.rank());
   param.flat_begin = chunk_elements_;
   chunk_elements_ += aligned(param.chunk_rows * param.row_elements());
   params_.push_back(std::move(param));
+}
+
+/// Leaves this rank its piece of a dimension.
+void ShardGroup::cut(ShardedParam& param, std::size_t dim, int pieces, int piece, const char* degree) {
+  const std::int64_t extent = param.local_shape[dim];
+  require(extent % pieces == 0, ExitCode::usage,
+          "{} has {} rows or columns to share, which {} {} does not divide; choose a divisor of {}", param.spec->fqn,
+          extent, degree, pieces, extent);
+  param.local_shape[dim] = extent / pieces;
+  param.local_offset[dim] = piece * param.local_shape[dim];
 }
 
 void ShardGroup::allocate() {

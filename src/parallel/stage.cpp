@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "tessera/base/error.hpp"
@@ -37,6 +38,12 @@ ShardAxes axes_of(mesh::DeviceMesh& mesh) {
   return {&mesh.along(Axis::tp), &mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along(Axis::dp_replicate)};
 }
 
+/// For the parameters of experts. Ranks of tp are among those of efsdp and ep, unless they cut each expert.
+ShardAxes expert_axes_of(mesh::DeviceMesh& mesh, comm::Communicator& alone) {
+  return {mesh.layout().experts_cut_by_tp() ? &mesh.along(Axis::tp) : &alone, &mesh.expert_shards(),
+          &mesh.along(Axis::dp_replicate), &mesh.experts()};
+}
+
 void draw(const ShardedParam& param, std::uint64_t seed) {
   const model::InitialValues& init = param.spec->init;
   if (init.std == 0) {
@@ -61,6 +68,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
   check_patterns(model);
   const ShardAxes axes = axes_of(mesh);
   make_buffers(model, cells);
+  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
   for (std::int64_t number = 0; number < model_units_; ++number) {
     model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
     part.begin = std::max(part.begin, static_cast<int>(cells.begin));
@@ -111,8 +119,17 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
   std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
   for (ShardGroup* group : groups) ++uses_[group];
   units_.emplace_back(model, spec, std::move(groups),
-                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel}, buffers_);
+                      tensor_parallel(), buffers_);
   numbers_.push_back(number);
+}
+
+TensorParallel Stage::tensor_parallel() const {
+  const bool cut = mesh_.layout().experts_cut_by_tp();
+  TensorParallel how{mesh_.along(Axis::tp), options_.sequence_parallel, options_.loss_parallel};
+  if (exchange_) how.exchange = &*exchange_;
+  how.experts_cut = cut;
+  how.microbatch = cut || !options_.sequence_parallel ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
+  return how;
 }
 
 std::vector<Crossing> Stage::crossings(const model::Model& model, std::int64_t cell) const {
@@ -146,16 +163,16 @@ ShardGroup* Stage::make_group(const std::string& name, const std::vector<const m
   return groups_.back().get();
 }
 
-/// The unit's own parameters form one group, its frozen ones another; a tied one has a group of its own, shared by its
-/// users.
+/// The unit's own parameters form one group, its frozen ones another; those of experts lie on other ranks, in groups of
+/// their own; a tied one has a group of its own, shared by its users.
 std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const model::UnitSpec& unit,
                                             const ShardAxes& axes) {
-  std::vector<const model::ParamSpec*> trained, fixed;
+  std::array<std::vector<const model::ParamSpec*>, 4> kinds;  // trained, frozen; experts' trained, frozen
   std::vector<ShardGroup*> result;
   for (const int param : params_of(model, unit)) {
     const model::ParamSpec* spec = &model.params[static_cast<std::size_t>(param)];
     if (users(model, param) == 1) {
-      (frozen(*spec) ? fixed : trained).push_back(spec);
+      kinds[(model::counts_experts(spec->placement) ? 2 : 0) + (frozen(*spec) ? 1 : 0)].push_back(spec);
       continue;
     }
     ShardGroup* group = group_of(model, param);
@@ -165,8 +182,11 @@ std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const mod
     }
     result.push_back(group);
   }
-  if (!trained.empty()) result.push_back(make_group(unit.name, trained, axes));
-  if (!fixed.empty()) result.push_back(make_group(unit.name + " (frozen)", fixed, axes));
+  const ShardAxes expert_axes = expert_axes_of(mesh_, *alone_);
+  constexpr std::array names{"", " (frozen)", " experts", " experts (frozen)"};
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    if (!kinds[kind].empty())
+      result.push_back(make_group(unit.name + names[kind], kinds[kind], kind < 2 ? axes : expert_axes));
   return result;
 }
 
@@ -205,7 +225,8 @@ void Stage::make_buffers(const model::Model& model, Range cells) {
 std::vector<torch::Tensor> Stage::balance_experts(bool update) {
   torch::NoGradGuard no_grad;
   using enum Axis;
-  comm::Communicator& all = options_.sequence_parallel ? mesh_.along({dp_replicate, dp_shard, cp, tp})
+  const bool apart = options_.sequence_parallel && !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
+  comm::Communicator& all = apart ? mesh_.along({dp_replicate, dp_shard, cp, tp})
                                                        : mesh_.along({dp_replicate, dp_shard, cp});
   std::vector<torch::Tensor> loads(mixtures_.size());
   for (std::size_t m = 0; m < mixtures_.size(); ++m) {
@@ -234,7 +255,7 @@ std::int64_t Stage::kept_bytes() const {
   for (std::size_t k = 0; k < units_.size(); ++k)
     for (const ShardGroup* group : units_[k].groups()) {
       if (!reshards_[k].free) bytes += group->gathered_bytes();
-      if (reshards_[k].group > 0) bytes += group->gathered_bytes() / reshards_[k].group;
+      if (reshards_[k].group > 0 && !group->of_experts()) bytes += group->gathered_bytes() / reshards_[k].group;
     }
   return bytes;
 }

@@ -56,7 +56,7 @@ void Unit::reshard() {
 }
 
 void Unit::reshard_within(comm::Communicator& inner) {
-  for (ShardGroup* group : groups_) group->reshard_within(inner);
+  for (ShardGroup* group : groups_) group->of_experts() ? group->reshard() : group->reshard_within(inner);
 }
 
 void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
@@ -67,6 +67,9 @@ void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
     const torch::Tensor h = flow.take(Slot::h);
     flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
   }
+  if (cell.input == Boundary::gather_for_experts && tensor_.experts_cut)
+    flow[Slot::m] = gather_tokens(flow.take(Slot::m), tp);
+  context.exchange = tensor_.exchange;
   context.weights = step.weights;
   context.buffers = step.buffers;
   cell.forward(flow, context);
@@ -75,6 +78,8 @@ void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
     const torch::Tensor partial = flow.take(slot);
     flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
   }
+  if (cell.output == Boundary::reduce_from_experts && tensor_.experts_cut)
+    flow[Slot::h] = reduce_tokens(flow.take(Slot::h), tp);
   if (cell.epilogue) cell.epilogue(flow, context);
   if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
@@ -98,9 +103,14 @@ torch::Tensor Unit::loss_of(const torch::Tensor& logits, const LossInput& loss) 
                                   loss.token_losses);
 }
 
+/// Where ranks of tp share each expert, all of them saw every token: each takes its part of what they all computed.
 void Unit::add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const {
-  const auto sum = [this](const torch::Tensor& counts) { return tensor_.sequence ? all_reduced(counts, tensor_.tp) : counts; };
-  const torch::Tensor part = model::balance_loss(balance_, slot, loss.labels.size(0), sum) * loss.balance_scale;
+  const auto sum = [this](const torch::Tensor& counts) {
+    return tensor_.microbatch ? all_reduced(counts, *tensor_.microbatch) : counts;
+  };
+  const int holders = tensor_.microbatch ? tensor_.microbatch->size() : 1, copies = tensor_.experts_cut ? tensor_.tp.size() : 1;
+  const std::int64_t tokens = loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
+  const torch::Tensor part = model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
   if (loss.balance) *loss.balance += part.item<double>();
   entry.loss = entry.loss + part.to(entry.loss.scalar_type());
 }

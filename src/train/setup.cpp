@@ -21,18 +21,50 @@ void require_divides(std::int64_t value, const char* what, int degree, const cha
           key, degree, value);
 }
 
+/// What tensor parallelism cuts can be cut in so many pieces.
+void check_pieces(const model::Model& model, int tp) {
+  for (const model::ParamSpec& spec : model.params) {
+    if (spec.max_pieces > 0 && spec.max_pieces < tp) continue;
+    const bool columns = spec.placement == model::Placement::column, rows = spec.placement == model::Placement::row;
+    if (!columns && !rows) continue;
+    const std::int64_t extent = spec.global_shape[rows ? 1 : 0];
+    require(extent % tp == 0, ExitCode::usage,
+            "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
+            spec.fqn, extent, tp, extent);
+  }
+}
+
+void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
+  const int ep = layout.expert_degree();
+  require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
+          "{} has no experts to share out; set expert_parallel_degree and expert_tensor_parallel_degree to 1", model.name);
+  for (const model::MixtureSpec& mixture : model.mixtures)
+    require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
+  if (!layout.experts_cut_by_tp()) return;
+  for (const model::ParamSpec& spec : model.params) {
+    require(!spec.fqn.ends_with(".experts.w2_bias"), ExitCode::usage,
+            "the experts of {} add biases, which ranks that share an expert would all add; set "
+            "expert_tensor_parallel_degree to 1", model.name);
+    if (spec.placement == model::Placement::expert_column)
+      require_divides(spec.global_shape[1], "features of an expert", layout.degree(Axis::tp),
+                      "expert_tensor_parallel_degree");
+  }
+}
+
 }  // namespace
 
 mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   const config::Parallelism& p = resolved.job.parallelism;
   const mesh::Degrees degrees{p.pipeline_parallel_degree, p.data_parallel_replicate_degree,
-                              p.data_parallel_shard_degree, p.context_parallel_degree, p.tensor_parallel_degree};
+                              p.data_parallel_shard_degree, p.context_parallel_degree, p.tensor_parallel_degree,
+                              p.expert_parallel_degree,     p.expert_tensor_parallel_degree};
   try {
     return mesh::Layout::resolve(degrees, world);
   } catch (const Error& error) {
     std::string origins;
     for (const char* key : {"pipeline_parallel_degree", "data_parallel_replicate_degree", "data_parallel_shard_degree",
-                            "context_parallel_degree", "tensor_parallel_degree"}) {
+                            "context_parallel_degree", "tensor_parallel_degree", "expert_parallel_degree",
+                            "expert_tensor_parallel_degree"}) {
       const std::string origin = resolved.origin(std::string("parallelism.") + key);
       if (origin != "default") origins += fmt::format("\n  {}: parallelism.{}", origin, key);
     }
@@ -101,6 +133,8 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
           "parallelism.disable_sequence_parallel with tensor_parallel_degree {}: each rank routes its own tokens to "
           "{}'s experts; leave sequence parallelism on",
           tp, model.name);
+  check_pieces(model, tp);
+  check_experts_fit(model, layout);
   if (sequence_parallel)
     require_divides(plan.microbatch_rows * seq, "tokens of a microbatch (sequence parallel)", tp,
                     "tensor_parallel_degree");

@@ -20,6 +20,8 @@ enum class Placement : std::uint8_t {
   expert_row,     ///< the same, and ranks that share an expert cut dim 2, its input features
 };
 
+inline bool counts_experts(Placement placement) { return placement >= Placement::expert; }
+
 /// How a parameter lies in Hugging Face files.
 enum class HfLayout : std::uint8_t {
   same,             ///< as here

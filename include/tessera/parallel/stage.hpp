@@ -5,11 +5,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/parallel/expert_parallel.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/unit.hpp"
@@ -104,6 +106,7 @@ class Stage {
  private:
   void make_buffers(const model::Model& model, Range cells);
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
+  TensorParallel tensor_parallel() const;
   std::vector<Crossing> crossings(const model::Model& model, std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
   std::vector<ShardGroup*> make_groups(const model::Model& model, const model::UnitSpec& unit, const ShardAxes& axes);
@@ -120,6 +123,7 @@ class Stage {
   void sum_tied();
 
   mesh::DeviceMesh& mesh_;
+  std::unique_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   StageOptions options_;
   std::int64_t model_units_;
   bool first_, last_;
@@ -132,6 +136,7 @@ class Stage {
   std::map<int, std::unique_ptr<comm::Communicator>>
       copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number
   ShardGroup* tied_ = nullptr;  ///< the group of a weight that other stages hold too
+  std::optional<ExpertExchange> exchange_;
   std::vector<torch::Tensor> buffers_;
   std::vector<model::MixtureSpec> mixtures_;
   model::ExpertLoads loads_;

@@ -33,12 +33,15 @@ struct TapeEntry {
   torch::Tensor loss;  ///< scalar; defined behind the last unit of the model only
 };
 
-/// How tensor parallelism is done.
+/// How tensor parallelism is done, and where experts are.
 struct TensorParallel {
   comm::Communicator& tp;
   bool sequence = true;  ///< between products each rank has its part of the tokens; false: all of them
   bool vocabulary_loss =
       true;  ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
+  const model::TokenExchange* exchange = &model::no_exchange();
+  bool experts_cut = false;                ///< each expert is shared by the ranks of tp, which all get every token
+  comm::Communicator* microbatch = nullptr;  ///< ranks that hold a microbatch's tokens, each its own; null = this one
 };
 
 class Unit {

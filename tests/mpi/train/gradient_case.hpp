@@ -25,9 +25,11 @@ struct GradientCase {
   std::string dtype = "float64";
   comm::Backend backend = comm::Backend::mpi;
   bool deterministic = false;
+  std::string family;  ///< of tiny_family(); empty = the tiny Llama
+  int ep = 1, etp = 1;
 
   std::string name() const;
-  double tolerance() const { return dtype == "float64" ? 1e-10 : 1e-5; }
+  double tolerance() const { return dtype == "float64" ? (family.empty() ? 1e-10 : 1e-9) : 1e-5; }
 };
 
 struct GradientError {
@@ -52,5 +54,12 @@ std::vector<GradientCase> policy_cases(int world);
 /// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer key-value heads than
 /// ranks.
 std::vector<GradientCase> tensor_cases(int world);
+
+/// Mixtures of experts and the families of attention, over every axis; experts shared out over ep, each cut over tp.
+std::vector<GradientCase> mixture_cases(int world);
+
+/// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the largest relative
+/// difference. Collective over `world`.
+double compare_steps(comm::World& world, const GradientCase& row);
 
 }  // namespace tessera::test

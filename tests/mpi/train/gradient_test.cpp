@@ -62,6 +62,22 @@ TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), w
 
 TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
+TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
+/// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
+TEST(Gradient, MixturesOverThreeSteps) {
+  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {
+    GradientCase row;
+    row.family = family;
+    row.pp = world().size() >= 4 ? 2 : 1;
+    row.tp = world().size() >= 8 ? 2 : 1;
+    row.dp = world().size() / row.pp / row.tp;
+    row.ep = row.dp * row.tp;
+    row.recompute = "full";
+    EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
+  }
+}
+
 /// All of it: TESSERA_MATRIX=all, one back end a call.
 TEST(Matrix, EveryFactorisation) {
   if (environment("TESSERA_MATRIX") != "all") GTEST_SKIP() << "run with ctest -L matrix";
@@ -72,6 +88,7 @@ TEST(Matrix, EveryFactorisation) {
   std::ranges::move(sub_layer_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
+  std::ranges::move(mixture_cases(world().size()), std::back_inserter(rows));
   for (const char* dtype : {"float64", "float32"})
     for (GradientCase row : rows) {
       row.dtype = dtype;

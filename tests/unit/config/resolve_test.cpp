@@ -202,7 +202,7 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   EXPECT_THAT(no_data[0], HasSubstr("dataset_path"));
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
-        {"--parallelism.expert_parallel_degree", "2"},
+        {"--parallelism.expert_parallel_comm_backend", "deepep"},
         {"--optimizer.name", "Adam"},
         {"--model.name", "flux"},
         {"--comm.mode", "fake_backend"},
