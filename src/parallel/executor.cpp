@@ -34,6 +34,9 @@ PassResult Executor::run(std::span<const Microbatch> microbatches, int first, do
       case ActionKind::recv_backward:
         receive(m, pp_.rank() + 1, output_gradients_, stage_.outputs());
         break;
+      case ActionKind::input_gradient:
+      case ActionKind::weight_gradient:
+        contract_violated("one backward", __FILE__, __LINE__, "the stage computes I and W together");
     }
     outgoing_.remove_if([](Transfer& sent) { return sent.request.test(); });
   }

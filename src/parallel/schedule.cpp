@@ -4,83 +4,40 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include "tessera/base/error.hpp"
+#include "tessera/parallel/schedule_timeline.hpp"
 
 namespace tessera::parallel {
 namespace {
 
 using Kind = ActionKind;
 
-/// Places computations on a time line (forward 1, backward 2) and remembers when each ends.
-class Timeline {
- public:
-  explicit Timeline(const std::vector<ActionList>& lists) : lists_(lists), next_(lists.size(), 0), free_(lists.size(), 0) {}
+constexpr std::array<std::string_view, kSchedules> kNames{
+    "GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"};
 
-  void run() {
-    bool moved = true;
-    while (moved) {
-      moved = false;
-      for (std::size_t rank = 0; rank < lists_.size(); ++rank)
-        while (next_[rank] < lists_[rank].size() && step(rank)) moved = true;
-    }
-    for (std::size_t rank = 0; rank < lists_.size(); ++rank)
-      TESSERA_EXPECT(next_[rank] == lists_[rank].size(), "pipeline rank {} waits for ever at {}", rank,
-                     to_string(lists_[rank][next_[rank]]));
-  }
-
-  double end(const Action& action) const { return ends_.at(key(action)); }
-
- private:
-  using Key = std::tuple<bool, int, int>;
-  static Key key(const Action& a) { return {a.kind == Kind::forward, a.stage, a.microbatch}; }
-
-  int last_stage() const { return static_cast<int>(lists_.size()) - 1; }
-
-  /// When the action's input is there; negative if it is not yet known.
-  double input_time(const Action& a) const {
-    const auto when = [&](Kind kind, int stage) {
-      const auto found = ends_.find(key({kind, stage, a.microbatch}));
-      return found == ends_.end() ? -1.0 : found->second;
-    };
-    if (a.kind == Kind::forward) return a.stage == 0 ? 0 : when(Kind::forward, a.stage - 1);
-    return a.stage == last_stage() ? when(Kind::forward, a.stage) : when(Kind::backward, a.stage + 1);
-  }
-
-  bool step(std::size_t rank) {
-    const Action& action = lists_[rank][next_[rank]];
-    const double ready = input_time(action);
-    if (ready < 0) return false;
-    free_[rank] = std::max(free_[rank], ready) + (action.kind == Kind::forward ? 1 : 2);
-    ends_[key(action)] = free_[rank];
-    ++next_[rank];
-    return true;
-  }
-
-  const std::vector<ActionList>& lists_;
-  std::vector<std::size_t> next_;
-  std::vector<double> free_;
-  std::map<Key, double> ends_;
-};
-
-/// An event of the global order: computations stand at their end, transfers right behind the computation that made them.
+/// An event of the global order: computations stand at their end, transfers right behind the computation that made
+/// them.
 struct Event {
   double time;
   int order;  ///< computations before transfers of the same time
-  std::size_t rank;
+  int rank;
   Action action;
-  std::size_t peer;  ///< of a transfer: the receiving rank
+  int peer;  ///< of a transfer: the receiving rank
 };
 
-void add_transfer(std::vector<Event>& events, const Action& made, std::size_t rank, double time, int stages) {
+/// The transfer that a computation asks for, if its result is for another rank.
+void add_transfer(std::vector<Event>& events, const Action& made, double time, const StageMap& map) {
+  if (made.kind == Kind::weight_gradient) return;
   const bool forward = made.kind == Kind::forward;
   const int to = forward ? made.stage + 1 : made.stage - 1;
-  if (to < 0 || to >= stages) return;
-  events.push_back({time, 1, rank, {forward ? Kind::send_forward : Kind::send_backward, made.stage, made.microbatch},
-                    static_cast<std::size_t>(to)});
+  if (to < 0 || to >= map.stages() || map.same_rank(made.stage, to)) return;
+  events.push_back({time,
+                    1,
+                    map.rank_of(made.stage),
+                    {forward ? Kind::send_forward : Kind::send_backward, made.stage, made.microbatch},
+                    map.rank_of(to)});
 }
 
 Action received(const Action& sent) {
@@ -90,52 +47,68 @@ Action received(const Action& sent) {
 
 }  // namespace
 
-ActionList compute_order(Schedule schedule, int stages, int rank, int microbatches) {
-  ActionList list;
-  const int ahead = schedule == Schedule::gpipe ? microbatches : std::min(microbatches, stages - rank);
-  int forward = 0, backward = 0;
-  while (forward < ahead) list.push_back({Kind::forward, rank, forward++});
-  while (backward < microbatches) {
-    list.push_back({Kind::backward, rank, backward++});
-    if (forward < microbatches) list.push_back({Kind::forward, rank, forward++});
-  }
-  return list;
+std::string_view name_of(Schedule schedule) { return kNames[static_cast<std::size_t>(schedule)]; }
+
+std::optional<Schedule> schedule_named(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return {};
+  return static_cast<Schedule>(found - kNames.begin());
 }
 
-std::vector<ActionList> with_transfers(const std::vector<ActionList>& computations) {
-  Timeline timeline(computations);
-  timeline.run();
-  std::vector<Event> events;
-  for (std::size_t rank = 0; rank < computations.size(); ++rank) {
-    for (const Action& action : computations[rank]) {
-      const double time = timeline.end(action);
-      events.push_back({time, 0, rank, action, rank});
-      add_transfer(events, action, rank, time, static_cast<int>(computations.size()));
-    }
+StagesARank stages_a_rank(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::gpipe:
+    case Schedule::one_f_one_b:
+    case Schedule::zb_h1:
+      return StagesARank::one;
+    case Schedule::zbv:
+    case Schedule::dual_pipe_v:
+      return StagesARank::two;
+    default:
+      return StagesARank::several;
   }
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return std::tie(a.time, a.order, a.rank) < std::tie(b.time, b.order, b.rank);
-  });
-  std::vector<ActionList> lists(computations.size());
+}
+
+StageMap usual_map(Schedule schedule, int ranks, int stages_a_rank) {
+  const bool folded = parallel::stages_a_rank(schedule) == StagesARank::two;
+  return folded ? StageMap::v(ranks, stages_a_rank) : StageMap::loop(ranks, stages_a_rank);
+}
+
+ActionLists with_transfers(const ActionLists& computations, const StageMap& map) {
+  const Timeline timeline = simulate(computations, map);
+  std::vector<Event> events;
+  for (int rank = 0; rank < map.ranks(); ++rank)
+    for (const TimedAction& timed : timeline.ranks[static_cast<std::size_t>(rank)]) {
+      events.push_back({timed.end, 0, rank, timed.action, rank});
+      add_transfer(events, timed.action, timed.end, map);
+    }
+  std::ranges::stable_sort(events, {}, [](const Event& e) { return std::tuple(e.time, e.order, e.rank); });
+  ActionLists lists(computations.size());
   for (const Event& event : events) {
-    lists[event.rank].push_back(event.action);
-    if (event.order == 1) lists[event.peer].push_back(received(event.action));
+    lists[static_cast<std::size_t>(event.rank)].push_back(event.action);
+    if (event.order == 1) lists[static_cast<std::size_t>(event.peer)].push_back(received(event.action));
   }
   return lists;
 }
 
-std::vector<ActionList> make_schedule(Schedule schedule, int stages, int microbatches) {
-  std::vector<ActionList> computations;
-  for (int rank = 0; rank < stages; ++rank) computations.push_back(compute_order(schedule, stages, rank, microbatches));
-  return with_transfers(computations);
+ActionLists make_schedule(Schedule schedule, const StageMap& map, int microbatches) {
+  return with_transfers(compute_orders(schedule, map, microbatches), map);
+}
+
+int peak_activations(const ActionList& list) {
+  int alive = 0, most = 0;
+  for (const Action& action : list) {
+    if (action.kind == Kind::forward) most = std::max(most, ++alive);
+    if (action.kind == Kind::backward || action.kind == Kind::weight_gradient) --alive;
+  }
+  return most;
 }
 
 std::string to_string(const Action& action) {
-  constexpr std::array names{"F", "B", "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
+  constexpr std::array names{"F", "I", "W", "B", "SEND_F", "RECV_F", "SEND_B", "RECV_B"};
   const char* name = names[static_cast<std::size_t>(action.kind)];
-  const bool computes = action.kind == Kind::forward || action.kind == Kind::backward;
-  return computes ? fmt::format("{}{}{}", action.stage, name, action.microbatch)
-                  : fmt::format("{} {}.{}", name, action.stage, action.microbatch);
+  return computes(action.kind) ? fmt::format("{}{}{}", action.stage, name, action.microbatch)
+                               : fmt::format("{} {}.{}", name, action.stage, action.microbatch);
 }
 
 }  // namespace tessera::parallel

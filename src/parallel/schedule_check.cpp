@@ -13,12 +13,13 @@ using Kind = ActionKind;
 /// All ranks at once, each at one position of its list; a transfer happens when both of its ends are reached.
 class Rehearsal {
  public:
-  Rehearsal(const std::vector<ActionList>& lists, int microbatches)
-      : lists_(lists), microbatches_(microbatches), next_(lists.size(), 0) {}
+  Rehearsal(const ActionLists& lists, const StageMap& map, int microbatches)
+      : lists_(lists), map_(map), microbatches_(microbatches), next_(lists.size(), 0) {}
 
   std::string run() {
-    bool moved = true;
-    while (moved && fault_.empty()) {
+    if (static_cast<int>(lists_.size()) != map_.ranks())
+      return fmt::format("{} lists of actions for {} pipeline ranks", lists_.size(), map_.ranks());
+    for (bool moved = true; moved && fault_.empty();) {
       moved = false;
       for (std::size_t rank = 0; rank < lists_.size() && fault_.empty(); ++rank) moved |= advance(rank);
     }
@@ -31,37 +32,62 @@ class Rehearsal {
  private:
   using Done = std::tuple<Kind, int, int>;
 
-  const Action* at(std::size_t rank) const { return next_[rank] < lists_[rank].size() ? &lists_[rank][next_[rank]] : nullptr; }
-  bool has(Kind kind, int stage, int microbatch) const { return done_.contains({kind, stage, microbatch}); }
-  bool last(int stage) const { return stage + 1 == static_cast<int>(lists_.size()); }
+  const Action* at(std::size_t rank) const {
+    return next_[rank] < lists_[rank].size() ? &lists_[rank][next_[rank]] : nullptr;
+  }
+  bool has(Kind kind, const Action& a) const { return done_.contains({kind, a.stage, a.microbatch}); }
+  bool has(Kind kind, int stage, const Action& a) const { return done_.contains({kind, stage, a.microbatch}); }
+  bool backward_done(int stage, const Action& a) const {
+    return has(Kind::backward, stage, a) || has(Kind::input_gradient, stage, a);
+  }
 
   bool advance(std::size_t rank) {
     const Action* action = at(rank);
     if (!action) return false;
+    if (action->stage < 0 || action->stage >= map_.stages() || map_.rank_of(action->stage) != static_cast<int>(rank))
+      return fail(rank, *action, "the stage is not on this rank");
+    if (action->microbatch < 0 || action->microbatch >= microbatches_)
+      return fail(rank, *action, fmt::format("there are {} microbatches", microbatches_));
     switch (action->kind) {
-      case Kind::forward:
-      case Kind::backward: return compute(rank, *action);
-      case Kind::send_forward: return transfer(rank, *action, Kind::recv_forward, 1);
-      case Kind::send_backward: return transfer(rank, *action, Kind::recv_backward, -1);
-      default: return false;  // a receive moves with its send
+      case Kind::send_forward:
+        return transfer(rank, *action, Kind::recv_forward, 1);
+      case Kind::send_backward:
+        return transfer(rank, *action, Kind::recv_backward, -1);
+      case Kind::recv_forward:
+      case Kind::recv_backward:
+        return false;  // a receive moves with its send
+      default:
+        return compute(rank, *action);
     }
   }
 
+  /// What comes from a neighbouring stage: received, or computed on this rank.
+  bool arrived(const Action& a, int from, Kind receive) const {
+    if (!map_.same_rank(a.stage, from)) return has(receive, a);
+    return receive == Kind::recv_forward ? has(Kind::forward, from, a) : backward_done(from, a);
+  }
+
   bool compute(std::size_t rank, const Action& a) {
-    const bool forward = a.kind == Kind::forward;
-    const bool ready = forward ? a.stage == 0 || has(Kind::recv_forward, a.stage, a.microbatch)
-                               : has(Kind::forward, a.stage, a.microbatch) &&
-                                     (last(a.stage) || has(Kind::recv_backward, a.stage, a.microbatch));
-    if (!ready) return fail(rank, a, "its input is not there");
-    return finish(rank, a);
+    if (a.kind == Kind::weight_gradient)
+      return has(Kind::input_gradient, a) ? finish(rank, a) : fail(rank, a, "its I was not done");
+    if (a.kind == Kind::forward) {
+      const bool ready = a.stage == 0 || arrived(a, a.stage - 1, Kind::recv_forward);
+      return ready ? finish(rank, a) : fail(rank, a, "its input is not there");
+    }
+    if (!has(Kind::forward, a)) return fail(rank, a, "its F was not done");
+    if (backward_done(a.stage, a)) return fail(rank, a, "it was done before");
+    const bool ready = a.stage + 1 == map_.stages() || arrived(a, a.stage + 1, Kind::recv_backward);
+    return ready ? finish(rank, a) : fail(rank, a, "the gradient of its output is not there");
   }
 
   bool transfer(std::size_t rank, const Action& a, Kind receive, int direction) {
-    if (!has(receive == Kind::recv_forward ? Kind::forward : Kind::backward, a.stage, a.microbatch))
-      return fail(rank, a, "nothing was computed yet");
-    const std::size_t peer = rank + static_cast<std::size_t>(direction);
-    const Action* other = peer < lists_.size() ? at(peer) : nullptr;
-    if (!other || !(*other == Action{receive, a.stage + direction, a.microbatch})) return false;
+    const bool made = receive == Kind::recv_forward ? has(Kind::forward, a) : backward_done(a.stage, a);
+    if (!made) return fail(rank, a, "nothing was computed yet");
+    const int to = a.stage + direction;
+    if (to < 0 || to >= map_.stages()) return fail(rank, a, "no stage follows");
+    const auto peer = static_cast<std::size_t>(map_.rank_of(to));
+    const Action* other = at(peer);
+    if (!other || !(*other == Action{receive, to, a.microbatch})) return false;
     return finish(rank, a) && finish(peer, *other);
   }
 
@@ -71,27 +97,33 @@ class Rehearsal {
     return true;
   }
 
-  bool fail(std::size_t rank, const Action& a, const char* why) {
+  bool fail(std::size_t rank, const Action& a, const std::string& why) {
     fault_ = fmt::format("pipeline rank {}, action {} ({}): {}", rank, next_[rank], to_string(a), why);
     return false;
   }
 
   std::string waiting(std::size_t rank, const Action& action) const {
-    std::string text = fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank, next_[rank], to_string(action));
+    std::string text =
+        fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank, next_[rank], to_string(action));
     for (std::size_t other = 0; other < lists_.size(); ++other)
       if (const Action* a = at(other); a && other != rank) text += fmt::format(", rank {} at {}", other, to_string(*a));
     return text;
   }
 
   std::string missing() const {
-    for (int stage = 0; stage < static_cast<int>(lists_.size()); ++stage)
-      for (int m = 0; m < microbatches_; ++m)
-        for (const Kind kind : {Kind::forward, Kind::backward})
-          if (!has(kind, stage, m)) return "never done: " + to_string({kind, stage, m});
+    for (int stage = 0; stage < map_.stages(); ++stage)
+      for (int m = 0; m < microbatches_; ++m) {
+        const Action forward{Kind::forward, stage, m}, weight{Kind::weight_gradient, stage, m};
+        if (!has(Kind::forward, forward)) return "never done: " + to_string(forward);
+        if (!backward_done(stage, forward)) return "never done: " + to_string({Kind::backward, stage, m});
+        if (has(Kind::input_gradient, forward) && !has(Kind::weight_gradient, forward))
+          return "never done: " + to_string(weight);
+      }
     return {};
   }
 
-  const std::vector<ActionList>& lists_;
+  const ActionLists& lists_;
+  const StageMap& map_;
   int microbatches_;
   std::vector<std::size_t> next_;
   std::set<Done> done_;
@@ -100,6 +132,8 @@ class Rehearsal {
 
 }  // namespace
 
-std::string find_fault(const std::vector<ActionList>& lists, int microbatches) { return Rehearsal(lists, microbatches).run(); }
+std::string find_fault(const ActionLists& lists, const StageMap& map, int microbatches) {
+  return Rehearsal(lists, map, microbatches).run();
+}
 
 }  // namespace tessera::parallel

@@ -16,8 +16,9 @@ namespace {
 using mesh::Axis;
 
 parallel::ActionList actions_of(const config::JobConfig& job, const mesh::DeviceMesh& mesh, const BatchPlan& plan) {
-  const auto lists = parallel::make_schedule(schedule_of(job), mesh.layout().degree(Axis::pp), plan.microbatches);
-  const std::string fault = parallel::find_fault(lists, plan.microbatches);
+  const auto map = parallel::StageMap::loop(mesh.layout().degree(Axis::pp));
+  const auto lists = parallel::make_schedule(schedule_of(job), map, plan.microbatches);
+  const std::string fault = parallel::find_fault(lists, map, plan.microbatches);
   TESSERA_EXPECT(fault.empty(), "the pipeline schedule is wrong: {}", fault);
   return lists[static_cast<std::size_t>(mesh.coord(Axis::pp))];
 }

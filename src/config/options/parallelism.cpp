@@ -60,8 +60,8 @@ OptionList parallelism_options() {
           .at_least(1)
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
-          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble",
-                   "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
+          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble",
+                   "ZBVZeroBubble", "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
           .works_with({"1F1B", "GPipe"})
           .only_if(&pipelined)
           .never_ignored(),

@@ -1,0 +1,60 @@
+// Products whose weight gradients may be computed later: what pipeline schedules call I and W (zero bubble,
+// https://arxiv.org/abs/2401.10241).
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tessera/model/operations.hpp"
+
+namespace tessera::parallel {
+
+/// Work that a backward pass may leave for later. An autograd function asks it in its backward() for each gradient of a
+/// weight that nothing before this unit's end depends on.
+class WeightGradients {
+ public:
+  using Work = std::vector<std::function<void()>>;
+
+  /// From now on, until take(), work is put off.
+  void put_off() { putting_off_ = true; }
+  bool puts_off() const { return putting_off_; }
+  /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only while puts_off().
+  void defer(std::function<void()> compute) { work_.push_back(std::move(compute)); }
+  /// What was put off, in the order in which it must run.
+  Work take() {
+    putting_off_ = false;
+    return std::exchange(work_, {});
+  }
+
+ private:
+  bool putting_off_ = false;
+  Work work_;
+};
+
+/// Adds to a leaf's gradient as autograd does.
+void add_gradient(torch::Tensor& leaf, const torch::Tensor& gradient);
+
+/// x [T, in] times the transpose of `weight` [out, in], a leaf: [T, out]. Backward computes the input's gradient at once,
+/// and the weight's when `gradients`, which must outlive the graph, says: the same bits either way.
+torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, WeightGradients& gradients);
+
+/// `inner` with these products.
+class LinearOperations final : public model::Operations {
+ public:
+  LinearOperations(const model::Operations& inner, WeightGradients& gradients) : inner_(inner), gradients_(gradients) {}
+
+  std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
+  torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
+  void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override {
+    inner_.remakable(made, std::move(remake));
+  }
+
+ private:
+  const model::Operations& inner_;
+  WeightGradients& gradients_;
+};
+
+}  // namespace tessera::parallel

@@ -1,0 +1,42 @@
+// When each action of a schedule would run, given how long actions take; as numbers and as a picture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/parallel/schedule.hpp"
+
+namespace tessera::parallel {
+
+/// Of one stage and microbatch, in any unit; B takes input + weight.
+struct Durations {
+  double forward = 1, input = 1, weight = 1;
+  double transfer = 0;  ///< from the end of a computation until another rank may use its result
+  double of(ActionKind kind) const;
+};
+
+struct TimedAction {
+  Action action;
+  double begin, end;
+};
+
+struct Timeline {
+  std::vector<std::vector<TimedAction>> ranks;
+
+  double begin() const;
+  double end() const;
+  /// 1 - busy / (from the first to the last action of any rank), busy being the mean over ranks.
+  double bubble() const;
+  /// The same within one rank's own first and last action.
+  double bubble_of(std::size_t rank) const;
+};
+
+/// Each rank runs its computations in order, as soon as their inputs are there; transfers in the lists are passed over.
+/// Throws Error(usage) when the lists wait for each other, naming the ranks and what they wait for.
+Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations& durations = {});
+
+/// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter and darker for I and
+/// W, the shade by stage on the rank; the microbatch's number where it fits. Readable on light and on dark pages.
+std::string timeline_svg(const Timeline& timeline, const StageMap& map, const std::string& title);
+
+}  // namespace tessera::parallel

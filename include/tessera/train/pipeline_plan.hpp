@@ -1,0 +1,23 @@
+// How a job's pipeline runs: which rank holds which stages, and what each rank does in which order.
+#pragma once
+
+#include "tessera/config/job_config.hpp"
+#include "tessera/mesh/layout.hpp"
+#include "tessera/model/model.hpp"
+#include "tessera/parallel/schedule.hpp"
+#include "tessera/train/batch_plan.hpp"
+
+namespace tessera::train {
+
+struct PipelinePlan {
+  parallel::StageMap map;
+  parallel::ActionLists lists;  ///< by rank, for one round of the batch plan
+};
+
+/// By parallelism.pipeline_parallel_schedule, _csv, _stage_map, _layers_per_stage and the cuts; the lists are checked. One
+/// rank has one stage, whatever these say. Reads the schedule's file, if there is one. Throws Error(usage), before anything
+/// is allocated, where schedule, stages, ranks and microbatches do not fit each other.
+PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::Model& model, const mesh::Layout& layout,
+                              const BatchPlan& plan);
+
+}  // namespace tessera::train

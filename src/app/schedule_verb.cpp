@@ -1,0 +1,99 @@
+// tessera schedule NAME | FILE.csv: a pipeline schedule as figures, picture and table; no ranks, no model.
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "command_line.hpp"
+#include "tessera/config/option_table.hpp"
+#include "tessera/config/suggest.hpp"
+#include "tessera/metrics/atomic_file.hpp"
+#include "tessera/parallel/schedule_csv.hpp"
+#include "tessera/parallel/schedule_timeline.hpp"
+#include "verb.hpp"
+
+namespace {
+
+using tessera::ExitCode;
+namespace parallel = tessera::parallel;
+
+struct Wanted {
+  std::string schedule, svg, csv, map;
+  int ranks = 4, microbatches = 8, stages_a_rank = 0;
+  parallel::Durations durations;
+};
+
+parallel::Schedule schedule_of(const std::string& typed) {
+  const std::string name = tessera::config::canonical_schedule(typed);
+  if (const auto schedule = parallel::schedule_named(name)) return *schedule;
+  std::vector<std::string> known;
+  for (int i = 0; i < parallel::kSchedules; ++i) known.emplace_back(name_of(static_cast<parallel::Schedule>(i)));
+  tessera::fail(ExitCode::usage, "schedule {} is not known{}; take one of {}, or a file that ends in .csv", typed,
+                tessera::config::did_you_mean(typed, known), fmt::join(known, ", "));
+}
+
+parallel::ScheduleTable table_of(const Wanted& wanted) {
+  if (wanted.schedule.ends_with(".csv")) return parallel::read_schedule_csv(wanted.schedule);
+  const parallel::Schedule schedule = schedule_of(wanted.schedule);
+  const int usual = stages_a_rank(schedule) == parallel::StagesARank::one ? 1 : 2;
+  const int each = wanted.stages_a_rank > 0 ? wanted.stages_a_rank : usual;
+  const auto map = wanted.map.empty()
+                       ? usual_map(schedule, wanted.ranks, each)
+                       : parallel::StageMap::parse(wanted.map, each * wanted.ranks, wanted.ranks, "--map");
+  return {compute_orders(schedule, map, wanted.microbatches), map, wanted.microbatches};
+}
+
+void print(const std::string& name, const parallel::ScheduleTable& table, const parallel::Timeline& timeline) {
+  std::cout << fmt::format("{}: {} stages on {} ranks, {} microbatches, bubble {:.1f} %\n", name, table.map.stages(),
+                           table.map.ranks(), table.microbatches, 100 * timeline.bubble());
+  std::cout << fmt::format("{:<5}{:<14}{:>8}{:>14}{:>18}\n", "rank", "stages", "actions", "own bubble",
+                           "peak activations");
+  for (int rank = 0; rank < table.map.ranks(); ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    std::cout << fmt::format("{:<5}{:<14}{:>8}{:>12.1f} %{:>18}\n", rank,
+                             fmt::format("{}", fmt::join(table.map.stages_of(rank), ",")), table.computations[r].size(),
+                             100 * timeline.bubble_of(r), peak_activations(table.computations[r]));
+  }
+}
+
+void check(const parallel::ScheduleTable& table, const std::string& name) {
+  const std::string fault = find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
+  tessera::require(fault.empty(), ExitCode::usage, "{} is no schedule that ends: {}", name, fault);
+}
+
+int run(const tessera::app::Args& args) {
+  Wanted wanted;
+  CLI::App app("Checks a pipeline schedule and tells its bubble and the activations that each rank keeps.", "schedule");
+  app.add_option("schedule", wanted.schedule,
+                 "1F1B, GPipe, Interleaved1F1B, LoopedBFS, ZBH1, InterleavedZeroBubble, ZBVZeroBubble, "
+                 "DualPipeV, or a CSV file in PyTorch's notation")
+      ->required();
+  app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]")->check(CLI::Range(1, 4096));
+  app.add_option("--microbatches", wanted.microbatches, "of one pass [8]")->check(CLI::Range(1, 65536));
+  app.add_option("--stages-per-rank", wanted.stages_a_rank, "[1 or 2, as the schedule needs]")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--map", wanted.map, "stage -> rank: loop, v, or ranks with commas between [as the schedule needs]");
+  app.add_option("--forward", wanted.durations.forward, "time of F [1]")->check(CLI::PositiveNumber);
+  app.add_option("--input-gradient", wanted.durations.input, "time of I [1]; B takes I and W")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--weight-gradient", wanted.durations.weight, "time of W [1]")->check(CLI::PositiveNumber);
+  app.add_option("--transfer", wanted.durations.transfer, "time from rank to rank [0]")->check(CLI::NonNegativeNumber);
+  app.add_option("-o,--out", wanted.svg, "write a picture of the timeline (SVG)");
+  app.add_option("--csv", wanted.csv, "write the schedule in PyTorch's notation");
+  if (!tessera::app::parse(app, args)) return 0;
+  const parallel::ScheduleTable table = table_of(wanted);
+  check(table, wanted.schedule);
+  const auto timeline = simulate(table.computations, table.map, wanted.durations);
+  print(wanted.schedule, table, timeline);
+  const std::string title = fmt::format("{}, {} ranks, {} microbatches: bubble {:.1f} %", wanted.schedule,
+                                        table.map.ranks(), table.microbatches, 100 * timeline.bubble());
+  if (!wanted.svg.empty())
+    tessera::metrics::write_file_atomically(wanted.svg, timeline_svg(timeline, table.map, title));
+  if (!wanted.csv.empty())
+    tessera::metrics::write_file_atomically(wanted.csv, schedule_csv(simulate(table.computations, table.map)));
+  return 0;
+}
+
+const tessera::app::VerbRegistration registration{"schedule", "a pipeline schedule's bubble, activations and picture",
+                                                  &run};
+
+}  // namespace

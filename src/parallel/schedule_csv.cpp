@@ -1,0 +1,145 @@
+#include "tessera/parallel/schedule_csv.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <regex>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using Kind = ActionKind;
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t\r\"");
+  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\"") + 1 - begin);
+}
+
+class Reader {
+ public:
+  explicit Reader(std::filesystem::path file) : file_(std::move(file)) {}
+
+  ScheduleTable read() {
+    std::ifstream in(file_);
+    require(in.good(), ExitCode::data, "cannot read the schedule {}", file_.string());
+    for (std::string line; std::getline(in, line);) {
+      ++row_;
+      if (!trimmed(line).empty()) take_row(line);
+    }
+    require(!lists_.empty(), ExitCode::usage, "{} holds no actions; write one row a rank, such as 0F0,0F1,0B0,0B1",
+            file_.string());
+    return {std::move(lists_), map(), microbatches_};
+  }
+
+ private:
+  void take_row(const std::string& line) {
+    lists_.emplace_back();
+    column_ = 0;
+    for (const std::string& cell : split(line, ',')) {
+      ++column_;
+      take_cell(trimmed(cell));
+    }
+    require(!lists_.back().empty(), ExitCode::usage, "{}:{}: the row has no action; every rank needs a stage",
+            file_.string(), row_);
+  }
+
+  void take_cell(const std::string& cell) {
+    static const std::regex single("([0-9]{1,6})(F|I|W|B)([0-9]{1,6})");
+    static const std::regex pair("\\((.*)\\)OVERLAP_F_B");
+    static const std::regex transfer("[0-9]+(SEND_F|RECV_F|SEND_B|RECV_B|UNSHARD|RESHARD|REDUCE_GRAD)[0-9]*");
+    std::smatch match;
+    if (cell.empty()) return;
+    if (std::regex_match(cell, match, pair)) {
+      for (const std::string& part : split(match[1], ';')) take_cell(trimmed(part));
+      return;
+    }
+    if (std::regex_match(cell, match, transfer))
+      wrong(cell,
+            "is no computation; Tessera puts transfers and gathers itself: leave them out (PyTorch: format "
+            "compute_only)");
+    if (!std::regex_match(cell, match, single))
+      wrong(cell, "is no action; write stage, F, I, W or B, and microbatch, such as 0F0");
+    take({kind_of(*match[2].first), std::stoi(match[1]), std::stoi(match[3])}, cell);
+  }
+
+  void take(const Action& action, const std::string& cell) {
+    const int rank = static_cast<int>(lists_.size()) - 1;
+    const auto [place, fresh] = rank_of_.try_emplace(action.stage, rank);
+    if (!fresh && place->second != rank)
+      wrong(cell, fmt::format("has a stage that row {} has, too; a stage is on one rank", place->second + 1));
+    microbatches_ = std::max(microbatches_, action.microbatch + 1);
+    lists_.back().push_back(action);
+  }
+
+  static Kind kind_of(char letter) {
+    switch (letter) {
+      case 'F':
+        return Kind::forward;
+      case 'I':
+        return Kind::input_gradient;
+      case 'W':
+        return Kind::weight_gradient;
+      default:
+        return Kind::backward;
+    }
+  }
+
+  [[noreturn]] void wrong(const std::string& cell, const std::string& why) const {
+    fail(ExitCode::usage, "{}:{}:{}: \"{}\" {}", file_.string(), row_, column_, cell, why);
+  }
+
+  StageMap map() const {
+    std::vector<int> ranks;
+    for (const auto& [stage, rank] : rank_of_) {
+      require(stage == static_cast<int>(ranks.size()), ExitCode::usage,
+              "{}: stage {} has no action, and stage {} has; number "
+              "stages from 0 without gaps",
+              file_.string(), ranks.size(), stage);
+      ranks.push_back(rank);
+    }
+    return StageMap::of(std::move(ranks));
+  }
+
+  std::filesystem::path file_;
+  int row_ = 0, column_ = 0;
+  ActionLists lists_;
+  std::map<int, int> rank_of_;  ///< of stages
+  int microbatches_ = 0;
+};
+
+std::string row_of(const std::vector<TimedAction>& rank, double begin) {
+  std::string row;
+  std::size_t column = 0;
+  for (const TimedAction& timed : rank) {
+    const auto at = static_cast<std::size_t>(std::lround(timed.begin - begin));
+    for (; column < at; ++column) row += ',';
+    row += to_string(timed.action);
+  }
+  return row + "\n";
+}
+
+}  // namespace
+
+ScheduleTable read_schedule_csv(const std::filesystem::path& file) { return Reader(file).read(); }
+
+std::string schedule_csv(const Timeline& unit_timeline) {
+  std::string csv;
+  for (const auto& rank : unit_timeline.ranks) csv += row_of(rank, unit_timeline.begin());
+  return csv;
+}
+
+}  // namespace tessera::parallel

@@ -1,0 +1,225 @@
+// The orders of computation that the field's papers give, each as the few phases that it consists of.
+#include <algorithm>
+#include <deque>
+
+#include "tessera/base/error.hpp"
+#include "tessera/parallel/schedule.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using Kind = ActionKind;
+
+/// Writes one rank's list. Chunk c is the rank's c-th stage; each of its microbatches comes in the order of their
+/// numbers.
+class Writer {
+ public:
+  explicit Writer(const StageMap& map, int rank)
+      : stages_(map.stages_of(rank)), forwards_(stages_.size(), 0), backwards_(stages_.size(), 0) {}
+
+  void f(int chunk) { add(Kind::forward, chunk, forwards_); }
+  void b(int chunk) { add(Kind::backward, chunk, backwards_); }
+  void i(int chunk) {
+    add(Kind::input_gradient, chunk, backwards_);
+    owed_.push_back(list_.back());
+  }
+  /// The weight gradients that have waited longest.
+  void w() {
+    list_.push_back({Kind::weight_gradient, owed_.front().stage, owed_.front().microbatch});
+    owed_.pop_front();
+  }
+  void all_w() {
+    while (!owed_.empty()) w();
+  }
+  int forwards(int chunk) const { return forwards_[static_cast<std::size_t>(chunk)]; }
+  int owed() const { return static_cast<int>(owed_.size()); }
+
+  /// Without the microbatches that only filled a round up.
+  ActionList take(int microbatches) {
+    std::erase_if(list_, [microbatches](const Action& a) { return a.microbatch >= microbatches; });
+    return std::move(list_);
+  }
+
+ private:
+  void add(Kind kind, int chunk, std::vector<int>& next) {
+    const auto c = static_cast<std::size_t>(chunk);
+    list_.push_back({kind, stages_[c], next[c]++});
+  }
+
+  const std::vector<int>& stages_;
+  std::vector<int> forwards_, backwards_;
+  std::deque<Action> owed_;
+  ActionList list_;
+};
+
+void times(int count, const auto& body) {
+  for (int k = 0; k < count; ++k) body();
+}
+
+/// All forwards, chunk by chunk, then all backwards: GPipe, and with several chunks LoopedBFS.
+void breadth_first(Writer& rank, int chunks, int m) {
+  for (int c = 0; c < chunks; ++c) times(m, [&] { rank.f(c); });
+  for (int c = chunks; c-- > 0;) times(m, [&] { rank.b(c); });
+}
+
+/// `ahead` forwards, then by turns; what is left of the backwards.
+void one_f_one_b(Writer& rank, int ahead, int m) {
+  times(std::min(m, ahead), [&] { rank.f(0); });
+  for (int k = 0; k < m; ++k) {
+    rank.b(0);
+    if (rank.forwards(0) < m) rank.f(0);
+  }
+}
+
+/// 1F1B with I in the place of B; rank r owes r weight gradients, which fill its waits at the end.
+void zb_h1(Writer& rank, int r, int ranks, int m) {
+  times(std::min(m, ranks - r), [&] { rank.f(0); });
+  for (int k = 0; k < m; ++k) {
+    rank.i(0);
+    if (rank.owed() > r) rank.w();
+    if (rank.forwards(0) < m) rank.f(0);
+  }
+  rank.all_w();
+}
+
+/// Microbatches in rounds of (about) one a rank; within a round chunk after chunk. Splits B like ZB-H1 where asked to.
+void interleaved(Writer& rank, int r, int ranks, int chunks, int m, bool zero_bubble) {
+  const int round = m / std::max(1, m / ranks), all = m * chunks;
+  int forwards = 0;
+  const auto forward = [&] { rank.f(forwards++ / round % chunks); };
+  times(std::min(all, (chunks - 1) * round + 2 * (ranks - 1 - r)), forward);
+  for (int k = 0; k < all; ++k) {
+    if (forwards < all) forward();
+    const int chunk = chunks - 1 - k / round % chunks;
+    zero_bubble ? rank.i(chunk) : rank.b(chunk);
+    if (zero_bubble && rank.owed() > r) rank.w();
+  }
+  rank.all_w();
+}
+
+/// ZB-V: chunk 0 on the way down, chunk 1 on the way up; as many activations on every rank as 1F1B has on its first.
+void zb_v(Writer& rank, int r, int ranks, int m) {
+  times(2 * (ranks - r) - 1, [&] { rank.f(0); });
+  times(r, [&] { rank.f(1), rank.f(0); });
+  times(ranks - r, [&] { rank.f(1), rank.i(1), rank.w(); });
+  while (rank.forwards(1) < rank.forwards(0) || rank.forwards(0) < m) {
+    if (rank.forwards(0) < m) rank.f(0);
+    rank.i(0), rank.w();
+    rank.f(1), rank.i(1), rank.w();
+  }
+  times(r, [&] { rank.i(0), rank.i(1); });
+  times(ranks - r, [&] { rank.i(0), rank.w(); });
+  rank.all_w();
+}
+
+/// No forwards are left: the second half of the last r + 1 pairs of backwards puts its weight gradients off.
+void dual_pipe_v_tail(Writer& rank, int r) {
+  for (int k = 0; k < 2 * (r + 1); ++k) {
+    const int chunk = k % 2 == 0 ? 1 : 0;
+    k <= r ? rank.b(chunk) : rank.i(chunk);
+  }
+}
+
+/// DualPipeV: forwards of one direction stand beside backwards of the other.
+void dual_pipe_v(Writer& rank, int r, int ranks, int m) {
+  const int below = ranks - 1 - r;
+  times(2 * below, [&] { rank.f(0); });
+  times(r + 1, [&] { rank.f(0), rank.f(1); });
+  times(below, [&] { rank.i(1), rank.w(), rank.f(1); });
+  times(m - 2 * ranks + r + 1, [&] { rank.f(0), rank.b(1), rank.f(1), rank.b(0); });
+  times(below, [&] { rank.b(1), rank.f(1), rank.b(0); });
+  dual_pipe_v_tail(rank, r);
+  times(below, [&] { rank.w(), rank.i(0); });
+  rank.all_w();
+}
+
+bool same_number_each(const StageMap& map) {
+  for (int rank = 0; rank < map.ranks(); ++rank)
+    if (map.stages_of(rank).size() != map.stages_of(0).size()) return false;
+  return true;
+}
+
+bool folded(const StageMap& map) {
+  for (int stage = 0; stage < map.stages(); ++stage)
+    if (!map.same_rank(stage, map.stages() - 1 - stage)) return false;
+  return true;
+}
+
+/// Every rank comes once in each run of `ranks` stages, at the same place.
+bool looped(const StageMap& map) {
+  for (int stage = map.ranks(); stage < map.stages(); ++stage)
+    if (!map.same_rank(stage, stage - map.ranks())) return false;
+  return true;
+}
+
+void require_fits(Schedule schedule, const StageMap& map) {
+  const int chunks = map.stages() / map.ranks();
+  const auto need = [&](bool good, const char* what) {
+    require(good && same_number_each(map), ExitCode::usage,
+            "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}", name_of(schedule),
+            map.stages(), map.ranks(), what);
+  };
+  switch (stages_a_rank(schedule)) {
+    case StagesARank::one:
+      return need(chunks == 1, "one stage on each rank");
+    case StagesARank::two:
+      return need(chunks == 2 && folded(map), "two stages on each rank, stage map \"v\"");
+    case StagesARank::several:
+      return need(looped(map), "the same number of stages on each rank, stage map \"loop\"");
+  }
+}
+
+/// Microbatches that fill the schedule's rounds.
+int filled(Schedule schedule, int ranks, int m) {
+  switch (schedule) {
+    case Schedule::interleaved:
+    case Schedule::interleaved_zero_bubble:
+      return m % std::max(1, m / ranks) == 0 ? m : (m + ranks - 1) / ranks * ranks;
+    case Schedule::zbv:
+    case Schedule::dual_pipe_v:
+      return std::max(m, 2 * ranks);
+    default:
+      return m;
+  }
+}
+
+ActionList compute_order(Schedule schedule, const StageMap& map, int rank, int microbatches) {
+  const int p = map.ranks(), chunks = map.stages() / p;
+  const int r = map.stages_of(rank)[0];  // the rank's place in the first run of stages
+  const int m = filled(schedule, p, microbatches);
+  Writer writer(map, rank);
+  switch (schedule) {
+    case Schedule::gpipe:
+    case Schedule::looped_bfs:
+      breadth_first(writer, chunks, m);
+      break;
+    case Schedule::one_f_one_b:
+      one_f_one_b(writer, p - r, m);
+      break;
+    case Schedule::zb_h1:
+      zb_h1(writer, r, p, m);
+      break;
+    case Schedule::interleaved:
+    case Schedule::interleaved_zero_bubble:
+      interleaved(writer, r, p, chunks, m, schedule == Schedule::interleaved_zero_bubble);
+      break;
+    case Schedule::zbv:
+      zb_v(writer, r, p, m);
+      break;
+    case Schedule::dual_pipe_v:
+      dual_pipe_v(writer, r, p, m);
+      break;
+  }
+  return writer.take(microbatches);
+}
+
+}  // namespace
+
+ActionLists compute_orders(Schedule schedule, const StageMap& map, int microbatches) {
+  require_fits(schedule, map);
+  ActionLists lists;
+  for (int rank = 0; rank < map.ranks(); ++rank) lists.push_back(compute_order(schedule, map, rank, microbatches));
+  return lists;
+}
+
+}  // namespace tessera::parallel

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/parallel/schedule_timeline.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using Kind = ActionKind;
+
+// Pixels.
+constexpr double kWidth = 1200, kLeft = 64, kRight = 24, kTop = 64, kRow = 26, kGap = 4, kBottom = 40;
+
+constexpr std::string_view kStyle = R"(<style>
+text{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,"DejaVu Sans",sans-serif;font-size:12px;fill:#57606a}
+.page{fill:#ffffff}.title{font-size:18px;font-weight:600;fill:#1f2328}.number{font-size:10px;fill:#ffffff;text-anchor:middle}
+.idle{fill:#eef1f4}.F{fill:#0a66c2}.B{fill:#2e7d32}.I{fill:#4c9a50}.W{fill:#9a6700}
+@media (prefers-color-scheme:dark){text{fill:#9aa4ae}.page{fill:#0d1117}.title{fill:#e6edf3}.number{fill:#ffffff}.idle{fill:#1b222a}}
+</style>
+)";
+
+constexpr char letter(Kind kind) {
+  switch (kind) {
+    case Kind::forward:
+      return 'F';
+    case Kind::input_gradient:
+      return 'I';
+    case Kind::weight_gradient:
+      return 'W';
+    default:
+      return 'B';
+  }
+}
+
+class Picture {
+ public:
+  Picture(const Timeline& timeline, const StageMap& map)
+      : timeline_(timeline), map_(map), scale_((kWidth - kLeft - kRight) / (timeline.end() - timeline.begin())) {}
+
+  std::string svg(const std::string& title) const {
+    const double height = bottom() + kBottom;
+    std::string svg = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" height=\"{1:g}\" "
+        "role=\"img\">\n"
+        "{2}<rect class=\"page\" width=\"{0:g}\" height=\"{1:g}\"/>\n<text class=\"title\" x=\"{3:g}\" "
+        "y=\"36\">{4}</text>\n",
+        kWidth, height, kStyle, kLeft, title);
+    for (std::size_t rank = 0; rank < timeline_.ranks.size(); ++rank) svg += row(rank);
+    return svg + legend() + "</svg>\n";
+  }
+
+ private:
+  double top(std::size_t rank) const { return kTop + static_cast<double>(rank) * (kRow + kGap); }
+  double bottom() const { return top(timeline_.ranks.size()); }
+  double x(double time) const { return kLeft + (time - timeline_.begin()) * scale_; }
+
+  std::string row(std::size_t rank) const {
+    std::string svg = fmt::format(
+        "<text x=\"8\" y=\"{:g}\">rank {}</text>\n<rect class=\"idle\" x=\"{:g}\" y=\"{:g}\" width=\"{:g}\" "
+        "height=\"{:g}\"/>\n",
+        top(rank) + 17, rank, kLeft, top(rank), kWidth - kLeft - kRight, kRow);
+    for (const TimedAction& timed : timeline_.ranks[rank]) svg += box(rank, timed);
+    return svg;
+  }
+
+  /// Later stages of a rank are paler, so that the chunks can be told apart.
+  std::string box(std::size_t rank, const TimedAction& timed) const {
+    const auto& stages = map_.stages_of(static_cast<int>(rank));
+    const auto chunk = std::ranges::find(stages, timed.action.stage) - stages.begin();
+    const double opacity = 1 - 0.45 * static_cast<double>(chunk) / static_cast<double>(stages.size());
+    const double width = (timed.end - timed.begin) * scale_;
+    std::string svg = fmt::format(
+        "<rect class=\"{}\" fill-opacity=\"{:.2f}\" x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" "
+        "height=\"{:g}\"><title>{}</title></rect>\n",
+        letter(timed.action.kind), opacity, x(timed.begin), top(rank), std::max(0.5, width - 0.6), kRow,
+        to_string(timed.action));
+    if (width >= 14)
+      svg += fmt::format("<text class=\"number\" x=\"{:.2f}\" y=\"{:g}\">{}</text>\n", x((timed.begin + timed.end) / 2),
+                         top(rank) + 17, timed.action.microbatch);
+    return svg;
+  }
+
+  std::string legend() const {
+    std::string svg;
+    double left = kLeft;
+    for (const auto& [name, text] :
+         {std::pair{"F", "forward"}, {"B", "backward"}, {"I", "input gradient"}, {"W", "weight gradients"}}) {
+      svg += fmt::format(
+          "<rect class=\"{}\" x=\"{:g}\" y=\"{:g}\" width=\"14\" height=\"14\"/><text x=\"{:g}\" "
+          "y=\"{:g}\">{}</text>\n",
+          name, left, bottom() + 10, left + 20, bottom() + 22, text);
+      left += 150;
+    }
+    return svg;
+  }
+
+  const Timeline& timeline_;
+  const StageMap& map_;
+  double scale_;  ///< pixels of a unit of time
+};
+
+}  // namespace
+
+std::string timeline_svg(const Timeline& timeline, const StageMap& map, const std::string& title) {
+  return Picture(timeline, map).svg(title);
+}
+
+}  // namespace tessera::parallel

@@ -1,0 +1,79 @@
+#include "tessera/parallel/stage_map.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+/// "0,1,1,0" -> {0, 1, 1, 0}; empty where the text is anything else.
+std::vector<int> numbers(const std::string& text) {
+  std::vector<int> result;
+  const char *next = text.data(), *end = next + text.size();
+  while (next < end) {
+    int number = 0;
+    const auto [stop, problem] = std::from_chars(next, end, number);
+    if (problem != std::errc() || (stop != end && *stop != ',')) return {};
+    result.push_back(number);
+    next = stop == end ? end : stop + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+StageMap StageMap::of(std::vector<int> ranks) {
+  StageMap map;
+  map.ranks_ = std::move(ranks);
+  for (int stage = 0; stage < map.stages(); ++stage) {
+    const int rank = map.rank_of(stage);
+    require(rank >= 0 && rank < map.stages(), ExitCode::usage,
+            "pipeline stage {} is on rank {}; {} stages fill ranks 0 to {} at most", stage, rank, map.stages(),
+            map.stages() - 1);
+    if (rank >= map.ranks()) map.stages_.resize(static_cast<std::size_t>(rank) + 1);
+    map.stages_[static_cast<std::size_t>(rank)].push_back(stage);
+  }
+  for (int rank = 0; rank < map.ranks(); ++rank)
+    require(!map.stages_of(rank).empty(), ExitCode::usage, "pipeline rank {} has no stage; give it one", rank);
+  return map;
+}
+
+StageMap StageMap::loop(int ranks, int stages_a_rank) {
+  std::vector<int> list;
+  for (int stage = 0; stage < ranks * stages_a_rank; ++stage) list.push_back(stage % ranks);
+  return of(std::move(list));
+}
+
+StageMap StageMap::v(int ranks, int stages_a_rank) {
+  std::vector<int> list;
+  for (int turn = 0; turn < stages_a_rank; ++turn)
+    for (int i = 0; i < ranks; ++i) list.push_back(turn % 2 == 0 ? i : ranks - 1 - i);
+  return of(std::move(list));
+}
+
+StageMap StageMap::parse(const std::string& text, int stages, int ranks, const char* key) {
+  if (text == "loop" || text == "v") {
+    require(stages % ranks == 0, ExitCode::usage,
+            "{} = \"{}\" gives every rank the same number of stages; {} stages "
+            "on {} ranks do not go: choose a multiple, or a list of ranks",
+            key, text, stages, ranks);
+    return text == "loop" ? loop(ranks, stages / ranks) : v(ranks, stages / ranks);
+  }
+  const std::vector<int> list = numbers(text);
+  require(!list.empty(), ExitCode::usage,
+          "{} = \"{}\" is no map of stages; write loop, v, or the rank of each stage, "
+          "as in \"0,1,1,0\"",
+          key, text);
+  const auto valid = [ranks](int rank) { return rank >= 0 && rank < ranks; };
+  require(std::ranges::all_of(list, valid) && static_cast<int>(list.size()) == stages, ExitCode::usage,
+          "{} = \"{}\" names {} ranks; {} stages on ranks 0 to {} need one of these for each stage", key, text,
+          list.size(), stages, ranks - 1);
+  StageMap map = of(list);
+  require(map.ranks() == ranks, ExitCode::usage, "{} = \"{}\" leaves rank {} without a stage; give it one", key, text,
+          ranks - 1);
+  return map;
+}
+
+}  // namespace tessera::parallel

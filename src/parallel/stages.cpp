@@ -1,0 +1,113 @@
+#include "tessera/parallel/stages.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::parallel {
+
+using mesh::Axis;
+
+namespace {
+
+StageOptions of_each(StageOptions options, std::size_t stages) {
+  options.reshard_budget_bytes /= static_cast<std::int64_t>(stages);
+  return options;
+}
+
+bool is_tied(const model::Model& model) { return model.dimensions.tied; }
+
+}  // namespace
+
+Stages::Stages(const model::Model& model, const StageRanges& ranges, const StageMap& map, mesh::DeviceMesh& mesh,
+               const StageOptions& options)
+    : map_(map), options_(options), numbers_(map.stages_of(mesh.coord(Axis::pp))) {
+  TESSERA_EXPECT(static_cast<int>(ranges.size()) == map.stages() && map.ranks() == mesh.layout().degree(Axis::pp),
+                 "{} stages on {} ranks", ranges.size(), map.ranks());
+  for (const int number : numbers_) {
+    Stage* first = !stages_.empty() && stages_[0]->first() ? stages_[0].get() : nullptr;
+    stages_.push_back(std::make_unique<Stage>(model, ranges[static_cast<std::size_t>(number)], mesh,
+                                              of_each(options, numbers_.size()), first));
+  }
+  if (is_tied(model)) tie(mesh);
+}
+
+/// The ranks whose stages hold the tied weight: communication only where these are two.
+void Stages::tie(mesh::DeviceMesh& mesh) {
+  const int first = map_.rank_of(0), last = map_.rank_of(map_.stages() - 1), rank = mesh.coord(Axis::pp);
+  if (first == last) return;
+  if (first == 0 && last == map_.ranks() - 1) {
+    ends_ = mesh.embedding_group();
+  } else {
+    const bool member = rank == first || rank == last;
+    own_ends_ = mesh.along(Axis::pp).split(member ? 0 : -1, rank == first ? 0 : 1, "embedding");
+    ends_ = own_ends_.get();
+  }
+}
+
+Stage& Stages::at(int stage) {
+  const auto found = std::ranges::find(numbers_, stage);
+  TESSERA_EXPECT(found != numbers_.end(), "stage {} is not on this rank", stage);
+  return *stages_[static_cast<std::size_t>(found - numbers_.begin())];
+}
+
+void Stages::initialize(std::uint64_t seed) {
+  for (const auto& stage : stages_) stage->initialize(seed);
+}
+
+void Stages::begin_step(int microbatches) {
+  for (const auto& stage : stages_) stage->begin_step(microbatches);
+}
+
+void Stages::finish_gradients() {
+  for (const auto& stage : stages_) stage->finish_gradients();
+  sum_tied();
+}
+
+void Stages::sum_tied() {
+  std::vector<ShardGroup*> tied;
+  for (const auto& stage : stages_)
+    if (stage->tied() && stage->tied()->trainable()) tied.push_back(stage->tied());
+  if (tied.size() == 2) tied[0]->add_gradient(*tied[1]);
+  if (tied.size() == 1 && ends_) tied[0]->sum_gradient(*ends_);
+}
+
+void Stages::end_step() {
+  for (const auto& stage : stages_) stage->end_step();
+}
+
+GatherCount Stages::gather_count() const {
+  GatherCount sum;
+  for (const auto& stage : stages_) {
+    sum.gathers += stage->gather_count().gathers;
+    sum.bytes += stage->gather_count().bytes;
+  }
+  return sum;
+}
+
+std::int64_t Stages::kept_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& stage : stages_) bytes += stage->kept_bytes();
+  return bytes;
+}
+
+ParamRefs Stages::params() {
+  ParamRefs refs;
+  for (const auto& stage : stages_) std::ranges::move(stage->params(), std::back_inserter(refs));
+  return refs;
+}
+
+ParamRefs Stages::trained_params() {
+  ParamRefs refs;
+  for (const auto& stage : stages_) std::ranges::move(stage->trained_params(), std::back_inserter(refs));
+  return refs;
+}
+
+std::vector<ShardGroup*> Stages::groups() {
+  std::vector<ShardGroup*> groups;
+  for (const auto& stage : stages_)
+    for (const auto& group : stage->groups()) groups.push_back(group.get());
+  return groups;
+}
+
+}  // namespace tessera::parallel

@@ -1,0 +1,83 @@
+#include "tessera/train/pipeline_plan.hpp"
+
+#include "tessera/base/error.hpp"
+#include "tessera/parallel/schedule_csv.hpp"
+
+namespace tessera::train {
+namespace {
+
+using parallel::Schedule;
+using parallel::StageMap;
+using parallel::StagesARank;
+
+/// Stages that the cuts make; nothing where these follow from the schedule.
+std::optional<int> stages_of_cuts(const config::Parallelism& p, const model::Model& model) {
+  if (!p.pipeline_parallel_split_points.empty()) return static_cast<int>(p.pipeline_parallel_split_points.size()) + 1;
+  if (p.module_fqns_per_model_part) return static_cast<int>(p.module_fqns_per_model_part->size());
+  if (!p.pipeline_parallel_layers_per_stage) return std::nullopt;
+  // TorchTitan: as many stages as layers, embedding and output fill.
+  const std::int64_t share = *p.pipeline_parallel_layers_per_stage;
+  const std::int64_t total = model.dimensions.layers + p.pipeline_parallel_first_stage_less_layers +
+                             p.pipeline_parallel_last_stage_less_layers;
+  return static_cast<int>((total + share - 1) / share);
+}
+
+Schedule schedule_of(const config::Parallelism& p) {
+  const auto schedule = parallel::schedule_named(p.pipeline_parallel_schedule);
+  TESSERA_EXPECT(schedule.has_value(), "no schedule is called {}", p.pipeline_parallel_schedule);
+  return *schedule;
+}
+
+/// With the stages that the schedule wants on each of `ranks` ranks.
+StageMap map_of(const config::Parallelism& p, const model::Model& model, Schedule schedule, int ranks) {
+  const StagesARank each = stages_a_rank(schedule);
+  const int usual = each == StagesARank::one ? 1 : 2, stages = stages_of_cuts(p, model).value_or(usual * ranks);
+  const bool fits = stages % ranks == 0 && (each == StagesARank::several ? stages >= 2 * ranks : stages == usual * ranks);
+  require(fits, ExitCode::usage,
+          "{} pipeline stages on pipeline_parallel_degree {}: {} runs {} stage(s) on each rank{}; name {} cuts, or choose "
+          "another pipeline_parallel_layers_per_stage, degree or schedule",
+          stages, ranks, name_of(schedule), usual, each == StagesARank::several ? ", or a whole number more" : "",
+          usual * ranks - 1);
+  const std::string& map = p.pipeline_parallel_stage_map;
+  if (map != "default") return StageMap::parse(map, stages, ranks, "parallelism.pipeline_parallel_stage_map");
+  return usual_map(schedule, ranks, stages / ranks);
+}
+
+parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model::Model& model, int ranks, int microbatches) {
+  const std::string& file = p.pipeline_parallel_schedule_csv;
+  parallel::ScheduleTable table = parallel::read_schedule_csv(file);
+  require(table.map.ranks() == ranks, ExitCode::usage, "{} has {} rows, one for each rank, and pipeline_parallel_degree is {}",
+          file, table.map.ranks(), ranks);
+  require(table.microbatches == microbatches, ExitCode::usage,
+          "{} is for {} microbatches, and local_batch_size / pipeline_parallel_microbatch_size is {}", file,
+          table.microbatches, microbatches);
+  const int stages = stages_of_cuts(p, model).value_or(table.map.stages());
+  require(table.map.stages() == stages, ExitCode::usage, "{} has {} stages, and the cuts make {}", file,
+          table.map.stages(), stages);
+  return table;
+}
+
+parallel::ScheduleTable table_of(const config::Parallelism& p, const model::Model& model, int ranks, int microbatches) {
+  if (ranks == 1)
+    return {compute_orders(Schedule::one_f_one_b, StageMap::loop(1), microbatches), StageMap::loop(1), microbatches};
+  if (!p.pipeline_parallel_schedule_csv.empty()) return table_in_file(p, model, ranks, microbatches);
+  const Schedule schedule = schedule_of(p);
+  const StageMap map = map_of(p, model, schedule, ranks);
+  return {compute_orders(schedule, map, microbatches), map, microbatches};
+}
+
+}  // namespace
+
+PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::Model& model, const mesh::Layout& layout,
+                              const BatchPlan& plan) {
+  const auto table = table_of(job.parallelism, model, layout.degree(mesh::Axis::pp), plan.microbatches);
+  PipelinePlan result{table.map, with_transfers(table.computations, table.map)};
+  const std::string fault = find_fault(result.lists, result.map, plan.microbatches);
+  require(fault.empty(), ExitCode::usage, "the pipeline schedule {} is wrong: {}",
+          job.parallelism.pipeline_parallel_schedule_csv.empty() ? job.parallelism.pipeline_parallel_schedule
+                                                                 : job.parallelism.pipeline_parallel_schedule_csv,
+          fault);
+  return result;
+}
+
+}  // namespace tessera::train

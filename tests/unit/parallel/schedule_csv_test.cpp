@@ -1,0 +1,92 @@
+#include "tessera/parallel/schedule_csv.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using testing::HasSubstr;
+
+class ScheduleCsv : public testing::Test {
+ protected:
+  ~ScheduleCsv() override { std::filesystem::remove(file_); }
+
+  ScheduleTable read(const std::string& text) {
+    std::ofstream(file_) << text;
+    return read_schedule_csv(file_);
+  }
+  std::string refusal(const std::string& text) {
+    try {
+      const ScheduleTable table = read(text);
+      return find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+  }
+
+  std::filesystem::path file_ =
+      std::filesystem::temp_directory_path() / ("tessera-schedule-" + std::to_string(getpid()) + ".csv");
+};
+
+TEST_F(ScheduleCsv, EveryScheduleComesBack) {
+  for (int i = 0; i < kSchedules; ++i) {
+    const auto schedule = static_cast<Schedule>(i);
+    const auto map = usual_map(schedule, 3, stages_a_rank(schedule) == StagesARank::one ? 1 : 2);
+    const ActionLists lists = compute_orders(schedule, map, 6);
+    const ScheduleTable table = read(schedule_csv(simulate(lists, map)));
+    EXPECT_EQ(table.computations, lists) << name_of(schedule);
+    EXPECT_EQ(table.map, map);
+    EXPECT_EQ(table.microbatches, 6);
+  }
+}
+
+TEST_F(ScheduleCsv, WaitingIsAnEmptyCell) {
+  const auto map = StageMap::loop(2);
+  EXPECT_EQ(schedule_csv(simulate(compute_orders(Schedule::gpipe, map, 1), map)), "0F0,,,,0B0\n,1F0,1B0\n");
+}
+
+TEST_F(ScheduleCsv, TakesSpacesPairsAndWindowsLines) {
+  const ScheduleTable table = read("0F0, 1F0 ,,(1I0;1W0)OVERLAP_F_B\r\n\r\n");
+  ASSERT_EQ(table.computations.size(), 1u);
+  EXPECT_EQ(table.computations[0].size(), 4u);
+  EXPECT_EQ(to_string(table.computations[0][3]), "1W0");
+}
+
+TEST_F(ScheduleCsv, SaysWhereItIsWrong) {
+  EXPECT_THAT(refusal("0F0,0B0\n1F0,1X0\n"), HasSubstr(":2:2: \"1X0\" is no action"));
+  EXPECT_THAT(refusal("0F0,,0SEND_F0\n"), HasSubstr(":1:3: \"0SEND_F0\" is no computation"));
+  EXPECT_THAT(refusal("0F0,0B0\n1F0,0B1\n"), HasSubstr(":2:2: \"0B1\" has a stage that row 1 has"));
+  EXPECT_THAT(refusal("0F0,0B0\n2F0,2B0\n"), HasSubstr("stage 1 has no action"));
+  EXPECT_THAT(refusal("0F0,0B0\n,,\n"), HasSubstr(":2: the row has no action"));
+  EXPECT_THAT(refusal("\n"), HasSubstr("holds no actions"));
+}
+
+TEST_F(ScheduleCsv, WhatWouldNeverEndIsRefused) {
+  EXPECT_THAT(refusal("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n"), HasSubstr("waits for ever: rank 0 at 0B0, rank 1 at 1F1"));
+  EXPECT_THAT(refusal("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"), HasSubstr("waits for ever"));
+  EXPECT_THAT(refusal("0F0,0I0,0F1,0I1,0W0\n"), HasSubstr("never done: 0W1"));
+  EXPECT_THAT(refusal("0F0,0F0,0B0\n"), HasSubstr("done before"));
+  EXPECT_THROW(read_schedule_csv("/nowhere/schedule.csv"), Error);
+}
+
+TEST(TimelineSvg, HasABoxForEachAction) {
+  const auto map = StageMap::v(2);
+  const Timeline timeline = simulate(compute_orders(Schedule::zbv, map, 4), map);
+  const std::string svg = timeline_svg(timeline, map, "ZBV");
+  std::size_t boxes = 0;
+  for (std::size_t at = svg.find("<title>"); at != svg.npos; at = svg.find("<title>", at + 1)) ++boxes;
+  EXPECT_EQ(boxes, 2u * 2 * 4 * 3);
+  EXPECT_THAT(svg, testing::StartsWith("<svg"));
+  EXPECT_THAT(svg, HasSubstr("<title>3I2</title>"));
+  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+}
+
+}  // namespace
+}  // namespace tessera::parallel
