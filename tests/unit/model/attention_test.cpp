@@ -49,8 +49,10 @@ TEST_P(AttentionTwin, AgreesWithTheLoop) {
   torch::manual_seed(1);
   const Row& row = GetParam();
   const auto options = torch::TensorOptions(torch::kFloat64);
-  Attention a{torch::randn({2, row.queries, 4, 6}, options), torch::randn({2, row.keys, 2, 6}, options),
-              torch::randn({2, row.keys, 2, 5}, options)};
+  Attention a;
+  a.q = torch::randn({2, row.queries, 4, 6}, options);
+  a.k = torch::randn({2, row.keys, 2, 6}, options);
+  a.v = torch::randn({2, row.keys, 2, 5}, options);
   a.scale = row.scale;
   a.window = row.window;
   if (row.sinks) a.sinks = torch::randn({4}, options);

@@ -52,7 +52,7 @@ TEST(BalanceLoss, IsTheSwitchLossOverAllLayersTogether) {
     const Routing routing = route(logits, {}, rule);
     const Tensor terms = balance_terms(routing.chosen, routing.probabilities, logits);
     slot = slot.defined() ? slot + terms : terms;
-    counts += torch::one_hot(routing.chosen, experts).sum({0, 1});
+    counts += torch::one_hot(routing.chosen, experts).sum(at::IntArrayRef({0, 1}));
     sums += torch::softmax(logits, 1).sum(0);
     z += logits.exp().sum(1).log().square().sum().item<double>();
   }
