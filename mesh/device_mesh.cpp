@@ -94,7 +94,7 @@ std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const L
 
 }  // namespace
 
-DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend)
+DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate)
     : layout_(layout), rank_(world.rank()), coord_(layout.coord_of(world.rank())), impl_(std::make_unique<Impl>()) {
   TESSERA_EXPECT(layout.world() == world.size(), "a mesh of {} over {} ranks", layout.world(), world.size());
   impl_->control = &world.control();
@@ -112,6 +112,7 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
     impl_->expert_shards = root->split(sharers.front(), position(sharers, rank_), "efsdp");
   }
   impl_->groups[spanned(layout, AxisSet(31)).to_ulong()] = std::move(root);
+  if (decorate) impl_->decorate_with(decorate);
 }
 
 DeviceMesh::DeviceMesh(const Layout& layout, int rank)
@@ -145,6 +146,12 @@ void DeviceMesh::Impl::add_self(const Layout& layout) {
     if (layout.degree(axis) == 1)
       self[static_cast<std::size_t>(axis)] = comm::make_self_communicator(std::string(name_of(axis)));
   self_of_many = comm::make_self_communicator("one rank");
+}
+
+/// The map has the same keys on every rank; only the ends of a pipeline have an embedding group.
+void DeviceMesh::Impl::decorate_with(const Decorate& decorate) {
+  for (auto& [axes, group] : groups) group = decorate(std::move(group));
+  if (embedding) embedding = decorate(std::move(embedding));
 }
 
 comm::Communicator& DeviceMesh::along(Axis axis) {

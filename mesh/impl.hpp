@@ -26,6 +26,7 @@ struct DeviceMesh::Impl {
 
   void add_self(const Layout& layout);
   void rehearse_experts(const Layout& layout, int rank);
+  void decorate_with(const Decorate& decorate);
 };
 
 }  // namespace tessera::mesh

@@ -62,8 +62,7 @@ Builder::Forward Builder::project(bool biased) const {
     for (std::size_t i = 0; normed && i < 2; ++i)
       qkv[i] = kernels::rms_norm(qkv[i], context.weights[(biased ? 6 : 3) + i].value, eps);
     const std::int64_t positions = qkv[0].size(1);
-    const Tensor cos = angles->cos.narrow(0, context.position, positions);
-    const Tensor sin = angles->sin.narrow(0, context.position, positions);
+    const Tensor cos = context.rows_of(angles->cos, positions), sin = context.rows_of(angles->sin, positions);
     flow[Slot::q] = kernels::rope(qkv[0], cos, sin);
     flow[Slot::k] = kernels::rope(qkv[1], cos, sin);
     flow[Slot::v] = qkv[2];

@@ -247,10 +247,7 @@ std::vector<std::string> flavors_of(const std::string& family) {
 
 DecoderShape decoder_flavor(const std::string& family, const std::string& flavor) {
   const Flavors& flavors = find(families(), family, "model.name", "a family of models");
-  std::string size = flavor;  // TorchTitan's names of the same model with another attention
-  for (const std::string suffix : {"_flex_attn", "_varlen_attn", "_flex", "_varlen"})
-    if (size.ends_with(suffix)) size.resize(size.size() - suffix.size());
-  DecoderShape shape = find(flavors, size, "model.flavor", "a flavor of " + family)();
+  DecoderShape shape = find(flavors, flavor, "model.flavor", "a flavor of " + family)();
   shape.name = family + " " + flavor;
   return shape;
 }

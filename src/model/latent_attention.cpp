@@ -62,8 +62,7 @@ void Builder::heads_from_latents() {
        [angles = angles_, a, from](Flow& flow, const CellContext& context) {
          const std::vector<Tensor> parts = flow.take(Slot::h).split_with_sizes({from, a.rank, a.rope_dim}, 1);
          const std::int64_t batch = context.batch, positions = parts[0].size(0) / batch;
-         const Tensor cos = angles->cos.narrow(0, context.position, positions);
-         const Tensor sin = angles->sin.narrow(0, context.position, positions);
+         const Tensor cos = context.rows_of(angles->cos, positions), sin = context.rows_of(angles->sin, positions);
          const Tensor q = context.operations->product(parts[0].contiguous(), context.weights[0])
                               .view({batch, positions, -1, a.nope_dim + a.rope_dim});
          const Tensor kv = context.operations->product(parts[1].contiguous(), context.weights[1])

@@ -47,6 +47,7 @@ PassResult Executor::run(std::span<const Microbatch> microbatches, int first, do
 
 void Executor::forward(const Action& action, const Microbatch& data, int number, double scale, PassResult& result) {
   Flow in;
+  stage_.set_documents(number, data.documents);
   if (stage_.first())
     in[Slot::tokens] = data.tokens;
   else

@@ -66,6 +66,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       first_(cells.begin == 0),
       last_(cells.end() == static_cast<std::int64_t>(model.cells.size())) {
   check_patterns(model);
+  if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
   const ShardAxes axes = axes_of(mesh);
   make_buffers(model, cells);
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
@@ -268,13 +269,34 @@ bool Stage::recomputes(std::size_t unit) const {
 }
 
 void Stage::begin_step(int microbatches) {
+  documents_.clear();
   for (auto& [group, uses] : uses_) pending_[group] = uses * microbatches;
   balance_loss_ = 0;
   balance_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
 
+void Stage::set_documents(int microbatch, Documents documents) {
+  if (!documents.empty()) documents_[microbatch] = std::make_shared<const Documents>(std::move(documents));
+}
+
+ContextOperations Stage::operations_of(int microbatch) const {
+  const auto documents = documents_.find(microbatch);
+  return {model::plain_operations(),
+          {&mesh_.along(Axis::cp), options_.cut, options_.rotation},
+          documents == documents_.end() ? nullptr : documents->second};
+}
+
+model::CellContext Stage::context_with(const model::Operations& operations) const {
+  model::CellContext context;
+  context.batch = options_.batch;
+  context.operations = &operations;
+  context.positions = positions_;
+  return context;
+}
+
 Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch::Tensor* loss_value) {
-  model::CellContext context{{}, options_.batch, 0, nullptr};
+  const ContextOperations operations = operations_of(microbatch);
+  model::CellContext context = context_with(operations);
   context.loads = &loads_;
   std::optional<LossInput> whole_loss;
   if (loss) {
@@ -299,7 +321,8 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch
 }
 
 Flow Stage::backward(int microbatch, Flow gradients) {
-  const model::CellContext context{{}, options_.batch, 0, nullptr};
+  const ContextOperations operations = operations_of(microbatch);
+  const model::CellContext context = context_with(operations);
   for (std::size_t k = units_.size(); k-- > 0;) {
     TapeEntry entry = std::move(tape_.extract({microbatch, k}).mapped());
     units_[k].finish_unshard();

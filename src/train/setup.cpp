@@ -91,7 +91,7 @@ parallel::Precision precision_of(const config::JobConfig& job) {
 
 model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
   model::DecoderShape shape = job.model.hf_config ? model::decoder_from_hf_config(*job.model.hf_config)
-                                                  : model::decoder_flavor(job.model.name, job.model.flavor);
+                                                  : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
   if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
     shape.vocab = std::max(shape.vocab, tokenizer_vocab);
   const config::Model& m = job.model;
@@ -115,13 +115,10 @@ model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab
   return model::make_decoder(shape, positions, precision_of(job).compute, device);
 }
 
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq,
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel) {
   const int tp = layout.degree(Axis::tp);
   const model::Dimensions& d = model.dimensions;
-  require(layout.degree(Axis::cp) == 1, ExitCode::usage,
-          "parallelism.context_parallel_degree {}: context parallelism does not exist yet; set it to 1",
-          layout.degree(Axis::cp));
   require_divides(d.heads, "attention heads", tp, "tensor_parallel_degree");
   require(d.kv_heads % tp == 0 || tp % d.kv_heads == 0, ExitCode::usage,
           "key-value heads {} cannot be shared by tensor_parallel_degree {}; choose a divisor of {}, or a multiple "
@@ -136,7 +133,7 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
   check_pieces(model, tp);
   check_experts_fit(model, layout);
   if (sequence_parallel)
-    require_divides(plan.microbatch_rows * seq, "tokens of a microbatch (sequence parallel)", tp,
+    require_divides(plan.microbatch_rows * plan.cut.positions(), "tokens of a microbatch (sequence parallel)", tp,
                     "tensor_parallel_degree");
 }
 
@@ -163,7 +160,10 @@ parallel::StageOptions stage_options_of(const config::JobConfig& job, const Batc
   options.deterministic = job.debug.deterministic;
   options.device = device;
   options.batch = plan.microbatch_rows;
-  options.seq = job.training.seq_len;
+  options.seq = plan.cut.positions();
+  options.cut = plan.cut;
+  options.rotation = job.parallelism.context_parallel_rotate_method == "allgather" ? parallel::Rotation::all_gather
+                                                                                   : parallel::Rotation::ring;
   return options;
 }
 

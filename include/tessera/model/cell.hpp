@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/shard.hpp"
 #include "tessera/base/tensor_slice.hpp"
 #include "tessera/model/flow.hpp"
 #include "tessera/model/operations.hpp"
@@ -42,6 +43,11 @@ struct CellContext {
   std::span<const torch::Tensor> buffers = {};  ///< in the order of Cell::buffers
   ExpertLoads* loads = nullptr;            ///< set where a token passes for the first time, not where it is recomputed
   const TokenExchange* exchange = &no_exchange();
+  /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run from `position`.
+  std::span<const Range> positions = {};
+
+  /// Rows of a table that has one for each position, for the `count` tokens that each sequence has here.
+  torch::Tensor rows_of(const torch::Tensor& table, std::int64_t count) const;
 };
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.

@@ -11,6 +11,7 @@
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/parallel/context_attention.hpp"
 #include "tessera/parallel/expert_parallel.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
@@ -38,7 +39,9 @@ struct StageOptions {
   bool deterministic = false;  ///< microbatches are added over the fixed tree
   torch::Device device = torch::kCPU;
   std::int64_t batch = 1;  ///< sequences of a microbatch
-  std::int64_t seq = 1;    ///< positions of a sequence
+  std::int64_t seq = 1;    ///< positions of a sequence on this rank
+  SequenceCut cut;         ///< of sequences over context-parallel ranks; by default nobody shares them
+  Rotation rotation = Rotation::ring;
 };
 
 /// One tensor that crosses a cut.
@@ -67,6 +70,9 @@ class Stage {
 
   /// Announces how many microbatches the step has, so that reductions start with the last backward of each group.
   void begin_step(int microbatches);
+  /// Before the forward of a microbatch of packed documents: where they begin; without it, or with no lists, sequences
+  /// are whole texts. Known until the next begin_step(), for whatever is recomputed.
+  void set_documents(int microbatch, Documents documents);
   /// One microbatch through all units; `loss` on the last stage only. The tape keeps what backward needs.
   /// Returns the slots of outputs(); `loss_value` (last stage) gets the scaled loss.
   model::Flow forward(int microbatch, const model::Flow& in, const LossInput* loss, torch::Tensor* loss_value);
@@ -104,6 +110,8 @@ class Stage {
   std::vector<std::unique_ptr<ShardGroup>>& groups() { return groups_; }
 
  private:
+  ContextOperations operations_of(int microbatch) const;
+  model::CellContext context_with(const model::Operations& operations) const;
   void make_buffers(const model::Model& model, Range cells);
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
   TensorParallel tensor_parallel() const;
@@ -142,6 +150,8 @@ class Stage {
   model::ExpertLoads loads_;
   double balance_loss_ = 0, balance_scale_ = 1;
   std::map<std::pair<int, std::size_t>, TapeEntry> tape_;
+  std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them
+  std::map<int, std::shared_ptr<const Documents>> documents_;  ///< by microbatch
   std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come
 };
 

@@ -10,7 +10,7 @@
 namespace tessera::test {
 
 struct GradientCase {
-  int pp = 1, replicate = 1, dp = 1, tp = 1;
+  int pp = 1, replicate = 1, dp = 1, cp = 1, tp = 1;
   std::string schedule = "1F1B";
   std::string split = "layers";     ///< pipeline_parallel_split
   std::vector<std::string> points;  ///< pipeline_parallel_split_points
@@ -27,6 +27,9 @@ struct GradientCase {
   bool deterministic = false;
   std::string family;  ///< of tiny_family(); empty = the tiny Llama
   int ep = 1, etp = 1;
+  std::string rotate = "allgather";  ///< context_parallel_rotate_method
+  bool balanced = true;              ///< context_parallel_load_balancer
+  bool documents = false;            ///< packed and masked
 
   std::string name() const;
   double tolerance() const { return dtype == "float64" ? (family.empty() ? 1e-10 : 1e-9) : 1e-5; }
@@ -61,5 +64,8 @@ std::vector<GradientCase> mixture_cases(int world);
 /// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the largest relative
 /// difference. Collective over `world`.
 double compare_steps(comm::World& world, const GradientCase& row);
+/// Context parallelism: both rotations and both ways to deal positions, documents, few key-value heads, pipelines that
+/// are cut beside attention; documents on one rank, too.
+std::vector<GradientCase> context_cases(int world);
 
 }  // namespace tessera::test

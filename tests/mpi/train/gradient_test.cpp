@@ -62,6 +62,8 @@ TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), w
 
 TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
+TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
 TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
@@ -89,6 +91,7 @@ TEST(Matrix, EveryFactorisation) {
   std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(mixture_cases(world().size()), std::back_inserter(rows));
+  std::ranges::move(context_cases(world().size()), std::back_inserter(rows));
   for (const char* dtype : {"float64", "float32"})
     for (GradientCase row : rows) {
       row.dtype = dtype;

@@ -201,7 +201,8 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   ASSERT_EQ(no_data.size(), 1u);
   EXPECT_THAT(no_data[0], HasSubstr("dataset_path"));
   for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
+       {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
+                                 "--parallelism.context_parallel_load_balancer", "ptrr"},
         {"--parallelism.expert_parallel_comm_backend", "deepep"},
         {"--optimizer.name", "Adam"},
         {"--model.name", "flux"},
