@@ -100,7 +100,8 @@ std::int64_t checked_product(Five degrees) {
 void check_experts(const Five& degrees, int ep, int etp) {
   const int tp = degrees[4];
   require(etp == 1 || etp == tp, ExitCode::usage,
-          "expert_tensor_parallel_degree {} is neither 1 nor tensor_parallel_degree {}; choose one of the two", etp, tp);
+          "expert_tensor_parallel_degree {} is neither 1 nor tensor_parallel_degree {}; choose one of the two", etp,
+          tp);
   const int ranks = degrees[2] * degrees[3] * (etp > 1 ? 1 : tp);
   require(ep >= 1 && ranks % ep == 0, ExitCode::usage,
           "expert_parallel_degree {} does not divide the {} that it borrows (dp_shard {} x cp {}{}); it may be {}", ep,

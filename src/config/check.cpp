@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <cctype>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 
 #include "draft.hpp"
 #include "tessera/config/suggest.hpp"
@@ -62,8 +62,7 @@ class Checker {
         {"llama3",
          {"debugmodel", "1B", "3B", "8B", "70B", "405B", "debugmodel_flex_attn", "debugmodel_varlen_attn", "8B_flex",
           "8B_varlen"}},
-        {"qwen3",
-         {"debugmodel", "0.6B", "1.7B", "4B", "8B", "14B", "32B", "debugmodel_moe", "30B-A3B", "235B-A22B"}},
+        {"qwen3", {"debugmodel", "0.6B", "1.7B", "4B", "8B", "14B", "32B", "debugmodel_moe", "30B-A3B", "235B-A22B"}},
         {"mixtral", {"debugmodel", "8x7B", "8x22B"}},
         {"deepseek_v3", {"debugmodel", "debugmodel_flex_attn", "16B", "236B", "671B"}},
         {"gpt_oss", {"debugmodel", "20b", "120b"}}};
@@ -116,7 +115,8 @@ class Checker {
     if (job_.training.seq_len % parts != 0)
       wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
             "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), over which sequences are cut",
-            job_.training.seq_len, parts, tp, cp > 1 ? fmt::format(" x {}context_parallel_degree {}", chunks == 2 ? "2 x " : "", cp) : "");
+            job_.training.seq_len, parts, tp,
+            cp > 1 ? fmt::format(" x {}context_parallel_degree {}", chunks == 2 ? "2 x " : "", cp) : "");
   }
 
   bool looped() const {

@@ -22,8 +22,8 @@ void normalise(Flow& flow, const CellContext& context, double eps, Slot into) {
 Model Builder::build() {
   const LatentAttention* latent = shape_.latent ? &*shape_.latent : nullptr;
   model_.name = shape_.name;
-  model_.dimensions = {shape_.dim,   shape_.layers, shape_.heads, shape_.kv_heads, shape_.head_dim, shape_.hidden,
-                       shape_.vocab, shape_.tied,   shape_.head_dim};
+  model_.dimensions = {shape_.dim,    shape_.layers, shape_.heads, shape_.kv_heads, shape_.head_dim,
+                       shape_.hidden, shape_.vocab,  shape_.tied,  shape_.head_dim};
   if (latent) {
     model_.dimensions.head_dim = latent->nope_dim + latent->rope_dim;
     model_.dimensions.value_dim = latent->value_dim;
@@ -75,8 +75,8 @@ double Builder::depth_std() const { return 0.02 / std::sqrt(2.0 * static_cast<do
 void Builder::embedding() {
   // A tied table is the output layer too, whose scale decides the first loss.
   const InitialValues init = shape_.tied ? head_values() : InitialValues{0, 1, -HUGE_VAL, HUGE_VAL};
-  embedding_ = param({"tok_embeddings.weight", {shape_.vocab, shape_.dim}, Placement::vocabulary, init,
-                      "model.embed_tokens.weight"});
+  embedding_ = param(
+      {"tok_embeddings.weight", {shape_.vocab, shape_.dim}, Placement::vocabulary, init, "model.embed_tokens.weight"});
   Cell& made = cell("tok_embeddings", {embedding_}, {{Slot::tokens, Spread::tokens, {}}},
                     [vocab = shape_.vocab](Flow& flow, const CellContext& context) {
                       const Weight& table = context.weights[0];
@@ -99,7 +99,8 @@ void Builder::block() {
 }
 
 void Builder::norm(const char* what, const char* hf_name, Slot into) {
-  const int index = ones(std::string(what) + ".weight", shape_.dim, Placement::replicated, std::string(hf_name) + ".weight");
+  const int index =
+      ones(std::string(what) + ".weight", shape_.dim, Placement::replicated, std::string(hf_name) + ".weight");
   cell(name(what), {index}, {tokens_of(Slot::x)},
        [eps = shape_.norm_eps, into](Flow& flow, const CellContext& context) { normalise(flow, context, eps, into); });
 }
@@ -110,9 +111,11 @@ void Builder::head() {
   cell("norm", {norm}, {tokens_of(Slot::x)}, [eps = shape_.norm_eps](Flow& flow, const CellContext& context) {
     flow[Slot::h] = kernels::rms_norm(flow.take(Slot::x), context.weights[0].value, eps);
   });
-  const int output = shape_.tied ? embedding_
-                                 : param({"output.weight", {shape_.vocab, shape_.dim}, Placement::vocabulary,
-                                          head_values(), "lm_head.weight"});
+  const int output =
+      shape_.tied
+          ? embedding_
+          : param(
+                {"output.weight", {shape_.vocab, shape_.dim}, Placement::vocabulary, head_values(), "lm_head.weight"});
   cell("output", {output}, {tokens_of(Slot::h)}, [](Flow& flow, const CellContext& context) {
     flow[Slot::logits] = context.operations->product(flow.take(Slot::h), context.weights[0]);
   }).input = Boundary::gather;
@@ -121,8 +124,7 @@ void Builder::head() {
 
 Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, torch::ScalarType dtype,
                    torch::Device device) {
-  Angles angles =
-      rotary_angles(shape, max_positions, dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
+  Angles angles = rotary_angles(shape, max_positions, dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
   return Builder(shape, {angles.cos.to(device), angles.sin.to(device)}, stretched(shape, max_positions)).build();
 }
 

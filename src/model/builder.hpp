@@ -39,7 +39,8 @@ class Builder {
   void heads_from_latents();
   // feed_forward.cpp
   void feed_forward();
-  void gated_layer(const std::string& part, const std::string& hf_part, std::int64_t hidden, std::optional<Slot> source);
+  void gated_layer(const std::string& part, const std::string& hf_part, std::int64_t hidden,
+                   std::optional<Slot> source);
   // mixture.cpp
   void mixture();
   void router();

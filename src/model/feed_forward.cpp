@@ -8,7 +8,8 @@ void Builder::feed_forward() { gated_layer("feed_forward", "mlp", shape_.hidden,
 /// SwiGLU: w2(silu(w1 x) * w3 x), added to x. Its input is h, or what stays in slot `source`.
 void Builder::gated_layer(const std::string& part, const std::string& hf_part, std::int64_t hidden,
                           std::optional<Slot> source) {
-  const int w1 = matrix(part + ".w1.weight", {hidden, shape_.dim}, Placement::column, 0.02, hf_part + ".gate_proj.weight");
+  const int w1 =
+      matrix(part + ".w1.weight", {hidden, shape_.dim}, Placement::column, 0.02, hf_part + ".gate_proj.weight");
   const int w3 =
       matrix(part + ".w3.weight", {hidden, shape_.dim}, Placement::column, depth_std(), hf_part + ".up_proj.weight");
   const int w2 =
@@ -19,8 +20,8 @@ void Builder::gated_layer(const std::string& part, const std::string& hf_part, s
                      [](Flow& flow, const CellContext& context) {
                        const auto gate_up = context.operations->products(flow.take(Slot::h), context.weights);
                        flow[Slot::h] = kernels::swiglu(gate_up[0], gate_up[1]);
-                       context.operations->remakable(
-                           flow[Slot::h], [gate_up] { return kernels::swiglu(gate_up[0], gate_up[1]); });
+                       context.operations->remakable(flow[Slot::h],
+                                                     [gate_up] { return kernels::swiglu(gate_up[0], gate_up[1]); });
                      });
   first.input = Boundary::gather;
   first.source = source;

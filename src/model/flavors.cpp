@@ -64,7 +64,8 @@ DecoderShape qwen3_moe(DecoderShape shape, std::int64_t kv_heads, std::int64_t e
   return shape;
 }
 
-DecoderShape mixtral(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t hidden, std::int64_t vocab) {
+DecoderShape mixtral(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t hidden,
+                     std::int64_t vocab) {
   DecoderShape shape;
   shape.family = Family::mixtral;
   shape.dim = dim;

@@ -15,9 +15,11 @@ using nlohmann::json;
 
 json parse(const std::filesystem::path& file) {
   std::ifstream in(file);
-  require(in.good(), ExitCode::usage, "cannot open {} (model.hf_config); name a Hugging Face config.json", file.string());
+  require(in.good(), ExitCode::usage, "cannot open {} (model.hf_config); name a Hugging Face config.json",
+          file.string());
   json parsed = json::parse(in, nullptr, /*allow_exceptions=*/false);
-  require(parsed.is_object(), ExitCode::usage, "{} is not a JSON object; name a Hugging Face config.json", file.string());
+  require(parsed.is_object(), ExitCode::usage, "{} is not a JSON object; name a Hugging Face config.json",
+          file.string());
   return parsed;
 }
 
@@ -83,14 +85,16 @@ DecoderShape read_common(const HfReader& reader, Family family, const Defaults& 
   shape.layers = reader.positive("num_hidden_layers", d.layers);
   shape.heads = reader.positive("num_attention_heads", d.heads);
   shape.kv_heads = reader.positive("num_key_value_heads", d.kv_heads > 0 ? d.kv_heads : shape.heads);
-  shape.head_dim = reader.positive("head_dim", d.head_dim > 0 ? d.head_dim : std::max<std::int64_t>(1, shape.dim / shape.heads));
+  shape.head_dim =
+      reader.positive("head_dim", d.head_dim > 0 ? d.head_dim : std::max<std::int64_t>(1, shape.dim / shape.heads));
   shape.hidden = reader.positive("intermediate_size", d.hidden);
   shape.vocab = reader.positive("vocab_size", d.vocab);
   shape.norm_eps = reader.get<double>("rms_norm_eps", d.eps);
   shape.tied = reader.get<bool>("tie_word_embeddings", false);
   read_rope(shape, reader, d.theta);
   require(shape.heads % shape.kv_heads == 0, ExitCode::usage,
-          "{}: {} attention heads are not a multiple of {} key-value heads", reader.where(), shape.heads, shape.kv_heads);
+          "{}: {} attention heads are not a multiple of {} key-value heads", reader.where(), shape.heads,
+          shape.kv_heads);
   require(shape.head_dim % 2 == 0, ExitCode::usage, "{}: head_dim {} must be even (RoPE rotates pairs)", reader.where(),
           shape.head_dim);
   return shape;
@@ -162,9 +166,9 @@ void read_groups(RoutingRule& rule, const HfReader& reader) {
   rule.groups = reader.at_least(0, "n_group", 8);
   rule.kept_groups = reader.at_least(0, "topk_group", 4);
   if (rule.groups <= 1) rule.groups = rule.kept_groups = 0;
-  require(rule.groups == 0 || (rule.experts % rule.groups == 0 && rule.experts / rule.groups >= 2 &&
-                               rule.kept_groups >= 1 && rule.kept_groups <= rule.groups &&
-                               rule.top_k <= rule.kept_groups * (rule.experts / rule.groups)),
+  require(rule.groups == 0 ||
+              (rule.experts % rule.groups == 0 && rule.experts / rule.groups >= 2 && rule.kept_groups >= 1 &&
+               rule.kept_groups <= rule.groups && rule.top_k <= rule.kept_groups * (rule.experts / rule.groups)),
           ExitCode::usage, "{}: {} experts in {} groups, of which {} are kept, do not give {} experts a token",
           reader.where(), rule.experts, rule.groups, rule.kept_groups, rule.top_k);
 }
@@ -232,14 +236,14 @@ DecoderShape decoder_from_hf_config(const std::filesystem::path& file) {
   const json parsed = parse(file);
   const HfReader reader(parsed, file.string());
   using Read = DecoderShape (*)(const HfReader&);
-  static const std::map<std::string, Read> readers{{"llama", read_llama},         {"qwen3", read_qwen3},
-                                                   {"qwen3_moe", read_qwen3_moe}, {"mixtral", read_mixtral},
+  static const std::map<std::string, Read> readers{{"llama", read_llama},          {"qwen3", read_qwen3},
+                                                   {"qwen3_moe", read_qwen3_moe},  {"mixtral", read_mixtral},
                                                    {"deepseek_v3", read_deepseek}, {"gpt_oss", read_gpt_oss}};
   const auto type = reader.get<std::string>("model_type", "llama");
   std::vector<std::string> known;
   for (const auto& [name, read] : readers) known.push_back(name);
-  require(readers.contains(type), ExitCode::usage, "{}: model_type \"{}\" is not supported{}; {} are", file.string(), type,
-          config::did_you_mean(type, known), fmt::join(known, ", "));
+  require(readers.contains(type), ExitCode::usage, "{}: model_type \"{}\" is not supported{}; {} are", file.string(),
+          type, config::did_you_mean(type, known), fmt::join(known, ", "));
   DecoderShape shape = readers.at(type)(reader);
   shape.name = type + " (" + file.filename().string() + ")";
   return shape;

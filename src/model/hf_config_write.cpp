@@ -49,12 +49,9 @@ Json scaling_of(const DecoderShape& shape) {
             {"original_max_position_embeddings", s->original_max_position}};
   if (!shape.yarn || shape.yarn->only_beyond) return nullptr;
   const Yarn& y = *shape.yarn;
-  Json yarn{{"rope_type", "yarn"},
-            {"factor", y.factor},
-            {"beta_fast", y.beta_fast},
-            {"beta_slow", y.beta_slow},
-            {"truncate", y.truncate},
-            {"original_max_position_embeddings", y.original_max_position}};
+  Json yarn{{"rope_type", "yarn"},      {"factor", y.factor},
+            {"beta_fast", y.beta_fast}, {"beta_slow", y.beta_slow},
+            {"truncate", y.truncate},   {"original_max_position_embeddings", y.original_max_position}};
   if (y.mscale > 0) yarn["mscale"] = y.mscale;
   if (y.mscale_all_dim > 0) yarn["mscale_all_dim"] = y.mscale_all_dim;
   if (y.attention_factor > 0) yarn["attention_factor"] = y.attention_factor;

@@ -47,8 +47,8 @@ class HfReader {
 
   /// Refuses a feature that this family lacks here.
   void refuse(const char* key) const {
-    require(!get<bool>(key, false), ExitCode::usage, "{}: \"{}\" = true is not supported for model_type {}", where_, key,
-            get<std::string>("model_type", "llama"));
+    require(!get<bool>(key, false), ExitCode::usage, "{}: \"{}\" = true is not supported for model_type {}", where_,
+            key, get<std::string>("model_type", "llama"));
   }
 
  private:

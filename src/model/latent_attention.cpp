@@ -42,8 +42,8 @@ void Builder::latents() {
          Tensor query = flow.take(Slot::h);
          const Tensor key_value = context.operations->product(query, context.weights[0]);
          if (context.weights.size() > 2)
-           query = kernels::rms_norm(context.operations->product(query, context.weights[2]), context.weights[3].value,
-                                     eps);
+           query =
+               kernels::rms_norm(context.operations->product(query, context.weights[2]), context.weights[3].value, eps);
          const Tensor latent =
              kernels::rms_norm(key_value.narrow(1, 0, rank).contiguous(), context.weights[1].value, eps);
          flow[Slot::h] = torch::cat({query, latent, key_value.narrow(1, rank, key_value.size(1) - rank)}, 1);

@@ -19,13 +19,25 @@ struct HfNames {
 
 HfNames names_of(Family family) {
   if (family == Family::mixtral)
-    return {"block_sparse_moe.gate", "block_sparse_moe.experts.{}.w1.weight", "block_sparse_moe.experts.{}.w3.weight",
-            "block_sparse_moe.experts.{}.w2.weight", HfLayout::each_expert, HfLayout::each_expert};
+    return {"block_sparse_moe.gate",
+            "block_sparse_moe.experts.{}.w1.weight",
+            "block_sparse_moe.experts.{}.w3.weight",
+            "block_sparse_moe.experts.{}.w2.weight",
+            HfLayout::each_expert,
+            HfLayout::each_expert};
   if (family == Family::gpt_oss)
-    return {"mlp.router", "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj", "mlp.experts.down_proj",
-            HfLayout::even_transposed, HfLayout::transposed};
-  return {"mlp.gate", "mlp.experts.{}.gate_proj.weight", "mlp.experts.{}.up_proj.weight",
-          "mlp.experts.{}.down_proj.weight", HfLayout::each_expert, HfLayout::each_expert};
+    return {"mlp.router",
+            "mlp.experts.gate_up_proj",
+            "mlp.experts.gate_up_proj",
+            "mlp.experts.down_proj",
+            HfLayout::even_transposed,
+            HfLayout::transposed};
+  return {"mlp.gate",
+          "mlp.experts.{}.gate_proj.weight",
+          "mlp.experts.{}.up_proj.weight",
+          "mlp.experts.{}.down_proj.weight",
+          HfLayout::each_expert,
+          HfLayout::each_expert};
 }
 
 /// Each row's expert's bias [experts, features].
@@ -58,8 +70,8 @@ void Builder::router() {
   std::vector<int> weights{matrix("moe.router.gate.weight", {m.routing.experts, shape_.dim}, Placement::replicated,
                                   depth_std(), hf_gate + ".weight")};
   if (m.biased)
-    weights.push_back(matrix("moe.router.gate.bias", {m.routing.experts}, Placement::replicated, depth_std(),
-                             hf_gate + ".bias"));
+    weights.push_back(
+        matrix("moe.router.gate.bias", {m.routing.experts}, Placement::replicated, depth_std(), hf_gate + ".bias"));
   const int index = static_cast<int>(model_.mixtures.size());
   const bool balanced = model_.balance.wanted();
   Cell& made = cell(name("moe.router"), weights, {tokens_of(Slot::x), tokens_of(Slot::m)},
@@ -83,8 +95,8 @@ void Builder::router() {
   if (m.balance_rate > 0 || shape_.family == Family::deepseek_v3) {
     spec.bias = static_cast<int>(model_.buffers.size());
     const bool known = shape_.family == Family::deepseek_v3;
-    model_.buffers.push_back({name("moe.expert_bias"), {m.routing.experts},
-                              known ? hf("mlp.gate.e_score_correction_bias") : std::string()});
+    model_.buffers.push_back(
+        {name("moe.expert_bias"), {m.routing.experts}, known ? hf("mlp.gate.e_score_correction_bias") : std::string()});
     made.buffers = {spec.bias};
   }
   model_.mixtures.push_back(std::move(spec));
@@ -116,8 +128,8 @@ void Builder::experts() {
   const MixtureShape& m = *shape_.mixture;
   const HfNames hf_names = names_of(shape_.family);
   const std::int64_t e = m.routing.experts;
-  const auto add = [&](const std::string& what, Shape shape, Placement placement, double std, const std::string& hf_name,
-                       HfLayout layout) {
+  const auto add = [&](const std::string& what, Shape shape, Placement placement, double std,
+                       const std::string& hf_name, HfLayout layout) {
     const int index = matrix("moe.experts." + what, std::move(shape), placement, std, hf_name);
     model_.params[static_cast<std::size_t>(index)].hf_layout = layout;
     return index;

@@ -48,7 +48,7 @@ Tensor Operations::attention(const Attention& input) const {
   const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
   const double scale = input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
   if (input.sinks.defined()) return attention_with_sinks(input, scale);
-  const bool windowed = input.window > 0 && input.window < keys, causal = queries > 1 && queries == keys && !windowed;
+  const bool windowed = input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
   const auto mask = causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
   const bool grouped = input.q.size(2) != input.k.size(2);
   return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2), input.v.transpose(1, 2),

@@ -89,8 +89,8 @@ void Executor::receive(int microbatch, int peer, std::map<int, Transfer>& into, 
   Transfer incoming;
   pp_.group_start();
   for (const Crossing& crossing : slots) {
-    incoming.flow[crossing.slot] = torch::empty(
-        crossing.shape, torch::TensorOptions(crossing.type).device(stage_.options().device));
+    incoming.flow[crossing.slot] =
+        torch::empty(crossing.shape, torch::TensorOptions(crossing.type).device(stage_.options().device));
     pp_.recv(buffer_of(incoming.flow[crossing.slot]), peer);
   }
   incoming.request = pp_.group_end();

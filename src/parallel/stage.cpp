@@ -119,8 +119,7 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
                       const ShardAxes& axes) {
   std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
   for (ShardGroup* group : groups) ++uses_[group];
-  units_.emplace_back(model, spec, std::move(groups),
-                      tensor_parallel(), buffers_);
+  units_.emplace_back(model, spec, std::move(groups), tensor_parallel(), buffers_);
   numbers_.push_back(number);
 }
 
@@ -227,8 +226,8 @@ std::vector<torch::Tensor> Stage::balance_experts(bool update) {
   torch::NoGradGuard no_grad;
   using enum Axis;
   const bool apart = options_.sequence_parallel && !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
-  comm::Communicator& all = apart ? mesh_.along({dp_replicate, dp_shard, cp, tp})
-                                                       : mesh_.along({dp_replicate, dp_shard, cp});
+  comm::Communicator& all =
+      apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
   std::vector<torch::Tensor> loads(mixtures_.size());
   for (std::size_t m = 0; m < mixtures_.size(); ++m) {
     torch::Tensor& count = loads_.counts[m];
@@ -310,7 +309,8 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     const bool recompute = recomputes(k);
     torch::AutoGradMode grad(!recompute);
-    TapeEntry entry = units_[k].forward(flow, context, last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr);
+    TapeEntry entry =
+        units_[k].forward(flow, context, last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr);
     flow = entry.out;
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
     if (recompute) entry.out = {};
@@ -358,7 +358,8 @@ void Stage::sum_replicated() {
   std::map<int, std::vector<torch::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) {
-      const bool whole = param.tp_copies == tp.size(), by_tokens = param.spec->placement == model::Placement::replicated;
+      const bool whole = param.tp_copies == tp.size(),
+                 by_tokens = param.spec->placement == model::Placement::replicated;
       if (group->trainable() && param.tp_copies > 1 && (!by_tokens || options_.sequence_parallel))
         pieces[whole ? tp.size() : param.tp_copies].push_back(param.gradient.view({-1}));
     }

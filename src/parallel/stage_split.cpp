@@ -39,8 +39,7 @@ std::string canonical(std::string name) {
     if (name.ends_with(part)) return name.substr(0, name.size() - 2) + "wqkv";
   for (const char* part : {".attention.wq_a", ".attention.wkv_a", ".attention.wq_b", ".attention.wkv_b"})
     if (name.ends_with(part)) return name.substr(0, name.rfind('.')) + ".wqkv" + name.substr(name.size() - 2);
-  for (const char* part :
-       {".feed_forward.w1", ".feed_forward.w3", ".shared_experts.w1", ".shared_experts.w3"})
+  for (const char* part : {".feed_forward.w1", ".feed_forward.w3", ".shared_experts.w1", ".shared_experts.w3"})
     if (name.ends_with(part)) return name.substr(0, name.size() - 2) + "w13";
   return name;
 }

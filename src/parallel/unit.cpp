@@ -108,7 +108,8 @@ void Unit::add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossIn
   const auto sum = [this](const torch::Tensor& counts) {
     return tensor_.microbatch ? all_reduced(counts, *tensor_.microbatch) : counts;
   };
-  const int holders = tensor_.microbatch ? tensor_.microbatch->size() : 1, copies = tensor_.experts_cut ? tensor_.tp.size() : 1;
+  const int holders = tensor_.microbatch ? tensor_.microbatch->size() : 1,
+            copies = tensor_.experts_cut ? tensor_.tp.size() : 1;
   const std::int64_t tokens = loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
   const torch::Tensor part = model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
   if (loss.balance) *loss.balance += part.item<double>();

@@ -71,7 +71,8 @@ std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::Model& mod
     using enum model::HfLayout;
     if (streamed(spec) || spec.hf_layout == odd || spec.hf_layout == odd_transposed) continue;
     const std::int64_t tensors = spec.hf_layout == each_expert ? spec.global_shape[0] : 1;
-    for (std::int64_t e = 0; e < tensors; ++e) entries.push_back({hf_tensor_name(spec, e), dtype, hf_tensor_shape(spec)});
+    for (std::int64_t e = 0; e < tensors; ++e)
+      entries.push_back({hf_tensor_name(spec, e), dtype, hf_tensor_shape(spec)});
   }
   return entries;
 }
@@ -112,8 +113,10 @@ void export_expert(const checkpoint::Opened& checkpoint, const model::Model& mod
 void warn_of_lost_biases(const model::Model& model) {
   for (const model::BufferSpec& buffer : model.buffers)
     if (buffer.hf_name.empty()) {
-      log::warning("{} and the like have no place in Hugging Face's files and are left out; without them tokens may "
-                   "choose other experts", buffer.fqn);
+      log::warning(
+          "{} and the like have no place in Hugging Face's files and are left out; without them tokens may "
+          "choose other experts",
+          buffer.fqn);
       return;
     }
 }
@@ -140,10 +143,12 @@ void export_hf(const fs::path& folder, const fs::path& out, DType dtype) {
   const auto control = comm::make_self_communicator("export");
   const checkpoint::Opened opened = open_at(*control, folder);
   const config::Resolved resolved = job_inside(opened);
-  const model::DecoderShape shape = decoder_shape_of(resolved.job, opened.find("model/tok_embeddings.weight")->shape[0]);
+  const model::DecoderShape shape =
+      decoder_shape_of(resolved.job, opened.find("model/tok_embeddings.weight")->shape[0]);
   fs::create_directories(out);
   export_hf_weights(opened, model::make_decoder(shape, 1, torch::kFloat32), dtype, out / "model.safetensors");
-  write_json(out / "config.json", nlohmann::ordered_json::parse(model::hf_config_of(shape, std::string(name_of(dtype)))));
+  write_json(out / "config.json",
+             nlohmann::ordered_json::parse(model::hf_config_of(shape, std::string(name_of(dtype)))));
 }
 
 }  // namespace tessera::train

@@ -19,8 +19,8 @@ namespace {
 
 metrics::FlopsPerToken flops_of(const model::Model& model, std::int64_t seq) {
   const model::Dimensions& d = model.dimensions;
-  return metrics::flops_per_token(
-      {model.active_parameter_count(), model.embedding_parameter_count(), d.layers, d.heads, d.head_dim + d.value_dim, seq});
+  return metrics::flops_per_token({model.active_parameter_count(), model.embedding_parameter_count(), d.layers, d.heads,
+                                   d.head_dim + d.value_dim, seq});
 }
 
 /// Of the busiest mixture, and of each.

@@ -28,23 +28,26 @@ void check_pieces(const model::Model& model, int tp) {
     const bool columns = spec.placement == model::Placement::column, rows = spec.placement == model::Placement::row;
     if (!columns && !rows) continue;
     const std::int64_t extent = spec.global_shape[rows ? 1 : 0];
-    require(extent % tp == 0, ExitCode::usage,
-            "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
-            spec.fqn, extent, tp, extent);
+    require(
+        extent % tp == 0, ExitCode::usage,
+        "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
+        spec.fqn, extent, tp, extent);
   }
 }
 
 void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
   const int ep = layout.expert_degree();
   require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
-          "{} has no experts to share out; set expert_parallel_degree and expert_tensor_parallel_degree to 1", model.name);
+          "{} has no experts to share out; set expert_parallel_degree and expert_tensor_parallel_degree to 1",
+          model.name);
   for (const model::MixtureSpec& mixture : model.mixtures)
     require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
   if (!layout.experts_cut_by_tp()) return;
   for (const model::ParamSpec& spec : model.params) {
     require(!spec.fqn.ends_with(".experts.w2_bias"), ExitCode::usage,
             "the experts of {} add biases, which ranks that share an expert would all add; set "
-            "expert_tensor_parallel_degree to 1", model.name);
+            "expert_tensor_parallel_degree to 1",
+            model.name);
     if (spec.placement == model::Placement::expert_column)
       require_divides(spec.global_shape[1], "features of an expert", layout.degree(Axis::tp),
                       "expert_tensor_parallel_degree");
@@ -55,9 +58,10 @@ void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
 
 mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   const config::Parallelism& p = resolved.job.parallelism;
-  const mesh::Degrees degrees{p.pipeline_parallel_degree, p.data_parallel_replicate_degree,
-                              p.data_parallel_shard_degree, p.context_parallel_degree, p.tensor_parallel_degree,
-                              p.expert_parallel_degree,     p.expert_tensor_parallel_degree};
+  const mesh::Degrees degrees{p.pipeline_parallel_degree,     p.data_parallel_replicate_degree,
+                              p.data_parallel_shard_degree,   p.context_parallel_degree,
+                              p.tensor_parallel_degree,       p.expert_parallel_degree,
+                              p.expert_tensor_parallel_degree};
   try {
     return mesh::Layout::resolve(degrees, world);
   } catch (const Error& error) {
@@ -90,14 +94,16 @@ parallel::Precision precision_of(const config::JobConfig& job) {
 }
 
 model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
-  model::DecoderShape shape = job.model.hf_config ? model::decoder_from_hf_config(*job.model.hf_config)
-                                                  : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
+  model::DecoderShape shape = job.model.hf_config
+                                  ? model::decoder_from_hf_config(*job.model.hf_config)
+                                  : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
   if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
     shape.vocab = std::max(shape.vocab, tokenizer_vocab);
   const config::Model& m = job.model;
-  require(shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff), ExitCode::usage,
-          "{} has no mixture of experts; leave model.moe_load_balance_coeff, moe_aux_loss_coeff and moe_z_loss_coeff out",
-          shape.name);
+  require(
+      shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff), ExitCode::usage,
+      "{} has no mixture of experts; leave model.moe_load_balance_coeff, moe_aux_loss_coeff and moe_z_loss_coeff out",
+      shape.name);
   if (!shape.mixture) return shape;
   shape.mixture->balance_rate = m.moe_load_balance_coeff.value_or(shape.mixture->balance_rate);
   shape.mixture->auxiliary = m.moe_aux_loss_coeff.value_or(shape.mixture->auxiliary);

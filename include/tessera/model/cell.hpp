@@ -41,7 +41,7 @@ struct CellContext {
   KeyValueCache* cache = nullptr;   ///< set while generating
   const Operations* operations = &plain_operations();
   std::span<const torch::Tensor> buffers = {};  ///< in the order of Cell::buffers
-  ExpertLoads* loads = nullptr;            ///< set where a token passes for the first time, not where it is recomputed
+  ExpertLoads* loads = nullptr;  ///< set where a token passes for the first time, not where it is recomputed
   const TokenExchange* exchange = &no_exchange();
   /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run from `position`.
   std::span<const Range> positions = {};
@@ -52,9 +52,9 @@ struct CellContext {
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.
 enum class Boundary : std::uint8_t {
-  none,    ///< works on whatever tokens are here
-  gather,  ///< before: needs the tokens of all tensor-parallel ranks
-  reduce,  ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+  none,                 ///< works on whatever tokens are here
+  gather,               ///< before: needs the tokens of all tensor-parallel ranks
+  reduce,               ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
   gather_for_experts,   ///< gather of slot m, if tensor-parallel ranks share each expert; else none
   reduce_from_experts,  ///< and reduce of h
 };

@@ -24,11 +24,11 @@ struct RopeScaling {
 struct Yarn {
   double factor = 40, beta_fast = 32, beta_slow = 1;
   std::int64_t original_max_position = 4096;
-  bool truncate = true;            ///< the bounds between the two are whole numbers
-  double mscale = 0;               ///< 0 = none given
-  double mscale_all_dim = 0;       ///< of the softmax' scale
-  double attention_factor = 0;     ///< of cosines and sines; 0 = from the others
-  bool only_beyond = false;        ///< TorchTitan's DeepSeek: none of it up to the original positions
+  bool truncate = true;         ///< the bounds between the two are whole numbers
+  double mscale = 0;            ///< 0 = none given
+  double mscale_all_dim = 0;    ///< of the softmax' scale
+  double attention_factor = 0;  ///< of cosines and sines; 0 = from the others
+  bool only_beyond = false;     ///< TorchTitan's DeepSeek: none of it up to the original positions
 
   /// Of cosines and sines.
   double rotation_factor() const;
@@ -50,13 +50,13 @@ struct ClampedGate {
 
 struct MixtureShape {
   RoutingRule routing;
-  std::int64_t hidden = 768;      ///< of one expert
-  std::int64_t shared = 0;        ///< experts that every token passes, as one feed-forward layer
-  std::int64_t first_dense = 0;   ///< layers before the first mixture
-  bool biased = false;            ///< router and experts add biases
+  std::int64_t hidden = 768;     ///< of one expert
+  std::int64_t shared = 0;       ///< experts that every token passes, as one feed-forward layer
+  std::int64_t first_dense = 0;  ///< layers before the first mixture
+  bool biased = false;           ///< router and experts add biases
   std::optional<ClampedGate> clamped;
-  double balance_rate = 0;        ///< see MixtureSpec; 0 = no bias for the choice
-  double auxiliary = 0, z = 0;    ///< see BalanceLoss
+  double balance_rate = 0;      ///< see MixtureSpec; 0 = no bias for the choice
+  double auxiliary = 0, z = 0;  ///< see BalanceLoss
 };
 
 struct DecoderShape {

@@ -20,9 +20,9 @@ namespace tessera::model {
 ///   see balance_loss.hpp.
 enum class Slot : std::uint8_t { tokens, x, h, q, k, v, logits, m, scores, route, sent, received, balance };
 inline constexpr std::size_t kSlots = 13;
-inline constexpr std::array<Slot, kSlots> kAllSlots{Slot::tokens, Slot::x,     Slot::h,        Slot::q,    Slot::k,
-                                                    Slot::v,      Slot::logits, Slot::m,       Slot::scores, Slot::route,
-                                                    Slot::sent,   Slot::received, Slot::balance};
+inline constexpr std::array<Slot, kSlots> kAllSlots{
+    Slot::tokens, Slot::x,      Slot::h,     Slot::q,    Slot::k,        Slot::v,      Slot::logits,
+    Slot::m,      Slot::scores, Slot::route, Slot::sent, Slot::received, Slot::balance};
 std::string_view name_of(Slot slot) noexcept;
 
 /// An undefined tensor means that the slot is not live here.

@@ -61,8 +61,8 @@ struct ShardedParam {
   torch::Tensor leaf;     ///< the first rows of `storage` as autograd sees them
 
   int tp_copies = 1;  ///< neighbouring tensor-parallel ranks that hold the same piece
-  /// > 1: more ranks share the piece than it has experts; each expert's matrix is cut by its rows into so many, which are
-  /// what `rows` and `chunk_rows` count.
+  /// > 1: more ranks share the piece than it has experts; each expert's matrix is cut by its rows into so many, which
+  /// are what `rows` and `chunk_rows` count.
   std::int64_t parts = 1;
 
   /// The piece as the fsdp ranks cut it: by dim 0.

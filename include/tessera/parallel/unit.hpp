@@ -40,7 +40,7 @@ struct TensorParallel {
   bool vocabulary_loss =
       true;  ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
   const model::TokenExchange* exchange = &model::no_exchange();
-  bool experts_cut = false;                ///< each expert is shared by the ranks of tp, which all get every token
+  bool experts_cut = false;                  ///< each expert is shared by the ranks of tp, which all get every token
   comm::Communicator* microbatch = nullptr;  ///< ranks that hold a microbatch's tokens, each its own; null = this one
 };
 

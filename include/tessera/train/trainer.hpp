@@ -37,10 +37,10 @@ struct StepOutcome {
   double loss = 0;       ///< cross-entropy summed over the valid tokens of the global batch, divided by their number
   double grad_norm = 0;  ///< before clipping; NaN if the gradient was not finite
   double lr = 0;
-  bool skipped = false;    ///< the gradient was not finite: nothing was updated
-  std::string nonfinite;   ///< which parameter on which rank, then
-  std::int64_t flags = 0;  ///< sum over ranks of the `flag` given to step()
-  double balance_loss = 0;  ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
+  bool skipped = false;           ///< the gradient was not finite: nothing was updated
+  std::string nonfinite;          ///< which parameter on which rank, then
+  std::int64_t flags = 0;         ///< sum over ranks of the `flag` given to step()
+  double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
   std::vector<ExpertLoad> loads;  ///< of each mixture
 };
 

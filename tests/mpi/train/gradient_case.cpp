@@ -43,8 +43,7 @@ struct Reference {
 };
 
 model::Model model_of(const GradientCase& row) {
-  if (!row.family.empty())
-    return tiny_family(row.family, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
+  if (!row.family.empty()) return tiny_family(row.family, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
   return tiny_model(row.tied, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32, row.kv_heads);
 }
 
@@ -88,7 +87,8 @@ Reference compute_reference(const GradientCase& of) {
 
 const Reference& reference_for(const GradientCase& row) {
   static std::map<std::tuple<bool, std::string, int, std::string, int, bool>, Reference> known;
-  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads, row.family, accumulation_of_reference(row), row.documents);
+  const auto key =
+      std::make_tuple(row.tied, row.dtype, row.kv_heads, row.family, accumulation_of_reference(row), row.documents);
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -126,12 +126,13 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 std::string GradientCase::name() const {
   const std::string context = cp == 1 ? "" : fmt::format(" cp{} {} {}", cp, rotate, balanced ? "balanced" : "in order");
   const std::string experts = family.empty() ? "" : fmt::format("{} ep{} etp{} ", family, ep, etp);
-  return fmt::format("{}pp{} r{} dp{}{}{} tp{}{}{} kv{} {} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}",
-                     experts, pp, replicate, dp, context, documents ? " documents" : "", tp,
-                     sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel", kv_heads, schedule,
-                     points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
-                     rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
-                     dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
+  return fmt::format(
+      "{}pp{} r{} dp{}{}{} tp{}{}{} kv{} {} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}", experts, pp,
+      replicate, dp, context, documents ? " documents" : "", tp, sequence_parallel ? "" : " no-sp",
+      loss_parallel ? "" : " no-loss-parallel", kv_heads, schedule,
+      points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard, rules.empty() ? "" : " with rules",
+      tied ? "tied" : "untied", accumulation, adding, recompute, dtype,
+      backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
 }
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
@@ -342,6 +343,11 @@ std::vector<GradientCase> mixture_cases(int world) {
           row.recompute = (pp + tp + ep) % 2 ? "full" : "none";
           if (pp > 1 && tp == 2) row.split = "balanced_sublayer";
           add_pipelined(rows, row);
+          if (row.dp % 2 == 0 && tp < 4) {
+            rows.push_back(row);
+            rows.back().dp /= 2;
+            rows.back().cp = 2;
+          }
           if (tp == 1 || row.family == "gpt_oss" || row.family == "qwen3" || row.dp % ep != 0) continue;
           row.etp = tp;
           add_pipelined(rows, row);

@@ -17,7 +17,8 @@ Tensor by_loop(const Attention& a) {
   for (std::int64_t b = 0; b < a.q.size(0); ++b)
     for (std::int64_t h = 0; h < heads; ++h)
       for (std::int64_t i = 0; i < queries; ++i) {
-        const std::int64_t last = keys - queries + i, first = a.window > 0 ? std::max<std::int64_t>(0, last - a.window + 1) : 0;
+        const std::int64_t last = keys - queries + i,
+                           first = a.window > 0 ? std::max<std::int64_t>(0, last - a.window + 1) : 0;
         double sum = a.sinks.defined() ? std::exp(a.sinks[h].item<double>()) : 0;
         Tensor value = torch::zeros({a.v.size(3)}, a.q.options());
         for (std::int64_t j = first; j <= last; ++j) {
@@ -37,13 +38,13 @@ struct Row {
   double scale;
 };
 class AttentionTwin : public testing::TestWithParam<Row> {};
-INSTANTIATE_TEST_SUITE_P(
-    Rows, AttentionTwin,
-    testing::Values(Row{"plain", 6, 6, 0, false, 0}, Row{"window", 6, 6, 3, false, 0}, Row{"sinks", 6, 6, 0, true, 0},
-                    Row{"both", 6, 6, 3, true, 0.7}, Row{"one_more", 1, 6, 0, false, 0},
-                    Row{"one_more_in_window", 1, 6, 3, true, 0}, Row{"some_more", 3, 6, 0, false, 0.2},
-                    Row{"wide_window", 4, 6, 99, false, 0}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Rows, AttentionTwin,
+                         testing::Values(Row{"plain", 6, 6, 0, false, 0}, Row{"window", 6, 6, 3, false, 0},
+                                         Row{"sinks", 6, 6, 0, true, 0}, Row{"both", 6, 6, 3, true, 0.7},
+                                         Row{"one_more", 1, 6, 0, false, 0},
+                                         Row{"one_more_in_window", 1, 6, 3, true, 0},
+                                         Row{"some_more", 3, 6, 0, false, 0.2}, Row{"wide_window", 4, 6, 99, false, 0}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(AttentionTwin, AgreesWithTheLoop) {
   torch::manual_seed(1);

@@ -57,8 +57,7 @@ TEST(BalanceLoss, IsTheSwitchLossOverAllLayersTogether) {
     z += logits.exp().sum(1).log().square().sum().item<double>();
   }
   const BalanceLoss both{0.1, 0.01, experts, 2};
-  const double expected =
-      0.1 * experts * (counts / 14 * (sums / 14)).sum().item<double>() + 0.01 * z / 14;
+  const double expected = 0.1 * experts * (counts / 14 * (sums / 14)).sum().item<double>() + 0.01 * z / 14;
   const auto here = [](const Tensor& t) { return t; };
   EXPECT_NEAR(balance_loss(both, slot, tokens, here).item<double>(), expected, 1e-12);
 }

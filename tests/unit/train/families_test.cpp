@@ -133,20 +133,20 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
     EXPECT_EQ(again->shape, entry.shape) << entry.name;
     EXPECT_EQ(bytes_of(theirs, entry), bytes_of(ours, *again)) << entry.name;
   }
-  Inference model(config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(),
-                                   "--checkpoint.initial_load_path", (folder / "hf").string(),
-                                   "--checkpoint.initial_load_in_hf"}),
-                  24, 0);
+  Inference model(
+      config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(), "--checkpoint.initial_load_path",
+                       (folder / "hf").string(), "--checkpoint.initial_load_in_hf"}),
+      24, 0);
   const torch::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
   EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
   fs::remove_all(folder);
 }
 
 TEST(FamiliesMistakes, AreNamed) {
-  EXPECT_THROW(load_hf_weights(OneRank("mixtral", "float32").trainer.stage(),
-                               model_of(job("mixtral", "config.json", "float32").job, 0, 24, torch::kCPU),
-                               kFolder + "qwen3"),
-               Error);
+  EXPECT_THROW(
+      load_hf_weights(OneRank("mixtral", "float32").trainer.stage(),
+                      model_of(job("mixtral", "config.json", "float32").job, 0, 24, torch::kCPU), kFolder + "qwen3"),
+      Error);
 }
 
 }  // namespace
