@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
 #include "tessera/kernels/torch_internal.hpp"
+#include "tessera/model/routing.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/parallel/tensor_parallel.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -34,6 +37,12 @@ int users(const model::Model& model, int param) {
 
 ShardAxes axes_of(mesh::DeviceMesh& mesh) {
   return {&mesh.along(Axis::tp), &mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along(Axis::dp_replicate)};
+}
+
+/// For the parameters of experts. Ranks of tp are among those of efsdp and ep, unless they cut each expert.
+ShardAxes expert_axes_of(mesh::DeviceMesh& mesh, comm::Communicator& alone) {
+  return {mesh.layout().experts_cut_by_tp() ? &mesh.along(Axis::tp) : &alone, &mesh.expert_shards(),
+          &mesh.along(Axis::dp_replicate), &mesh.experts()};
 }
 
 void draw(const ShardedParam& param, std::uint64_t seed) {
@@ -63,6 +72,8 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
   check_patterns(model);
   if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
   const ShardAxes axes = axes_of(mesh);
+  make_buffers(model, cells);
+  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
   for (std::int64_t number = 0; number < model_units_; ++number) {
     model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
     part.begin = std::max(part.begin, static_cast<int>(cells.begin));
@@ -113,10 +124,18 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
                       const ShardAxes& axes) {
   std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
   for (ShardGroup* group : groups) ++uses_[group];
-  units_.emplace_back(model, spec, std::move(groups),
-                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel,
-                                     {axes.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_}});
+  units_.emplace_back(model, spec, std::move(groups), tensor_parallel(), buffers_);
   numbers_.push_back(number);
+}
+
+TensorParallel Stage::tensor_parallel() {
+  const bool cut = mesh_.layout().experts_cut_by_tp();
+  TensorParallel how{mesh_.along(Axis::tp), options_.sequence_parallel, options_.loss_parallel};
+  how.chunks = {&how.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_};
+  if (exchange_) how.exchange = &*exchange_;
+  how.experts_cut = cut;
+  how.microbatch = cut || !options_.sequence_parallel ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
+  return how;
 }
 
 void Stage::set_batch(std::int64_t batch) {
@@ -132,11 +151,13 @@ std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
     std::vector<std::int64_t> shape{tokens};
     if (live.spread == model::Spread::tokens && options_.sequence_parallel) shape[0] /= tp;
     if (live.spread == model::Spread::heads) shape = {options_.batch, options_.seq};
+    if (live.spread == model::Spread::apart) shape.clear();
     const std::size_t cut = shape.size();
     shape.insert(shape.end(), live.features.begin(), live.features.end());
-    if (live.spread != model::Spread::tokens)
+    if (live.spread == model::Spread::features || live.spread == model::Spread::heads)
       shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
-    result.push_back({live.slot, std::move(shape)});
+    const bool wide = live.slot == model::Slot::balance && options_.precision.compute != torch::kFloat64;
+    result.push_back({live.slot, std::move(shape), wide ? torch::kFloat32 : options_.precision.compute});
   }
   return result;
 }
@@ -154,16 +175,16 @@ ShardGroup* Stage::make_group(const std::string& name, const std::vector<const m
   return groups_.back().get();
 }
 
-/// The unit's own parameters form one group, its frozen ones another; a tied one has a group of its own, shared by its
-/// users.
+/// The unit's own parameters form one group, its frozen ones another; those of experts lie on other ranks, in groups of
+/// their own; a tied one has a group of its own, shared by its users.
 std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const model::UnitSpec& unit,
                                             const ShardAxes& axes) {
-  std::vector<const model::ParamSpec*> trained, fixed;
+  std::array<std::vector<const model::ParamSpec*>, 4> kinds;  // trained, frozen; experts' trained, frozen
   std::vector<ShardGroup*> result;
   for (const int param : params_of(model, unit)) {
     const model::ParamSpec* spec = &model.params[static_cast<std::size_t>(param)];
     if (users(model, param) == 1) {
-      (frozen(*spec) ? fixed : trained).push_back(spec);
+      kinds[(model::counts_experts(spec->placement) ? 2 : 0) + (frozen(*spec) ? 1 : 0)].push_back(spec);
       continue;
     }
     ShardGroup* group = group_of(model, param);
@@ -173,8 +194,11 @@ std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const mod
     }
     result.push_back(group);
   }
-  if (!trained.empty()) result.push_back(make_group(unit.name, trained, axes));
-  if (!fixed.empty()) result.push_back(make_group(unit.name + " (frozen)", fixed, axes));
+  const ShardAxes expert_axes = expert_axes_of(mesh_, *alone_);
+  constexpr std::array names{"", " (frozen)", " experts", " experts (frozen)"};
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    if (!kinds[kind].empty())
+      result.push_back(make_group(unit.name + names[kind], kinds[kind], kind < 2 ? axes : expert_axes));
   return result;
 }
 
@@ -193,6 +217,42 @@ void Stage::reshard(std::size_t unit) {
     units_[unit].reshard();
 }
 
+void Stage::make_buffers(const model::Model& model, Range cells) {
+  const auto type = options_.precision.master == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto options = torch::TensorOptions(type).device(options_.device);
+  buffers_.resize(model.buffers.size());
+  mixtures_ = model.mixtures;
+  loads_.counts.resize(model.mixtures.size());
+  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
+    const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
+    for (const int buffer : cell.buffers)
+      buffers_[static_cast<std::size_t>(buffer)] =
+          torch::zeros(model.buffers[static_cast<std::size_t>(buffer)].shape, options);
+    for (std::size_t m = 0; m < mixtures_.size(); ++m)
+      if (cell.name == mixtures_[m].name + ".router")
+        loads_.counts[m] = torch::zeros({mixtures_[m].experts}, options.dtype(torch::kInt64));
+  }
+}
+
+std::vector<torch::Tensor> Stage::balance_experts(bool update) {
+  torch::NoGradGuard no_grad;
+  using enum Axis;
+  const bool apart = options_.sequence_parallel && !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
+  comm::Communicator& all =
+      apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
+  std::vector<torch::Tensor> loads(mixtures_.size());
+  for (std::size_t m = 0; m < mixtures_.size(); ++m) {
+    torch::Tensor& count = loads_.counts[m];
+    if (!count.defined()) continue;
+    loads[m] = all_reduced(count, all);
+    count.zero_();
+    const model::MixtureSpec& mixture = mixtures_[m];
+    if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
+      model::balance_bias(buffers_[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
+  }
+  return loads;
+}
+
 GatherCount Stage::gather_count() const {
   GatherCount sum;
   for (const auto& group : groups_) {
@@ -207,7 +267,7 @@ std::int64_t Stage::kept_bytes() const {
   for (std::size_t k = 0; k < units_.size(); ++k)
     for (const ShardGroup* group : units_[k].groups()) {
       if (!reshards_[k].free) bytes += group->gathered_bytes();
-      if (reshards_[k].group > 0) bytes += group->gathered_bytes() / reshards_[k].group;
+      if (reshards_[k].group > 0 && !group->of_experts()) bytes += group->gathered_bytes() / reshards_[k].group;
     }
   return bytes;
 }
@@ -260,6 +320,8 @@ void Stage::choose_recompute() {
 void Stage::begin_step(int microbatches) {
   documents_.clear();
   for (auto& [group, uses] : uses_) pending_[group] = uses * microbatches;
+  balance_loss_ = 0;
+  balance_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
 
 void Stage::set_documents(int microbatch, Documents documents) {
@@ -283,15 +345,21 @@ model::CellContext Stage::context_with(const model::Operations& operations) cons
 
 Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch::Tensor* loss_value) {
   const ContextOperations operations = operations_of(microbatch);
-  const model::CellContext context = context_with(operations);
+  model::CellContext context = context_with(operations);
+  context.loads = &loads_;
+  std::optional<LossInput> whole_loss;
+  if (loss) {
+    whole_loss = *loss;
+    whole_loss->balance_scale = balance_scale_;
+    whole_loss->balance = &balance_loss_;
+  }
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     const bool counts = !activations_.empty() && is_block(k);
-    TapeEntry entry = counts ? measured_forward(k, flow, context)
-                             : units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr,
-                                                 recompute_[k]);
+    const LossInput* here = last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
+    TapeEntry entry = counts ? measured_forward(k, flow, context) : units_[k].forward(flow, context, here, recompute_[k]);
     flow = entry.out;
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
     if (entry.recompute == Recompute::unit) entry.out = {};
@@ -363,8 +431,9 @@ void Stage::sum_replicated() {
   std::map<int, std::vector<torch::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) {
-      const bool whole = param.spec->placement == model::Placement::replicated;
-      if (group->trainable() && param.tp_copies > 1 && (!whole || options_.sequence_parallel))
+      const bool whole = param.tp_copies == tp.size(),
+                 by_tokens = param.spec->placement == model::Placement::replicated;
+      if (group->trainable() && param.tp_copies > 1 && (!by_tokens || options_.sequence_parallel))
         pieces[whole ? tp.size() : param.tp_copies].push_back(param.gradient.view({-1}));
     }
   for (auto& [copies, gradients] : pieces) sum_pieces(gradients, copies == tp.size() ? tp : *copies_.at(copies));

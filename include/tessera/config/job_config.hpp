@@ -50,6 +50,9 @@ struct Model {
   Strings converters;
   bool print_after_conversion = false;
   std::optional<std::string> hf_config;  ///< ours: a Hugging Face config.json that alone defines the model
+  std::optional<double> moe_load_balance_coeff;  ///< ours; absent = the model's own
+  std::optional<double> moe_aux_loss_coeff;      ///< ours; absent = the model's own
+  std::optional<double> moe_z_loss_coeff;        ///< ours; absent = 0
 };
 
 struct Optimizer {

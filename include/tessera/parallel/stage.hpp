@@ -5,12 +5,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/context_attention.hpp"
+#include "tessera/parallel/expert_parallel.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
@@ -50,6 +52,7 @@ struct StageOptions {
 struct Crossing {
   model::Slot slot;
   std::vector<std::int64_t> shape;  ///< on this rank
+  torch::ScalarType type;
 };
 
 /// A parameter of this rank.
@@ -59,6 +62,12 @@ struct ParamRef {
   bool counted = true;            ///< this rank counts it for the global norm: one copy over all axes does
 };
 using ParamRefs = std::vector<ParamRef>;
+
+/// What a rank holds of the model.
+struct Holdings {
+  ParamRefs params;
+  std::vector<torch::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
+};
 
 /// What a backward pass computes.
 enum class Backward : std::uint8_t {
@@ -112,6 +121,13 @@ class Stage {
   /// What the policies ask for: all_gathers and bytes received so far, bytes of weights kept between forward and
   /// backward.
   GatherCount gather_count() const;
+  /// Tokens that each expert got in this step, summed over all ranks of the stage, by mixture of the model (undefined
+  /// for other stages'); evens the loads out by the biases of the choice if `update`, and forgets the counts.
+  /// Collective over the ranks of the stage.
+  std::vector<torch::Tensor> balance_experts(bool update);
+  /// This rank's part of the step's balance loss; other ranks hold the rest.
+  double balance_loss() const { return balance_loss_; }
+  Holdings holdings() { return {params(), buffers_}; }
   std::int64_t kept_bytes() const;
 
   /// Without a tied one that `first` holds.
@@ -133,7 +149,9 @@ class Stage {
     WeightGradients::Work work;
     std::vector<std::vector<torch::Tensor>> gradients;  ///< that the leaves of its groups have already
   };
+  void make_buffers(const model::Model& model, Range cells);
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
+  TensorParallel tensor_parallel();
   std::vector<Crossing> crossings(std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
   std::vector<ShardGroup*> make_groups(const model::Model& model, const model::UnitSpec& unit, const ShardAxes& axes);
@@ -156,6 +174,7 @@ class Stage {
   const model::Model& model_;
   Range cells_;
   mesh::DeviceMesh& mesh_;
+  std::unique_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   StageOptions options_;
   std::int64_t model_units_;
   bool first_, last_;
@@ -175,6 +194,11 @@ class Stage {
   bool is_home_ = false;  ///< tied_ is that to the last stage's group
   WeightGradients weight_gradients_;
   LinearOperations operations_{model::plain_operations(), weight_gradients_};
+  std::optional<ExpertExchange> exchange_;
+  std::vector<torch::Tensor> buffers_;
+  std::vector<model::MixtureSpec> mixtures_;
+  model::ExpertLoads loads_;
+  double balance_loss_ = 0, balance_scale_ = 1;
   std::map<PassKey, TapeEntry> tape_;
   std::map<PassKey, Owed> owed_;
   std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them

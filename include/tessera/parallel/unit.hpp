@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct LossInput {
   torch::Tensor labels;                   ///< [T] int64, -100 = ignored
   double scale = 1;                       ///< 1 / valid tokens of the whole global batch
   torch::Tensor* token_losses = nullptr;  ///< gets the unscaled losses [T], if not null
+  double balance_scale = 1;               ///< of the balance loss: 1 / microbatches of the whole global batch
+  double* balance = nullptr;              ///< this rank's part of it is added here, if not null
 };
 
 /// A unit's pass over one microbatch, kept until its backward.
@@ -34,21 +37,25 @@ struct TapeEntry {
   Remakes remakes;
 };
 
-/// How tensor parallelism is done.
+/// How tensor parallelism is done, and where experts are.
 struct TensorParallel {
   comm::Communicator& tp;
   bool sequence = true;  ///< between products each rank has its part of the tokens; false: all of them
   bool vocabulary_loss =
       true;  ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
   TokenChunks chunks = {};  ///< how tokens travel around products; count 0: whole, before and behind them
+  const model::TokenExchange* exchange = &model::no_exchange();
+  bool experts_cut = false;                  ///< each expert is shared by the ranks of tp, which all get every token
+  comm::Communicator* microbatch = nullptr;  ///< ranks that hold a microbatch's tokens, each its own; null = this one
 };
 
 class UnitOperations;
 
 class Unit {
  public:
+  /// `buffers`: as Model::buffers, defined where cells of the unit use them.
   Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-       const TensorParallel& tensor);
+       const TensorParallel& tensor, std::span<const torch::Tensor> buffers = {});
 
   const std::string& name() const { return name_; }
   const std::vector<ShardGroup*>& groups() const { return groups_; }
@@ -72,8 +79,10 @@ class Unit {
   struct Step {
     const model::Cell* cell;
     std::vector<model::Weight> weights;
+    std::vector<torch::Tensor> buffers;
   };
   torch::Tensor loss_of(const torch::Tensor& logits, const LossInput& loss) const;
+  void add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const;
   void run(const Step& step, model::Flow& flow, model::CellContext context, UnitOperations& operations) const;
   void gather(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
   void reduce(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
@@ -83,6 +92,7 @@ class Unit {
   TensorParallel tensor_;
   std::shared_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   std::vector<Step> steps_;
+  model::BalanceLoss balance_;
   std::int64_t vocab_begin_ = 0;
 };
 

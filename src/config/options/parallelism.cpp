@@ -96,18 +96,15 @@ OptionList parallelism_options() {
              "How keys and values travel between them: all at once, or (alltoall, ring) block by block behind the "
              "computation")
           .one_of({"allgather", "alltoall", "ring"}),
-      OPTION(parallelism.expert_parallel_degree, "Ranks that share the experts")
-          .at_least(1)
-          .works_with({"1"})
-          .never_ignored(),
+      OPTION(parallelism.expert_parallel_degree,
+             "Ranks that share the experts, borrowed from data_parallel_shard x context_parallel x tensor_parallel")
+          .at_least(1),
       OPTION(parallelism.expert_tensor_parallel_degree, "Ranks that share each expert: 1 or tensor_parallel_degree")
-          .at_least(1)
-          .with("parallelism.expert_parallel_degree")
-          .later(),
+          .at_least(1),
       OPTION(parallelism.expert_parallel_comm_backend, "Who moves tokens to experts")
           .one_of({"standard", "deepep"})
-          .with("parallelism.expert_parallel_degree")
-          .later(),
+          .works_with({"standard"})
+          .with("parallelism.expert_parallel_degree"),
   };
 }
 

@@ -56,7 +56,24 @@ struct Reference {
 };
 
 model::Model model_of(const GradientCase& row) {
+  if (!row.family.empty()) return tiny_family(row.family, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
   return tiny_model(row.tied, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32, row.kv_heads);
+}
+
+/// Balance losses are means over microbatches of what is no sum over tokens: the reference has the same microbatches.
+int accumulation_of_reference(const GradientCase& row) {
+  if (row.family != "qwen3_moe") return 1;
+  const config::Training training = job_of(row).training;
+  const std::int64_t rows =
+      row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size : training.local_batch_size;
+  return static_cast<int>(training.global_batch_size / rows);
+}
+
+mesh::Layout layout_of(const GradientCase& row, int world) {
+  mesh::Degrees degrees{row.pp, row.replicate, row.dp, row.cp, row.tp};
+  degrees.ep = row.ep;
+  degrees.etp = row.etp;
+  return mesh::Layout::resolve(degrees, world);
 }
 
 Reference compute_reference(const GradientCase& of) {
@@ -64,6 +81,8 @@ Reference compute_reference(const GradientCase& of) {
   row.tied = of.tied;
   row.dtype = of.dtype;
   row.kv_heads = of.kv_heads;
+  row.family = of.family;
+  row.accumulation = accumulation_of_reference(of);
   row.documents = of.documents;
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
@@ -80,8 +99,9 @@ Reference compute_reference(const GradientCase& of) {
 }
 
 const Reference& reference_for(const GradientCase& row) {
-  static std::map<std::tuple<bool, std::string, int, bool>, Reference> known;
-  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads, row.documents);
+  static std::map<std::tuple<bool, std::string, int, std::string, int, bool>, Reference> known;
+  const auto key =
+      std::make_tuple(row.tied, row.dtype, row.kv_heads, row.family, accumulation_of_reference(row), row.documents);
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -119,6 +139,7 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 std::string GradientCase::name() const {
   std::string name = fmt::format("pp{} r{} dp{} cp{} tp{} {}", pp, replicate, dp, cp, tp, dtype);
   const auto add = [&name](bool differs, const std::string& what) { name += differs ? " " + what : ""; };
+  add(!family.empty(), fmt::format("{} ep{} etp{}", family, ep, etp));
   add(pp > 1, schedule + " cuts=" + (points.empty() ? split : fmt::format("{}", fmt::join(points, ","))));
   add(stage_map != "default", "on " + stage_map);
   add(reshard != "default", "reshard=" + reshard);
@@ -140,7 +161,7 @@ std::string GradientCase::name() const {
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const Reference& reference = reference_for(row);
   const config::JobConfig job = job_of(row);
-  const mesh::Layout layout = mesh::Layout::resolve({row.pp, row.replicate, row.dp, row.cp, row.tp}, world.size());
+  const mesh::Layout layout = layout_of(row, world.size());
   mesh::DeviceMesh mesh(world, layout, row.backend);
   const model::Model model = model_of(row);
   const UnevenSource source;
@@ -345,9 +366,84 @@ std::vector<GradientCase> context_cases(int world) {
   return rows;
 }
 
+namespace {
+
+/// Losses, loads and biases of some steps; the biases as this rank's stage has them, NaN for other stages'.
+std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
+  const config::JobConfig job = job_of(row);
+  const model::Model model = model_of(row);
+  const UnevenSource source;
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source, torch::kCPU);
+  trainer.stages().initialize(7);
+  std::vector<double> figures;
+  for (int step = 0; step < 3; ++step) {
+    const train::StepOutcome outcome = trainer.step(step, 0);
+    figures.insert(figures.end(), {outcome.loss, outcome.grad_norm, outcome.balance_loss});
+    for (const train::ExpertLoad& load : outcome.loads)
+      figures.insert(figures.end(), {load.max_over_mean, load.entropy});
+  }
+  const std::vector<torch::Tensor> buffers = trainer.stages().holdings().buffers;
+  for (std::size_t i = 0; i < model.buffers.size(); ++i) {
+    const torch::Tensor& buffer = buffers[i];
+    for (std::int64_t e = 0; e < model.buffers[i].shape[0]; ++e)
+      figures.push_back(buffer.defined() ? buffer[e].item<double>() : std::nan(""));
+  }
+  return figures;
+}
+
+}  // namespace
+
+double compare_steps(comm::World& world, const GradientCase& row) {
+  GradientCase alone;
+  alone.family = row.family;
+  alone.dtype = row.dtype;
+  alone.accumulation = accumulation_of_reference(row);
+  mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
+  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), row.backend);
+  const std::vector<double> expected = steps_of(alone, one), figures = steps_of(row, mesh);
+  double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
+  for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i)
+    if (!std::isnan(figures[i]))
+      worst = std::max(worst, std::abs(figures[i] - expected[i]) / std::max(std::abs(expected[i]), 1e-3));
+  return comm::all_reduce_scalar(mesh.control(), worst, comm::Op::max);
+}
+
+std::vector<GradientCase> mixture_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss", "mixtral", "qwen3"})
+    for (int pp = 1; pp <= std::min(world, 4); pp *= 2)
+      for (int tp = 1; pp * tp <= world; tp *= 2)
+        for (int ep = 1; pp * ep <= world; ep *= 2) {
+          GradientCase row;
+          row.family = family;
+          row.pp = pp;
+          row.tp = tp;
+          row.dp = world / pp / tp;
+          row.ep = ep;
+          if (row.family == "qwen3" && ep > 1) continue;
+          if (pp == 1 && row.dp > 1 && ep <= row.dp / 2 * tp) {
+            row.replicate = 2;
+            row.dp /= 2;
+          }
+          row.accumulation = ep == 2 ? 2 : 1;
+          row.recompute = (pp + tp + ep) % 2 ? "full" : "none";
+          if (pp > 1 && tp == 2) row.split = "balanced_sublayer";
+          add_pipelined(rows, row);
+          if (row.dp % 2 == 0 && tp < 4) {
+            rows.push_back(row);
+            rows.back().dp /= 2;
+            rows.back().cp = 2;
+          }
+          if (tp == 1 || row.family == "gpt_oss" || row.family == "qwen3" || row.dp % ep != 0) continue;
+          row.etp = tp;
+          add_pipelined(rows, row);
+        }
+  return rows;
+}
+
 std::vector<GradientCase> all_cases(int world) {
   std::vector<GradientCase> rows;
-  for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, policy_cases, tensor_cases, recompute_cases, context_cases})
+  for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, policy_cases, tensor_cases, recompute_cases, context_cases, mixture_cases})
     std::ranges::move(make(world), std::back_inserter(rows));
   return rows;
 }

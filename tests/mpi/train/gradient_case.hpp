@@ -26,6 +26,8 @@ struct GradientCase {
   std::string dtype = "float64";
   comm::Backend backend = comm::Backend::mpi;
   bool deterministic = false;
+  std::string family;  ///< of tiny_family(); empty = the tiny Llama
+  int ep = 1, etp = 1;
   std::string rotate = "allgather";  ///< context_parallel_rotate_method
   bool balanced = true;              ///< context_parallel_load_balancer
   bool documents = false;            ///< packed and masked
@@ -33,7 +35,7 @@ struct GradientCase {
   std::string csv;                    ///< pipeline_parallel_schedule_csv
 
   std::string name() const;
-  double tolerance() const { return dtype == "float64" ? 1e-10 : 1e-5; }
+  double tolerance() const { return dtype == "float64" ? (family.empty() ? 1e-10 : 1e-9) : 1e-5; }
 };
 
 struct GradientError {
@@ -64,6 +66,12 @@ std::vector<GradientCase> tensor_cases(int world);
 
 /// Every way of recomputing activations.
 std::vector<GradientCase> recompute_cases(int world);
+/// Mixtures of experts and the families of attention, over every axis; experts shared out over ep, each cut over tp.
+std::vector<GradientCase> mixture_cases(int world);
+
+/// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the largest relative
+/// difference. Collective over `world`.
+double compare_steps(comm::World& world, const GradientCase& row);
 /// Context parallelism: both rotations and both ways to deal positions, documents, few key-value heads, pipelines that
 /// are cut beside attention; documents on one rank, too.
 std::vector<GradientCase> context_cases(int world);

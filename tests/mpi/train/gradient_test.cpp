@@ -92,6 +92,22 @@ TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), wor
 TEST(Gradient, Recompute) { expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
+TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
+/// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
+TEST(Gradient, MixturesOverThreeSteps) {
+  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {
+    GradientCase row;
+    row.family = family;
+    row.pp = world().size() >= 4 ? 2 : 1;
+    row.tp = world().size() >= 8 ? 2 : 1;
+    row.dp = world().size() / row.pp / row.tp;
+    row.ep = row.dp * row.tp;
+    row.recompute = "full";
+    EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
+  }
+}
+
 /// All of it: TESSERA_MATRIX=all, one back end a call.
 TEST(Matrix, EveryFactorisation) {
   if (environment("TESSERA_MATRIX") != "all") GTEST_SKIP() << "run with ctest -L matrix";

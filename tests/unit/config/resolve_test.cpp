@@ -222,9 +222,9 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
-        {"--parallelism.expert_parallel_degree", "2"},
+        {"--parallelism.expert_parallel_comm_backend", "deepep"},
         {"--optimizer.name", "Adam"},
-        {"--model.name", "qwen3"},
+        {"--model.name", "flux"},
         {"--comm.mode", "fake_backend"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
