@@ -122,7 +122,9 @@ class Checker {
     const Parallelism& p = job_.parallelism;
     if (p.pipeline_parallel_degree == 1) return;
     const std::int64_t local = job_.training.local_batch_size, micro = p.pipeline_parallel_microbatch_size;
-    if (local % micro != 0)
+    if (micro == 0)
+      tuned();
+    else if (local % micro != 0)
       wrong({"parallelism.pipeline_parallel_microbatch_size", "training.local_batch_size"},
             "local_batch_size {} ({}) is not a multiple of pipeline_parallel_microbatch_size {}", local,
             at("training.local_batch_size"), micro);
@@ -132,6 +134,13 @@ class Checker {
     if (job_.optimizer.early_step_in_backward)
       wrong({"optimizer.early_step_in_backward"},
             "early_step_in_backward does not go with a pipeline, whose microbatches add up");
+  }
+
+  void tuned() {
+    if (job_.debug.deterministic)
+      wrong({"parallelism.pipeline_parallel_microbatch_size", "debug.deterministic"},
+            "pipeline_parallel_microbatch_size = \"auto\" chooses by the clock, and debug.deterministic promises the "
+            "same bits each time; give a number");
   }
 
   void rounds(std::int64_t microbatches) {
@@ -176,6 +185,7 @@ class Checker {
 
   void fits_ranks(std::string_view key, std::int64_t stages, const char* what) {
     const std::int64_t ranks = job_.parallelism.pipeline_parallel_degree;
+    if (!job_.parallelism.pipeline_parallel_schedule_csv.empty()) return;  // the file says how many there are
     const bool fits = folded_in_v() ? stages == 2 * ranks
                       : looped()    ? stages % ranks == 0 && stages >= 2 * ranks
                                     : stages == ranks;

@@ -1,5 +1,7 @@
 #include "tessera/parallel/shard_group.hpp"
 
+#include <algorithm>
+
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/torch_internal.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
@@ -81,7 +83,8 @@ void ShardGroup::allocate() {
   const auto options =
       torch::TensorOptions(options_.precision.master).device(options_.offload ? torch::kCPU : options_.device);
   const bool pinned = options_.offload && options_.device.is_cuda();
-  flat_master_ = torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
+  flat_master_ =
+      options_.home ? options_.home->flat_master_ : torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
   if (options_.trainable) flat_gradient_ = torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
   for (ShardedParam& param : params_) {
     const auto mine = [&](const Tensor& flat) {
@@ -201,7 +204,8 @@ void ShardGroup::add_leaf_gradient(ShardedParam& param, const Tensor& flat, bool
 void ShardGroup::accumulate(std::int64_t microbatch, bool tree) {
   if (!options_.trainable) return;
   torch::NoGradGuard no_grad;
-  const bool first = partials_.empty() || (tree && partials_.back().last != microbatch);
+  const bool same = !partials_.empty() && partials_.back().level == 0 && partials_.back().index == microbatch;
+  const bool first = partials_.empty() || (tree && !same);
   if (first) {
     merge();
     const auto options = torch::TensorOptions(options_.precision.master).device(options_.device);
@@ -210,16 +214,26 @@ void ShardGroup::accumulate(std::int64_t microbatch, bool tree) {
   for (ShardedParam& param : params_) add_leaf_gradient(param, partials_.back().flat, first);
 }
 
-/// Adds neighbours of equal size: what is left is one partial sum for each set bit of the number of microbatches.
+/// Adds neighbours of equal size; if microbatches come in order, what is left is one partial sum for each set bit of
+/// their number.
 void ShardGroup::merge() {
-  while (partials_.size() > 1) {
-    Partial& left = partials_[partials_.size() - 2];
-    if (left.level != partials_.back().level) break;
-    left.flat.add_(partials_.back().flat);
-    left.last = partials_.back().last;
-    ++left.level;
-    partials_.pop_back();
-  }
+  while (merge_last()) continue;
+}
+
+/// The newest partial sum with its neighbour in the tree, if that is there.
+bool ShardGroup::merge_last() {
+  if (partials_.empty()) return false;
+  const Partial newest = partials_.back();
+  const auto neighbour = std::ranges::find_if(partials_, [&](const Partial& other) {
+    return other.level == newest.level && other.index == (newest.index ^ 1);
+  });
+  if (neighbour == partials_.end()) return false;
+  neighbour->flat.add_(newest.flat);  // in either order: addition commutes
+  const Partial sum{newest.level + 1, newest.index / 2, neighbour->flat};
+  partials_.pop_back();
+  partials_.erase(neighbour);
+  partials_.push_back(sum);
+  return true;
 }
 
 void ShardGroup::start_reduction() {
@@ -230,6 +244,7 @@ void ShardGroup::start_reduction() {
   const auto options = torch::TensorOptions(options_.precision.master).device(options_.device);
   merge();
   if (partials_.empty()) partials_.push_back({0, 0, torch::zeros({fsdp_.size(), chunk_elements_}, options)});
+  std::ranges::sort(partials_, {}, &Partial::first);
   for (; partials_.size() > 1; partials_.pop_back()) partials_[partials_.size() - 2].flat.add_(partials_.back().flat);
   reduce_in_ = partials_.back().flat.to(options_.precision.reduce);
   partials_.clear();
@@ -263,6 +278,21 @@ void ShardGroup::sum_gradient(comm::Communicator& over) {
   const Tensor sum = flat_gradient_.to(options_.device, options_.precision.reduce);
   over.all_reduce(buffer_of(sum)).wait();
   if (!sum.is_same(flat_gradient_)) flat_gradient_.copy_(sum);
+}
+
+void ShardGroup::add_gradient(const ShardGroup& other) {
+  torch::NoGradGuard no_grad;
+  flat_gradient_.add_(other.flat_gradient_);
+}
+
+std::vector<Tensor> ShardGroup::take_leaf_gradients() {
+  std::vector<Tensor> gradients;
+  for (ShardedParam& param : params_) gradients.push_back(std::exchange(param.leaf.mutable_grad(), Tensor()));
+  return gradients;
+}
+
+void ShardGroup::put_leaf_gradients(const std::vector<Tensor>& gradients) {
+  for (std::size_t i = 0; i < params_.size(); ++i) params_[i].leaf.mutable_grad() = gradients[i];
 }
 
 void ShardGroup::end_step() {

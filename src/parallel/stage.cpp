@@ -50,12 +50,15 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
 
 }  // namespace
 
-Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options)
-    : mesh_(mesh),
+Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options, Stage* first)
+    : model_(model),
+      cells_(cells),
+      mesh_(mesh),
       options_(options),
       model_units_(static_cast<std::int64_t>(model.units.size())),
       first_(cells.begin == 0),
-      last_(cells.end() == static_cast<std::int64_t>(model.cells.size())) {
+      last_(cells.end() == static_cast<std::int64_t>(model.cells.size())),
+      home_(first ? first->tied_ : nullptr) {
   check_patterns(model);
   const ShardAxes axes = axes_of(mesh);
   for (std::int64_t number = 0; number < model_units_; ++number) {
@@ -64,8 +67,8 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
     part.end = std::min(part.end, static_cast<int>(cells.end()));
     if (part.begin < part.end) make_unit(model, part, number, axes);
   }
-  if (!first_) inputs_ = crossings(model, cells.begin);
-  if (!last_) outputs_ = crossings(model, cells.end());
+  if (tied_ && home_) first->is_home_ = true;
+  set_batch(options.batch);
   resolve_policies(*axes.fsdp);
   for (const model::ParamSpec& param : model.params)
     if (const int tp = axes.tp->size(); param.max_pieces > 0 && param.max_pieces < tp && param.max_pieces > 1)
@@ -112,10 +115,16 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
   numbers_.push_back(number);
 }
 
-std::vector<Crossing> Stage::crossings(const model::Model& model, std::int64_t cell) const {
+void Stage::set_batch(std::int64_t batch) {
+  options_.batch = batch;
+  if (!first_) inputs_ = crossings(cells_.begin);
+  if (!last_) outputs_ = crossings(cells_.end());
+}
+
+std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
   const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.batch * options_.seq;
   std::vector<Crossing> result;
-  for (const model::Live& live : model.cells[static_cast<std::size_t>(cell)].live) {
+  for (const model::Live& live : model_.cells[static_cast<std::size_t>(cell)].live) {
     std::vector<std::int64_t> shape{tokens};
     if (live.spread == model::Spread::tokens && options_.sequence_parallel) shape[0] /= tp;
     if (live.spread == model::Spread::heads) shape = {options_.batch, options_.seq};
@@ -135,8 +144,8 @@ ShardGroup* Stage::group_of(const model::Model& model, int param) const {
 }
 
 ShardGroup* Stage::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
-                              const ShardAxes& axes) {
-  const GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front())};
+                              const ShardAxes& axes, const ShardGroup* home) {
+  const GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front()), home};
   groups_.push_back(std::make_unique<ShardGroup>(name, specs, axes, options));
   return groups_.back().get();
 }
@@ -155,7 +164,7 @@ std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const mod
     }
     ShardGroup* group = group_of(model, param);
     if (!group) {
-      group = make_group(spec->fqn, {spec}, axes);
+      group = make_group(spec->fqn, {spec}, axes, home_);
       if (!(first_ && last_)) tied_ = group;
     }
     result.push_back(group);
@@ -210,8 +219,15 @@ void Stage::begin_step(int microbatches) {
   for (auto& [group, uses] : uses_) pending_[group] = uses * microbatches;
 }
 
+model::CellContext Stage::training_context() const {
+  model::CellContext context;
+  context.batch = options_.batch;
+  context.operations = &operations_;
+  return context;
+}
+
 Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch::Tensor* loss_value) {
-  const model::CellContext context{{}, options_.batch, 0, nullptr};
+  const model::CellContext context = training_context();
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();
@@ -228,19 +244,45 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch
   return flow;
 }
 
-Flow Stage::backward(int microbatch, Flow gradients) {
-  const model::CellContext context{{}, options_.batch, 0, nullptr};
+Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
+  const model::CellContext context = training_context();
   for (std::size_t k = units_.size(); k-- > 0;) {
     TapeEntry entry = std::move(tape_.extract({microbatch, k}).mapped());
     units_[k].finish_unshard();
     if (k > 0) units_[k - 1].start_unshard();
     if (recomputes(k)) entry = units_[k].forward(entry.in, context, nullptr);
+    if (what == Backward::inputs) weight_gradients_.put_off();
     gradients = Unit::backward(entry, gradients);
     entry = {};
-    for (ShardGroup* group : units_[k].groups()) accumulate(*group, microbatch);
+    if (what == Backward::inputs)
+      owed_[{microbatch, k}] = take_owed(k);
+    else
+      accumulate(k, microbatch);
     reshard(k);
   }
   return gradients;
+}
+
+/// Leaves must not hold gradients of two microbatches: the group adds these up in an order of its own.
+Stage::Owed Stage::take_owed(std::size_t unit) {
+  Owed owed{weight_gradients_.take(), {}};
+  for (ShardGroup* group : units_[unit].groups()) owed.gradients.push_back(group->take_leaf_gradients());
+  return owed;
+}
+
+void Stage::backward_weights(int microbatch) {
+  torch::NoGradGuard no_grad;
+  for (std::size_t k = units_.size(); k-- > 0;) {
+    const Owed owed = std::move(owed_.extract({microbatch, k}).mapped());
+    for (std::size_t g = 0; g < owed.gradients.size(); ++g)
+      units_[k].groups()[g]->put_leaf_gradients(owed.gradients[g]);
+    for (const auto& compute : owed.work) compute();
+    accumulate(k, microbatch);
+  }
+}
+
+void Stage::accumulate(std::size_t unit, int microbatch) {
+  for (ShardGroup* group : units_[unit].groups()) accumulate(*group, microbatch);
 }
 
 void Stage::accumulate(ShardGroup& group, int microbatch) {
@@ -254,7 +296,6 @@ void Stage::finish_gradients() {
   for (const auto& group : groups_) group->start_reduction();
   for (const auto& group : groups_) group->finish_reduction();
   sum_replicated();
-  sum_tied();
 }
 
 /// Copies within tensor parallelism: norm weights saw their own rank's tokens only (with sequence parallelism),
@@ -283,11 +324,6 @@ void Stage::sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& o
   }
 }
 
-void Stage::sum_tied() {
-  comm::Communicator* ends = mesh_.embedding_group();
-  if (tied_ && ends && tied_->trainable()) tied_->sum_gradient(*ends);
-}
-
 void Stage::end_step() {
   for (const auto& group : groups_) group->end_step();
 }
@@ -304,11 +340,12 @@ Flow Stage::infer(const Flow& in, model::CellContext context) {
   return flow;
 }
 
-std::vector<Stage::ParamRef> Stage::params() {
+ParamRefs Stage::params() {
   const comm::Communicator& tp = mesh_.along(Axis::tp);
   const comm::Communicator& replicate = mesh_.along(Axis::dp_replicate);
-  std::vector<ParamRef> refs;
+  ParamRefs refs;
   for (const auto& group : groups_) {
+    if (group.get() == tied_ && home_) continue;
     for (ShardedParam& param : group->params()) {
       ParamRef ref{&param};
       const auto copies = [&ref](int rank, int size) {
@@ -317,7 +354,7 @@ std::vector<Stage::ParamRef> Stage::params() {
       };
       copies(tp.rank() % param.tp_copies, param.tp_copies);
       copies(replicate.rank(), replicate.size());
-      if (group.get() == tied_) copies(first_ ? 0 : 1, 2);
+      if (group.get() == tied_ && !is_home_) copies(first_ ? 0 : 1, 2);
       ref.counted = ref.replica == 0;
       refs.push_back(ref);
     }
@@ -325,8 +362,8 @@ std::vector<Stage::ParamRef> Stage::params() {
   return refs;
 }
 
-std::vector<Stage::ParamRef> Stage::trained_params() {
-  std::vector<ParamRef> refs = params();
+ParamRefs Stage::trained_params() {
+  ParamRefs refs = params();
   std::erase_if(refs, [](const ParamRef& ref) { return !ref.param->gradient.defined(); });
   return refs;
 }

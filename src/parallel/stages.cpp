@@ -51,6 +51,11 @@ Stage& Stages::at(int stage) {
   return *stages_[static_cast<std::size_t>(found - numbers_.begin())];
 }
 
+void Stages::set_batch(std::int64_t batch) {
+  options_.batch = batch;
+  for (const auto& stage : stages_) stage->set_batch(batch);
+}
+
 void Stages::initialize(std::uint64_t seed) {
   for (const auto& stage : stages_) stage->initialize(seed);
 }

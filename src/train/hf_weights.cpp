@@ -76,10 +76,10 @@ std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
   return head * head_dim + (within % 2) * (head_dim / 2) + within / 2;
 }
 
-void load_hf_weights(parallel::Stage& stage, const std::filesystem::path& path) {
+void load_hf_weights(const parallel::ParamRefs& params, const std::filesystem::path& path) {
   const checkpoint::SafetensorsReader reader(path);
   torch::NoGradGuard no_grad;
-  for (const auto& ref : stage.params()) {
+  for (const auto& ref : params) {
     const parallel::ShardedParam& param = *ref.param;
     TensorSlice box = param.slice("");
     box.name = stored_as(reader, *param.spec, path.string()).name;
@@ -100,13 +100,12 @@ std::vector<checkpoint::ExportTensor> hf_export_map(const model::Model& model, D
   return map;
 }
 
-void for_each_whole(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
+void for_each_whole(const parallel::ParamRefs& params, const model::Model& model, comm::Communicator& control,
                     const std::function<torch::Tensor(const parallel::ShardedParam&)>& pick,
                     const std::function<void(const model::ParamSpec&, const torch::Tensor&)>& take) {
-  const auto refs = stage.params();
   for (const model::ParamSpec& spec : model.params) {
     std::string mine;
-    for (const auto& ref : refs)
+    for (const auto& ref : params)
       if (ref.param->spec == &spec && ref.counted) mine = pack(ref.param->slice(""), pick(*ref.param));
     const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
     if (control.rank() != 0) continue;
@@ -116,9 +115,9 @@ void for_each_whole(parallel::Stage& stage, const model::Model& model, comm::Com
   }
 }
 
-void dump_gradients(parallel::Stage& stage, const model::Model& model, comm::Communicator& control,
+void dump_gradients(const parallel::ParamRefs& params, const model::Model& model, comm::Communicator& control,
                     const std::filesystem::path& file) {
-  const auto type = stage.options().precision.master;
+  const auto type = params.front().param->master.scalar_type();
   std::optional<checkpoint::SafetensorsWriter> writer;
   if (control.rank() == 0) {
     std::filesystem::create_directories(file.parent_path());
@@ -128,7 +127,7 @@ void dump_gradients(parallel::Stage& stage, const model::Model& model, comm::Com
     writer.emplace(file, std::move(entries));
   }
   for_each_whole(
-      stage, model, control,
+      params, model, control,
       [](const parallel::ShardedParam& param) {
         return param.gradient.defined() ? param.gradient : torch::zeros_like(param.master);
       },

@@ -4,7 +4,7 @@
 
 namespace tessera::train {
 
-void HostViews::add(const std::string& prefix, const parallel::Stage::ParamRef& ref, const torch::Tensor& tensor) {
+void HostViews::add(const std::string& prefix, const parallel::ParamRef& ref, const torch::Tensor& tensor) {
   checkpoint::SliceView view;
   view.slice = ref.param->slice(prefix);
   view.slice.dtype = parallel::dtype_of(tensor.scalar_type());
@@ -22,9 +22,9 @@ void HostViews::write_back() {
     if (!tensor.is_cpu()) tensor.copy_(host);
 }
 
-HostViews model_views(parallel::Stage& stage) {
+HostViews model_views(const parallel::ParamRefs& params) {
   HostViews views;
-  for (const auto& ref : stage.params()) views.add("model/", ref, ref.param->master);
+  for (const auto& ref : params) views.add("model/", ref, ref.param->master);
   return views;
 }
 

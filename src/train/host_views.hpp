@@ -1,4 +1,4 @@
-// A stage's tensors as the boxes that checkpoints hold.
+// A rank's tensors as the boxes that checkpoints hold.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ namespace tessera::train {
 class HostViews {
  public:
   /// The box of `ref`'s parameter that `tensor` is, under the name prefix + fqn.
-  void add(const std::string& prefix, const parallel::Stage::ParamRef& ref, const torch::Tensor& tensor);
+  void add(const std::string& prefix, const parallel::ParamRef& ref, const torch::Tensor& tensor);
   std::span<const checkpoint::SliceView> views() const { return views_; }
   /// Brings what was loaded to the device.
   void write_back();
@@ -26,6 +26,6 @@ class HostViews {
 };
 
 /// "model/<fqn>" of every parameter.
-HostViews model_views(parallel::Stage& stage);
+HostViews model_views(const parallel::ParamRefs& params);
 
 }  // namespace tessera::train

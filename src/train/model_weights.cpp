@@ -6,8 +6,8 @@
 
 namespace tessera::train {
 
-void load_model(parallel::Stage& stage, comm::Communicator& control, const std::filesystem::path& folder) {
-  HostViews views = model_views(stage);
+void load_model(const parallel::ParamRefs& params, comm::Communicator& control, const std::filesystem::path& folder) {
+  HostViews views = model_views(params);
   checkpoint::LoadOptions options;
   options.extra = checkpoint::Policy::ignore;  // the moments of the run that it comes from
   options.log = [](const std::string& line) { log::warning("{}", line); };

@@ -69,7 +69,7 @@ Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer
       speaks_(world.rank() == 0),
       ranks_(world.size()),
       flops_(flops_of(trainer.model(), resolved.job.training.seq_len)),
-      peak_(peak_of(resolved.job, trainer.stage().options(), world.local_size())) {
+      peak_(peak_of(resolved.job, trainer.stages().options(), world.local_size())) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
   on_rank_zero(world.control(), [&] {
     open(world, command_line, first_step, hosts);
@@ -119,11 +119,11 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
 }
 
 Reporter::Worst Reporter::ask_all() {
-  const parallel::GatherCount gathers = trainer_.stage().gather_count();
+  const parallel::GatherCount gathers = trainer_.stages().gather_count();
   const double exposed = exposed_seconds(trainer_.mesh());
-  std::array<std::int64_t, 5> all{peak_memory(trainer_.stage().options().device),
+  std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().device),
                                   gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
-                                  trainer_.stage().kept_bytes(),
+                                  trainer_.stages().kept_bytes(),
                                   static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
   gathers_before_ = gathers;
   exposed_before_ = exposed;

@@ -122,11 +122,6 @@ parallel::StageOptions stage_options_of(const config::JobConfig& job, const Batc
   return options;
 }
 
-parallel::Schedule schedule_of(const config::JobConfig& job) {
-  return job.parallelism.pipeline_parallel_schedule == "GPipe" ? parallel::Schedule::gpipe
-                                                               : parallel::Schedule::one_f_one_b;
-}
-
 optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job) {
   optim::ScheduleOptions options;
   options.warmup_steps = job.lr_scheduler.warmup_steps;

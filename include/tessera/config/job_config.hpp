@@ -121,9 +121,11 @@ struct Parallelism {
   std::int64_t pipeline_parallel_last_stage_less_layers = 1;
   std::optional<std::int64_t> pipeline_parallel_layers_per_stage;
   /// PyTorch's spelling after resolve(), however it was typed: 1F1B | GPipe | Interleaved1F1B | LoopedBFS |
-  /// InterleavedZeroBubble | ZBVZeroBubble | DualPipeV | PipelineScheduleSingle | PipelineScheduleMulti.
+  /// ZBH1 (ours) | InterleavedZeroBubble | ZBVZeroBubble | DualPipeV | PipelineScheduleSingle | PipelineScheduleMulti.
   std::string pipeline_parallel_schedule = "1F1B";
   std::string pipeline_parallel_schedule_csv;
+  std::string pipeline_parallel_stage_map =
+      "default";  ///< ours: default | loop | v | the rank of each stage, "0,1,1,0"
   std::int64_t pipeline_parallel_microbatch_size = 1;
   bool pipeline_parallel_expert_parallel_overlap = true;
   int context_parallel_degree = 1;

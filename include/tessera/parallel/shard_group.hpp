@@ -29,6 +29,7 @@ struct GroupOptions {
   torch::Device device = torch::kCPU;  ///< forward and backward
   bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up for each gather
   bool trainable = true;  ///< false: no gradient, no reduction
+  const class ShardGroup* home = nullptr;  ///< a group of the same parameters, whose masters are this one's too
 };
 
 /// The communicators that a group needs.
@@ -91,8 +92,12 @@ class ShardGroup {
   int find(const model::ParamSpec* spec) const;
 
   /// Takes the gradients that autograd left in the leaves and adds them to those of earlier microbatches: in the order
-  /// of the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order).
+  /// of the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order),
+  /// in whatever order they come; calls for the same microbatch follow each other.
   void accumulate(std::int64_t microbatch, bool tree);
+  /// Moves the leaves' gradients out, and back in later.
+  std::vector<torch::Tensor> take_leaf_gradients();
+  void put_leaf_gradients(const std::vector<torch::Tensor>& gradients);
   /// Sums what was accumulated since the last call over fsdp and adds it to the gradient's shard; nothing to do for a
   /// frozen group.
   void start_reduction();
@@ -105,13 +110,16 @@ class ShardGroup {
   torch::Tensor flat_gradient() const { return flat_gradient_; }
   /// Sums the gradient over a communicator of this group's device, wherever the gradient is kept.
   void sum_gradient(comm::Communicator& over);
+  /// Adds that of another group of the same parameters.
+  void add_gradient(const ShardGroup& other);
   const GatherCount& gather_count() const { return gather_count_; }
 
  private:
-  struct Partial {  ///< gradients of 2^level microbatches
+  struct Partial {  ///< gradients of 2^level microbatches, the index-th such
     int level;
-    std::int64_t last;
+    std::int64_t index;
     torch::Tensor flat;
+    std::int64_t first() const { return index << level; }
   };
   bool aliased() const {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master && !options_.offload;
@@ -124,6 +132,7 @@ class ShardGroup {
   torch::Tensor accumulator(const ShardedParam& param, const torch::Tensor& flat) const;
   void add_leaf_gradient(ShardedParam& param, const torch::Tensor& flat, bool first);
   void merge();
+  bool merge_last();
 
   std::string name_;
   GroupOptions options_;

@@ -13,7 +13,6 @@
 #include "tessera/model/llama.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/optim/schedule.hpp"
-#include "tessera/parallel/schedule.hpp"
 #include "tessera/parallel/stage.hpp"
 #include "tessera/train/batch_plan.hpp"
 
@@ -48,7 +47,6 @@ bool weighs_memory(const config::JobConfig& job);
 /// `budget_bytes`: what policy auto may keep; the same on all ranks.
 parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device,
                                         std::int64_t budget_bytes = 0);
-parallel::Schedule schedule_of(const config::JobConfig& job);
 optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job);
 
 }  // namespace tessera::train

@@ -19,9 +19,10 @@
 #include "tessera/optim/schedule.hpp"
 #include "tessera/parallel/executor.hpp"
 #include "tessera/parallel/gradient_norm.hpp"
-#include "tessera/parallel/stage.hpp"
 #include "tessera/parallel/stage_split.hpp"
+#include "tessera/parallel/stages.hpp"
 #include "tessera/train/batch_plan.hpp"
+#include "tessera/train/pipeline_plan.hpp"
 
 namespace tessera::train {
 
@@ -44,10 +45,15 @@ class Trainer {
   /// Runs optimizer step `step` (from 0), collectively. `flag` is summed over ranks with the loss: how signals are
   /// agreed on. `with_gradients` is called when the gradients are there, unclipped, and before anything is updated.
   StepOutcome step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients = {});
-  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stage's groups.
+  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stages' groups.
   double compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags);
 
-  parallel::Stage& stage() { return stage_; }
+  /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and
+  /// changes nothing, where they do not fit the job's batch or schedule.
+  void set_microbatch_rows(std::int64_t rows);
+  const BatchPlan& batch_plan() const { return plan_; }
+
+  parallel::Stages& stages() { return stages_; }
   const parallel::StageRanges& stage_ranges() const { return ranges_; }
   const model::Model& model() const { return model_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
@@ -69,8 +75,9 @@ class Trainer {
   BatchPlan plan_;
   const data::SampleSource& source_;
   torch::Device device_;
+  PipelinePlan pipeline_;
   parallel::StageRanges ranges_;
-  parallel::Stage stage_;
+  parallel::Stages stages_;
   parallel::Executor executor_;
   optim::Schedule schedule_;
   optim::AdamW optimizer_;

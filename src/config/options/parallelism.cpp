@@ -60,17 +60,23 @@ OptionList parallelism_options() {
           .at_least(1)
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
-          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble",
-                   "ZBVZeroBubble", "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
-          .works_with({"1F1B", "GPipe"})
+          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble",
+                   "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
           .only_if(&pipelined)
           .never_ignored(),
-      OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule of one's own")
-          .works_with({""})
+      OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule in PyTorch's notation, a row a rank")
           .only_if(&pipelined)
           .never_ignored(),
-      OPTION(parallelism.pipeline_parallel_microbatch_size, "Sequences of a microbatch; divides local_batch_size")
-          .at_least(1),
+      OPTION(parallelism.pipeline_parallel_stage_map,
+             "Rank of each stage: as the schedule wants it; round and round; down and up; or a list such as 0,1,1,0")
+          .or_list()
+          .only_if(&pipelined)
+          .is_ours(),
+      OPTION(
+          parallelism.pipeline_parallel_microbatch_size,
+          "Sequences of a microbatch; divides local_batch_size; auto (or 0) = what the first steps show to be fastest")
+          .at_least(0)
+          .or_word_for_zero("auto"),
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")

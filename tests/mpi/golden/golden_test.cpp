@@ -1,4 +1,5 @@
-// The reference trajectory of tests/golden/llama_a on one rank and on meshes of eight, in float32, float64 and bfloat16.
+// The reference trajectory of tests/golden/llama_a on one rank and on meshes of eight, in float32, float64 and
+// bfloat16.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -74,19 +75,22 @@ double relative(double value, double expected) { return std::abs(value - expecte
 class Trajectory {
  public:
   Trajectory(const GoldenCase& row, const std::string& dtype)
-      : row_(row), key_(dtype == "float64" ? "f64" : "f32"), layout_(mesh::Layout::resolve(row.degrees, world().size())),
-        job_(job_of(row, dtype, layout_)), mesh_(world(), layout_, comm::Backend::mpi),
+      : row_(row),
+        key_(dtype == "float64" ? "f64" : "f32"),
+        layout_(mesh::Layout::resolve(row.degrees, world().size())),
+        job_(job_of(row, dtype, layout_)),
+        mesh_(world(), layout_, comm::Backend::mpi),
         model_(model::make_llama(shape(), 64, dtype == "float64" ? torch::kFloat64 : torch::kFloat32)),
         source_(kFolder + "batches.safetensors", 8, 64),
         trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, torch::kCPU) {
-    train::load_hf_weights(trainer_.stage(), kFolder + "weights_init.safetensors");
+    train::load_hf_weights(trainer_.stages().params(), kFolder + "weights_init.safetensors");
   }
 
   void check(const Gates& gates) {
     const json expected = load("train.json")[key_];
     trainer_.compute_gradients(0, 0, nullptr);
     compare(load("tensors.json")["step1_grads_" + key_], gates.gradient, [](const auto& p) { return p.gradient; });
-    trainer_.stage().end_step();
+    trainer_.stages().end_step();
     double loss = 0, norm = 0;
     for (std::size_t step = 0; step < 20; ++step) {
       const train::StepOutcome outcome = trainer_.step(static_cast<std::int64_t>(step), 0);
@@ -96,25 +100,27 @@ class Trajectory {
     }
     EXPECT_LE(loss, gates.loss) << row_.name;
     EXPECT_LE(norm, gates.norm) << row_.name;
-    const double weight = compare(load("tensors.json")["final_" + key_], gates.weight, [](const auto& p) { return p.master; });
+    const double weight =
+        compare(load("tensors.json")["final_" + key_], gates.weight, [](const auto& p) { return p.master; });
     if (world().rank() == 0)
-      std::printf("%-28s %s loss %.1e  grad_norm %.1e  final tensors %.1e\n", row_.name.c_str(), job_.training.mixed_precision_param.c_str(),
-                  loss, norm, weight);
+      std::printf("%-28s %s loss %.1e  grad_norm %.1e  final tensors %.1e\n", row_.name.c_str(),
+                  job_.training.mixed_precision_param.c_str(), loss, norm, weight);
   }
 
  private:
   template <class Pick>
   double compare(const json& expected, double gate, Pick pick) {
     double worst = 0;
-    train::for_each_whole(trainer_.stage(), model_, mesh_.control(), pick, [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
-      const json& entry = expected.at(spec.hf_name);
-      const double l2 = entry["l2"];
-      const double by_norm = std::abs(whole.norm().item<double>() - l2) / l2;
-      const double by_probe = std::abs(probe(whole) - entry["probe"].get<double>()) / l2;
-      EXPECT_LE(by_norm, gate) << row_.name << " " << spec.hf_name;
-      EXPECT_LE(by_probe, gate) << row_.name << " " << spec.hf_name;
-      worst = std::max({worst, by_norm, by_probe});
-    });
+    train::for_each_whole(trainer_.stages().params(), model_, mesh_.control(), pick,
+                          [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
+                            const json& entry = expected.at(spec.hf_name);
+                            const double l2 = entry["l2"];
+                            const double by_norm = std::abs(whole.norm().item<double>() - l2) / l2;
+                            const double by_probe = std::abs(probe(whole) - entry["probe"].get<double>()) / l2;
+                            EXPECT_LE(by_norm, gate) << row_.name << " " << spec.hf_name;
+                            EXPECT_LE(by_probe, gate) << row_.name << " " << spec.hf_name;
+                            worst = std::max({worst, by_norm, by_probe});
+                          });
     return worst;
   }
 
@@ -129,7 +135,8 @@ class Trajectory {
 };
 
 std::vector<GoldenCase> cases() {
-  if (world().size() == 1) return {{"1 rank", {1, 1, 1, 1, 1}}, {"1 rank, accumulation 4", {1, 1, 1, 1, 1}, "1F1B", 1, 4}};
+  if (world().size() == 1)
+    return {{"1 rank", {1, 1, 1, 1, 1}}, {"1 rank, accumulation 4", {1, 1, 1, 1, 1}, "1F1B", 1, 4}};
   return {{"pp2 dp2 tp2", {2, 1, 2, 1, 2}},
           {"pp2 dp2 tp2 GPipe", {2, 1, 2, 1, 2}, "GPipe", 2},
           {"dp8", {1, 1, 8, 1, 1}},
@@ -145,11 +152,9 @@ TEST(LlamaA, Float64) {
   Trajectory(row, "float64").check({1e-9, 1e-9, 1e-9, 1e-8});
 }
 
-/// Mixed precision: weights and activations in bfloat16, masters and gradient sums in float32. Gradients and final weights are
-/// looked at with a wide gate only: rounding decides them.
-TEST(LlamaA, Bfloat16) {
-  Trajectory(cases()[0], "bfloat16").check({3e-3, 5e-3, 0.1, 2e-2});
-}
+/// Mixed precision: weights and activations in bfloat16, masters and gradient sums in float32. Gradients and final
+/// weights are looked at with a wide gate only: rounding decides them.
+TEST(LlamaA, Bfloat16) { Trajectory(cases()[0], "bfloat16").check({3e-3, 5e-3, 0.1, 2e-2}); }
 
 }  // namespace
 }  // namespace tessera::test

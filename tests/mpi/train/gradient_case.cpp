@@ -17,6 +17,8 @@ namespace {
 config::JobConfig job_of(const GradientCase& row) {
   config::JobConfig job = tiny_job(row.dtype);
   job.parallelism.pipeline_parallel_schedule = row.schedule;
+  job.parallelism.pipeline_parallel_stage_map = row.stage_map;
+  job.parallelism.pipeline_parallel_schedule_csv = row.csv;
   job.parallelism.pipeline_parallel_degree = row.pp;
   job.parallelism.pipeline_parallel_split = row.split;
   job.parallelism.pipeline_parallel_split_points = row.points;
@@ -54,10 +56,10 @@ Reference compute_reference(const GradientCase& of) {
   const model::Model model = model_of(row);
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
-  trainer.stage().initialize(7);
+  trainer.stages().initialize(7);
   Reference reference;
   reference.loss = trainer.compute_gradients(0, 0, nullptr);
-  for (const auto& ref : trainer.stage().params())
+  for (const auto& ref : trainer.stages().params())
     reference.gradients[ref.param->spec->fqn] = ref.param->gradient.to(torch::kFloat64).clone();
   return reference;
 }
@@ -72,7 +74,7 @@ const Reference& reference_for(const GradientCase& row) {
 /// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter of the model.
 std::vector<double> squares(train::Trainer& trainer, const model::Model& model, const Reference& reference) {
   std::vector<double> sums(2 * model.params.size(), 0);
-  for (const auto& ref : trainer.stage().params()) {
+  for (const auto& ref : trainer.stages().params()) {
     if (!ref.counted) continue;
     const TensorSlice box = ref.param->slice("");
     torch::Tensor expected = reference.gradients.at(ref.param->spec->fqn);
@@ -100,9 +102,10 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 }  // namespace
 
 std::string GradientCase::name() const {
-  return fmt::format("pp{} r{} dp{} tp{}{}{} kv{} {} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}", pp,
-                     replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel",
-                     kv_heads, schedule, points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
+  return fmt::format("pp{} r{} dp{} tp{}{}{} kv{} {}{} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}",
+                     pp, replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel",
+                     kv_heads, schedule, stage_map == "default" ? "" : " on " + stage_map,
+                     points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
                      rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
                      dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
 }
@@ -115,7 +118,7 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const model::Model model = model_of(row);
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
-  trainer.stage().initialize(7);
+  trainer.stages().initialize(7);
   const double loss = trainer.compute_gradients(0, 0, nullptr);
   std::vector<double> sums = squares(trainer, model, reference);
   mesh.control().all_reduce({sums.data(), static_cast<std::int64_t>(sums.size()), DType::f64}).wait();
@@ -199,6 +202,41 @@ std::vector<GradientCase> policy_cases(int world) {
         add_pipelined(rows, row);
         row.rules.clear();
       }
+    }
+  return rows;
+}
+
+std::vector<GradientCase> schedule_cases(int world) {
+  std::vector<GradientCase> rows;
+  const auto add = [&rows](GradientCase row, const char* schedule) {
+    row.schedule = schedule;
+    if (2 * row.pp > 8) row.split = "balanced_sublayer";  // more stages than layers fill
+    rows.push_back(row);
+    row.tied = true;
+    row.recompute = "full";
+    rows.push_back(row);
+    row.accumulation = 2;
+    row.split = "balanced_sublayer";
+    row.recompute = "none";
+    rows.push_back(row);
+  };
+  for (int pp = 2; pp <= world; pp *= 2)
+    for (int tp = 1; tp <= 2 && pp * tp <= world; tp *= 2) {
+      GradientCase row;
+      row.pp = pp;
+      row.tp = tp;
+      row.dp = world / pp / tp;
+      for (const char* schedule :
+           {"Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
+        add(row, schedule);
+      if (pp > 4) continue;
+      row.stage_map = pp == 2 ? "1,0" : "2,0,3,1";
+      add(row, "1F1B");
+      add(row, "ZBH1");
+      row.stage_map = pp == 2 ? "1,0,0,1" : "2,0,3,1,1,3,0,2";
+      add(row, "ZBVZeroBubble");
+      row.stage_map = pp == 2 ? "1,0,1,0" : "2,0,3,1,2,0,3,1";
+      add(row, "InterleavedZeroBubble");
     }
   return rows;
 }

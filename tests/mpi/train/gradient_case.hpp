@@ -25,6 +25,8 @@ struct GradientCase {
   std::string dtype = "float64";
   comm::Backend backend = comm::Backend::mpi;
   bool deterministic = false;
+  std::string stage_map = "default";  ///< pipeline_parallel_stage_map
+  std::string csv;                    ///< pipeline_parallel_schedule_csv
 
   std::string name() const;
   double tolerance() const { return dtype == "float64" ? 1e-10 : 1e-5; }
@@ -48,6 +50,9 @@ std::vector<GradientCase> sub_layer_cases(int world);
 
 /// Sharding policies beyond the matrix: neighbours, rules, sharded accumulation, replicas.
 std::vector<GradientCase> policy_cases(int world);
+
+/// Schedules with several stages a rank, or with input and weight gradients apart; stages in other places.
+std::vector<GradientCase> schedule_cases(int world);
 
 /// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer key-value heads than
 /// ranks.

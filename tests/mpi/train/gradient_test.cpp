@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 
 #include "mpi/comm/mpi_main.hpp"
@@ -58,6 +61,31 @@ TEST(Gradient, Replicated) {
 
 TEST(Gradient, CutsInsideBlocks) { expect_sample(sub_layer_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 
+TEST(Gradient, Schedules) { expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 7 : 2); }
+
+/// Two stages on the first rank, one on the second, B and I with W mixed.
+TEST(Gradient, ScheduleFromAFile) {
+  if (world().size() % 2 != 0) GTEST_SKIP() << "two pipeline ranks";
+  const std::string folder = testing::TempDir();
+  GradientCase row;
+  row.pp = 2;
+  row.dp = world().size() / 2;
+  row.schedule = "PipelineScheduleMulti";
+  row.csv =
+      comm::broadcast_string(world().control(), folder + "tessera-schedule-" + std::to_string(getpid()) + ".csv", 0);
+  if (world().rank() == 0)
+    std::ofstream(row.csv) << "0F0,0F1,0F2,0F3,2F0,2I0,2F1,2I1,2W1,2W0,2F2,2B2,2F3,2B3,0I0,0B1,0W0,0B3,0B2\n"
+                           << ",1F0,1F1,1F2,1F3,1I0,1W0,1B1,1B2,1B3\n";
+  world().control().barrier();
+  for (const bool tied : {false, true}) {
+    row.tied = tied;
+    row.deterministic = tied;  // microbatches of stage 0 come out of order
+    expect_equal(row);
+  }
+  world().control().barrier();
+  if (world().rank() == 0) std::filesystem::remove(row.csv);
+}
+
 TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 
 TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
@@ -70,6 +98,7 @@ TEST(Matrix, EveryFactorisation) {
   double worst[2] = {0, 0};
   std::vector<GradientCase> rows = gradient_cases(world().size());
   std::ranges::move(sub_layer_cases(world().size()), std::back_inserter(rows));
+  std::ranges::move(schedule_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
   for (const char* dtype : {"float64", "float32"})

@@ -183,6 +183,25 @@ steps = 1200
     EXPECT_THAT(r.warnings[0], Not(HasSubstr(key)));
 }
 
+TEST(Resolve, AStageMapIsAWordOrAList) {
+  const auto map_of = [](const std::string& line) {
+    const JobFile file("[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_stage_map = " + line + "\n");
+    return resolve({file.path()}).job.parallelism.pipeline_parallel_stage_map;
+  };
+  EXPECT_EQ(map_of("[0, 1, 1, 0]"), "0,1,1,0");
+  EXPECT_EQ(map_of("'v'"), "v");
+  EXPECT_THROW(map_of("[0, 'a']"), Error);
+}
+
+TEST(Resolve, MicrobatchesMayBeAuto) {
+  const Resolved r = resolve(
+      {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto"});
+  EXPECT_EQ(r.job.parallelism.pipeline_parallel_microbatch_size, 0);
+  EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2",
+                        "--parallelism.pipeline_parallel_microbatch_size", "auto", "--debug.deterministic"}),
+               Error);
+}
+
 TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
   EXPECT_THAT(
       resolve({"--compile.no_enable", "--activation_checkpoint.mode", "full", "--parallelism.pipeline_parallel_degree",
@@ -200,13 +219,11 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   const auto no_data = unsupported_for_run(resolve({}));
   ASSERT_EQ(no_data.size(), 1u);
   EXPECT_THAT(no_data[0], HasSubstr("dataset_path"));
-  for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
-        {"--parallelism.expert_parallel_degree", "2"},
-        {"--optimizer.name", "Adam"},
-        {"--model.name", "qwen3"},
-        {"--comm.mode", "fake_backend"},
-        {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule", "zbv"}}) {
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
+                                               {"--parallelism.expert_parallel_degree", "2"},
+                                               {"--optimizer.name", "Adam"},
+                                               {"--model.name", "qwen3"},
+                                               {"--comm.mode", "fake_backend"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
     const auto reasons = unsupported_for_run(resolve(all));
