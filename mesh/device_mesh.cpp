@@ -92,7 +92,7 @@ std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const L
 
 }  // namespace
 
-DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend)
+DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate)
     : layout_(layout), rank_(world.rank()), coord_(layout.coord_of(world.rank())), impl_(std::make_unique<Impl>()) {
   TESSERA_EXPECT(layout.world() == world.size(), "a mesh of {} over {} ranks", layout.world(), world.size());
   impl_->control = &world.control();
@@ -105,6 +105,7 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
   for (std::size_t i = 0; i < groups.size(); ++i) impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);
   if (layout.degree(Axis::pp) > 2) impl_->embedding = split_ends(*root, layout, coord_);
   impl_->groups[spanned(layout, AxisSet(31)).to_ulong()] = std::move(root);
+  if (decorate) impl_->decorate_with(decorate);
 }
 
 DeviceMesh::DeviceMesh(const Layout& layout, int rank)
@@ -130,6 +131,12 @@ void DeviceMesh::Impl::add_self(const Layout& layout) {
     if (layout.degree(axis) == 1)
       self[static_cast<std::size_t>(axis)] = comm::make_self_communicator(std::string(name_of(axis)));
   self_of_many = comm::make_self_communicator("one rank");
+}
+
+/// The map has the same keys on every rank; only the ends of a pipeline have an embedding group.
+void DeviceMesh::Impl::decorate_with(const Decorate& decorate) {
+  for (auto& [axes, group] : groups) group = decorate(std::move(group));
+  if (embedding) embedding = decorate(std::move(embedding));
 }
 
 comm::Communicator& DeviceMesh::along(Axis axis) {

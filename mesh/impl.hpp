@@ -24,6 +24,7 @@ struct DeviceMesh::Impl {
   std::vector<std::string> hosts;  ///< of each rank; empty in a rehearsal
 
   void add_self(const Layout& layout);
+  void decorate_with(const Decorate& decorate);
 };
 
 }  // namespace tessera::mesh

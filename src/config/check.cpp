@@ -102,11 +102,12 @@ class Checker {
     const Parallelism& p = job_.parallelism;
     const std::int64_t tp = p.disable_sequence_parallel ? 1 : std::max(p.tensor_parallel_degree, 1),
                        cp = std::max(p.context_parallel_degree, 1);
-    const std::int64_t parts = tp * (cp > 1 ? 2 * cp : 1);
+    const int chunks = p.context_parallel_load_balancer ? 2 : 1;  // of each context-parallel rank
+    const std::int64_t parts = tp * (cp > 1 ? chunks * cp : 1);
     if (job_.training.seq_len % parts != 0)
       wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
             "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), over which sequences are cut",
-            job_.training.seq_len, parts, tp, cp > 1 ? fmt::format(" x 2 x context_parallel_degree {}", cp) : "");
+            job_.training.seq_len, parts, tp, cp > 1 ? fmt::format(" x {}context_parallel_degree {}", chunks == 2 ? "2 x " : "", cp) : "");
   }
 
   bool looped() const {

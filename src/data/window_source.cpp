@@ -27,6 +27,14 @@ void WindowSource::read(std::int64_t sample, std::span<std::int32_t> inputs, std
   file_.read(begin + 1, labels);
 }
 
+std::vector<std::int64_t> WindowSource::document_starts(std::int64_t sample) const {
+  const std::int64_t begin = first_token(sample);
+  std::vector<std::int64_t> starts;
+  for (std::int64_t at = begin; at < begin + seq_len_; at = file_.document(file_.document_of(at)).end())
+    starts.push_back(at - begin);
+  return starts;
+}
+
 std::unique_ptr<SampleSource> open_samples(const std::filesystem::path& path, std::int64_t seq_len,
                                            std::uint64_t seed) {
   return std::make_unique<WindowSource>(TokenFile::open(path), seq_len, seed);

@@ -139,8 +139,7 @@ class Builder {
       const auto qkv = context.operations->products(flow.take(Slot::h), context.weights);
       const auto heads = [&](std::size_t i) { return qkv[i].view({context.batch, -1, qkv[i].size(1) / hd, hd}); };
       const std::int64_t positions = qkv[0].size(0) / context.batch;
-      const Tensor cos = angles->cos.narrow(0, context.position, positions);
-      const Tensor sin = angles->sin.narrow(0, context.position, positions);
+      const Tensor cos = context.rows_of(angles->cos, positions), sin = context.rows_of(angles->sin, positions);
       flow[Slot::q] = kernels::rope(heads(0), cos, sin);
       flow[Slot::k] = kernels::rope(heads(1), cos, sin);
       flow[Slot::v] = heads(2);

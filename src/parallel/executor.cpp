@@ -33,6 +33,7 @@ void Executor::forward(const Action& action, Pass& pass) {
   const Microbatch& data = pass.microbatches[static_cast<std::size_t>(action.microbatch)];
   const int number = pass.first + action.microbatch;
   Flow in;
+  stage.set_documents(number, data.documents);
   if (stage.first())
     in[Slot::tokens] = data.tokens;
   else

@@ -60,6 +60,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       last_(cells.end() == static_cast<std::int64_t>(model.cells.size())),
       home_(first ? first->tied_ : nullptr) {
   check_patterns(model);
+  if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
   const ShardAxes axes = axes_of(mesh);
   for (std::int64_t number = 0; number < model_units_; ++number) {
     model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
@@ -216,18 +217,32 @@ bool Stage::recomputes(std::size_t unit) const {
 }
 
 void Stage::begin_step(int microbatches) {
+  documents_.clear();
   for (auto& [group, uses] : uses_) pending_[group] = uses * microbatches;
 }
 
-model::CellContext Stage::training_context() const {
+void Stage::set_documents(int microbatch, Documents documents) {
+  if (!documents.empty()) documents_[microbatch] = std::make_shared<const Documents>(std::move(documents));
+}
+
+ContextOperations Stage::operations_of(int microbatch) const {
+  const auto documents = documents_.find(microbatch);
+  return {products_,
+          {&mesh_.along(Axis::cp), options_.cut, options_.rotation},
+          documents == documents_.end() ? nullptr : documents->second};
+}
+
+model::CellContext Stage::context_with(const model::Operations& operations) const {
   model::CellContext context;
   context.batch = options_.batch;
-  context.operations = &operations_;
+  context.operations = &operations;
+  context.positions = positions_;
   return context;
 }
 
 Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch::Tensor* loss_value) {
-  const model::CellContext context = training_context();
+  const ContextOperations operations = operations_of(microbatch);
+  const model::CellContext context = context_with(operations);
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();
@@ -245,7 +260,8 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch
 }
 
 Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
-  const model::CellContext context = training_context();
+  const ContextOperations operations = operations_of(microbatch);
+  const model::CellContext context = context_with(operations);
   for (std::size_t k = units_.size(); k-- > 0;) {
     TapeEntry entry = std::move(tape_.extract({microbatch, k}).mapped());
     units_[k].finish_unshard();

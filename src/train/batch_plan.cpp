@@ -30,7 +30,24 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
   const bool separate = schedule == "GPipe" || schedule == "LoopedBFS" || schedule.starts_with("PipelineSchedule");
   plan.rounds = static_cast<int>(separate ? accumulation : 1);
   plan.microbatches = static_cast<int>(separate ? per_round : per_round * accumulation);
+  plan.cut = parallel::SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),
+                                         job.parallelism.context_parallel_load_balancer.has_value());
+  plan.documents = masks_documents(job);
+  plan.document_end_id = job.training.document_end_id;
+  require(!plan.documents || plan.document_end_id || job.training.dataset != "replay", ExitCode::usage,
+          "documents are masked, and a replay file does not know them; set training.document_end_id to the token that "
+          "ends one");
   return plan;
+}
+
+bool masks_documents(const config::JobConfig& job) {
+  return job.training.document_mask || shape_flavor(job.model.flavor) != job.model.flavor;
+}
+
+std::string shape_flavor(const std::string& flavor) {
+  for (const std::string_view suffix : {"_flex_attn", "_varlen_attn", "_flex", "_varlen"})
+    if (flavor.ends_with(suffix)) return flavor.substr(0, flavor.size() - suffix.size());
+  return flavor;
 }
 
 }  // namespace tessera::train

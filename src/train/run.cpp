@@ -37,7 +37,7 @@ class Run {
         mesh_(world, layout_, backend_of(job_, device_)),
         samples_(open_job_samples(job_, plan_, mesh_.control())),
         model_(model_of(job_, samples_.vocab, job_.training.seq_len, device_)) {
-    check_model_fits(model_, layout_, plan_, job_.training.seq_len, !job_.parallelism.disable_sequence_parallel);
+    check_model_fits(model_, layout_, plan_, !job_.parallelism.disable_sequence_parallel);
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 
@@ -78,7 +78,7 @@ class Run {
   parallel::StageTableOptions stage_table_options() const {
     parallel::StageTableOptions options;
     options.seq = job_.training.seq_len;
-    options.microbatch_tokens = plan_.microbatch_rows * job_.training.seq_len;
+    options.microbatch_tokens = plan_.microbatch_rows * plan_.cut.positions();
     options.element_bytes = static_cast<std::int64_t>(torch::elementSize(precision_of(job_).compute));
     options.flops_per_second = (device_.is_cuda() ? 4e14 : 3e10) * layout_.degree(mesh::Axis::tp);
     options.bytes_per_second = device_.is_cuda() ? 25e9 : 2e9;

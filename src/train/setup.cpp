@@ -62,8 +62,9 @@ model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t toke
   if (job.model.hf_config) return model::llama_from_hf_config(*job.model.hf_config);
   require(job.model.name == "llama3", ExitCode::usage,
           "model.name \"{}\" is not known; llama3 is, or give model.hf_config", job.model.name);
-  model::LlamaShape shape = model::llama_flavor(job.model.flavor, std::nullopt);
-  if (job.model.flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
+  const std::string flavor = shape_flavor(job.model.flavor);
+  model::LlamaShape shape = model::llama_flavor(flavor, std::nullopt);
+  if (flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
   return shape;
 }
 
@@ -76,13 +77,10 @@ model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab
   return model::make_llama(shape, positions, precision_of(job).compute, device);
 }
 
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq,
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel) {
   const int tp = layout.degree(Axis::tp);
   const model::Dimensions& d = model.dimensions;
-  require(layout.degree(Axis::cp) == 1, ExitCode::usage,
-          "parallelism.context_parallel_degree {}: context parallelism does not exist yet; set it to 1",
-          layout.degree(Axis::cp));
   require_divides(d.heads, "attention heads", tp, "tensor_parallel_degree");
   require(d.kv_heads % tp == 0 || tp % d.kv_heads == 0, ExitCode::usage,
           "key-value heads {} cannot be shared by tensor_parallel_degree {}; choose a divisor of {}, or a multiple "
@@ -91,7 +89,7 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
   require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
   require_divides(d.vocab, "vocabulary", tp, "tensor_parallel_degree");
   if (sequence_parallel)
-    require_divides(plan.microbatch_rows * seq, "tokens of a microbatch (sequence parallel)", tp,
+    require_divides(plan.microbatch_rows * plan.cut.positions(), "tokens of a microbatch (sequence parallel)", tp,
                     "tensor_parallel_degree");
 }
 
@@ -118,7 +116,10 @@ parallel::StageOptions stage_options_of(const config::JobConfig& job, const Batc
   options.deterministic = job.debug.deterministic;
   options.device = device;
   options.batch = plan.microbatch_rows;
-  options.seq = job.training.seq_len;
+  options.seq = plan.cut.positions();
+  options.cut = plan.cut;
+  options.rotation = job.parallelism.context_parallel_rotate_method == "allgather" ? parallel::Rotation::all_gather
+                                                                                   : parallel::Rotation::ring;
   return options;
 }
 

@@ -50,9 +50,9 @@ void Trainer::set_microbatch_rows(std::int64_t rows) {
 
 double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
-  const Batch batch =
-      read_batch(source_, plan_, step, mesh_.layout().dp_rank(mesh_.rank()), model_.dimensions.vocab, device_);
-  // Each data-parallel rank's labels count once: where pp, cp and tp are 0.
+  const Reader reader{mesh_.layout().dp_rank(mesh_.rank()), mesh_.coord(Axis::cp)};
+  const Batch batch = read_batch(source_, plan_, step, reader, model_.dimensions.vocab, device_);
+  // Each data-parallel rank's labels, of whole sequences, count once: where pp, cp and tp are 0.
   const bool counts = mesh_.coord(Axis::pp) == 0 && mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
   const std::int64_t valid = comm::all_reduce_scalar(mesh_.control(), counts ? batch.valid_tokens : std::int64_t{0});
   phase.reset();

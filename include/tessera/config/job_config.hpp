@@ -97,6 +97,8 @@ struct Training {
   bool gc_debug = false;
   DataLoader dataloader;
   std::optional<std::string> tokens_cache;  ///< ours: folder of token files made from text; absent = in job.dump_folder
+  bool document_mask = false;                     ///< ours: tokens attend inside of their own document only
+  std::optional<std::int64_t> document_end_id;    ///< ours: the token that ends a document; absent = the token file's index
 };
 
 struct Parallelism {

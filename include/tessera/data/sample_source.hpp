@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tessera/data/keyed_permutation.hpp"
 #include "tessera/data/token_file.hpp"
@@ -22,6 +23,8 @@ struct SampleSource {
   /// Fills inputs[t] and labels[t] (the token after inputs[t], or -100 = ignored), seq_len() of each.
   /// Throws Error(data) for a sample at or beyond sample_limit().
   virtual void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const = 0;
+  /// Where in inputs() a document begins, ascending from 0, for a source that knows its documents; empty for others.
+  virtual std::vector<std::int64_t> document_starts(std::int64_t) const { return {}; }
 };
 
 /// Windows of seq_len + 1 tokens of a token file, one every seq_len tokens. Sample n is window p(n mod windows) of
@@ -34,6 +37,7 @@ class WindowSource final : public SampleSource {
   std::int64_t seq_len() const override { return seq_len_; }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
   void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override;
+  std::vector<std::int64_t> document_starts(std::int64_t sample) const override;
 
   /// Windows of one epoch.
   std::int64_t window_count() const { return windows_; }

@@ -1,6 +1,7 @@
 // The mesh with its communicators: each made once, shared by all axes that span the same ranks.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,9 +14,14 @@ namespace tessera::mesh {
 
 class DeviceMesh {
  public:
+  /// Puts something around a communicator that was just made, collectively over its members: a simulated wire, a
+  /// counter.
+  using Decorate = std::function<std::unique_ptr<comm::Communicator>(std::unique_ptr<comm::Communicator>)>;
+
   /// Collective over all ranks of `world`. Host back ends bootstrap with MPI_Cart_create / MPI_Cart_sub underneath;
-  /// NCCL communicators are split from one root communicator.
-  DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend);
+  /// NCCL communicators are split from one root communicator. `decorate`, if given, is applied to every communicator
+  /// that spans several ranks, in the same order on all of them; for measurements and tests.
+  DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate = {});
   /// A mesh of recording communicators: rank `rank` of `layout`, with no traffic (rehearsals, planner).
   DeviceMesh(const Layout& layout, int rank);
   ~DeviceMesh();
@@ -26,13 +32,13 @@ class DeviceMesh {
   int coord(Axis axis) const { return coord_[static_cast<std::size_t>(axis)]; }
   /// Communicator along one axis; size 1 axes give a self communicator.
   comm::Communicator& along(Axis axis);
-  /// Communicator over several axes, ordered outer to inner, e.g. {dp_shard, cp} (FSDP) or {dp_replicate, dp_shard, cp}.
-  /// The usual combinations are made in the constructor, so this call never communicates:
-  /// every single axis, {dp_shard,cp}, {dp_replicate,dp_shard}, {dp_replicate,dp_shard,cp}, {pp,tp},
-  /// {dp_replicate,dp_shard,cp,tp} (one pipeline stage) and all five (the world).
+  /// Communicator over several axes, ordered outer to inner, e.g. {dp_shard, cp} (FSDP) or {dp_replicate, dp_shard,
+  /// cp}. The usual combinations are made in the constructor, so this call never communicates: every single axis,
+  /// {dp_shard,cp}, {dp_replicate,dp_shard}, {dp_replicate,dp_shard,cp}, {pp,tp}, {dp_replicate,dp_shard,cp,tp} (one
+  /// pipeline stage) and all five (the world).
   comm::Communicator& along(const std::vector<Axis>& axes);
-  /// First and last pipeline stage of this rank's pipeline (rank 0 = first), for tied embeddings; self communicator when
-  /// pp = 1; null on the stages between.
+  /// First and last pipeline stage of this rank's pipeline (rank 0 = first), for tied embeddings; self communicator
+  /// when pp = 1; null on the stages between.
   comm::Communicator* embedding_group();
   /// Host-memory communicator over all ranks, whatever the back end: control flow and checkpoints.
   comm::Communicator& control();

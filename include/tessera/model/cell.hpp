@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/shard.hpp"
 #include "tessera/base/tensor_slice.hpp"
 #include "tessera/model/flow.hpp"
 #include "tessera/model/operations.hpp"
@@ -30,6 +31,11 @@ struct CellContext {
   std::int64_t position = 0;        ///< position of the first token of each row
   KeyValueCache* cache = nullptr;   ///< set while generating
   const Operations* operations = &plain_operations();
+  /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run from `position`.
+  std::span<const Range> positions = {};
+
+  /// Rows of a table that has one for each position, for the `count` tokens that each sequence has here.
+  torch::Tensor rows_of(const torch::Tensor& table, std::int64_t count) const;
 };
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.

@@ -14,9 +14,10 @@
 
 namespace tessera::parallel {
 
-/// Tokens and labels of one microbatch, [T] int64 each, on the stage's device.
+/// Tokens and labels of one microbatch on this rank, [T] int64 each, on the stage's device.
 struct Microbatch {
   torch::Tensor tokens, labels;
+  Documents documents;  ///< of its sequences, whole as on one rank; empty = each is one text
 };
 
 /// What the last stage learnt; empty elsewhere.

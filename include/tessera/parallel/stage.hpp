@@ -10,6 +10,7 @@
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/parallel/context_attention.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
@@ -37,7 +38,9 @@ struct StageOptions {
   bool deterministic = false;  ///< microbatches are added over the fixed tree
   torch::Device device = torch::kCPU;
   std::int64_t batch = 1;  ///< sequences of a microbatch
-  std::int64_t seq = 1;    ///< positions of a sequence
+  std::int64_t seq = 1;    ///< positions of a sequence on this rank
+  SequenceCut cut;         ///< of sequences over context-parallel ranks; by default nobody shares them
+  Rotation rotation = Rotation::ring;
 };
 
 /// One tensor that crosses a cut.
@@ -85,6 +88,9 @@ class Stage {
 
   /// Announces how many microbatches the step has, so that reductions start with the last backward of each group.
   void begin_step(int microbatches);
+  /// Before the forward of a microbatch of packed documents: where they begin; without it, or with no lists, sequences
+  /// are whole texts. Known until the next begin_step(), for whatever is recomputed.
+  void set_documents(int microbatch, Documents documents);
   /// One microbatch through all units; `loss` on the last stage only. The tape keeps what backward needs.
   /// Returns the slots of outputs(); `loss_value` (last stage) gets the scaled loss.
   model::Flow forward(int microbatch, const model::Flow& in, const LossInput* loss, torch::Tensor* loss_value);
@@ -122,6 +128,8 @@ class Stage {
     WeightGradients::Work work;
     std::vector<std::vector<torch::Tensor>> gradients;  ///< that the leaves of its groups have already
   };
+  ContextOperations operations_of(int microbatch) const;
+  model::CellContext context_with(const model::Operations& operations) const;
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
   std::vector<Crossing> crossings(std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
@@ -136,7 +144,6 @@ class Stage {
   void accumulate(std::size_t unit, int microbatch);
   void accumulate(ShardGroup& group, int microbatch);
   Owed take_owed(std::size_t unit);
-  model::CellContext training_context() const;
   void sum_replicated();
   void sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const;
 
@@ -159,9 +166,11 @@ class Stage {
       nullptr;            ///< the same weight's group in the pipeline's first stage, if that is on this rank
   bool is_home_ = false;  ///< tied_ is that to the last stage's group
   WeightGradients weight_gradients_;
-  LinearOperations operations_{model::plain_operations(), weight_gradients_};
+  LinearOperations products_{model::plain_operations(), weight_gradients_};
   std::map<PassKey, TapeEntry> tape_;
   std::map<PassKey, Owed> owed_;
+  std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them
+  std::map<int, std::shared_ptr<const Documents>> documents_;  ///< by microbatch
   std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come
 };
 

@@ -12,14 +12,19 @@
 
 namespace tessera::train {
 
-/// A step's microbatches of one data-parallel rank, and how many of their labels count.
+/// A step's microbatches of one rank, and how many labels of their whole sequences count.
 struct Batch {
   std::vector<parallel::Microbatch> microbatches;
   std::int64_t valid_tokens = 0;
 };
 
-/// Reads step `step` (from 0) for data-parallel rank `dp_rank`. Throws Error(data) for a token outside [0, vocab).
-Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t step, int dp_rank, std::int64_t vocab,
-                 torch::Device device);
+/// Who reads: ranks that differ in cp only read the same samples, each its own positions.
+struct Reader {
+  int dp_rank = 0, cp_rank = 0;
+};
+
+/// Reads step `step` (from 0). Throws Error(data) for a token outside [0, vocab).
+Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t step, const Reader& reader,
+                 std::int64_t vocab, torch::Device device);
 
 }  // namespace tessera::train

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "tessera/config/job_config.hpp"
 #include "tessera/mesh/layout.hpp"
+#include "tessera/parallel/sequence_cut.hpp"
 
 namespace tessera::train {
 
@@ -16,12 +19,20 @@ struct BatchPlan {
   std::int64_t microbatch_rows = 0;  ///< sequences that pass through the model together
   int rounds = 1;                    ///< passes over the schedule in a step
   int microbatches = 1;              ///< of one round
+  parallel::SequenceCut cut;         ///< of every sequence over context-parallel ranks
+  bool documents = false;            ///< are masked against each other
+  std::optional<std::int64_t> document_end_id;  ///< the token that ends one; without it the source knows them
 
   int microbatches_a_step() const { return rounds * microbatches; }
 
-  /// Throws Error(usage) when the batch sizes do not divide, saying what would. `microbatch_rows`: of a pipeline, in
-  /// the place of the job's; the job's "auto" is 1 until somebody knows better.
+  /// Throws Error(usage) when batch sizes or the sequence do not divide, saying what would. `microbatch_rows`: of a
+  /// pipeline, in the place of the job's; the job's "auto" is 1 until somebody knows better.
   static BatchPlan make(const config::JobConfig& job, const mesh::Layout& layout, std::int64_t microbatch_rows = 0);
 };
+
+/// training.document_mask, or a flavor of TorchTitan's whose attention is block_causal ("debugmodel_flex_attn").
+bool masks_documents(const config::JobConfig& job);
+/// The flavor without the name of an attention: "debugmodel" of "debugmodel_flex_attn".
+std::string shape_flavor(const std::string& flavor);
 
 }  // namespace tessera::train

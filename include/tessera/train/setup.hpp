@@ -38,7 +38,7 @@ model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab
                       torch::Device device);
 
 /// All errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan, std::int64_t seq,
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel);
 
 /// Does a reshard policy ask for the free memory?

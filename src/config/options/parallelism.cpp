@@ -5,6 +5,7 @@ namespace tessera::config {
 namespace {
 
 bool pipelined(const JobConfig& job) { return job.parallelism.pipeline_parallel_degree != 1; }
+bool shares_sequences(const JobConfig& job) { return job.parallelism.context_parallel_degree != 1; }
 
 }  // namespace
 
@@ -81,19 +82,18 @@ OptionList parallelism_options() {
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")
           .later(),
-      OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence in attention")
-          .at_least(1)
-          .or_minus_one()
-          .works_with({"1"})
-          .never_ignored(),
-      OPTION(parallelism.context_parallel_load_balancer, "How positions are dealt to those ranks; none = in order")
+      OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence").at_least(1).or_minus_one(),
+      OPTION(parallelism.context_parallel_load_balancer,
+             "How positions are dealt to those ranks: headtail = the same work for each under a causal mask; none = in "
+             "order")
           .one_of({"headtail", "ptrr"})
-          .with("parallelism.context_parallel_degree")
-          .later(),
-      OPTION(parallelism.context_parallel_rotate_method, "How keys and values travel between them")
-          .one_of({"allgather", "alltoall"})
-          .with("parallelism.context_parallel_degree")
-          .later(),
+          .works_with({"headtail", "none"})
+          .only_if(&shares_sequences)
+          .never_ignored(),
+      OPTION(parallelism.context_parallel_rotate_method,
+             "How keys and values travel between them: all at once, or (alltoall, ring) block by block behind the "
+             "computation")
+          .one_of({"allgather", "alltoall", "ring"}),
       OPTION(parallelism.expert_parallel_degree, "Ranks that share the experts")
           .at_least(1)
           .works_with({"1"})

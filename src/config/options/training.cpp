@@ -25,6 +25,14 @@ OptionList training_proper() {
       OPTION(training.max_norm, "Gradients are clipped to this global L2 norm; inf = never").above(0),
       OPTION(training.steps, "Steps to train").at_least(1),
       OPTION(training.enable_cpu_offload, "Keep parameters, gradients and optimizer state in host memory"),
+      OPTION(
+          training.document_mask,
+          "Tokens attend inside of their own document only (TorchTitan's block_causal); flavors in _flex and _varlen "
+          "do so always")
+          .is_ours(),
+      OPTION(training.document_end_id, "The token that ends a document; none = the token file's index tells")
+          .at_least(0)
+          .is_ours(),
       OPTION(training.freeze, "Parameters that are not trained, by regular expressions").is_ours(),
       OPTION(training.dtype, "Type of parameters, gradients and optimizer state")
           .one_of({"float32", "bfloat16", "float64"}),

@@ -32,6 +32,9 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.pipeline_parallel_microbatch_size = std::max<std::int64_t>(1, job.training.local_batch_size / 4);
   job.activation_checkpoint.mode = row.recompute;
   job.debug.deterministic = row.deterministic;
+  job.parallelism.context_parallel_rotate_method = row.rotate;
+  if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
+  job.training.document_mask = row.documents;
   return job;
 }
 
@@ -50,6 +53,7 @@ Reference compute_reference(const GradientCase& of) {
   row.tied = of.tied;
   row.dtype = of.dtype;
   row.kv_heads = of.kv_heads;
+  row.documents = of.documents;
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, 0);
@@ -65,8 +69,8 @@ Reference compute_reference(const GradientCase& of) {
 }
 
 const Reference& reference_for(const GradientCase& row) {
-  static std::map<std::tuple<bool, std::string, int>, Reference> known;
-  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads);
+  static std::map<std::tuple<bool, std::string, int, bool>, Reference> known;
+  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads, row.documents);
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -102,9 +106,11 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 }  // namespace
 
 std::string GradientCase::name() const {
-  return fmt::format("pp{} r{} dp{} tp{}{}{} kv{} {}{} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}",
-                     pp, replicate, dp, tp, sequence_parallel ? "" : " no-sp", loss_parallel ? "" : " no-loss-parallel",
-                     kv_heads, schedule, stage_map == "default" ? "" : " on " + stage_map,
+  const std::string context = cp == 1 ? "" : fmt::format(" cp{} {} {}", cp, rotate, balanced ? "balanced" : "in order");
+  return fmt::format("pp{} r{} dp{}{}{} tp{}{}{} kv{} {}{} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}",
+                     pp, replicate, dp, context, documents ? " documents" : "", tp, sequence_parallel ? "" : " no-sp",
+                     loss_parallel ? "" : " no-loss-parallel", kv_heads, schedule,
+                     stage_map == "default" ? "" : " on " + stage_map,
                      points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
                      rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
                      dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
@@ -113,7 +119,7 @@ std::string GradientCase::name() const {
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const Reference& reference = reference_for(row);
   const config::JobConfig job = job_of(row);
-  const mesh::Layout layout = mesh::Layout::resolve({row.pp, row.replicate, row.dp, 1, row.tp}, world.size());
+  const mesh::Layout layout = mesh::Layout::resolve({row.pp, row.replicate, row.dp, row.cp, row.tp}, world.size());
   mesh::DeviceMesh mesh(world, layout, row.backend);
   const model::Model model = model_of(row);
   const UnevenSource source;
@@ -261,6 +267,33 @@ std::vector<GradientCase> tensor_cases(int world) {
         row.sequence_parallel = true;
         add_pipelined(rows, row);
       }
+  return rows;
+}
+
+std::vector<GradientCase> context_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int cp = 1; cp <= world; cp *= 2)
+    for (int pp = 1; cp * pp <= world && pp <= 2; pp *= 2)
+      for (int tp = 1; cp * pp * tp <= world && tp <= 2; tp *= 2)
+        for (const bool documents : {false, true})
+          for (const char* rotate : {"allgather", "alltoall"})
+            for (const bool balanced : {true, false}) {
+              if (cp == 1 && (!documents || !balanced || std::string(rotate) == "alltoall")) continue;
+              GradientCase row;
+              row.pp = pp;
+              row.cp = cp;
+              row.tp = tp;
+              row.dp = world / pp / cp / tp;
+              row.documents = documents;
+              row.rotate = rotate;
+              row.balanced = balanced;
+              row.kv_heads = documents ? 2 : 8;
+              row.tied = balanced;
+              row.accumulation = balanced ? 1 : 2;
+              row.recompute = balanced == documents ? "none" : "full";
+              if (pp == 2 && documents) row.points = {"layers.2.attention.sdpa"};
+              add_pipelined(rows, row);
+            }
   return rows;
 }
 

@@ -10,7 +10,7 @@
 namespace tessera::test {
 
 struct GradientCase {
-  int pp = 1, replicate = 1, dp = 1, tp = 1;
+  int pp = 1, replicate = 1, dp = 1, cp = 1, tp = 1;
   std::string schedule = "1F1B";
   std::string split = "layers";     ///< pipeline_parallel_split
   std::vector<std::string> points;  ///< pipeline_parallel_split_points
@@ -27,6 +27,9 @@ struct GradientCase {
   bool deterministic = false;
   std::string stage_map = "default";  ///< pipeline_parallel_stage_map
   std::string csv;                    ///< pipeline_parallel_schedule_csv
+  std::string rotate = "allgather";  ///< context_parallel_rotate_method
+  bool balanced = true;              ///< context_parallel_load_balancer
+  bool documents = false;            ///< packed and masked
 
   std::string name() const;
   double tolerance() const { return dtype == "float64" ? 1e-10 : 1e-5; }
@@ -57,5 +60,9 @@ std::vector<GradientCase> schedule_cases(int world);
 /// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer key-value heads than
 /// ranks.
 std::vector<GradientCase> tensor_cases(int world);
+
+/// Context parallelism: both rotations and both ways to deal positions, documents, few key-value heads, pipelines that
+/// are cut beside attention; documents on one rank, too.
+std::vector<GradientCase> context_cases(int world);
 
 }  // namespace tessera::test

@@ -90,6 +90,8 @@ TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), w
 
 TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
+TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
 /// All of it: TESSERA_MATRIX=all, one back end a call.
 TEST(Matrix, EveryFactorisation) {
   if (environment("TESSERA_MATRIX") != "all") GTEST_SKIP() << "run with ctest -L matrix";
@@ -101,6 +103,7 @@ TEST(Matrix, EveryFactorisation) {
   std::ranges::move(schedule_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
   std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
+  std::ranges::move(context_cases(world().size()), std::back_inserter(rows));
   for (const char* dtype : {"float64", "float32"})
     for (GradientCase row : rows) {
       row.dtype = dtype;

@@ -18,6 +18,8 @@ class UnevenSource final : public data::SampleSource {
   std::int64_t seq_len() const override { return 16; }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
   void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override;
+  /// Three documents, of which one begins at a place of the sample's own.
+  std::vector<std::int64_t> document_starts(std::int64_t sample) const override { return {0, 3 + sample % 6, 11}; }
 };
 
 /// A job with the tiny model's sizes, no warm-up, and everything else by default.

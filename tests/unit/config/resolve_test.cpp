@@ -219,11 +219,13 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   const auto no_data = unsupported_for_run(resolve({}));
   ASSERT_EQ(no_data.size(), 1u);
   EXPECT_THAT(no_data[0], HasSubstr("dataset_path"));
-  for (const std::vector<std::string>& args : {std::vector<std::string>{"--parallelism.context_parallel_degree", "2"},
-                                               {"--parallelism.expert_parallel_degree", "2"},
-                                               {"--optimizer.name", "Adam"},
-                                               {"--model.name", "qwen3"},
-                                               {"--comm.mode", "fake_backend"}}) {
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
+                                 "--parallelism.context_parallel_load_balancer", "ptrr"},
+        {"--parallelism.expert_parallel_degree", "2"},
+        {"--optimizer.name", "Adam"},
+        {"--model.name", "qwen3"},
+        {"--comm.mode", "fake_backend"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
     const auto reasons = unsupported_for_run(resolve(all));

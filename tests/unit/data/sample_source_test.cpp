@@ -110,6 +110,19 @@ TEST_F(Windows, AreAFunctionOfTheirNumber) {
   }
 }
 
+TEST_F(Windows, KnowWhereTheirDocumentsBegin) {
+  TokenFileInfo info;
+  info.vocab_size = 100;
+  TokenFileWriter writer(folder_ / "x", info);
+  for (const std::int32_t length : {3, 1, 9, 20, 8})
+    writer.append_document(Ids(static_cast<std::size_t>(length), length));
+  writer.finish();  // documents begin at 0, 3, 4, 13, 33
+  const WindowSource source(TokenFile::open(folder_ / "x"), 10, 0);
+  const std::vector<std::vector<std::int64_t>> expected{{0, 3, 4}, {0, 3}, {0}, {0, 3}};
+  for (std::int64_t sample = 0; sample < source.window_count(); ++sample)
+    EXPECT_EQ(source.document_starts(sample), expected[static_cast<std::size_t>(source.first_token(sample) / 10)]);
+}
+
 TEST_F(Windows, NeedOneSample) {
   EXPECT_EQ(WindowSource(make(11), 10, 0).window_count(), 1);
   const TokenFile file = make(10);

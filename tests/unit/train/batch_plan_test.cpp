@@ -37,5 +37,27 @@ TEST(BatchPlan, DefaultsAndMistakes) {
   EXPECT_THROW(BatchPlan::make(job(3, 8), layout), Error);
 }
 
+TEST(BatchPlan, CutsSequencesOverContextParallelRanks) {
+  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 4, 1}, 4);
+  config::JobConfig uneven = job(1, -1);
+  uneven.training.seq_len = 4;
+  EXPECT_THROW(BatchPlan::make(uneven, layout), Error);
+  uneven.parallelism.context_parallel_load_balancer.reset();
+  EXPECT_EQ(BatchPlan::make(uneven, layout).cut.positions(), 1);
+}
+
+TEST(BatchPlan, DocumentsAreMaskedByKeyOrFlavor) {
+  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
+  config::JobConfig packed = job(1, -1);
+  EXPECT_FALSE(BatchPlan::make(packed, layout).documents);
+  packed.model.flavor = "debugmodel_flex_attn";
+  EXPECT_EQ(shape_flavor(packed.model.flavor), "debugmodel");
+  EXPECT_TRUE(BatchPlan::make(packed, layout).documents);
+  packed.training.dataset = "replay";
+  EXPECT_THROW(BatchPlan::make(packed, layout), Error);
+  packed.training.document_end_id = 2;
+  EXPECT_NO_THROW(BatchPlan::make(packed, layout));
+}
+
 }  // namespace
 }  // namespace tessera::train

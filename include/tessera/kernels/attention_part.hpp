@@ -1,0 +1,43 @@
+// Attention of queries to *some* of their keys, in a form whose parts can be put together.
+//
+// A part gives the softmax over its own keys and the logarithm of its denominator; parts merge by
+// L = log(exp(L1) + exp(L2)), O = exp(L1 - L) O1 + exp(L2 - L) O2 (Milakov and Gimelshein,
+// https://arxiv.org/abs/1805.02867; Liu et al., https://arxiv.org/abs/2310.01889). Backward needs the merged O and L
+// only (Dao et al., https://arxiv.org/abs/2205.14135): with P = exp(S - L) and D = rowsum(dO O), dS = P (dO V^T - D).
+#pragma once
+
+#include <torch/torch.h>
+
+namespace tessera::kernels {
+
+/// Shapes: q [B, Sq, H, hd], k [B, Sk, Hkv, hd], v [B, Sk, Hkv, vd]; H is a multiple of Hkv, and key-value head j
+/// serves the query heads from j H / Hkv.
+struct AttentionPart {
+  torch::Tensor q, k, v;
+  double scale = 1;
+  bool causal = false;  ///< Sq = Sk, and query i sees keys 0..i
+  torch::Tensor mask;   ///< [Sq, Sk] bool, true = visible, some in each row; undefined = all
+};
+
+struct AttentionValue {
+  torch::Tensor out;        ///< [B, Sq, H, vd]
+  torch::Tensor logsumexp;  ///< [B, Sq, H] in float32, for float64 in float64
+};
+
+struct AttentionGradients {
+  torch::Tensor q, k, v;  ///< of the shapes of the part
+};
+
+/// By LibTorch's flash attention where it can, else by products.
+AttentionValue attention_part(const AttentionPart& part);
+/// `merged`: output and logarithm over all parts of these queries; `grad_out` is the gradient of that output.
+AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
+                                           const torch::Tensor& grad_out);
+
+/// The same by products, in float32 (float64), a bounded number of scores at a time. For any shape, and the twin that
+/// the other is tested against.
+AttentionValue attention_part_by_products(const AttentionPart& part);
+AttentionGradients attention_part_by_products_backward(const AttentionPart& part, const AttentionValue& merged,
+                                                       const torch::Tensor& grad_out);
+
+}  // namespace tessera::kernels

@@ -1,0 +1,62 @@
+// This rank's queries against one block of keys and values after the other, forward and backward.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+
+#include "attention_tiles.hpp"
+#include "tessera/kernels/attention_part.hpp"
+#include "tessera/parallel/context_attention.hpp"
+
+namespace tessera::parallel {
+
+/// What is asked of one attention, whatever the values.
+struct AttentionPlan {
+  ContextParallel context;
+  std::shared_ptr<const Documents> documents;
+  double scale = 1;
+  std::int64_t window = 0;
+};
+
+/// Keys and values [B, S, Hkv, d] of one rank's positions.
+struct KeyValueBlock {
+  torch::Tensor k, v;
+};
+
+/// float32, or float64 for float64.
+torch::ScalarType sum_type(const torch::Tensor& x);
+
+/// Softmax over the blocks seen so far.
+class AttentionSum {
+ public:
+  AttentionSum(const AttentionPlan& plan, const torch::Tensor& q, std::int64_t value_dim);
+  /// Adds the keys of context-parallel rank `owner`.
+  void add(const KeyValueBlock& block, int owner);
+  /// Adds one logit for each head that has no value.
+  void add_sinks(const torch::Tensor& sinks);
+  /// In the type of the queries.
+  kernels::AttentionValue value() const;
+
+ private:
+  const AttentionPlan& plan_;
+  torch::Tensor q_, out_, logsumexp_;
+};
+
+/// The way back: `value` is what the forward gave.
+class AttentionGradient {
+ public:
+  AttentionGradient(const AttentionPlan& plan, const torch::Tensor& q, const kernels::AttentionValue& value,
+                    const torch::Tensor& grad_out);
+  /// Adds to the gradients of a block, of the block's shapes and sum_type.
+  void add(const KeyValueBlock& block, int owner, const KeyValueBlock& gradients);
+  torch::Tensor queries() const { return grad_q_.to(q_.scalar_type()); }
+  torch::Tensor sinks(const torch::Tensor& sinks) const;
+
+ private:
+  const AttentionPlan& plan_;
+  torch::Tensor q_, grad_out_, grad_q_;
+  kernels::AttentionValue value_;
+};
+
+}  // namespace tessera::parallel

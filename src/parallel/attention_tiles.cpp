@@ -1,0 +1,74 @@
+#include "attention_tiles.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+/// A run of positions of one document, and where it lies among what is held.
+struct Piece {
+  Range positions;
+  std::int64_t held_at = 0;
+  std::int64_t document = 0;
+};
+
+std::vector<Piece> pieces_of(std::span<const Range> ranges, std::span<const std::int64_t> documents) {
+  std::vector<Piece> pieces;
+  std::int64_t held = 0;
+  for (const Range& range : ranges) {
+    for (std::int64_t begin = range.begin; begin < range.end();) {
+      const auto next = std::ranges::upper_bound(documents, begin);
+      const std::int64_t end = next == documents.end() ? range.end() : std::min(range.end(), *next);
+      pieces.push_back({{begin, end - begin}, held, next - documents.begin()});
+      held += end - begin;
+      begin = end;
+    }
+  }
+  return pieces;
+}
+
+using Mask = AttentionTile::Mask;
+
+constexpr std::int64_t kWindowRows = 256;  ///< fewer rows at a time cost more in calls than they save in hidden scores
+
+/// Rows at positions [begin, end) of `q`, with the keys of `k` that causality and `reach` leave them.
+AttentionTile tile_of(const Piece& q, const Piece& k, std::int64_t begin, std::int64_t end, std::int64_t reach) {
+  const std::int64_t first = std::max(k.positions.begin, begin - reach + 1), last = std::min(k.positions.end(), end);
+  AttentionTile tile{{q.held_at + begin - q.positions.begin, end - begin},
+                     {k.held_at + first - k.positions.begin, last - first},
+                     begin,
+                     first,
+                     Mask::window};
+  if (end - reach > first) return tile;  // the last query does not see the first key any more
+  if (last <= begin + 1) tile.mask = Mask::none;
+  if (last > begin + 1 && begin == first && end == last) tile.mask = Mask::diagonal;
+  return tile;
+}
+
+void add_tiles(std::vector<AttentionTile>& tiles, const Piece& q, const Piece& k, std::int64_t window) {
+  const std::int64_t reach = window > 0 ? window : q.positions.end();  // nobody looks back further
+  const std::int64_t begin = std::max(q.positions.begin, k.positions.begin);
+  const std::int64_t end = std::min(q.positions.end(), k.positions.end() - 1 + reach);
+  if (begin >= end) return;
+  const AttentionTile whole = tile_of(q, k, begin, end, reach);
+  const std::int64_t step = whole.mask == Mask::window ? std::max(reach, kWindowRows) : end - begin;
+  for (std::int64_t row = begin; row < end; row += step)
+    tiles.push_back(tile_of(q, k, row, std::min(end, row + step), reach));
+}
+
+}  // namespace
+
+std::vector<AttentionTile> attention_tiles(std::span<const Range> queries, std::span<const Range> keys,
+                                           std::span<const std::int64_t> documents, std::int64_t window) {
+  TESSERA_EXPECT(documents.empty() || documents.front() == 0, "the first document begins at {}", documents.front());
+  const std::vector<Piece> rows = pieces_of(queries, documents), columns = pieces_of(keys, documents);
+  std::vector<AttentionTile> tiles;
+  for (const Piece& q : rows)
+    for (const Piece& k : columns)
+      if (q.document == k.document) add_tiles(tiles, q, k, window);
+  return tiles;
+}
+
+}  // namespace tessera::parallel

@@ -1,0 +1,204 @@
+// Attention over sequences that the ranks share against one softmax over the whole sequence, forward and gradients.
+#include "tessera/parallel/context_attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mpi/comm/mpi_main.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using test::world;
+using torch::Tensor;
+
+struct Case {
+  bool balanced = true;
+  Rotation rotation = Rotation::ring;
+  std::int64_t kv_heads = 4, value_dim = 8, window = 0;
+  bool sinks = false, documents = false;
+  double scale = 0;
+  torch::ScalarType type = torch::kFloat64;
+  comm::Backend backend = comm::Backend::mpi;
+
+  std::string name() const {
+    return fmt::format("{} {} kv{} values of {} window {}{}{}{} {}", rotation == Rotation::ring ? "ring" : "all_gather",
+                       balanced ? "balanced" : "in order", kv_heads, value_dim, window, sinks ? " sinks" : "",
+                       documents ? " documents" : "", scale > 0 ? " scaled" : "",
+                       backend == comm::Backend::strict ? "strict" : "mpi");
+  }
+};
+
+constexpr std::int64_t kBatch = 2, kSeq = 32, kHeads = 4, kHeadDim = 8;
+
+const std::shared_ptr<const Documents>& documents() {
+  static const auto lists = std::make_shared<const Documents>(Documents{{0, 5, 6, 21}, {0, 16, 30}});
+  return lists;
+}
+
+/// The same on every rank.
+model::Attention whole_input(const Case& c) {
+  torch::manual_seed(11);
+  const auto options = torch::TensorOptions(torch::kFloat64);
+  model::Attention input;
+  input.q = torch::randn({kBatch, kSeq, kHeads, kHeadDim}, options);
+  input.k = torch::randn({kBatch, kSeq, c.kv_heads, kHeadDim}, options);
+  input.v = torch::randn({kBatch, kSeq, c.kv_heads, c.value_dim}, options);
+  if (c.sinks) input.sinks = torch::randn({kHeads}, options);
+  input.scale = c.scale;
+  input.window = c.window;
+  for (Tensor* tensor : {&input.q, &input.k, &input.v, &input.sinks})
+    if (tensor->defined()) *tensor = tensor->to(c.type);
+  return input;
+}
+
+/// [B, S, S]
+Tensor visible(const Case& c) {
+  const Tensor back = torch::arange(kSeq).unsqueeze(1) - torch::arange(kSeq);
+  Tensor mask = back.ge(0);
+  if (c.window > 0) mask = mask.logical_and(back.lt(c.window));
+  std::vector<Tensor> rows;
+  for (const auto& starts : *documents()) {
+    Tensor id = torch::zeros({kSeq}, torch::kLong);
+    for (const std::int64_t start : starts) id.narrow(0, start, kSeq - start) += 1;
+    rows.push_back(c.documents ? mask.logical_and(id.unsqueeze(1).eq(id)) : mask);
+  }
+  return torch::stack(rows);
+}
+
+Tensor by_the_book(const model::Attention& in, const Case& c) {
+  const std::int64_t group = kHeads / c.kv_heads;
+  const Tensor q = in.q.transpose(1, 2), k = in.k.repeat_interleave(group, 2).transpose(1, 2),
+               v = in.v.repeat_interleave(group, 2).transpose(1, 2);
+  const double scale = c.scale > 0 ? c.scale : 1 / std::sqrt(static_cast<double>(kHeadDim));
+  Tensor scores =
+      (torch::matmul(q, k.transpose(-1, -2)) * scale).masked_fill(visible(c).unsqueeze(1).logical_not(), -HUGE_VAL);
+  if (in.sinks.defined()) scores = torch::cat({scores, in.sinks.view({1, -1, 1, 1}).expand({kBatch, -1, kSeq, 1})}, -1);
+  return torch::matmul(torch::softmax(scores, -1).narrow(-1, 0, kSeq), v).transpose(1, 2);
+}
+
+/// This rank's positions of a whole tensor.
+Tensor held(const Tensor& whole, const SequenceCut& cut, int rank) {
+  std::vector<Tensor> parts;
+  for (const Range& range : cut.ranges(rank)) parts.push_back(whole.narrow(1, range.begin, range.size));
+  return torch::cat(parts, 1);
+}
+
+model::Attention leaves(const model::Attention& from, const std::function<Tensor(const Tensor&)>& take) {
+  model::Attention input = from;
+  for (Tensor* tensor : {&input.q, &input.k, &input.v}) *tensor = take(*tensor).detach().clone().requires_grad_(true);
+  if (from.sinks.defined()) input.sinks = from.sinks.detach().clone().requires_grad_(true);
+  return input;
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.to(torch::kFloat64), y = b.to(torch::kFloat64);
+  return ((x - y).norm() / y.norm()).item<double>();
+}
+
+void expect_by_the_book(const Case& c) {
+  SCOPED_TRACE(c.name());
+  const double tolerance = c.type == torch::kFloat64 ? 1e-12 : c.type == torch::kFloat32 ? 1e-5 : 3e-2;
+  const auto cp = world().make(c.backend, "cp");
+  const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), c.balanced);
+  const model::Attention whole = leaves(whole_input(c), [](const Tensor& x) { return x.to(torch::kFloat64); });
+  const Tensor expected = by_the_book(whole, c), grad = torch::randn_like(expected);
+  expected.backward(grad);
+
+  const auto mine = [&](const Tensor& x) { return held(x, cut, cp->rank()); };
+  const model::Attention local = leaves(whole_input(c), mine);
+  const Tensor out = context_attention(local, {cp.get(), cut, c.rotation}, c.documents ? documents() : nullptr);
+  EXPECT_EQ(out.scalar_type(), c.type);
+  EXPECT_LE(distance(out, mine(expected)), tolerance);
+  out.backward(mine(grad).to(c.type));
+  EXPECT_LE(distance(local.q.grad(), mine(whole.q.grad())), tolerance) << "queries";
+  EXPECT_LE(distance(local.k.grad(), mine(whole.k.grad())), tolerance) << "keys";
+  EXPECT_LE(distance(local.v.grad(), mine(whole.v.grad())), tolerance) << "values";
+  if (!c.sinks) return;
+  Tensor sinks = local.sinks.grad().to(torch::kFloat64).contiguous();  // each rank has its own queries' part
+  cp->all_reduce({sinks.data_ptr(), sinks.numel(), DType::f64}, comm::Op::sum).wait();
+  EXPECT_LE(distance(sinks, whole.sinks.grad()), tolerance) << "sinks";
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather})
+    for (const bool balanced : {true, false})
+      for (const bool documents : {false, true})
+        for (const std::int64_t window : {0, 3, 11}) {
+          Case c;
+          c.rotation = rotation;
+          c.balanced = balanced;
+          c.documents = documents;
+          c.window = window;
+          c.backend = all.size() % 2 ? comm::Backend::strict : comm::Backend::mpi;
+          all.push_back(c);
+          c.kv_heads = all.size() % 3 == 0 ? 1 : 2;
+          c.sinks = true;
+          c.value_dim = balanced ? 8 : 5;
+          c.scale = documents ? 0.4 : 0;
+          all.push_back(c);
+        }
+  return all;
+}
+
+TEST(ContextAttention, EveryMaskByTheBook) {
+  for (const Case& c : cases()) expect_by_the_book(c);
+}
+
+TEST(ContextAttention, SmallerTypes) {
+  for (const auto type : {torch::kFloat32, torch::kBFloat16})
+    for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+      Case c;
+      c.type = type;
+      c.rotation = rotation;
+      c.kv_heads = 2;
+      c.sinks = true;
+      expect_by_the_book(c);
+    }
+}
+
+TEST(ContextAttention, TheSameBitsTwice) {
+  const auto cp = world().make(comm::Backend::mpi, "cp");
+  const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), true);
+  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+    std::vector<Tensor> results;
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      Case c;
+      c.type = torch::kFloat32;
+      const model::Attention in = leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
+      const Tensor out = context_attention(in, {cp.get(), cut, rotation}, nullptr);
+      out.sum().backward();
+      results.push_back(
+          torch::cat({out.flatten(), in.q.grad().flatten(), in.k.grad().flatten(), in.v.grad().flatten()}));
+    }
+    EXPECT_TRUE(torch::equal(results[0], results[1]));
+  }
+}
+
+/// Bytes that leave a rank: a ring sends each block n - 1 times forward; backward as often, and gradients n times.
+TEST(ContextAttention, SendsWhatTheoryGives) {
+  const auto cp = world().make(comm::Backend::mpi, "cp");
+  const std::int64_t n = cp->size();
+  const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), true);
+  Case c;
+  c.type = torch::kBFloat16;
+  c.kv_heads = 2;
+  const std::int64_t elements = kBatch * cut.positions() * c.kv_heads * 2 * kHeadDim, travels = n > 1 ? n : 0;
+  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+    const model::Attention in = leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
+    const std::int64_t before = cp->traffic().bytes;
+    const Tensor out = context_attention(in, {cp.get(), cut, rotation}, nullptr);
+    const std::int64_t between = cp->traffic().bytes;
+    out.sum().backward();
+    const std::int64_t forward = between - before, backward = cp->traffic().bytes - between;
+    const bool ring = rotation == Rotation::ring || n == 1;
+    EXPECT_EQ(forward, ring ? (n - 1) * 2 * elements : 2 * elements);
+    EXPECT_EQ(backward, ring ? (n - 1) * 2 * elements + travels * 4 * elements : 2 * elements + n * 4 * elements);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::parallel

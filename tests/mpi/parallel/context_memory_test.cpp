@@ -1,0 +1,97 @@
+// What forward keeps for backward, and what a step needs at most: two ranks that share sequences of 8192 tokens against
+// one rank, in bytes that LibTorch's allocator gave out.
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "tessera/model/llama.hpp"
+#include "tessera/parallel/stage.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using mesh::Axis;
+using model::Slot;
+using test::world;
+
+/// Counts what this thread allocates and frees from now on.
+class Counter final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+    now += bytes;
+    peak = std::max(peak, now);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  std::int64_t now = 0, peak = 0;
+};
+
+struct Footprint {
+  std::int64_t kept = 0;  ///< after forward
+  std::int64_t peak = 0;  ///< in forward and backward
+};
+
+constexpr std::int64_t kSeq = 8192;
+
+model::Model long_model() {
+  model::LlamaShape shape;
+  shape.name = "long";
+  shape.dim = 32;
+  shape.layers = 2;
+  shape.heads = 4;
+  shape.kv_heads = 2;
+  shape.head_dim = 8;
+  shape.hidden = 96;
+  shape.vocab = 64;
+  return model::make_llama(shape, kSeq, torch::kFloat32);
+}
+
+Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
+  const model::Model model = long_model();
+  StageOptions options;
+  options.precision = {torch::kFloat32, torch::kFloat32, torch::kFloat32};
+  options.cut = SequenceCut::make(kSeq, mesh.layout().degree(Axis::cp), true);
+  options.seq = options.cut.positions();
+  options.rotation = rotation;
+  Stage stage(model, {0, static_cast<std::int64_t>(model.cells.size())}, mesh, options);
+  stage.initialize(1);
+  model::Flow in;
+  in[Slot::tokens] = torch::arange(options.seq) % 64;
+  torch::Tensor loss, token_losses;
+  const LossInput input{in[Slot::tokens], 1.0 / kSeq, &token_losses};
+  stage.begin_step(1);
+  const auto counter = std::make_shared<Counter>();
+  const c10::DebugInfoGuard counting(c10::DebugInfoKind::PROFILER_STATE, counter);
+  stage.forward(0, in, &input, &loss);
+  Footprint result;
+  result.kept = counter->now;
+  stage.backward(0, {});
+  result.peak = counter->peak;
+  stage.finish_gradients();
+  stage.end_step();
+  return result;
+}
+
+TEST(ContextMemory, TwoRanksHoldHalf) {
+  mesh::DeviceMesh alone(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
+  const Footprint whole = footprint(alone, Rotation::ring);
+  ASSERT_GT(whole.kept, kSeq * 32 * 4 * 10);  // ten tensors of the residual stream, or nothing was counted
+  mesh::DeviceMesh shared(world(), mesh::Layout::resolve({1, 1, 1, 2, 1}, 2), comm::Backend::mpi);
+  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+    const Footprint half = footprint(shared, rotation);
+    EXPECT_LE(static_cast<double>(half.kept), 0.6 * static_cast<double>(whole.kept));
+    EXPECT_LE(static_cast<double>(half.peak), 0.6 * static_cast<double>(whole.peak));
+    if (world().rank() == 0)
+      std::printf("%s: kept %.1f of %.1f MB (%.2f), at most %.1f of %.1f MB (%.2f)\n",
+                  rotation == Rotation::ring ? "ring" : "all_gather", 1e-6 * static_cast<double>(half.kept),
+                  1e-6 * static_cast<double>(whole.kept),
+                  static_cast<double>(half.kept) / static_cast<double>(whole.kept),
+                  1e-6 * static_cast<double>(half.peak), 1e-6 * static_cast<double>(whole.peak),
+                  static_cast<double>(half.peak) / static_cast<double>(whole.peak));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::parallel

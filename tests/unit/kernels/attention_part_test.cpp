@@ -1,0 +1,136 @@
+// Flash attention's parts against products, products against plain softmax, and parts put together against the whole.
+#include "tessera/kernels/attention_part.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tessera::kernels {
+namespace {
+
+using torch::Tensor;
+
+double distance(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.to(torch::kFloat64), y = b.to(torch::kFloat64);
+  return ((x - y).norm() / y.norm()).item<double>();
+}
+
+struct Shape {
+  std::int64_t batch, queries, keys, heads, kv_heads, head_dim, value_dim;
+};
+constexpr Shape kShapes[] = {{2, 7, 7, 4, 4, 8, 8},
+                             {2, 7, 7, 6, 2, 8, 8},
+                             {1, 5, 9, 4, 1, 16, 16},
+                             {3, 33, 33, 4, 2, 4, 4},
+                             {2, 6, 6, 4, 2, 8, 5}};
+
+AttentionPart part_of(const Shape& s, torch::ScalarType type) {
+  torch::manual_seed(7);
+  const auto options = torch::TensorOptions(type);
+  AttentionPart part;
+  part.q = torch::randn({s.batch, s.queries + 2, s.heads, s.head_dim}, options).narrow(1, 1, s.queries);  // a tile
+  part.k = torch::randn({s.batch, s.keys, s.kv_heads, s.head_dim}, options);
+  part.v = torch::randn({s.batch, s.keys, s.kv_heads, s.value_dim}, options);
+  part.scale = 0.3;
+  return part;
+}
+
+Tensor band(std::int64_t queries, std::int64_t keys) {
+  const Tensor back = torch::arange(queries).unsqueeze(1) - torch::arange(keys);
+  return back.ge(0).logical_and_(back.lt(3));
+}
+
+std::vector<AttentionPart> parts_of(const Shape& shape, torch::ScalarType type) {
+  std::vector<AttentionPart> parts(3, part_of(shape, type));
+  if (shape.queries != shape.keys) return {parts[0]};
+  parts[1].causal = true;
+  parts[2].mask = band(shape.queries, shape.keys);
+  return parts;
+}
+
+/// Softmax as the books have it, differentiable.
+AttentionValue by_the_book(const AttentionPart& part) {
+  const std::int64_t group = part.q.size(2) / part.k.size(2);
+  const Tensor q = part.q.transpose(1, 2), k = part.k.repeat_interleave(group, 2).transpose(1, 2),
+               v = part.v.repeat_interleave(group, 2).transpose(1, 2);
+  Tensor scores = torch::matmul(q, k.transpose(-1, -2)) * part.scale;
+  if (part.causal) scores = scores + torch::full({q.size(2), q.size(2)}, -HUGE_VAL, q.options()).triu(1);
+  if (part.mask.defined()) scores = scores.masked_fill(part.mask.logical_not(), -HUGE_VAL);
+  return {torch::matmul(torch::softmax(scores, -1), v).transpose(1, 2), torch::logsumexp(scores, -1).transpose(1, 2)};
+}
+
+void expect_by_the_book(const AttentionPart& part, bool flash, double tolerance) {
+  AttentionPart leaf = part;
+  leaf.q = part.q.detach().clone().requires_grad_(true);
+  leaf.k = part.k.detach().clone().requires_grad_(true);
+  leaf.v = part.v.detach().clone().requires_grad_(true);
+  const AttentionValue expected = by_the_book(leaf);
+  const AttentionValue value = flash ? attention_part(part) : attention_part_by_products(part);
+  EXPECT_LE(distance(value.out, expected.out), tolerance);
+  EXPECT_LE(distance(value.logsumexp, expected.logsumexp), tolerance);
+  const Tensor grad = torch::randn_like(value.out);
+  expected.out.backward(grad);
+  const AttentionGradients gradients =
+      flash ? attention_part_backward(part, value, grad) : attention_part_by_products_backward(part, value, grad);
+  EXPECT_LE(distance(gradients.q, leaf.q.grad()), tolerance);
+  EXPECT_LE(distance(gradients.k, leaf.k.grad()), tolerance);
+  EXPECT_LE(distance(gradients.v, leaf.v.grad()), tolerance);
+}
+
+TEST(AttentionPart, FlashAndProductsAgreeWithTheBook) {
+  for (const Shape& shape : kShapes)
+    for (const bool flash : {false, true}) {
+      SCOPED_TRACE(testing::Message() << (flash ? "flash, " : "products, ") << shape.heads << " heads, "
+                                      << shape.kv_heads << " of keys");
+      for (const AttentionPart& part : parts_of(shape, torch::kFloat64)) expect_by_the_book(part, flash, 1e-12);
+      for (const AttentionPart& part : parts_of(shape, torch::kFloat32)) expect_by_the_book(part, flash, 1e-5);
+    }
+}
+
+TEST(AttentionPart, HalfPrecisionKeepsItsLogarithmInFloat32) {
+  for (const AttentionPart& part : parts_of(kShapes[3], torch::kBFloat16)) {
+    const AttentionValue flash = attention_part(part), products = attention_part_by_products(part);
+    EXPECT_EQ(flash.logsumexp.scalar_type(), torch::kFloat32);
+    EXPECT_EQ(products.out.scalar_type(), torch::kBFloat16);
+    EXPECT_LE(distance(flash.out, products.out), 1e-2);
+    EXPECT_LE(distance(flash.logsumexp, products.logsumexp), 1e-3);
+    const Tensor grad = torch::randn_like(products.out);
+    const auto a = attention_part_backward(part, products, grad),
+               b = attention_part_by_products_backward(part, products, grad);
+    EXPECT_LE(distance(a.q, b.q), 2e-2);
+    EXPECT_LE(distance(a.k, b.k), 2e-2);
+    EXPECT_LE(distance(a.v, b.v), 2e-2);
+  }
+}
+
+TEST(AttentionPart, GradientsOfPartsAddUp) {
+  const AttentionPart whole = part_of({2, 7, 8, 4, 2, 8, 8}, torch::kFloat64);
+  const AttentionValue value = attention_part_by_products(whole);
+  const Tensor grad = torch::randn_like(value.out);
+  const AttentionGradients expected = attention_part_by_products_backward(whole, value, grad);
+  Tensor grad_q = torch::zeros_like(whole.q);
+  for (const std::int64_t half : {0, 1}) {
+    AttentionPart part = whole;
+    part.k = whole.k.narrow(1, half * 4, 4);
+    part.v = whole.v.narrow(1, half * 4, 4);
+    const AttentionGradients gradients = attention_part_backward(part, value, grad);
+    grad_q += gradients.q;
+    EXPECT_LE(distance(gradients.k, expected.k.narrow(1, half * 4, 4)), 1e-12);
+    EXPECT_LE(distance(gradients.v, expected.v.narrow(1, half * 4, 4)), 1e-12);
+  }
+  EXPECT_LE(distance(grad_q, expected.q), 1e-12);
+}
+
+TEST(AttentionPart, ProductsTakeRowsInChunks) {
+  const AttentionPart part = parts_of({4, 600, 600, 8, 4, 4, 4}, torch::kFloat64)[1];  // 11.5 M scores: three chunks
+  const AttentionValue flash = attention_part(part), products = attention_part_by_products(part);
+  EXPECT_LE(distance(products.out, flash.out), 1e-12);
+  const Tensor grad = torch::randn_like(products.out);
+  const auto a = attention_part_backward(part, products, grad),
+             b = attention_part_by_products_backward(part, products, grad);
+  EXPECT_LE(distance(b.q, a.q), 1e-11);
+  EXPECT_LE(distance(b.k, a.k), 1e-11);
+}
+
+}  // namespace
+}  // namespace tessera::kernels
