@@ -141,14 +141,14 @@ class Stage {
   WeightGradients& weight_gradients() { return weight_gradients_; }
 
  private:
-  ContextOperations operations_of(int microbatch) const;
-  model::CellContext context_with(const model::Operations& operations) const;
   using PassKey = std::pair<int, std::size_t>;  ///< microbatch, unit
   /// What backward left for later, of one unit.
   struct Owed {
     WeightGradients::Work work;
     std::vector<std::vector<torch::Tensor>> gradients;  ///< that the leaves of its groups have already
   };
+  ContextOperations operations_of(int microbatch) const;
+  model::CellContext context_with(const model::Operations& operations) const;
   void make_buffers(const model::Model& model, Range cells);
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
   TensorParallel tensor_parallel();
