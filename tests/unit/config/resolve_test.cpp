@@ -221,7 +221,6 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
-        {"--parallelism.expert_parallel_degree", "2", "--parallelism.expert_parallel_comm_backend", "deepep"},
         {"--optimizer.name", "Adam"},
         {"--model.name", "flux"},
         {"--comm.mode", "fake_backend"}}) {
