@@ -27,6 +27,7 @@ struct GoldenCase {
   std::string schedule = "1F1B";
   std::int64_t microbatch = 1;
   std::int64_t accumulation = 1;
+  std::string rotate = "allgather";
 };
 
 const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/llama_a/";
@@ -56,6 +57,7 @@ config::JobConfig job_of(const GoldenCase& row, const std::string& dtype, const 
   job.training.local_batch_size = 8 / layout.dp_degree() / row.accumulation;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.parallelism.pipeline_parallel_microbatch_size = row.microbatch;
+  job.parallelism.context_parallel_rotate_method = row.rotate;
   job.activation_checkpoint.mode = "none";
   job.optimizer.lr = 8e-4;
   job.lr_scheduler.warmup_steps = 2;
@@ -133,7 +135,9 @@ std::vector<GoldenCase> cases() {
   return {{"pp2 dp2 tp2", {2, 1, 2, 1, 2}},
           {"pp2 dp2 tp2 GPipe", {2, 1, 2, 1, 2}, "GPipe", 2},
           {"dp8", {1, 1, 8, 1, 1}},
-          {"pp4 tp2", {4, 1, 1, 1, 2}}};
+          {"pp4 tp2", {4, 1, 1, 1, 2}},
+          {"dp2 cp2 tp2", {1, 1, 2, 2, 2}},
+          {"pp2 cp4 ring", {2, 1, 1, 4, 1}, "1F1B", 1, 1, "ring"}};
 }
 
 TEST(LlamaA, Float32) {
