@@ -66,6 +66,15 @@ std::optional<Value> value_of(const toml::node& node) {
   return node.is_array() ? array_value(*node.as_array()) : std::nullopt;
 }
 
+/// [0, 1, 1, 0] -> "0,1,1,0".
+std::optional<std::string> numbers_of(const toml::node& node) {
+  std::string text;
+  if (!node.is_array() || !node.as_array()->is_homogeneous<std::int64_t>()) return {};
+  for (const toml::node& number : *node.as_array())
+    text += fmt::format("{}{}", text.empty() ? "" : ",", *number.value<std::int64_t>());
+  return text;
+}
+
 /// Walks the parsed tables and sets what it finds.
 class Walk {
  public:
@@ -123,6 +132,8 @@ class Walk {
 
   void assign(const Option& option, const toml::node& node, const Place& place) {
     if (rows(option, node, place)) return;
+    if (auto numbers = option.list_too ? numbers_of(node) : std::nullopt)
+      return draft_.set(option, std::move(*numbers), place);
     if (auto value = value_of(node)) return draft_.set(option, std::move(*value), place);
     const char* found = node.is_table() ? "a section" : node.is_array() ? "a list of other things" : "a date or time";
     draft_.complain(place, fmt::format("{} must be of type {}, not {}", option.key, type_name(option), found));

@@ -171,7 +171,9 @@ void interpret(const Option& option, Value& value) {
     value = fmt::format("{}", *count);
   const auto* text = std::get_if<std::string>(&value);
   if (!text) return;
-  if (is_optional(option) && (*text == "none" || *text == "None"))
+  if (!option.zero_word.empty() && *text == option.zero_word)
+    value = std::int64_t{0};
+  else if (is_optional(option) && (*text == "none" || *text == "None"))
     value = std::monostate{};
   else if (leaf_of(option.key) == "fqns")
     value = split(*text, ',');

@@ -8,97 +8,111 @@ namespace tessera::parallel {
 using model::Flow;
 using model::Slot;
 
-Executor::Executor(Stage& stage, comm::Communicator& pp, ActionList list)
-    : stage_(stage), pp_(pp), list_(std::move(list)) {}
-
-PassResult Executor::run(std::span<const Microbatch> microbatches, int first, double scale) {
-  PassResult result;
-  for (const Action& action : list_) {
-    const int m = action.microbatch;
-    switch (action.kind) {
-      case ActionKind::forward:
-        forward(action, microbatches[static_cast<std::size_t>(m)], first + m, scale, result);
-        break;
-      case ActionKind::backward:
-        backward(action, first + m);
-        break;
-      case ActionKind::send_forward:
-        send(m, pp_.rank() + 1, outputs_, stage_.outputs());
-        break;
-      case ActionKind::send_backward:
-        send(m, pp_.rank() - 1, input_gradients_, stage_.inputs());
-        break;
-      case ActionKind::recv_forward:
-        receive(m, pp_.rank() - 1, inputs_, stage_.inputs());
-        break;
-      case ActionKind::recv_backward:
-        receive(m, pp_.rank() + 1, output_gradients_, stage_.outputs());
-        break;
-      case ActionKind::input_gradient:
-      case ActionKind::weight_gradient:
-        contract_violated("one backward", __FILE__, __LINE__, "the stage computes I and W together");
-    }
+PassResult Executor::run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale) {
+  Pass pass{microbatches, first, scale, {}};
+  for (const Action& action : list) {
+    computes(action.kind) ? compute(action, pass) : move(action);
     outgoing_.remove_if([](Transfer& sent) { return sent.request.test(); });
   }
   for (Transfer& sent : outgoing_) sent.request.wait();
   outgoing_.clear();
-  return result;
+  return std::move(pass.result);
 }
 
-void Executor::forward(const Action& action, const Microbatch& data, int number, double scale, PassResult& result) {
+void Executor::compute(const Action& action, Pass& pass) {
+  if (action.kind == ActionKind::forward)
+    forward(action, pass);
+  else if (action.kind == ActionKind::weight_gradient)
+    stages_.at(action.stage).backward_weights(pass.first + action.microbatch);
+  else
+    backward(action, pass);
+}
+
+void Executor::forward(const Action& action, Pass& pass) {
+  Stage& stage = stages_.at(action.stage);
+  const Microbatch& data = pass.microbatches[static_cast<std::size_t>(action.microbatch)];
+  const int number = pass.first + action.microbatch;
   Flow in;
-  stage_.set_documents(number, data.documents);
-  if (stage_.first())
+  stage.set_documents(number, data.documents);
+  if (stage.first())
     in[Slot::tokens] = data.tokens;
   else
-    in = arrived(action.microbatch, inputs_);
-  if (!stage_.last()) {
-    outputs_[action.microbatch] = stage_.forward(number, in, nullptr, nullptr);
+    in = arrived(action, inputs_);
+  if (!stage.last()) {
+    hand_over(action, action.stage + 1, stage.forward(number, in, nullptr, nullptr), outputs_, inputs_);
     return;
   }
   torch::Tensor loss, token_losses;
-  const LossInput input{data.labels, scale, &token_losses};
-  stage_.forward(number, in, &input, &loss);
-  result.loss += loss.item<double>();
-  result.token_losses.push_back(token_losses);
+  const LossInput input{data.labels, pass.scale, &token_losses};
+  stage.forward(number, in, &input, &loss);
+  pass.result.loss += loss.item<double>();
+  pass.result.token_losses.push_back(token_losses);
 }
 
-void Executor::backward(const Action& action, int number) {
+void Executor::backward(const Action& action, const Pass& pass) {
+  Stage& stage = stages_.at(action.stage);
+  const bool whole = action.kind == ActionKind::backward;
   Flow gradients;
-  if (!stage_.last()) gradients = arrived(action.microbatch, output_gradients_);
-  gradients = stage_.backward(number, std::move(gradients));
-  if (!stage_.first()) input_gradients_[action.microbatch] = std::move(gradients);
+  if (!stage.last()) gradients = arrived(action, output_gradients_);
+  gradients =
+      stage.backward(pass.first + action.microbatch, std::move(gradients), whole ? Backward::whole : Backward::inputs);
+  if (!stage.first()) hand_over(action, action.stage - 1, std::move(gradients), input_gradients_, output_gradients_);
 }
 
-void Executor::send(int microbatch, int peer, std::map<int, Flow>& from, const std::vector<Crossing>& slots) {
-  const Flow flow = std::move(from.extract(microbatch).mapped());
+/// To the neighbouring stage on this rank, or to the transfer that the list has for it.
+void Executor::hand_over(const Action& made, int to, Flow flow, std::map<Key, Flow>& sent,
+                         std::map<Key, Transfer>& local) {
+  if (stages_.map().same_rank(made.stage, to))
+    local[{to, made.microbatch}].flow = std::move(flow);
+  else
+    sent[{made.stage, made.microbatch}] = std::move(flow);
+}
+
+void Executor::move(const Action& action) {
+  const Stage& stage = stages_.at(action.stage);
+  switch (action.kind) {
+    case ActionKind::send_forward:
+      return send(action, action.stage + 1, outputs_, stage.outputs());
+    case ActionKind::send_backward:
+      return send(action, action.stage - 1, input_gradients_, stage.inputs());
+    case ActionKind::recv_forward:
+      return receive(action, action.stage - 1, inputs_, stage.inputs());
+    default:
+      return receive(action, action.stage + 1, output_gradients_, stage.outputs());
+  }
+}
+
+void Executor::send(const Action& action, int to, std::map<Key, Flow>& from, const std::vector<Crossing>& slots) {
+  const Flow flow = std::move(from.extract({action.stage, action.microbatch}).mapped());
   Transfer sent;
   pp_.group_start();
   for (const Crossing& crossing : slots) {
     const torch::Tensor value = flow[crossing.slot].detach().contiguous();
     TESSERA_EXPECT(value.sizes() == crossing.shape, "slot {} crosses the cut with another shape than its cell declares",
                    model::name_of(crossing.slot));
-    pp_.send(buffer_of(value), peer);
+    pp_.send(buffer_of(value), stages_.map().rank_of(to));
     sent.flow[crossing.slot] = value;
   }
   sent.request = pp_.group_end();
   outgoing_.push_back(std::move(sent));
 }
 
-void Executor::receive(int microbatch, int peer, std::map<int, Transfer>& into, const std::vector<Crossing>& slots) {
+void Executor::receive(const Action& action, int from, std::map<Key, Transfer>& into,
+                       const std::vector<Crossing>& slots) {
+  const StageOptions& options = stages_.options();
   Transfer incoming;
   pp_.group_start();
   for (const Crossing& crossing : slots) {
-    incoming.flow[crossing.slot] = torch::empty(
-        crossing.shape, torch::TensorOptions(stage_.options().precision.compute).device(stage_.options().device));
-    pp_.recv(buffer_of(incoming.flow[crossing.slot]), peer);
+    incoming.flow[crossing.slot] =
+        torch::empty(crossing.shape, torch::TensorOptions(crossing.type).device(options.device));
+    pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from));
   }
   incoming.request = pp_.group_end();
-  into.emplace(microbatch, std::move(incoming));
+  into[{action.stage, action.microbatch}] = std::move(incoming);
 }
 
-Flow Executor::arrived(int microbatch, std::map<int, Transfer>& from) {
-  Transfer incoming = std::move(from.extract(microbatch).mapped());
+Flow Executor::arrived(const Action& action, std::map<Key, Transfer>& from) {
+  Transfer incoming = std::move(from.extract({action.stage, action.microbatch}).mapped());
   incoming.request.wait();
   return std::move(incoming.flow);
 }

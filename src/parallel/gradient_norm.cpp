@@ -9,16 +9,16 @@
 namespace tessera::parallel {
 namespace {
 
-double fast_sum(Stage& stage, comm::Communicator& control) {
+double fast_sum(const ParamRefs& params, comm::Communicator& control) {
   double sum = 0;
-  for (const Stage::ParamRef& ref : stage.trained_params())
+  for (const ParamRef& ref : params)
     if (ref.counted && ref.param->gradient.numel() > 0) sum += kernels::sum_of_squares(ref.param->gradient);
   return comm::all_reduce_scalar(control, sum);
 }
 
-double exact_sum(Stage& stage, comm::Communicator& control) {
+double exact_sum(const ParamRefs& params, comm::Communicator& control) {
   kernels::ExactSum sum;
-  for (const Stage::ParamRef& ref : stage.trained_params())
+  for (const ParamRef& ref : params)
     if (ref.counted && ref.param->gradient.numel() > 0) sum.add_squares(ref.param->gradient);
   std::array<std::int64_t, kernels::ExactSum::word_count> words;
   std::ranges::copy(sum.words(), words.begin());
@@ -28,9 +28,9 @@ double exact_sum(Stage& stage, comm::Communicator& control) {
 }
 
 /// The slow road, taken when the norm is not finite: looks at each parameter by itself.
-std::string find_nonfinite(Stage& stage, comm::Communicator& control) {
+std::string find_nonfinite(const ParamRefs& params, comm::Communicator& control) {
   std::string found;
-  for (const Stage::ParamRef& ref : stage.trained_params()) {
+  for (const ParamRef& ref : params) {
     if (ref.param->gradient.isfinite().all().item<bool>()) continue;
     found = ref.param->spec->fqn + " (rank " + std::to_string(control.rank()) + ")";
     break;
@@ -42,12 +42,12 @@ std::string find_nonfinite(Stage& stage, comm::Communicator& control) {
 
 }  // namespace
 
-GradientNorm gradient_norm(Stage& stage, comm::Communicator& control, bool exact) {
+GradientNorm gradient_norm(const ParamRefs& trained, comm::Communicator& control, bool exact) {
   GradientNorm result;
-  result.norm = std::sqrt(exact ? exact_sum(stage, control) : fast_sum(stage, control));
+  result.norm = std::sqrt(exact ? exact_sum(trained, control) : fast_sum(trained, control));
   if (std::isfinite(result.norm)) return result;
   result.norm = std::numeric_limits<double>::quiet_NaN();
-  result.first_nonfinite = find_nonfinite(stage, control);
+  result.first_nonfinite = find_nonfinite(trained, control);
   return result;
 }
 

@@ -22,7 +22,7 @@ struct Linear : torch::autograd::Function<Linear> {
     if (!context->needs_input_grad(1)) return {of_x, Tensor(), Tensor()};
     const auto of_weight = [g, x = x.detach()] { return g.t().mm(x); };
     if (!gradients.puts_off()) return {of_x, of_weight(), Tensor()};
-    gradients.defer([of_weight, weight]() mutable { add_gradient(weight, of_weight()); });
+    gradients.defer([of_weight, leaf = weight]() mutable { add_gradient(leaf, of_weight()); });
     return {of_x, Tensor(), Tensor()};
   }
 };

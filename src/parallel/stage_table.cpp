@@ -14,21 +14,21 @@ using model::Model;
 
 class StageTable {
  public:
-  StageTable(const Model& model, const StageRanges& ranges, const StageTableOptions& options)
-      : model_(model), ranges_(ranges), options_(options) {
+  StageTable(const Model& model, const StageRanges& ranges, const StageMap& map, const StageTableOptions& options)
+      : model_(model), ranges_(ranges), map_(map), options_(options) {
     // Forward once, backward twice.
     for (const double flops : flops_of_cells(model, options.seq))
       before_.push_back(before_.back() + 3 * flops * static_cast<double>(options.microbatch_tokens));
   }
 
   std::string text() const {
-    std::string text =
-        fmt::format("{:<6}{:<54}{:>9}{:>11}{:>7}{:>13}\n", "stage", "cells", "params", "FLOP", "of max", "crosses");
+    std::string text = fmt::format("{:<6}{:<5}{:<54}{:>9}{:>11}{:>7}{:>13}\n", "stage", "rank", "cells", "params",
+                                   "FLOP", "of max", "crosses");
     const double most = dearest(ranges_);
     for (std::size_t i = 0; i < ranges_.size(); ++i)
-      text += fmt::format("{:<6}{:<54}{:>9}{:>11}{:>6.0f}%{:>13}\n", i, cells(ranges_[i]),
-                          metrics::human_count(parameters(ranges_[i])), metrics::human_count(flops(ranges_[i])),
-                          most > 0 ? 100 * flops(ranges_[i]) / most : 0.0,
+      text += fmt::format("{:<6}{:<5}{:<54}{:>9}{:>11}{:>6.0f}%{:>13}\n", i, map_.rank_of(static_cast<int>(i)),
+                          cells(ranges_[i]), metrics::human_count(parameters(ranges_[i])),
+                          metrics::human_count(flops(ranges_[i])), most > 0 ? 100 * flops(ranges_[i]) / most : 0.0,
                           i + 1 < ranges_.size() ? metrics::human_bytes(crossing(ranges_[i].end())) : "-");
     for (std::size_t i = 0; i + 1 < ranges_.size(); ++i)
       if (!between_units(ranges_[i].end())) text += judged(i, most);
@@ -92,14 +92,16 @@ class StageTable {
 
   const Model& model_;
   const StageRanges& ranges_;
+  const StageMap& map_;
   const StageTableOptions& options_;
   std::vector<double> before_{0};  ///< FLOPs of a microbatch in front of each cell
 };
 
 }  // namespace
 
-std::string stage_table(const Model& model, const StageRanges& ranges, const StageTableOptions& options) {
-  return StageTable(model, ranges, options).text();
+std::string stage_table(const Model& model, const StageRanges& ranges, const StageMap& map,
+                        const StageTableOptions& options) {
+  return StageTable(model, ranges, map, options).text();
 }
 
 }  // namespace tessera::parallel

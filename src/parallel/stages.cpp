@@ -51,6 +51,11 @@ Stage& Stages::at(int stage) {
   return *stages_[static_cast<std::size_t>(found - numbers_.begin())];
 }
 
+void Stages::set_batch(std::int64_t batch) {
+  options_.batch = batch;
+  for (const auto& stage : stages_) stage->set_batch(batch);
+}
+
 void Stages::initialize(std::uint64_t seed) {
   for (const auto& stage : stages_) stage->initialize(seed);
 }
@@ -83,6 +88,35 @@ GatherCount Stages::gather_count() const {
     sum.bytes += stage->gather_count().bytes;
   }
   return sum;
+}
+
+namespace {
+
+/// Puts what `from` has where `into` has nothing.
+void fill(std::vector<torch::Tensor>& into, const std::vector<torch::Tensor>& from) {
+  into.resize(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (!into[i].defined()) into[i] = from[i];
+}
+
+}  // namespace
+
+std::vector<torch::Tensor> Stages::balance_experts(bool update) {
+  std::vector<torch::Tensor> loads;
+  for (const auto& stage : stages_) fill(loads, stage->balance_experts(update));
+  return loads;
+}
+
+double Stages::balance_loss() const {
+  double sum = 0;
+  for (const auto& stage : stages_) sum += stage->balance_loss();
+  return sum;
+}
+
+Holdings Stages::holdings() {
+  Holdings all{params(), {}};
+  for (const auto& stage : stages_) fill(all.buffers, stage->holdings().buffers);
+  return all;
 }
 
 std::int64_t Stages::kept_bytes() const {

@@ -1,25 +1,33 @@
 #include "tessera/train/batch_plan.hpp"
 
+#include <algorithm>
+
 #include "tessera/base/error.hpp"
 
 namespace tessera::train {
 
-BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout) {
+BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout, std::int64_t microbatch_rows) {
   const std::int64_t local = job.training.local_batch_size, dp = layout.dp_degree();
   BatchPlan plan;
   plan.global_batch = job.training.global_batch_size > 0 ? job.training.global_batch_size : local * dp;
   require(plan.global_batch % (local * dp) == 0, ExitCode::usage,
-          "training.global_batch_size {} is not a multiple of local_batch_size {} x {} data-parallel ranks; choose a multiple of {}",
+          "training.global_batch_size {} is not a multiple of local_batch_size {} x {} data-parallel ranks; choose a "
+          "multiple of {}",
           plan.global_batch, local, dp, local * dp);
   plan.rows = plan.global_batch / dp;
   const std::int64_t accumulation = plan.rows / local;
   const bool pipelined = layout.degree(mesh::Axis::pp) > 1;
-  plan.microbatch_rows = pipelined ? job.parallelism.pipeline_parallel_microbatch_size : local;
+  if (microbatch_rows == 0)
+    microbatch_rows = std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
+  plan.microbatch_rows = pipelined ? microbatch_rows : local;
   require(local % plan.microbatch_rows == 0, ExitCode::usage,
-          "parallelism.pipeline_parallel_microbatch_size {} does not divide local_batch_size {}", plan.microbatch_rows, local);
+          "parallelism.pipeline_parallel_microbatch_size {} does not divide local_batch_size {}", plan.microbatch_rows,
+          local);
   const std::int64_t per_round = local / plan.microbatch_rows;
-  // GPipe keeps every microbatch of a round alive, so accumulation limits its memory; the others stream through all of them.
-  const bool separate = job.parallelism.pipeline_parallel_schedule == "GPipe";
+  // Breadth-first schedules keep every microbatch of a round alive, so accumulation limits their memory, and a file
+  // says how many it is for; the others stream through all of them.
+  const std::string& schedule = job.parallelism.pipeline_parallel_schedule;
+  const bool separate = schedule == "GPipe" || schedule == "LoopedBFS" || schedule.starts_with("PipelineSchedule");
   plan.rounds = static_cast<int>(separate ? accumulation : 1);
   plan.microbatches = static_cast<int>(separate ? per_round : per_round * accumulation);
   plan.cut = parallel::SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),

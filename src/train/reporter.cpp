@@ -19,8 +19,23 @@ namespace {
 
 metrics::FlopsPerToken flops_of(const model::Model& model, std::int64_t seq) {
   const model::Dimensions& d = model.dimensions;
-  return metrics::flops_per_token(
-      {model.parameter_count(), model.embedding_parameter_count(), d.layers, d.heads, 2 * d.head_dim, seq});
+  return metrics::flops_per_token({model.active_parameter_count(), model.embedding_parameter_count(), d.layers, d.heads,
+                                   d.head_dim + d.value_dim, seq});
+}
+
+/// Of the busiest mixture, and of each.
+void add_experts(metrics::StepRecord& record, const StepOutcome& outcome) {
+  if (outcome.loads.empty()) return;
+  double most = 0, least = 1;
+  for (const ExpertLoad& load : outcome.loads) {
+    most = std::max(most, load.max_over_mean);
+    least = std::min(least, load.entropy);
+    record.extra.emplace_back("moe/" + load.name + "/load_max_over_mean", load.max_over_mean);
+    record.extra.emplace_back("moe/" + load.name + "/entropy", load.entropy);
+  }
+  record.extra.emplace_back("moe/load_max_over_mean", most);
+  record.extra.emplace_back("moe/entropy", least);
+  record.extra.emplace_back("moe/balance_loss", outcome.balance_loss);
 }
 
 metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
@@ -69,7 +84,7 @@ Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer
       speaks_(world.rank() == 0),
       ranks_(world.size()),
       flops_(flops_of(trainer.model(), resolved.job.training.seq_len)),
-      peak_(peak_of(resolved.job, trainer.stage().options(), world.local_size())) {
+      peak_(peak_of(resolved.job, trainer.stages().options(), world.local_size())) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
   on_rank_zero(world.control(), [&] {
     open(world, command_line, first_step, hosts);
@@ -114,16 +129,17 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.extra.emplace_back("fsdp/gather_bytes", static_cast<double>(worst.gather_bytes));
   record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst.kept_bytes));
   record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst.exposed_nanoseconds) * 1e-9);
+  add_experts(record, outcome);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.skipped_steps()));
   return record;
 }
 
 Reporter::Worst Reporter::ask_all() {
-  const parallel::GatherCount gathers = trainer_.stage().gather_count();
+  const parallel::GatherCount gathers = trainer_.stages().gather_count();
   const double exposed = exposed_seconds(trainer_.mesh());
-  std::array<std::int64_t, 5> all{peak_memory(trainer_.stage().options().device),
+  std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().device),
                                   gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
-                                  trainer_.stage().kept_bytes(),
+                                  trainer_.stages().kept_bytes(),
                                   static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
   gathers_before_ = gathers;
   exposed_before_ = exposed;

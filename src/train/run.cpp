@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "microbatch_tuner.hpp"
 #include "reporter.hpp"
 #include "samples.hpp"
 #include "tessera/base/log.hpp"
@@ -47,6 +48,8 @@ class Run {
     const std::int64_t done = begin();
     reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
     announce(done);
+    if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
+      tuner_.emplace(*trainer_, job_, world_.local_size());
     watch(job_.comm.init_timeout_seconds);
     const ExitCode code = loop(done);
     watchdog_.reset();
@@ -61,11 +64,12 @@ class Run {
     return comm::all_reduce_scalar(mesh_.control(), free_bytes(device_, world_.local_size()) / 2, comm::Op::min);
   }
 
-  void print_job() const {
+  void print_job() {
     if (job_.job.print_config) std::cout << resolved_.to_toml();
     std::cout << mesh_.overview();
     if (layout_.degree(mesh::Axis::pp) > 1)
-      std::cout << parallel::stage_table(model_, trainer_->stage_ranges(), stage_table_options());
+      std::cout << parallel::stage_table(model_, trainer_->stage_ranges(), trainer_->stages().map(),
+                                         stage_table_options());
     std::cout << std::flush;
   }
 
@@ -92,16 +96,16 @@ class Run {
     if (job_.checkpoint.initial_load_path) {
       load_initial(*job_.checkpoint.initial_load_path);
     } else {
-      trainer_->stage().initialize(static_cast<std::uint64_t>(job_.debug.seed));
+      trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
     }
     return 0;
   }
 
   void load_initial(const fs::path& path) {
     if (job_.checkpoint.initial_load_in_hf)
-      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stage(), path); });
+      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stages().holdings(), model_, path); });
     else
-      load_model(trainer_->stage(), mesh_.control(), path);
+      load_model(trainer_->stages().holdings(), model_, mesh_, path);
   }
 
   void announce(std::int64_t done) {
@@ -126,10 +130,13 @@ class Run {
       const double began = metrics::monotonic_seconds();
       comm::Watchdog::heartbeat(step + 1);
       const int signal = SignalGuard::received();
+      if (tuner_) tuner_->before_step();
       const StepOutcome outcome = step_once(step, signal);
       synchronize(device_);
       if (step == done) watch(job_.comm.train_timeout_seconds);
-      reporter_->step(step + 1, outcome, metrics::monotonic_seconds() - began);
+      const double seconds = metrics::monotonic_seconds() - began;
+      reporter_->step(step + 1, outcome, seconds);
+      if (tuner_) tune(seconds);
       check_finite(outcome);
       const bool stop = outcome.flags > 0;
       if (must_save(step + 1, stop)) save(step + 1);
@@ -138,10 +145,18 @@ class Run {
     return ExitCode::done;
   }
 
+  void tune(double seconds) {
+    const std::string choice = tuner_->after_step(seconds);
+    if (choice.empty()) return;
+    reporter_->note(choice);
+    tuner_->before_step();
+    tuner_.reset();
+  }
+
   StepOutcome step_once(std::int64_t step, int signal) {
     if (step > 0 || !job_.debug.dump_gradients) return trainer_->step(step, flag_of(signal));
     return trainer_->step(step, flag_of(signal), [this] {
-      dump_gradients(trainer_->stage(), model_, mesh_.control(),
+      dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
                      fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
     });
   }
@@ -196,6 +211,7 @@ class Run {
   Samples samples_;
   model::Model model_;
   std::optional<Trainer> trainer_;
+  std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Reporter> reporter_;
   std::optional<comm::Watchdog> watchdog_;
   std::int64_t skipped_in_a_row_ = 0;

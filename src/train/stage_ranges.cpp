@@ -5,15 +5,6 @@
 namespace tessera::train {
 namespace {
 
-/// TorchTitan's pipeline_parallel_layers_per_stage: as many stages as layers, embedding and output fill.
-int stages_of(const config::Parallelism& p, const model::Model& model, int ranks) {
-  if (!p.pipeline_parallel_layers_per_stage) return ranks;
-  const std::int64_t share = *p.pipeline_parallel_layers_per_stage;
-  const std::int64_t total = model.dimensions.layers + p.pipeline_parallel_first_stage_less_layers +
-                             p.pipeline_parallel_last_stage_less_layers;
-  return static_cast<int>((total + share - 1) / share);
-}
-
 parallel::StageRanges split(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
                             const parallel::StageOptions& options, int stages) {
   const config::Parallelism& p = job.parallelism;
@@ -32,14 +23,12 @@ parallel::StageRanges split(const config::JobConfig& job, const model::Model& mo
 }  // namespace
 
 parallel::StageRanges stage_ranges_of(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-                                      const parallel::StageOptions& options) {
-  const int ranks = mesh.layout().degree(mesh::Axis::pp);
-  if (ranks == 1) return {{0, static_cast<std::int64_t>(model.cells.size())}};
-  parallel::StageRanges ranges = split(job, model, mesh, options, stages_of(job.parallelism, model, ranks));
-  require(
-      static_cast<int>(ranges.size()) == ranks, ExitCode::usage,
-      "{} pipeline stages on pipeline_parallel_degree {}: {} gives each rank one; name {} cuts, or change the degree",
-      ranges.size(), ranks, job.parallelism.pipeline_parallel_schedule, ranks - 1);
+                                      int stages, const parallel::StageOptions& options) {
+  if (stages == 1) return {{0, static_cast<std::int64_t>(model.cells.size())}};
+  parallel::StageRanges ranges = split(job, model, mesh, options, stages);
+  require(static_cast<int>(ranges.size()) == stages, ExitCode::usage,
+          "the cuts make {} pipeline stages, and {} runs {}; name {} cuts, or choose another schedule", ranges.size(),
+          job.parallelism.pipeline_parallel_schedule, stages, stages - 1);
   return ranges;
 }
 

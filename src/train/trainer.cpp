@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/base/error.hpp"
 #include "tessera/kernels/exact_sum.hpp"
-#include "tessera/parallel/schedule.hpp"
 #include "tessera/train/batch.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/stage_ranges.hpp"
@@ -15,17 +13,9 @@ namespace {
 
 using mesh::Axis;
 
-parallel::ActionList actions_of(const config::JobConfig& job, const mesh::DeviceMesh& mesh, const BatchPlan& plan) {
-  const auto map = parallel::StageMap::loop(mesh.layout().degree(Axis::pp));
-  const auto lists = parallel::make_schedule(schedule_of(job), map, plan.microbatches);
-  const std::string fault = parallel::find_fault(lists, map, plan.microbatches);
-  TESSERA_EXPECT(fault.empty(), "the pipeline schedule is wrong: {}", fault);
-  return lists[static_cast<std::size_t>(mesh.coord(Axis::pp))];
-}
-
-std::vector<optim::ParamState> states_of(parallel::Stage& stage, double weight_decay) {
+std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight_decay) {
   std::vector<optim::ParamState> states;
-  for (const parallel::Stage::ParamRef& ref : stage.trained_params()) {
+  for (const parallel::ParamRef& ref : stages.trained_params()) {
     const parallel::ShardedParam& param = *ref.param;
     states.push_back({param.spec->fqn, param.master, param.gradient, torch::zeros_like(param.master),
                       torch::zeros_like(param.master), weight_decay});
@@ -43,13 +33,20 @@ Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::
       plan_(plan),
       source_(source),
       device_(device),
-      ranges_(stage_ranges_of(job, model, mesh, stage_options_of(job, plan, device))),
-      stage_(model, ranges_[static_cast<std::size_t>(mesh.coord(Axis::pp))], mesh,
-             stage_options_of(job, plan, device, reshard_budget_bytes)),
-      executor_(stage_, mesh.along(Axis::pp), actions_of(job, mesh, plan)),
+      pipeline_(pipeline_plan_of(job, model, mesh.layout(), plan)),
+      ranges_(stage_ranges_of(job, model, mesh, pipeline_.map.stages(), stage_options_of(job, plan, device))),
+      stages_(model, ranges_, pipeline_.map, mesh, stage_options_of(job, plan, device, reshard_budget_bytes)),
+      executor_(stages_, mesh.along(Axis::pp)),
       schedule_(lr_schedule_of(job)),
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
-      states_(states_of(stage_, job.optimizer.weight_decay)) {}
+      states_(states_of(stages_, job.optimizer.weight_decay)) {}
+
+void Trainer::set_microbatch_rows(std::int64_t rows) {
+  const BatchPlan plan = BatchPlan::make(job_, mesh_.layout(), rows);
+  pipeline_ = pipeline_plan_of(job_, model_, mesh_.layout(), plan);
+  plan_ = plan;
+  stages_.set_batch(plan.microbatch_rows);
+}
 
 double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
@@ -61,19 +58,20 @@ double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int
   phase.reset();
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
+  const parallel::ActionList& actions = pipeline_.lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
   std::vector<torch::Tensor> token_losses;
-  stage_.begin_step(plan_.microbatches_a_step());
+  stages_.begin_step(plan_.microbatches_a_step());
   phase.emplace(timer_, metrics::Phase::forward);  // forward and backward interleave: one figure for both
   for (int round = 0; round < plan_.rounds; ++round) {
     const int first = round * plan_.microbatches;
     const auto part = std::span(batch.microbatches)
                           .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
-    auto pass = executor_.run(part, first, scale);
+    auto pass = executor_.run(actions, part, first, scale);
     std::ranges::move(pass.token_losses, std::back_inserter(token_losses));
   }
   phase.reset();
   phase.emplace(timer_, metrics::Phase::communication);
-  stage_.finish_gradients();
+  stages_.finish_gradients();
   return reduce_loss(token_losses, valid, flag, flags);
 }
 
@@ -103,16 +101,39 @@ StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::funct
   outcome.loss = compute_gradients(step, flag, &outcome.flags);
   if (with_gradients) with_gradients();
   const auto phase = timer_.time(metrics::Phase::optimizer);
-  const parallel::GradientNorm norm = parallel::gradient_norm(stage_, mesh_.control(), job_.debug.deterministic);
+  const parallel::GradientNorm norm =
+      parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
   outcome.grad_norm = norm.norm;
   outcome.nonfinite = norm.first_nonfinite;
   outcome.skipped = !std::isfinite(norm.norm);
-  stage_.end_step();
+  stages_.end_step();
   if (outcome.skipped)
     ++skipped_steps_;
   else
     update(outcome.lr, norm.norm);
+  balance(outcome);
   return outcome;
+}
+
+/// Evens out the experts' loads, which every rank then learns of.
+void Trainer::balance(StepOutcome& outcome) {
+  if (model_.mixtures.empty()) return;
+  const std::vector<torch::Tensor> loads = stages_.balance_experts(!outcome.skipped);
+  std::vector<double> figures(1 + 2 * loads.size(), 0);
+  figures[0] = stages_.balance_loss();
+  const bool speaks = mesh_.coord(Axis::dp_replicate) == 0 && mesh_.coord(Axis::dp_shard) == 0 &&
+                      mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
+  for (std::size_t m = 0; m < loads.size(); ++m) {
+    if (!speaks || !loads[m].defined()) continue;
+    const torch::Tensor share = loads[m].to(torch::kCPU, torch::kFloat64) / loads[m].sum().item<double>();
+    const auto experts = static_cast<double>(share.size(0));
+    figures[1 + 2 * m] = share.max().item<double>() * experts;
+    figures[2 + 2 * m] = -torch::xlogy(share, share).sum().item<double>() / std::log(std::max(experts, 2.0));
+  }
+  mesh_.control().all_reduce({figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64}).wait();
+  outcome.balance_loss = figures[0];
+  for (std::size_t m = 0; m < loads.size(); ++m)
+    outcome.loads.push_back({model_.mixtures[m].name, figures[1 + 2 * m], figures[2 + 2 * m]});
 }
 
 void Trainer::update(double lr, double norm) {

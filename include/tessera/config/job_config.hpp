@@ -50,6 +50,9 @@ struct Model {
   Strings converters;
   bool print_after_conversion = false;
   std::optional<std::string> hf_config;  ///< ours: a Hugging Face config.json that alone defines the model
+  std::optional<double> moe_load_balance_coeff;  ///< ours; absent = the model's own
+  std::optional<double> moe_aux_loss_coeff;      ///< ours; absent = the model's own
+  std::optional<double> moe_z_loss_coeff;        ///< ours; absent = 0
 };
 
 struct Optimizer {
@@ -112,6 +115,7 @@ struct Parallelism {
   bool disable_loss_parallel = false;
   bool disable_sequence_parallel = false;  ///< ours
   bool enable_async_tensor_parallel = false;
+  std::int64_t async_tensor_parallel_chunks = 8;  ///< ours: into which each rank's tokens are cut
   int pipeline_parallel_degree = 1;
   /// One list of module names for each stage, e.g. {{"tok_embeddings", "layers.0"}, {"layers.1", "norm", "output"}}.
   std::optional<std::vector<Strings>> module_fqns_per_model_part;
@@ -123,9 +127,11 @@ struct Parallelism {
   std::int64_t pipeline_parallel_last_stage_less_layers = 1;
   std::optional<std::int64_t> pipeline_parallel_layers_per_stage;
   /// PyTorch's spelling after resolve(), however it was typed: 1F1B | GPipe | Interleaved1F1B | LoopedBFS |
-  /// InterleavedZeroBubble | ZBVZeroBubble | DualPipeV | PipelineScheduleSingle | PipelineScheduleMulti.
+  /// ZBH1 (ours) | InterleavedZeroBubble | ZBVZeroBubble | DualPipeV | PipelineScheduleSingle | PipelineScheduleMulti.
   std::string pipeline_parallel_schedule = "1F1B";
   std::string pipeline_parallel_schedule_csv;
+  std::string pipeline_parallel_stage_map =
+      "default";  ///< ours: default | loop | v | the rank of each stage, "0,1,1,0"
   std::int64_t pipeline_parallel_microbatch_size = 1;
   bool pipeline_parallel_expert_parallel_overlap = true;
   int context_parallel_degree = 1;
@@ -168,10 +174,6 @@ struct ActivationCheckpoint {
   bool preserve_rng_state = true;
   std::string determinism_check = "default";
   bool debug = false;
-
-  /// Block i is recomputed when this is n > 0 and i % n == 0; 0 = no block. `op` and `memory_budget`, which Tessera
-  /// does not have yet, recompute every block (the least memory).
-  std::int64_t recompute_every() const;
 };
 
 struct Compile {

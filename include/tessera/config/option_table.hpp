@@ -46,6 +46,8 @@ struct Option {
   bool (*relevant)(const JobConfig&) = nullptr;  ///< matters only then
   bool (*works)(const JobConfig&) = nullptr;     ///< with Support::some_values, where a list of values cannot say it
   std::string_view alias{};                      ///< another spelling of the key
+  std::string_view zero_word{};                  ///< of an integer: a word that stands for 0
+  bool list_too = false;                         ///< of a string: a list of numbers serves, too, as "1,2,3"
 };
 
 /// Every option, section by section, in the order in which jobs are written.

@@ -1,4 +1,4 @@
-// Runs a rank's action list: computes through its stage, and moves what crosses the cuts.
+// Runs a rank's action list: computes through its stages, and moves what crosses the cuts.
 #pragma once
 
 #include <torch/torch.h>
@@ -6,10 +6,11 @@
 #include <list>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tessera/parallel/schedule.hpp"
-#include "tessera/parallel/stage.hpp"
+#include "tessera/parallel/stages.hpp"
 
 namespace tessera::parallel {
 
@@ -22,35 +23,44 @@ struct Microbatch {
 /// What the last stage learnt; empty elsewhere.
 struct PassResult {
   double loss = 0;                          ///< sum over microbatches of the scaled losses
-  std::vector<torch::Tensor> token_losses;  ///< unscaled, [T] a microbatch, in order
+  std::vector<torch::Tensor> token_losses;  ///< unscaled, [T] a microbatch, in the order of their forwards
 };
 
 class Executor {
  public:
-  /// `list`: this rank's actions for `microbatches` microbatches.
-  Executor(Stage& stage, comm::Communicator& pp, ActionList list);
+  Executor(Stages& stages, comm::Communicator& pp) : stages_(stages), pp_(pp) {}
 
-  /// One forward and backward pass over all microbatches of the list; the gradients are then in the stage's groups (not
-  /// yet finished). Microbatch i of the list is number `first` + i of the step. `scale` divides each loss: 1 / valid
-  /// tokens.
-  PassResult run(std::span<const Microbatch> microbatches, int first, double scale);
+  /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then in the stages'
+  /// groups (not yet finished). Microbatch i of the list is number `first` + i of the step. `scale` divides each loss:
+  /// 1 / valid tokens.
+  PassResult run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale);
 
  private:
-  struct Transfer {  ///< what crosses a cut, on its way
+  using Key = std::pair<int, int>;  ///< stage, microbatch
+  struct Transfer {                 ///< what crosses a cut, on its way; without a request it is there
     model::Flow flow;
     comm::Request request;
   };
-  void forward(const Action& action, const Microbatch& data, int number, double scale, PassResult& result);
-  void backward(const Action& action, int number);
-  void send(int microbatch, int peer, std::map<int, model::Flow>& from, const std::vector<Crossing>& slots);
-  void receive(int microbatch, int peer, std::map<int, Transfer>& into, const std::vector<Crossing>& slots);
-  static model::Flow arrived(int microbatch, std::map<int, Transfer>& from);
+  struct Pass {
+    std::span<const Microbatch> microbatches;
+    int first;
+    double scale;
+    PassResult result;
+  };
+  void compute(const Action& action, Pass& pass);
+  void forward(const Action& action, Pass& pass);
+  void backward(const Action& action, const Pass& pass);
+  void move(const Action& action);
+  void send(const Action& action, int to, std::map<Key, model::Flow>& from, const std::vector<Crossing>& slots);
+  void receive(const Action& action, int from, std::map<Key, Transfer>& into, const std::vector<Crossing>& slots);
+  void hand_over(const Action& made, int to, model::Flow flow, std::map<Key, model::Flow>& sent,
+                 std::map<Key, Transfer>& local);
+  static model::Flow arrived(const Action& action, std::map<Key, Transfer>& from);
 
-  Stage& stage_;
+  Stages& stages_;
   comm::Communicator& pp_;
-  ActionList list_;
-  std::map<int, model::Flow> outputs_, input_gradients_;  ///< computed here, to be sent
-  std::map<int, Transfer> inputs_, output_gradients_;     ///< on their way in
+  std::map<Key, model::Flow> outputs_, input_gradients_;  ///< computed here, to be sent
+  std::map<Key, Transfer> inputs_, output_gradients_;     ///< here or on their way in
   std::list<Transfer> outgoing_;
 };
 

@@ -10,12 +10,14 @@
 namespace tessera::parallel {
 
 struct GradientNorm {
-  double norm = 0;             ///< NaN if anything is not finite
-  std::string first_nonfinite; ///< "" or "layers.3.attention.wq.weight (rank 5)": the lowest rank's first such parameter
+  double norm = 0;  ///< NaN if anything is not finite
+  std::string
+      first_nonfinite;  ///< "" or "layers.3.attention.wq.weight (rank 5)": the lowest rank's first such parameter
 };
 
-/// Collective over `control` (host memory, all ranks). With `exact` the sum of squares is exact, so that its bits do not depend on
-/// the mesh (kernels/exact_sum.hpp); otherwise it is summed in double, rank by rank.
-GradientNorm gradient_norm(Stage& stage, comm::Communicator& control, bool exact);
+/// Of this rank's trained parameters. Collective over `control` (host memory, all ranks). With `exact` the sum of
+/// squares is exact, so that its bits do not depend on the mesh (kernels/exact_sum.hpp); otherwise it is summed in
+/// double, rank by rank.
+GradientNorm gradient_norm(const ParamRefs& trained, comm::Communicator& control, bool exact);
 
 }  // namespace tessera::parallel

@@ -29,13 +29,16 @@ struct GroupOptions {
   torch::Device device = torch::kCPU;  ///< forward and backward
   bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up for each gather
   bool trainable = true;  ///< false: no gradient, no reduction
+  const class ShardGroup* home = nullptr;  ///< a group of the same parameters, whose masters are this one's too
 };
 
-/// The communicators that a group needs.
+/// The communicators that a group needs; one of experts has its own: tp is a single rank unless it cuts each expert,
+/// fsdp is efsdp.
 struct ShardAxes {
   comm::Communicator* tp = nullptr;
   comm::Communicator* fsdp = nullptr;       ///< dp_shard x cp: parameters are sharded here
   comm::Communicator* replicate = nullptr;  ///< dp_replicate: shards are copies here
+  comm::Communicator* experts = nullptr;    ///< ep: experts are shared out here; null = this rank has all of them
 };
 
 /// All_gathers of a group or stage so far, as this rank saw them.
@@ -59,7 +62,12 @@ struct ShardedParam {
   torch::Tensor leaf;     ///< the first rows of `storage` as autograd sees them
 
   int tp_copies = 1;  ///< neighbouring tensor-parallel ranks that hold the same piece
+  /// > 1: more ranks share the piece than it has experts; each expert's matrix is cut by its rows into so many, which
+  /// are what `rows` and `chunk_rows` count.
+  std::int64_t parts = 1;
 
+  /// The piece as the fsdp ranks cut it: by dim 0.
+  Shape shared_shape() const;
   std::int64_t row_elements() const;
   /// The box of the whole parameter that `master` is, as checkpoints name it.
   TensorSlice slice(const std::string& prefix) const;
@@ -84,6 +92,8 @@ class ShardGroup {
   /// end_step() weights are gathered from these.
   void reshard_within(comm::Communicator& inner);
   bool gathered() const { return gathered_; }
+  /// Its parameters are experts', sharded over other ranks than the rest.
+  bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   bool trainable() const { return options_.trainable; }
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;
@@ -91,8 +101,12 @@ class ShardGroup {
   int find(const model::ParamSpec* spec) const;
 
   /// Takes the gradients that autograd left in the leaves and adds them to those of earlier microbatches: in the order
-  /// of the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order).
+  /// of the calls, or, if `tree`, over the fixed binary tree of microbatch numbers (numerics.md: deterministic order),
+  /// in whatever order they come; calls for the same microbatch follow each other.
   void accumulate(std::int64_t microbatch, bool tree);
+  /// Moves the leaves' gradients out, and back in later.
+  std::vector<torch::Tensor> take_leaf_gradients();
+  void put_leaf_gradients(const std::vector<torch::Tensor>& gradients);
   /// Sums what was accumulated since the last call over fsdp and adds it to the gradient's shard; nothing to do for a
   /// frozen group.
   void start_reduction();
@@ -105,18 +119,22 @@ class ShardGroup {
   torch::Tensor flat_gradient() const { return flat_gradient_; }
   /// Sums the gradient over a communicator of this group's device, wherever the gradient is kept.
   void sum_gradient(comm::Communicator& over);
+  /// Adds that of another group of the same parameters.
+  void add_gradient(const ShardGroup& other);
   const GatherCount& gather_count() const { return gather_count_; }
 
  private:
-  struct Partial {  ///< gradients of 2^level microbatches
+  struct Partial {  ///< gradients of 2^level microbatches, the index-th such
     int level;
-    std::int64_t last;
+    std::int64_t index;
     torch::Tensor flat;
+    std::int64_t first() const { return index << level; }
   };
   bool aliased() const {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master && !options_.offload;
   }
   void place(const model::ParamSpec& spec, const ShardAxes& axes);
+  static void cut(ShardedParam& param, std::size_t dim, int pieces, int piece, const char* degree);
   void allocate();
   void allocate_weights(ShardedParam& param);
   void copy_out();
@@ -124,6 +142,7 @@ class ShardGroup {
   torch::Tensor accumulator(const ShardedParam& param, const torch::Tensor& flat) const;
   void add_leaf_gradient(ShardedParam& param, const torch::Tensor& flat, bool first);
   void merge();
+  bool merge_last();
 
   std::string name_;
   GroupOptions options_;

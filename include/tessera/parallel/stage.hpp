@@ -5,12 +5,16 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/context_attention.hpp"
+#include "tessera/parallel/expert_parallel.hpp"
+#include "tessera/parallel/linear.hpp"
+#include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/unit.hpp"
@@ -31,9 +35,11 @@ struct StageOptions {
   Accumulation accumulation = Accumulation::unsharded;
   std::vector<std::string> freeze;   ///< parameters whose name one of these patterns matches are not trained
   bool offload = false;              ///< masters, gradients and moments in host memory
-  std::int64_t recompute_every = 0;  ///< block i is recomputed in backward if i is a multiple of this; 0 = none
+  RecomputePolicy recompute;         ///< of blocks
   bool sequence_parallel = true;     ///< see TensorParallel
   bool loss_parallel = true;
+  int token_chunks = 0;        ///< > 0: tokens travel around tensor-parallel products in this many chunks
+  bool overlap_chunks = true;  ///< see TokenChunks
   bool deterministic = false;  ///< microbatches are added over the fixed tree
   torch::Device device = torch::kCPU;
   std::int64_t batch = 1;  ///< sequences of a microbatch
@@ -46,13 +52,38 @@ struct StageOptions {
 struct Crossing {
   model::Slot slot;
   std::vector<std::int64_t> shape;  ///< on this rank
+  torch::ScalarType type;
+};
+
+/// A parameter of this rank.
+struct ParamRef {
+  ShardedParam* param;
+  int replica = 0, replicas = 1;  ///< number of this copy among the ranks that hold the same box
+  bool counted = true;            ///< this rank counts it for the global norm: one copy over all axes does
+};
+using ParamRefs = std::vector<ParamRef>;
+
+/// What a rank holds of the model.
+struct Holdings {
+  ParamRefs params;
+  std::vector<torch::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
+};
+
+/// What a backward pass computes.
+enum class Backward : std::uint8_t {
+  whole,   ///< all gradients
+  inputs,  ///< the input's; those of weights are left for backward_weights()
 };
 
 class Stage {
  public:
   /// Cells [cells.begin, cells.end()) of `model` for this rank of the mesh: units, and parts of units at its ends. The
-  /// model must outlive the stage.
-  Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options);
+  /// model must outlive the stage. `first`, if not null, is the pipeline's first stage and on this rank too: a weight
+  /// that is tied to one of it has its memory there.
+  Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
+        Stage* first = nullptr);
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
 
   bool first() const { return first_; }
   bool last() const { return last_; }
@@ -60,6 +91,8 @@ class Stage {
   const std::vector<Crossing>& inputs() const { return inputs_; }
   const std::vector<Crossing>& outputs() const { return outputs_; }
   const StageOptions& options() const { return options_; }
+  /// Sequences of a microbatch from the next step on.
+  void set_batch(std::int64_t batch);
 
   /// Draws the initial values of every parameter from (seed, fqn, global index): no communication, any mesh, the same
   /// bits.
@@ -74,8 +107,10 @@ class Stage {
   /// Returns the slots of outputs(); `loss_value` (last stage) gets the scaled loss.
   model::Flow forward(int microbatch, const model::Flow& in, const LossInput* loss, torch::Tensor* loss_value);
   /// Gradients of outputs() in (empty on the last stage), of inputs() out.
-  model::Flow backward(int microbatch, model::Flow gradients);
-  /// Waits for the reductions of all groups, and sums what tensor parallelism and tied stages left apart.
+  model::Flow backward(int microbatch, model::Flow gradients, Backward what = Backward::whole);
+  /// The rest of backward(..., Backward::inputs): together they give the bits of a whole one.
+  void backward_weights(int microbatch);
+  /// Waits for the reductions of all groups, and sums what tensor parallelism left apart.
   void finish_gradients();
   /// Frees gathered weights and gradients' scratch; the optimizer may change the masters now.
   void end_step();
@@ -86,38 +121,60 @@ class Stage {
   /// What the policies ask for: all_gathers and bytes received so far, bytes of weights kept between forward and
   /// backward.
   GatherCount gather_count() const;
+  /// Tokens that each expert got in this step, summed over all ranks of the stage, by mixture of the model (undefined
+  /// for other stages'); evens the loads out by the biases of the choice if `update`, and forgets the counts.
+  /// Collective over the ranks of the stage.
+  std::vector<torch::Tensor> balance_experts(bool update);
+  /// This rank's part of the step's balance loss; other ranks hold the rest.
+  double balance_loss() const { return balance_loss_; }
+  Holdings holdings() { return {params(), buffers_}; }
   std::int64_t kept_bytes() const;
 
-  struct ParamRef {
-    ShardedParam* param;
-    int replica = 0, replicas = 1;  ///< number of this copy among the ranks that hold the same box
-    bool counted = true;            ///< this rank counts it for the global norm: one copy over all axes does
-  };
-  std::vector<ParamRef> params();
+  /// Without a tied one that `first` holds.
+  ParamRefs params();
   /// Those of params() that are not frozen.
-  std::vector<ParamRef> trained_params();
+  ParamRefs trained_params();
   std::vector<std::unique_ptr<ShardGroup>>& groups() { return groups_; }
+  /// The group of a weight that another stage holds too; null if there is none. Its gradient is this stage's part.
+  ShardGroup* tied() { return tied_; }
+  /// Where autograd functions of this stage's cells may leave gradients of weights for backward_weights().
+  WeightGradients& weight_gradients() { return weight_gradients_; }
 
  private:
+  using PassKey = std::pair<int, std::size_t>;  ///< microbatch, unit
+  /// What backward left for later, of one unit.
+  struct Owed {
+    WeightGradients::Work work;
+    std::vector<std::vector<torch::Tensor>> gradients;  ///< that the leaves of its groups have already
+  };
   ContextOperations operations_of(int microbatch) const;
   model::CellContext context_with(const model::Operations& operations) const;
+  void make_buffers(const model::Model& model, Range cells);
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
-  std::vector<Crossing> crossings(const model::Model& model, std::int64_t cell) const;
+  TensorParallel tensor_parallel();
+  std::vector<Crossing> crossings(std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
   std::vector<ShardGroup*> make_groups(const model::Model& model, const model::UnitSpec& unit, const ShardAxes& axes);
   ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
-                         const ShardAxes& axes);
+                         const ShardAxes& axes, const ShardGroup* home = nullptr);
   bool frozen(const model::ParamSpec& spec) const;
   void check_patterns(const model::Model& model) const;
   void resolve_policies(comm::Communicator& fsdp);
   void reshard(std::size_t unit);
-  bool recomputes(std::size_t unit) const;
+  bool is_block(std::size_t unit) const;
+  void resolve_recompute();
+  TapeEntry measured_forward(std::size_t unit, const model::Flow& in, const model::CellContext& context);
+  void choose_recompute();
+  void accumulate(std::size_t unit, int microbatch);
   void accumulate(ShardGroup& group, int microbatch);
+  Owed take_owed(std::size_t unit);
   void sum_replicated();
   void sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const;
-  void sum_tied();
 
+  const model::Model& model_;
+  Range cells_;
   mesh::DeviceMesh& mesh_;
+  std::unique_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   StageOptions options_;
   std::int64_t model_units_;
   bool first_, last_;
@@ -126,11 +183,24 @@ class Stage {
   std::vector<Unit> units_;
   std::vector<std::int64_t> numbers_;                              ///< of units_ among the model's units
   std::vector<UnitReshard> reshards_;                              ///< of units_
+  std::vector<Recompute> recompute_;                               ///< of units_
+  std::vector<ActivationBytes> activations_;                       ///< of units_; while the budget's choice is open
   std::map<int, std::unique_ptr<comm::Communicator>> neighbours_;  ///< groups of k ranks of the fsdp axis, by k
   std::map<int, std::unique_ptr<comm::Communicator>>
       copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number
   ShardGroup* tied_ = nullptr;  ///< the group of a weight that other stages hold too
-  std::map<std::pair<int, std::size_t>, TapeEntry> tape_;
+  const ShardGroup* home_ =
+      nullptr;            ///< the same weight's group in the pipeline's first stage, if that is on this rank
+  bool is_home_ = false;  ///< tied_ is that to the last stage's group
+  WeightGradients weight_gradients_;
+  LinearOperations operations_{model::plain_operations(), weight_gradients_};
+  std::optional<ExpertExchange> exchange_;
+  std::vector<torch::Tensor> buffers_;
+  std::vector<model::MixtureSpec> mixtures_;
+  model::ExpertLoads loads_;
+  double balance_loss_ = 0, balance_scale_ = 1;
+  std::map<PassKey, TapeEntry> tape_;
+  std::map<PassKey, Owed> owed_;
   std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them
   std::map<int, std::shared_ptr<const Documents>> documents_;  ///< by microbatch
   std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come

@@ -12,8 +12,8 @@ namespace tessera::parallel {
 
 class Stages {
  public:
-  /// Those of `ranges` that `map` puts on this rank of the mesh's pipeline. The model must outlive them. Collective over
-  /// the mesh.
+  /// Those of `ranges` that `map` puts on this rank of the mesh's pipeline. The model must outlive them. Collective
+  /// over the mesh.
   Stages(const model::Model& model, const StageRanges& ranges, const StageMap& map, mesh::DeviceMesh& mesh,
          const StageOptions& options);
 
@@ -23,16 +23,23 @@ class Stages {
   Stage& at(int stage);
 
   /// See Stage.
+  void set_batch(std::int64_t batch);
   void initialize(std::uint64_t seed);
   void begin_step(int microbatches);
-  /// Waits for the reductions of all groups; sums what tensor parallelism and tied stages, wherever they are, left apart.
+  /// Waits for the reductions of all groups; sums what tensor parallelism and tied stages, wherever they are, left
+  /// apart.
   void finish_gradients();
   void end_step();
   GatherCount gather_count() const;
+  /// Tokens that each expert got in this step, summed over the ranks of each stage, by mixture of the model (undefined
+  /// where other ranks hold it); evens the loads out if `update`. Collective over the ranks of the stages.
+  std::vector<torch::Tensor> balance_experts(bool update);
+  double balance_loss() const;
   std::int64_t kept_bytes() const;
   /// Of all stages, in the order of the model; a tied parameter of two of them once.
   ParamRefs params();
   ParamRefs trained_params();
+  Holdings holdings();
   std::vector<ShardGroup*> groups();
 
  private:
@@ -42,8 +49,8 @@ class Stages {
   StageMap map_;
   StageOptions options_;
   std::vector<int> numbers_;
-  std::vector<std::unique_ptr<Stage>> stages_;      ///< the numbers_[i]-th of the pipeline
-  comm::Communicator* ends_ = nullptr;              ///< the ranks of the first and the last stage, if these are two
+  std::vector<std::unique_ptr<Stage>> stages_;  ///< the numbers_[i]-th of the pipeline
+  comm::Communicator* ends_ = nullptr;          ///< the ranks of the first and the last stage, if these are two
   std::unique_ptr<comm::Communicator> own_ends_;
 };
 

@@ -11,7 +11,8 @@
 
 namespace tessera::train {
 
-/// Data-parallel rank d reads rows [d * rows, (d + 1) * rows) of each step, in order: the first rows in the first microbatch.
+/// Data-parallel rank d reads rows [d * rows, (d + 1) * rows) of each step, in order: the first rows in the first
+/// microbatch.
 struct BatchPlan {
   std::int64_t global_batch = 0;     ///< sequences of a step, whole job
   std::int64_t rows = 0;             ///< of them, of one data-parallel rank
@@ -24,8 +25,9 @@ struct BatchPlan {
 
   int microbatches_a_step() const { return rounds * microbatches; }
 
-  /// Throws Error(usage) when batch sizes or the sequence do not divide, saying what would.
-  static BatchPlan make(const config::JobConfig& job, const mesh::Layout& layout);
+  /// Throws Error(usage) when batch sizes or the sequence do not divide, saying what would. `microbatch_rows`: of a
+  /// pipeline, in the place of the job's; the job's "auto" is 1 until somebody knows better.
+  static BatchPlan make(const config::JobConfig& job, const mesh::Layout& layout, std::int64_t microbatch_rows = 0);
 };
 
 /// training.document_mask, or a flavor of TorchTitan's whose attention is block_causal ("debugmodel_flex_attn").

@@ -19,20 +19,30 @@
 #include "tessera/optim/schedule.hpp"
 #include "tessera/parallel/executor.hpp"
 #include "tessera/parallel/gradient_norm.hpp"
-#include "tessera/parallel/stage.hpp"
 #include "tessera/parallel/stage_split.hpp"
+#include "tessera/parallel/stages.hpp"
 #include "tessera/train/batch_plan.hpp"
+#include "tessera/train/pipeline_plan.hpp"
 
 namespace tessera::train {
+
+/// How evenly a mixture's experts were used in a step.
+struct ExpertLoad {
+  std::string name;          ///< "layers.3.moe"
+  double max_over_mean = 0;  ///< tokens of the busiest expert over those of the average one; 1 = even
+  double entropy = 0;        ///< of the experts' shares, over its greatest value; 1 = even
+};
 
 /// What a step did; the same on every rank.
 struct StepOutcome {
   double loss = 0;       ///< cross-entropy summed over the valid tokens of the global batch, divided by their number
   double grad_norm = 0;  ///< before clipping; NaN if the gradient was not finite
   double lr = 0;
-  bool skipped = false;    ///< the gradient was not finite: nothing was updated
-  std::string nonfinite;   ///< which parameter on which rank, then
-  std::int64_t flags = 0;  ///< sum over ranks of the `flag` given to step()
+  bool skipped = false;           ///< the gradient was not finite: nothing was updated
+  std::string nonfinite;          ///< which parameter on which rank, then
+  std::int64_t flags = 0;         ///< sum over ranks of the `flag` given to step()
+  double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
+  std::vector<ExpertLoad> loads;  ///< of each mixture
 };
 
 class Trainer {
@@ -44,10 +54,15 @@ class Trainer {
   /// Runs optimizer step `step` (from 0), collectively. `flag` is summed over ranks with the loss: how signals are
   /// agreed on. `with_gradients` is called when the gradients are there, unclipped, and before anything is updated.
   StepOutcome step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients = {});
-  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stage's groups.
+  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stages' groups.
   double compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags);
 
-  parallel::Stage& stage() { return stage_; }
+  /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and
+  /// changes nothing, where they do not fit the job's batch or schedule.
+  void set_microbatch_rows(std::int64_t rows);
+  const BatchPlan& batch_plan() const { return plan_; }
+
+  parallel::Stages& stages() { return stages_; }
   const parallel::StageRanges& stage_ranges() const { return ranges_; }
   const model::Model& model() const { return model_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
@@ -62,6 +77,7 @@ class Trainer {
   double reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag,
                      std::int64_t* flags);
   void update(double lr, double norm);
+  void balance(StepOutcome& outcome);
 
   const config::JobConfig& job_;
   const model::Model& model_;
@@ -69,8 +85,9 @@ class Trainer {
   BatchPlan plan_;
   const data::SampleSource& source_;
   torch::Device device_;
+  PipelinePlan pipeline_;
   parallel::StageRanges ranges_;
-  parallel::Stage stage_;
+  parallel::Stages stages_;
   parallel::Executor executor_;
   optim::Schedule schedule_;
   optim::AdamW optimizer_;

@@ -22,6 +22,8 @@ class Declaration {
   Declaration& at_most(double v) { return option_.maximum = v, *this; }
   Declaration& below(double v) { return option_.maximum = v, option_.below_maximum = true, *this; }
   Declaration& or_minus_one() { return option_.minus_one = true, *this; }
+  Declaration& or_word_for_zero(std::string_view word) { return option_.zero_word = word, *this; }
+  Declaration& or_list() { return option_.list_too = true, *this; }
   Declaration& or_count() { return option_.count_too = true, *this; }
   Declaration& rows_of(Words v) { return option_.columns = std::move(v), *this; }
   Declaration& one_of(Words v) { return option_.allowed = std::move(v), *this; }

@@ -40,7 +40,9 @@ OptionList parallelism_options() {
       OPTION(parallelism.disable_sequence_parallel,
              "Norms and residuals of every token on every tensor-parallel rank, which costs memory")
           .is_ours(),
-      OPTION(parallelism.enable_async_tensor_parallel, "Overlap matrix products with their communication").later(),
+      OPTION(parallelism.enable_async_tensor_parallel,
+             "Cut tokens into chunks, so that one travels while another is multiplied (needs sequence parallelism)"),
+      OPTION(parallelism.async_tensor_parallel_chunks, "Chunks of each rank's tokens").at_least(1).is_ours(),
       OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers").at_least(1).or_minus_one(),
       OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d")
           .only_if(&pipelined),
@@ -61,17 +63,23 @@ OptionList parallelism_options() {
           .at_least(1)
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
-          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble",
-                   "ZBVZeroBubble", "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
-          .works_with({"1F1B", "GPipe"})
+          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble",
+                   "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
           .only_if(&pipelined)
           .never_ignored(),
-      OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule of one's own")
-          .works_with({""})
+      OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule in PyTorch's notation, a row a rank")
           .only_if(&pipelined)
           .never_ignored(),
-      OPTION(parallelism.pipeline_parallel_microbatch_size, "Sequences of a microbatch; divides local_batch_size")
-          .at_least(1),
+      OPTION(parallelism.pipeline_parallel_stage_map,
+             "Rank of each stage: as the schedule wants it; round and round; down and up; or a list such as 0,1,1,0")
+          .or_list()
+          .only_if(&pipelined)
+          .is_ours(),
+      OPTION(
+          parallelism.pipeline_parallel_microbatch_size,
+          "Sequences of a microbatch; divides local_batch_size; auto (or 0) = what the first steps show to be fastest")
+          .at_least(0)
+          .or_word_for_zero("auto"),
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")
@@ -88,18 +96,15 @@ OptionList parallelism_options() {
              "How keys and values travel between them: all at once, or (alltoall, ring) block by block behind the "
              "computation")
           .one_of({"allgather", "alltoall", "ring"}),
-      OPTION(parallelism.expert_parallel_degree, "Ranks that share the experts")
-          .at_least(1)
-          .works_with({"1"})
-          .never_ignored(),
+      OPTION(parallelism.expert_parallel_degree,
+             "Ranks that share the experts, borrowed from data_parallel_shard x context_parallel x tensor_parallel")
+          .at_least(1),
       OPTION(parallelism.expert_tensor_parallel_degree, "Ranks that share each expert: 1 or tensor_parallel_degree")
-          .at_least(1)
-          .with("parallelism.expert_parallel_degree")
-          .later(),
+          .at_least(1),
       OPTION(parallelism.expert_parallel_comm_backend, "Who moves tokens to experts")
           .one_of({"standard", "deepep"})
-          .with("parallelism.expert_parallel_degree")
-          .later(),
+          .works_with({"standard"})
+          .with("parallelism.expert_parallel_degree"),
   };
 }
 

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
+#include <filesystem>
+#include <fstream>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
@@ -58,11 +60,53 @@ TEST(Gradient, Replicated) {
 
 TEST(Gradient, CutsInsideBlocks) { expect_sample(sub_layer_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 
+TEST(Gradient, Schedules) { expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 7 : 2); }
+
+/// Two stages on the first rank, one on the second, B and I with W mixed.
+TEST(Gradient, ScheduleFromAFile) {
+  if (world().size() % 2 != 0) GTEST_SKIP() << "two pipeline ranks";
+  const std::string folder = testing::TempDir();
+  GradientCase row;
+  row.pp = 2;
+  row.dp = world().size() / 2;
+  row.schedule = "PipelineScheduleMulti";
+  row.csv =
+      comm::broadcast_string(world().control(), folder + "tessera-schedule-" + std::to_string(getpid()) + ".csv", 0);
+  if (world().rank() == 0)
+    std::ofstream(row.csv) << "0F0,0F1,0F2,0F3,2F0,2I0,2F1,2I1,2W1,2W0,2F2,2B2,2F3,2B3,0I0,0B1,0W0,0B3,0B2\n"
+                           << ",1F0,1F1,1F2,1F3,1I0,1W0,1B1,1B2,1B3\n";
+  world().control().barrier();
+  for (const bool tied : {false, true}) {
+    row.tied = tied;
+    row.deterministic = tied;  // microbatches of stage 0 come out of order
+    expect_equal(row);
+  }
+  world().control().barrier();
+  if (world().rank() == 0) std::filesystem::remove(row.csv);
+}
+
 TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 
 TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
+TEST(Gradient, Recompute) { expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
+TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
+/// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
+TEST(Gradient, MixturesOverThreeSteps) {
+  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {
+    GradientCase row;
+    row.family = family;
+    row.pp = world().size() >= 4 ? 2 : 1;
+    row.tp = world().size() >= 8 ? 2 : 1;
+    row.dp = world().size() / row.pp / row.tp;
+    row.ep = row.dp * row.tp;
+    row.recompute = "full";
+    EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
+  }
+}
 
 /// All of it: TESSERA_MATRIX=all, one back end a call.
 TEST(Matrix, EveryFactorisation) {
@@ -70,11 +114,7 @@ TEST(Matrix, EveryFactorisation) {
   const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
-  std::vector<GradientCase> rows = gradient_cases(world().size());
-  std::ranges::move(sub_layer_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(context_cases(world().size()), std::back_inserter(rows));
+  const std::vector<GradientCase> rows = all_cases(world().size());
   for (const char* dtype : {"float64", "float32"})
     for (GradientCase row : rows) {
       row.dtype = dtype;

@@ -25,7 +25,7 @@ class Policy : public testing::Test {
     const mesh::Layout layout = mesh::Layout::resolve({1, 1, world().size(), 1, 1}, world().size());
     mesh_.emplace(world(), layout, comm::Backend::mpi);
     trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, torch::kCPU, budget);
-    trainer_->stage().initialize(7);
+    trainer_->stages().initialize(7);
     return *trainer_;
   }
 
@@ -33,14 +33,14 @@ class Policy : public testing::Test {
     job_.parallelism.fsdp_reshard_after_forward = policy;
     train::Trainer& t = trainer(budget);
     t.step(0, 0);
-    const parallel::GatherCount count = t.stage().gather_count();
-    return {count.gathers, count.bytes, t.stage().kept_bytes()};
+    const parallel::GatherCount count = t.stages().gather_count();
+    return {count.gathers, count.bytes, t.stages().kept_bytes()};
   }
 
   /// Bytes of all gathered weights: whole parameters, each padded to ranks x 32 elements.
   std::int64_t weight_bytes(std::size_t first = 0) {
     std::int64_t bytes = 0;
-    auto& groups = trainer_->stage().groups();
+    const auto groups = trainer_->stages().groups();
     for (std::size_t i = first; i < groups.size(); ++i) bytes += groups[i]->gathered_bytes();
     return bytes;
   }
@@ -58,7 +58,7 @@ TEST_F(Policy, GathersWhatTheorySays) {
   const auto received = [&](std::int64_t bytes) { return bytes / ranks * (ranks - 1); };
 
   const Costs never = costs_of("never");
-  const std::int64_t all = weight_bytes(), last = trainer_->stage().groups().back()->gathered_bytes();
+  const std::int64_t all = weight_bytes(), last = trainer_->stages().groups().back()->gathered_bytes();
   EXPECT_EQ(never.gathers, kUnits);
   EXPECT_EQ(never.bytes, received(all));
   EXPECT_EQ(never.kept, all);
@@ -93,10 +93,10 @@ TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
   job_.training.freeze = {"tok_embeddings", "layers\\.2\\.", "norm\\.weight$"};
   train::Trainer& t = trainer();
   std::vector<torch::Tensor> before;
-  for (const auto& ref : t.stage().params()) before.push_back(ref.param->master.clone());
+  for (const auto& ref : t.stages().params()) before.push_back(ref.param->master.clone());
   t.step(1, 0);  // step 0 warms up from nothing
   std::size_t i = 0, frozen = 0;
-  for (const auto& ref : t.stage().params()) {
+  for (const auto& ref : t.stages().params()) {
     const std::string& name = ref.param->spec->fqn;
     const bool fixed = name.starts_with("tok_") || name.starts_with("layers.2.") || name.ends_with("norm.weight");
     EXPECT_EQ(ref.param->gradient.defined(), !fixed) << name;
@@ -105,7 +105,7 @@ TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
     ++i;
   }
   EXPECT_EQ(frozen, 1u + 9u + 2 * 5u + 1u);
-  EXPECT_EQ(t.optimizer_states().size(), t.stage().params().size() - frozen);
+  EXPECT_EQ(t.optimizer_states().size(), t.stages().params().size() - frozen);
 }
 
 TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
@@ -115,7 +115,7 @@ TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
     const std::int64_t before = mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls;
     t.compute_gradients(0, 0, nullptr);
     return mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls - before -
-           t.stage().gather_count().gathers;
+           t.stages().gather_count().gathers;
   };
   EXPECT_EQ(reductions("unsharded"), kUnits);
   EXPECT_EQ(reductions("sharded"), kMicrobatches * kUnits);

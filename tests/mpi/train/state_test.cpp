@@ -6,6 +6,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
@@ -19,8 +20,10 @@ namespace fs = std::filesystem;
 /// A trainer on one mesh of the world's ranks; with `alone`, on one rank, by each rank for itself.
 class Fixture {
  public:
-  explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true)
-      : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())), resolved_(job(layout_)),
+  explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true,
+                   const std::string& schedule = "1F1B")
+      : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())),
+        resolved_(job(layout_, schedule)),
         mesh_(alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
                     : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
         model_(tiny_model(tied, torch::kFloat32)),
@@ -33,11 +36,12 @@ class Fixture {
   template <class Pick>
   std::uint64_t hash(Pick pick) {
     std::uint64_t hash = 0xcbf29ce484222325u;
-    train::for_each_whole(trainer_.stage(), model_, mesh_->control(), pick, [&](const model::ParamSpec&, const torch::Tensor& whole) {
-      const torch::Tensor values = whole.contiguous();
-      const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
-      for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    });
+    train::for_each_whole(trainer_.stages().params(), model_, mesh_->control(), pick,
+                          [&](const model::ParamSpec&, const torch::Tensor& whole) {
+                            const torch::Tensor values = whole.contiguous();
+                            const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
+                            for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+                          });
     return hash;
   }
   std::uint64_t weights() {
@@ -52,12 +56,15 @@ class Fixture {
   }
 
  private:
-  static config::Resolved job(const mesh::Layout& layout) {
+  static config::Resolved job(const mesh::Layout& layout, const std::string& schedule) {
     config::Resolved resolved;
     resolved.job = tiny_job("float32");
     resolved.job.training.local_batch_size = 16 / layout.dp_degree();
-    resolved.job.parallelism.pipeline_parallel_microbatch_size = std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
+    resolved.job.parallelism.pipeline_parallel_microbatch_size =
+        std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
     resolved.job.debug.deterministic = true;
+    resolved.job.training.steps = 20;
+    resolved.job.parallelism.pipeline_parallel_schedule = schedule;
     return resolved;
   }
 
@@ -69,12 +76,15 @@ class Fixture {
   train::Trainer trainer_;
 };
 
-const std::vector<mesh::Degrees> kMeshes{{2, 1, 2, 1, 2}, {4, 1, 1, 1, 2}, {1, 1, 8, 1, 1}, {1, 2, 2, 1, 2}, {8, 1, 1, 1, 1}, {1, 1, 1, 1, 8}};
+const std::vector<mesh::Degrees> kMeshes{{2, 1, 2, 1, 2}, {4, 1, 1, 1, 2}, {1, 1, 8, 1, 1},
+                                         {1, 2, 2, 1, 2}, {8, 1, 1, 1, 1}, {1, 1, 1, 1, 8}};
 
 /// A folder of this test's own, the same on all ranks, removed at the end.
 class SharedFolder {
  public:
-  SharedFolder() : path_(comm::broadcast_string(world().control(), fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
+  SharedFolder()
+      : path_(comm::broadcast_string(world().control(),
+                                     fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
   ~SharedFolder() {
     world().control().barrier();
     if (world().rank() == 0) fs::remove_all(path_);
@@ -87,24 +97,24 @@ class SharedFolder {
 
 TEST(State, InitialValuesDoNotDependOnTheMesh) {
   Fixture alone({1, 1, 1, 1, 1}, true);
-  alone.trainer().stage().initialize(11);
+  alone.trainer().stages().initialize(11);
   const std::uint64_t expected = alone.weights();
   for (const mesh::Degrees& degrees : kMeshes) {
     Fixture fixture(degrees);
-    fixture.trainer().stage().initialize(11);
+    fixture.trainer().stages().initialize(11);
     const std::uint64_t hash = fixture.weights();
     if (world().rank() == 0) {
       EXPECT_EQ(hash, expected) << degrees.pp << " " << degrees.dp_shard << " " << degrees.tp;
     }
   }
-  alone.trainer().stage().initialize(12);
+  alone.trainer().stages().initialize(12);
   EXPECT_NE(alone.weights(), expected);
 }
 
 TEST(State, CheckpointLoadsOnEveryMesh) {
   const SharedFolder folder;
   Fixture saved(kMeshes[0]);
-  saved.trainer().stage().initialize(5);
+  saved.trainer().stages().initialize(5);
   for (int step = 0; step < 2; ++step) saved.trainer().step(step, 0);
   train::save_state(saved.trainer(), saved.resolved(), folder.path(), {2, 32});
   const std::uint64_t weights = saved.weights(), moments = saved.moments();
@@ -129,11 +139,11 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
 TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
   const SharedFolder folder;
   Fixture whole(kMeshes[0]);
-  whole.trainer().stage().initialize(5);
+  whole.trainer().stages().initialize(5);
   for (int step = 0; step < 4; ++step) whole.trainer().step(step, 0);
   {
     Fixture first(kMeshes[0]);
-    first.trainer().stage().initialize(5);
+    first.trainer().stages().initialize(5);
     for (int step = 0; step < 2; ++step) first.trainer().step(step, 0);
     train::save_state(first.trainer(), first.resolved(), folder.path(), {2, 32});
   }
@@ -149,15 +159,80 @@ TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
 /// Pipeline schedules and data-parallel degrees that use the same microbatches add them over the same tree.
 TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
   std::vector<std::uint64_t> hashes;
-  for (const mesh::Degrees& degrees : {mesh::Degrees{8, 1, 1, 1, 1}, mesh::Degrees{4, 1, 2, 1, 1}, mesh::Degrees{2, 1, 4, 1, 1}}) {
+  for (const mesh::Degrees& degrees :
+       {mesh::Degrees{8, 1, 1, 1, 1}, mesh::Degrees{4, 1, 2, 1, 1}, mesh::Degrees{2, 1, 4, 1, 1}}) {
     Fixture fixture(degrees, false, /*tied=*/false);
-    fixture.trainer().stage().initialize(5);
+    fixture.trainer().stages().initialize(5);
     for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
     hashes.push_back(fixture.weights());
   }
   if (world().rank() != 0) return;
   EXPECT_EQ(hashes[0], hashes[1]);
   EXPECT_EQ(hashes[1], hashes[2]);
+}
+
+/// Weights of all schedules on several meshes, after as many steps as it takes for a wrong bit to spread.
+TEST(State, SchedulesGiveTheSameBits) {
+  using Pipelines = std::vector<std::pair<std::string, int>>;  // schedule and ranks
+  const Pipelines untied{{"1F1B", 4},
+                         {"GPipe", 4},
+                         {"1F1B", 2},
+                         {"ZBH1", 4},
+                         {"LoopedBFS", 2},
+                         {"Interleaved1F1B", 2},
+                         {"InterleavedZeroBubble", 4},
+                         {"ZBVZeroBubble", 4},
+                         {"DualPipeV", 2}};
+  const Pipelines tied_ones{{"1F1B", 4}, {"ZBVZeroBubble", 2}, {"DualPipeV", 2}, {"Interleaved1F1B", 4}};
+  for (const bool tied : {false, true}) {
+    std::uint64_t expected = 0;
+    for (const auto& [schedule, pp] : tied ? tied_ones : untied) {
+      Fixture fixture({pp, 1, 8 / pp, 1, 1}, false, tied, schedule);
+      fixture.trainer().stages().initialize(5);
+      for (int step = 0; step < 20; ++step) fixture.trainer().step(step, 0);
+      const std::uint64_t hash = fixture.weights();
+      if (world().rank() != 0) continue;
+      if (expected == 0) expected = hash;
+      EXPECT_EQ(hash, expected) << schedule << " on " << pp << " pipeline ranks" << (tied ? ", tied" : "");
+    }
+  }
+}
+
+/// Another number of microbatches in each step: the same batches, so the same losses and norms but for rounding.
+TEST(State, MicrobatchesMayChangeEachStep) {
+  std::vector<train::StepOutcome> steady, changing;
+  for (auto* outcomes : {&steady, &changing}) {
+    Fixture fixture({4, 1, 2, 1, 1}, false, true, "ZBVZeroBubble");
+    fixture.trainer().stages().initialize(5);
+    for (int step = 0; step < 4; ++step) {
+      if (outcomes == &changing) fixture.trainer().set_microbatch_rows(std::int64_t{1} << step);
+      outcomes->push_back(fixture.trainer().step(step, 0));
+    }
+    EXPECT_THROW(fixture.trainer().set_microbatch_rows(3), Error);
+  }
+  for (std::size_t step = 0; step < steady.size(); ++step) {
+    EXPECT_NEAR(changing[step].loss, steady[step].loss, 1e-5 * steady[step].loss);
+    EXPECT_NEAR(changing[step].grad_norm, steady[step].grad_norm, 1e-5 * steady[step].grad_norm);
+  }
+}
+
+/// Several stages on a rank are saved and loaded like one, and an interrupted run goes on with the same bits.
+TEST(State, StagesOfARankResume) {
+  const SharedFolder folder;
+  const mesh::Degrees degrees{4, 1, 2, 1, 1};
+  Fixture whole(degrees, false, true, "ZBVZeroBubble");
+  whole.trainer().stages().initialize(5);
+  for (int step = 0; step < 2; ++step) whole.trainer().step(step, 0);
+  train::save_state(whole.trainer(), whole.resolved(), folder.path(), {2, 32});
+  for (int step = 2; step < 4; ++step) whole.trainer().step(step, 0);
+  Fixture second(degrees, false, true, "Interleaved1F1B");
+  ASSERT_TRUE(train::load_state(second.trainer(), second.resolved(), folder.path()));
+  for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
+  const std::uint64_t expected = whole.weights(), moments = whole.moments(), hash = second.weights(),
+                      others = second.moments();
+  if (world().rank() != 0) return;
+  EXPECT_EQ(hash, expected);
+  EXPECT_EQ(others, moments);
 }
 
 }  // namespace

@@ -175,12 +175,30 @@ steps = 1200
 )");
   const Resolved r = resolve({file.path()});
   ASSERT_EQ(r.warnings.size(), 1u);
-  for (const char* key :
-       {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling", "selective_ac_option"})
+  for (const char* key : {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling"})
     EXPECT_THAT(r.warnings[0], HasSubstr(key));
   // What is off, or not pipelined, is not worth a word.
   for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile"})
     EXPECT_THAT(r.warnings[0], Not(HasSubstr(key)));
+}
+
+TEST(Resolve, AStageMapIsAWordOrAList) {
+  const auto map_of = [](const std::string& line) {
+    const JobFile file("[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_stage_map = " + line + "\n");
+    return resolve({file.path()}).job.parallelism.pipeline_parallel_stage_map;
+  };
+  EXPECT_EQ(map_of("[0, 1, 1, 0]"), "0,1,1,0");
+  EXPECT_EQ(map_of("'v'"), "v");
+  EXPECT_THROW(map_of("[0, 'a']"), Error);
+}
+
+TEST(Resolve, MicrobatchesMayBeAuto) {
+  const Resolved r = resolve(
+      {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto"});
+  EXPECT_EQ(r.job.parallelism.pipeline_parallel_microbatch_size, 0);
+  EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2",
+                        "--parallelism.pipeline_parallel_microbatch_size", "auto", "--debug.deterministic"}),
+               Error);
 }
 
 TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
@@ -203,11 +221,9 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
-        {"--parallelism.expert_parallel_degree", "2"},
         {"--optimizer.name", "Adam"},
-        {"--model.name", "qwen3"},
-        {"--comm.mode", "fake_backend"},
-        {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule", "zbv"}}) {
+        {"--model.name", "flux"},
+        {"--comm.mode", "fake_backend"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
     const auto reasons = unsupported_for_run(resolve(all));
@@ -226,17 +242,6 @@ TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
   EXPECT_EQ(r.job.lr_scheduler.warmup_steps, 10);
   EXPECT_EQ(r.origin("lr_scheduler.warmup_steps"), "training.steps");
   EXPECT_EQ(r.job.model.hf_assets_path, "tok");
-}
-
-TEST(Resolve, CountsRecomputedBlocks) {
-  const auto every = [](std::vector<std::string> args) {
-    return resolve(args).job.activation_checkpoint.recompute_every();
-  };
-  EXPECT_EQ(every({}), 2);
-  EXPECT_EQ(every({"--activation_checkpoint.mode", "none"}), 0);
-  EXPECT_EQ(every({"--activation_checkpoint.mode", "full"}), 1);
-  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "3"}), 3);
-  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "op"}), 1);
 }
 
 /// A job in which every kind of value differs from its default.

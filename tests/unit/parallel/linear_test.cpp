@@ -1,0 +1,58 @@
+#include "tessera/parallel/linear.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tessera::parallel {
+namespace {
+
+using torch::Tensor;
+
+struct Gradients {
+  Tensor x, weight;
+};
+
+/// Of a product used twice, as a microbatch whose weight already has a gradient would.
+Gradients gradients_of(
+    const std::function<Tensor(const Tensor&, const Tensor&)>& product, const std::function<void()>& behind = [] {}) {
+  torch::manual_seed(1);
+  const Tensor x = torch::randn({6, 5}).requires_grad_(), weight = torch::randn({3, 5}).requires_grad_();
+  weight.mutable_grad() = torch::randn({3, 5});
+  product(x, weight).square().sum().backward();
+  behind();
+  return {x.grad(), weight.grad()};
+}
+
+TEST(Linear, HasTheBitsOfTorchsOwnAtOnceAndLater) {
+  WeightGradients gradients;
+  const auto ours = [&](const Tensor& x, const Tensor& weight) { return linear(x, weight, gradients); };
+  const Gradients expected =
+      gradients_of([](const Tensor& x, const Tensor& weight) { return torch::linear(x, weight); });
+  const Gradients at_once = gradients_of(ours);
+  gradients.put_off();
+  const Gradients later = gradients_of(ours, [&] {
+    const auto work = gradients.take();
+    EXPECT_EQ(work.size(), 1u);
+    for (const auto& compute : work) compute();
+  });
+  for (const Gradients& each : {at_once, later}) {
+    EXPECT_TRUE(torch::equal(each.x, expected.x));
+    EXPECT_TRUE(torch::equal(each.weight, expected.weight));
+  }
+  EXPECT_FALSE(gradients.puts_off());
+}
+
+TEST(Linear, ComputesOnlyWhatIsAskedFor) {
+  WeightGradients gradients;
+  gradients.put_off();
+  const Tensor x = torch::randn({2, 3}).requires_grad_(), frozen = torch::randn({4, 3});
+  linear(x, frozen, gradients).sum().backward();
+  EXPECT_TRUE(x.grad().defined());
+  EXPECT_TRUE(gradients.take().empty());
+  const Tensor weight = torch::randn({4, 3}).requires_grad_(), data = torch::randn({2, 3});
+  linear(data, weight, gradients).sum().backward();
+  EXPECT_TRUE(weight.grad().defined());
+  EXPECT_FALSE(data.grad().defined());
+}
+
+}  // namespace
+}  // namespace tessera::parallel

@@ -1,0 +1,100 @@
+#include "tessera/train/pipeline_plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/model/llama.hpp"
+
+namespace tessera::train {
+namespace {
+
+using testing::HasSubstr;
+
+class PipelinePlanTest : public testing::Test {
+ protected:
+  PipelinePlanTest() : model_(model::make_llama({}, 4, torch::kFloat32)) {
+    job_.training.local_batch_size = 8;
+    job_.parallelism.pipeline_parallel_degree = 2;
+  }
+
+  PipelinePlan plan(int ranks = 2) {
+    const mesh::Layout layout = mesh::Layout::resolve({ranks, 1, 1, 1, 1}, ranks);
+    return pipeline_plan_of(job_, model_, layout, BatchPlan::make(job_, layout));
+  }
+  std::string refusal() {
+    try {
+      plan();
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+  }
+
+  config::JobConfig job_;
+  config::Parallelism& p_ = job_.parallelism;
+  model::Model model_;  // 6 layers
+};
+
+TEST_F(PipelinePlanTest, StagesFollowTheSchedule) {
+  EXPECT_EQ(plan().map, parallel::StageMap::loop(2));
+  p_.pipeline_parallel_schedule = "Interleaved1F1B";
+  EXPECT_EQ(plan().map, parallel::StageMap::loop(2, 2));
+  p_.pipeline_parallel_schedule = "ZBVZeroBubble";
+  EXPECT_EQ(plan().map, parallel::StageMap::v(2));
+  EXPECT_EQ(plan(1).map, parallel::StageMap::loop(1));
+}
+
+TEST_F(PipelinePlanTest, StagesFollowTheCuts) {
+  p_.pipeline_parallel_schedule = "Interleaved1F1B";
+  p_.pipeline_parallel_layers_per_stage = 1;  // of 6, and one each for embedding and output
+  EXPECT_EQ(plan().map, parallel::StageMap::loop(2, 4));
+  p_.pipeline_parallel_split_points = {"layers.1", "layers.2", "layers.3"};
+  EXPECT_EQ(plan().map, parallel::StageMap::loop(2, 2));
+  p_.pipeline_parallel_stage_map = "1,0,1,0";
+  EXPECT_EQ(plan().map, parallel::StageMap::of({1, 0, 1, 0}));
+}
+
+TEST_F(PipelinePlanTest, RefusesWhatDoesNotFit) {
+  p_.pipeline_parallel_layers_per_stage = 2;
+  EXPECT_THAT(refusal(),
+              HasSubstr("4 pipeline stages on pipeline_parallel_degree 2: 1F1B runs 1 stage(s) on each rank"));
+  p_.pipeline_parallel_schedule = "Interleaved1F1B";
+  EXPECT_EQ(refusal(), "");
+  p_.pipeline_parallel_layers_per_stage = 4;
+  EXPECT_THAT(refusal(), HasSubstr("or a whole number more"));
+  p_.pipeline_parallel_layers_per_stage.reset();
+  p_.pipeline_parallel_stage_map = "v";
+  EXPECT_THAT(refusal(), HasSubstr("stage map \"loop\""));
+  p_.pipeline_parallel_stage_map = "0,1,2,0";
+  EXPECT_THAT(refusal(), HasSubstr("parallelism.pipeline_parallel_stage_map"));
+}
+
+TEST_F(PipelinePlanTest, ScheduleFromAFile) {
+  const auto file = std::filesystem::temp_directory_path() / ("tessera-plan-" + std::to_string(getpid()) + ".csv");
+  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  p_.pipeline_parallel_schedule = "PipelineScheduleSingle";
+  p_.pipeline_parallel_schedule_csv = file.string();
+  p_.pipeline_parallel_microbatch_size = 4;
+  write("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  EXPECT_EQ(plan().map, parallel::StageMap::loop(2));
+  p_.pipeline_parallel_microbatch_size = 2;
+  EXPECT_THAT(refusal(), HasSubstr("is for 2 microbatches"));
+  p_.pipeline_parallel_microbatch_size = 4;
+  write("0F0,0F1,0B0,0B1\n");
+  EXPECT_THAT(refusal(), HasSubstr("1 rows"));
+  write("0F0,0F1,0B1,0B0\n1F0,1B0,1B1,1F1\n");
+  EXPECT_THAT(refusal(), HasSubstr("waits for ever"));
+  p_.pipeline_parallel_split_points = {"layers.1", "layers.2"};
+  write("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  EXPECT_THAT(refusal(), HasSubstr("2 stages, and the cuts make 3"));
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace tessera::train
