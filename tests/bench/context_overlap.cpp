@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <vector>
 
 #include "mpi/comm/paced_communicator.hpp"
 #include "tessera/comm/world.hpp"
@@ -17,6 +18,7 @@ using parallel::Rotation;
 using torch::Tensor;
 
 constexpr std::int64_t kHeads = 8, kKeyHeads = 2, kHeadDim = 64;
+constexpr int kRounds = 9;
 
 struct Seconds {
   double forward, backward;
@@ -32,18 +34,25 @@ class Bench {
     input_.v = torch::randn({1, cut_.positions(), kKeyHeads, kHeadDim}, options);
   }
 
+  /// Both sides wait in the same way and take turns. Computing is real here, so it needs a core for each rank and a
+  /// quiet machine: on a shared one rows came out above 1, for a reason that is not known yet.
   void run(Rotation rotation, const char* name) {
-    const auto free = world_.make(comm::Backend::mpi, "cp");
-    const Seconds compute = best(*free, rotation);
+    const auto free = test::paced({0, 1e18, true})(world_.make(comm::Backend::mpi, "cp"));
+    Seconds compute = once(*free, rotation);  // warms up; then sets the wire's speed, agreed on by all ranks
+    compute = once(*free, rotation);
+    const double forward = comm::all_reduce_scalar(world_.control(), compute.forward, comm::Op::max);
     const double blocks = world_.size() - 1, bytes = 2.0 * static_cast<double>(input_.k.nbytes());
-    const test::Wire wire{0, bytes * blocks / (0.5 * compute.forward), true};
-    const auto paced = test::paced(wire)(world_.make(comm::Backend::mpi, "cp"));
-    const Seconds all = best(*paced, rotation);
-    const double forward_wire = blocks * bytes / wire.bytes_per_second;
+    const test::Wire wire{0, bytes * blocks / (0.5 * forward), true};
+    const auto slow = test::paced(wire)(world_.make(comm::Backend::mpi, "cp"));
     const double gradients = rotation == Rotation::ring ? world_.size() : blocks;
-    const double backward_wire = forward_wire + gradients * bytes / wire.bytes_per_second;
-    print(name, "forward", compute.forward, forward_wire, all.forward, rotation);
-    print(name, "backward", compute.backward, backward_wire, all.backward, rotation);
+    const Seconds on_wire{blocks * bytes / wire.bytes_per_second, (blocks + gradients) * bytes / wire.bytes_per_second};
+    std::vector<Seconds> alone, together;
+    for (int i = 0; i < kRounds; ++i) {  // by turns, so that what else the machine does meets both
+      alone.push_back(once(*free, rotation));
+      together.push_back(once(*slow, rotation));
+    }
+    print(name, "forward", alone, on_wire, together, &Seconds::forward);
+    print(name, "backward", alone, on_wire, together, &Seconds::backward);
   }
 
  private:
@@ -59,19 +68,21 @@ class Bench {
     return {std::chrono::duration<double>(between - begin).count(),
             std::chrono::duration<double>(end - between).count()};
   }
-  Seconds best(comm::Communicator& cp, Rotation rotation) {
-    Seconds least = once(cp, rotation);
-    for (int i = 0; i < 7; ++i) {
-      const Seconds next = once(cp, rotation);
-      least = {std::min(least.forward, next.forward), std::min(least.backward, next.backward)};
-    }
-    return least;
+  static double median(const std::vector<Seconds>& all, double Seconds::*pass) {
+    std::vector<double> values;
+    for (const Seconds& one : all) values.push_back(one.*pass);
+    std::ranges::nth_element(values, values.begin() + kRounds / 2);
+    return values[kRounds / 2];
   }
-  void print(const char* name, const char* pass, double compute, double wire, double both, Rotation rotation) const {
+  /// More than all of it cannot hide: such a row says that the machine was busy, not that the ring is good.
+  void print(const char* name, const char* pass, const std::vector<Seconds>& alone, const Seconds& wire,
+             const std::vector<Seconds>& together, double Seconds::*which) const {
     if (world_.rank() != 0) return;
-    const double hidden = (compute + wire - both) / std::min(compute, wire);
-    std::printf("%-10s %-8s compute %6.1f ms  wire %6.1f ms  together %6.1f ms  hidden %.2f  target %s\n", name, pass,
-                1e3 * compute, 1e3 * wire, 1e3 * both, hidden, rotation == Rotation::ring ? "0.80" : "-");
+    const double compute = median(alone, which), both = median(together, which);
+    const double hidden = (compute + wire.*which - both) / std::min(compute, wire.*which);
+    std::printf("%-10s %-8s compute %6.1f ms  wire %6.1f ms  together %6.1f ms  hidden %.2f  target %s%s\n", name, pass,
+                1e3 * compute, 1e3 * (wire.*which), 1e3 * both, hidden, name[0] == 'r' ? "0.80" : "-",
+                hidden > 1.02 ? "  INVALID: faster than computing alone" : "");
   }
 
   comm::World& world_;

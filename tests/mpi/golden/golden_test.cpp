@@ -30,6 +30,7 @@ struct GoldenCase {
   std::int64_t accumulation = 1;
   std::vector<std::string> points = {};  ///< pipeline_parallel_split_points
   bool saving = false;                   ///< recompute by operation, asynchronous tensor parallelism
+  std::string rotate = "allgather";  ///< context_parallel_rotate_method
 };
 
 const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/llama_a/";
@@ -59,6 +60,7 @@ config::JobConfig job_of(const GoldenCase& row, const std::string& dtype, const 
   job.training.local_batch_size = 8 / layout.dp_degree() / row.accumulation;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.parallelism.pipeline_parallel_microbatch_size = row.microbatch;
+  job.parallelism.context_parallel_rotate_method = row.rotate;
   job.parallelism.pipeline_parallel_degree = layout.degree(mesh::Axis::pp);
   job.parallelism.pipeline_parallel_split_points = row.points;
   job.parallelism.enable_async_tensor_parallel = row.saving;
@@ -153,7 +155,9 @@ std::vector<GoldenCase> cases() {
            1,
            1,
            {"layers.1.attention.wo", "layers.2.feed_forward.w2", "layers.3.ffn_norm"}},
-          {"pp2 tp4, asynchronous", {2, 1, 1, 1, 4}, "1F1B", 1, 1, {"layers.1.attention.sdpa"}, true}};
+          {"pp2 tp4, asynchronous", {2, 1, 1, 1, 4}, "1F1B", 1, 1, {"layers.1.attention.sdpa"}, true},
+          {.name = "dp2 cp2 tp2", .degrees = {1, 1, 2, 2, 2}},
+          {.name = "pp2 cp4 ring", .degrees = {2, 1, 1, 4, 1}, .rotate = "ring"}};
 }
 
 TEST(LlamaA, Float32) {
