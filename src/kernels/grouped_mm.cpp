@@ -44,7 +44,7 @@ struct GroupedMm : torch::autograd::Function<GroupedMm> {
     const auto saved = context->get_saved_variables();
     const Tensor dy = gradients[0].contiguous();
     Tensor dx, dw;
-    if (context->needs_input_grad(0)) dx = grouped_input_gradient(dy, saved[1], saved[2]);
+    if (context->needs_input_grad(0)) dx = product(dy, saved[1], saved[2], false);
     if (context->needs_input_grad(1)) dw = grouped_weight_gradient(dy, saved[0], saved[2]);
     return {dx, dw, {}};
   }
@@ -58,11 +58,6 @@ Tensor grouped_mm(const Tensor& x, const Tensor& w, const Tensor& counts) {
                      counts.numel() == w.size(0) && counts.sum().item<std::int64_t>() == x.size(0),
                  "{} counts in host memory must add up to {} rows", w.size(0), x.size(0));
   return GroupedMm::apply(x, w, counts);
-}
-
-Tensor grouped_input_gradient(const Tensor& dy, const Tensor& w, const Tensor& counts) {
-  const at::NoGradGuard no_grad;
-  return product(dy, w, counts, false);
 }
 
 Tensor grouped_weight_gradient(const Tensor& dy, const Tensor& x, const Tensor& counts) {

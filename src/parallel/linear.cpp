@@ -1,7 +1,5 @@
 #include "tessera/parallel/linear.hpp"
 
-#include "tessera/kernels/grouped_mm.hpp"
-
 namespace tessera::parallel {
 namespace {
 
@@ -29,30 +27,6 @@ struct Linear : torch::autograd::Function<Linear> {
   }
 };
 
-/// The same for the experts' rows of a mixture.
-struct ExpertLinear : torch::autograd::Function<ExpertLinear> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& counts,
-                        WeightGradients* gradients) {
-    context->save_for_backward({x, weight, counts});
-    context->saved_data["gradients"] = reinterpret_cast<std::int64_t>(gradients);
-    return kernels::grouped_mm(x, weight, counts);
-  }
-
-  static tensor_list backward(AutogradContext* context, tensor_list out) {
-    auto& gradients = *reinterpret_cast<WeightGradients*>(context->saved_data["gradients"].toInt());
-    const auto saved = context->get_saved_variables();
-    const Tensor &weight = saved[1], &counts = saved[2], g = out[0].contiguous();
-    const Tensor of_x = context->needs_input_grad(0) ? kernels::grouped_input_gradient(g, weight, counts) : Tensor();
-    if (!context->needs_input_grad(1)) return {of_x, Tensor(), Tensor(), Tensor()};
-    const auto of_weight = [g, x = saved[0].detach(), counts] {
-      return kernels::grouped_weight_gradient(g, x, counts);
-    };
-    if (!gradients.puts_off()) return {of_x, of_weight(), Tensor(), Tensor()};
-    gradients.defer([of_weight, leaf = weight]() mutable { add_gradient(leaf, of_weight()); });
-    return {of_x, Tensor(), Tensor(), Tensor()};
-  }
-};
-
 }  // namespace
 
 void add_gradient(Tensor& leaf, const Tensor& gradient) {
@@ -62,10 +36,6 @@ void add_gradient(Tensor& leaf, const Tensor& gradient) {
 
 Tensor linear(const Tensor& x, const Tensor& weight, WeightGradients& gradients) {
   return Linear::apply(x, weight, &gradients);
-}
-
-Tensor LinearOperations::expert_product(const Tensor& x, const model::Weight& weight, const Tensor& counts) const {
-  return ExpertLinear::apply(x, weight.value, counts, &gradients_);
 }
 
 std::vector<Tensor> LinearOperations::products(const Tensor& x, std::span<const model::Weight> weights) const {

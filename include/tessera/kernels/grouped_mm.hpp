@@ -10,9 +10,6 @@ namespace tessera::kernels {
 /// bits depend on its group's rows only. Throws ContractViolation when shapes do not fit.
 at::Tensor grouped_mm(const at::Tensor& x, const at::Tensor& w, const at::Tensor& counts);
 
-/// Gradient of x: dy_g times w_g for each group g, [R, in].
-at::Tensor grouped_input_gradient(const at::Tensor& dy, const at::Tensor& w, const at::Tensor& counts);
-
 /// Gradient of w: dy_g^T x_g for each group g, [G, out, in].
 at::Tensor grouped_weight_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& counts);
 
