@@ -10,9 +10,7 @@
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
 #include "tessera/kernels/torch_internal.hpp"
-#include "tessera/model/routing.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
-#include "tessera/parallel/tensor_parallel.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -128,16 +126,6 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
   numbers_.push_back(number);
 }
 
-TensorParallel Stage::tensor_parallel() {
-  const bool cut = mesh_.layout().experts_cut_by_tp();
-  TensorParallel how{mesh_.along(Axis::tp), options_.sequence_parallel, options_.loss_parallel};
-  how.chunks = {&how.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_};
-  if (exchange_) how.exchange = &*exchange_;
-  how.experts_cut = cut;
-  how.microbatch = cut || !options_.sequence_parallel ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
-  return how;
-}
-
 void Stage::set_batch(std::int64_t batch) {
   options_.batch = batch;
   if (!first_) inputs_ = crossings(cells_.begin);
@@ -215,42 +203,6 @@ void Stage::reshard(std::size_t unit) {
     units_[unit].reshard_within(*neighbours_.at(policy.group));
   else
     units_[unit].reshard();
-}
-
-void Stage::make_buffers(const model::Model& model, Range cells) {
-  const auto type = options_.precision.master == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-  const auto options = torch::TensorOptions(type).device(options_.device);
-  buffers_.resize(model.buffers.size());
-  mixtures_ = model.mixtures;
-  loads_.counts.resize(model.mixtures.size());
-  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
-    const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
-    for (const int buffer : cell.buffers)
-      buffers_[static_cast<std::size_t>(buffer)] =
-          torch::zeros(model.buffers[static_cast<std::size_t>(buffer)].shape, options);
-    for (std::size_t m = 0; m < mixtures_.size(); ++m)
-      if (cell.name == mixtures_[m].name + ".router")
-        loads_.counts[m] = torch::zeros({mixtures_[m].experts}, options.dtype(torch::kInt64));
-  }
-}
-
-std::vector<torch::Tensor> Stage::balance_experts(bool update) {
-  torch::NoGradGuard no_grad;
-  using enum Axis;
-  const bool apart = options_.sequence_parallel && !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
-  comm::Communicator& all =
-      apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
-  std::vector<torch::Tensor> loads(mixtures_.size());
-  for (std::size_t m = 0; m < mixtures_.size(); ++m) {
-    torch::Tensor& count = loads_.counts[m];
-    if (!count.defined()) continue;
-    loads[m] = all_reduced(count, all);
-    count.zero_();
-    const model::MixtureSpec& mixture = mixtures_[m];
-    if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
-      model::balance_bias(buffers_[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
-  }
-  return loads;
 }
 
 GatherCount Stage::gather_count() const {

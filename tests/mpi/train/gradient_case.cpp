@@ -408,39 +408,6 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   return comm::all_reduce_scalar(mesh.control(), worst, comm::Op::max);
 }
 
-std::vector<GradientCase> mixture_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss", "mixtral", "qwen3"})
-    for (int pp = 1; pp <= std::min(world, 4); pp *= 2)
-      for (int tp = 1; pp * tp <= world; tp *= 2)
-        for (int ep = 1; pp * ep <= world; ep *= 2) {
-          GradientCase row;
-          row.family = family;
-          row.pp = pp;
-          row.tp = tp;
-          row.dp = world / pp / tp;
-          row.ep = ep;
-          if (row.family == "qwen3" && ep > 1) continue;
-          if (pp == 1 && row.dp > 1 && ep <= row.dp / 2 * tp) {
-            row.replicate = 2;
-            row.dp /= 2;
-          }
-          row.accumulation = ep == 2 ? 2 : 1;
-          row.recompute = (pp + tp + ep) % 2 ? "full" : "none";
-          if (pp > 1 && tp == 2) row.split = "balanced_sublayer";
-          add_pipelined(rows, row);
-          if (row.dp % 2 == 0 && tp < 4) {
-            rows.push_back(row);
-            rows.back().dp /= 2;
-            rows.back().cp = 2;
-          }
-          if (tp == 1 || row.family == "gpt_oss" || row.family == "qwen3" || row.dp % ep != 0) continue;
-          row.etp = tp;
-          add_pipelined(rows, row);
-        }
-  return rows;
-}
-
 std::vector<GradientCase> all_cases(int world) {
   std::vector<GradientCase> rows;
   for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, policy_cases, tensor_cases, recompute_cases, context_cases, mixture_cases})

@@ -92,7 +92,7 @@ TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), wor
 TEST(Gradient, Recompute) { expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
-TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 7 : 2); }
 
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
 TEST(Gradient, MixturesOverThreeSteps) {

@@ -21,12 +21,12 @@ namespace fs = std::filesystem;
 class Fixture {
  public:
   explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true,
-                   const std::string& schedule = "1F1B")
+                   const std::string& schedule = "1F1B", const std::string& family = "")
       : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())),
         resolved_(job(layout_, schedule)),
         mesh_(alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
                     : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
-        model_(tiny_model(tied, torch::kFloat32)),
+        model_(family.empty() ? tiny_model(tied, torch::kFloat32) : tiny_family(family, torch::kFloat32)),
         trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_, torch::kCPU) {}
 
   train::Trainer& trainer() { return trainer_; }
@@ -133,6 +133,41 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
   ASSERT_TRUE(train::load_state(alone.trainer(), alone.resolved(), folder.path()));
   if (world().rank() == 0) {
     EXPECT_EQ(alone.weights(), weights);
+  }
+}
+
+mesh::Degrees with_experts(mesh::Degrees degrees, int ep, int etp = 1) {
+  degrees.ep = ep;
+  degrees.etp = etp;
+  return degrees;
+}
+
+/// Experts, and the biases that even them out, from one expert mesh onto others; mixtral's are cut in parts on some.
+TEST(State, MixturesLoadOnEveryMesh) {
+  for (const std::string family : {"deepseek_v3", "mixtral"}) {
+    const SharedFolder folder;
+    Fixture saved(with_experts({1, 1, 4, 1, 2}, 4), false, true, "1F1B", family);
+    saved.trainer().stages().initialize(5);
+    for (int step = 0; step < 2; ++step) saved.trainer().step(step, 0);
+    train::save_state(saved.trainer(), saved.resolved(), folder.path(), {2, 32});
+    const std::uint64_t weights = saved.weights(), moments = saved.moments();
+    const std::vector<torch::Tensor> biases = saved.trainer().stages().holdings().buffers;
+    EXPECT_EQ(biases.empty(), family == "mixtral");
+    for (const mesh::Degrees& degrees :
+         {with_experts({2, 1, 4, 1, 1}, 2), with_experts({1, 2, 4, 1, 1}, 1), with_experts({1, 1, 8, 1, 1}, 1),
+          with_experts({1, 1, 4, 1, 2}, 2, 2), with_experts({4, 1, 1, 1, 2}, 2)}) {
+      Fixture loaded(degrees, false, true, "1F1B", family);
+      ASSERT_TRUE(train::load_state(loaded.trainer(), loaded.resolved(), folder.path()));
+      const std::uint64_t hash = loaded.weights(), other = loaded.moments();
+      const std::vector<torch::Tensor> theirs = loaded.trainer().stages().holdings().buffers;
+      for (std::size_t i = 0; i < biases.size(); ++i) {
+        EXPECT_GT(biases[i].abs().max().item<double>(), 0);
+        if (theirs[i].defined()) EXPECT_TRUE(theirs[i].equal(biases[i])) << i;
+      }
+      if (world().rank() != 0) continue;
+      EXPECT_EQ(hash, weights) << family << " " << degrees.pp << " " << degrees.dp_shard << " " << degrees.ep;
+      EXPECT_EQ(other, moments);
+    }
   }
 }
 

@@ -74,7 +74,11 @@ model::Model tiny_family(const std::string& family, torch::ScalarType dtype) {
     shape.mixture->auxiliary = 0.1;
     shape.mixture->z = 0.01;
   }
-  if (family == "mixtral") shape.mixture->routing.before_experts = true;
+  if (family == "mixtral") {
+    shape.family = model::Family::mixtral;
+    shape.mixture->routing.experts = 4;
+    shape.mixture->routing.before_experts = true;
+  }
   if (family == "deepseek_v3") make_latent(shape);
   if (family == "gpt_oss") make_gpt_oss(shape);
   return model::make_decoder(shape, 16, dtype);

@@ -1,0 +1,53 @@
+// Models that do not fit their mesh are refused before anything is allocated, with what would do.
+#include "tessera/train/setup.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::train {
+namespace {
+
+using testing::HasSubstr;
+
+/// What check_model_fits says of a flavor on a mesh.
+std::string refusal(const char* family, const char* flavor, const mesh::Degrees& degrees, int world,
+                    bool sequence_parallel = true) {
+  config::JobConfig job;
+  job.training.seq_len = 64;
+  const mesh::Layout layout = mesh::Layout::resolve(degrees, world);
+  const model::Model model = model::make_decoder(model::decoder_flavor(family, flavor), 1, torch::kFloat32);
+  try {
+    check_model_fits(model, layout, BatchPlan::make(job, layout), sequence_parallel);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "fits";
+}
+
+mesh::Degrees experts_on(int dp, int tp, int ep, int etp = 1) {
+  mesh::Degrees degrees{1, 1, dp, 1, tp};
+  degrees.ep = ep;
+  degrees.etp = etp;
+  return degrees;
+}
+
+TEST(ModelFits, ExpertsAreSharedOutEvenly) {
+  EXPECT_EQ(refusal("mixtral", "debugmodel", experts_on(8, 1, 8), 8), "fits");
+  EXPECT_EQ(refusal("mixtral", "debugmodel", experts_on(4, 2, 8), 8), "fits");
+  EXPECT_THAT(refusal("mixtral", "debugmodel", experts_on(3, 1, 3), 3),
+              HasSubstr("experts 8 cannot be shared by expert_parallel_degree 3; choose a divisor of 8"));
+  EXPECT_THAT(refusal("llama3", "debugmodel", experts_on(2, 1, 2), 2), HasSubstr("has no experts to share out"));
+}
+
+TEST(ModelFits, RanksThatShareAnExpert) {
+  EXPECT_EQ(refusal("deepseek_v3", "debugmodel", experts_on(2, 2, 2, 2), 4), "fits");
+  EXPECT_THAT(refusal("gpt_oss", "debugmodel", experts_on(1, 2, 1, 2), 2), HasSubstr("add biases"));
+  EXPECT_THAT(refusal("mixtral", "debugmodel", experts_on(1, 2, 1), 2, false),
+              HasSubstr("leave sequence parallelism on"));
+}
+
+}  // namespace
+}  // namespace tessera::train
