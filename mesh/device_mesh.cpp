@@ -21,6 +21,8 @@ const std::vector<std::vector<Axis>>& combinations() {
                                                   {dp_shard, cp},
                                                   {dp_replicate, dp_shard},
                                                   {dp_replicate, dp_shard, cp},
+                                                  {cp, tp},
+                                                  {dp_shard, cp, tp},
                                                   {pp, tp},
                                                   {dp_replicate, dp_shard, cp, tp},
                                                   {pp, dp_replicate, dp_shard, cp, tp}};
@@ -104,6 +106,11 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
   auto parts = comm::split_grid(*root, extents_of(layout), cuts_of(groups));
   for (std::size_t i = 0; i < groups.size(); ++i) impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);
   if (layout.degree(Axis::pp) > 2) impl_->embedding = split_ends(*root, layout, coord_);
+  if (const int ep = layout.expert_degree(); ep > 1) {
+    const std::vector<int> peers = layout.expert_group_of(rank_), sharers = layout.expert_shard_group_of(rank_);
+    impl_->experts = root->split(peers.front(), position(peers, rank_), "ep");
+    impl_->expert_shards = root->split(sharers.front(), position(sharers, rank_), "efsdp");
+  }
   impl_->groups[spanned(layout, AxisSet(31)).to_ulong()] = std::move(root);
   if (decorate) impl_->decorate_with(decorate);
 }
@@ -120,8 +127,16 @@ DeviceMesh::DeviceMesh(const Layout& layout, int rank)
     impl_->groups[set.to_ulong()] =
         comm::make_recording_communicator(position(ranks, rank), static_cast<int>(ranks.size()), join_names(set));
   }
+  impl_->rehearse_experts(layout, rank);
   if (layout.degree(Axis::pp) > 2 && ends_pipeline(layout, coord_))
     impl_->embedding = comm::make_recording_communicator(coord_[0] == 0 ? 0 : 1, 2, "embedding");
+}
+
+void DeviceMesh::Impl::rehearse_experts(const Layout& layout, int rank) {
+  if (layout.expert_degree() == 1) return;
+  const std::vector<int> peers = layout.expert_group_of(rank), sharers = layout.expert_shard_group_of(rank);
+  experts = comm::make_recording_communicator(position(peers, rank), static_cast<int>(peers.size()), "ep");
+  expert_shards = comm::make_recording_communicator(position(sharers, rank), static_cast<int>(sharers.size()), "efsdp");
 }
 
 DeviceMesh::~DeviceMesh() = default;
@@ -151,6 +166,14 @@ comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
   TESSERA_EXPECT(found != impl_->groups.end(), "the mesh has no communicator along {}; add it to combinations()",
                  join_names(set));
   return *found->second;
+}
+
+comm::Communicator& DeviceMesh::experts() { return impl_->experts ? *impl_->experts : *impl_->self_of_many; }
+
+comm::Communicator& DeviceMesh::expert_shards() {
+  using enum Axis;
+  if (impl_->expert_shards) return *impl_->expert_shards;
+  return layout_.experts_cut_by_tp() ? along({dp_shard, cp}) : along({dp_shard, cp, tp});
 }
 
 comm::Communicator* DeviceMesh::embedding_group() {

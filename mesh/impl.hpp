@@ -19,11 +19,13 @@ struct DeviceMesh::Impl {
   std::array<std::unique_ptr<comm::Communicator>, 5> self;              ///< for the axes of degree 1
   std::unique_ptr<comm::Communicator> self_of_many;
   std::unique_ptr<comm::Communicator> embedding;
+  std::unique_ptr<comm::Communicator> experts, expert_shards;  ///< null: one of the others, or this rank alone
   std::unique_ptr<comm::Communicator> own_control;
   comm::Communicator* control = nullptr;
   std::vector<std::string> hosts;  ///< of each rank; empty in a rehearsal
 
   void add_self(const Layout& layout);
+  void rehearse_experts(const Layout& layout, int rank);
   void decorate_with(const Decorate& decorate);
 };
 

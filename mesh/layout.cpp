@@ -96,6 +96,19 @@ std::int64_t checked_product(Five degrees) {
   return result;
 }
 
+/// The expert degrees fit the ranks that they borrow.
+void check_experts(const Five& degrees, int ep, int etp) {
+  const int tp = degrees[4];
+  require(etp == 1 || etp == tp, ExitCode::usage,
+          "expert_tensor_parallel_degree {} is neither 1 nor tensor_parallel_degree {}; choose one of the two", etp,
+          tp);
+  const int ranks = degrees[2] * degrees[3] * (etp > 1 ? 1 : tp);
+  require(ep >= 1 && ranks % ep == 0, ExitCode::usage,
+          "expert_parallel_degree {} does not divide the {} that it borrows (dp_shard {} x cp {}{}); it may be {}", ep,
+          ranks_text(ranks), degrees[2], degrees[3], etp > 1 ? "" : fmt::format(" x tp {}", tp),
+          alternatives(divisors_of(ranks)));
+}
+
 }  // namespace
 
 std::string_view name_of(Axis axis) noexcept { return kNames[static_cast<std::size_t>(axis)]; }
@@ -111,7 +124,10 @@ Layout Layout::resolve(const Degrees& configured, int world) {
   require(filled ? world % total == 0 : total == world, ExitCode::usage, "{} {} {}; {}", equation(degrees),
           filled ? "does not divide" : "does not make", ranks_text(world), advice(degrees, world, !filled));
   if (filled) *open = static_cast<int>(world / total);
+  check_experts(degrees, configured.ep, configured.etp);
   Layout layout;
+  layout.ep_ = configured.ep;
+  layout.etp_ = configured.etp;
   layout.degrees_ = degrees;
   layout.world_ = world;
   return layout;
@@ -153,6 +169,29 @@ std::vector<int> Layout::group_of(int rank, const std::vector<Axis>& axes) const
   return ranks;
 }
 
+std::vector<int> Layout::borrowed_from(int rank) const {
+  using enum Axis;
+  return group_of(rank, experts_cut_by_tp() ? std::vector{dp_shard, cp} : std::vector{dp_shard, cp, tp});
+}
+
+int Layout::expert_shard_degree() const {
+  return degree(Axis::dp_shard) * degree(Axis::cp) * (experts_cut_by_tp() ? 1 : degree(Axis::tp)) / ep_;
+}
+
+std::vector<int> Layout::expert_group_of(int rank) const {
+  const std::vector<int> all = borrowed_from(rank);
+  const auto first = (std::ranges::find(all, rank) - all.begin()) / ep_ * ep_;
+  return {all.begin() + first, all.begin() + first + ep_};
+}
+
+std::vector<int> Layout::expert_shard_group_of(int rank) const {
+  const std::vector<int> all = borrowed_from(rank);
+  std::vector<int> group;
+  for (auto i = (std::ranges::find(all, rank) - all.begin()) % ep_; i < std::ssize(all); i += ep_)
+    group.push_back(all[static_cast<std::size_t>(i)]);
+  return group;
+}
+
 int Layout::dp_rank(int rank) const {
   const Coord coord = coord_of(rank);
   return coord[static_cast<std::size_t>(Axis::dp_replicate)] * degree(Axis::dp_shard) +
@@ -162,6 +201,8 @@ int Layout::dp_rank(int rank) const {
 std::string Layout::to_string() const {
   std::string text;
   for (std::size_t i = 0; i < 5; ++i) text += fmt::format("{}{}{}", i ? "." : "", kShort[i], degrees_[i]);
+  if (ep_ > 1) text += fmt::format(".ep{}", ep_);
+  if (etp_ > 1) text += fmt::format(".etp{}", etp_);
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 
 #include "impl.hpp"
 #include "tessera/mesh/device_mesh.hpp"
@@ -45,6 +46,11 @@ std::string DeviceMesh::overview() const {
     text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name_of(axis), layout_.degree(axis),
                         (self ? self : group->second)->backend(), list_ranks(layout_.group_of(0, {axis})));
   }
+  if (impl_->experts)
+    for (const auto& [name, group, ranks] :
+         {std::tuple{"ep", impl_->experts.get(), layout_.expert_group_of(0)},
+          std::tuple{"efsdp", impl_->expert_shards.get(), layout_.expert_shard_group_of(0)}})
+      text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name, group->size(), group->backend(), list_ranks(ranks));
   if (!impl_->hosts.empty()) text += fmt::format("  hosts: {}\n", list_hosts(impl_->hosts));
   return text;
 }

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 
 #include "draft.hpp"
 #include "tessera/config/suggest.hpp"
@@ -55,15 +56,22 @@ class Checker {
 
   std::string at(std::string_view key) const { return draft_.place_of(key).exact(); }
 
-  /// Other architectures, and config.json files, bring sizes of their own.
+  /// TorchTitan's flavors; a config.json brings sizes of its own. The names with an attention's are the same models.
   void flavor() {
-    static const std::vector<std::string> kLlama{
-        "debugmodel", "1B",       "3B", "8B", "70B", "405B", "debugmodel_flex_attn", "debugmodel_varlen_attn",
-        "8B_flex",    "8B_varlen"};
+    static const std::map<std::string, Strings> kFlavors{
+        {"llama3",
+         {"debugmodel", "1B", "3B", "8B", "70B", "405B", "debugmodel_flex_attn", "debugmodel_varlen_attn", "8B_flex",
+          "8B_varlen"}},
+        {"qwen3", {"debugmodel", "0.6B", "1.7B", "4B", "8B", "14B", "32B", "debugmodel_moe", "30B-A3B", "235B-A22B"}},
+        {"mixtral", {"debugmodel", "8x7B", "8x22B"}},
+        {"deepseek_v3", {"debugmodel", "debugmodel_flex_attn", "16B", "236B", "671B"}},
+        {"gpt_oss", {"debugmodel", "20b", "120b"}}};
     const Model& m = job_.model;
-    if (m.name != "llama3" || m.hf_config || std::ranges::find(kLlama, m.flavor) != kLlama.end()) return;
-    wrong({"model.flavor"}, "model.flavor '{}' is not one of llama3's: {}{}", shown(m.flavor), fmt::join(kLlama, ", "),
-          did_you_mean(m.flavor, kLlama));
+    const auto known = kFlavors.find(m.name);
+    if (known == kFlavors.end() || m.hf_config || std::ranges::find(known->second, m.flavor) != known->second.end())
+      return;
+    wrong({"model.flavor"}, "model.flavor '{}' is not one of {}'s: {}{}", shown(m.flavor), m.name,
+          fmt::join(known->second, ", "), did_you_mean(m.flavor, known->second));
   }
 
   void degrees() {
@@ -107,7 +115,13 @@ class Checker {
     if (job_.training.seq_len % parts != 0)
       wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
             "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), over which sequences are cut",
-            job_.training.seq_len, parts, tp, cp > 1 ? fmt::format(" x {}context_parallel_degree {}", chunks == 2 ? "2 x " : "", cp) : "");
+            job_.training.seq_len, parts, tp,
+            cp > 1 ? fmt::format(" x {}context_parallel_degree {}", chunks == 2 ? "2 x " : "", cp) : "");
+    if (p.enable_async_tensor_parallel && p.disable_sequence_parallel)
+      wrong({"parallelism.enable_async_tensor_parallel", "parallelism.disable_sequence_parallel"},
+            "enable_async_tensor_parallel overlaps the transfers of sequence parallelism, which "
+            "disable_sequence_parallel ({}) turns off; keep one of them",
+            at("parallelism.disable_sequence_parallel"));
   }
 
   bool looped() const {

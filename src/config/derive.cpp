@@ -46,10 +46,4 @@ void derive(Draft& draft) {
   shorten_warmup(draft);
 }
 
-std::int64_t ActivationCheckpoint::recompute_every() const {
-  if (mode == "none") return 0;
-  if (mode != "selective" || selective_ac_option == "op") return 1;
-  return std::stoll(selective_ac_option);
-}
-
 }  // namespace tessera::config

@@ -1,5 +1,8 @@
 #include "tessera/kernels/torch_internal.hpp"
 
+#include <c10/core/CachingDeviceAllocator.h>
+#include <malloc.h>
+
 #include "tessera/base/error.hpp"
 
 namespace tessera::kernels {
@@ -28,6 +31,26 @@ void restore_storage(const at::Tensor& tensor, std::size_t storage_bytes) {
   TESSERA_EXPECT(storage.nbytes() == 0, "the storage still holds {} bytes", storage.nbytes());
   storage.set_data_ptr_noswap(allocator_of(storage).allocate(storage_bytes));
   storage.set_nbytes(storage_bytes);
+}
+
+void move_storage(const at::Tensor& from, const at::Tensor& to) {
+  c10::StorageImpl &source = storage_of(from), &target = storage_of(to);
+  TESSERA_EXPECT(target.nbytes() == 0, "the storage still holds {} bytes", target.nbytes());
+  TESSERA_EXPECT(from.storage_offset() == 0 && to.storage_offset() == 0, "memory of a part cannot be moved");
+  const std::size_t bytes = source.nbytes();
+  target.set_data_ptr_noswap(std::move(source._mutable_data_ptr_no_checks()));
+  target.set_nbytes(bytes);
+  release_storage(from);
+}
+
+std::int64_t allocated_bytes(at::Device device) {
+  if (device.is_cpu()) {
+    const struct mallinfo2 info = mallinfo2();
+    return static_cast<std::int64_t>(info.uordblks + info.hblkhd);
+  }
+  const c10::CachingDeviceAllocator::DeviceStats stats =
+      c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current;
 }
 
 std::size_t storage_bytes(const at::Tensor& tensor) { return storage_of(tensor).nbytes(); }

@@ -1,11 +1,13 @@
 #include "tessera/model/model.hpp"
 
 #include <array>
+#include <cmath>
 
 namespace tessera::model {
 
 std::string_view name_of(Slot slot) noexcept {
-  constexpr std::array<std::string_view, kSlots> names{"tokens", "x", "h", "q", "k", "v", "logits"};
+  constexpr std::array<std::string_view, kSlots> names{
+      "tokens", "x", "h", "q", "k", "v", "logits", "m", "scores", "route", "sent", "received", "balance"};
   return names[static_cast<std::size_t>(slot)];
 }
 
@@ -13,6 +15,27 @@ std::int64_t Model::parameter_count() const {
   std::int64_t count = 0;
   for (const ParamSpec& spec : params) count += element_count(spec.global_shape);
   return count;
+}
+
+std::int64_t Model::active_parameter_count() const {
+  double count = static_cast<double>(parameter_count());
+  for (const Cell& cell : cells)
+    for (const int param : cell.params)
+      if (cell.activity > 0)  // a lookup's table counts
+        count -= (1 - cell.activity) *
+                 static_cast<double>(element_count(params[static_cast<std::size_t>(param)].global_shape));
+  return std::llround(count);
+}
+
+void ExpertLoads::add(int mixture, const torch::Tensor& chosen) {
+  torch::NoGradGuard no_grad;
+  torch::Tensor& count = counts[static_cast<std::size_t>(mixture)];
+  if (count.defined()) count += torch::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
+}
+
+const TokenExchange& no_exchange() {
+  static const TokenExchange none;
+  return none;
 }
 
 std::int64_t Model::embedding_parameter_count() const {

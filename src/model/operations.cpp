@@ -1,8 +1,38 @@
 #include "tessera/model/operations.hpp"
 
+#include <cmath>
+#include <limits>
+
+#include "tessera/kernels/grouped_mm.hpp"
+
 namespace tessera::model {
+namespace {
 
 using torch::Tensor;
+
+/// [S, S'] true where a query looks: the last query stands at the last key's position.
+Tensor visible(const Attention& input) {
+  const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
+  const auto options = torch::TensorOptions(torch::kInt64).device(input.q.device());
+  const Tensor query = torch::arange(keys - queries, keys, options).unsqueeze(1), key = torch::arange(keys, options);
+  const Tensor causal = key <= query;
+  return input.window > 0 ? causal.logical_and(key > query - input.window) : causal;
+}
+
+/// Softmax over the keys and one logit more, the head's sink, in at least float32; all products are kept for backward.
+Tensor attention_with_sinks(const Attention& input, double scale) {
+  const std::int64_t heads = input.q.size(2), group = heads / input.k.size(2);
+  const auto per_head = [&](const Tensor& x) { return x.transpose(1, 2).repeat_interleave(group, 1); };
+  const Tensor logits = torch::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
+  const auto wide = logits.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const Tensor masked =
+      logits.to(wide).masked_fill(visible(input).logical_not(), -std::numeric_limits<double>::infinity());
+  const Tensor sinks = input.sinks.to(wide).view({1, -1, 1, 1}).expand({logits.size(0), -1, logits.size(2), 1});
+  const Tensor weights = torch::softmax(torch::cat({masked, sinks}, 3), 3).narrow(3, 0, logits.size(3));
+  return torch::matmul(weights.to(input.v.scalar_type()), per_head(input.v)).transpose(1, 2);
+}
+
+}  // namespace
 
 std::vector<Tensor> Operations::products(const Tensor& x, std::span<const Weight> weights) const {
   std::vector<Tensor> result;
@@ -10,11 +40,19 @@ std::vector<Tensor> Operations::products(const Tensor& x, std::span<const Weight
   return result;
 }
 
+Tensor Operations::expert_product(const Tensor& x, const Weight& weight, const Tensor& counts) const {
+  return kernels::grouped_mm(x, weight.value, counts);
+}
+
 Tensor Operations::attention(const Attention& input) const {
-  const bool causal = input.q.size(1) > 1, grouped = input.q.size(2) != input.k.size(2);
-  const auto scale = input.scale > 0 ? std::optional<double>(input.scale) : std::nullopt;
-  return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2), input.v.transpose(1, 2), {},
-                                          0.0, causal, scale, grouped)
+  const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
+  const double scale = input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
+  if (input.sinks.defined()) return attention_with_sinks(input, scale);
+  const bool windowed = input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
+  const auto mask = causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
+  const bool grouped = input.q.size(2) != input.k.size(2);
+  return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2), input.v.transpose(1, 2),
+                                          mask, 0.0, causal, scale, grouped)
       .transpose(1, 2);
 }
 

@@ -104,7 +104,7 @@ void Executor::receive(const Action& action, int from, std::map<Key, Transfer>& 
   pp_.group_start();
   for (const Crossing& crossing : slots) {
     incoming.flow[crossing.slot] =
-        torch::empty(crossing.shape, torch::TensorOptions(options.precision.compute).device(options.device));
+        torch::empty(crossing.shape, torch::TensorOptions(crossing.type).device(options.device));
     pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from));
   }
   incoming.request = pp_.group_end();

@@ -22,11 +22,24 @@ int tp_dimension(model::Placement placement) {
     case model::Placement::vocabulary:
       return 0;
     case model::Placement::row:
+    case model::Placement::expert_column:
       return 1;
+    case model::Placement::expert_row:
+      return 2;
     case model::Placement::replicated:
+    case model::Placement::shared:
+    case model::Placement::expert:
       return -1;
   }
   return -1;
+}
+
+/// Most equal parts of an expert [experts, rows, ...] that leave no more of them than ranks.
+std::int64_t parts_of(const Shape& shape, int ranks) {
+  if (shape.size() < 2 || shape[0] == 0) return 1;
+  std::int64_t parts = std::max<std::int64_t>(1, std::min(ranks / shape[0], shape[1]));
+  while (shape[1] % parts != 0) --parts;
+  return parts;
 }
 
 Shape with_rows(const Shape& shape, std::int64_t rows) {
@@ -37,14 +50,27 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
 
 }  // namespace
 
+Shape ShardedParam::shared_shape() const {
+  Shape shape = local_shape;
+  if (parts > 1) {
+    shape[0] *= parts;
+    shape[1] /= parts;
+  }
+  return shape;
+}
+
 std::int64_t ShardedParam::row_elements() const {
-  return element_count(local_shape) / std::max<std::int64_t>(1, local_shape[0]);
+  return element_count(local_shape) / std::max<std::int64_t>(1, local_shape[0] * parts);
 }
 
 TensorSlice ShardedParam::slice(const std::string& prefix) const {
   TensorSlice slice{prefix + spec->fqn, dtype_of(master.scalar_type()), spec->global_shape, local_offset, local_shape};
-  slice.offset[0] += rows.begin;
+  slice.offset[0] += rows.begin / parts;
   slice.extent[0] = rows.size;
+  if (parts > 1) {  // at most one part of one expert
+    slice.extent[1] = local_shape[1] / parts;
+    slice.offset[1] += rows.begin % parts * slice.extent[1];
+  }
   return slice;
 }
 
@@ -62,21 +88,31 @@ void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
   param.local_offset.assign(spec.global_shape.size(), 0);
   const int dim = tp_dimension(spec.placement), ranks = axes.tp->size();
   param.tp_copies = dim < 0 ? ranks : spec.max_pieces > 0 && spec.max_pieces < ranks ? ranks / spec.max_pieces : 1;
+  if (model::counts_experts(spec.placement) && axes.experts)
+    cut(param, 0, axes.experts->size(), axes.experts->rank(), "expert_parallel_degree");
   if (dim >= 0) {
-    const auto d = static_cast<std::size_t>(dim);
-    const std::int64_t extent = spec.global_shape[d], pieces = ranks / param.tp_copies;
-    require(
-        extent % pieces == 0 && pieces * param.tp_copies == ranks, ExitCode::usage,
-        "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
-        spec.fqn, extent, ranks, extent);
-    param.local_shape[d] = extent / pieces;
-    param.local_offset[d] = axes.tp->rank() / param.tp_copies * param.local_shape[d];
+    require(ranks % param.tp_copies == 0, ExitCode::usage,
+            "{} has {} heads, which tensor_parallel_degree {} is no multiple of", spec.fqn, spec.max_pieces, ranks);
+    cut(param, static_cast<std::size_t>(dim), ranks / param.tp_copies, axes.tp->rank() / param.tp_copies,
+        "tensor_parallel_degree");
   }
-  param.chunk_rows = chunk_size(param.local_shape[0], fsdp_.size());
-  param.rows = chunk_of(param.local_shape[0], fsdp_.size(), fsdp_.rank());
+  if (model::counts_experts(spec.placement)) param.parts = parts_of(param.local_shape, fsdp_.size());
+  const std::int64_t shared_rows = param.shared_shape()[0];
+  param.chunk_rows = chunk_size(shared_rows, fsdp_.size());
+  param.rows = chunk_of(shared_rows, fsdp_.size(), fsdp_.rank());
   param.flat_begin = chunk_elements_;
   chunk_elements_ += aligned(param.chunk_rows * param.row_elements());
   params_.push_back(std::move(param));
+}
+
+/// Leaves this rank its piece of a dimension.
+void ShardGroup::cut(ShardedParam& param, std::size_t dim, int pieces, int piece, const char* degree) {
+  const std::int64_t extent = param.local_shape[dim];
+  require(extent % pieces == 0, ExitCode::usage,
+          "{} has {} rows or columns to share, which {} {} does not divide; choose a divisor of {}", param.spec->fqn,
+          extent, degree, pieces, extent);
+  param.local_shape[dim] = extent / pieces;
+  param.local_offset[dim] = piece * param.local_shape[dim];
 }
 
 void ShardGroup::allocate() {
@@ -89,7 +125,7 @@ void ShardGroup::allocate() {
   for (ShardedParam& param : params_) {
     const auto mine = [&](const Tensor& flat) {
       return flat.narrow(0, param.flat_begin, param.rows.size * param.row_elements())
-          .view(with_rows(param.local_shape, param.rows.size));
+          .view(with_rows(param.shared_shape(), param.rows.size));
     };
     param.master = mine(flat_master_);
     if (options_.trainable) param.gradient = mine(flat_gradient_);
@@ -99,11 +135,14 @@ void ShardGroup::allocate() {
 
 void ShardGroup::allocate_weights(ShardedParam& param) {
   param.storage = aliased() ? param.master
-                            : torch::empty(with_rows(param.local_shape, fsdp_.size() * param.chunk_rows),
+                            : torch::empty(with_rows(param.shared_shape(), fsdp_.size() * param.chunk_rows),
                                            torch::TensorOptions(options_.precision.compute).device(options_.device));
   // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to
   // autograd.
-  param.leaf = param.storage.narrow(0, 0, param.local_shape[0]).variable_data().set_requires_grad(options_.trainable);
+  param.leaf = param.storage.narrow(0, 0, param.shared_shape()[0])
+                   .view(param.local_shape)
+                   .variable_data()
+                   .set_requires_grad(options_.trainable);
   if (!aliased()) kernels::release_storage(param.storage);  // after the leaf: views of freed memory cannot be made
 }
 

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
+#include "tessera/kernels/torch_internal.hpp"
+#include "tessera/model/routing.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/parallel/tensor_parallel.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -33,6 +37,12 @@ int users(const model::Model& model, int param) {
 
 ShardAxes axes_of(mesh::DeviceMesh& mesh) {
   return {&mesh.along(Axis::tp), &mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along(Axis::dp_replicate)};
+}
+
+/// For the parameters of experts. Ranks of tp are among those of efsdp and ep, unless they cut each expert.
+ShardAxes expert_axes_of(mesh::DeviceMesh& mesh, comm::Communicator& alone) {
+  return {mesh.layout().experts_cut_by_tp() ? &mesh.along(Axis::tp) : &alone, &mesh.expert_shards(),
+          &mesh.along(Axis::dp_replicate), &mesh.experts()};
 }
 
 void draw(const ShardedParam& param, std::uint64_t seed) {
@@ -62,6 +72,8 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
   check_patterns(model);
   if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
   const ShardAxes axes = axes_of(mesh);
+  make_buffers(model, cells);
+  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
   for (std::int64_t number = 0; number < model_units_; ++number) {
     model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
     part.begin = std::max(part.begin, static_cast<int>(cells.begin));
@@ -71,6 +83,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
   if (tied_ && home_) first->is_home_ = true;
   set_batch(options.batch);
   resolve_policies(*axes.fsdp);
+  resolve_recompute();
   for (const model::ParamSpec& param : model.params)
     if (const int tp = axes.tp->size(); param.max_pieces > 0 && param.max_pieces < tp && param.max_pieces > 1)
       if (const int copies = tp / param.max_pieces; !copies_.contains(copies))
@@ -111,9 +124,18 @@ void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, st
                       const ShardAxes& axes) {
   std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
   for (ShardGroup* group : groups) ++uses_[group];
-  units_.emplace_back(model, spec, std::move(groups),
-                      TensorParallel{*axes.tp, options_.sequence_parallel, options_.loss_parallel});
+  units_.emplace_back(model, spec, std::move(groups), tensor_parallel(), buffers_);
   numbers_.push_back(number);
+}
+
+TensorParallel Stage::tensor_parallel() {
+  const bool cut = mesh_.layout().experts_cut_by_tp();
+  TensorParallel how{mesh_.along(Axis::tp), options_.sequence_parallel, options_.loss_parallel};
+  how.chunks = {&how.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_};
+  if (exchange_) how.exchange = &*exchange_;
+  how.experts_cut = cut;
+  how.microbatch = cut || !options_.sequence_parallel ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
+  return how;
 }
 
 void Stage::set_batch(std::int64_t batch) {
@@ -129,11 +151,13 @@ std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
     std::vector<std::int64_t> shape{tokens};
     if (live.spread == model::Spread::tokens && options_.sequence_parallel) shape[0] /= tp;
     if (live.spread == model::Spread::heads) shape = {options_.batch, options_.seq};
+    if (live.spread == model::Spread::apart) shape.clear();
     const std::size_t cut = shape.size();
     shape.insert(shape.end(), live.features.begin(), live.features.end());
-    if (live.spread != model::Spread::tokens)
+    if (live.spread == model::Spread::features || live.spread == model::Spread::heads)
       shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
-    result.push_back({live.slot, std::move(shape)});
+    const bool wide = live.slot == model::Slot::balance && options_.precision.compute != torch::kFloat64;
+    result.push_back({live.slot, std::move(shape), wide ? torch::kFloat32 : options_.precision.compute});
   }
   return result;
 }
@@ -151,16 +175,16 @@ ShardGroup* Stage::make_group(const std::string& name, const std::vector<const m
   return groups_.back().get();
 }
 
-/// The unit's own parameters form one group, its frozen ones another; a tied one has a group of its own, shared by its
-/// users.
+/// The unit's own parameters form one group, its frozen ones another; those of experts lie on other ranks, in groups of
+/// their own; a tied one has a group of its own, shared by its users.
 std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const model::UnitSpec& unit,
                                             const ShardAxes& axes) {
-  std::vector<const model::ParamSpec*> trained, fixed;
+  std::array<std::vector<const model::ParamSpec*>, 4> kinds;  // trained, frozen; experts' trained, frozen
   std::vector<ShardGroup*> result;
   for (const int param : params_of(model, unit)) {
     const model::ParamSpec* spec = &model.params[static_cast<std::size_t>(param)];
     if (users(model, param) == 1) {
-      (frozen(*spec) ? fixed : trained).push_back(spec);
+      kinds[(model::counts_experts(spec->placement) ? 2 : 0) + (frozen(*spec) ? 1 : 0)].push_back(spec);
       continue;
     }
     ShardGroup* group = group_of(model, param);
@@ -170,8 +194,11 @@ std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const mod
     }
     result.push_back(group);
   }
-  if (!trained.empty()) result.push_back(make_group(unit.name, trained, axes));
-  if (!fixed.empty()) result.push_back(make_group(unit.name + " (frozen)", fixed, axes));
+  const ShardAxes expert_axes = expert_axes_of(mesh_, *alone_);
+  constexpr std::array names{"", " (frozen)", " experts", " experts (frozen)"};
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    if (!kinds[kind].empty())
+      result.push_back(make_group(unit.name + names[kind], kinds[kind], kind < 2 ? axes : expert_axes));
   return result;
 }
 
@@ -190,6 +217,42 @@ void Stage::reshard(std::size_t unit) {
     units_[unit].reshard();
 }
 
+void Stage::make_buffers(const model::Model& model, Range cells) {
+  const auto type = options_.precision.master == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const auto options = torch::TensorOptions(type).device(options_.device);
+  buffers_.resize(model.buffers.size());
+  mixtures_ = model.mixtures;
+  loads_.counts.resize(model.mixtures.size());
+  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
+    const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
+    for (const int buffer : cell.buffers)
+      buffers_[static_cast<std::size_t>(buffer)] =
+          torch::zeros(model.buffers[static_cast<std::size_t>(buffer)].shape, options);
+    for (std::size_t m = 0; m < mixtures_.size(); ++m)
+      if (cell.name == mixtures_[m].name + ".router")
+        loads_.counts[m] = torch::zeros({mixtures_[m].experts}, options.dtype(torch::kInt64));
+  }
+}
+
+std::vector<torch::Tensor> Stage::balance_experts(bool update) {
+  torch::NoGradGuard no_grad;
+  using enum Axis;
+  const bool apart = options_.sequence_parallel && !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
+  comm::Communicator& all =
+      apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
+  std::vector<torch::Tensor> loads(mixtures_.size());
+  for (std::size_t m = 0; m < mixtures_.size(); ++m) {
+    torch::Tensor& count = loads_.counts[m];
+    if (!count.defined()) continue;
+    loads[m] = all_reduced(count, all);
+    count.zero_();
+    const model::MixtureSpec& mixture = mixtures_[m];
+    if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
+      model::balance_bias(buffers_[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
+  }
+  return loads;
+}
+
 GatherCount Stage::gather_count() const {
   GatherCount sum;
   for (const auto& group : groups_) {
@@ -204,21 +267,61 @@ std::int64_t Stage::kept_bytes() const {
   for (std::size_t k = 0; k < units_.size(); ++k)
     for (const ShardGroup* group : units_[k].groups()) {
       if (!reshards_[k].free) bytes += group->gathered_bytes();
-      if (reshards_[k].group > 0) bytes += group->gathered_bytes() / reshards_[k].group;
+      if (reshards_[k].group > 0 && !group->of_experts()) bytes += group->gathered_bytes() / reshards_[k].group;
     }
   return bytes;
 }
 
-/// Blocks only: the first and the last unit of the model are the embedding and [norm, output].
-bool Stage::recomputes(std::size_t unit) const {
-  const std::int64_t index = numbers_[unit];
-  const bool block = index > 0 && index + 1 < model_units_;
-  return block && options_.recompute_every > 0 && (index - 1) % options_.recompute_every == 0;
+/// The first and the last unit of the model are the embedding and [norm, output].
+bool Stage::is_block(std::size_t unit) const { return numbers_[unit] > 0 && numbers_[unit] + 1 < model_units_; }
+
+/// Blocks only; what the budget allows is known once a microbatch went through.
+void Stage::resolve_recompute() {
+  const RecomputePolicy& policy = options_.recompute;
+  recompute_.assign(units_.size(), Recompute::nothing);
+  for (std::size_t k = 0; k < units_.size(); ++k) {
+    if (!is_block(k)) continue;
+    if (policy.kind == RecomputePolicy::Kind::operations) recompute_[k] = Recompute::operations;
+    if (policy.kind == RecomputePolicy::Kind::every && (numbers_[k] - 1) % policy.every == 0)
+      recompute_[k] = Recompute::unit;
+  }
+  if (policy.kind == RecomputePolicy::Kind::budget) activations_.resize(units_.size());
+}
+
+/// Counts what the pass leaves behind, and then keeps its input only, so that counting needs no more memory than the
+/// smallest budget.
+TapeEntry Stage::measured_forward(std::size_t unit, const Flow& in, const model::CellContext& context) {
+  const std::int64_t before = kernels::allocated_bytes(options_.device);
+  TapeEntry entry = units_[unit].forward(in, context, nullptr, Recompute::operations);
+  const std::int64_t left = kernels::allocated_bytes(options_.device) - before;
+  std::int64_t input = 0;
+  for (const Slot slot : model::kSlotList) {
+    if (in[slot].defined()) input += static_cast<std::int64_t>(in[slot].nbytes());
+    if (entry.out[slot].defined()) entry.out[slot] = entry.out[slot].detach();
+  }
+  activations_[unit] = {left + entry.remakes.dropped_bytes(), left, input};
+  entry.remakes = {};
+  entry.recompute = Recompute::unit;
+  return entry;
+}
+
+/// Ranks that share collectives inside units must choose alike: the most of each figure decides.
+void Stage::choose_recompute() {
+  static_assert(sizeof(ActivationBytes) == 3 * sizeof(std::int64_t));
+  comm::Communicator& stage = mesh_.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp}).host();
+  const auto count = static_cast<std::int64_t>(3 * activations_.size());
+  stage.all_reduce({activations_.data(), count, DType::i64}, comm::Op::max).wait();
+  const std::vector<Recompute> chosen = recompute_within(activations_, options_.recompute.budget);
+  for (std::size_t k = 0; k < units_.size(); ++k)
+    if (is_block(k)) recompute_[k] = chosen[k];
+  activations_.clear();
 }
 
 void Stage::begin_step(int microbatches) {
   documents_.clear();
   for (auto& [group, uses] : uses_) pending_[group] = uses * microbatches;
+  balance_loss_ = 0;
+  balance_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
 
 void Stage::set_documents(int microbatch, Documents documents) {
@@ -227,7 +330,7 @@ void Stage::set_documents(int microbatch, Documents documents) {
 
 ContextOperations Stage::operations_of(int microbatch) const {
   const auto documents = documents_.find(microbatch);
-  return {products_,
+  return {operations_,
           {&mesh_.along(Axis::cp), options_.cut, options_.rotation},
           documents == documents_.end() ? nullptr : documents->second};
 }
@@ -242,20 +345,28 @@ model::CellContext Stage::context_with(const model::Operations& operations) cons
 
 Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch::Tensor* loss_value) {
   const ContextOperations operations = operations_of(microbatch);
-  const model::CellContext context = context_with(operations);
+  model::CellContext context = context_with(operations);
+  context.loads = &loads_;
+  std::optional<LossInput> whole_loss;
+  if (loss) {
+    whole_loss = *loss;
+    whole_loss->balance_scale = balance_scale_;
+    whole_loss->balance = &balance_loss_;
+  }
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
-    const bool recompute = recomputes(k);
-    torch::AutoGradMode grad(!recompute);
-    TapeEntry entry = units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr);
+    const bool counts = !activations_.empty() && is_block(k);
+    const LossInput* here = last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
+    TapeEntry entry = counts ? measured_forward(k, flow, context) : units_[k].forward(flow, context, here, recompute_[k]);
     flow = entry.out;
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
-    if (recompute) entry.out = {};
+    if (entry.recompute == Recompute::unit) entry.out = {};
     tape_[{microbatch, k}] = std::move(entry);
     reshard(k);
   }
+  if (!activations_.empty()) choose_recompute();
   return flow;
 }
 
@@ -266,10 +377,8 @@ Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
     TapeEntry entry = std::move(tape_.extract({microbatch, k}).mapped());
     units_[k].finish_unshard();
     if (k > 0) units_[k - 1].start_unshard();
-    if (recomputes(k)) entry = units_[k].forward(entry.in, context, nullptr);
     if (what == Backward::inputs) weight_gradients_.put_off();
-    gradients = Unit::backward(entry, gradients);
-    entry = {};
+    gradients = units_[k].backward(std::move(entry), context, gradients);
     if (what == Backward::inputs)
       owed_[{microbatch, k}] = take_owed(k);
     else
@@ -322,8 +431,9 @@ void Stage::sum_replicated() {
   std::map<int, std::vector<torch::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) {
-      const bool whole = param.spec->placement == model::Placement::replicated;
-      if (group->trainable() && param.tp_copies > 1 && (!whole || options_.sequence_parallel))
+      const bool whole = param.tp_copies == tp.size(),
+                 by_tokens = param.spec->placement == model::Placement::replicated;
+      if (group->trainable() && param.tp_copies > 1 && (!by_tokens || options_.sequence_parallel))
         pieces[whole ? tp.size() : param.tp_copies].push_back(param.gradient.view({-1}));
     }
   for (auto& [copies, gradients] : pieces) sum_pieces(gradients, copies == tp.size() ? tp : *copies_.at(copies));

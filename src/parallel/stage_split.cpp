@@ -13,11 +13,18 @@ using model::Model;
 
 int size_of(const Model& model) { return static_cast<int>(model.cells.size()); }
 
+/// A stage may begin with this cell.
+void require_boundary(const Model& model, std::int64_t cell) {
+  const model::Cell& first = model.cells[static_cast<std::size_t>(cell)];
+  require(first.bound.empty(), ExitCode::usage, "no pipeline stage can begin with {}: {}", first.name, first.bound);
+}
+
 /// From the first cells of stages 1, 2, ...
 StageRanges ranges_of(const Model& model, const std::vector<int>& cuts) {
   StageRanges ranges;
   std::int64_t begin = 0;
   for (const int cut : cuts) {
+    require_boundary(model, cut);
     ranges.push_back({begin, cut - begin});
     begin = cut;
   }
@@ -30,7 +37,9 @@ std::string canonical(std::string name) {
   if (name.ends_with(".weight")) name.resize(name.size() - 7);
   for (const char* part : {".attention.wq", ".attention.wk", ".attention.wv"})
     if (name.ends_with(part)) return name.substr(0, name.size() - 2) + "wqkv";
-  for (const char* part : {".feed_forward.w1", ".feed_forward.w3"})
+  for (const char* part : {".attention.wq_a", ".attention.wkv_a", ".attention.wq_b", ".attention.wkv_b"})
+    if (name.ends_with(part)) return name.substr(0, name.rfind('.')) + ".wqkv" + name.substr(name.size() - 2);
+  for (const char* part : {".feed_forward.w1", ".feed_forward.w3", ".shared_experts.w1", ".shared_experts.w3"})
     if (name.ends_with(part)) return name.substr(0, name.size() - 2) + "w13";
   return name;
 }
@@ -59,6 +68,7 @@ Range cells_named(const Model& model, const std::string& typed, const char* key)
 std::vector<bool> places(const Model& model, Granularity granularity) {
   std::vector<bool> first(model.cells.size(), granularity == Granularity::cells);
   for (const model::UnitSpec& unit : model.units) first[static_cast<std::size_t>(unit.begin)] = true;
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = first[i] && model.cells[i].bound.empty();
   return first;
 }
 
@@ -175,6 +185,7 @@ StageRanges split_by_modules(const Model& model, const std::vector<std::vector<s
       next = named.end();
     }
     require(next > begin, ExitCode::usage, "{}: stage {} has no modules; give it one", key, ranges.size());
+    require_boundary(model, begin);
     ranges.push_back({begin, next - begin});
   }
   require(next == size_of(model), ExitCode::usage, "{}: {} and what follows it is on no stage; list every module once",

@@ -90,6 +90,35 @@ GatherCount Stages::gather_count() const {
   return sum;
 }
 
+namespace {
+
+/// Puts what `from` has where `into` has nothing.
+void fill(std::vector<torch::Tensor>& into, const std::vector<torch::Tensor>& from) {
+  into.resize(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (!into[i].defined()) into[i] = from[i];
+}
+
+}  // namespace
+
+std::vector<torch::Tensor> Stages::balance_experts(bool update) {
+  std::vector<torch::Tensor> loads;
+  for (const auto& stage : stages_) fill(loads, stage->balance_experts(update));
+  return loads;
+}
+
+double Stages::balance_loss() const {
+  double sum = 0;
+  for (const auto& stage : stages_) sum += stage->balance_loss();
+  return sum;
+}
+
+Holdings Stages::holdings() {
+  Holdings all{params(), {}};
+  for (const auto& stage : stages_) fill(all.buffers, stage->holdings().buffers);
+  return all;
+}
+
 std::int64_t Stages::kept_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& stage : stages_) bytes += stage->kept_bytes();

@@ -35,6 +35,16 @@ comm::Communicator& recall(AutogradContext* context) {
   return *reinterpret_cast<comm::Communicator*>(context->saved_data["tp"].toInt());
 }
 
+}  // namespace
+
+Tensor all_reduced(const Tensor& partial, comm::Communicator& tp) {
+  Tensor sum = partial.clone(at::MemoryFormat::Contiguous);
+  tp.all_reduce(buffer_of(sum)).wait();
+  return sum;
+}
+
+namespace {
+
 struct GatherTokens : torch::autograd::Function<GatherTokens> {
   static Tensor forward(AutogradContext* context, const Tensor& piece, comm::Communicator* tp) {
     remember(context, *tp);
@@ -54,12 +64,6 @@ struct ReduceTokens : torch::autograd::Function<ReduceTokens> {
     return {all_gathered(grads[0], recall(context)), Tensor()};
   }
 };
-
-Tensor all_reduced(const Tensor& partial, comm::Communicator& tp) {
-  Tensor sum = partial.clone(at::MemoryFormat::Contiguous);
-  tp.all_reduce(buffer_of(sum)).wait();
-  return sum;
-}
 
 struct ShareTokens : torch::autograd::Function<ShareTokens> {
   static Tensor forward(AutogradContext* context, const Tensor& tokens, comm::Communicator* tp) {

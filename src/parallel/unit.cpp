@@ -2,15 +2,15 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
+#include "unit_operations.hpp"
 
 namespace tessera::parallel {
 namespace {
 
 using model::Boundary;
 using model::Flow;
+using model::kSlotList;
 using model::Slot;
-
-constexpr std::array kSlotList{Slot::tokens, Slot::x, Slot::h, Slot::q, Slot::k, Slot::v, Slot::logits};
 
 /// The same values as leaves of a new graph.
 Flow detached(const Flow& flow) {
@@ -34,13 +34,14 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
 }  // namespace
 
 Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-           const TensorParallel& tensor)
-    : name_(spec.name), groups_(std::move(groups)), tensor_(tensor) {
+           const TensorParallel& tensor, std::span<const torch::Tensor> buffers)
+    : name_(spec.name), groups_(std::move(groups)), tensor_(tensor), balance_(model.balance) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
-    Step step{&cell, {}};
+    Step step{&cell, {}, {}};
     for (const int param : cell.params)
       step.weights.push_back(find_weight(&model.params[static_cast<std::size_t>(param)], groups_));
+    for (const int buffer : cell.buffers) step.buffers.push_back(buffers[static_cast<std::size_t>(buffer)]);
     steps_.push_back(std::move(step));
   }
   if (!steps_.back().weights.empty()) vocab_begin_ = steps_.back().weights[0].row_begin;
@@ -57,32 +58,69 @@ void Unit::reshard() {
 }
 
 void Unit::reshard_within(comm::Communicator& inner) {
-  for (ShardGroup* group : groups_) group->reshard_within(inner);
+  for (ShardGroup* group : groups_) group->of_experts() ? group->reshard() : group->reshard_within(inner);
 }
 
-void Unit::run(const Step& step, Flow& flow, model::CellContext context) const {
-  const model::Cell& cell = *step.cell;
+/// In front of a cell that needs the tokens of all ranks: they are gathered here, or by its products.
+void Unit::gather(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
-  if (cell.input == Boundary::gather) {
-    const torch::Tensor h = flow.take(Slot::h);
-    flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
+  if (cell.input == Boundary::gather_for_experts && tensor_.experts_cut)
+    flow[Slot::m] = gather_tokens(flow.take(Slot::m), tp);
+  if (cell.input != Boundary::gather || tp.size() == 1) return;
+  if (tensor_.chunks.count > 0 && !cell.splits_input) {
+    operations.gather_next(tensor_.chunks);
+    return;
   }
+  const torch::Tensor h = flow.take(Slot::h);
+  flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
+  if (tensor_.sequence) operations.remakable(flow[Slot::h], [h, &tp] { return gather_tokens(h, tp); });
+}
+
+/// Behind a cell that leaves partial sums, unless its product has summed them.
+void Unit::reduce(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
+  comm::Communicator& tp = tensor_.tp;
+  if (cell.output == Boundary::reduce_from_experts && tensor_.experts_cut)
+    flow[Slot::h] = reduce_tokens(flow.take(Slot::h), tp);
+  if (cell.output != Boundary::reduce || tp.size() == 1 || operations.take_reduced()) return;
+  const Slot slot = cell.residual ? Slot::h : Slot::x;
+  const torch::Tensor partial = flow.take(slot);
+  flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
+}
+
+void Unit::run(const Step& step, Flow& flow, model::CellContext context, UnitOperations& operations) const {
+  const model::Cell& cell = *step.cell;
+  if (cell.source) flow[Slot::h] = flow[*cell.source];
+  gather(cell, flow, operations);
+  if (cell.output == Boundary::reduce && tensor_.tp.size() > 1 && tensor_.chunks.count > 0)
+    operations.reduce_next(tensor_.chunks);
+  context.exchange = tensor_.exchange;
   context.weights = step.weights;
+  context.buffers = step.buffers;
   cell.forward(flow, context);
-  if (cell.output == Boundary::reduce) {
-    const Slot slot = cell.residual ? Slot::h : Slot::x;
-    const torch::Tensor partial = flow.take(slot);
-    flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
-  }
+  reduce(cell, flow, operations);
+  operations.expect_done(cell.name);
+  if (cell.epilogue) cell.epilogue(flow, context);
   if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
 
-TapeEntry Unit::forward(const Flow& in, const model::CellContext& context, const LossInput* loss) const {
-  TapeEntry entry{detached(in), {}, {}};
+TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const LossInput* loss,
+                        Recompute recompute) const {
+  torch::AutoGradMode grad(recompute != Recompute::unit && torch::GradMode::is_enabled());
+  TapeEntry entry;
+  entry.in = detached(in);
+  entry.recompute = recompute;
+  UnitOperations operations(*given.operations);
+  if (recompute == Recompute::operations) operations.remakes = &entry.remakes;
+  model::CellContext context = given;
+  context.operations = &operations;
   Flow flow = entry.in;
-  for (const Step& step : steps_) run(step, flow, context);
-  if (loss) entry.loss = loss_of(flow.take(Slot::logits), *loss);
+  for (const Step& step : steps_) run(step, flow, context, operations);
+  if (loss) {
+    entry.loss = loss_of(flow.take(Slot::logits), *loss);
+    if (flow[Slot::balance].defined()) add_balance(entry, flow.take(Slot::balance), *loss);
+  }
   entry.out = std::move(flow);
+  entry.remakes.drop(entry.in, entry.out);
   return entry;
 }
 
@@ -93,7 +131,22 @@ torch::Tensor Unit::loss_of(const torch::Tensor& logits, const LossInput& loss) 
                                   loss.token_losses);
 }
 
-Flow Unit::backward(const TapeEntry& entry, const Flow& out_gradients) {
+/// Where ranks of tp share each expert, all of them saw every token: each takes its part of what they all computed.
+void Unit::add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const {
+  const auto sum = [this](const torch::Tensor& counts) {
+    return tensor_.microbatch ? all_reduced(counts, *tensor_.microbatch) : counts;
+  };
+  const int holders = tensor_.microbatch ? tensor_.microbatch->size() : 1,
+            copies = tensor_.experts_cut ? tensor_.tp.size() : 1;
+  const std::int64_t tokens = loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
+  const torch::Tensor part = model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
+  if (loss.balance) *loss.balance += part.item<double>();
+  entry.loss = entry.loss + part.to(entry.loss.scalar_type());
+}
+
+Flow Unit::backward(TapeEntry entry, const model::CellContext& context, const Flow& out_gradients) const {
+  if (entry.recompute == Recompute::unit) entry = forward(entry.in, context, nullptr);
+  entry.remakes.restore();
   std::vector<torch::Tensor> roots, gradients;
   if (entry.loss.defined()) {
     roots.push_back(entry.loss);

@@ -1,11 +1,16 @@
 // Checkpoint -> Hugging Face folder.
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "hf_layout.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/checkpoint/export.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/inference.hpp"
 #include "tessera/train/setup.hpp"
@@ -42,20 +47,108 @@ void write_json(const fs::path& file, const nlohmann::ordered_json& json) {
   require(out.good(), ExitCode::environment, "cannot write {}", file.string());
 }
 
+bool streamed(const model::ParamSpec& spec) { return spec.hf_layout == model::HfLayout::same; }
+
+/// What checkpoint::export_tensors can do: whole tensors, their rows permuted where RoPE asks for it.
+std::vector<checkpoint::ExportTensor> streamed_tensors(const model::Model& model, DType dtype) {
+  std::vector<checkpoint::ExportTensor> map;
+  for (const model::ParamSpec& spec : model.params) {
+    if (!streamed(spec)) continue;
+    checkpoint::ExportTensor tensor{"model/" + spec.fqn, spec.hf_name, dtype, {}};
+    if (spec.rope_heads > 0)
+      tensor.row_map = [head_dim = head_dim_of(spec)](std::int64_t row) { return hf_row(row, head_dim); };
+    map.push_back(std::move(tensor));
+  }
+  for (const model::BufferSpec& buffer : model.buffers)
+    if (!buffer.hf_name.empty()) map.push_back({"model/" + buffer.fqn, buffer.hf_name, DType::f32, {}});
+  return map;
+}
+
+/// The tensors of experts: each once, though two parameters may lie in it.
+std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::Model& model, DType dtype) {
+  std::vector<checkpoint::SafetensorsEntry> entries;
+  for (const model::ParamSpec& spec : model.params) {
+    using enum model::HfLayout;
+    if (streamed(spec) || spec.hf_layout == odd || spec.hf_layout == odd_transposed) continue;
+    const std::int64_t tensors = spec.hf_layout == each_expert ? spec.global_shape[0] : 1;
+    for (std::int64_t e = 0; e < tensors; ++e)
+      entries.push_back({hf_tensor_name(spec, e), dtype, hf_tensor_shape(spec)});
+  }
+  return entries;
+}
+
+/// One expert's part of a parameter.
+torch::Tensor read_expert(const checkpoint::Opened& checkpoint, const model::ParamSpec& spec, std::int64_t expert,
+                          DType dtype) {
+  TensorSlice box{"model/" + spec.fqn, dtype, spec.global_shape, Shape(spec.global_shape.size(), 0), spec.global_shape};
+  box.offset[0] = expert;
+  box.extent[0] = 1;
+  const torch::Tensor values = torch::empty(box.extent, parallel::scalar_type_of(dtype));
+  checkpoint.read(box, values.data_ptr());
+  return values[0];
+}
+
+/// The parameter that fills the odd columns where `spec` fills the even ones.
+const model::ParamSpec& odd_twin(const model::Model& model, const model::ParamSpec& spec) {
+  for (const model::ParamSpec& other : model.params)
+    if (&other != &spec && other.hf_name == spec.hf_name) return other;
+  contract_violated("found", __FILE__, __LINE__, spec.fqn + " has no twin");
+}
+
+void export_expert(const checkpoint::Opened& checkpoint, const model::Model& model, const model::ParamSpec& spec,
+                   std::int64_t expert, DType dtype, checkpoint::SafetensorsWriter& writer) {
+  using enum model::HfLayout;
+  torch::Tensor values = read_expert(checkpoint, spec, expert, dtype);
+  if (spec.hf_layout == even || spec.hf_layout == even_transposed) {
+    const torch::Tensor twin = read_expert(checkpoint, odd_twin(model, spec), expert, dtype);
+    values = torch::stack({values, twin}, 1).flatten(0, 1);  // rows by turns
+  }
+  if (values.dim() == 2 && spec.hf_layout != each_expert) values = values.t();
+  values = values.contiguous();
+  const std::int64_t first = spec.hf_layout == each_expert ? 0 : expert * values.numel();
+  writer.write(hf_tensor_name(spec, expert), first, values.numel(), values.data_ptr());
+}
+
+/// Biases of the choice that balancing made and Hugging Face's class has no place for.
+void warn_of_lost_biases(const model::Model& model) {
+  for (const model::BufferSpec& buffer : model.buffers)
+    if (buffer.hf_name.empty()) {
+      log::warning(
+          "{} and the like have no place in Hugging Face's files and are left out; without them tokens may "
+          "choose other experts",
+          buffer.fqn);
+      return;
+    }
+}
+
 }  // namespace
+
+void export_hf_weights(const checkpoint::Opened& checkpoint, const model::Model& model, DType dtype,
+                       const fs::path& file) {
+  const auto map = streamed_tensors(model, dtype);
+  std::vector<checkpoint::SafetensorsEntry> entries = checkpoint::export_entries(checkpoint, map);
+  std::ranges::move(expert_entries(model, dtype), std::back_inserter(entries));
+  checkpoint::SafetensorsWriter writer(file, std::move(entries));
+  checkpoint::export_tensors(checkpoint, map, writer);
+  for (const model::ParamSpec& spec : model.params) {
+    using enum model::HfLayout;
+    if (streamed(spec) || spec.hf_layout == odd || spec.hf_layout == odd_transposed) continue;
+    for (std::int64_t e = 0; e < spec.global_shape[0]; ++e) export_expert(checkpoint, model, spec, e, dtype, writer);
+  }
+  writer.finish();
+  warn_of_lost_biases(model);
+}
 
 void export_hf(const fs::path& folder, const fs::path& out, DType dtype) {
   const auto control = comm::make_self_communicator("export");
   const checkpoint::Opened opened = open_at(*control, folder);
   const config::Resolved resolved = job_inside(opened);
-  const model::LlamaShape shape = llama_shape_of(resolved.job, opened.find("model/tok_embeddings.weight")->shape[0]);
-  const model::Model model = model::make_llama(shape, 1, torch::kFloat32);
-  const auto map = hf_export_map(model, dtype);
+  const model::DecoderShape shape =
+      decoder_shape_of(resolved.job, opened.find("model/tok_embeddings.weight")->shape[0]);
   fs::create_directories(out);
-  checkpoint::SafetensorsWriter writer(out / "model.safetensors", checkpoint::export_entries(opened, map));
-  checkpoint::export_tensors(opened, map, writer);
-  writer.finish();
-  write_json(out / "config.json", nlohmann::ordered_json::parse(model::hf_config_of(shape, std::string(name_of(dtype)))));
+  export_hf_weights(opened, model::make_decoder(shape, 1, torch::kFloat32), dtype, out / "model.safetensors");
+  write_json(out / "config.json",
+             nlohmann::ordered_json::parse(model::hf_config_of(shape, std::string(name_of(dtype)))));
 }
 
 }  // namespace tessera::train

@@ -2,41 +2,13 @@
 
 #include <cstring>
 
+#include "hf_layout.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::train {
 namespace {
-
-std::int64_t head_dim_of(const model::ParamSpec& spec) { return spec.global_shape[0] / spec.rope_heads; }
-
-/// The stored tensor for `spec`; a tied file has the embedding only.
-const checkpoint::SafetensorsEntry& stored_as(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec,
-                                              const std::string& path) {
-  const checkpoint::SafetensorsEntry* entry = reader.find(spec.hf_name);
-  if (!entry && spec.hf_name == "lm_head.weight") entry = reader.find("model.embed_tokens.weight");
-  require(entry, ExitCode::data, "{} has no tensor {} (for {})", path, spec.hf_name, spec.fqn);
-  require(entry->shape == spec.global_shape, ExitCode::data,
-          "{}: {} has another shape than the model's {}; is it the weights of another model?", path, entry->name,
-          spec.fqn);
-  return *entry;
-}
-
-void read_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box,
-              torch::Tensor out) {
-  if (box.extent[0] == 0) return;
-  if (spec.rope_heads == 0) {
-    reader.read(box, out.data_ptr());
-    return;
-  }
-  const std::int64_t first = box.offset[0], rows = box.extent[0], head_dim = head_dim_of(spec);
-  box.extent[0] = 1;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    box.offset[0] = hf_row(first + row, head_dim);
-    reader.read(box, out[row].data_ptr());
-  }
-}
 
 /// One rank's box of a gradient on its way to rank 0: offsets, extents, values in float64.
 std::string pack(const TensorSlice& slice, const torch::Tensor& gradient) {
@@ -63,10 +35,14 @@ void unpack(const std::string& bytes, torch::Tensor whole) {
   if (target.numel() > 0) target.copy_(torch::from_blob(const_cast<char*>(values), target.sizes(), torch::kFloat64));
 }
 
+const std::string& name_in_dump(const model::ParamSpec& spec) {
+  return spec.hf_layout == model::HfLayout::same ? spec.hf_name : spec.fqn;
+}
+
 torch::Tensor in_hf_order(const model::ParamSpec& spec, const torch::Tensor& whole) {
   if (spec.rope_heads == 0) return whole;
-  const std::int64_t half = head_dim_of(spec) / 2, columns = whole.size(1);
-  return whole.view({spec.rope_heads, half, 2, columns}).transpose(1, 2).reshape(whole.sizes());
+  const std::int64_t half = head_dim_of(spec) / 2;
+  return whole.view({spec.rope_heads, half, 2, -1}).transpose(1, 2).reshape(whole.sizes());
 }
 
 }  // namespace
@@ -76,28 +52,26 @@ std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
   return head * head_dim + (within % 2) * (head_dim / 2) + within / 2;
 }
 
-void load_hf_weights(const parallel::ParamRefs& params, const std::filesystem::path& path) {
+void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path) {
   const checkpoint::SafetensorsReader reader(path);
   torch::NoGradGuard no_grad;
-  for (const auto& ref : params) {
+  for (const auto& ref : holdings.params) {
     const parallel::ShardedParam& param = *ref.param;
-    TensorSlice box = param.slice("");
-    box.name = stored_as(reader, *param.spec, path.string()).name;
     const torch::Tensor host = torch::empty(param.master.sizes(), param.master.options().device(torch::kCPU));
-    read_box(reader, *param.spec, box, host);
+    read_hf_box(reader, *param.spec, param.slice(""), host, path.string());
     param.master.copy_(host);
   }
-}
-
-std::vector<checkpoint::ExportTensor> hf_export_map(const model::Model& model, DType dtype) {
-  std::vector<checkpoint::ExportTensor> map;
-  for (const model::ParamSpec& spec : model.params) {
-    checkpoint::ExportTensor tensor{"model/" + spec.fqn, spec.hf_name, dtype, {}};
-    if (spec.rope_heads > 0)
-      tensor.row_map = [head_dim = head_dim_of(spec)](std::int64_t row) { return hf_row(row, head_dim); };
-    map.push_back(std::move(tensor));
+  for (std::size_t i = 0; i < model.buffers.size(); ++i) {
+    const torch::Tensor& buffer = holdings.buffers[i];
+    const std::string& name = model.buffers[i].hf_name;
+    if (!buffer.defined() || name.empty()) continue;
+    const checkpoint::SafetensorsEntry* entry = reader.find(name);
+    require(entry && entry->shape == model.buffers[i].shape, ExitCode::data, "{} has no tensor {} of the right shape",
+            path.string(), name);
+    const torch::Tensor host = torch::empty(buffer.sizes(), buffer.options().device(torch::kCPU));
+    reader.read_whole(name, parallel::dtype_of(buffer.scalar_type()), host.data_ptr());
+    buffer.copy_(host);
   }
-  return map;
 }
 
 void for_each_whole(const parallel::ParamRefs& params, const model::Model& model, comm::Communicator& control,
@@ -123,7 +97,7 @@ void dump_gradients(const parallel::ParamRefs& params, const model::Model& model
     std::filesystem::create_directories(file.parent_path());
     std::vector<checkpoint::SafetensorsEntry> entries;
     for (const model::ParamSpec& spec : model.params)
-      entries.push_back({spec.hf_name, parallel::dtype_of(type), spec.global_shape});
+      entries.push_back({name_in_dump(spec), parallel::dtype_of(type), spec.global_shape});
     writer.emplace(file, std::move(entries));
   }
   for_each_whole(
@@ -133,7 +107,7 @@ void dump_gradients(const parallel::ParamRefs& params, const model::Model& model
       },
       [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
         const torch::Tensor values = whole.to(type).contiguous();
-        writer->write(spec.hf_name, 0, values.numel(), values.data_ptr());
+        writer->write(name_in_dump(spec), 0, values.numel(), values.data_ptr());
       });
   if (writer) writer->finish();
 }

@@ -61,11 +61,11 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
                  options_of(resolved, device_));
   const config::JobConfig& job = resolved.job;
   if (job.checkpoint.initial_load_path && job.checkpoint.initial_load_in_hf)
-    load_hf_weights(stage_->params(), *job.checkpoint.initial_load_path);
+    load_hf_weights(stage_->holdings(), model_, *job.checkpoint.initial_load_path);
   else if (job.checkpoint.initial_load_path)
-    load_model(stage_->params(), mesh_.control(), *job.checkpoint.initial_load_path);
+    load_model(stage_->holdings(), model_, mesh_, *job.checkpoint.initial_load_path);
   else
-    load_model(stage_->params(), mesh_.control(), std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder);
+    load_model(stage_->holdings(), model_, mesh_, std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder);
 }
 
 torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, std::int64_t position,

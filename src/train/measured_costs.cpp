@@ -24,11 +24,18 @@ std::string kind_of(const model::Model& model, const model::Cell& cell) {
   return kind;
 }
 
-/// Times one cell, as a stage by itself.
+/// Cell `first` and those behind it that no stage may begin with.
+Range with_bound(const model::Model& model, std::size_t first) {
+  std::size_t end = first + 1;
+  while (end < model.cells.size() && !model.cells[end].bound.empty()) ++end;
+  return {static_cast<std::int64_t>(first), static_cast<std::int64_t>(end - first)};
+}
+
+/// Times a cell (and those behind it that are bound to it), as a stage by itself.
 class Stopwatch {
  public:
-  Stopwatch(const model::Model& model, std::int64_t cell, mesh::DeviceMesh& mesh, const parallel::StageOptions& options)
-      : options_(options), vocab_(model.dimensions.vocab), stage_(model, {cell, 1}, mesh, options) {
+  Stopwatch(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const parallel::StageOptions& options)
+      : options_(options), vocab_(model.dimensions.vocab), stage_(model, cells, mesh, options) {
     stage_.initialize(1);
     for (const parallel::Crossing& crossing : stage_.inputs()) in_[crossing.slot] = random(crossing.shape);
     for (const parallel::Crossing& crossing : stage_.outputs()) gradients_[crossing.slot] = random(crossing.shape);
@@ -67,14 +74,19 @@ std::vector<double> measured_costs(const model::Model& model, mesh::DeviceMesh& 
   options.reshard.kind = parallel::ReshardPolicy::Kind::never;  // gathers are paid once, by the run that is not counted
   options.reshard_rules.clear();
   options.accumulation = parallel::Accumulation::unsharded;
-  options.recompute_every = 0;
+  options.recompute = {};
   options.deterministic = false;
   std::map<std::string, double> known;
   std::vector<double> costs;
   for (std::size_t i = 0; i < model.cells.size(); ++i) {
+    if (!model.cells[i].bound.empty()) {  // timed with the cell that it is bound to
+      costs.push_back(0);
+      continue;
+    }
+    const Range run = with_bound(model, i);
     const std::string kind = kind_of(model, model.cells[i]);
     if (!known.contains(kind)) {
-      Stopwatch watch(model, static_cast<std::int64_t>(i), mesh, options);
+      Stopwatch watch(model, run, mesh, options);
       watch.seconds();
       known[kind] = std::min({watch.seconds(), watch.seconds(), watch.seconds()});
     }

@@ -6,8 +6,10 @@
 
 namespace tessera::train {
 
-void load_model(const parallel::ParamRefs& params, comm::Communicator& control, const std::filesystem::path& folder) {
-  HostViews views = model_views(params);
+void load_model(const parallel::Holdings& holdings, const model::Model& model, mesh::DeviceMesh& mesh,
+                const std::filesystem::path& folder) {
+  HostViews views = model_views(holdings, model, mesh);
+  comm::Communicator& control = mesh.control();
   checkpoint::LoadOptions options;
   options.extra = checkpoint::Policy::ignore;  // the moments of the run that it comes from
   options.log = [](const std::string& line) { log::warning("{}", line); };

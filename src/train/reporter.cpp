@@ -19,8 +19,23 @@ namespace {
 
 metrics::FlopsPerToken flops_of(const model::Model& model, std::int64_t seq) {
   const model::Dimensions& d = model.dimensions;
-  return metrics::flops_per_token(
-      {model.parameter_count(), model.embedding_parameter_count(), d.layers, d.heads, 2 * d.head_dim, seq});
+  return metrics::flops_per_token({model.active_parameter_count(), model.embedding_parameter_count(), d.layers, d.heads,
+                                   d.head_dim + d.value_dim, seq});
+}
+
+/// Of the busiest mixture, and of each.
+void add_experts(metrics::StepRecord& record, const StepOutcome& outcome) {
+  if (outcome.loads.empty()) return;
+  double most = 0, least = 1;
+  for (const ExpertLoad& load : outcome.loads) {
+    most = std::max(most, load.max_over_mean);
+    least = std::min(least, load.entropy);
+    record.extra.emplace_back("moe/" + load.name + "/load_max_over_mean", load.max_over_mean);
+    record.extra.emplace_back("moe/" + load.name + "/entropy", load.entropy);
+  }
+  record.extra.emplace_back("moe/load_max_over_mean", most);
+  record.extra.emplace_back("moe/entropy", least);
+  record.extra.emplace_back("moe/balance_loss", outcome.balance_loss);
 }
 
 metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
@@ -114,6 +129,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.extra.emplace_back("fsdp/gather_bytes", static_cast<double>(worst.gather_bytes));
   record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst.kept_bytes));
   record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst.exposed_nanoseconds) * 1e-9);
+  add_experts(record, outcome);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.skipped_steps()));
   return record;
 }

@@ -104,9 +104,9 @@ class Run {
 
   void load_initial(const fs::path& path) {
     if (job_.checkpoint.initial_load_in_hf)
-      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stages().params(), path); });
+      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stages().holdings(), model_, path); });
     else
-      load_model(trainer_->stages().params(), mesh_.control(), path);
+      load_model(trainer_->stages().holdings(), model_, mesh_, path);
   }
 
   void announce(std::int64_t done) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/model/llama.hpp"
 #include "tessera/parallel/stage_split.hpp"
 
 namespace tessera::train {
@@ -22,18 +21,54 @@ void require_divides(std::int64_t value, const char* what, int degree, const cha
           key, degree, value);
 }
 
+/// What tensor parallelism cuts can be cut in so many pieces.
+void check_pieces(const model::Model& model, int tp) {
+  for (const model::ParamSpec& spec : model.params) {
+    if (spec.max_pieces > 0 && spec.max_pieces < tp) continue;
+    const bool columns = spec.placement == model::Placement::column, rows = spec.placement == model::Placement::row;
+    if (!columns && !rows) continue;
+    const std::int64_t extent = spec.global_shape[rows ? 1 : 0];
+    require(
+        extent % tp == 0, ExitCode::usage,
+        "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
+        spec.fqn, extent, tp, extent);
+  }
+}
+
+void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
+  const int ep = layout.expert_degree();
+  require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
+          "{} has no experts to share out; set expert_parallel_degree and expert_tensor_parallel_degree to 1",
+          model.name);
+  for (const model::MixtureSpec& mixture : model.mixtures)
+    require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
+  if (!layout.experts_cut_by_tp()) return;
+  for (const model::ParamSpec& spec : model.params) {
+    require(!spec.fqn.ends_with(".experts.w2_bias"), ExitCode::usage,
+            "the experts of {} add biases, which ranks that share an expert would all add; set "
+            "expert_tensor_parallel_degree to 1",
+            model.name);
+    if (spec.placement == model::Placement::expert_column)
+      require_divides(spec.global_shape[1], "features of an expert", layout.degree(Axis::tp),
+                      "expert_tensor_parallel_degree");
+  }
+}
+
 }  // namespace
 
 mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   const config::Parallelism& p = resolved.job.parallelism;
-  const mesh::Degrees degrees{p.pipeline_parallel_degree, p.data_parallel_replicate_degree,
-                              p.data_parallel_shard_degree, p.context_parallel_degree, p.tensor_parallel_degree};
+  const mesh::Degrees degrees{p.pipeline_parallel_degree,     p.data_parallel_replicate_degree,
+                              p.data_parallel_shard_degree,   p.context_parallel_degree,
+                              p.tensor_parallel_degree,       p.expert_parallel_degree,
+                              p.expert_tensor_parallel_degree};
   try {
     return mesh::Layout::resolve(degrees, world);
   } catch (const Error& error) {
     std::string origins;
     for (const char* key : {"pipeline_parallel_degree", "data_parallel_replicate_degree", "data_parallel_shard_degree",
-                            "context_parallel_degree", "tensor_parallel_degree"}) {
+                            "context_parallel_degree", "tensor_parallel_degree", "expert_parallel_degree",
+                            "expert_tensor_parallel_degree"}) {
       const std::string origin = resolved.origin(std::string("parallelism.") + key);
       if (origin != "default") origins += fmt::format("\n  {}: parallelism.{}", origin, key);
     }
@@ -58,23 +93,32 @@ parallel::Precision precision_of(const config::JobConfig& job) {
   return {master, type_named(job.training.mixed_precision_param), type_named(job.training.mixed_precision_reduce)};
 }
 
-model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
-  if (job.model.hf_config) return model::llama_from_hf_config(*job.model.hf_config);
-  require(job.model.name == "llama3", ExitCode::usage,
-          "model.name \"{}\" is not known; llama3 is, or give model.hf_config", job.model.name);
-  const std::string flavor = shape_flavor(job.model.flavor);
-  model::LlamaShape shape = model::llama_flavor(flavor, std::nullopt);
-  if (flavor == "debugmodel") shape.vocab = std::max(shape.vocab, tokenizer_vocab);
+model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
+  model::DecoderShape shape = job.model.hf_config
+                                  ? model::decoder_from_hf_config(*job.model.hf_config)
+                                  : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
+  if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
+    shape.vocab = std::max(shape.vocab, tokenizer_vocab);
+  const config::Model& m = job.model;
+  require(
+      shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff), ExitCode::usage,
+      "{} has no mixture of experts; leave model.moe_load_balance_coeff, moe_aux_loss_coeff and moe_z_loss_coeff out",
+      shape.name);
+  if (!shape.mixture) return shape;
+  shape.mixture->balance_rate = m.moe_load_balance_coeff.value_or(shape.mixture->balance_rate);
+  shape.mixture->auxiliary = m.moe_aux_loss_coeff.value_or(shape.mixture->auxiliary);
+  shape.mixture->z = m.moe_z_loss_coeff.value_or(0);
+  shape.mixture->routing.forced_even = job.debug.moe_force_load_balance;
   return shape;
 }
 
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
                       torch::Device device) {
-  const model::LlamaShape shape = llama_shape_of(job, tokenizer_vocab);
+  const model::DecoderShape shape = decoder_shape_of(job, tokenizer_vocab);
   require(tokenizer_vocab <= shape.vocab, ExitCode::data,
           "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab, shape.name,
           shape.vocab);
-  return model::make_llama(shape, positions, precision_of(job).compute, device);
+  return model::make_decoder(shape, positions, precision_of(job).compute, device);
 }
 
 void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
@@ -88,10 +132,29 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
           d.kv_heads, tp, d.kv_heads, d.heads);
   require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
   require_divides(d.vocab, "vocabulary", tp, "tensor_parallel_degree");
+  require(sequence_parallel || tp == 1 || model.mixtures.empty(), ExitCode::usage,
+          "parallelism.disable_sequence_parallel with tensor_parallel_degree {}: each rank routes its own tokens to "
+          "{}'s experts; leave sequence parallelism on",
+          tp, model.name);
+  check_pieces(model, tp);
+  check_experts_fit(model, layout);
   if (sequence_parallel)
     require_divides(plan.microbatch_rows * plan.cut.positions(), "tokens of a microbatch (sequence parallel)", tp,
                     "tensor_parallel_degree");
 }
+
+namespace {
+
+parallel::RecomputePolicy recompute_of(const config::ActivationCheckpoint& wanted) {
+  using Kind = parallel::RecomputePolicy::Kind;
+  if (wanted.mode == "full") return {Kind::every, 1, 0};
+  if (wanted.mode == "memory_budget") return {Kind::budget, 1, wanted.memory_budget};
+  if (wanted.mode != "selective") return {};
+  if (wanted.selective_ac_option == "op") return {Kind::operations, 1, 0};
+  return {Kind::every, std::stoll(wanted.selective_ac_option), 0};
+}
+
+}  // namespace
 
 bool weighs_memory(const config::JobConfig& job) {
   const auto& rules = job.parallelism.reshard_rules;
@@ -110,10 +173,15 @@ parallel::StageOptions stage_options_of(const config::JobConfig& job, const Batc
   options.reshard_budget_bytes = budget_bytes;
   options.freeze = job.training.freeze;
   options.offload = job.training.enable_cpu_offload;
-  options.recompute_every = job.activation_checkpoint.recompute_every();
+  options.recompute = recompute_of(job.activation_checkpoint);
   options.sequence_parallel = !job.parallelism.disable_sequence_parallel;
   options.loss_parallel = !job.parallelism.disable_loss_parallel;
   options.deterministic = job.debug.deterministic;
+  // In deterministic mode both ways cut products at the same rows, so that both have the same bits.
+  const bool chunks = job.parallelism.enable_async_tensor_parallel || job.debug.deterministic;
+  if (chunks && options.sequence_parallel)
+    options.token_chunks = static_cast<int>(job.parallelism.async_tensor_parallel_chunks);
+  options.overlap_chunks = job.parallelism.enable_async_tensor_parallel;
   options.device = device;
   options.batch = plan.microbatch_rows;
   options.seq = plan.cut.positions();

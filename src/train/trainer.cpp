@@ -111,7 +111,29 @@ StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::funct
     ++skipped_steps_;
   else
     update(outcome.lr, norm.norm);
+  balance(outcome);
   return outcome;
+}
+
+/// Evens out the experts' loads, which every rank then learns of.
+void Trainer::balance(StepOutcome& outcome) {
+  if (model_.mixtures.empty()) return;
+  const std::vector<torch::Tensor> loads = stages_.balance_experts(!outcome.skipped);
+  std::vector<double> figures(1 + 2 * loads.size(), 0);
+  figures[0] = stages_.balance_loss();
+  const bool speaks = mesh_.coord(Axis::dp_replicate) == 0 && mesh_.coord(Axis::dp_shard) == 0 &&
+                      mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
+  for (std::size_t m = 0; m < loads.size(); ++m) {
+    if (!speaks || !loads[m].defined()) continue;
+    const torch::Tensor share = loads[m].to(torch::kCPU, torch::kFloat64) / loads[m].sum().item<double>();
+    const auto experts = static_cast<double>(share.size(0));
+    figures[1 + 2 * m] = share.max().item<double>() * experts;
+    figures[2 + 2 * m] = -torch::xlogy(share, share).sum().item<double>() / std::log(std::max(experts, 2.0));
+  }
+  mesh_.control().all_reduce({figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64}).wait();
+  outcome.balance_loss = figures[0];
+  for (std::size_t m = 0; m < loads.size(); ++m)
+    outcome.loads.push_back({model_.mixtures[m].name, figures[1 + 2 * m], figures[2 + 2 * m]});
 }
 
 void Trainer::update(double lr, double norm) {

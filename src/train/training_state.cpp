@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 HostViews all_views(Trainer& trainer) {
-  HostViews views = model_views(trainer.stages().params());
+  HostViews views = model_views(trainer.stages().holdings(), trainer.model(), trainer.mesh());
   const auto params = trainer.stages().trained_params();
   for (std::size_t i = 0; i < params.size(); ++i) {
     views.add("optimizer/exp_avg/", params[i], trainer.optimizer_states()[i].exp_avg);

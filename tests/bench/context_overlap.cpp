@@ -50,7 +50,7 @@ class Bench {
   Seconds once(comm::Communicator& cp, Rotation rotation) {
     world_.control().barrier();
     const auto begin = std::chrono::steady_clock::now();
-    const Tensor out = context_attention(input_, {&cp, cut_, rotation}, nullptr);
+    const Tensor out = parallel::context_attention(input_, {&cp, cut_, rotation}, nullptr);
     world_.control().barrier();
     const auto between = std::chrono::steady_clock::now();
     out.sum().backward();

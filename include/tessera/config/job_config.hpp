@@ -50,6 +50,9 @@ struct Model {
   Strings converters;
   bool print_after_conversion = false;
   std::optional<std::string> hf_config;  ///< ours: a Hugging Face config.json that alone defines the model
+  std::optional<double> moe_load_balance_coeff;  ///< ours; absent = the model's own
+  std::optional<double> moe_aux_loss_coeff;      ///< ours; absent = the model's own
+  std::optional<double> moe_z_loss_coeff;        ///< ours; absent = 0
 };
 
 struct Optimizer {
@@ -112,6 +115,7 @@ struct Parallelism {
   bool disable_loss_parallel = false;
   bool disable_sequence_parallel = false;  ///< ours
   bool enable_async_tensor_parallel = false;
+  std::int64_t async_tensor_parallel_chunks = 8;  ///< ours: into which each rank's tokens are cut
   int pipeline_parallel_degree = 1;
   /// One list of module names for each stage, e.g. {{"tok_embeddings", "layers.0"}, {"layers.1", "norm", "output"}}.
   std::optional<std::vector<Strings>> module_fqns_per_model_part;
@@ -170,10 +174,6 @@ struct ActivationCheckpoint {
   bool preserve_rng_state = true;
   std::string determinism_check = "default";
   bool debug = false;
-
-  /// Block i is recomputed when this is n > 0 and i % n == 0; 0 = no block. `op` and `memory_budget`, which Tessera
-  /// does not have yet, recompute every block (the least memory).
-  std::int64_t recompute_every() const;
 };
 
 struct Compile {

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace tessera::kernels {
 
@@ -13,6 +14,13 @@ void release_storage(const at::Tensor& tensor);
 
 /// Allocates `storage_bytes` again (uninitialised) from the storage's own allocator, for all of those tensors; the caller then fills it.
 void restore_storage(const at::Tensor& tensor, std::size_t storage_bytes);
+
+/// Gives the memory of `from`, which nobody may read any more, to `to`, whose storage is empty (release_storage).
+void move_storage(const at::Tensor& from, const at::Tensor& to);
+
+/// Bytes that this process has allocated on the device: tensors alone on a GPU, all that malloc gave on the host (0 where
+/// another allocator than glibc's is loaded).
+std::int64_t allocated_bytes(at::Device device);
 
 /// Bytes that the tensor's storage holds now; 0 after release_storage.
 std::size_t storage_bytes(const at::Tensor& tensor);

@@ -40,6 +40,9 @@ class DeviceMesh {
   /// First and last pipeline stage of this rank's pipeline (rank 0 = first), for tied embeddings; self communicator
   /// when pp = 1; null on the stages between.
   comm::Communicator* embedding_group();
+  /// Ranks that hold the other experts of this rank's copy (ep), and those that share its experts' parameters (efsdp).
+  comm::Communicator& experts();
+  comm::Communicator& expert_shards();
   /// Host-memory communicator over all ranks, whatever the back end: control flow and checkpoints.
   comm::Communicator& control();
   /// The table that is printed once: axis, degree, backend, ranks of rank 0's groups, hosts.

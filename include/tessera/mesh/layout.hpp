@@ -17,6 +17,8 @@ std::string_view name_of(Axis axis) noexcept;
 /// Degrees of the axes in the order of kAxes, as configured; one of them may be -1: "the rest".
 struct Degrees {
   int pp = 1, dp_replicate = 1, dp_shard = -1, cp = 1, tp = 1;
+  int ep = 1;   ///< ranks that share the experts, borrowed from dp_shard x cp (x tp, if etp is 1)
+  int etp = 1;  ///< ranks that share each expert: 1 or tp
 };
 
 /// Coordinates of one rank, in the order of kAxes.
@@ -38,14 +40,24 @@ class Layout {
   /// Data-parallel ranks that read different samples (dp_replicate x dp_shard), and this rank's number among them.
   int dp_degree() const { return degree(Axis::dp_replicate) * degree(Axis::dp_shard); }
   int dp_rank(int rank) const;
+  /// The expert view of the same ranks: pp, dp_replicate, efsdp, ep (and tp, if each expert is cut over it), with
+  /// efsdp * ep = dp_shard * cp * tp (without tp then); ep is fastest.
+  int expert_degree() const { return ep_; }
+  int expert_shard_degree() const;
+  bool experts_cut_by_tp() const { return etp_ > 1; }
+  /// Ranks that hold the other experts of `rank`'s copy, and those that share its experts' parameters, in mesh order.
+  std::vector<int> expert_group_of(int rank) const;
+  std::vector<int> expert_shard_group_of(int rank) const;
   /// "pp2.r1.s2.cp1.tp2"-like, for messages; coord form "pp0.r0.s1.cp0.tp0" names checkpoint shards.
   std::string to_string() const;
   std::string coord_name(int rank) const;
   bool operator==(const Layout&) const = default;
 
  private:
+  std::vector<int> borrowed_from(int rank) const;
   std::array<int, 5> degrees_{1, 1, 1, 1, 1};
   int world_ = 1;
+  int ep_ = 1, etp_ = 1;
 };
 
 }  // namespace tessera::mesh

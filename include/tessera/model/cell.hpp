@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,12 +17,20 @@
 #include "tessera/base/tensor_slice.hpp"
 #include "tessera/model/flow.hpp"
 #include "tessera/model/operations.hpp"
+#include "tessera/model/token_exchange.hpp"
 
 namespace tessera::model {
 
 /// Keys and values of the positions seen so far, one pair a layer; [B, S, Hkv, hd] each. For generation.
 struct KeyValueCache {
   std::vector<torch::Tensor> keys, values;
+};
+
+/// Tokens that each expert got, by mixture of the model: [experts] int64; undefined where nobody counts.
+struct ExpertLoads {
+  std::vector<torch::Tensor> counts;
+  /// Adds the choices of some tokens, [T, K].
+  void add(int mixture, const torch::Tensor& chosen);
 };
 
 /// What a cell needs to know beside its weights and the flow.
@@ -31,6 +40,9 @@ struct CellContext {
   std::int64_t position = 0;        ///< position of the first token of each row
   KeyValueCache* cache = nullptr;   ///< set while generating
   const Operations* operations = &plain_operations();
+  std::span<const torch::Tensor> buffers = {};  ///< in the order of Cell::buffers
+  ExpertLoads* loads = nullptr;  ///< set where a token passes for the first time, not where it is recomputed
+  const TokenExchange* exchange = &no_exchange();
   /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run from `position`.
   std::span<const Range> positions = {};
 
@@ -40,9 +52,11 @@ struct CellContext {
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.
 enum class Boundary : std::uint8_t {
-  none,    ///< works on whatever tokens are here
-  gather,  ///< before: needs the tokens of all tensor-parallel ranks
-  reduce,  ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+  none,                 ///< works on whatever tokens are here
+  gather,               ///< before: needs the tokens of all tensor-parallel ranks
+  reduce,               ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+  gather_for_experts,   ///< gather of slot m, if tensor-parallel ranks share each expert; else none
+  reduce_from_experts,  ///< and reduce of h
 };
 
 /// How a slot lies on the tensor-parallel ranks; T tokens of a microbatch = B sequences x S positions.
@@ -50,6 +64,7 @@ enum class Spread : std::uint8_t {
   tokens,    ///< [T / tp, features...]: each rank its own tokens
   features,  ///< [T, features...], the first of them cut over the ranks
   heads,     ///< [B, S, heads, ...], heads cut over the ranks
+  apart,     ///< [features...], each rank its own
 };
 
 /// A slot in front of a cell; `features` are whole, as on one rank.
@@ -69,6 +84,12 @@ struct Cell {
   std::function<void(Flow&, const CellContext&)> forward;
   double activity = 1;  ///< the part of its weights that one token passes: 0 for a lookup, top_k / experts for experts
   std::int64_t attention_width = 0;  ///< heads x (query-key + value head dimension) where tokens attend, else 0
+  std::vector<int> buffers;          ///< indices into Model::buffers
+  std::optional<Slot> source;        ///< before: h becomes this slot's tensor, which stays
+  /// After `output`, on this rank's part of the tokens: a bias of what was summed.
+  std::function<void(Flow&, const CellContext&)> epilogue;
+  std::string bound;  ///< why no stage may begin with this cell; empty: one may
+  bool splits_input = false;  ///< looks at the gathered slot h itself, instead of handing it to products()
 };
 
 }  // namespace tessera::model

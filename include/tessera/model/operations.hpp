@@ -33,6 +33,9 @@ class Operations {
   virtual ~Operations() = default;
   /// x [T, in] times the transpose of each weight [out, in]: [T, out] each.
   virtual std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const Weight> weights) const;
+  /// Rows of x [R, in], sorted by expert, times the transpose of their expert's matrix of weight [experts, out, in]:
+  /// [R, out]. `counts` [experts] int64 in host memory: rows of each.
+  virtual torch::Tensor expert_product(const torch::Tensor& x, const Weight& weight, const torch::Tensor& counts) const;
   /// [B, S, H, value dim].
   virtual torch::Tensor attention(const Attention& input) const;
   /// Tells that `remake()` gives the values of `made` again, cheaply and from tensors that backward keeps anyway:

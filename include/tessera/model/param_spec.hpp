@@ -10,10 +10,27 @@ namespace tessera::model {
 
 /// How tensor parallelism may cut a parameter, in the model's own words.
 enum class Placement : std::uint8_t {
-  replicated,  ///< whole on every tensor-parallel rank (norm weights)
-  column,      ///< output features: dim 0 is cut, the layer's output is cut
-  row,         ///< input features: dim 1 is cut, the layer's output is a partial sum
-  vocabulary,  ///< rows of the vocabulary: dim 0 is cut
+  replicated,     ///< whole on every tensor-parallel rank (norm weights)
+  column,         ///< output features: dim 0 is cut, the layer's output is cut
+  row,            ///< input features: dim 1 is cut, the layer's output is a partial sum
+  vocabulary,     ///< rows of the vocabulary: dim 0 is cut
+  shared,         ///< whole on every tensor-parallel rank, each of which applies it to its own heads (norms of heads)
+  expert,         ///< dim 0 counts experts: expert parallelism cuts it, tensor parallelism does not
+  expert_column,  ///< the same, and ranks that share an expert cut dim 1, its output features
+  expert_row,     ///< the same, and ranks that share an expert cut dim 2, its input features
+};
+
+inline bool counts_experts(Placement placement) { return placement >= Placement::expert; }
+
+/// How a parameter lies in Hugging Face files.
+enum class HfLayout : std::uint8_t {
+  same,             ///< as here
+  each_expert,      ///< dim 0 taken apart: one tensor for each expert, whose number stands for "{}" in the name
+  transposed,       ///< dims 1 and 2 exchanged
+  even_transposed,  ///< dims 1 and 2 exchanged, in the even columns of a tensor that holds two parameters
+  odd_transposed,   ///< and in the odd ones
+  even,             ///< the even columns
+  odd,              ///< and the odd ones
 };
 
 /// Distribution of initial values: constant `mean` if std is 0, else normal(mean, std) cut to [low, high].
@@ -31,6 +48,7 @@ struct ParamSpec {
   int rope_heads =
       0;  ///< > 0: rows are this many heads whose order differs in Hugging Face files (rotated halves there)
   int max_pieces = 0;  ///< > 0: tensor parallelism cuts it into no more (key-value heads); more ranks hold copies
+  HfLayout hf_layout = HfLayout::same;
 };
 
 }  // namespace tessera::model

@@ -49,6 +49,10 @@ class ContextOperations final : public model::Operations {
   std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override {
     return inner_.products(x, weights);
   }
+  torch::Tensor expert_product(const torch::Tensor& x, const model::Weight& weight,
+                               const torch::Tensor& counts) const override {
+    return inner_.expert_product(x, weight, counts);
+  }
   torch::Tensor attention(const model::Attention& input) const override {
     return documents_ || context_.cut.ranks() > 1 ? context_attention(input, context_, documents_)
                                                   : inner_.attention(input);

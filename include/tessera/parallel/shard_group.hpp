@@ -32,11 +32,13 @@ struct GroupOptions {
   const class ShardGroup* home = nullptr;  ///< a group of the same parameters, whose masters are this one's too
 };
 
-/// The communicators that a group needs.
+/// The communicators that a group needs; one of experts has its own: tp is a single rank unless it cuts each expert,
+/// fsdp is efsdp.
 struct ShardAxes {
   comm::Communicator* tp = nullptr;
   comm::Communicator* fsdp = nullptr;       ///< dp_shard x cp: parameters are sharded here
   comm::Communicator* replicate = nullptr;  ///< dp_replicate: shards are copies here
+  comm::Communicator* experts = nullptr;    ///< ep: experts are shared out here; null = this rank has all of them
 };
 
 /// All_gathers of a group or stage so far, as this rank saw them.
@@ -60,7 +62,12 @@ struct ShardedParam {
   torch::Tensor leaf;     ///< the first rows of `storage` as autograd sees them
 
   int tp_copies = 1;  ///< neighbouring tensor-parallel ranks that hold the same piece
+  /// > 1: more ranks share the piece than it has experts; each expert's matrix is cut by its rows into so many, which
+  /// are what `rows` and `chunk_rows` count.
+  std::int64_t parts = 1;
 
+  /// The piece as the fsdp ranks cut it: by dim 0.
+  Shape shared_shape() const;
   std::int64_t row_elements() const;
   /// The box of the whole parameter that `master` is, as checkpoints name it.
   TensorSlice slice(const std::string& prefix) const;
@@ -85,6 +92,8 @@ class ShardGroup {
   /// end_step() weights are gathered from these.
   void reshard_within(comm::Communicator& inner);
   bool gathered() const { return gathered_; }
+  /// Its parameters are experts', sharded over other ranks than the rest.
+  bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   bool trainable() const { return options_.trainable; }
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;
@@ -125,6 +134,7 @@ class ShardGroup {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master && !options_.offload;
   }
   void place(const model::ParamSpec& spec, const ShardAxes& axes);
+  static void cut(ShardedParam& param, std::size_t dim, int pieces, int piece, const char* degree);
   void allocate();
   void allocate_weights(ShardedParam& param);
   void copy_out();

@@ -5,13 +5,16 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/context_attention.hpp"
+#include "tessera/parallel/expert_parallel.hpp"
 #include "tessera/parallel/linear.hpp"
+#include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/unit.hpp"
@@ -32,9 +35,11 @@ struct StageOptions {
   Accumulation accumulation = Accumulation::unsharded;
   std::vector<std::string> freeze;   ///< parameters whose name one of these patterns matches are not trained
   bool offload = false;              ///< masters, gradients and moments in host memory
-  std::int64_t recompute_every = 0;  ///< block i is recomputed in backward if i is a multiple of this; 0 = none
+  RecomputePolicy recompute;         ///< of blocks
   bool sequence_parallel = true;     ///< see TensorParallel
   bool loss_parallel = true;
+  int token_chunks = 0;        ///< > 0: tokens travel around tensor-parallel products in this many chunks
+  bool overlap_chunks = true;  ///< see TokenChunks
   bool deterministic = false;  ///< microbatches are added over the fixed tree
   torch::Device device = torch::kCPU;
   std::int64_t batch = 1;  ///< sequences of a microbatch
@@ -47,6 +52,7 @@ struct StageOptions {
 struct Crossing {
   model::Slot slot;
   std::vector<std::int64_t> shape;  ///< on this rank
+  torch::ScalarType type;
 };
 
 /// A parameter of this rank.
@@ -56,6 +62,12 @@ struct ParamRef {
   bool counted = true;            ///< this rank counts it for the global norm: one copy over all axes does
 };
 using ParamRefs = std::vector<ParamRef>;
+
+/// What a rank holds of the model.
+struct Holdings {
+  ParamRefs params;
+  std::vector<torch::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
+};
 
 /// What a backward pass computes.
 enum class Backward : std::uint8_t {
@@ -109,6 +121,13 @@ class Stage {
   /// What the policies ask for: all_gathers and bytes received so far, bytes of weights kept between forward and
   /// backward.
   GatherCount gather_count() const;
+  /// Tokens that each expert got in this step, summed over all ranks of the stage, by mixture of the model (undefined
+  /// for other stages'); evens the loads out by the biases of the choice if `update`, and forgets the counts.
+  /// Collective over the ranks of the stage.
+  std::vector<torch::Tensor> balance_experts(bool update);
+  /// This rank's part of the step's balance loss; other ranks hold the rest.
+  double balance_loss() const { return balance_loss_; }
+  Holdings holdings() { return {params(), buffers_}; }
   std::int64_t kept_bytes() const;
 
   /// Without a tied one that `first` holds.
@@ -130,7 +149,9 @@ class Stage {
   };
   ContextOperations operations_of(int microbatch) const;
   model::CellContext context_with(const model::Operations& operations) const;
+  void make_buffers(const model::Model& model, Range cells);
   void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
+  TensorParallel tensor_parallel();
   std::vector<Crossing> crossings(std::int64_t cell) const;
   ShardGroup* group_of(const model::Model& model, int param) const;
   std::vector<ShardGroup*> make_groups(const model::Model& model, const model::UnitSpec& unit, const ShardAxes& axes);
@@ -140,7 +161,10 @@ class Stage {
   void check_patterns(const model::Model& model) const;
   void resolve_policies(comm::Communicator& fsdp);
   void reshard(std::size_t unit);
-  bool recomputes(std::size_t unit) const;
+  bool is_block(std::size_t unit) const;
+  void resolve_recompute();
+  TapeEntry measured_forward(std::size_t unit, const model::Flow& in, const model::CellContext& context);
+  void choose_recompute();
   void accumulate(std::size_t unit, int microbatch);
   void accumulate(ShardGroup& group, int microbatch);
   Owed take_owed(std::size_t unit);
@@ -150,6 +174,7 @@ class Stage {
   const model::Model& model_;
   Range cells_;
   mesh::DeviceMesh& mesh_;
+  std::unique_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   StageOptions options_;
   std::int64_t model_units_;
   bool first_, last_;
@@ -158,6 +183,8 @@ class Stage {
   std::vector<Unit> units_;
   std::vector<std::int64_t> numbers_;                              ///< of units_ among the model's units
   std::vector<UnitReshard> reshards_;                              ///< of units_
+  std::vector<Recompute> recompute_;                               ///< of units_
+  std::vector<ActivationBytes> activations_;                       ///< of units_; while the budget's choice is open
   std::map<int, std::unique_ptr<comm::Communicator>> neighbours_;  ///< groups of k ranks of the fsdp axis, by k
   std::map<int, std::unique_ptr<comm::Communicator>>
       copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number
@@ -166,7 +193,12 @@ class Stage {
       nullptr;            ///< the same weight's group in the pipeline's first stage, if that is on this rank
   bool is_home_ = false;  ///< tied_ is that to the last stage's group
   WeightGradients weight_gradients_;
-  LinearOperations products_{model::plain_operations(), weight_gradients_};
+  LinearOperations operations_{model::plain_operations(), weight_gradients_};
+  std::optional<ExpertExchange> exchange_;
+  std::vector<torch::Tensor> buffers_;
+  std::vector<model::MixtureSpec> mixtures_;
+  model::ExpertLoads loads_;
+  double balance_loss_ = 0, balance_scale_ = 1;
   std::map<PassKey, TapeEntry> tape_;
   std::map<PassKey, Owed> owed_;
   std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them

@@ -31,10 +31,15 @@ class Stages {
   void finish_gradients();
   void end_step();
   GatherCount gather_count() const;
+  /// Tokens that each expert got in this step, summed over the ranks of each stage, by mixture of the model (undefined
+  /// where other ranks hold it); evens the loads out if `update`. Collective over the ranks of the stages.
+  std::vector<torch::Tensor> balance_experts(bool update);
+  double balance_loss() const;
   std::int64_t kept_bytes() const;
   /// Of all stages, in the order of the model; a tied parameter of two of them once.
   ParamRefs params();
   ParamRefs trained_params();
+  Holdings holdings();
   std::vector<ShardGroup*> groups();
 
  private:

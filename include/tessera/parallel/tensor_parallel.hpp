@@ -11,6 +11,9 @@
 
 namespace tessera::parallel {
 
+/// The sum over the ranks, which autograd does not see.
+torch::Tensor all_reduced(const torch::Tensor& partial, comm::Communicator& tp);
+
 /// [T / tp, ...] on each rank -> [T, ...] on all. Backward: reduce_scatter of the gradients.
 torch::Tensor gather_tokens(const torch::Tensor& piece, comm::Communicator& tp);
 

@@ -8,11 +8,14 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tessera/comm/communicator.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/parallel/chunked_products.hpp"
+#include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
 
 namespace tessera::parallel {
@@ -22,26 +25,37 @@ struct LossInput {
   torch::Tensor labels;                   ///< [T] int64, -100 = ignored
   double scale = 1;                       ///< 1 / valid tokens of the whole global batch
   torch::Tensor* token_losses = nullptr;  ///< gets the unscaled losses [T], if not null
+  double balance_scale = 1;               ///< of the balance loss: 1 / microbatches of the whole global batch
+  double* balance = nullptr;              ///< this rank's part of it is added here, if not null
 };
 
 /// A unit's pass over one microbatch, kept until its backward.
 struct TapeEntry {
   model::Flow in, out;
   torch::Tensor loss;  ///< scalar; defined behind the last unit of the model only
+  Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
+  Remakes remakes;
 };
 
-/// How tensor parallelism is done.
+/// How tensor parallelism is done, and where experts are.
 struct TensorParallel {
   comm::Communicator& tp;
   bool sequence = true;  ///< between products each rank has its part of the tokens; false: all of them
   bool vocabulary_loss =
       true;  ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
+  TokenChunks chunks = {};  ///< how tokens travel around products; count 0: whole, before and behind them
+  const model::TokenExchange* exchange = &model::no_exchange();
+  bool experts_cut = false;                  ///< each expert is shared by the ranks of tp, which all get every token
+  comm::Communicator* microbatch = nullptr;  ///< ranks that hold a microbatch's tokens, each its own; null = this one
 };
+
+class UnitOperations;
 
 class Unit {
  public:
+  /// `buffers`: as Model::buffers, defined where cells of the unit use them.
   Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-       const TensorParallel& tensor);
+       const TensorParallel& tensor, std::span<const torch::Tensor> buffers = {});
 
   const std::string& name() const { return name_; }
   const std::vector<ShardGroup*>& groups() const { return groups_; }
@@ -52,25 +66,33 @@ class Unit {
   void reshard_within(comm::Communicator& inner);
 
   /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries position and cache.
-  /// With `loss` the logits become a scalar loss. Weights must be gathered.
-  TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss) const;
-  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry; the result has
-  /// the gradients of the entry's inputs, and the leaves of the groups theirs.
-  static model::Flow backward(const TapeEntry& entry, const model::Flow& out_gradients);
+  /// With `loss` the logits become a scalar loss. Weights must be gathered. With `recompute` the entry keeps less:
+  /// Recompute::unit leaves no graph at all.
+  TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss,
+                    Recompute recompute = Recompute::nothing) const;
+  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry, whose forward runs
+  /// again if only its input was kept; the result has the gradients of the entry's inputs, and the leaves of the groups
+  /// theirs. Weights must be gathered.
+  model::Flow backward(TapeEntry entry, const model::CellContext& context, const model::Flow& out_gradients) const;
 
  private:
   struct Step {
     const model::Cell* cell;
     std::vector<model::Weight> weights;
+    std::vector<torch::Tensor> buffers;
   };
   torch::Tensor loss_of(const torch::Tensor& logits, const LossInput& loss) const;
-  void run(const Step& step, model::Flow& flow, model::CellContext context) const;
+  void add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const;
+  void run(const Step& step, model::Flow& flow, model::CellContext context, UnitOperations& operations) const;
+  void gather(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
+  void reduce(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
 
   std::string name_;
   std::vector<ShardGroup*> groups_;
   TensorParallel tensor_;
   std::shared_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   std::vector<Step> steps_;
+  model::BalanceLoss balance_;
   std::int64_t vocab_begin_ = 0;
 };
 

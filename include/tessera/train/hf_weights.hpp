@@ -1,4 +1,4 @@
-// Hugging Face weights: import onto any mesh, and whole tensors out of it.
+// Hugging Face weights: import onto any mesh, export from a checkpoint, and whole tensors out of a running job.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/checkpoint/export.hpp"
+#include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/stage.hpp"
 
@@ -16,14 +16,15 @@ namespace tessera::train {
 /// theirs keeps the two halves of each head apart: ours (h, 2i + p) is theirs (h, p * head_dim / 2 + i).
 std::int64_t hf_row(std::int64_t row, std::int64_t head_dim);
 
-/// Fills the masters of this rank's parameters from a Hugging Face folder or one .safetensors file; no communication,
-/// each rank reads its own boxes. A file without lm_head.weight takes the embedding for it. Throws Error(data) naming a
+/// Fills this rank's masters and buffers from a Hugging Face folder or one .safetensors file; no communication, each
+/// rank reads its own boxes. A file without lm_head.weight takes the embedding for it. Throws Error(data) naming a
 /// missing or misshapen tensor.
-void load_hf_weights(const parallel::ParamRefs& params, const std::filesystem::path& path);
+void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path);
 
-/// The map that checkpoint::export_tensors wants: our datasets, their names, rows permuted where RoPE asks for it.
-/// A tied output layer has no tensor of its own.
-std::vector<checkpoint::ExportTensor> hf_export_map(const model::Model& model, DType dtype);
+/// Writes a checkpoint of `model` as one .safetensors file with Hugging Face's names, layouts and order of rows, in
+/// bounded memory: at most two matrices of one expert, or 64 MB of rows. A tied output layer has no tensor of its own.
+void export_hf_weights(const checkpoint::Opened& checkpoint, const model::Model& model, DType dtype,
+                       const std::filesystem::path& file);
 
 /// Collective over `control`: for each parameter of the model, in order, rank 0's `take` gets the whole of the tensor
 /// that `pick` chooses on every rank (master or gradient), float64, in Hugging Face's row order. For debugging and
@@ -32,8 +33,8 @@ void for_each_whole(const parallel::ParamRefs& params, const model::Model& model
                     const std::function<torch::Tensor(const parallel::ShardedParam&)>& pick,
                     const std::function<void(const model::ParamSpec&, const torch::Tensor&)>& take);
 
-/// Collective over `control`: the gradients of all parameters, whole, in Hugging Face's names and row order, as one
-/// safetensors file that rank 0 writes.
+/// Collective over `control`: the gradients of all parameters, whole, as one safetensors file that rank 0 writes: in
+/// Hugging Face's names and row order; those of experts under our names, in our layout.
 void dump_gradients(const parallel::ParamRefs& params, const model::Model& model, comm::Communicator& control,
                     const std::filesystem::path& file);
 

@@ -3,14 +3,15 @@
 
 #include <filesystem>
 
-#include "tessera/comm/communicator.hpp"
+#include "tessera/mesh/device_mesh.hpp"
 #include "tessera/parallel/stage.hpp"
 
 namespace tessera::train {
 
-/// Collective over `control`. Fills the masters of this rank's parameters from a step folder, or from the newest valid
+/// Collective over the mesh. Fills this rank's masters and buffers from a step folder, or from the newest valid
 /// checkpoint in a checkpoint folder. Throws Error(checkpoint) when there is none, it is damaged, or it is of another
 /// model.
-void load_model(const parallel::ParamRefs& params, comm::Communicator& control, const std::filesystem::path& folder);
+void load_model(const parallel::Holdings& holdings, const model::Model& model, mesh::DeviceMesh& mesh,
+                const std::filesystem::path& folder);
 
 }  // namespace tessera::train

@@ -10,7 +10,7 @@
 #include "tessera/config/job_config.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/mesh/layout.hpp"
-#include "tessera/model/llama.hpp"
+#include "tessera/model/families.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/optim/schedule.hpp"
 #include "tessera/parallel/stage.hpp"
@@ -28,9 +28,9 @@ comm::Backend backend_of(const config::JobConfig& job, torch::Device device);
 /// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.
 parallel::Precision precision_of(const config::JobConfig& job);
 
-/// Shape of model.hf_config, or of name and flavor; the debug model takes the larger of its vocabulary and the
-/// tokenizer's.
-model::LlamaShape llama_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab);
+/// Shape of model.hf_config, or of name and flavor, with what the job says of mixtures; a debug model takes the larger
+/// of its vocabulary and the tokenizer's.
+model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab);
 
 /// The model of that shape, with angles for `positions` positions. Throws Error(data) when the tokenizer's vocabulary
 /// (0 = unknown) is larger than the model's.

@@ -26,14 +26,23 @@
 
 namespace tessera::train {
 
+/// How evenly a mixture's experts were used in a step.
+struct ExpertLoad {
+  std::string name;          ///< "layers.3.moe"
+  double max_over_mean = 0;  ///< tokens of the busiest expert over those of the average one; 1 = even
+  double entropy = 0;        ///< of the experts' shares, over its greatest value; 1 = even
+};
+
 /// What a step did; the same on every rank.
 struct StepOutcome {
   double loss = 0;       ///< cross-entropy summed over the valid tokens of the global batch, divided by their number
   double grad_norm = 0;  ///< before clipping; NaN if the gradient was not finite
   double lr = 0;
-  bool skipped = false;    ///< the gradient was not finite: nothing was updated
-  std::string nonfinite;   ///< which parameter on which rank, then
-  std::int64_t flags = 0;  ///< sum over ranks of the `flag` given to step()
+  bool skipped = false;           ///< the gradient was not finite: nothing was updated
+  std::string nonfinite;          ///< which parameter on which rank, then
+  std::int64_t flags = 0;         ///< sum over ranks of the `flag` given to step()
+  double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
+  std::vector<ExpertLoad> loads;  ///< of each mixture
 };
 
 class Trainer {
@@ -68,6 +77,7 @@ class Trainer {
   double reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag,
                      std::int64_t* flags);
   void update(double lr, double norm);
+  void balance(StepOutcome& outcome);
 
   const config::JobConfig& job_;
   const model::Model& model_;

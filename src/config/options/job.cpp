@@ -19,15 +19,27 @@ OptionList job_options() {
       OPTION(job.custom_config_module, "Python module that adds keys; Tessera has no Python").later(),
 
       OPTION(model.name, "Architecture")
-          .one_of({"llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "flux", "llama3_ft"})
-          .works_with({"llama3"})
+          .one_of({"llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "mixtral", "flux", "llama3_ft"})
+          .works_with({"llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss"})
           .only_if(&named)
           .never_ignored(),
-      OPTION(model.flavor, "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3"),
+      OPTION(model.flavor,
+             "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3; 0.6B to 235B-A22B for qwen3; "
+             "16B, 236B, 671B "
+             "for deepseek_v3; 20b, 120b for gpt_oss; 8x7B, 8x22B for mixtral"),
       OPTION(model.hf_assets_path, "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)"),
       OPTION(model.tokenizer_path, "Old name of model.hf_assets_path"),
       OPTION(model.hf_config, "A Hugging Face config.json that alone defines the model, in place of name and flavor")
           .is_ours(),
+      OPTION(model.moe_load_balance_coeff,
+             "Step by which biases of the choice even out experts' loads after each step; 0 = never; none = the "
+             "model's own")
+          .at_least(0)
+          .is_ours(),
+      OPTION(model.moe_aux_loss_coeff, "Weight of the load-balancing loss of all mixtures; none = the model's own")
+          .at_least(0)
+          .is_ours(),
+      OPTION(model.moe_z_loss_coeff, "Weight of the routers' z-loss; none = 0").at_least(0).is_ours(),
       OPTION(model.converters, "Conversions of the model, such as float8").later(),
       OPTION(model.print_after_conversion, "Print the model after its conversions").later(),
 

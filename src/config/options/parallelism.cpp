@@ -40,7 +40,9 @@ OptionList parallelism_options() {
       OPTION(parallelism.disable_sequence_parallel,
              "Norms and residuals of every token on every tensor-parallel rank, which costs memory")
           .is_ours(),
-      OPTION(parallelism.enable_async_tensor_parallel, "Overlap matrix products with their communication").later(),
+      OPTION(parallelism.enable_async_tensor_parallel,
+             "Cut tokens into chunks, so that one travels while another is multiplied (needs sequence parallelism)"),
+      OPTION(parallelism.async_tensor_parallel_chunks, "Chunks of each rank's tokens").at_least(1).is_ours(),
       OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers").at_least(1).or_minus_one(),
       OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d")
           .only_if(&pipelined),
@@ -94,18 +96,15 @@ OptionList parallelism_options() {
              "How keys and values travel between them: all at once, or (alltoall, ring) block by block behind the "
              "computation")
           .one_of({"allgather", "alltoall", "ring"}),
-      OPTION(parallelism.expert_parallel_degree, "Ranks that share the experts")
-          .at_least(1)
-          .works_with({"1"})
-          .never_ignored(),
+      OPTION(parallelism.expert_parallel_degree,
+             "Ranks that share the experts, borrowed from data_parallel_shard x context_parallel x tensor_parallel")
+          .at_least(1),
       OPTION(parallelism.expert_tensor_parallel_degree, "Ranks that share each expert: 1 or tensor_parallel_degree")
-          .at_least(1)
-          .with("parallelism.expert_parallel_degree")
-          .later(),
+          .at_least(1),
       OPTION(parallelism.expert_parallel_comm_backend, "Who moves tokens to experts")
           .one_of({"standard", "deepep"})
-          .with("parallelism.expert_parallel_degree")
-          .later(),
+          .works_with({"standard"})
+          .with("parallelism.expert_parallel_degree"),
   };
 }
 

@@ -63,7 +63,7 @@ OptionList debugging() {
       OPTION(debug.dump_gradients, "Folder for the unclipped gradients of step 1, whole, with Hugging Face names")
           .is_ours(),
       OPTION(debug.check_collectives, "Ranks compare each collective before it starts").is_ours(),
-      OPTION(debug.moe_force_load_balance, "Deal tokens to experts in turn").later(),
+      OPTION(debug.moe_force_load_balance, "Deal tokens to experts in turn, whatever the router says"),
   };
 }
 

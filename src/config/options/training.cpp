@@ -4,10 +4,6 @@ namespace tessera::config {
 
 namespace {
 
-bool counts_blocks(const JobConfig& job) {
-  return job.activation_checkpoint.mode != "selective" || job.activation_checkpoint.selective_ac_option != "op";
-}
-
 OptionList training_proper() {
   return {
       OPTION(training.dataset,
@@ -60,13 +56,12 @@ OptionList training_proper() {
 
 OptionList recompute() {
   return {
-      OPTION(activation_checkpoint.mode, "What backward recomputes: nothing, every block, every n-th block (selective)")
-          .one_of({"none", "full", "selective", "memory_budget"})
-          .works_with({"none", "full", "selective"}),
+      OPTION(activation_checkpoint.mode,
+             "What backward recomputes: nothing, every block, some of it (selective), or as little as a budget allows")
+          .one_of({"none", "full", "selective", "memory_budget"}),
       OPTION(activation_checkpoint.selective_ac_option,
-             "With mode selective: n = every n-th block; op = per operation, for which "
-             "every block is recomputed so far")
-          .works_if(&counts_blocks),
+             "With mode selective: n = every n-th block; op = in every block norms, SwiGLU and gathered tokens, while "
+             "products and attention are kept"),
       OPTION(activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns,
              "Matrix products that op mode always recomputes")
           .with("activation_checkpoint.selective_ac_option")
@@ -75,8 +70,7 @@ OptionList recompute() {
       OPTION(activation_checkpoint.memory_budget, "With mode memory_budget: 0 = recompute all, 1 = nothing")
           .at_least(0)
           .at_most(1)
-          .with("activation_checkpoint.mode")
-          .later(),
+          .with("activation_checkpoint.mode"),
       OPTION(activation_checkpoint.visualize_memory_budget_pareto, "Draw time against memory for every budget").later(),
       OPTION(activation_checkpoint.preserve_rng_state,
              "Recompute with the same random numbers; Tessera's depend on no state"),

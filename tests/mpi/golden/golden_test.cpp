@@ -28,6 +28,8 @@ struct GoldenCase {
   std::string schedule = "1F1B";
   std::int64_t microbatch = 1;
   std::int64_t accumulation = 1;
+  std::vector<std::string> points = {};  ///< pipeline_parallel_split_points
+  bool saving = false;                   ///< recompute by operation, asynchronous tensor parallelism
 };
 
 const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/llama_a/";
@@ -57,7 +59,11 @@ config::JobConfig job_of(const GoldenCase& row, const std::string& dtype, const 
   job.training.local_batch_size = 8 / layout.dp_degree() / row.accumulation;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.parallelism.pipeline_parallel_microbatch_size = row.microbatch;
-  job.activation_checkpoint.mode = "none";
+  job.parallelism.pipeline_parallel_degree = layout.degree(mesh::Axis::pp);
+  job.parallelism.pipeline_parallel_split_points = row.points;
+  job.parallelism.enable_async_tensor_parallel = row.saving;
+  job.activation_checkpoint.mode = row.saving ? "selective" : "none";
+  job.activation_checkpoint.selective_ac_option = "op";
   job.optimizer.lr = 8e-4;
   job.lr_scheduler.warmup_steps = 2;
   job.lr_scheduler.decay_ratio = 0.0;
@@ -140,7 +146,14 @@ std::vector<GoldenCase> cases() {
   return {{"pp2 dp2 tp2", {2, 1, 2, 1, 2}},
           {"pp2 dp2 tp2 GPipe", {2, 1, 2, 1, 2}, "GPipe", 2},
           {"dp8", {1, 1, 8, 1, 1}},
-          {"pp4 tp2", {4, 1, 1, 1, 2}}};
+          {"pp4 tp2", {4, 1, 1, 1, 2}},
+          {"pp4 dp2, cut inside blocks",
+           {4, 1, 2, 1, 1},
+           "1F1B",
+           1,
+           1,
+           {"layers.1.attention.wo", "layers.2.feed_forward.w2", "layers.3.ffn_norm"}},
+          {"pp2 tp4, asynchronous", {2, 1, 1, 1, 4}, "1F1B", 1, 1, {"layers.1.attention.sdpa"}, true}};
 }
 
 TEST(LlamaA, Float32) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -13,6 +15,13 @@
 
 namespace tessera::test {
 namespace {
+
+/// "none", "full", "memory_budget", or an option of mode selective: "2", "op".
+void set_recompute(config::ActivationCheckpoint& to, const std::string& how) {
+  const bool mode = how == "none" || how == "full" || how == "memory_budget";
+  to.mode = mode ? how : "selective";
+  if (!mode) to.selective_ac_option = how;
+}
 
 config::JobConfig job_of(const GradientCase& row) {
   config::JobConfig job = tiny_job(row.dtype);
@@ -26,11 +35,13 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.reshard_rules = row.rules;
   job.parallelism.disable_sequence_parallel = !row.sequence_parallel;
   job.parallelism.disable_loss_parallel = !row.loss_parallel;
+  job.parallelism.enable_async_tensor_parallel = row.async_tensor_parallel;
+  job.parallelism.async_tensor_parallel_chunks = 3;  // does not divide the tokens
   job.parallelism.fsdp_gradient_accumulation = row.adding;
   const int dp = row.dp * row.replicate;
   job.training.local_batch_size = job.training.global_batch_size / dp / row.accumulation;
   job.parallelism.pipeline_parallel_microbatch_size = std::max<std::int64_t>(1, job.training.local_batch_size / 4);
-  job.activation_checkpoint.mode = row.recompute;
+  set_recompute(job.activation_checkpoint, row.recompute);
   job.debug.deterministic = row.deterministic;
   job.parallelism.context_parallel_rotate_method = row.rotate;
   if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
@@ -45,7 +56,24 @@ struct Reference {
 };
 
 model::Model model_of(const GradientCase& row) {
+  if (!row.family.empty()) return tiny_family(row.family, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
   return tiny_model(row.tied, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32, row.kv_heads);
+}
+
+/// Balance losses are means over microbatches of what is no sum over tokens: the reference has the same microbatches.
+int accumulation_of_reference(const GradientCase& row) {
+  if (row.family != "qwen3_moe") return 1;
+  const config::Training training = job_of(row).training;
+  const std::int64_t rows =
+      row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size : training.local_batch_size;
+  return static_cast<int>(training.global_batch_size / rows);
+}
+
+mesh::Layout layout_of(const GradientCase& row, int world) {
+  mesh::Degrees degrees{row.pp, row.replicate, row.dp, row.cp, row.tp};
+  degrees.ep = row.ep;
+  degrees.etp = row.etp;
+  return mesh::Layout::resolve(degrees, world);
 }
 
 Reference compute_reference(const GradientCase& of) {
@@ -53,6 +81,8 @@ Reference compute_reference(const GradientCase& of) {
   row.tied = of.tied;
   row.dtype = of.dtype;
   row.kv_heads = of.kv_heads;
+  row.family = of.family;
+  row.accumulation = accumulation_of_reference(of);
   row.documents = of.documents;
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
@@ -69,8 +99,9 @@ Reference compute_reference(const GradientCase& of) {
 }
 
 const Reference& reference_for(const GradientCase& row) {
-  static std::map<std::tuple<bool, std::string, int, bool>, Reference> known;
-  const auto key = std::make_tuple(row.tied, row.dtype, row.kv_heads, row.documents);
+  static std::map<std::tuple<bool, std::string, int, std::string, int, bool>, Reference> known;
+  const auto key =
+      std::make_tuple(row.tied, row.dtype, row.kv_heads, row.family, accumulation_of_reference(row), row.documents);
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -106,20 +137,31 @@ void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
 }  // namespace
 
 std::string GradientCase::name() const {
-  const std::string context = cp == 1 ? "" : fmt::format(" cp{} {} {}", cp, rotate, balanced ? "balanced" : "in order");
-  return fmt::format("pp{} r{} dp{}{}{} tp{}{}{} kv{} {}{} cuts={} reshard={}{} {} accumulate={} {} recompute={} {} {}{}",
-                     pp, replicate, dp, context, documents ? " documents" : "", tp, sequence_parallel ? "" : " no-sp",
-                     loss_parallel ? "" : " no-loss-parallel", kv_heads, schedule,
-                     stage_map == "default" ? "" : " on " + stage_map,
-                     points.empty() ? split : fmt::format("{}", fmt::join(points, ",")), reshard,
-                     rules.empty() ? "" : " with rules", tied ? "tied" : "untied", accumulation, adding, recompute,
-                     dtype, backend == comm::Backend::strict ? "strict" : "mpi", deterministic ? " deterministic" : "");
+  std::string name = fmt::format("pp{} r{} dp{} cp{} tp{} {}", pp, replicate, dp, cp, tp, dtype);
+  const auto add = [&name](bool differs, const std::string& what) { name += differs ? " " + what : ""; };
+  add(!family.empty(), fmt::format("{} ep{} etp{}", family, ep, etp));
+  add(pp > 1, schedule + " cuts=" + (points.empty() ? split : fmt::format("{}", fmt::join(points, ","))));
+  add(stage_map != "default", "on " + stage_map);
+  add(reshard != "default", "reshard=" + reshard);
+  add(!rules.empty(), "with rules");
+  add(accumulation > 1, fmt::format("accumulate={} {}", accumulation, adding));
+  add(tied, "tied");
+  add(kv_heads != 8, fmt::format("kv{}", kv_heads));
+  add(!sequence_parallel, "no-sequence-parallel");
+  add(!loss_parallel, "no-loss-parallel");
+  add(async_tensor_parallel, "async-tp");
+  add(cp > 1, rotate + (balanced ? " balanced" : " in-order"));
+  add(documents, "documents");
+  add(recompute != "none", "recompute=" + recompute);
+  add(deterministic, "deterministic");
+  add(backend == comm::Backend::strict, "strict");
+  return name;
 }
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const Reference& reference = reference_for(row);
   const config::JobConfig job = job_of(row);
-  const mesh::Layout layout = mesh::Layout::resolve({row.pp, row.replicate, row.dp, row.cp, row.tp}, world.size());
+  const mesh::Layout layout = layout_of(row, world.size());
   mesh::DeviceMesh mesh(world, layout, row.backend);
   const model::Model model = model_of(row);
   const UnevenSource source;
@@ -266,6 +308,33 @@ std::vector<GradientCase> tensor_cases(int world) {
         add_pipelined(rows, row);
         row.sequence_parallel = true;
         add_pipelined(rows, row);
+        row.async_tensor_parallel = true;
+        row.recompute = kv_heads == 8 ? "op" : "none";
+        add_pipelined(rows, row);
+        row.deterministic = true;
+        row.recompute = "full";
+        add_pipelined(rows, row);
+      }
+  return rows;
+}
+
+std::vector<GradientCase> recompute_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int pp = 1; pp <= world && pp <= 4; pp *= 2)
+    for (int tp = 1; pp * tp <= world && tp <= 4; tp *= 2)
+      for (const char* how : {"full", "op", "memory_budget", "2"}) {
+        GradientCase row;
+        row.pp = pp;
+        row.tp = tp;
+        row.dp = world / pp / tp;
+        row.recompute = how;
+        row.tied = tp == 2;
+        row.reshard = tp == 4 ? "always" : "default";
+        if (pp == 2) row.points = {"layers.2.attention.wqkv"};
+        if (pp == 4) row.split = "balanced_sublayer";
+        add_pipelined(rows, row);
+        row.sequence_parallel = false;
+        if (tp == 2) add_pipelined(rows, row);
       }
   return rows;
 }
@@ -294,6 +363,88 @@ std::vector<GradientCase> context_cases(int world) {
               if (pp == 2 && documents) row.points = {"layers.2.attention.sdpa"};
               add_pipelined(rows, row);
             }
+  return rows;
+}
+
+namespace {
+
+/// Losses, loads and biases of some steps; the biases as this rank's stage has them, NaN for other stages'.
+std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
+  const config::JobConfig job = job_of(row);
+  const model::Model model = model_of(row);
+  const UnevenSource source;
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source, torch::kCPU);
+  trainer.stages().initialize(7);
+  std::vector<double> figures;
+  for (int step = 0; step < 3; ++step) {
+    const train::StepOutcome outcome = trainer.step(step, 0);
+    figures.insert(figures.end(), {outcome.loss, outcome.grad_norm, outcome.balance_loss});
+    for (const train::ExpertLoad& load : outcome.loads)
+      figures.insert(figures.end(), {load.max_over_mean, load.entropy});
+  }
+  const std::vector<torch::Tensor> buffers = trainer.stages().holdings().buffers;
+  for (std::size_t i = 0; i < model.buffers.size(); ++i) {
+    const torch::Tensor& buffer = buffers[i];
+    for (std::int64_t e = 0; e < model.buffers[i].shape[0]; ++e)
+      figures.push_back(buffer.defined() ? buffer[e].item<double>() : std::nan(""));
+  }
+  return figures;
+}
+
+}  // namespace
+
+double compare_steps(comm::World& world, const GradientCase& row) {
+  GradientCase alone;
+  alone.family = row.family;
+  alone.dtype = row.dtype;
+  alone.accumulation = accumulation_of_reference(row);
+  mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
+  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), row.backend);
+  const std::vector<double> expected = steps_of(alone, one), figures = steps_of(row, mesh);
+  double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
+  for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i)
+    if (!std::isnan(figures[i]))
+      worst = std::max(worst, std::abs(figures[i] - expected[i]) / std::max(std::abs(expected[i]), 1e-3));
+  return comm::all_reduce_scalar(mesh.control(), worst, comm::Op::max);
+}
+
+std::vector<GradientCase> mixture_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss", "mixtral", "qwen3"})
+    for (int pp = 1; pp <= std::min(world, 4); pp *= 2)
+      for (int tp = 1; pp * tp <= world; tp *= 2)
+        for (int ep = 1; pp * ep <= world; ep *= 2) {
+          GradientCase row;
+          row.family = family;
+          row.pp = pp;
+          row.tp = tp;
+          row.dp = world / pp / tp;
+          row.ep = ep;
+          if (row.family == "qwen3" && ep > 1) continue;
+          if (pp == 1 && row.dp > 1 && ep <= row.dp / 2 * tp) {
+            row.replicate = 2;
+            row.dp /= 2;
+          }
+          row.accumulation = ep == 2 ? 2 : 1;
+          row.recompute = (pp + tp + ep) % 2 ? "full" : "none";
+          if (pp > 1 && tp == 2) row.split = "balanced_sublayer";
+          add_pipelined(rows, row);
+          if (row.dp % 2 == 0 && tp < 4) {
+            rows.push_back(row);
+            rows.back().dp /= 2;
+            rows.back().cp = 2;
+          }
+          if (tp == 1 || row.family == "gpt_oss" || row.family == "qwen3" || row.dp % ep != 0) continue;
+          row.etp = tp;
+          add_pipelined(rows, row);
+        }
+  return rows;
+}
+
+std::vector<GradientCase> all_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, policy_cases, tensor_cases, recompute_cases, context_cases, mixture_cases})
+    std::ranges::move(make(world), std::back_inserter(rows));
   return rows;
 }
 

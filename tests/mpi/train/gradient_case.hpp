@@ -18,6 +18,7 @@ struct GradientCase {
   std::vector<std::vector<std::string>> rules;  ///< reshard_rules
   std::string adding = "unsharded";             ///< fsdp_gradient_accumulation
   bool sequence_parallel = true, loss_parallel = true;
+  bool async_tensor_parallel = false;
   int kv_heads = 8;
   bool tied = false;
   int accumulation = 1;
@@ -25,14 +26,16 @@ struct GradientCase {
   std::string dtype = "float64";
   comm::Backend backend = comm::Backend::mpi;
   bool deterministic = false;
-  std::string stage_map = "default";  ///< pipeline_parallel_stage_map
-  std::string csv;                    ///< pipeline_parallel_schedule_csv
+  std::string family;  ///< of tiny_family(); empty = the tiny Llama
+  int ep = 1, etp = 1;
   std::string rotate = "allgather";  ///< context_parallel_rotate_method
   bool balanced = true;              ///< context_parallel_load_balancer
   bool documents = false;            ///< packed and masked
+  std::string stage_map = "default";  ///< pipeline_parallel_stage_map
+  std::string csv;                    ///< pipeline_parallel_schedule_csv
 
   std::string name() const;
-  double tolerance() const { return dtype == "float64" ? 1e-10 : 1e-5; }
+  double tolerance() const { return dtype == "float64" ? (family.empty() ? 1e-10 : 1e-9) : 1e-5; }
 };
 
 struct GradientError {
@@ -61,8 +64,19 @@ std::vector<GradientCase> schedule_cases(int world);
 /// ranks.
 std::vector<GradientCase> tensor_cases(int world);
 
+/// Every way of recomputing activations.
+std::vector<GradientCase> recompute_cases(int world);
+/// Mixtures of experts and the families of attention, over every axis; experts shared out over ep, each cut over tp.
+std::vector<GradientCase> mixture_cases(int world);
+
+/// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the largest relative
+/// difference. Collective over `world`.
+double compare_steps(comm::World& world, const GradientCase& row);
 /// Context parallelism: both rotations and both ways to deal positions, documents, few key-value heads, pipelines that
 /// are cut beside attention; documents on one rank, too.
 std::vector<GradientCase> context_cases(int world);
+
+/// All of these: the matrix.
+std::vector<GradientCase> all_cases(int world);
 
 }  // namespace tessera::test

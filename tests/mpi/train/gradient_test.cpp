@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
@@ -90,7 +89,24 @@ TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), w
 
 TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
 
+TEST(Gradient, Recompute) { expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2); }
 TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
+TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+
+/// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
+TEST(Gradient, MixturesOverThreeSteps) {
+  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {
+    GradientCase row;
+    row.family = family;
+    row.pp = world().size() >= 4 ? 2 : 1;
+    row.tp = world().size() >= 8 ? 2 : 1;
+    row.dp = world().size() / row.pp / row.tp;
+    row.ep = row.dp * row.tp;
+    row.recompute = "full";
+    EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
+  }
+}
 
 /// All of it: TESSERA_MATRIX=all, one back end a call.
 TEST(Matrix, EveryFactorisation) {
@@ -98,12 +114,7 @@ TEST(Matrix, EveryFactorisation) {
   const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
-  std::vector<GradientCase> rows = gradient_cases(world().size());
-  std::ranges::move(sub_layer_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(schedule_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(policy_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(tensor_cases(world().size()), std::back_inserter(rows));
-  std::ranges::move(context_cases(world().size()), std::back_inserter(rows));
+  const std::vector<GradientCase> rows = all_cases(world().size());
   for (const char* dtype : {"float64", "float32"})
     for (GradientCase row : rows) {
       row.dtype = dtype;

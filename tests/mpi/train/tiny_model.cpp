@@ -19,6 +19,67 @@ model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_head
   return model::make_llama(shape, 16, dtype);
 }
 
+namespace {
+
+void make_latent(model::DecoderShape& shape) {
+  shape.family = model::Family::deepseek_v3;
+  shape.latent = model::LatentAttention{10, 8, 4, 4, 6};
+  shape.yarn = model::Yarn{.factor = 4, .beta_fast = 4, .original_max_position = 8, .mscale_all_dim = 0.7};
+  shape.mixture->shared = 1;
+  shape.mixture->first_dense = 1;
+  shape.mixture->balance_rate = 0.01;
+  model::RoutingRule& rule = shape.mixture->routing;
+  rule.score = model::ScoreFunction::sigmoid;
+  rule.groups = 4;
+  rule.kept_groups = 2;
+  rule.scale = 2.5;
+}
+
+void make_gpt_oss(model::DecoderShape& shape) {
+  shape.family = model::Family::gpt_oss;
+  shape.kv_heads = 4;
+  shape.attention_biases = shape.sinks = true;
+  shape.window = 5;
+  shape.mixture->biased = true;
+  shape.mixture->clamped = model::ClampedGate{};
+  shape.mixture->balance_rate = 0.01;
+}
+
+}  // namespace
+
+model::Model tiny_family(const std::string& family, torch::ScalarType dtype) {
+  model::DecoderShape shape;
+  shape.name = "tiny " + family;
+  shape.dim = 20;
+  shape.layers = 4;
+  shape.heads = shape.kv_heads = 8;
+  shape.head_dim = 4;
+  shape.hidden = 40;
+  shape.vocab = 48;
+  shape.rope_scaling.reset();
+  if (family != "qwen3") {
+    shape.mixture.emplace();
+    shape.mixture->routing.experts = 8;
+    shape.mixture->routing.top_k = 3;
+    shape.mixture->routing.normalise = true;
+    shape.mixture->hidden = 16;
+  }
+  if (family.starts_with("qwen3")) {
+    shape.family = model::Family::qwen3;
+    shape.qk_norm = true;
+    shape.kv_heads = 2;
+    shape.tied = family == "qwen3";
+  }
+  if (family == "qwen3_moe") {
+    shape.mixture->auxiliary = 0.1;
+    shape.mixture->z = 0.01;
+  }
+  if (family == "mixtral") shape.mixture->routing.before_experts = true;
+  if (family == "deepseek_v3") make_latent(shape);
+  if (family == "gpt_oss") make_gpt_oss(shape);
+  return model::make_decoder(shape, 16, dtype);
+}
+
 void UnevenSource::read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const {
   const kernels::Philox random{1, 2};
   const auto token = [&](std::size_t t) {

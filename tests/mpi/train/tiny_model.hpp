@@ -12,6 +12,10 @@ namespace tessera::test {
 /// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is not a power of two.
 model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_heads = 8);
 
+/// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss), mixtral, deepseek_v3
+/// (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8 experts.
+model::Model tiny_family(const std::string& family, torch::ScalarType dtype);
+
 /// Sequences of 16 tokens drawn from a counter; sample n ignores n % 5 of its labels, and every label if n % 7 == 3.
 class UnevenSource final : public data::SampleSource {
  public:

@@ -222,9 +222,9 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
-        {"--parallelism.expert_parallel_degree", "2"},
+        {"--parallelism.expert_parallel_comm_backend", "deepep"},
         {"--optimizer.name", "Adam"},
-        {"--model.name", "qwen3"},
+        {"--model.name", "flux"},
         {"--comm.mode", "fake_backend"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
@@ -244,17 +244,6 @@ TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
   EXPECT_EQ(r.job.lr_scheduler.warmup_steps, 10);
   EXPECT_EQ(r.origin("lr_scheduler.warmup_steps"), "training.steps");
   EXPECT_EQ(r.job.model.hf_assets_path, "tok");
-}
-
-TEST(Resolve, CountsRecomputedBlocks) {
-  const auto every = [](std::vector<std::string> args) {
-    return resolve(args).job.activation_checkpoint.recompute_every();
-  };
-  EXPECT_EQ(every({}), 2);
-  EXPECT_EQ(every({"--activation_checkpoint.mode", "none"}), 0);
-  EXPECT_EQ(every({"--activation_checkpoint.mode", "full"}), 1);
-  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "3"}), 3);
-  EXPECT_EQ(every({"--activation_checkpoint.selective_ac_option", "op"}), 1);
 }
 
 /// A job in which every kind of value differs from its default.

@@ -110,5 +110,44 @@ TEST(Layout, NumbersDataRanks) {
   }
 }
 
+/// ep is fastest; efsdp x ep are the ranks that are borrowed, each once, and stay in one stage and one replica.
+TEST(ExpertView, SharesTheBorrowedRanksOut) {
+  for (const int etp : {1, 2})
+    for (const int ep : {1, 2, 4}) {
+      Degrees degrees{.pp = 2, .dp_replicate = 2, .dp_shard = 4, .cp = 1, .tp = 2};
+      degrees.ep = ep;
+      degrees.etp = etp;
+      const Layout layout = Layout::resolve(degrees, 32);
+      EXPECT_EQ(layout.expert_shard_degree() * ep, etp == 1 ? 8 : 4);
+      for (int rank = 0; rank < 32; ++rank) {
+        const std::vector<int> peers = layout.expert_group_of(rank), sharers = layout.expert_shard_group_of(rank);
+        EXPECT_EQ(static_cast<int>(peers.size()), ep);
+        EXPECT_EQ(static_cast<int>(sharers.size()), layout.expert_shard_degree());
+        std::set<int> reached;
+        for (const int peer : peers)
+          for (const int sharer : layout.expert_shard_group_of(peer)) reached.insert(sharer);
+        EXPECT_EQ(static_cast<int>(reached.size()), ep * layout.expert_shard_degree());
+        for (const int other : reached) {
+          EXPECT_EQ(layout.coord_of(other)[0], layout.coord_of(rank)[0]);
+          EXPECT_EQ(layout.coord_of(other)[1], layout.coord_of(rank)[1]);
+          if (etp > 1) EXPECT_EQ(layout.coord_of(other)[4], layout.coord_of(rank)[4]);
+        }
+      }
+    }
+  Degrees degrees{.dp_shard = 4, .tp = 2};
+  degrees.ep = 4;
+  EXPECT_EQ(Layout::resolve(degrees, 8).expert_group_of(5), (std::vector<int>{4, 5, 6, 7}));
+  EXPECT_EQ(Layout::resolve(degrees, 8).expert_shard_group_of(5), (std::vector<int>{1, 5}));
+}
+
+TEST(ExpertView, MistakesSayWhatWouldDo) {
+  Degrees degrees{.dp_shard = 3, .tp = 2};
+  degrees.ep = 4;
+  EXPECT_THAT(message_of(degrees, 6), HasSubstr("expert_parallel_degree 4 does not divide the 6 ranks that it borrows "
+                                                "(dp_shard 3 x cp 1 x tp 2); it may be 1, 2, 3 or 6"));
+  degrees.etp = 3;
+  EXPECT_THAT(message_of(degrees, 6), HasSubstr("neither 1 nor tensor_parallel_degree 2"));
+}
+
 }  // namespace
 }  // namespace tessera::mesh

@@ -1,0 +1,34 @@
+// Losses that keep the experts of a mixture evenly used.
+//
+// Slot balance [2 E + 1] collects, over the mixtures of the model and this rank's tokens of one microbatch: how often
+// each expert was chosen, the sum of its probabilities, and the sum of squares of the log-partition function of the
+// router's logits. It travels with the tokens, through pipeline cuts too, so that one loss sees all layers.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace tessera::model {
+
+struct BalanceLoss {
+  double auxiliary = 0;  ///< coefficient; Switch Transformer, https://arxiv.org/abs/2101.03961, equations 4 to 6, over
+                         ///< all layers together as transformers' load_balancing_loss_func
+  double z = 0;          ///< coefficient; ST-MoE, https://arxiv.org/abs/2202.08906, equation 5
+  std::int64_t experts = 0, layers = 0;
+
+  bool wanted() const { return auxiliary > 0 || z > 0; }
+};
+
+/// What one layer adds to the slot: `chosen` [T, K] int64, `probabilities` [T, E] that sum to 1, `logits` [T, E].
+torch::Tensor balance_terms(const torch::Tensor& chosen, const torch::Tensor& probabilities,
+                            const torch::Tensor& logits);
+
+/// This rank's part of auxiliary * E sum_e f_e p_e + z * mean(log^2 sum exp logits), f and p being means over `tokens`
+/// tokens (all of the microbatch) and the layers; the parts of all ranks add up to the loss. `sum` replaces the counts
+/// of this rank's tokens by those of all ranks that hold tokens of the microbatch.
+torch::Tensor balance_loss(const BalanceLoss& loss, const torch::Tensor& slot, std::int64_t tokens,
+                           const std::function<torch::Tensor(const torch::Tensor&)>& sum);
+
+}  // namespace tessera::model

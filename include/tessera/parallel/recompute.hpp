@@ -1,0 +1,65 @@
+// Activation recompute: what a unit's forward leaves in memory for its backward (https://arxiv.org/abs/1604.06174).
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tessera/model/flow.hpp"
+
+namespace tessera::parallel {
+
+/// What backward computes again.
+enum class Recompute : std::uint8_t {
+  nothing,
+  operations,  ///< what is cheap: norms, SwiGLU, gathers of tokens; results of products and attention are kept
+  unit,        ///< all of it, from the unit's input
+};
+
+struct RecomputePolicy {
+  enum class Kind : std::uint8_t {
+    nothing,
+    every,       ///< block i whole, if i is a multiple of `every`
+    operations,  ///< all blocks by operation
+    budget,      ///< as little as keeps activations below `budget`
+  };
+  Kind kind = Kind::nothing;
+  std::int64_t every = 1;
+  double budget = 1;  ///< between what remains when every block is recomputed whole (0) and when none is (1)
+};
+
+/// Bytes that one microbatch leaves in a unit, for each way of recomputing.
+struct ActivationBytes {
+  std::int64_t nothing = 0, operations = 0, unit = 0;
+};
+
+/// The least recompute whose bytes stay below the budget: by operation first, then whole units; the first units first,
+/// since their activations live longest.
+std::vector<Recompute> recompute_within(std::span<const ActivationBytes> units, double budget);
+
+/// Tensors of one pass that can be made again: their memory is dropped behind forward and filled in front of backward,
+/// while the graph goes on holding them.
+class Remakes {
+ public:
+  /// `made` must be the only tensor in its memory. remake() must give the same bits; it runs without autograd.
+  void add(const torch::Tensor& made, std::function<torch::Tensor()> remake);
+  /// Drops them, but for those that `in` or `out` shows to others.
+  void drop(const model::Flow& in, const model::Flow& out);
+  /// Makes the dropped ones again, in the order in which they were added.
+  void restore();
+  /// Bytes that drop() freed.
+  std::int64_t dropped_bytes() const;
+
+ private:
+  struct Entry {
+    torch::Tensor made;
+    std::function<torch::Tensor()> remake;
+    std::int64_t bytes;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tessera::parallel

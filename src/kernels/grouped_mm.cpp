@@ -1,0 +1,79 @@
+#include "tessera/kernels/grouped_mm.hpp"
+
+#include <span>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+std::span<const std::int64_t> values_of(const Tensor& counts) {
+  return {counts.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(counts.numel())};
+}
+
+/// One kernel for all groups: bfloat16 on GPUs, where rows of every matrix begin at multiples of 16 bytes.
+bool in_one_kernel(const Tensor& x, const Tensor& w) {
+  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 && w.size(2) % 8 == 0 && x.size(0) > 0;
+}
+
+/// x_g times w_g (or its transpose) for every group.
+Tensor product(const Tensor& x, const Tensor& w, const Tensor& counts, bool transposed) {
+  const Tensor matrices = transposed ? w.transpose(1, 2) : w;
+  if (in_one_kernel(x, w)) return at::_grouped_mm(x, matrices, counts.cumsum(0).to(x.device(), at::kInt));
+  Tensor y = at::empty({x.size(0), matrices.size(2)}, x.options());
+  std::int64_t row = 0;
+  for (std::int64_t g = 0; g < w.size(0); ++g) {
+    const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
+    Tensor part = y.narrow(0, row, rows);
+    if (rows > 0) at::mm_out(part, x.narrow(0, row, rows), matrices[g]);
+    row += rows;
+  }
+  return y;
+}
+
+struct GroupedMm : torch::autograd::Function<GroupedMm> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& w, const Tensor& counts) {
+    context->save_for_backward({x, w, counts});
+    return product(x, w, counts, true);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor dy = gradients[0].contiguous();
+    Tensor dx, dw;
+    if (context->needs_input_grad(0)) dx = product(dy, saved[1], saved[2], false);
+    if (context->needs_input_grad(1)) dw = grouped_weight_gradient(dy, saved[0], saved[2]);
+    return {dx, dw, {}};
+  }
+};
+
+}  // namespace
+
+Tensor grouped_mm(const Tensor& x, const Tensor& w, const Tensor& counts) {
+  TESSERA_EXPECT(x.dim() == 2 && w.dim() == 3 && x.size(1) == w.size(2), "rows do not fit the groups' matrices");
+  TESSERA_EXPECT(counts.is_cpu() && counts.scalar_type() == at::kLong && counts.is_contiguous() &&
+                     counts.numel() == w.size(0) && counts.sum().item<std::int64_t>() == x.size(0),
+                 "{} counts in host memory must add up to {} rows", w.size(0), x.size(0));
+  return GroupedMm::apply(x, w, counts);
+}
+
+Tensor grouped_weight_gradient(const Tensor& dy, const Tensor& x, const Tensor& counts) {
+  const at::NoGradGuard no_grad;
+  Tensor dw = at::empty({counts.numel(), dy.size(1), x.size(1)}, x.options());
+  std::int64_t row = 0;
+  for (std::int64_t g = 0; g < counts.numel(); ++g) {
+    const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
+    Tensor part = dw[g];
+    if (rows > 0)
+      at::mm_out(part, dy.narrow(0, row, rows).t(), x.narrow(0, row, rows));
+    else
+      part.zero_();
+    row += rows;
+  }
+  return dw;
+}
+
+}  // namespace tessera::kernels

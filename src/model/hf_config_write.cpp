@@ -1,0 +1,131 @@
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.hpp"
+#include "tessera/model/families.hpp"
+
+namespace tessera::model {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* architecture_of(const DecoderShape& shape) {
+  switch (shape.family) {
+    case Family::llama:
+      return "LlamaForCausalLM";
+    case Family::qwen3:
+      return shape.mixture ? "Qwen3MoeForCausalLM" : "Qwen3ForCausalLM";
+    case Family::mixtral:
+      return "MixtralForCausalLM";
+    case Family::deepseek_v3:
+      return "DeepseekV3ForCausalLM";
+    case Family::gpt_oss:
+      return "GptOssForCausalLM";
+  }
+  return "";
+}
+
+const char* model_type_of(const DecoderShape& shape) {
+  switch (shape.family) {
+    case Family::llama:
+      return "llama";
+    case Family::qwen3:
+      return shape.mixture ? "qwen3_moe" : "qwen3";
+    case Family::mixtral:
+      return "mixtral";
+    case Family::deepseek_v3:
+      return "deepseek_v3";
+    case Family::gpt_oss:
+      return "gpt_oss";
+  }
+  return "";
+}
+
+Json scaling_of(const DecoderShape& shape) {
+  if (const auto& s = shape.rope_scaling)
+    return {{"rope_type", "llama3"},
+            {"factor", s->factor},
+            {"low_freq_factor", s->low_freq_factor},
+            {"high_freq_factor", s->high_freq_factor},
+            {"original_max_position_embeddings", s->original_max_position}};
+  if (!shape.yarn || shape.yarn->only_beyond) return nullptr;
+  const Yarn& y = *shape.yarn;
+  Json yarn{{"rope_type", "yarn"},      {"factor", y.factor},
+            {"beta_fast", y.beta_fast}, {"beta_slow", y.beta_slow},
+            {"truncate", y.truncate},   {"original_max_position_embeddings", y.original_max_position}};
+  if (y.mscale > 0) yarn["mscale"] = y.mscale;
+  if (y.mscale_all_dim > 0) yarn["mscale_all_dim"] = y.mscale_all_dim;
+  if (y.attention_factor > 0) yarn["attention_factor"] = y.attention_factor;
+  return yarn;
+}
+
+void add_latent(Json& config, const LatentAttention& a) {
+  config["q_lora_rank"] = a.query_rank > 0 ? Json(a.query_rank) : Json(nullptr);
+  config["kv_lora_rank"] = a.rank;
+  config["qk_nope_head_dim"] = a.nope_dim;
+  config["qk_rope_head_dim"] = a.rope_dim;
+  config["v_head_dim"] = a.value_dim;
+  config["rope_interleave"] = true;
+  config["head_dim"] = a.rope_dim;
+}
+
+void add_mixture(Json& config, const DecoderShape& shape) {
+  const MixtureShape& m = *shape.mixture;
+  const bool qwen = shape.family == Family::qwen3, deepseek = shape.family == Family::deepseek_v3;
+  config[qwen ? "num_experts" : deepseek ? "n_routed_experts" : "num_local_experts"] = m.routing.experts;
+  config["num_experts_per_tok"] = m.routing.top_k;
+  if (qwen || deepseek) {
+    config["moe_intermediate_size"] = m.hidden;
+    config["norm_topk_prob"] = m.routing.normalise;
+  }
+  if (m.auxiliary > 0) {
+    config["output_router_logits"] = true;
+    config["router_aux_loss_coef"] = m.auxiliary;
+  }
+  require(!deepseek || m.routing.score == ScoreFunction::sigmoid, ExitCode::usage,
+          "{} chooses experts by softmax, which Hugging Face's class for deepseek_v3 does not; it cannot be exported",
+          shape.name);
+  if (deepseek) {
+    config["n_shared_experts"] = m.shared;
+    config["first_k_dense_replace"] = m.first_dense;
+    config["routed_scaling_factor"] = m.routing.scale;
+    config["n_group"] = std::max<std::int64_t>(1, m.routing.groups);
+    config["topk_group"] = std::max<std::int64_t>(1, m.routing.kept_groups);
+    config["scoring_func"] = "sigmoid";
+    config["topk_method"] = "noaux_tc";
+    config["num_nextn_predict_layers"] = 0;
+  }
+  if (m.clamped) {
+    config["swiglu_alpha"] = m.clamped->alpha;
+    config["swiglu_limit"] = m.clamped->limit;
+  }
+}
+
+}  // namespace
+
+std::string hf_config_of(const DecoderShape& shape, const std::string& dtype) {
+  const std::string torch_dtype = dtype == "bf16" ? "bfloat16" : dtype == "f16" ? "float16" : "float32";
+  Json config{{"architectures", {architecture_of(shape)}},
+              {"model_type", model_type_of(shape)},
+              {"hidden_size", shape.dim},
+              {"num_hidden_layers", shape.layers},
+              {"num_attention_heads", shape.heads},
+              {"num_key_value_heads", shape.kv_heads},
+              {"head_dim", shape.head_dim},
+              {"intermediate_size", shape.hidden},
+              {"vocab_size", shape.vocab},
+              {"rms_norm_eps", shape.norm_eps},
+              {"hidden_act", "silu"},
+              {"attention_bias", shape.attention_biases},
+              {"mlp_bias", false},
+              {"tie_word_embeddings", shape.tied},
+              {"max_position_embeddings", 131072},
+              {"rope_theta", shape.rope_theta},
+              {"rope_scaling", scaling_of(shape)},
+              {"torch_dtype", torch_dtype}};
+  if (shape.window > 0) config["sliding_window"] = shape.window;
+  if (shape.latent) add_latent(config, *shape.latent);
+  if (shape.mixture) add_mixture(config, shape);
+  return config.dump(2);
+}
+
+}  // namespace tessera::model

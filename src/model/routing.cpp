@@ -1,0 +1,53 @@
+#include "tessera/model/routing.hpp"
+
+#include <limits>
+
+namespace tessera::model {
+namespace {
+
+using torch::Tensor;
+
+/// Scores with those of all but the best groups at minus infinity.
+Tensor within_best_groups(const Tensor& scores, const RoutingRule& rule) {
+  const Tensor grouped = scores.view({scores.size(0), rule.groups, -1});
+  const Tensor worth = std::get<0>(grouped.topk(2, -1)).sum(-1);
+  const Tensor kept = std::get<1>(worth.topk(rule.kept_groups, -1, true, false));
+  const Tensor dropped = torch::ones_like(worth, torch::kBool).scatter_(1, kept, false);
+  return grouped.masked_fill(dropped.unsqueeze(-1), -std::numeric_limits<double>::infinity()).view(scores.sizes());
+}
+
+/// No gradient passes a choice.
+Tensor choose(const Tensor& scores, const Tensor& bias, const RoutingRule& rule) {
+  torch::NoGradGuard no_grad;
+  const std::int64_t tokens = scores.size(0);
+  if (rule.forced_even)
+    return torch::arange(tokens * rule.top_k, scores.options().dtype(torch::kInt64))
+        .remainder(rule.experts)
+        .view({tokens, rule.top_k});
+  Tensor merit = bias.defined() ? scores + bias.to(scores.scalar_type()) : scores;
+  if (rule.groups > 0) merit = within_best_groups(merit, rule);
+  return std::get<1>(merit.topk(rule.top_k, -1, true, false));
+}
+
+}  // namespace
+
+Routing route(const Tensor& logits, const Tensor& bias, const RoutingRule& rule) {
+  const bool sigmoid = rule.score == ScoreFunction::sigmoid;
+  const Tensor scores = sigmoid ? torch::sigmoid(logits) : torch::softmax(logits, -1);
+  Routing routing;
+  routing.chosen = choose(scores, bias, rule);
+  routing.weights = scores.gather(1, routing.chosen);
+  if (rule.normalise) routing.weights = routing.weights / (routing.weights.sum(-1, true) + 1e-20);
+  routing.weights = routing.weights * rule.scale;
+  routing.probabilities = sigmoid ? scores / (scores.sum(-1, true) + 1e-20) : scores;
+  return routing;
+}
+
+void balance_bias(Tensor bias, const Tensor& load, double rate) {
+  torch::NoGradGuard no_grad;
+  const Tensor tokens = load.to(bias.device(), torch::kFloat64);
+  const Tensor step = rate * (tokens.mean() - tokens).sign();
+  bias.add_((step - step.mean()).to(bias.scalar_type()));
+}
+
+}  // namespace tessera::model

@@ -1,0 +1,39 @@
+// What the cells of one pass through a unit ask for, on this rank: `inner`, with what the unit itself takes care of.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/model/operations.hpp"
+#include "tessera/parallel/chunked_products.hpp"
+#include "tessera/parallel/recompute.hpp"
+
+namespace tessera::parallel {
+
+class UnitOperations final : public model::Operations {
+ public:
+  explicit UnitOperations(const model::Operations& inner) : inner_(inner) {}
+
+  Remakes* remakes = nullptr;  ///< gets what can be made again, if not null
+
+  /// The next call of products() gets this rank's tokens and gathers them, chunk by chunk.
+  void gather_next(const TokenChunks& chunks) { gather_ = chunks; }
+  /// The last call of product() of this cell leaves partial sums, which it is to sum and cut, chunk by chunk.
+  void reduce_next(const TokenChunks& chunks) { reduce_ = chunks; }
+  /// Has a product summed since reduce_next()? An embedding has none, so its sums are left to the caller.
+  bool take_reduced();
+  /// Throws a broken contract if a cell that was to gather multiplied nothing.
+  void expect_done(const std::string& cell) const;
+
+  std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
+  torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
+  void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override;
+
+ private:
+  const model::Operations& inner_;
+  mutable std::optional<TokenChunks> gather_, reduce_;
+  mutable bool reduced_ = false;
+};
+
+}  // namespace tessera::parallel

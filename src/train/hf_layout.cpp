@@ -1,0 +1,108 @@
+#include "hf_layout.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/train/hf_weights.hpp"
+
+namespace tessera::train {
+namespace {
+
+using model::HfLayout;
+using torch::Tensor;
+
+bool transposes(HfLayout layout) {
+  return layout == HfLayout::transposed || layout == HfLayout::even_transposed || layout == HfLayout::odd_transposed;
+}
+
+/// 0 or 1: which columns of a tensor that holds two parameters; -1: it holds one.
+int twin(HfLayout layout) {
+  if (layout == HfLayout::even || layout == HfLayout::even_transposed) return 0;
+  return layout == HfLayout::odd || layout == HfLayout::odd_transposed ? 1 : -1;
+}
+
+const checkpoint::SafetensorsEntry& find(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec,
+                                         const std::string& name, const std::string& path) {
+  const checkpoint::SafetensorsEntry* entry = reader.find(name);
+  if (!entry && name == "lm_head.weight") entry = reader.find("model.embed_tokens.weight");  // tied: it has one table
+  require(entry || !reader.find(name + "_blocks"), ExitCode::data,
+          "{}: {} is stored in MXFP4 (blocks and scales), which is not read; load the model with transformers in "
+          "bfloat16 and save it again",
+          path, name);
+  require(entry, ExitCode::data, "{} has no tensor {} (for {})", path, name, spec.fqn);
+  require(entry->shape == hf_tensor_shape(spec), ExitCode::data,
+          "{}: {} has another shape than the model's {}; is it the weights of another model?", path, entry->name,
+          spec.fqn);
+  return *entry;
+}
+
+/// Row by row where RoPE's order differs.
+void read_same(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box, Tensor out) {
+  if (spec.rope_heads == 0) {
+    reader.read(box, out.data_ptr());
+    return;
+  }
+  const std::int64_t first = box.offset[0], rows = box.extent[0];
+  box.extent[0] = 1;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    box.offset[0] = hf_row(first + row, head_dim_of(spec));
+    reader.read(box, out[row].data_ptr());
+  }
+}
+
+void read_experts(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, const TensorSlice& box,
+                  Tensor out, const std::string& path) {
+  const auto behind = [](const Shape& shape) { return Shape(shape.begin() + 1, shape.end()); };
+  TensorSlice one{"", box.dtype, behind(box.global_shape), behind(box.offset), behind(box.extent)};
+  for (std::int64_t e = 0; e < box.extent[0]; ++e) {
+    one.name = find(reader, spec, hf_tensor_name(spec, box.offset[0] + e), path).name;
+    reader.read(one, out[e].data_ptr());
+  }
+}
+
+/// Dims 1 and 2 exchanged, every other column, or both.
+void read_rearranged(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box,
+                     Tensor out) {
+  box.global_shape = hf_tensor_shape(spec);
+  if (transposes(spec.hf_layout)) {
+    std::swap(box.offset[1], box.offset[2]);
+    std::swap(box.extent[1], box.extent[2]);
+  }
+  if (twin(spec.hf_layout) >= 0) {
+    box.offset.back() *= 2;
+    box.extent.back() *= 2;
+  }
+  Tensor stored = torch::empty(box.extent, out.options());
+  reader.read(box, stored.data_ptr());
+  if (const int which = twin(spec.hf_layout); which >= 0) stored = stored.slice(-1, which, std::nullopt, 2);
+  out.copy_(transposes(spec.hf_layout) ? stored.transpose(1, 2) : stored);
+}
+
+}  // namespace
+
+std::string hf_tensor_name(const model::ParamSpec& spec, std::int64_t row) {
+  if (spec.hf_layout != HfLayout::each_expert) return spec.hf_name;
+  return fmt::format(fmt::runtime(spec.hf_name), row);
+}
+
+Shape hf_tensor_shape(const model::ParamSpec& spec) {
+  Shape shape = spec.global_shape;
+  if (spec.hf_layout == HfLayout::each_expert) shape.erase(shape.begin());
+  if (transposes(spec.hf_layout)) std::swap(shape[1], shape[2]);
+  if (twin(spec.hf_layout) >= 0) shape.back() *= 2;
+  return shape;
+}
+
+void read_hf_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, const TensorSlice& box,
+                 Tensor out, const std::string& path) {
+  if (spec.hf_layout == HfLayout::each_expert) {
+    read_experts(reader, spec, box, out, path);
+    return;
+  }
+  TensorSlice stored = box;
+  stored.name = find(reader, spec, spec.hf_name, path).name;
+  if (out.numel() == 0) return;
+  spec.hf_layout == HfLayout::same ? read_same(reader, spec, stored, out) : read_rearranged(reader, spec, stored, out);
+}
+
+}  // namespace tessera::train

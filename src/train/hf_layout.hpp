@@ -1,0 +1,27 @@
+// Boxes of our parameters in the tensors of Hugging Face files, whose layout differs.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+#include "tessera/base/tensor_slice.hpp"
+#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/model/param_spec.hpp"
+
+namespace tessera::train {
+
+/// Rows of a head's part in a parameter with rope_heads > 0.
+inline std::int64_t head_dim_of(const model::ParamSpec& spec) { return spec.global_shape[0] / spec.rope_heads; }
+
+/// Name of the tensor that holds row `row` of the parameter.
+std::string hf_tensor_name(const model::ParamSpec& spec, std::int64_t row);
+/// Shape of such a tensor.
+Shape hf_tensor_shape(const model::ParamSpec& spec);
+
+/// Reads the box of our parameter into `out` (its shape and type, host memory). `path` is for messages. Throws
+/// Error(data) naming a missing or misshapen tensor.
+void read_hf_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, const TensorSlice& box,
+                 torch::Tensor out, const std::string& path);
+
+}  // namespace tessera::train

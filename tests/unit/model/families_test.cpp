@@ -1,0 +1,63 @@
+#include "tessera/model/families.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::model {
+namespace {
+
+using testing::HasSubstr;
+
+std::int64_t parameters(const char* family, const char* flavor) {
+  return make_decoder(decoder_flavor(family, flavor), 1, torch::kFloat32).parameter_count();
+}
+
+/// As the published models' cards and index files count them.
+TEST(Families, HaveThePublishedNumbersOfParameters) {
+  EXPECT_EQ(parameters("llama3", "8B"), 8030261248);
+  EXPECT_EQ(parameters("qwen3", "0.6B"), 596049920);
+  EXPECT_EQ(parameters("qwen3", "8B"), 8190735360);
+  EXPECT_EQ(parameters("qwen3", "30B-A3B"), 30532122624);
+  EXPECT_EQ(parameters("qwen3", "235B-A22B"), 235093634560);
+  EXPECT_EQ(parameters("mixtral", "8x7B"), 46702792704);
+  EXPECT_EQ(parameters("deepseek_v3", "16B"), 15706484224);
+  EXPECT_EQ(parameters("gpt_oss", "20b"), 20914757184);
+  EXPECT_EQ(parameters("gpt_oss", "120b"), 116829156672);
+}
+
+TEST(Families, CountWhatATokenPasses) {
+  const Model qwen = make_decoder(decoder_flavor("qwen3", "30B-A3B"), 1, torch::kFloat32);
+  EXPECT_NEAR(static_cast<double>(qwen.active_parameter_count()), 3.35e9, 0.02e9);
+  const Model deepseek = make_decoder(decoder_flavor("deepseek_v3", "671B"), 1, torch::kFloat32);
+  EXPECT_NEAR(static_cast<double>(deepseek.parameter_count()), 671.03e9, 0.02e9);
+  EXPECT_NEAR(static_cast<double>(deepseek.active_parameter_count()), 37.5e9, 0.2e9);
+}
+
+TEST(Families, EveryFlavorCanBeBuiltAndFreeOfGapsBetweenCells) {
+  for (const std::string& family : family_names())
+    for (const std::string& flavor : flavors_of(family)) {
+      const Model model = make_decoder(decoder_flavor(family, flavor), 1, torch::kFloat32);
+      EXPECT_FALSE(model.params.empty()) << family << " " << flavor;
+      for (const Cell& cell : model.cells) EXPECT_FALSE(cell.live.empty()) << cell.name;
+    }
+}
+
+std::string message_of(const char* family, const char* flavor) {
+  try {
+    decoder_flavor(family, flavor);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Families, NamesThatAreNotThereGetSuggestions) {
+  EXPECT_THAT(message_of("qwen", "8B"), HasSubstr("did you mean 'qwen3'"));
+  EXPECT_THAT(message_of("qwen3", "30B-A3"), HasSubstr("did you mean '30B-A3B'"));
+  EXPECT_THAT(message_of("gpt_oss", "7b"), HasSubstr("debugmodel, 20b, 120b"));
+}
+
+}  // namespace
+}  // namespace tessera::model

@@ -1,0 +1,153 @@
+// Tiny models of every family as transformers saves them (tests/golden/families): the same logits, the same loss, and
+// the same file when they are exported again.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "tessera/base/error.hpp"
+#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/train/hf_weights.hpp"
+#include "tessera/train/inference.hpp"
+#include "tessera/train/setup.hpp"
+#include "tessera/train/trainer.hpp"
+#include "tessera/train/training_state.hpp"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/families/";
+
+config::Resolved job(const std::string& family, const char* config, const char* dtype) {
+  const std::string folder = kFolder + family + "/";
+  return config::resolve({"--model.hf_config", folder + config, "--checkpoint.initial_load_path",
+                          folder + "model.safetensors", "--checkpoint.initial_load_in_hf", "--training.dtype", dtype,
+                          "--training.seq_len", "24", "--training.local_batch_size", "2", "--training.dataset_path",
+                          "none", "--activation_checkpoint.mode", "none"});
+}
+
+torch::Tensor expected(const std::string& family, const char* name, DType dtype) {
+  const checkpoint::SafetensorsReader reader(kFolder + family + "/expected.safetensors");
+  const auto type = dtype == DType::i64 ? torch::kInt64 : dtype == DType::f64 ? torch::kFloat64 : torch::kFloat32;
+  const torch::Tensor values = torch::empty(reader.find(name)->shape, type);
+  reader.read_whole(name, dtype, values.data_ptr());
+  return values;
+}
+
+class Families : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::Values("qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Families, LogitsAreThoseOfTransformers) {
+  const torch::Tensor ids = expected(GetParam(), "input_ids", DType::i64);
+  const torch::Tensor logits = expected(GetParam(), "logits", DType::f32);
+  for (const char* config : {"config.json", "config.v4.json"})
+    for (const char* dtype : {"float32", "float64"}) {
+      Inference model(job(GetParam(), config, dtype), 24, 0);
+      EXPECT_LE((model.logits(ids) - logits).abs().max().item<double>(), 1e-5) << config << " in " << dtype;
+    }
+}
+
+/// With keys and values remembered as without: the most likely token behind each prefix.
+TEST_P(Families, GenerationFollowsTheLogits) {
+  Inference model(job(GetParam(), "config.json", "float64"), 24, 0);
+  const std::vector<std::int32_t> prompt{1, 2, 3, 4, 5};
+  const auto generated = model.generate(prompt, 12, {}, std::nullopt);
+  std::vector<std::int64_t> all(prompt.begin(), prompt.end());
+  for (const std::int32_t token : generated) {
+    const torch::Tensor logits = model.logits(torch::tensor(all).view({1, -1}));
+    EXPECT_EQ(token, logits[0][-1].argmax().item<std::int64_t>()) << "behind " << all.size() << " tokens";
+    all.push_back(token);
+  }
+}
+
+/// The stored sequences, labels one position ahead.
+class Stored final : public data::SampleSource {
+ public:
+  explicit Stored(const std::string& family) : ids_(expected(family, "input_ids", DType::i64)) {}
+  std::int64_t seq_len() const override { return ids_.size(1); }
+  std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
+  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+    for (std::size_t t = 0; t < inputs.size(); ++t) {
+      const auto token = [&](std::size_t at) {
+        return ids_[sample % 2][static_cast<std::int64_t>(at)].item<std::int32_t>();
+      };
+      inputs[t] = token(t);
+      labels[t] = t + 1 < inputs.size() ? token(t + 1) : -100;
+    }
+  }
+
+ private:
+  torch::Tensor ids_;
+};
+
+/// A job of one rank whose weights are the family's.
+struct OneRank {
+  OneRank(const std::string& family, const char* dtype)
+      : resolved(job(family, "config.json", dtype)),
+        layout(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1)),
+        mesh(layout, 0),
+        model(model_of(resolved.job, 0, 24, torch::kCPU)),
+        source(family),
+        trainer(resolved.job, model, mesh, BatchPlan::make(resolved.job, layout), source, torch::kCPU) {
+    load_hf_weights(trainer.stages().holdings(), model, kFolder + family);
+  }
+
+  config::Resolved resolved;
+  mesh::Layout layout;
+  mesh::DeviceMesh mesh;
+  model::Model model;
+  Stored source;
+  Trainer trainer;
+};
+
+TEST(FamiliesLoss, OfMixtralHasTheRoutersAuxiliaryLoss) {
+  OneRank job("mixtral", "float64");
+  const StepOutcome outcome = job.trainer.step(0, 0);
+  const double auxiliary = 0.02 * expected("mixtral", "aux_loss", DType::f64).item<double>();
+  EXPECT_NEAR(outcome.balance_loss, auxiliary, 1e-6);
+  EXPECT_NEAR(outcome.loss + outcome.balance_loss, expected("mixtral", "loss", DType::f64).item<double>(), 1e-6);
+  ASSERT_EQ(outcome.loads.size(), 2u);
+  EXPECT_GE(outcome.loads[0].max_over_mean, 1);
+}
+
+std::string bytes_of(const checkpoint::SafetensorsReader& reader, const checkpoint::SafetensorsEntry& entry) {
+  std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype), '\0');
+  reader.read_whole(entry.name, entry.dtype, bytes.data());
+  return bytes;
+}
+
+TEST_P(Families, ExportedAgainIsTheSameFile) {
+  const fs::path folder = fs::temp_directory_path() / ("tessera-families-" + std::to_string(getpid()));
+  OneRank job(GetParam(), "float32");
+  save_state(job.trainer, job.resolved, folder / "checkpoint", {1, 2});
+  export_hf(folder / "checkpoint", folder / "hf", DType::f32);
+  const checkpoint::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
+  EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
+  for (const checkpoint::SafetensorsEntry& entry : theirs.tensors()) {
+    const checkpoint::SafetensorsEntry* again = ours.find(entry.name);
+    ASSERT_TRUE(again) << entry.name;
+    EXPECT_EQ(again->shape, entry.shape) << entry.name;
+    EXPECT_EQ(bytes_of(theirs, entry), bytes_of(ours, *again)) << entry.name;
+  }
+  Inference model(
+      config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(), "--checkpoint.initial_load_path",
+                       (folder / "hf").string(), "--checkpoint.initial_load_in_hf"}),
+      24, 0);
+  const torch::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
+  EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
+  fs::remove_all(folder);
+}
+
+TEST(FamiliesMistakes, AreNamed) {
+  EXPECT_THROW(
+      load_hf_weights(OneRank("mixtral", "float32").trainer.stages().holdings(),
+                      model_of(job("mixtral", "config.json", "float32").job, 0, 24, torch::kCPU), kFolder + "qwen3"),
+      Error);
+}
+
+}  // namespace
+}  // namespace tessera::train
