@@ -89,7 +89,7 @@ class Trajectory {
         model_(model::make_llama(shape(), 64, dtype == "float64" ? torch::kFloat64 : torch::kFloat32)),
         source_(kFolder + "batches.safetensors", 8, 64),
         trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, torch::kCPU) {
-    train::load_hf_weights(trainer_.stages().params(), kFolder + "weights_init.safetensors");
+    train::load_hf_weights(trainer_.stages().holdings(), model_, kFolder + "weights_init.safetensors");
   }
 
   void check(const Gates& gates) {

@@ -175,8 +175,7 @@ steps = 1200
 )");
   const Resolved r = resolve({file.path()});
   ASSERT_EQ(r.warnings.size(), 1u);
-  for (const char* key :
-       {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling", "selective_ac_option"})
+  for (const char* key : {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling"})
     EXPECT_THAT(r.warnings[0], HasSubstr(key));
   // What is off, or not pipelined, is not worth a word.
   for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile"})
@@ -222,7 +221,7 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
-        {"--parallelism.expert_parallel_comm_backend", "deepep"},
+        {"--parallelism.expert_parallel_degree", "2", "--parallelism.expert_parallel_comm_backend", "deepep"},
         {"--optimizer.name", "Adam"},
         {"--model.name", "flux"},
         {"--comm.mode", "fake_backend"}}) {
