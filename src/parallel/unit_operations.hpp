@@ -27,6 +27,10 @@ class UnitOperations final : public model::Operations {
   void expect_done(const std::string& cell) const;
 
   std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
+  torch::Tensor expert_product(const torch::Tensor& x, const model::Weight& weight,
+                               const torch::Tensor& counts) const override {
+    return inner_.expert_product(x, weight, counts);
+  }
   torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
   void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override;
 

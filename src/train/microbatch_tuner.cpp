@@ -18,6 +18,7 @@ bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobC
   try {
     const BatchPlan plan = BatchPlan::make(job, layout, rows);
     check_model_fits(trainer.model(), layout, plan, !job.parallelism.disable_sequence_parallel);
+    check_microbatches(job, layout, plan);
     pipeline_plan_of(job, trainer.model(), layout, plan);
     return true;
   } catch (const Error&) {

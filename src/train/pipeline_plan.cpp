@@ -32,22 +32,25 @@ Schedule schedule_of(const config::Parallelism& p) {
 StageMap map_of(const config::Parallelism& p, const model::Model& model, Schedule schedule, int ranks) {
   const StagesARank each = stages_a_rank(schedule);
   const int usual = each == StagesARank::one ? 1 : 2, stages = stages_of_cuts(p, model).value_or(usual * ranks);
-  const bool fits = stages % ranks == 0 && (each == StagesARank::several ? stages >= 2 * ranks : stages == usual * ranks);
-  require(fits, ExitCode::usage,
-          "{} pipeline stages on pipeline_parallel_degree {}: {} runs {} stage(s) on each rank{}; name {} cuts, or choose "
-          "another pipeline_parallel_layers_per_stage, degree or schedule",
-          stages, ranks, name_of(schedule), usual, each == StagesARank::several ? ", or a whole number more" : "",
-          usual * ranks - 1);
+  const bool fits =
+      stages % ranks == 0 && (each == StagesARank::several ? stages >= 2 * ranks : stages == usual * ranks);
+  require(
+      fits, ExitCode::usage,
+      "{} pipeline stages on pipeline_parallel_degree {}: {} runs {} stage(s) on each rank{}; name {} cuts, or choose "
+      "another pipeline_parallel_layers_per_stage, degree or schedule",
+      stages, ranks, name_of(schedule), usual, each == StagesARank::several ? ", or a whole number more" : "",
+      usual * ranks - 1);
   const std::string& map = p.pipeline_parallel_stage_map;
   if (map != "default") return StageMap::parse(map, stages, ranks, "parallelism.pipeline_parallel_stage_map");
   return usual_map(schedule, ranks, stages / ranks);
 }
 
-parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model::Model& model, int ranks, int microbatches) {
+parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model::Model& model, int ranks,
+                                      int microbatches) {
   const std::string& file = p.pipeline_parallel_schedule_csv;
   parallel::ScheduleTable table = parallel::read_schedule_csv(file);
-  require(table.map.ranks() == ranks, ExitCode::usage, "{} has {} rows, one for each rank, and pipeline_parallel_degree is {}",
-          file, table.map.ranks(), ranks);
+  require(table.map.ranks() == ranks, ExitCode::usage,
+          "{} has {} rows, one for each rank, and pipeline_parallel_degree is {}", file, table.map.ranks(), ranks);
   require(table.microbatches == microbatches, ExitCode::usage,
           "{} is for {} microbatches, and local_batch_size / pipeline_parallel_microbatch_size is {}", file,
           table.microbatches, microbatches);
@@ -67,6 +70,19 @@ parallel::ScheduleTable table_of(const config::Parallelism& p, const model::Mode
 }
 
 }  // namespace
+
+void check_microbatches(const config::JobConfig& job, const mesh::Layout& layout, const BatchPlan& plan) {
+  const config::Parallelism& p = job.parallelism;
+  const int ranks = layout.degree(mesh::Axis::pp);
+  if (ranks == 1 || !p.pipeline_parallel_schedule_csv.empty()) return;
+  const Schedule schedule = schedule_of(p);
+  if (stages_a_rank(schedule) == StagesARank::several) return;
+  const int least = schedule == Schedule::dual_pipe_v ? 2 * ranks : ranks;
+  require(plan.microbatches >= least, ExitCode::usage,
+          "{} microbatches are fewer than {} needs on {} pipeline ranks; choose local_batch_size >= {} x "
+          "pipeline_parallel_microbatch_size (now {} and {}), or fewer ranks",
+          plan.microbatches, name_of(schedule), ranks, least, job.training.local_batch_size, plan.microbatch_rows);
+}
 
 PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::Model& model, const mesh::Layout& layout,
                               const BatchPlan& plan) {

@@ -38,6 +38,7 @@ class Run {
         samples_(open_job_samples(job_, plan_, mesh_.control())),
         model_(model_of(job_, samples_.vocab, job_.training.seq_len, device_)) {
     check_model_fits(model_, layout_, plan_, !job_.parallelism.disable_sequence_parallel);
+    check_microbatches(job_, layout_, plan_);
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 

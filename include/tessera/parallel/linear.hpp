@@ -37,9 +37,13 @@ class WeightGradients {
 /// Adds to a leaf's gradient as autograd does.
 void add_gradient(torch::Tensor& leaf, const torch::Tensor& gradient);
 
-/// x [T, in] times the transpose of `weight` [out, in], a leaf: [T, out]. Backward computes the input's gradient at once,
-/// and the weight's when `gradients`, which must outlive the graph, says: the same bits either way.
+/// x [T, in] times the transpose of `weight` [out, in]: [T, out]. Backward computes the input's gradient at once,
+/// and that of a leaf when `gradients`, which must outlive the graph, says: the same bits either way.
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, WeightGradients& gradients);
+
+/// The same for rows that are sorted by expert: kernels::grouped_mm with weight [experts, out, in].
+torch::Tensor expert_linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& counts,
+                            WeightGradients& gradients);
 
 /// `inner` with these products.
 class LinearOperations final : public model::Operations {
@@ -49,7 +53,7 @@ class LinearOperations final : public model::Operations {
   std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
   torch::Tensor expert_product(const torch::Tensor& x, const model::Weight& weight,
                                const torch::Tensor& counts) const override {
-    return inner_.expert_product(x, weight, counts);
+    return expert_linear(x, weight.value, counts, gradients_);
   }
   torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
   void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override {

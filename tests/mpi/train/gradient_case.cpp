@@ -289,6 +289,35 @@ std::vector<GradientCase> schedule_cases(int world) {
   return rows;
 }
 
+std::vector<GradientCase> mixed_schedule_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const char* schedule : {"ZBH1", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
+    for (const char* family : {"", "deepseek_v3", "qwen3_moe", "gpt_oss"})
+      for (int inner = 1; 2 * inner <= world && inner <= 2; ++inner) {
+        GradientCase row;
+        row.schedule = schedule;
+        row.family = family;
+        row.pp = 2;
+        row.split = "balanced";
+        row.dp = world / 2;
+        row.ep = row.family.empty() ? 1 : inner;
+        row.deterministic = inner == 2;
+        rows.push_back(row);
+        if (inner == 1) continue;
+        row.dp /= 2;
+        row.cp = 2;
+        row.ep = 1;
+        row.deterministic = false;
+        rows.push_back(row);
+        row.cp = 1;
+        row.tp = 2;
+        row.async_tensor_parallel = row.family.empty();
+        row.recompute = "full";
+        rows.push_back(row);
+      }
+  return rows;
+}
+
 std::vector<GradientCase> tensor_cases(int world) {
   std::vector<GradientCase> rows;
   for (int tp = 2; tp <= world; tp *= 2)
@@ -410,7 +439,7 @@ double compare_steps(comm::World& world, const GradientCase& row) {
 
 std::vector<GradientCase> all_cases(int world) {
   std::vector<GradientCase> rows;
-  for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, policy_cases, tensor_cases, recompute_cases, context_cases, mixture_cases})
+  for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases, tensor_cases, recompute_cases, context_cases, mixture_cases})
     std::ranges::move(make(world), std::back_inserter(rows));
   return rows;
 }

@@ -60,6 +60,9 @@ std::vector<GradientCase> policy_cases(int world);
 /// Schedules with several stages a rank, or with input and weight gradients apart; stages in other places.
 std::vector<GradientCase> schedule_cases(int world);
 
+/// Those with experts, context and asynchronous tensor parallelism, whose gradients of weights are left for later too.
+std::vector<GradientCase> mixed_schedule_cases(int world);
+
 /// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer key-value heads than
 /// ranks.
 std::vector<GradientCase> tensor_cases(int world);

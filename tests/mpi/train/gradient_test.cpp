@@ -62,6 +62,10 @@ TEST(Gradient, CutsInsideBlocks) { expect_sample(sub_layer_cases(world().size())
 
 TEST(Gradient, Schedules) { expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 7 : 2); }
 
+TEST(Gradient, SchedulesOfOtherModels) {
+  expect_sample(mixed_schedule_cases(world().size()), world().size() >= 4 ? 7 : 3);
+}
+
 /// Two stages on the first rank, one on the second, B and I with W mixed.
 TEST(Gradient, ScheduleFromAFile) {
   if (world().size() % 2 != 0) GTEST_SKIP() << "two pipeline ranks";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/kernels/grouped_mm.hpp"
+
 namespace tessera::parallel {
 namespace {
 
@@ -39,6 +41,27 @@ TEST(Linear, HasTheBitsOfTorchsOwnAtOnceAndLater) {
     EXPECT_TRUE(torch::equal(each.weight, expected.weight));
   }
   EXPECT_FALSE(gradients.puts_off());
+}
+
+TEST(Linear, ExpertsToo) {
+  WeightGradients gradients;
+  const Tensor counts = torch::tensor({4, 0, 2}, torch::kLong);
+  const auto run = [&](const std::function<Tensor(const Tensor&, const Tensor&)>& product) {
+    torch::manual_seed(2);
+    const Tensor x = torch::randn({6, 5}).requires_grad_(), weight = torch::randn({3, 4, 5}).requires_grad_();
+    product(x, weight).square().sum().backward();
+    for (const auto& compute : gradients.take()) compute();
+    return Gradients{x.grad(), weight.grad()};
+  };
+  const auto ours = [&](const Tensor& x, const Tensor& weight) { return expert_linear(x, weight, counts, gradients); };
+  const Gradients expected = run([&](const Tensor& x, const Tensor& w) { return kernels::grouped_mm(x, w, counts); });
+  const Gradients at_once = run(ours);
+  gradients.put_off();
+  const Gradients later = run(ours);
+  for (const Gradients& each : {at_once, later}) {
+    EXPECT_TRUE(torch::equal(each.x, expected.x));
+    EXPECT_TRUE(torch::equal(each.weight, expected.weight));
+  }
 }
 
 TEST(Linear, ComputesOnlyWhatIsAskedFor) {

@@ -75,6 +75,26 @@ TEST_F(PipelinePlanTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal(), HasSubstr("parallelism.pipeline_parallel_stage_map"));
 }
 
+TEST_F(PipelinePlanTest, RefusesFewerMicrobatchesThanTheScheduleNeeds) {
+  const auto refused = [&](const char* schedule, std::int64_t rows) {
+    p_.pipeline_parallel_schedule = schedule;
+    const mesh::Layout layout = mesh::Layout::resolve({4, 1, 1, 1, 1}, 4);
+    try {
+      check_microbatches(job_, layout, BatchPlan::make(job_, layout, rows));
+      return std::string();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(refused("1F1B", 2), "");
+  EXPECT_THAT(refused("1F1B", 4),
+              HasSubstr("2 microbatches are fewer than 1F1B needs on 4 pipeline ranks; choose local_batch_size >= 4"));
+  EXPECT_EQ(refused("Interleaved1F1B", 4), "");
+  EXPECT_EQ(refused("DualPipeV", 1), "");
+  EXPECT_THAT(refused("DualPipeV", 2), HasSubstr(">= 8"));
+}
+
 TEST_F(PipelinePlanTest, ScheduleFromAFile) {
   const auto file = std::filesystem::temp_directory_path() / ("tessera-plan-" + std::to_string(getpid()) + ".csv");
   const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
