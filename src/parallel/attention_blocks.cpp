@@ -33,7 +33,7 @@ void for_tiles(const AttentionPlan& plan, const Tensor& q, const KeyValueBlock& 
   const auto run = [&](Range sequences, std::span<const std::int64_t> documents) {
     for (const AttentionTile& tile : attention_tiles(queries, keys, documents, plan.window)) {
       const Cut rows{sequences, tile.rows}, columns{sequences, tile.columns};
-      AttentionPart part{rows.of(q), columns.of(block.k), columns.of(block.v), plan.scale};
+      AttentionPart part{rows.of(q), columns.of(block.k), columns.of(block.v), plan.scale, false, {}};
       part.causal = tile.mask == AttentionTile::Mask::diagonal;
       if (tile.mask == AttentionTile::Mask::window) part.mask = window_mask(tile, plan.window, q.device());
       work(part, rows, columns);

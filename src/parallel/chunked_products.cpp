@@ -44,7 +44,8 @@ Transfer start_gather(const Tensor& piece, int chunk, const TokenChunks& how) {
   return transfer;
 }
 
-/// use(rank, rows, tokens) for each range of rows of each rank's piece: first this rank's own, while the others' travel.
+/// use(rank, rows, tokens) for each range of rows of each rank's piece: first this rank's own, while the others'
+/// travel.
 template <class Use>
 void for_gathered(const Tensor& piece, const TokenChunks& how, Use use) {
   const int self = how.tp->rank(), count = chunks_of(piece.size(0), how);
@@ -113,11 +114,12 @@ TokenChunks recall(AutogradContext* context) {
           reinterpret_cast<WeightGradients*>(context->saved_data["gradients"].toInt())};
 }
 
-/// The gradient of `weight` for outputs' gradients g [T, out] and inputs x [T, in]; nothing if it is left for later.
+/// The gradient of `weight` for outputs' gradients g [T, out] and inputs x [T, in]; nothing if it is left for later, as
+/// a leaf's may be.
 Tensor weight_gradient(const Tensor& weight, const Tensor& g, const Tensor& x, const TokenChunks& how) {
   if (!weight.requires_grad()) return {};
   const auto compute = [g, x = x.detach()] { return g.t().mm(x); };
-  if (!how.gradients || !how.gradients->puts_off()) return compute();
+  if (!how.gradients || !how.gradients->puts_off() || !weight.is_leaf()) return compute();
   how.gradients->defer([compute, leaf = weight]() mutable { add_gradient(leaf, compute()); });
   return {};
 }
@@ -170,9 +172,10 @@ struct ReducedProduct : torch::autograd::Function<ReducedProduct> {
     remember(context, how);
     context->save_for_backward({x, weight});
     const Tensor tokens = by_rank(x, how);
-    return Reduction(x.size(0), weight.size(0), x, how, [&](int rank, Range rows, Tensor into) {
-             torch::mm_out(into, part(tokens, rank, rows), weight.t());
-           }).finish();
+    return Reduction(
+               x.size(0), weight.size(0), x, how,
+               [&](int rank, Range rows, Tensor into) { torch::mm_out(into, part(tokens, rank, rows), weight.t()); })
+        .finish();
   }
 
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {

@@ -17,9 +17,8 @@ std::int64_t bytes_of(const ActivationBytes& unit, Recompute how) {
 }
 
 bool shows(const model::Flow& flow, const Tensor& tensor) {
-  return std::ranges::any_of(model::kSlotList, [&](model::Slot slot) {
-    return flow[slot].defined() && flow[slot].is_alias_of(tensor);
-  });
+  return std::ranges::any_of(model::kSlotList,
+                             [&](model::Slot slot) { return flow[slot].defined() && flow[slot].is_alias_of(tensor); });
 }
 
 }  // namespace

@@ -311,7 +311,8 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     const bool counts = !activations_.empty() && is_block(k);
     const LossInput* here = last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
-    TapeEntry entry = counts ? measured_forward(k, flow, context) : units_[k].forward(flow, context, here, recompute_[k]);
+    TapeEntry entry =
+        counts ? measured_forward(k, flow, context) : units_[k].forward(flow, context, here, recompute_[k]);
     flow = entry.out;
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
     if (entry.recompute == Recompute::unit) entry.out = {};

@@ -115,6 +115,9 @@ class Run {
     reporter_->note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", model_.name,
                                 static_cast<double>(model_.parameter_count()) / 1e6, layout_.to_string(), device_.str(),
                                 plan_.global_batch, job_.training.seq_len));
+    if (const int ranks = layout_.degree(mesh::Axis::pp); plan_.microbatches < ranks && world_.rank() == 0)
+      log::warning("{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) gives more",
+                   plan_.microbatches, ranks, plan_.microbatch_rows);
     if (done > 0) reporter_->note(fmt::format("resumed after step {} from {}", done, checkpoint_folder().string()));
   }
 

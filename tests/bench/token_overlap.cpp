@@ -1,5 +1,5 @@
-// How much of asynchronous tensor parallelism's communication hides behind its products, over a simulated wire that takes
-// as long as the computation: `name hidden target`, on every rank count that mpirun gives.
+// How much of asynchronous tensor parallelism's communication hides behind its products, over a simulated wire that
+// takes as long as the computation: `name hidden target`, on every rank count that mpirun gives.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -35,9 +35,8 @@ class Bench {
   }
 
   void gather() {
-    run("gather + product", [this](const TokenChunks& how) {
-      return parallel::gathered_products(piece_, std::span(&column_, 1), how)[0];
-    });
+    run("gather + product",
+        [this](const TokenChunks& how) { return parallel::gathered_products(piece_, std::span(&column_, 1), how)[0]; });
   }
   void reduce() {
     run("product + reduce", [this](const TokenChunks& how) { return parallel::reduced_product(hidden_, row_, how); });
@@ -51,7 +50,8 @@ class Bench {
     const Seconds compute = best(product, {free.get(), kChunks, true});
     const double bytes = static_cast<double>(piece_.nbytes()) * (world_.size() - 1);
     const auto paced = test::paced({0, bytes / compute.forward, true})(world_.make(comm::Backend::mpi, "tp"));
-    const Seconds apart = best(product, {paced.get(), kChunks, false}), together = best(product, {paced.get(), kChunks, true});
+    const Seconds apart = best(product, {paced.get(), kChunks, false}),
+                  together = best(product, {paced.get(), kChunks, true});
     print(name, "forward", compute.forward, apart.forward, together.forward);
     print(name, "backward", compute.backward, apart.backward, together.backward);
   }

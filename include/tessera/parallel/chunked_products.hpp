@@ -19,8 +19,8 @@ class WeightGradients;
 
 struct TokenChunks {
   comm::Communicator* tp = nullptr;
-  int count = 1;        ///< chunks of each rank's piece
-  bool overlap = true;  ///< false: each transfer is waited for at once, for comparison
+  int count = 1;                         ///< chunks of each rank's piece
+  bool overlap = true;                   ///< false: each transfer is waited for at once, for comparison
   WeightGradients* gradients = nullptr;  ///< may leave gradients of weights for later; must outlive every graph
 };
 
