@@ -397,7 +397,7 @@ std::vector<GradientCase> context_cases(int world) {
 
 namespace {
 
-/// Losses, loads and biases of some steps; the biases as this rank's stage has them, NaN for other stages'.
+/// Losses, loads and biases of some steps; the biases as this rank's stages have them, HUGE_VAL for those elsewhere.
 std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
   const config::JobConfig job = job_of(row);
   const model::Model model = model_of(row);
@@ -415,7 +415,7 @@ std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
   for (std::size_t i = 0; i < model.buffers.size(); ++i) {
     const torch::Tensor& buffer = buffers[i];
     for (std::int64_t e = 0; e < model.buffers[i].shape[0]; ++e)
-      figures.push_back(buffer.defined() ? buffer[e].item<double>() : std::nan(""));
+      figures.push_back(buffer.defined() ? buffer[e].item<double>() : HUGE_VAL);
   }
   return figures;
 }
@@ -431,9 +431,11 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   mesh::DeviceMesh mesh(world, layout_of(row, world.size()), row.backend);
   const std::vector<double> expected = steps_of(alone, one), figures = steps_of(row, mesh);
   double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
-  for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i)
-    if (!std::isnan(figures[i]))
-      worst = std::max(worst, std::abs(figures[i] - expected[i]) / std::max(std::abs(expected[i]), 1e-3));
+  for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i) {
+    if (figures[i] == HUGE_VAL) continue;
+    const double relative = std::abs(figures[i] - expected[i]) / std::max(std::abs(expected[i]), 1e-3);
+    worst = std::isnan(relative) ? HUGE_VAL : std::max(worst, relative);
+  }
   return comm::all_reduce_scalar(mesh.control(), worst, comm::Op::max);
 }
 

@@ -148,8 +148,8 @@ TEST(State, MixturesLoadOnEveryMesh) {
     const SharedFolder folder;
     Fixture saved(with_experts({1, 1, 4, 1, 2}, 4), false, true, "1F1B", family);
     saved.trainer().stages().initialize(5);
-    for (int step = 0; step < 2; ++step) saved.trainer().step(step, 0);
-    train::save_state(saved.trainer(), saved.resolved(), folder.path(), {2, 32});
+    for (int step = 0; step < 3; ++step) saved.trainer().step(step, 0);  // two steps of a bias may undo each other
+    train::save_state(saved.trainer(), saved.resolved(), folder.path(), {3, 48});
     const std::uint64_t weights = saved.weights(), moments = saved.moments();
     const std::vector<torch::Tensor> biases = saved.trainer().stages().holdings().buffers;
     EXPECT_EQ(biases.empty(), family == "mixtral");
