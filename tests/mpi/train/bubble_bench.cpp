@@ -46,7 +46,7 @@ class Pipeline {
   Measured run(const parallel::ActionLists& lists, int microbatches) {
     parallel::Executor executor(stages_, mesh_.along(mesh::Axis::pp));
     const torch::Tensor tokens = torch::zeros({kTokens}, torch::kLong);
-    const std::vector<parallel::Microbatch> data(static_cast<std::size_t>(microbatches), {tokens, tokens});
+    const std::vector<parallel::Microbatch> data(static_cast<std::size_t>(microbatches), {tokens, tokens, {}});
     log_ = {};
     stages_.begin_step(microbatches);
     mesh_.control().barrier();
@@ -106,7 +106,9 @@ TEST(Bubble, EverySchedule) {
     const double published = p == 4 ? row.four : row.eight;
     const Measured measured = measure(row.schedule, microbatches, 0.05);
     EXPECT_LE(measured.bubble, published + 0.03) << name_of(row.schedule);
-    if (row.schedule == Schedule::zbv) EXPECT_LE(measured.own, 0.03) << "within a rank's own span";
+    if (row.schedule == Schedule::zbv) {
+      EXPECT_LE(measured.own, 0.03) << "within a rank's own span";
+    }
     if (world().rank() == 0)
       std::printf("bubble %-21s p=%d m=%-2d ours %5.1f %%  table %4.1f %%  within own span %5.1f %%\n",
                   std::string(name_of(row.schedule)).c_str(), p, microbatches, 100 * measured.bubble, 100 * published,

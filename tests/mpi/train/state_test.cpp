@@ -162,7 +162,9 @@ TEST(State, MixturesLoadOnEveryMesh) {
       const std::vector<torch::Tensor> theirs = loaded.trainer().stages().holdings().buffers;
       for (std::size_t i = 0; i < biases.size(); ++i) {
         EXPECT_GT(biases[i].abs().max().item<double>(), 0);
-        if (theirs[i].defined()) EXPECT_TRUE(theirs[i].equal(biases[i])) << i;
+        if (theirs[i].defined()) {
+          EXPECT_TRUE(theirs[i].equal(biases[i])) << i;
+        }
       }
       if (world().rank() != 0) continue;
       EXPECT_EQ(hash, weights) << family << " " << degrees.pp << " " << degrees.dp_shard << " " << degrees.ep;

@@ -28,7 +28,9 @@ TEST(DType, EveryHalfSurvivesARoundTrip) {
       continue;
     }
     ASSERT_EQ(f32_to_f16(wide), half) << bits;
-    if (!std::isnan(bf16_to_f32(half))) ASSERT_EQ(f32_to_bf16(bf16_to_f32(half)), half) << bits;
+    if (!std::isnan(bf16_to_f32(half))) {
+      ASSERT_EQ(f32_to_bf16(bf16_to_f32(half)), half) << bits;
+    }
   }
 }
 

@@ -130,7 +130,9 @@ TEST(ExpertView, SharesTheBorrowedRanksOut) {
         for (const int other : reached) {
           EXPECT_EQ(layout.coord_of(other)[0], layout.coord_of(rank)[0]);
           EXPECT_EQ(layout.coord_of(other)[1], layout.coord_of(rank)[1]);
-          if (etp > 1) EXPECT_EQ(layout.coord_of(other)[4], layout.coord_of(rank)[4]);
+          if (etp > 1) {
+            EXPECT_EQ(layout.coord_of(other)[4], layout.coord_of(rank)[4]);
+          }
         }
       }
     }
