@@ -44,25 +44,26 @@ Transfer start_gather(const Tensor& piece, int chunk, const TokenChunks& how) {
   return transfer;
 }
 
-/// use(rank, rows, tokens) for each range of rows of each rank's piece: first this rank's own, while the others'
-/// travel.
-template <class Use>
-void for_gathered(const Tensor& piece, const TokenChunks& how, Use use) {
+/// use(rank, rows, tokens) for each range of rows of each rank's piece: first this rank's own, and meanwhile(), while
+/// the others' travel.
+template <class Use, class Meanwhile>
+void for_gathered(const Tensor& piece, const TokenChunks& how, Use use, Meanwhile meanwhile) {
   const int self = how.tp->rank(), count = chunks_of(piece.size(0), how);
-  Transfer next = start_gather(piece, 0, how);
-  if (!how.overlap) next.request.wait();
+  std::vector<Transfer> transfers;
   for (int chunk = 0; chunk < count; ++chunk) {
-    const Range rows = chunk_of(piece.size(0), how.count, chunk);
-    use(self, rows, piece.narrow(0, rows.begin, rows.size));
-    if (how.overlap) next.request.test();
+    transfers.push_back(start_gather(piece, chunk, how));
+    if (!how.overlap) transfers.back().request.wait();
   }
-  for (int chunk = 0; chunk < count; ++chunk) {
-    Transfer now = std::move(next);
-    now.request.wait();
-    if (chunk + 1 < count) next = start_gather(piece, chunk + 1, how);
-    if (!how.overlap) next.request.wait();
+  for (Transfer& transfer : transfers) {
+    use(self, transfer.rows, transfer.sent);
+    transfer.request.test();
+  }
+  meanwhile();
+  for (Transfer& transfer : transfers) {
+    transfer.request.wait();
     for (int rank = 0; rank < how.tp->size(); ++rank)
-      if (rank != self) use(rank, now.rows, now.data[rank]);
+      if (rank != self) use(rank, transfer.rows, transfer.data[rank]);
+    transfer.data = Tensor();
   }
 }
 
@@ -114,15 +115,42 @@ TokenChunks recall(AutogradContext* context) {
           reinterpret_cast<WeightGradients*>(context->saved_data["gradients"].toInt())};
 }
 
-/// The gradient of `weight` for outputs' gradients g [T, out] and inputs x [T, in]; nothing if it is left for later, as
-/// a leaf's may be.
-Tensor weight_gradient(const Tensor& weight, const Tensor& g, const Tensor& x, const TokenChunks& how) {
-  if (!weight.requires_grad()) return {};
-  const auto compute = [g, x = x.detach()] { return g.t().mm(x); };
-  if (!how.gradients || !how.gradients->puts_off() || !weight.is_leaf()) return compute();
-  how.gradients->defer([compute, leaf = weight]() mutable { add_gradient(leaf, compute()); });
-  return {};
-}
+/// The gradient of `weight` for outputs' gradients g [tp, T / tp, out] and inputs x [tp, T / tp, in], which are read
+/// when they are needed: this rank's tokens first, then the others', so that the first part does not wait for these.
+/// Left for later, as a leaf's may be, it has the same bits.
+class WeightGradient {
+ public:
+  WeightGradient(const Tensor& weight, const Tensor& g, const Tensor& x, const TokenChunks& how)
+      : weight_(weight), g_(g), x_(x.detach()), rank_(how.tp->rank()), later_(how.gradients) {
+    if (later_ && !(later_->puts_off() && weight.is_leaf())) later_ = nullptr;
+  }
+  /// This rank's tokens are there.
+  void start() {
+    if (weight_.requires_grad() && !later_) sum_ = g_[rank_].t().mm(x_[rank_]);
+  }
+  /// All are. Nothing if the gradient comes later, or never.
+  Tensor finish() {
+    if (!weight_.requires_grad()) return {};
+    if (!later_) return whole();
+    later_->defer([*this, leaf = weight_]() mutable {
+      later_ = nullptr;
+      start();
+      add_gradient(leaf, whole());
+    });
+    return {};
+  }
+
+ private:
+  Tensor whole() {
+    for (std::int64_t rank = 0; rank < g_.size(0); ++rank)
+      if (rank != rank_) sum_.addmm_(g_[rank].t(), x_[rank]);
+    return sum_;
+  }
+
+  Tensor weight_, g_, x_, sum_;
+  std::int64_t rank_;
+  WeightGradients* later_;
+};
 
 struct GatheredProducts : torch::autograd::Function<GatheredProducts> {
   static tensor_list forward(AutogradContext* context, const Tensor& piece, at::TensorList weights, TokenChunks how) {
@@ -132,12 +160,13 @@ struct GatheredProducts : torch::autograd::Function<GatheredProducts> {
     context->save_for_backward(saved);
     for (const Tensor& weight : weights)
       outputs.push_back(tokens_like(piece, piece.size(0) * how.tp->size(), weight.size(0)));
-    for_gathered(piece, how, [&](int rank, Range rows, const Tensor& tokens) {
+    const auto multiply = [&](int rank, Range rows, const Tensor& tokens) {
       for (std::size_t i = 0; i < weights.size(); ++i) {
         Tensor into = part(by_rank(outputs[i], how), rank, rows);
         torch::mm_out(into, tokens, weights[i].t());
       }
-    });
+    };
+    for_gathered(piece, how, multiply, [] {});
     return outputs;
   }
 
@@ -159,8 +188,12 @@ struct GatheredProducts : torch::autograd::Function<GatheredProducts> {
     });
     gather.wait();
     tensor_list result{Tensor()};
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      result.push_back(weight_gradient(weights[i], gradients[i], whole, how));
+    std::vector<WeightGradient> of_weights;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      of_weights.emplace_back(weights[i], by_rank(gradients[i], how), by_rank(whole, how), how);
+      of_weights.back().start();
+    }
+    for (std::size_t i = 0; i < weights.size(); ++i) result.push_back(of_weights[i].finish());
     result[0] = reduction.finish();
     result.push_back(Tensor());  // of TokenChunks
     return result;
@@ -183,12 +216,14 @@ struct ReducedProduct : torch::autograd::Function<ReducedProduct> {
     const tensor_list saved = context->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1];
     const Tensor whole = tokens_like(x, x.size(0), weight.size(0)), input = torch::empty_like(x);
-    for_gathered(gradients[0].contiguous(), how, [&](int rank, Range rows, const Tensor& tokens) {
+    WeightGradient of_weight(weight, by_rank(whole, how), by_rank(x, how), how);
+    const auto multiply = [&](int rank, Range rows, const Tensor& tokens) {
       part(by_rank(whole, how), rank, rows).copy_(tokens);
       Tensor into = part(by_rank(input, how), rank, rows);
       torch::mm_out(into, tokens, weight);
-    });
-    return {input, weight_gradient(weight, whole, x, how), Tensor()};
+    };
+    for_gathered(gradients[0].contiguous(), how, multiply, [&] { of_weight.start(); });
+    return {input, of_weight.finish(), Tensor()};
   }
 };
 

@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 class Fixture {
  public:
   explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true,
-                   const std::string& schedule = "1F1B", const std::string& family = "")
+                   const std::string& schedule = "1F1B", const std::string& family = "", bool async = false)
       : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())),
-        resolved_(job(layout_, schedule)),
+        resolved_(job(layout_, schedule, async)),
         mesh_(alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
                     : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
         model_(family.empty() ? tiny_model(tied, torch::kFloat32) : tiny_family(family, torch::kFloat32)),
@@ -56,13 +56,15 @@ class Fixture {
   }
 
  private:
-  static config::Resolved job(const mesh::Layout& layout, const std::string& schedule) {
+  static config::Resolved job(const mesh::Layout& layout, const std::string& schedule, bool async) {
     config::Resolved resolved;
     resolved.job = tiny_job("float32");
     resolved.job.training.local_batch_size = 16 / layout.dp_degree();
     resolved.job.parallelism.pipeline_parallel_microbatch_size =
         std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
     resolved.job.debug.deterministic = true;
+    resolved.job.parallelism.enable_async_tensor_parallel = async;
+    resolved.job.parallelism.async_tensor_parallel_chunks = 3;
     resolved.job.training.steps = 20;
     resolved.job.parallelism.pipeline_parallel_schedule = schedule;
     return resolved;
@@ -169,6 +171,21 @@ TEST(State, MixturesLoadOnEveryMesh) {
       if (world().rank() != 0) continue;
       EXPECT_EQ(hash, weights) << family << " " << degrees.pp << " " << degrees.dp_shard << " " << degrees.ep;
       EXPECT_EQ(other, moments);
+    }
+  }
+}
+
+TEST(State, AsynchronousTensorParallelHasTheBitsOfTheSynchronousOne) {
+  for (const char* schedule : {"1F1B", "ZBH1"}) {
+    std::vector<std::uint64_t> hashes;
+    for (const bool async : {false, true}) {
+      Fixture fixture({2, 1, 2, 1, 2}, false, true, schedule, "", async);
+      fixture.trainer().stages().initialize(5);
+      for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
+      hashes.push_back(fixture.weights());
+    }
+    if (world().rank() == 0) {
+      EXPECT_EQ(hashes[0], hashes[1]) << schedule;
     }
   }
 }
