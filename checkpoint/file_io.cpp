@@ -42,6 +42,14 @@ std::string_view advice(int error_number) {
   }
 }
 
+/// Makes a system call again for as long as a signal ends it before it began.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 }  // namespace
 
 void fail_errno(ExitCode kind, std::string_view doing, const std::filesystem::path& path, int error_number) {
@@ -68,7 +76,7 @@ File::~File() {
 
 File File::open_with(const std::filesystem::path& path, int flags, ExitCode kind, std::string_view doing) {
   // O_NONBLOCK: a named pipe in the place of a file must not hang the job.
-  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
+  const int descriptor = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); });
   if (descriptor < 0) fail_errno(kind, doing, path, errno);
   File file(descriptor, path, kind);
   struct stat status {};
@@ -93,8 +101,7 @@ std::int64_t File::size() const {
 void File::read(void* data, std::size_t bytes, std::int64_t offset) const {
   auto* to = static_cast<char*>(data);
   while (bytes != 0) {
-    const ssize_t got = ::pread(descriptor_, to, bytes, offset);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] { return ::pread(descriptor_, to, bytes, offset); });
     if (got < 0) fail_errno(kind_, "cannot read", path_, errno);
     require(got != 0, kind_, "cannot read {} (it ends at byte {}, {} more were expected)", path_.string(), offset,
             bytes);
@@ -105,23 +112,25 @@ void File::read(void* data, std::size_t bytes, std::int64_t offset) const {
 void File::write(const void* data, std::size_t bytes, std::int64_t offset) const {
   const auto* from = static_cast<const char*>(data);
   while (bytes != 0) {
-    const ssize_t put = ::pwrite(descriptor_, from, bytes, offset);
-    if (put < 0 && errno == EINTR) continue;
+    const ssize_t put = uninterrupted([&] { return ::pwrite(descriptor_, from, bytes, offset); });
     if (put <= 0) fail_errno(kind_, "cannot write", path_, put < 0 ? errno : ENOSPC);
     from += put, offset += put, bytes -= static_cast<std::size_t>(put);
   }
 }
 
 void File::resize(std::int64_t bytes) const {
-  if (::ftruncate(descriptor_, bytes) != 0) fail_errno(kind_, "cannot resize", path_, errno);
+  if (uninterrupted([&] { return ::ftruncate(descriptor_, bytes); }) != 0)
+    fail_errno(kind_, "cannot resize", path_, errno);
 }
 
 void File::sync() const {
-  if (::fsync(descriptor_) != 0) fail_errno(kind_, "cannot flush", path_, errno);
+  if (uninterrupted([&] { return ::fdatasync(descriptor_); }) != 0) fail_errno(kind_, "cannot flush", path_, errno);
 }
 
 void File::close() {
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(kind_, "cannot finish writing", path_, errno);
+  // On Linux an interrupted close has closed the descriptor.
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
+    fail_errno(kind_, "cannot finish writing", path_, errno);
 }
 
 std::string read_text(const std::filesystem::path& path, std::int64_t limit_bytes, ExitCode kind) {
@@ -141,17 +150,34 @@ void write_text(const std::filesystem::path& path, std::string_view text, ExitCo
   file.close();
 }
 
+void make_folder(const std::filesystem::path& folder, ExitCode kind) {
+  if (uninterrupted([&] { return ::mkdir(folder.c_str(), 0777); }) == 0) return;
+  const int error_number = errno;
+  std::error_code ignored;
+  if (error_number != EEXIST || !std::filesystem::is_directory(folder, ignored))
+    fail_errno(kind, "cannot create folder", folder, error_number);
+}
+
+void make_folders(const std::filesystem::path& folder, ExitCode kind) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(folder, ignored)) return;
+  const std::filesystem::path parent = folder.has_parent_path() ? folder.parent_path() : ".";
+  if (parent != folder) make_folders(parent, kind);
+  make_folder(folder, kind);
+  sync_folder(parent, kind);
+}
+
 void sync_folder(const std::filesystem::path& folder, ExitCode kind) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (descriptor < 0) fail_errno(kind, "cannot open folder", folder, errno);
-  const int error_number = ::fsync(descriptor) == 0 ? 0 : errno;
+  const int error_number = uninterrupted([&] { return ::fsync(descriptor); }) == 0 ? 0 : errno;
   ::close(descriptor);
   // Some network file systems cannot flush a folder and say EINVAL: their renames are synchronous.
   if (error_number != 0 && error_number != EINVAL) fail_errno(kind, "cannot flush folder", folder, error_number);
 }
 
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, ExitCode kind) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
+  if (uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); }) != 0)
     fail_errno(kind, fmt::format("cannot rename {} to", from.string()), to, errno);
 }
 

@@ -31,6 +31,7 @@ class File {
   void read(void* data, std::size_t bytes, std::int64_t offset) const;
   void write(const void* data, std::size_t bytes, std::int64_t offset) const;
   void resize(std::int64_t bytes) const;
+  /// Makes the contents durable.
   void sync() const;
   /// Closes and reports what only close() can report (quota on NFS).
   void close();
@@ -48,6 +49,10 @@ class File {
 std::string read_text(const std::filesystem::path& path, std::int64_t limit_bytes, ExitCode kind);
 /// Creates the file, writes, fsyncs.
 void write_text(const std::filesystem::path& path, std::string_view text, ExitCode kind);
+/// mkdir(2); one that is there is fine.
+void make_folder(const std::filesystem::path& folder, ExitCode kind);
+/// mkdir -p; what was made is durable.
+void make_folders(const std::filesystem::path& folder, ExitCode kind);
 /// Makes the entries of a folder durable.
 void sync_folder(const std::filesystem::path& folder, ExitCode kind);
 /// rename(2).

@@ -82,6 +82,16 @@ hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes, Spa
   return file;
 }
 
+/// The right to call libhdf5. Its clean-up at exit() is left out: it would not wait for a thread that is in it, and
+/// there is nothing to flush.
+std::unique_lock<std::mutex> take_library() {
+  static std::mutex mutex;
+  std::unique_lock lock(mutex);
+  static const herr_t before_its_first_call = H5dont_atexit();
+  static_cast<void>(before_its_first_call);
+  return lock;
+}
+
 hid_t intermediate_groups() {
   const hid_t list = H5Pcreate(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(list, 1);
@@ -91,7 +101,8 @@ hid_t intermediate_groups() {
 }  // namespace
 
 Hdf5File::Hdf5File(const std::filesystem::path& path, std::int64_t metadata_bytes)
-    : path_(path),
+    : library_(take_library()),
+      path_(path),
       file_(create(path, metadata_bytes, image_), H5Fclose),
       make_groups_(intermediate_groups(), H5Pclose) {}
 
@@ -179,7 +190,7 @@ void Hdf5File::attribute(const std::string& object, const char* name, const std:
 
 void Hdf5File::close() { checked(H5Fclose(file_.release()), "H5Fclose"); }
 
-std::string hdf5_version() {
+std::string Hdf5File::version() {
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
   return fmt::format("HDF5 {}.{}.{}", major, minor, release);

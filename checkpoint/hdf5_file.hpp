@@ -1,11 +1,13 @@
 // The one wrapper of libhdf5: just what writing shards and the index needs. Nothing here reads a file's contents.
-// libhdf5 is not thread-safe: use from one thread at a time.
+// libhdf5 is not thread-safe: an Hdf5File keeps it to itself for as long as it lives, so another one waits, on the same
+// thread for ever.
 #pragma once
 
 #include <hdf5.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +63,8 @@ class Hdf5File {
   /// Attributes of an object; "/" is the root group.
   void attribute(const std::string& object, const char* name, const std::string& text);
   void attribute(const std::string& object, const char* name, const std::vector<std::int64_t>& numbers);
+  /// "HDF5 1.10.8".
+  static std::string version();
   /// Ends the structure; afterwards image() holds it, zero where datasets lie.
   void close();
   const SparseImage& image() const { return image_; }
@@ -69,13 +73,11 @@ class Hdf5File {
   std::int64_t add_with_type(const std::string& name, hid_t type, const Shape& shape);
   template <class Id>
   Id checked(Id result, const char* call) const;
+  std::unique_lock<std::mutex> library_;
   std::filesystem::path path_;
   SparseImage image_;
   Hid file_;
   Hid make_groups_;
 };
-
-/// "HDF5 1.10.8".
-std::string hdf5_version();
 
 }  // namespace tessera::checkpoint

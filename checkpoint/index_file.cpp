@@ -12,11 +12,15 @@
 namespace tessera::checkpoint {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::int64_t kMostBoxes = 1'000'000;
+constexpr std::string_view kSealKey = "\ncrc32c ";
+constexpr std::int64_t kSealBytes = 8 + 8 + 1;  // key, eight digits, end of line
 
 using Parts = std::vector<std::vector<VirtualPart>>;  // of each tensor
 
-void add_parts(Parts& parts, const std::filesystem::path& folder, const ShardRecord& shard, const Manifest& manifest) {
+void add_parts(Parts& parts, const fs::path& folder, const ShardRecord& shard, const Manifest& manifest) {
   const File file = File::open_to_read(folder / shard.name, ExitCode::checkpoint);
   const BoxTable boxes = read_tables(file, shard, manifest.tensors).boxes;
   std::int64_t of_same_tensor = 0;
@@ -43,43 +47,57 @@ void add_attributes(Hdf5File& file, const Manifest& manifest) {
   file.attribute("/", "step", std::vector<std::int64_t>{manifest.step});
   file.attribute("/", "mesh", manifest.mesh);
   file.attribute("/", "written", manifest.written);
-  file.attribute("/", "versions", manifest.writer + ", " + hdf5_version());
+  file.attribute("/", "versions", manifest.writer + ", " + Hdf5File::version());
   file.attribute("/", "config", manifest.config_toml);
   file.attribute("/", "state", manifest.extra);
 }
 
-}  // namespace
+std::string seal_of(std::uint32_t crc) { return fmt::format("{}{:08x}\n", kSealKey, crc); }
 
-IndexRecord record_of(const File& file) {
-  IndexRecord record{file.size(), 0};
+/// Of the checkpoint's UUID and then the first `bytes` bytes, read in blocks: another checkpoint's index does not
+/// match.
+std::uint32_t checksum(const File& file, std::int64_t bytes, const std::string& uuid) {
+  std::uint32_t crc = crc32c(0, uuid.data(), uuid.size());
   std::vector<char> buffer;
-  for (std::int64_t at = 0; at < record.bytes; at += static_cast<std::int64_t>(buffer.size())) {
-    buffer.resize(static_cast<std::size_t>(std::min(kBlockBytes, record.bytes - at)));
+  for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(buffer.size())) {
+    buffer.resize(static_cast<std::size_t>(std::min(kBlockBytes, bytes - at)));
     file.read(buffer.data(), buffer.size(), at);
-    record.crc = crc32c(record.crc, buffer.data(), buffer.size());
+    crc = crc32c(crc, buffer.data(), buffer.size());
   }
-  return record;
+  return crc;
 }
 
-std::optional<IndexRecord> write_index(const std::filesystem::path& folder, const Manifest& manifest) {
+}  // namespace
+
+void write_index(const fs::path& folder, const fs::path& step_folder, const Manifest& manifest) {
   std::int64_t boxes = 0;
   for (const ShardRecord& shard : manifest.shards) boxes += shard.boxes.count;
-  if (boxes > kMostBoxes) {
-    log::info("{} boxes are too many for {}; it is left out", boxes, kIndexName);
-    return std::nullopt;
-  }
+  if (boxes > kMostBoxes)
+    return log::info("{} boxes are too many for {}; it is left out", boxes, (step_folder / kIndexName).string());
   Parts parts(manifest.tensors.size());
-  for (const ShardRecord& shard : manifest.shards) add_parts(parts, folder, shard, manifest);
-  File file = File::create(folder / kIndexName, ExitCode::checkpoint);
-  Hdf5File index(file.path(), 65536);
+  for (const ShardRecord& shard : manifest.shards) add_parts(parts, step_folder, shard, manifest);
+  const fs::path temporary = folder / (std::string(kIndexName) + ".partial-" + manifest.uuid);
+  Hdf5File index(temporary, 65536);
   add_attributes(index, manifest);
   for (std::size_t i = 0; i < parts.size(); ++i) add_tensor(index, manifest.tensors[i], parts[i]);
   index.close();
+  File file = File::create(temporary, ExitCode::checkpoint);
   index.image().store(file);
+  const std::string seal = seal_of(checksum(file, file.size(), manifest.uuid));
+  file.write(seal.data(), seal.size(), file.size());
   file.sync();
-  const IndexRecord record = record_of(file);
   file.close();
-  return record;
+  rename_path(temporary, step_folder / kIndexName, ExitCode::checkpoint);
+}
+
+void check_index(const File& file, const std::string& uuid, bool deep) {
+  std::string seal(kSealBytes, ' ');
+  const std::int64_t bytes = file.size() - kSealBytes;
+  if (bytes >= 0) file.read(seal.data(), seal.size(), bytes);
+  require(seal.starts_with(kSealKey), ExitCode::checkpoint, "{} is damaged (its checksum is missing)",
+          file.path().string());
+  require(!deep || seal == seal_of(checksum(file, bytes, uuid)), ExitCode::checkpoint,
+          "{} is damaged (its checksum does not match)", file.path().string());
 }
 
 }  // namespace tessera::checkpoint

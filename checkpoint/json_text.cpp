@@ -8,10 +8,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// nlohmann keeps the last of repeated keys in silence; a header with repeated keys has no single meaning.
-class RepeatedKeys {
+/// What walks a value (Json::dump among it) recurses once for each level: nothing that is read here nests further.
+constexpr int kMaxDepth = 64;
+constexpr std::size_t kReasonBytes = 500;  ///< nlohmann quotes what it read last, whatever its length
+
+/// Refuses what nests too deeply, and repeated keys: nlohmann keeps the last of them in silence, and a header with
+/// repeated keys has no single meaning.
+class Scrutiny {
  public:
-  bool operator()(int, Json::parse_event_t event, Json& value) {
+  explicit Scrutiny(const TextSource& source) : source_(source) {}
+
+  bool operator()(int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kMaxDepth) source_.damaged("its JSON nests too deeply");
     switch (event) {
       case Json::parse_event_t::object_start:
         open_.emplace_back();
@@ -20,34 +28,34 @@ class RepeatedKeys {
         open_.pop_back();
         break;
       case Json::parse_event_t::key:
-        if (!open_.back().insert(value.get<std::string>()).second) repeated_ = value.get<std::string>();
+        if (!open_.back().insert(value.get<std::string>()).second)
+          source_.damaged(fmt::format("the key \"{}\" stands there twice", value.get<std::string>()));
         break;
       default:
         break;
     }
     return true;
   }
-  const std::string& repeated() const { return repeated_; }
 
  private:
+  const TextSource& source_;
   std::vector<std::set<std::string>> open_;
-  std::string repeated_;
 };
 
 }  // namespace
 
-void TextSource::damaged(std::string_view why) const { fail(kind, "{} is damaged ({})", path.string(), why); }
+void TextSource::damaged(std::string_view why) const {
+  fail(kind, "{} is damaged ({}{})", path.string(), why.substr(0, kReasonBytes),
+       why.size() > kReasonBytes ? "..." : "");
+}
 
 Json parse_json(std::string_view text, const TextSource& source) {
-  RepeatedKeys keys;
-  Json value;
+  Scrutiny scrutiny(source);
   try {
-    value = Json::parse(text, [&keys](int depth, Json::parse_event_t event, Json& v) { return keys(depth, event, v); });
+    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& v) { return scrutiny(depth, event, v); });
   } catch (const Json::exception& error) {
     source.damaged(fmt::format("not JSON: {}", error.what()));
   }
-  if (!keys.repeated().empty()) source.damaged(fmt::format("the key \"{}\" stands there twice", keys.repeated()));
-  return value;
 }
 
 const Json& member(const Json& object, const char* key, const TextSource& source) {

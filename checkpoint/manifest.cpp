@@ -87,7 +87,7 @@ ShardRecord parse_shard(const Json& json, std::int64_t tensors, const TextSource
   shard.boxes = parse_table(member(json, "boxes", source), shard.box_row_bytes(), shard.bytes, source);
   shard.checksums = parse_table(member(json, "checksums", source), 4, shard.bytes, source);
   const Json& runs = member(json, "tensors", source);
-  if (!runs.is_array()) source.damaged("a file's tensors are not a list");
+  if (!runs.is_array() || runs.size() > kMostRuns) source.damaged("a file's tensors are not a list of few runs");
   for (const Json& run : runs) shard.tensors.push_back(parse_run(run, tensors, source));
   return shard;
 }
@@ -162,9 +162,7 @@ std::string to_text(const Manifest& manifest) {
                       {"written", manifest.written},
                       {"writer", manifest.writer},
                       {"state", OrderedJson::parse(manifest.extra)},
-                      {"config", manifest.config_toml},
-                      {"index", nullptr}};
-  if (manifest.index) head["index"] = {{"bytes", manifest.index->bytes}, {"crc32c", hex(manifest.index->crc)}};
+                      {"config", manifest.config_toml}};
   std::string text = "{\n";
   for (const auto& [key, value] : head.items()) text += fmt::format("\"{}\": {},\n", key, value.dump());
   append_list(text, "tensors", manifest.tensors, [](const TensorInfo& tensor) {
@@ -188,8 +186,6 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& path
   manifest.config_toml = text_member(json, "config", source);
   manifest.extra = member(json, "state", source).dump();
   parse_lists(json, manifest, source);
-  const Json& index = member(json, "index", source);
-  if (!index.is_null()) manifest.index = {count_member(index, "bytes", source), crc_member(index, "crc32c", source)};
   return manifest;
 }
 

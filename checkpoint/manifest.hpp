@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,11 +39,6 @@ struct ShardRecord {
   bool may_hold(std::int64_t tensor) const;
 };
 
-struct IndexRecord {
-  std::int64_t bytes = 0;
-  std::uint32_t crc = 0;
-};
-
 struct Manifest {
   std::string uuid;
   std::int64_t step = 0;
@@ -55,7 +49,6 @@ struct Manifest {
   std::string extra;  ///< a JSON object
   std::vector<TensorInfo> tensors;
   std::vector<ShardRecord> shards;
-  std::optional<IndexRecord> index;
 };
 
 std::string to_text(const Manifest& manifest);

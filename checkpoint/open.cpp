@@ -3,6 +3,7 @@
 #include "collective.hpp"
 #include "opened.hpp"
 #include "read_manifest.hpp"
+#include "step_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/checkpoint/inspect.hpp"
@@ -29,41 +30,65 @@ Opened share(comm::Communicator& control, const Choice& mine) {
   return Opened(impl);
 }
 
-std::string read_step(const StepFolder& step) {
-  ReadManifest read = read_complete_manifest(step.path);
-  require(read.manifest.step == step.step, ExitCode::checkpoint, "{} is damaged (its manifest is of step {})",
-          step.path.string(), read.manifest.step);
-  return std::move(read.text);
-}
+/// Why checkpoints were passed over, newest first: said at once, and again when none is left.
+class Skipped {
+ public:
+  explicit Skipped(const LogLine& log) : log_(log) {}
+  void add(const fs::path& step, const std::string& why) {
+    const std::string name = step.filename().string();
+    if (log_) log_(fmt::format("skipping checkpoint {}: {}", name, why));
+    lines_ += fmt::format("\n  {}: {}", name, why);
+  }
+  /// Error(checkpoint) when there was one.
+  void fail_if_any(const fs::path& folder) const {
+    require(lines_.empty(), ExitCode::checkpoint,
+            "no checkpoint in {} can be loaded; move the damaged ones away to start afresh:{}", folder.string(),
+            lines_);
+  }
 
-/// Rank 0's part of open_newest: the newest valid step below `limit`.
-Choice choose(const fs::path& folder, std::int64_t limit, const LogLine& log) {
-  std::string skipped;
+ private:
+  const LogLine& log_;
+  std::string lines_;
+};
+
+/// Rank 0's part of open_newest: the newest valid step below `limit`. One that cannot be read for want of a permission
+/// or of memory is not damaged: going on from an older one would lose work.
+Choice choose(const fs::path& folder, std::int64_t limit, Skipped& skipped) {
   const std::vector<StepFolder> steps = list_steps(folder);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (step->step >= limit) continue;
     try {
-      return {step->path, read_step(*step)};
+      return {step->path, read_complete_manifest(step->path).text};
     } catch (const Error& error) {
-      if (log) log(fmt::format("skipping checkpoint {}: {}", step->path.filename().string(), error.what()));
-      skipped += fmt::format("\n  {}: {}", step->path.filename().string(), error.what());
+      if (error.code() != ExitCode::checkpoint) throw;
+      skipped.add(step->path, error.what());
     }
   }
-  require(skipped.empty(), ExitCode::checkpoint,
-          "no checkpoint in {} can be loaded; move the damaged ones away to start afresh:{}", folder.string(), skipped);
+  skipped.fail_if_any(folder);
   return {};
 }
 
 std::optional<Opened> open_below(comm::Communicator& control, const fs::path& folder, std::int64_t limit,
-                                 const LogLine& log) {
+                                 Skipped& skipped) {
   Choice mine;
   together(control, [&] {
-    if (control.rank() == 0) mine = choose(folder, limit, log);
+    if (control.rank() == 0) mine = choose(folder, limit, skipped);
   });
   const bool found =
       comm::all_reduce_scalar(control, static_cast<std::int64_t>(!mine.folder.empty()), comm::Op::max) != 0;
   if (!found) return std::nullopt;
   return share(control, mine);
+}
+
+/// What a damaged checkpoint may have filled in part, the next one must fill wholly.
+void require_all_of(comm::Communicator& control, const Opened& damaged, const Opened& next,
+                    std::span<const SliceView> wanted) {
+  together(control, [&] {
+    for (const SliceView& view : wanted)
+      require(damaged.find(view.slice.name) == nullptr || next.find(view.slice.name) != nullptr, ExitCode::checkpoint,
+              "{} is damaged, and the next older checkpoint {} lacks {}; move the damaged one away",
+              damaged.folder().string(), next.folder().filename().string(), view.slice.name);
+  });
 }
 
 }  // namespace
@@ -77,13 +102,14 @@ Opened open(comm::Communicator& control, const fs::path& step_folder) {
 }
 
 std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& folder, const LogLine& log) {
-  return open_below(control, folder, kAnyStep, log);
+  Skipped skipped(log);
+  return open_below(control, folder, kAnyStep, skipped);
 }
 
 std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& folder,
                                   std::span<const SliceView> wanted, const LoadOptions& options) {
-  std::optional<Opened> opened = open_newest(control, folder, options.log);
-  std::string damage;
+  Skipped skipped(options.log);
+  std::optional<Opened> opened = open_below(control, folder, kAnyStep, skipped);
   while (opened) {
     opened->check(control, wanted, options);
     try {
@@ -91,14 +117,12 @@ std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& f
       return opened;
     } catch (const Error& error) {
       if (error.code() != ExitCode::checkpoint) throw;
-      damage = error.what();
+      if (control.rank() == 0) skipped.add(opened->folder(), error.what());
     }
-    if (control.rank() == 0 && options.log)
-      options.log(fmt::format("skipping checkpoint {}: {}", opened->folder().filename().string(), damage));
-    opened = open_below(control, folder, opened->step(), options.log);
+    std::optional<Opened> next = open_below(control, folder, step_of_folder(opened->folder()), skipped);
+    if (next) require_all_of(control, *opened, *next, wanted);
+    opened = std::move(next);
   }
-  require(damage.empty(), ExitCode::checkpoint,
-          "no checkpoint in {} can be loaded; move the damaged ones away to start afresh: {}", folder.string(), damage);
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 #include "read_manifest.hpp"
 
 #include "file_io.hpp"
+#include "step_folder.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {
@@ -15,6 +16,9 @@ ReadManifest read_manifest(const std::filesystem::path& step_folder) {
   const std::filesystem::path path = step_folder / kManifestName;
   ReadManifest read{read_text(path, kLimitBytes, ExitCode::checkpoint), {}};
   read.manifest = parse_manifest(read.text, path);
+  const std::int64_t step = step_of_folder(step_folder);
+  require(step < 0 || step == read.manifest.step, ExitCode::checkpoint, "{} is damaged (it is of step {})",
+          path.string(), read.manifest.step);
   return read;
 }
 
@@ -24,7 +28,7 @@ ReadManifest read_complete_manifest(const std::filesystem::path& step_folder) {
     const std::filesystem::path path = step_folder / shard.name;
     std::error_code error;
     const auto bytes = std::filesystem::file_size(path, error);
-    require(!error, ExitCode::checkpoint, "{} is damaged ({})", path.string(), error.message());
+    if (error) fail_errno(ExitCode::checkpoint, "cannot find", path, error.value());
     require(static_cast<std::int64_t>(bytes) == shard.bytes, ExitCode::checkpoint,
             "{} is damaged (it has {} bytes, {} were written)", path.string(), bytes, shard.bytes);
   }

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOwnerNote = "owner";
 constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kHintPartial = "LATEST.partial-", kIndexPartial = "index.h5.partial-";
 
 std::string first_line(const fs::path& path) {
   std::ifstream in(path);
@@ -57,7 +58,10 @@ bool is_stale(const fs::path& folder, double stale_seconds) {
   return std::chrono::duration<double>(fs::file_time_type::clock::now() - newest).count() > stale_seconds;
 }
 
-/// The step of "step-%08d", or -1.
+}  // namespace
+
+std::string step_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
+
 std::int64_t step_of(std::string_view name) {
   if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + 8) return -1;
   std::int64_t step = -1;
@@ -65,18 +69,29 @@ std::int64_t step_of(std::string_view name) {
   return error == std::errc() && end == name.data() + name.size() && step_name(step) == name ? step : -1;
 }
 
-bool is_dead(const fs::path& path, double stale_seconds) {
-  const std::string name = path.filename().string();
-  const std::size_t dot = name.find('.');
-  if (dot == std::string::npos || step_of(name.substr(0, dot)) < 0) return false;
-  const std::string_view kind = std::string_view(name).substr(dot);
-  if (kind.starts_with(".deleting-")) return true;
-  return kind.starts_with(".partial-") && (owner_is_dead(path) || is_stale(path, stale_seconds));
+std::int64_t step_of_folder(const fs::path& folder) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  return step_of((whole.has_filename() ? whole : whole.parent_path()).filename().string());
 }
 
-}  // namespace
+Leftover leftover_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name.starts_with(kHintPartial) || name.starts_with(kIndexPartial)) return Leftover::debris;
+  const std::size_t dot = name.find('.');
+  if (dot == std::string::npos || step_of(name.substr(0, dot)) < 0) return Leftover::none;
+  const std::string_view kind = std::string_view(name).substr(dot);
+  if (kind.starts_with(".partial-")) return Leftover::partial;
+  if (kind.starts_with(".damaged-")) return Leftover::damaged;
+  return kind.starts_with(".deleting-") ? Leftover::debris : Leftover::none;
+}
 
-std::string step_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
+bool is_dead_partial(const fs::path& partial, double stale_seconds) {
+  try {
+    return owner_is_dead(partial) || is_stale(partial, stale_seconds);
+  } catch (const fs::filesystem_error&) {
+    return false;  // somebody else is removing it
+  }
+}
 
 std::string make_uuid() {
   std::random_device random;
@@ -96,41 +111,36 @@ fs::path damaged_path(const fs::path& folder, std::int64_t step, const std::stri
   return folder / fmt::format("{}.damaged-{}", step_name(step), uuid);
 }
 
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail_errno(ExitCode::checkpoint, "cannot create folder", folder, error.value());
-}
-
 void make_partial(const fs::path& partial) {
-  make_folder(partial);
+  make_folder(partial, ExitCode::checkpoint);
   const std::string pid = std::to_string(::getpid());
-  write_text(partial / kOwnerNote, fmt::format("{}\n{} {}\n", process_table(), pid, start_ticks(pid)),
-             ExitCode::checkpoint);
+  const std::string note = fmt::format("{}\n{} {}\n", process_table(), pid, start_ticks(pid));
+  File file = File::create(partial / kOwnerNote, ExitCode::checkpoint);
+  file.write(note.data(), note.size(), 0);  // not flushed: it says nothing about what was before a boot
+  file.close();
 }
 
 void write_hint(const fs::path& folder, const std::string& step_folder, const std::string& uuid) {
-  const fs::path temporary = folder / ("LATEST.partial-" + uuid);
+  const fs::path temporary = folder / (std::string(kHintPartial) + uuid);
   write_text(temporary, step_folder + "\n", ExitCode::checkpoint);
-  rename_path(temporary, folder / "LATEST", ExitCode::checkpoint);
+  rename_path(temporary, folder / kHintName, ExitCode::checkpoint);
 }
 
-void drop_owner_note(const fs::path& partial) { fs::remove(partial / kOwnerNote); }
+void drop_owner_note(const fs::path& committed) { remove_quietly(committed / kOwnerNote); }
 
-void remove_quietly(const fs::path& folder) {
+void remove_quietly(const fs::path& path) {
   std::error_code error;
-  fs::remove_all(folder, error);
-  if (error) log::warning("cannot remove {} ({}); remove it by hand", folder.string(), error.message());
+  do fs::remove_all(path, error);
+  while (error == std::errc::interrupted);
+  if (error) log::warning("cannot remove {} ({}); remove it by hand", path.string(), error.message());
 }
 
 void remove_dead_attempts(const fs::path& folder, double stale_seconds) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    try {
-      if (!is_dead(entry.path(), stale_seconds)) continue;
-    } catch (const fs::filesystem_error&) {
-      continue;  // somebody else is removing it
-    }
+    const Leftover kind = leftover_of(entry.path());
+    if (kind != Leftover::debris && (kind != Leftover::partial || !is_dead_partial(entry.path(), stale_seconds)))
+      continue;
     log::info("removing {}, left by an attempt that ended", entry.path().string());
     remove_quietly(entry.path());
   }
@@ -148,23 +158,11 @@ std::vector<StepFolder> list_steps(const fs::path& folder) {
   return steps;
 }
 
-void retain_newest(const fs::path& folder, int keep) {
-  if (keep <= 0) return;
-  std::vector<StepFolder> steps = list_steps(folder);
-  std::reverse(steps.begin(), steps.end());
-  for (const StepFolder& step : steps) {
-    if (keep > 0) {
-      keep -= verify(step.path, false).empty();
-      continue;
-    }
-    const fs::path dying = folder / fmt::format("{}.deleting-{}", step_name(step.step), make_uuid());
-    std::error_code error;
-    fs::rename(step.path, dying, error);
-    if (error)
-      log::warning("cannot remove old checkpoint {} ({})", step.path.string(), error.message());
-    else
-      remove_quietly(dying);
-  }
+void remove_step(const fs::path& step_folder) {
+  const fs::path dying =
+      step_folder.parent_path() / fmt::format("{}.deleting-{}", step_folder.filename().string(), make_uuid());
+  rename_path(step_folder, dying, ExitCode::checkpoint);
+  remove_quietly(dying);
 }
 
 }  // namespace tessera::checkpoint

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "tessera/checkpoint/inspect.hpp"
 
@@ -15,32 +16,43 @@ namespace tessera::checkpoint {
 
 /// "step-00001000".
 std::string step_name(std::int64_t step);
+/// The step in such a name, or -1.
+std::int64_t step_of(std::string_view name);
+/// The step in the name of a folder, also of "a/step-00001000/" and, inside it, of "."; -1 when its name is another.
+std::int64_t step_of_folder(const std::filesystem::path& folder);
 /// A random UUID (version 4): one for each attempt to save.
 std::string make_uuid();
 
 std::filesystem::path partial_path(const std::filesystem::path& folder, std::int64_t step, const std::string& uuid);
 std::filesystem::path damaged_path(const std::filesystem::path& folder, std::int64_t step, const std::string& uuid);
 
-/// mkdir -p. Error(checkpoint or environment).
-void make_folder(const std::filesystem::path& folder);
 /// Makes a partial folder and the note in it that says which process owns it.
 void make_partial(const std::filesystem::path& partial);
-/// Takes the owner's note away: the folder is about to be committed.
-void drop_owner_note(const std::filesystem::path& partial);
+/// Takes the owner's note away, from a folder that was committed: until then a dead attempt must be told apart.
+void drop_owner_note(const std::filesystem::path& committed);
 
 /// Removes what dead attempts left. A partial folder whose owner ran in this very process table (same boot, same PID
 /// namespace) is dead when that process is gone; any other is dead when nothing in it changed for `stale_seconds`.
-/// Folders that are being deleted go always. What cannot be removed is left, with a warning in the log.
+/// Folders that are being deleted, half-written hints and indices go always. What cannot be removed is left, with a
+/// warning in the log.
 void remove_dead_attempts(const std::filesystem::path& folder, double stale_seconds);
 
-/// Deletes all but the newest `keep` valid checkpoints; damaged ones neither count nor go unless they are older than
-/// those kept. A folder is renamed before it is emptied, so that no reader sees half of it. `keep` == 0 does nothing.
-void retain_newest(const std::filesystem::path& folder, int keep);
+/// What an entry of a checkpoint folder is, by its name. Debris is no use to anyone: folders that are being deleted,
+/// half-written hints and indices.
+enum class Leftover : std::uint8_t { none, partial, damaged, debris };
+Leftover leftover_of(const std::filesystem::path& path);
+/// True for a partial folder that no living process owns.
+bool is_dead_partial(const std::filesystem::path& partial, double stale_seconds);
 
+/// Removes a step folder: renamed first, so that no reader sees half of it. Error(checkpoint or environment) when it
+/// cannot be renamed.
+void remove_step(const std::filesystem::path& step_folder);
+
+inline constexpr const char* kHintName = "LATEST";
 /// Replaces `folder/LATEST`, which tells people and scripts the newest step folder; nothing here reads it.
 void write_hint(const std::filesystem::path& folder, const std::string& step_folder, const std::string& uuid);
 
-/// Removes a folder and what is in it; a failure is a warning in the log.
-void remove_quietly(const std::filesystem::path& folder);
+/// Removes a file, or a folder and what is in it; a failure is a warning in the log.
+void remove_quietly(const std::filesystem::path& path);
 
 }  // namespace tessera::checkpoint

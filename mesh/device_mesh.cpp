@@ -1,5 +1,7 @@
 #include "tessera/mesh/device_mesh.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 
@@ -166,6 +168,13 @@ comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
   TESSERA_EXPECT(found != impl_->groups.end(), "the mesh has no communicator along {}; add it to combinations()",
                  join_names(set));
   return *found->second;
+}
+
+comm::Communicator& DeviceMesh::neighbours(comm::Communicator& all, int ranks) {
+  if (ranks == all.size()) return all;
+  auto& group = impl_->neighbours[{&all, ranks}];
+  if (!group) group = all.split(all.rank() / ranks, all.rank(), fmt::format("{} neighbours of {}", ranks, all.axis()));
+  return *group;
 }
 
 comm::Communicator& DeviceMesh::experts() { return impl_->experts ? *impl_->experts : *impl_->self_of_many; }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/mesh/device_mesh.hpp"
@@ -20,6 +21,7 @@ struct DeviceMesh::Impl {
   std::unique_ptr<comm::Communicator> self_of_many;
   std::unique_ptr<comm::Communicator> embedding;
   std::unique_ptr<comm::Communicator> experts, expert_shards;  ///< null: one of the others, or this rank alone
+  std::map<std::pair<comm::Communicator*, int>, std::unique_ptr<comm::Communicator>> neighbours;
   std::unique_ptr<comm::Communicator> own_control;
   comm::Communicator* control = nullptr;
   std::vector<std::string> hosts;  ///< of each rank; empty in a rehearsal

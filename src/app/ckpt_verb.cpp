@@ -1,9 +1,11 @@
-// tessera ckpt list | show | verify | export: checkpoints without ranks.
+// tessera ckpt: checkpoints without ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <iostream>
 
+#include "ckpt_folders.hpp"
+#include "ckpt_upkeep.hpp"
 #include "command_line.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/metrics/human.hpp"
@@ -15,24 +17,9 @@ namespace {
 namespace checkpoint = tessera::checkpoint;
 namespace fs = std::filesystem;
 using tessera::ExitCode;
+using tessera::app::newest_of;
+using tessera::app::steps_of;
 using tessera::metrics::human_bytes;
-
-/// The step folders that an argument means: a checkpoint folder's, or the one that it is itself.
-std::vector<checkpoint::StepFolder> steps_of(const std::string& argument) {
-  const fs::path folder = argument;
-  if (fs::exists(folder / "manifest.json")) return {{0, folder}};
-  auto steps = checkpoint::list_steps(folder);
-  if (steps.empty() && !checkpoint::list_steps(folder / "checkpoint").empty())
-    return checkpoint::list_steps(folder / "checkpoint");
-  if (steps.empty() && fs::path(folder).filename().string().starts_with("step-") && fs::exists(folder))
-    return {{0, folder}};
-  tessera::require(
-      !steps.empty(), ExitCode::checkpoint,
-      "no checkpoint in {} (no step-00000000 folder and no manifest.json); give a run's folder, its checkpoint "
-      "folder or one step's folder",
-      argument);
-  return steps;
-}
 
 int list(const std::string& argument) {
   std::cout << fmt::format("{:<16} {:<21} {:>10} {:>6} {:>8}  {}\n", "step", "written", "bytes", "files", "tensors",
@@ -76,6 +63,9 @@ int verify(const std::string& argument, bool deep) {
     for (const auto& finding : findings) std::cout << fmt::format("  {}\n", finding.what);
     damaged += !findings.empty();
   }
+  if (steps.back().path != argument)
+    if (const auto hint = checkpoint::check_hint(steps.back().path.parent_path()))
+      std::cout << fmt::format("{} (a hint for people and scripts; resuming does not read it)\n", hint->what);
   tessera::require(damaged == 0, ExitCode::checkpoint, "{} of {} checkpoints in {} are damaged; resuming skips them",
                    damaged, steps.size(), argument);
   return 0;
@@ -87,16 +77,18 @@ int export_weights(const std::string& argument, const std::string& to, const std
   const auto dtype = tessera::dtype_from_name(type);
   tessera::require(dtype.has_value(), ExitCode::usage, "--dtype {} is not known; use float32, bfloat16 or float16",
                    type);
-  tessera::train::export_hf(steps_of(argument).back().path, to, *dtype);
+  tessera::train::export_hf(newest_of(argument), to, *dtype);
   std::cout << fmt::format("{}: written\n", to);
   return 0;
 }
 
 int run(const tessera::app::Args& args) {
-  CLI::App app{"Looks at checkpoints; exits with 5 when one is damaged.", "ckpt"};
+  CLI::App app{"Looks at checkpoints, thins them out and converts them; exits with 5 when one is damaged.", "ckpt"};
   app.require_subcommand(1);
-  std::string folder, to, format = "safetensors", type = "float32";
-  bool with_tensors = false, deep = false, quick = false;
+  std::string folder, other, to, format = "safetensors", type = "float32";
+  bool with_tensors = false, deep = false, quick = false, dry_run = false;
+  int files = 1;
+  checkpoint::PruneOptions prune;
   const auto add = [&](const char* name, const char* summary) {
     CLI::App* verb = app.add_subcommand(name, summary);
     verb->add_option("folder", folder, "a run's folder, its checkpoint folder, or one step's folder")->required();
@@ -113,14 +105,31 @@ int run(const tessera::app::Args& args) {
   exporting->add_option("--to", to, "the folder to make")->required();
   exporting->add_option("--format", format, "safetensors");
   exporting->add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
+  CLI::App* comparing = add("diff", "which tensors differ, and how much; exits with 0 when all is equal, else with 1");
+  comparing->add_option("other", other, "the second checkpoint")->required();
+  CLI::App* pruning = add("prune", "removes old checkpoints, never the newest whole one");
+  pruning->add_option("--keep-latest", prune.retention.keep_latest, "how many of the newest valid ones stay")
+      ->required();
+  pruning->add_option("--keep-every", prune.retention.keep_every, "steps that are multiples of this stay too")
+      ->check(CLI::PositiveNumber);
+  pruning->add_flag("--damaged", prune.damaged, "damaged ones older than a whole one go too, and *.damaged-*");
+  pruning->add_flag("--partial", prune.partial, "*.partial-* of saves that ended go too");
+  pruning->add_flag("--dry-run", dry_run, "only say what would go");
+  CLI::App* resharding = add("reshard", "writes a checkpoint again in another number of files, bit for bit");
+  resharding->add_option("to", to, "the checkpoint folder to make its step folder in")->required();
+  resharding->add_option("--ranks", files, "shard files, one for each rank of the next job")->required();
   if (!tessera::app::parse(app, args)) return 0;
   if (listing->parsed()) return list(folder);
   if (verifying->parsed()) return verify(folder, !quick);
   if (exporting->parsed()) return export_weights(folder, to, format, type);
-  show_one(steps_of(folder).back().path, with_tensors);
+  if (comparing->parsed()) return tessera::app::diff_checkpoints(folder, other);
+  if (pruning->parsed()) return tessera::app::prune_checkpoints(folder, prune, dry_run);
+  if (resharding->parsed()) return tessera::app::reshard_checkpoint(folder, to, files);
+  show_one(newest_of(folder), with_tensors);
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"ckpt", "list, show, verify and export checkpoints", &run};
+const tessera::app::VerbRegistration registration{
+    "ckpt", "list, show, verify, diff, prune, reshard and export checkpoints", &run};
 
 }  // namespace

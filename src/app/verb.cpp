@@ -60,8 +60,17 @@ int dispatch(const Args& args) {
   return find(word).run(rest);
 }
 
+/// Messages quote what stands in files: a terminal gets none of its control characters, and no more than some pages.
+std::string printable(std::string text) {
+  constexpr std::size_t kMostBytes = 32 << 10;
+  if (text.size() > kMostBytes) text.replace(kMostBytes, text.npos, "...");
+  const auto control = [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; };
+  std::ranges::replace_if(text, control, '?');
+  return text;
+}
+
 int report(const std::string& message, ExitCode code) {
-  std::fprintf(stderr, "tessera: %s\n", message.c_str());
+  std::fprintf(stderr, "tessera: %s\n", printable(message).c_str());
   return static_cast<int>(code);
 }
 

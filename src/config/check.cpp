@@ -8,6 +8,7 @@
 #include <map>
 
 #include "draft.hpp"
+#include "tessera/config/microbatch_steps.hpp"
 #include "tessera/config/suggest.hpp"
 
 namespace tessera::config {
@@ -145,6 +146,7 @@ class Checker {
             at("training.local_batch_size"), micro);
     else if (p.pipeline_parallel_degree > 1)
       rounds(local / micro);
+    microbatch_steps();
     schedule_file();
     if (job_.optimizer.early_step_in_backward)
       wrong({"optimizer.early_step_in_backward"},
@@ -156,6 +158,29 @@ class Checker {
       wrong({"parallelism.pipeline_parallel_microbatch_size", "debug.deterministic"},
             "pipeline_parallel_microbatch_size = \"auto\" chooses by the clock, and debug.deterministic promises the "
             "same bits each time; give a number");
+  }
+
+  void microbatch_steps() {
+    constexpr const char* key = "parallelism.pipeline_parallel_microbatch_steps";
+    const Parallelism& p = job_.parallelism;
+    const std::int64_t local = job_.training.local_batch_size;
+    std::int64_t last = 0;
+    for (const std::string& entry : p.pipeline_parallel_microbatch_steps) {
+      const auto from = microbatch_step(entry);
+      if (!from || from->step <= last)
+        return wrong({key}, "'{}' in pipeline_parallel_microbatch_steps is no STEP:SIZE{}", shown(entry),
+                     from ? fmt::format(" behind step {}; write them in order", last) : ", two numbers from 1");
+      last = from->step;
+      if (local % from->size != 0)
+        wrong({key, "training.local_batch_size"},
+              "local_batch_size {} ({}) is not a multiple of {}, the microbatch from step {} on", local,
+              at("training.local_batch_size"), from->size, from->step);
+    }
+    if (last > 0 && p.pipeline_parallel_microbatch_size == 0)
+      wrong({key, "parallelism.pipeline_parallel_microbatch_size"},
+            "pipeline_parallel_microbatch_steps gives sizes, and pipeline_parallel_microbatch_size = \"auto\" ({}) "
+            "chooses one; keep one of them",
+            at("parallelism.pipeline_parallel_microbatch_size"));
   }
 
   void rounds(std::int64_t microbatches) {
@@ -303,7 +328,7 @@ class Checker {
 std::string canonical_schedule(std::string_view name) {
   std::string wanted = folded(name);
   if (wanted.starts_with("schedule")) wanted.erase(0, 8);
-  // The and Megatron's words for PyTorch's names.
+  // Megatron's and the papers' words for PyTorch's names.
   if (wanted == "interleave1f1b") wanted = "interleaved1f1b";
   if (wanted == "zbv") wanted = "zbvzerobubble";
   if (wanted == "interleavezerobubble") wanted = "interleavedzerobubble";

@@ -87,7 +87,7 @@ class Reader {
   /// Swallows what looks like the unknown flag's value, so that it is not taken for a file.
   void unknown(const std::string& key, bool has_value, const Place& place) {
     if (!has_value && next_is_value() && !args_[at_].ends_with(".toml")) ++at_;
-    const auto near = closest_key(negatable(key));
+    const auto near = draft_.suggests() ? closest_key(negatable(key)) : std::nullopt;
     const std::string hint =
         near ? fmt::format("; did you mean '--{}'?", *near) : "; `tessera config keys` lists all keys";
     draft_.complain(place, (is_section(key) ? "a section, not a key" : "unknown flag") + hint);

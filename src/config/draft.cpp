@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "tessera/base/error.hpp"
@@ -69,14 +69,14 @@ std::string shown(std::string_view text) {
   return text.size() > kWordShown ? out + "..." : out;
 }
 
-std::string unknown_key(std::string_view key) {
-  const auto near = closest_key(key);
+std::string unknown_key(std::string_view key, const Draft& draft) {
+  const auto near = draft.suggests() ? closest_key(key) : std::nullopt;
   return fmt::format("unknown key '{}'{}", shown(key),
                      near ? fmt::format("; did you mean '{}'?", *near) : "; `tessera config keys` lists all keys");
 }
 
-std::string unknown_section(std::string_view name) {
-  const std::string hint = did_you_mean(name, sections());
+std::string unknown_section(std::string_view name, const Draft& draft) {
+  const std::string hint = draft.suggests() ? did_you_mean(name, sections()) : "";
   return fmt::format("unknown section '{}'{}", shown(name),
                      hint.empty() ? "; `tessera config keys` lists all keys" : hint);
 }
@@ -88,7 +88,7 @@ void throw_if_wrong(const Draft& draft) {
   const auto line = [](const Problem& p) { return fmt::format("{}: {}", p.place.exact(), p.text); };
   if (sorted.size() == 1) throw Error(ExitCode::usage, line(sorted.front()));
   std::string text = fmt::format("{} problems in the configuration", sorted.size());
-  for (const Problem& p : sorted | std::views::take(kProblemsShown)) text += "\n  " + line(p);
+  for (const Problem& p : std::span(sorted).first(std::min(kProblemsShown, sorted.size()))) text += "\n  " + line(p);
   if (sorted.size() > kProblemsShown) text += fmt::format("\n  ... and {} more", sorted.size() - kProblemsShown);
   throw Error(ExitCode::usage, text);
 }

@@ -41,14 +41,17 @@ struct Draft {
   /// Place of a key; the default's when it was not written.
   Place place_of(std::string_view key) const;
   bool written(std::string_view key) const { return places.contains(key); }
+  /// Finding what was meant by an unknown word costs a walk over all keys: not done for the thousands of a hostile
+  /// file.
+  bool suggests() const { return problems.size() < 1000; }
 };
 
 /// Text from a file or the command line, made fit for a message: at most 80 bytes, control characters as '?'.
 std::string shown(std::string_view text);
 
 /// "unknown key 'x.y'; did you mean ...?" or the same of a section.
-std::string unknown_key(std::string_view key);
-std::string unknown_section(std::string_view name);
+std::string unknown_key(std::string_view key, const Draft& draft);
+std::string unknown_section(std::string_view name, const Draft& draft);
 
 /// Throws Error(usage) with every problem, in the order of file and command line, if there is one.
 void throw_if_wrong(const Draft& draft);

@@ -62,7 +62,6 @@ std::string_view leaf_of(std::string_view key) { return key.substr(key.rfind('.'
 
 bool honoured(const Option& option, const JobConfig& job) {
   if (option.support == Support::full || (option.relevant && !option.relevant(job))) return true;
-  if (option.works) return option.works(job);
   const Value value = get(option, job);
   if (option.support == Support::none) return value == default_of(option);
   return std::ranges::find(option.working, to_text(value)) != option.working.end();

@@ -88,12 +88,15 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
 std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > 100 || candidates.empty()) return {};
   const std::string wanted = long_form(word);
-  const auto nearer = [&](const std::string& a, const std::string& b) {
-    return edit_distance(wanted, a) < edit_distance(wanted, b);
-  };
-  const std::string& best = *std::ranges::min_element(candidates, nearer);
-  if (edit_distance(wanted, best) <= tolerance(folded(wanted).size())) return best;
-  return containing(word, candidates);
+  std::size_t least = tolerance(wanted.size()) + 1;
+  const std::string* best = nullptr;
+  for (const std::string& candidate : candidates) {
+    const std::size_t letters = folded(candidate).size();
+    const std::size_t surplus = std::max(letters, wanted.size()) - std::min(letters, wanted.size());
+    if (surplus >= least) continue;  // as many edits at least
+    if (const std::size_t edits = edit_distance(wanted, candidate); edits < least) least = edits, best = &candidate;
+  }
+  return best ? std::optional(*best) : containing(word, candidates);
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {

@@ -63,6 +63,8 @@ class Scanner {
       }
       if (c == quote && (!multiline || text_.substr(at_, 3) == fence)) {
         at_ += multiline ? 3 : 1;
+        // Up to two quotes right before the fence belong to the string: its end is the last of them.
+        for (int more = 0; multiline && more < 2 && text_.substr(at_, 1) == fence.substr(0, 1); ++more) ++at_;
         return;
       }
       if (c == '\n') ++line_, line_start_ = at_ + 1;

@@ -96,8 +96,8 @@ class Walk {
     const bool section = !dotted && is_section(name);
     if (section && node.is_table()) return table(*node.as_table(), name);
     if (section) return draft_.complain(place, fmt::format("'{0}' is a section; write [{0}] and its keys below", name));
-    if (node.is_table() && !option) return draft_.complain(place, unknown_section(name));
-    if (!option) return draft_.complain(place, unknown_key(name));
+    if (node.is_table() && !option) return draft_.complain(place, unknown_section(name, draft_));
+    if (!option) return draft_.complain(place, unknown_key(name, draft_));
     assign(*option, node, place);
   }
 

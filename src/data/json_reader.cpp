@@ -10,6 +10,13 @@ namespace {
 
 /// Readers of JSON walk it by recursion: nothing that they read nests further than this.
 constexpr int kMaxDepth = 64;
+constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 30;
+constexpr std::size_t kReasonBytes = 500;  ///< nlohmann quotes what it read last, whatever its length
+
+/// `text`, cut where it is longer than a message should be.
+std::string brief(std::string_view text) {
+  return std::string(text.substr(0, kReasonBytes)) + (text.size() > kReasonBytes ? "..." : "");
+}
 
 bool nests_too_deeply(std::string_view text) {
   int depth = 0;
@@ -32,11 +39,14 @@ bool nests_too_deeply(std::string_view text) {
 
 std::string read_file(const std::filesystem::path& path) {
   std::error_code problem;
-  const auto bytes =
-      std::filesystem::is_directory(path, problem) ? std::uintmax_t{0} : std::filesystem::file_size(path, problem);
-  std::ifstream in(path, std::ios::binary);
-  require(!problem && !std::filesystem::is_directory(path, problem) && in.good(), ExitCode::data,
-          "cannot read '{}' ({}); check the path", path.string(), problem ? problem.message() : "no readable file");
+  const bool is_file = std::filesystem::is_regular_file(path, problem);  // opening a named pipe would hang
+  const auto bytes = is_file ? std::filesystem::file_size(path, problem) : std::uintmax_t{0};
+  require(bytes <= kMaxBytes, ExitCode::data, "'{}' has {} bytes, which no such file has; check the path",
+          path.string(), bytes);
+  std::ifstream in;
+  if (is_file) in.open(path, std::ios::binary);
+  require(!problem && is_file && in.good(), ExitCode::data, "cannot read '{}' ({}); check the path", path.string(),
+          problem ? problem.message() : "no readable file");
   std::string text(bytes, '\0');
   in.read(text.data(), static_cast<std::streamsize>(bytes));
   text.resize(static_cast<std::size_t>(in.gcount()));
@@ -51,11 +61,11 @@ nlohmann::json parse_json(std::string_view text, const std::string& where) {
   } catch (const nlohmann::json::exception& problem) {
     std::string why = problem.what();
     if (const auto tag = why.find("] "); tag != why.npos) why.erase(0, tag + 2);
-    fail(ExitCode::data, "{}: no valid JSON ({}); correct the file or get it again", where, why);
+    fail(ExitCode::data, "{}: no valid JSON ({}); correct the file or get it again", where, brief(why));
   }
 }
 
-void JsonNode::refuse(std::string_view what) const { fail(ExitCode::data, "{}: {}", where_, what); }
+void JsonNode::refuse(std::string_view what) const { fail(ExitCode::data, "{}: {}", brief(where_), brief(what)); }
 
 JsonNode JsonNode::operator[](const std::string& key) const {
   static const nlohmann::json kAbsent;

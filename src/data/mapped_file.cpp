@@ -27,7 +27,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const auto check = [&](bool fine, const char* why) {
     require(fine, ExitCode::data, "cannot read '{}' ({}); check the path and its permissions", path.string(), why);
   };
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // O_NONBLOCK: a named pipe in the place of a file must not hang the job.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   check(file.number >= 0, std::strerror(errno));
   struct stat status {};
   check(::fstat(file.number, &status) == 0, std::strerror(errno));

@@ -22,6 +22,9 @@ struct Regex::Code {
 
 namespace {
 
+constexpr std::uint32_t kHeapKibibytes = 256 << 10;  ///< for the interpreter, which takes the place of a missing JIT
+constexpr std::size_t kPatternBytes = 16 << 10;      ///< the longest that tokenizers have is under 1 KiB
+
 /// What a search writes to, one for each thread.
 struct Scratch {
   pcre2_match_data* match = pcre2_match_data_create(1, nullptr);
@@ -30,6 +33,7 @@ struct Scratch {
 
   Scratch() {
     require(match && context, ExitCode::environment, "PCRE2 has no memory left; give the job more");
+    pcre2_set_heap_limit(context, kHeapKibibytes);
     if (stack) pcre2_jit_stack_assign(context, nullptr, stack);
   }
   ~Scratch() {
@@ -66,7 +70,9 @@ int search(const pcre2_code* code, std::string_view text, std::size_t from, std:
   const int found = pcre2_match(code, subject, text.size(), from, flags, s.match, s.context);
   if (found >= 0) {
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(s.match);
-    match = {bounds[0], std::max(bounds[0], bounds[1])};
+    // \K can put the beginning anywhere: a match lies in [from, end of text], so that searches one after the other end.
+    const std::size_t end = std::max<std::size_t>(from, bounds[1]);
+    match = {std::clamp<std::size_t>(bounds[0], from, end), end};
   }
   return found;
 }
@@ -74,6 +80,8 @@ int search(const pcre2_code* code, std::string_view text, std::size_t from, std:
 }  // namespace
 
 Regex Regex::make(const std::string& pattern, unsigned flags, ExitCode code) {
+  require(pattern.size() <= kPatternBytes, code, "a pattern of {} bytes is too long; {} is the most", pattern.size(),
+          kPatternBytes);
   int error = 0;
   PCRE2_SIZE where = 0;
   pcre2_code* made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), flags | PCRE2_UTF,

@@ -139,7 +139,7 @@ void TokenFile::verify(const Progress& progress) const {
   const auto index = parts_->index();
   check(index.front() == 0 && index.back() == parts_->header.token_count && std::is_sorted(index.begin(), index.end()),
         path(), "has an index that does not ascend");
-  std::vector<std::int32_t> ids(std::size_t{1} << 20);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min<std::int64_t>(info().token_count, 1 << 20)));
   for (std::int64_t at = 0; at < info().token_count; at += static_cast<std::int64_t>(ids.size())) {
     read(at,
          std::span(ids).first(std::min<std::size_t>(ids.size(), static_cast<std::size_t>(info().token_count - at))));

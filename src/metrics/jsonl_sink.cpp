@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -47,31 +48,54 @@ std::string number(double value) {
 
 std::string quoted(const std::string& text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
 
-double real_of(const json& value) {
-  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Sets the column of that name; false where the record has none.
-bool set_column(StepRecord& record, std::string_view name, const json& value) {
-  for (const Column& column : columns) {
-    if (column.name != name) continue;
-    if (column.real != nullptr) record.*column.real = real_of(value);
-    if (column.whole != nullptr && value.is_number()) record.*column.whole = value.get<std::int64_t>();
+/// Takes the numbers of one flat object as they come: a line costs its length, whatever stands in it.
+class RecordReader final : public nlohmann::json_sax<json> {
+ public:
+  /// Empty where the line is not an object with a step from 1.
+  std::optional<StepRecord> read(std::string_view line) {
+    nlohmann::json_sax<json>* events = this;
+    if (!json::sax_parse(line, events) || !has_step_ || record_.step < 1) return std::nullopt;
+    return std::move(record_);
+  }
+
+ private:
+  bool null() override { return take(nan, std::nullopt); }
+  bool number_integer(std::int64_t value) override { return take(static_cast<double>(value), value); }
+  bool number_unsigned(std::uint64_t value) override {
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    return take(static_cast<double>(value), static_cast<std::int64_t>(std::min(value, most)));
+  }
+  bool number_float(double value, const std::string&) override { return take(value, std::nullopt); }
+  bool boolean(bool) override { return depth_ > 0; }
+  bool string(std::string&) override { return depth_ > 0; }
+  bool binary(json::binary_t&) override { return depth_ > 0; }
+  bool start_object(std::size_t) override { return ++depth_, true; }
+  bool end_object() override { return --depth_, true; }
+  bool start_array(std::size_t) override { return depth_++ > 0; }
+  bool end_array() override { return --depth_, true; }
+  bool key(std::string& name) override { return name_.swap(name), true; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
+
+  /// False, which ends the reading, outside of an object. What is nested in the record is passed over.
+  bool take(double real, std::optional<std::int64_t> whole) {
+    if (depth_ != 1) return depth_ > 1;
+    const auto column = std::ranges::find(columns, std::string_view(name_), &Column::name);
+    if (column == columns.end()) return record_.extra.emplace_back(name_, real), true;
+    if (column->real != nullptr) record_.*column->real = real;
+    if (column->whole != nullptr && whole) record_.*column->whole = *whole;
+    has_step_ = has_step_ || (column->whole == &StepRecord::step && whole);
     return true;
   }
-  return false;
-}
 
-/// Empty where the line is not an object with a step from 1.
-std::optional<StepRecord> parse_record(std::string_view line) {
-  const auto object = nlohmann::ordered_json::parse(line, nullptr, false);
-  if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer()) return std::nullopt;
-  StepRecord record;
-  for (const auto& [name, value] : object.items())
-    if (!set_column(record, name, value) && (value.is_number() || value.is_null()))
-      record.extra.emplace_back(name, real_of(value));
-  return record.step >= 1 ? std::optional(std::move(record)) : std::nullopt;
-}
+  StepRecord record_;
+  std::string name_;
+  int depth_ = 0;
+  bool has_step_ = false;
+};
+
+std::optional<StepRecord> parse_record(std::string_view line) { return RecordReader().read(line); }
 
 /// Copies the lines that stay to `out`, returns the last step; `dropped` counts the others.
 std::int64_t copy_kept_lines(std::ifstream& in, OutputFile& out, std::int64_t resume_step, std::int64_t& dropped) {

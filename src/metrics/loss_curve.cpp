@@ -186,7 +186,8 @@ std::string empty_frame(double floor, std::string_view why) {
 Scale step_scale(std::span<const StepRecord> records) {
   if (records.empty()) return {0, 1, left, right};
   const auto first = static_cast<double>(records.front().step - 1);
-  return {first, std::max(first + 1, static_cast<double>(records.back().step)), left, right};
+  const double next = std::nextafter(first + 1, std::numeric_limits<double>::infinity());  // first + 1 may be first
+  return {first, std::max(next, static_cast<double>(records.back().step)), left, right};
 }
 
 }  // namespace

@@ -17,10 +17,12 @@ double tick_step(double low, double high, int count, double smallest) {
 }
 
 std::vector<double> ticks(double low, double high, double step) {
+  constexpr int most = 100;
   std::vector<double> values;
   const double slack = 1e-9 * step;
-  for (double i = std::ceil((low - slack) / step); i * step <= high + slack; ++i)
-    values.push_back(i * step + 0.0);  // -0 becomes 0
+  const double first = std::ceil((low - slack) / step), last = std::floor((high + slack) / step);
+  // Counted in an int: at 1e17 and beyond adding 1 to a double does nothing.
+  for (int i = 0; i < most && first + i <= last; ++i) values.push_back((first + i) * step + 0.0);  // -0 becomes 0
   return values;
 }
 

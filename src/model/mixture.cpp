@@ -67,11 +67,11 @@ void Builder::mixture() {
 void Builder::router() {
   const MixtureShape& m = *shape_.mixture;
   const std::string hf_gate = names_of(shape_.family).gate;
-  std::vector<int> weights{matrix("moe.router.gate.weight", {m.routing.experts, shape_.dim}, Placement::replicated,
+  std::vector<int> weights{matrix("moe.router.gate.weight", {m.routing.experts, shape_.dim}, Placement::shared,
                                   depth_std(), hf_gate + ".weight")};
   if (m.biased)
     weights.push_back(
-        matrix("moe.router.gate.bias", {m.routing.experts}, Placement::replicated, depth_std(), hf_gate + ".bias"));
+        matrix("moe.router.gate.bias", {m.routing.experts}, Placement::shared, depth_std(), hf_gate + ".bias"));
   const int index = static_cast<int>(model_.mixtures.size());
   const bool balanced = model_.balance.wanted();
   Cell& made = cell(name("moe.router"), weights, {tokens_of(Slot::x), tokens_of(Slot::m)},
@@ -90,7 +90,7 @@ void Builder::router() {
                       flow[Slot::scores] = routing.weights;
                       flow[Slot::route] = routing.chosen;
                     });
-  made.input = Boundary::gather_for_experts;
+  made.input = Boundary::to_experts;
   MixtureSpec spec{name("moe"), m.routing.experts, m.routing.top_k, -1, m.balance_rate};
   if (m.balance_rate > 0 || shape_.family == Family::deepseek_v3) {
     spec.bias = static_cast<int>(model_.buffers.size());
@@ -151,7 +151,9 @@ void Builder::experts() {
                       const Tensor counts = flow[Slot::received].sum(0), rows = flow.take(Slot::m);
                       const auto product = [&](const Tensor& x, std::size_t weight) {
                         const Tensor y = context.operations->expert_product(x, context.weights[weight], counts);
-                        return biased ? y + bias_of_rows(context.weights[3 + weight].value, counts) : y;
+                        if (!biased) return y;
+                        const Tensor bias = bias_of_rows(context.weights[3 + weight].value, counts);
+                        return y + (weight == 2 ? bias / context.expert_parts : bias);  // outputs of parts add up
                       };
                       const Tensor gate = product(rows, 0), up = product(rows, 1);
                       flow[Slot::m] =
@@ -176,7 +178,7 @@ void Builder::combine() {
                                                    .squeeze(1)
                                                    .to(choices.scalar_type());
                     });
-  made.output = Boundary::reduce_from_experts;
+  made.output = Boundary::from_experts;
   made.residual = true;
   made.bound = kBound;
 }

@@ -122,7 +122,7 @@ class WeightGradient {
  public:
   WeightGradient(const Tensor& weight, const Tensor& g, const Tensor& x, const TokenChunks& how)
       : weight_(weight), g_(g), x_(x.detach()), rank_(how.tp->rank()), later_(how.gradients) {
-    if (later_ && !(later_->puts_off() && weight.is_leaf())) later_ = nullptr;
+    if (later_ && !later_->puts_off(weight)) later_ = nullptr;
   }
   /// This rank's tokens are there.
   void start() {
@@ -188,12 +188,11 @@ struct GatheredProducts : torch::autograd::Function<GatheredProducts> {
     });
     gather.wait();
     tensor_list result{Tensor()};
-    std::vector<WeightGradient> of_weights;
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      of_weights.emplace_back(weights[i], by_rank(gradients[i], how), by_rank(whole, how), how);
-      of_weights.back().start();
+      WeightGradient of_weight(weights[i], by_rank(gradients[i], how), by_rank(whole, how), how);
+      of_weight.start();
+      result.push_back(of_weight.finish());
     }
-    for (std::size_t i = 0; i < weights.size(); ++i) result.push_back(of_weights[i].finish());
     result[0] = reduction.finish();
     result.push_back(Tensor());  // of TokenChunks
     return result;

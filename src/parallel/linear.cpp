@@ -17,11 +17,10 @@ WeightGradients& recall(AutogradContext* context) {
   return *reinterpret_cast<WeightGradients*>(context->saved_data["gradients"].toInt());
 }
 
-/// What autograd is to add to `weight`'s gradient: compute(), or nothing yet if it is to come later. What a cell made
-/// of its weights is no leaf: its gradient must go on.
+/// What autograd is to add to `weight`'s gradient: compute(), or nothing yet if it is to come later.
 template <class Compute>
 Tensor now_or_later(WeightGradients& gradients, const Tensor& weight, Compute compute) {
-  if (!gradients.puts_off() || !weight.is_leaf()) return compute();
+  if (!gradients.puts_off(weight)) return compute();
   gradients.defer([compute, leaf = weight]() mutable { add_gradient(leaf, compute()); });
   return {};
 }

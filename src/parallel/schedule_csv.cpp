@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <map>
-#include <regex>
+#include <optional>
+#include <string_view>
 
 #include "tessera/base/error.hpp"
 
@@ -27,6 +29,57 @@ std::vector<std::string> split(const std::string& text, char separator) {
 std::string trimmed(const std::string& text) {
   const auto begin = text.find_first_not_of(" \t\r\"");
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\"") + 1 - begin);
+}
+
+constexpr std::string_view kTransfers[] = {"SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
+constexpr std::size_t kCellShown = 40;
+
+/// Takes the digits at the front of `text`.
+std::string_view take_digits(std::string_view& text) {
+  const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
+  text.remove_prefix(digits.size());
+  return digits;
+}
+
+std::optional<int> number(std::string_view digits) {
+  int value = 0;
+  if (digits.empty() || digits.size() > 6) return std::nullopt;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+std::optional<Kind> kind_of(char letter) {
+  switch (letter) {
+    case 'F':
+      return Kind::forward;
+    case 'I':
+      return Kind::input_gradient;
+    case 'W':
+      return Kind::weight_gradient;
+    case 'B':
+      return Kind::backward;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// "0F12": a stage, a letter, a microbatch.
+std::optional<Action> computation(std::string_view cell) {
+  const auto stage = number(take_digits(cell));
+  const auto kind = cell.empty() ? std::nullopt : kind_of(cell.front());
+  if (!stage || !kind) return std::nullopt;
+  cell.remove_prefix(1);
+  const auto microbatch = number(take_digits(cell));
+  return microbatch && cell.empty() ? std::optional(Action{*kind, *stage, *microbatch}) : std::nullopt;
+}
+
+/// "0SEND_F12", "3UNSHARD".
+bool is_transfer(std::string_view cell) {
+  if (take_digits(cell).empty()) return false;
+  for (const std::string_view name : kTransfers)
+    if (cell.starts_with(name)) return cell.remove_prefix(name.size()), take_digits(cell), cell.empty();
+  return false;
 }
 
 class Reader {
@@ -58,22 +111,20 @@ class Reader {
   }
 
   void take_cell(const std::string& cell) {
-    static const std::regex single("([0-9]{1,6})(F|I|W|B)([0-9]{1,6})");
-    static const std::regex pair("\\((.*)\\)OVERLAP_F_B");
-    static const std::regex transfer("[0-9]+(SEND_F|RECV_F|SEND_B|RECV_B|UNSHARD|RESHARD|REDUCE_GRAD)[0-9]*");
-    std::smatch match;
+    if (!cell.starts_with('(') || !cell.ends_with(kPairEnd)) return take_single(cell);
+    for (const std::string& part : split(cell.substr(1, cell.size() - 1 - kPairEnd.size()), ';'))
+      take_single(trimmed(part));
+  }
+
+  void take_single(const std::string& cell) {
     if (cell.empty()) return;
-    if (std::regex_match(cell, match, pair)) {
-      for (const std::string& part : split(match[1], ';')) take_cell(trimmed(part));
-      return;
-    }
-    if (std::regex_match(cell, match, transfer))
+    if (is_transfer(cell))
       wrong(cell,
             "is no computation; Tessera puts transfers and gathers itself: leave them out (PyTorch: format "
             "compute_only)");
-    if (!std::regex_match(cell, match, single))
-      wrong(cell, "is no action; write stage, F, I, W or B, and microbatch, such as 0F0");
-    take({kind_of(*match[2].first), std::stoi(match[1]), std::stoi(match[3])}, cell);
+    const auto action = computation(cell);
+    if (!action) wrong(cell, "is no action; write stage, F, I, W or B, and microbatch, such as 0F0");
+    take(*action, cell);
   }
 
   void take(const Action& action, const std::string& cell) {
@@ -85,21 +136,9 @@ class Reader {
     lists_.back().push_back(action);
   }
 
-  static Kind kind_of(char letter) {
-    switch (letter) {
-      case 'F':
-        return Kind::forward;
-      case 'I':
-        return Kind::input_gradient;
-      case 'W':
-        return Kind::weight_gradient;
-      default:
-        return Kind::backward;
-    }
-  }
-
   [[noreturn]] void wrong(const std::string& cell, const std::string& why) const {
-    fail(ExitCode::usage, "{}:{}:{}: \"{}\" {}", file_.string(), row_, column_, cell, why);
+    fail(ExitCode::usage, "{}:{}:{}: \"{}{}\" {}", file_.string(), row_, column_, cell.substr(0, kCellShown),
+         cell.size() > kCellShown ? "..." : "", why);
   }
 
   StageMap map() const {

@@ -1,15 +1,11 @@
 #include "tessera/parallel/stage.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "tessera/base/error.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
-#include "tessera/kernels/torch_internal.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
@@ -17,7 +13,6 @@ namespace {
 
 using mesh::Axis;
 using model::Flow;
-using model::Slot;
 
 std::set<int> params_of(const model::Model& model, const model::UnitSpec& unit) {
   std::set<int> params;
@@ -67,62 +62,28 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       first_(cells.begin == 0),
       last_(cells.end() == static_cast<std::int64_t>(model.cells.size())),
       home_(first ? first->tied_ : nullptr) {
-  check_patterns(model);
+  check_patterns();
   if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
   const ShardAxes axes = axes_of(mesh);
-  make_buffers(model, cells);
+  make_buffers();
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
   for (std::int64_t number = 0; number < model_units_; ++number) {
     model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
     part.begin = std::max(part.begin, static_cast<int>(cells.begin));
     part.end = std::min(part.end, static_cast<int>(cells.end()));
-    if (part.begin < part.end) make_unit(model, part, number, axes);
+    if (part.begin < part.end) make_unit(part, number, axes);
   }
   if (tied_ && home_) first->is_home_ = true;
   set_batch(options.batch);
-  resolve_policies(*axes.fsdp);
+  resolve_policies();
   resolve_recompute();
-  for (const model::ParamSpec& param : model.params)
-    if (const int tp = axes.tp->size(); param.max_pieces > 0 && param.max_pieces < tp && param.max_pieces > 1)
-      if (const int copies = tp / param.max_pieces; !copies_.contains(copies))
-        copies_[copies] = axes.tp->split(axes.tp->rank() / copies, axes.tp->rank(),
-                                         fmt::format("{} copies on {}", copies, axes.tp->axis()));
+  split_copies();
 }
 
-/// Over the whole model, so that every stage says the same of a pattern.
-void Stage::check_patterns(const model::Model& model) const {
-  std::vector<std::string> units, params;
-  for (const model::UnitSpec& unit : model.units) units.push_back(unit.name);
-  for (const model::ParamSpec& param : model.params) params.push_back(param.fqn);
-  for (const ReshardRule& rule : options_.reshard_rules)
-    require_matches(rule.match, units, "parallelism.reshard_rules");
-  for (const std::string& pattern : options_.freeze) require_matches(pattern, params, "training.freeze");
-}
-
-bool Stage::frozen(const model::ParamSpec& spec) const {
-  return std::ranges::any_of(options_.freeze, [&](const std::string& pattern) { return matches(pattern, spec.fqn); });
-}
-
-/// Collective over fsdp, whose ranks hold the same units and so ask for the same groups of neighbours.
-void Stage::resolve_policies(comm::Communicator& fsdp) {
-  std::vector<UnitWeights> weights;
-  for (std::size_t k = 0; k < units_.size(); ++k) {
-    weights.push_back({units_[k].name(), 0, numbers_[k] + 1 == model_units_});
-    for (const ShardGroup* group : units_[k].groups()) weights.back().gathered_bytes += group->gathered_bytes();
-  }
-  reshards_ = resolve_reshard(options_.reshard, options_.reshard_rules, weights, !(first_ && last_), fsdp.size(),
-                              options_.reshard_budget_bytes);
-  for (const UnitReshard& unit : reshards_)
-    if (unit.group > 0 && !neighbours_.contains(unit.group))
-      neighbours_[unit.group] = fsdp.split(fsdp.rank() / unit.group, fsdp.rank(),
-                                           fmt::format("{} neighbours of {}", unit.group, fsdp.axis()));
-}
-
-void Stage::make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number,
-                      const ShardAxes& axes) {
-  std::vector<ShardGroup*> groups = make_groups(model, spec, axes);
+void Stage::make_unit(const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes) {
+  std::vector<ShardGroup*> groups = make_groups(spec, axes);
   for (ShardGroup* group : groups) ++uses_[group];
-  units_.emplace_back(model, spec, std::move(groups), tensor_parallel(), buffers_);
+  units_.emplace_back(model_, spec, std::move(groups), tensor_parallel(), buffers_, options_.recompute.products);
   numbers_.push_back(number);
 }
 
@@ -150,9 +111,9 @@ std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
   return result;
 }
 
-ShardGroup* Stage::group_of(const model::Model& model, int param) const {
+ShardGroup* Stage::group_of(const model::ParamSpec* param) const {
   for (const auto& group : groups_)
-    if (group->find(&model.params[static_cast<std::size_t>(param)]) >= 0) return group.get();
+    if (group->find(param) >= 0) return group.get();
   return nullptr;
 }
 
@@ -165,17 +126,16 @@ ShardGroup* Stage::make_group(const std::string& name, const std::vector<const m
 
 /// The unit's own parameters form one group, its frozen ones another; those of experts lie on other ranks, in groups of
 /// their own; a tied one has a group of its own, shared by its users.
-std::vector<ShardGroup*> Stage::make_groups(const model::Model& model, const model::UnitSpec& unit,
-                                            const ShardAxes& axes) {
+std::vector<ShardGroup*> Stage::make_groups(const model::UnitSpec& unit, const ShardAxes& axes) {
   std::array<std::vector<const model::ParamSpec*>, 4> kinds;  // trained, frozen; experts' trained, frozen
   std::vector<ShardGroup*> result;
-  for (const int param : params_of(model, unit)) {
-    const model::ParamSpec* spec = &model.params[static_cast<std::size_t>(param)];
-    if (users(model, param) == 1) {
+  for (const int param : params_of(model_, unit)) {
+    const model::ParamSpec* spec = &model_.params[static_cast<std::size_t>(param)];
+    if (users(model_, param) == 1) {
       kinds[(model::counts_experts(spec->placement) ? 2 : 0) + (frozen(*spec) ? 1 : 0)].push_back(spec);
       continue;
     }
-    ShardGroup* group = group_of(model, param);
+    ShardGroup* group = group_of(spec);
     if (!group) {
       group = make_group(spec->fqn, {spec}, axes, home_);
       if (!(first_ && last_)) tied_ = group;
@@ -194,79 +154,6 @@ void Stage::initialize(std::uint64_t seed) {
   torch::NoGradGuard no_grad;
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) draw(param, seed);
-}
-
-void Stage::reshard(std::size_t unit) {
-  const UnitReshard policy = reshards_[unit];
-  if (!policy.free) return;
-  if (policy.group > 0)
-    units_[unit].reshard_within(*neighbours_.at(policy.group));
-  else
-    units_[unit].reshard();
-}
-
-GatherCount Stage::gather_count() const {
-  GatherCount sum;
-  for (const auto& group : groups_) {
-    sum.gathers += group->gather_count().gathers;
-    sum.bytes += group->gather_count().bytes;
-  }
-  return sum;
-}
-
-std::int64_t Stage::kept_bytes() const {
-  std::int64_t bytes = 0;
-  for (std::size_t k = 0; k < units_.size(); ++k)
-    for (const ShardGroup* group : units_[k].groups()) {
-      if (!reshards_[k].free) bytes += group->gathered_bytes();
-      if (reshards_[k].group > 0 && !group->of_experts()) bytes += group->gathered_bytes() / reshards_[k].group;
-    }
-  return bytes;
-}
-
-/// The first and the last unit of the model are the embedding and [norm, output].
-bool Stage::is_block(std::size_t unit) const { return numbers_[unit] > 0 && numbers_[unit] + 1 < model_units_; }
-
-/// Blocks only; what the budget allows is known once a microbatch went through.
-void Stage::resolve_recompute() {
-  const RecomputePolicy& policy = options_.recompute;
-  recompute_.assign(units_.size(), Recompute::nothing);
-  for (std::size_t k = 0; k < units_.size(); ++k) {
-    if (!is_block(k)) continue;
-    if (policy.kind == RecomputePolicy::Kind::operations) recompute_[k] = Recompute::operations;
-    if (policy.kind == RecomputePolicy::Kind::every && (numbers_[k] - 1) % policy.every == 0)
-      recompute_[k] = Recompute::unit;
-  }
-  if (policy.kind == RecomputePolicy::Kind::budget) activations_.resize(units_.size());
-}
-
-/// Counts what the pass leaves behind, and then keeps its input only, so that counting needs no more memory than the
-/// smallest budget.
-TapeEntry Stage::measured_forward(std::size_t unit, const Flow& in, const model::CellContext& context) {
-  const std::int64_t before = kernels::allocated_bytes(options_.device);
-  TapeEntry entry = units_[unit].forward(in, context, nullptr, Recompute::operations);
-  const std::int64_t left = kernels::allocated_bytes(options_.device) - before;
-  std::int64_t input = 0;
-  for (const Slot slot : model::kSlotList) {
-    if (in[slot].defined()) input += static_cast<std::int64_t>(in[slot].nbytes());
-    if (entry.out[slot].defined()) entry.out[slot] = entry.out[slot].detach();
-  }
-  activations_[unit] = {left + entry.remakes.dropped_bytes(), left, input};
-  entry.remakes = {};
-  entry.recompute = Recompute::unit;
-  return entry;
-}
-
-/// Ranks that share collectives inside units must choose alike: the most of each figure decides.
-void Stage::choose_recompute() {
-  static_assert(sizeof(ActivationBytes) == 3 * sizeof(std::int64_t));
-  comm::Communicator& stage = mesh_.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp}).host();
-  const auto count = static_cast<std::int64_t>(3 * activations_.size());
-  stage.all_reduce({activations_.data(), count, DType::i64}, comm::Op::max).wait();
-  const std::vector<Recompute> chosen = recompute_within(activations_, options_.recompute.budget);
-  for (std::size_t k = 0; k < units_.size(); ++k)
-    if (is_block(k)) recompute_[k] = chosen[k];
-  activations_.clear();
 }
 
 void Stage::begin_step(int microbatches) {
@@ -376,6 +263,13 @@ void Stage::finish_gradients() {
   sum_replicated();
 }
 
+/// Communicators are made while all ranks construct the same: by any parameter of the model.
+void Stage::split_copies() {
+  comm::Communicator& tp = mesh_.along(Axis::tp);
+  for (const model::ParamSpec& param : model_.params)
+    if (param.max_pieces > 1 && param.max_pieces < tp.size()) mesh_.neighbours(tp, tp.size() / param.max_pieces);
+}
+
 /// Copies within tensor parallelism: norm weights saw their own rank's tokens only (with sequence parallelism),
 /// key-value heads that several ranks hold their own rank's queries. One exchange for all of a kind.
 void Stage::sum_replicated() {
@@ -384,12 +278,11 @@ void Stage::sum_replicated() {
   std::map<int, std::vector<torch::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) {
-      const bool whole = param.tp_copies == tp.size(),
-                 by_tokens = param.spec->placement == model::Placement::replicated;
+      const bool by_tokens = param.spec->placement == model::Placement::replicated;
       if (group->trainable() && param.tp_copies > 1 && (!by_tokens || options_.sequence_parallel))
-        pieces[whole ? tp.size() : param.tp_copies].push_back(param.gradient.view({-1}));
+        pieces[param.tp_copies].push_back(param.gradient.view({-1}));
     }
-  for (auto& [copies, gradients] : pieces) sum_pieces(gradients, copies == tp.size() ? tp : *copies_.at(copies));
+  for (auto& [copies, gradients] : pieces) sum_pieces(gradients, mesh_.neighbours(tp, copies));
 }
 
 void Stage::sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const {

@@ -13,40 +13,39 @@ TensorParallel Stage::tensor_parallel() {
   how.chunks = {&how.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_};
   if (exchange_) how.exchange = &*exchange_;
   how.experts_cut = cut;
-  how.microbatch = cut || !options_.sequence_parallel ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
+  how.microbatch = cut ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
   return how;
 }
 
-void Stage::make_buffers(const model::Model& model, Range cells) {
+void Stage::make_buffers() {
   const auto type = options_.precision.master == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   const auto options = torch::TensorOptions(type).device(options_.device);
-  buffers_.resize(model.buffers.size());
-  mixtures_ = model.mixtures;
-  loads_.counts.resize(model.mixtures.size());
-  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
-    const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
+  buffers_.resize(model_.buffers.size());
+  loads_.counts.resize(model_.mixtures.size());
+  for (std::int64_t i = cells_.begin; i < cells_.end(); ++i) {
+    const model::Cell& cell = model_.cells[static_cast<std::size_t>(i)];
     for (const int buffer : cell.buffers)
       buffers_[static_cast<std::size_t>(buffer)] =
-          torch::zeros(model.buffers[static_cast<std::size_t>(buffer)].shape, options);
-    for (std::size_t m = 0; m < mixtures_.size(); ++m)
-      if (cell.name == mixtures_[m].name + ".router")
-        loads_.counts[m] = torch::zeros({mixtures_[m].experts}, options.dtype(torch::kInt64));
+          torch::zeros(model_.buffers[static_cast<std::size_t>(buffer)].shape, options);
+    for (std::size_t m = 0; m < model_.mixtures.size(); ++m)
+      if (cell.name == model_.mixtures[m].name + ".router")
+        loads_.counts[m] = torch::zeros({model_.mixtures[m].experts}, options.dtype(torch::kInt64));
   }
 }
 
 std::vector<torch::Tensor> Stage::balance_experts(bool update) {
   torch::NoGradGuard no_grad;
   using enum Axis;
-  const bool apart = options_.sequence_parallel && !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
+  const bool apart = !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
   comm::Communicator& all =
       apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
-  std::vector<torch::Tensor> loads(mixtures_.size());
-  for (std::size_t m = 0; m < mixtures_.size(); ++m) {
+  std::vector<torch::Tensor> loads(model_.mixtures.size());
+  for (std::size_t m = 0; m < model_.mixtures.size(); ++m) {
     torch::Tensor& count = loads_.counts[m];
     if (!count.defined()) continue;
     loads[m] = all_reduced(count, all);
     count.zero_();
-    const model::MixtureSpec& mixture = mixtures_[m];
+    const model::MixtureSpec& mixture = model_.mixtures[m];
     if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
       model::balance_bias(buffers_[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
   }

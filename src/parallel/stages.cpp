@@ -119,7 +119,7 @@ Holdings Stages::holdings() {
   return all;
 }
 
-std::int64_t Stages::kept_bytes() const {
+std::int64_t Stages::kept_bytes() {
   std::int64_t bytes = 0;
   for (const auto& stage : stages_) bytes += stage->kept_bytes();
   return bytes;

@@ -1,5 +1,6 @@
 #include "tessera/parallel/tensor_parallel.hpp"
 
+#include "tessera/base/error.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
@@ -27,13 +28,22 @@ Tensor reduce_scattered(const Tensor& partial, comm::Communicator& tp) {
   return piece;
 }
 
-/// Communicators outlive every graph, so the graph carries their address.
-void remember(AutogradContext* context, comm::Communicator& tp) {
-  context->saved_data["tp"] = reinterpret_cast<std::int64_t>(&tp);
+Tensor own_piece(const Tensor& tokens, comm::Communicator& tp) {
+  const std::int64_t size = tokens.size(0) / tp.size();
+  return tokens.narrow(0, tp.rank() * size, size);
 }
-comm::Communicator& recall(AutogradContext* context) {
-  return *reinterpret_cast<comm::Communicator*>(context->saved_data["tp"].toInt());
+
+/// [T, columns / tp] on each rank -> [T, columns], and back to this rank's.
+Tensor all_columns(const Tensor& piece, comm::Communicator& tp) {
+  const Tensor parts = all_gathered(piece.unsqueeze(0), tp);  // [tp, T, columns / tp]
+  return parts.transpose(0, 1).reshape({piece.size(0), -1});
 }
+Tensor own_columns(const Tensor& whole, comm::Communicator& tp) {
+  const std::int64_t columns = whole.size(1) / tp.size();
+  return whole.narrow(1, tp.rank() * columns, columns).contiguous();
+}
+
+Tensor unchanged(const Tensor& tokens, comm::Communicator&) { return tokens.view_as(tokens); }
 
 }  // namespace
 
@@ -45,76 +55,50 @@ Tensor all_reduced(const Tensor& partial, comm::Communicator& tp) {
 
 namespace {
 
-struct GatherTokens : torch::autograd::Function<GatherTokens> {
-  static Tensor forward(AutogradContext* context, const Tensor& piece, comm::Communicator* tp) {
-    remember(context, *tp);
-    return all_gathered(piece, *tp);
+using Move = Tensor (*)(const Tensor&, comm::Communicator&);
+
+/// `forward` of what passes, and `backward` of its gradient. Communicators outlive every graph, so the graph carries
+/// their address.
+template <Move forward_of, Move backward_of>
+struct AlongTp : torch::autograd::Function<AlongTp<forward_of, backward_of>> {
+  static Tensor forward(AutogradContext* context, const Tensor& input, comm::Communicator* tp) {
+    context->saved_data["tp"] = reinterpret_cast<std::int64_t>(tp);
+    return forward_of(input, *tp);
   }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    return {reduce_scattered(grads[0], recall(context)), Tensor()};
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    auto* tp = reinterpret_cast<comm::Communicator*>(context->saved_data["tp"].toInt());
+    return {backward_of(gradients[0], *tp), Tensor()};
   }
 };
 
-struct ReduceTokens : torch::autograd::Function<ReduceTokens> {
-  static Tensor forward(AutogradContext* context, const Tensor& partial, comm::Communicator* tp) {
-    remember(context, *tp);
-    return reduce_scattered(partial, *tp);
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    return {all_gathered(grads[0], recall(context)), Tensor()};
-  }
-};
-
-struct ShareTokens : torch::autograd::Function<ShareTokens> {
-  static Tensor forward(AutogradContext* context, const Tensor& tokens, comm::Communicator* tp) {
-    remember(context, *tp);
-    return tokens.view_as(tokens);
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    return {all_reduced(grads[0], recall(context)), Tensor()};
-  }
-};
-
-struct SumTokens : torch::autograd::Function<SumTokens> {
-  static Tensor forward(AutogradContext*, const Tensor& partial, comm::Communicator* tp) {
-    return all_reduced(partial, *tp);
-  }
-  static tensor_list backward(AutogradContext*, tensor_list grads) { return {grads[0], Tensor()}; }
-};
-
-struct GatherColumns : torch::autograd::Function<GatherColumns> {
-  static Tensor forward(AutogradContext* context, const Tensor& piece, comm::Communicator* tp) {
-    remember(context, *tp);
-    const Tensor parts = all_gathered(piece.unsqueeze(0), *tp);  // [tp, T, columns / tp]
-    return parts.transpose(0, 1).reshape({piece.size(0), -1});
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const comm::Communicator& tp = recall(context);
-    const std::int64_t columns = grads[0].size(1) / tp.size();
-    return {grads[0].narrow(1, tp.rank() * columns, columns).contiguous(), Tensor()};
-  }
-};
+template <Move forward_of, Move backward_of>
+Tensor along(const Tensor& input, comm::Communicator& tp) {
+  return tp.size() == 1 ? input : AlongTp<forward_of, backward_of>::apply(input, &tp);
+}
 
 }  // namespace
 
 Tensor gather_tokens(const Tensor& piece, comm::Communicator& tp) {
-  return tp.size() == 1 ? piece : GatherTokens::apply(piece, &tp);
+  return along<all_gathered, reduce_scattered>(piece, tp);
 }
 
 Tensor reduce_tokens(const Tensor& partial, comm::Communicator& tp) {
-  return tp.size() == 1 ? partial : ReduceTokens::apply(partial, &tp);
+  return along<reduce_scattered, all_gathered>(partial, tp);
 }
 
-Tensor share_tokens(const Tensor& tokens, comm::Communicator& tp) {
-  return tp.size() == 1 ? tokens : ShareTokens::apply(tokens, &tp);
+Tensor share_tokens(const Tensor& tokens, comm::Communicator& tp) { return along<unchanged, all_reduced>(tokens, tp); }
+
+Tensor sum_tokens(const Tensor& partial, comm::Communicator& tp) { return along<all_reduced, unchanged>(partial, tp); }
+
+Tensor own_tokens(const Tensor& tokens, comm::Communicator& tp) {
+  TESSERA_EXPECT(tokens.size(0) % tp.size() == 0, "{} tokens on {} ranks", tokens.size(0), tp.size());
+  return along<own_piece, all_gathered>(tokens, tp);
 }
 
-Tensor sum_tokens(const Tensor& partial, comm::Communicator& tp) {
-  return tp.size() == 1 ? partial : SumTokens::apply(partial, &tp);
-}
+Tensor all_tokens(const Tensor& piece, comm::Communicator& tp) { return along<all_gathered, own_piece>(piece, tp); }
 
 Tensor gather_columns(const Tensor& piece, comm::Communicator& tp) {
-  return tp.size() == 1 ? piece : GatherColumns::apply(piece, &tp);
+  return along<all_columns, own_columns>(piece, tp);
 }
 
 }  // namespace tessera::parallel

@@ -1,5 +1,7 @@
 #include "tessera/parallel/unit.hpp"
 
+#include <algorithm>
+
 #include "tessera/base/error.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
 #include "unit_operations.hpp"
@@ -22,6 +24,11 @@ Flow detached(const Flow& flow) {
   return result;
 }
 
+/// Is "layers.2.moe.router.gate.weight" a parameter of module "moe.router.gate"?
+bool holds(const std::string& module, const std::string& param) {
+  return ("." + param + ".").find("." + module + ".") != std::string::npos;
+}
+
 model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardGroup*>& groups) {
   for (ShardGroup* group : groups)
     if (const int index = group->find(spec); index >= 0) {
@@ -34,13 +41,17 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
 }  // namespace
 
 Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-           const TensorParallel& tensor, std::span<const torch::Tensor> buffers)
+           const TensorParallel& tensor, std::span<const torch::Tensor> buffers, std::span<const std::string> remade)
     : name_(spec.name), groups_(std::move(groups)), tensor_(tensor), balance_(model.balance) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
-    Step step{&cell, {}, {}};
-    for (const int param : cell.params)
-      step.weights.push_back(find_weight(&model.params[static_cast<std::size_t>(param)], groups_));
+    Step step{&cell, {}, {}, {}};
+    for (const int param : cell.params) {
+      const model::ParamSpec& weight = model.params[static_cast<std::size_t>(param)];
+      step.weights.push_back(find_weight(&weight, groups_));
+      if (std::ranges::any_of(remade, [&](const std::string& module) { return holds(module, weight.fqn); }))
+        step.remade.push_back(step.weights.back().value.unsafeGetTensorImpl());
+    }
     for (const int buffer : cell.buffers) step.buffers.push_back(buffers[static_cast<std::size_t>(buffer)]);
     steps_.push_back(std::move(step));
   }
@@ -57,15 +68,32 @@ void Unit::reshard() {
   for (ShardGroup* group : groups_) group->reshard();
 }
 
-void Unit::reshard_within(comm::Communicator& inner) {
-  for (ShardGroup* group : groups_) group->of_experts() ? group->reshard() : group->reshard_within(inner);
+void Unit::reshard_within(comm::Communicator& inner, comm::Communicator* experts) {
+  for (ShardGroup* group : groups_) {
+    comm::Communicator* among = group->of_experts() ? experts : &inner;
+    if (!among)
+      group->reshard();
+    else if (among->size() > 1)
+      group->reshard_within(*among);
+  }
+}
+
+/// A router and its experts get this rank's part of the tokens or, where ranks share each expert, all of them.
+torch::Tensor Unit::for_experts(const torch::Tensor& tokens) const {
+  if (tensor_.experts_cut)
+    return tensor_.sequence ? gather_tokens(tokens, tensor_.tp) : share_tokens(tokens, tensor_.tp);
+  return tensor_.sequence ? tokens : own_tokens(tokens, tensor_.tp);
+}
+
+torch::Tensor Unit::from_experts(const torch::Tensor& tokens) const {
+  if (tensor_.experts_cut) return tensor_.sequence ? reduce_tokens(tokens, tensor_.tp) : sum_tokens(tokens, tensor_.tp);
+  return tensor_.sequence ? tokens : all_tokens(tokens, tensor_.tp);
 }
 
 /// In front of a cell that needs the tokens of all ranks: they are gathered here, or by its products.
 void Unit::gather(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
-  if (cell.input == Boundary::gather_for_experts && tensor_.experts_cut)
-    flow[Slot::m] = gather_tokens(flow.take(Slot::m), tp);
+  if (cell.input == Boundary::to_experts) flow[Slot::m] = for_experts(flow.take(Slot::m));
   if (cell.input != Boundary::gather || tp.size() == 1) return;
   if (tensor_.chunks.count > 0 && !cell.splits_input) {
     operations.gather_next(tensor_.chunks);
@@ -79,8 +107,7 @@ void Unit::gather(const model::Cell& cell, Flow& flow, UnitOperations& operation
 /// Behind a cell that leaves partial sums, unless its product has summed them.
 void Unit::reduce(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
-  if (cell.output == Boundary::reduce_from_experts && tensor_.experts_cut)
-    flow[Slot::h] = reduce_tokens(flow.take(Slot::h), tp);
+  if (cell.output == Boundary::from_experts) flow[Slot::h] = from_experts(flow.take(Slot::h));
   if (cell.output != Boundary::reduce || tp.size() == 1 || operations.take_reduced()) return;
   const Slot slot = cell.residual ? Slot::h : Slot::x;
   const torch::Tensor partial = flow.take(slot);
@@ -93,7 +120,9 @@ void Unit::run(const Step& step, Flow& flow, model::CellContext context, UnitOpe
   gather(cell, flow, operations);
   if (cell.output == Boundary::reduce && tensor_.tp.size() > 1 && tensor_.chunks.count > 0)
     operations.reduce_next(tensor_.chunks);
+  operations.remake_products(step.remade);
   context.exchange = tensor_.exchange;
+  context.expert_parts = tensor_.experts_cut ? tensor_.tp.size() : 1;
   context.weights = step.weights;
   context.buffers = step.buffers;
   cell.forward(flow, context);

@@ -1,8 +1,10 @@
 #include "unit_operations.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/grouped_mm.hpp"
 
 namespace tessera::parallel {
 
@@ -17,6 +19,10 @@ void UnitOperations::expect_done(const std::string& cell) const {
   TESSERA_EXPECT(!gather_, "{} was to gather its tokens in a product, and has none", cell);
 }
 
+bool UnitOperations::remade(const model::Weight& weight) const {
+  return std::ranges::find(remade_, weight.value.unsafeGetTensorImpl()) != remade_.end();
+}
+
 std::vector<Tensor> UnitOperations::products(const Tensor& x, std::span<const model::Weight> weights) const {
   if (const auto chunks = std::exchange(gather_, std::nullopt)) return gathered_products(x, weights, *chunks);
   if (const auto chunks = std::exchange(reduce_, std::nullopt)) {
@@ -24,7 +30,17 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x, std::span<const mo
     reduced_ = true;
     return {reduced_product(x, weights[0], *chunks)};
   }
-  return inner_.products(x, weights);
+  std::vector<Tensor> results = inner_.products(x, weights);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (remade(weights[i])) remakable(results[i], [x, weight = weights[i].value] { return torch::linear(x, weight); });
+  return results;
+}
+
+Tensor UnitOperations::expert_product(const Tensor& x, const model::Weight& weight, const Tensor& counts) const {
+  const Tensor result = inner_.expert_product(x, weight, counts);
+  if (remade(weight))
+    remakable(result, [x, weight = weight.value, counts] { return kernels::grouped_mm(x, weight, counts); });
+  return result;
 }
 
 void UnitOperations::remakable(const Tensor& made, std::function<Tensor()> remake) const {

@@ -17,6 +17,8 @@ class UnitOperations final : public model::Operations {
 
   Remakes* remakes = nullptr;  ///< gets what can be made again, if not null
 
+  /// Products of whole tokens with these weights can be.
+  void remake_products(std::span<const c10::TensorImpl* const> weights) { remade_ = weights; }
   /// The next call of products() gets this rank's tokens and gathers them, chunk by chunk.
   void gather_next(const TokenChunks& chunks) { gather_ = chunks; }
   /// The last call of product() of this cell leaves partial sums, which it is to sum and cut, chunk by chunk.
@@ -28,14 +30,15 @@ class UnitOperations final : public model::Operations {
 
   std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
   torch::Tensor expert_product(const torch::Tensor& x, const model::Weight& weight,
-                               const torch::Tensor& counts) const override {
-    return inner_.expert_product(x, weight, counts);
-  }
+                               const torch::Tensor& counts) const override;
   torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
   void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override;
 
  private:
+  bool remade(const model::Weight& weight) const;
+
   const model::Operations& inner_;
+  std::span<const c10::TensorImpl* const> remade_;
   mutable std::optional<TokenChunks> gather_, reduce_;
   mutable bool reduced_ = false;
 };

@@ -36,14 +36,14 @@ std::vector<std::int64_t> documents_of(const data::SampleSource& source, const B
 
 }  // namespace
 
-Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t step, const Reader& reader,
+Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
                  std::int64_t vocab, torch::Device device) {
   const auto seq = static_cast<std::size_t>(source.seq_len());
   const auto rows = static_cast<std::size_t>(plan.microbatch_rows);
   const std::vector<Range> positions = plan.cut.ranges(reader.cp_rank);
   std::vector<std::int32_t> inputs(rows * seq), labels(rows * seq);
   Batch batch;
-  std::int64_t sample = step * plan.global_batch + reader.dp_rank * plan.rows;
+  std::int64_t sample = first + reader.dp_rank * plan.rows;
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {
     parallel::Documents documents;
     for (std::size_t row = 0; row < rows; ++row, ++sample) {

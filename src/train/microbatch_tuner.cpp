@@ -16,10 +16,7 @@ std::int64_t peak_bytes(torch::Device device) {
 
 bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobConfig& job, std::int64_t rows) {
   try {
-    const BatchPlan plan = BatchPlan::make(job, layout, rows);
-    check_model_fits(trainer.model(), layout, plan, !job.parallelism.disable_sequence_parallel);
-    check_microbatches(job, layout, plan);
-    pipeline_plan_of(job, trainer.model(), layout, plan);
+    check_job_fits(job, trainer.model(), layout, BatchPlan::make(job, layout, rows));
     return true;
   } catch (const Error&) {
     return false;

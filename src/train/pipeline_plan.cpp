@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/parallel/schedule_csv.hpp"
+#include "tessera/train/setup.hpp"
 
 namespace tessera::train {
 namespace {
@@ -94,6 +95,13 @@ PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::Model& 
                                                                  : job.parallelism.pipeline_parallel_schedule_csv,
           fault);
   return result;
+}
+
+void check_job_fits(const config::JobConfig& job, const model::Model& model, const mesh::Layout& layout,
+                    const BatchPlan& plan) {
+  check_model_fits(model, layout, plan, !job.parallelism.disable_sequence_parallel);
+  check_microbatches(job, layout, plan);
+  pipeline_plan_of(job, model, layout, plan);
 }
 
 }  // namespace tessera::train

@@ -59,6 +59,8 @@ double exposed_seconds(mesh::DeviceMesh& mesh) {
     const comm::Communicator& communicator = mesh.along(axes);
     if (seen.insert(&communicator).second) seconds += communicator.traffic().exposed_seconds;
   }
+  for (const comm::Communicator* communicator : {&mesh.experts(), &mesh.expert_shards()})
+    if (seen.insert(communicator).second) seconds += communicator->traffic().exposed_seconds;
   return seconds;
 }
 
@@ -130,6 +132,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst.kept_bytes));
   record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst.exposed_nanoseconds) * 1e-9);
   add_experts(record, outcome);
+  if (resolved_.job.optimizer.spike_zscore > 0) record.extra.emplace_back("loss_zscore", outcome.zscore);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.skipped_steps()));
   return record;
 }
@@ -159,6 +162,12 @@ void Reporter::step(std::int64_t step, const StepOutcome& outcome, double second
   const std::int64_t last = resolved_.job.training.steps, every = resolved_.job.metrics.log_freq;
   console_->step(row, meter_.eta_seconds(last - step), step == 1 || step == last || step % every == 0);
   std::cout.flush();
+}
+
+void Reporter::rewind(std::int64_t step) {
+  if (!speaks_) return;
+  sink_.reset();
+  sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), step);
 }
 
 void Reporter::note(const std::string& line) {

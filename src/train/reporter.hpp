@@ -24,6 +24,8 @@ class Reporter {
 
   /// Collective: the worst rank's memory and traffic are asked for. `step` counts from 1.
   void step(std::int64_t step, const StepOutcome& outcome, double seconds);
+  /// The run jumps back to the end of step `step`; later lines of metrics.jsonl are dropped.
+  void rewind(std::int64_t step);
   /// A line for people, above the progress bar.
   void note(const std::string& line);
   /// The loss curve; removes the bar.

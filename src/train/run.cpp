@@ -4,16 +4,19 @@
 #include <iostream>
 #include <optional>
 
+#include "faults.hpp"
 #include "microbatch_tuner.hpp"
 #include "reporter.hpp"
 #include "samples.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/config/microbatch_steps.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
+#include "tessera/train/injected_faults.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/signals.hpp"
@@ -34,11 +37,10 @@ class Run {
         layout_(layout_of(resolved, world.size())),
         device_(choose_device(world)),
         plan_(BatchPlan::make(job_, layout_)),
-        mesh_(world, layout_, backend_of(job_, device_)),
-        samples_(open_job_samples(job_, plan_, mesh_.control())),
-        model_(model_of(job_, samples_.vocab, job_.training.seq_len, device_)) {
-    check_model_fits(model_, layout_, plan_, !job_.parallelism.disable_sequence_parallel);
-    check_microbatches(job_, layout_, plan_);
+        injected_(job_.debug.inject_faults, world.size()),
+        samples_(open_job_samples(job_, plan_, world.control())),
+        model_(checked_model()),
+        mesh_(world, layout_, backend_of(job_, device_)) {
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 
@@ -47,7 +49,9 @@ class Run {
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
     const std::int64_t done = begin();
+    saver_.emplace(mesh_.control());
     reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
+    faults_.emplace(job_, *trainer_, *reporter_, *samples_.source, checkpoint_folder());
     announce(done);
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
       tuner_.emplace(*trainer_, job_, world_.local_size());
@@ -59,6 +63,15 @@ class Run {
   }
 
  private:
+  /// What does not fit is said before communicators or weights take any memory.
+  model::Model checked_model() const {
+    model::Model model = model_of(job_, samples_.vocab, job_.training.seq_len, device_);
+    check_job_fits(job_, model, layout_, plan_);
+    for (const std::string& entry : job_.parallelism.pipeline_parallel_microbatch_steps)
+      check_job_fits(job_, model, layout_, BatchPlan::make(job_, layout_, config::microbatch_step(entry)->size));
+    return model;
+  }
+
   /// Half of what the poorest rank has free: the rest is for activations. Collective where a policy asks for it.
   std::int64_t reshard_budget() {
     if (!weighs_memory(job_)) return 0;
@@ -93,7 +106,8 @@ class Run {
     on_rank_zero(mesh_.control(),
                  [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
     if (job_.checkpoint.enable)
-      if (const auto position = load_state(*trainer_, resolved_, checkpoint_folder())) return position->step;
+      if (const auto position = load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step))
+        return position->step;
     if (job_.checkpoint.initial_load_path) {
       load_initial(*job_.checkpoint.initial_load_path);
     } else {
@@ -116,8 +130,10 @@ class Run {
                                 static_cast<double>(model_.parameter_count()) / 1e6, layout_.to_string(), device_.str(),
                                 plan_.global_batch, job_.training.seq_len));
     if (const int ranks = layout_.degree(mesh::Axis::pp); plan_.microbatches < ranks && world_.rank() == 0)
-      log::warning("{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) gives more",
-                   plan_.microbatches, ranks, plan_.microbatch_rows);
+      log::warning(
+          "{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) gives "
+          "more",
+          plan_.microbatches, ranks, plan_.microbatch_rows);
     if (done > 0) reporter_->note(fmt::format("resumed after step {} from {}", done, checkpoint_folder().string()));
   }
 
@@ -130,23 +146,48 @@ class Run {
   }
 
   ExitCode loop(std::int64_t done) {
-    for (std::int64_t step = done; step < job_.training.steps; ++step) {
+    for (std::int64_t step = done; step < job_.training.steps;) {
       const double began = metrics::monotonic_seconds();
       comm::Watchdog::heartbeat(step + 1);
       const int signal = SignalGuard::received();
       if (tuner_) tuner_->before_step();
-      const StepOutcome outcome = step_once(step, signal);
+      cut_batch(step + 1);
+      StepOutcome outcome = step_once(step, signal);
       synchronize(device_);
       if (step == done) watch(job_.comm.train_timeout_seconds);
       const double seconds = metrics::monotonic_seconds() - began;
+      if (outcome.skipped) note_saved(saver_->finish());  // whatever the verdict: what was begun is from before
+      const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
       reporter_->step(step + 1, outcome, seconds);
       if (tuner_) tune(seconds);
-      check_finite(outcome);
+      note_saved(saver_->poll());
+      if (verdict == Faults::Verdict::stop) {
+        if (step > 0 && must_save(step, true)) save(step);  // the weights are those before this step
+        note_saved(saver_->finish());
+        faults_->stop(step + 1);
+      }
+      if (verdict == Faults::Verdict::go_back) {
+        note_saved(saver_->finish());
+        step = faults_->go_back(step + 1);
+        continue;
+      }
+      faults_->check_replicas(++step);
       const bool stop = outcome.flags > 0;
-      if (must_save(step + 1, stop)) save(step + 1);
-      if (stop) return stopped(step + 1, outcome.flags);
+      if (must_save(step, stop)) save(step);
+      if (stop) return stopped(step, outcome.flags);
     }
+    note_saved(saver_->finish());
     return ExitCode::done;
+  }
+
+  /// As parallelism.pipeline_parallel_microbatch_steps says.
+  void cut_batch(std::int64_t step) {
+    const auto& sizes = job_.parallelism.pipeline_parallel_microbatch_steps;
+    if (sizes.empty() || layout_.degree(mesh::Axis::pp) == 1) return;
+    const std::int64_t rows = config::microbatch_size_at(sizes, step, plan_.microbatch_rows);
+    if (rows == trainer_->batch_plan().microbatch_rows) return;
+    trainer_->set_microbatch_rows(rows);
+    reporter_->note(fmt::format("microbatches of {} sequences from step {} on", rows, step));
   }
 
   void tune(double seconds) {
@@ -158,8 +199,9 @@ class Run {
   }
 
   StepOutcome step_once(std::int64_t step, int signal) {
-    if (step > 0 || !job_.debug.dump_gradients) return trainer_->step(step, flag_of(signal));
-    return trainer_->step(step, flag_of(signal), [this] {
+    return trainer_->step(step, flag_of(signal), [this, step] {
+      injected_.strike(step + 1, world_.rank(), trainer_->stages());
+      if (step > 0 || !job_.debug.dump_gradients) return;
       dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
                      fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
     });
@@ -171,20 +213,6 @@ class Run {
     return signal == SIGINT ? std::int64_t{1} << 32 : 1;
   }
 
-  void check_finite(const StepOutcome& outcome) {
-    if (!outcome.skipped) {
-      skipped_in_a_row_ = 0;
-      return;
-    }
-    reporter_->note("step skipped: the gradient is not finite, first in " + outcome.nonfinite);
-    ++skipped_in_a_row_;
-    require(
-        skipped_in_a_row_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
-        "{} steps in a row had a gradient that is not finite, the last in {}; lower optimizer.lr or look at the data "
-        "(optimizer.max_skipped_steps = {})",
-        skipped_in_a_row_, outcome.nonfinite, job_.optimizer.max_skipped_steps);
-  }
-
   bool must_save(std::int64_t step, bool stop) const {
     if (!job_.checkpoint.enable || job_.checkpoint.load_only) return false;
     return stop || step == job_.training.steps || step % job_.checkpoint.interval == 0 ||
@@ -192,13 +220,25 @@ class Run {
   }
 
   void save(std::int64_t step) {
-    const auto result = save_state(*trainer_, resolved_, checkpoint_folder(), {step, step * plan_.global_batch});
-    reporter_->note(fmt::format("checkpoint {} ({:.1f} MB in {:.2f} s)", result.folder.string(),
-                                static_cast<double>(result.bytes) / 1e6, result.seconds));
+    note_saved(saver_->finish());
+    const Position position{step, trainer_->first_sample(step)};
+    if (job_.checkpoint.async_mode == "disabled")
+      note_saved(save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position));
+    else
+      begin_save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position);
+  }
+
+  void note_saved(const std::optional<checkpoint::SaveResult>& result) {
+    if (!result) return;
+    const bool held = job_.checkpoint.async_mode == "disabled";
+    reporter_->note(fmt::format(
+        "checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(), static_cast<double>(result->bytes) / 1e6,
+        result->seconds, held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
   }
 
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
     const bool saved = must_save(step, true);
+    note_saved(saver_->finish());
     reporter_->note(fmt::format("stopped by a signal after step {}{}", step,
                                 saved ? "; run the same command to go on" : "; nothing was saved"));
     if (saved) return ExitCode::requeue;
@@ -211,14 +251,16 @@ class Run {
   mesh::Layout layout_;
   torch::Device device_;
   BatchPlan plan_;
-  mesh::DeviceMesh mesh_;
+  InjectedFaults injected_;
   Samples samples_;
   model::Model model_;
+  mesh::DeviceMesh mesh_;
   std::optional<Trainer> trainer_;
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Reporter> reporter_;
+  std::optional<Faults> faults_;
   std::optional<comm::Watchdog> watchdog_;
-  std::int64_t skipped_in_a_row_ = 0;
+  std::optional<checkpoint::Saver> saver_;
 };
 
 /// Threads that this rank may use: its share of the node's cores, unless OMP_NUM_THREADS says otherwise.

@@ -43,15 +43,10 @@ void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
   for (const model::MixtureSpec& mixture : model.mixtures)
     require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
   if (!layout.experts_cut_by_tp()) return;
-  for (const model::ParamSpec& spec : model.params) {
-    require(!spec.fqn.ends_with(".experts.w2_bias"), ExitCode::usage,
-            "the experts of {} add biases, which ranks that share an expert would all add; set "
-            "expert_tensor_parallel_degree to 1",
-            model.name);
+  for (const model::ParamSpec& spec : model.params)
     if (spec.placement == model::Placement::expert_column)
       require_divides(spec.global_shape[1], "features of an expert", layout.degree(Axis::tp),
                       "expert_tensor_parallel_degree");
-  }
 }
 
 }  // namespace
@@ -132,25 +127,25 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
           d.kv_heads, tp, d.kv_heads, d.heads);
   require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
   require_divides(d.vocab, "vocabulary", tp, "tensor_parallel_degree");
-  require(sequence_parallel || tp == 1 || model.mixtures.empty(), ExitCode::usage,
-          "parallelism.disable_sequence_parallel with tensor_parallel_degree {}: each rank routes its own tokens to "
-          "{}'s experts; leave sequence parallelism on",
-          tp, model.name);
   check_pieces(model, tp);
   check_experts_fit(model, layout);
-  if (sequence_parallel)
-    require_divides(plan.microbatch_rows * plan.cut.positions(), "tokens of a microbatch (sequence parallel)", tp,
-                    "tensor_parallel_degree");
+  const bool routed = !model.mixtures.empty() && !layout.experts_cut_by_tp();
+  if (sequence_parallel || routed)
+    require_divides(plan.microbatch_rows * plan.cut.positions(),
+                    sequence_parallel ? "tokens of a microbatch (sequence parallel)"
+                                      : "tokens of a microbatch (each rank routes its own)",
+                    tp, "tensor_parallel_degree");
 }
 
 namespace {
 
 parallel::RecomputePolicy recompute_of(const config::ActivationCheckpoint& wanted) {
   using Kind = parallel::RecomputePolicy::Kind;
+  const std::vector<std::string>& products = wanted.per_op_sac_force_recompute_mm_shapes_by_fqns;
   if (wanted.mode == "full") return {Kind::every, 1, 0};
-  if (wanted.mode == "memory_budget") return {Kind::budget, 1, wanted.memory_budget};
+  if (wanted.mode == "memory_budget") return {Kind::budget, 1, wanted.memory_budget, products};
   if (wanted.mode != "selective") return {};
-  if (wanted.selective_ac_option == "op") return {Kind::operations, 1, 0};
+  if (wanted.selective_ac_option == "op") return {Kind::operations, 1, 0, products};
   return {Kind::every, std::stoll(wanted.selective_ac_option), 0};
 }
 

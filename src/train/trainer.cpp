@@ -1,7 +1,10 @@
 #include "tessera/train/trainer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tessera/kernels/exact_sum.hpp"
 #include "tessera/train/batch.hpp"
@@ -51,7 +54,7 @@ void Trainer::set_microbatch_rows(std::int64_t rows) {
 double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
   const Reader reader{mesh_.layout().dp_rank(mesh_.rank()), mesh_.coord(Axis::cp)};
-  const Batch batch = read_batch(source_, plan_, step, reader, model_.dimensions.vocab, device_);
+  const Batch batch = read_batch(source_, plan_, first_sample(step), reader, model_.dimensions.vocab, device_);
   // Each data-parallel rank's labels, of whole sequences, count once: where pp, cp and tp are 0.
   const bool counts = mesh_.coord(Axis::pp) == 0 && mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
   const std::int64_t valid = comm::all_reduce_scalar(mesh_.control(), counts ? batch.valid_tokens : std::int64_t{0});
@@ -59,7 +62,7 @@ double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
   const parallel::ActionList& actions = pipeline_.lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
-  std::vector<torch::Tensor> token_losses;
+  token_losses_.clear();
   stages_.begin_step(plan_.microbatches_a_step());
   phase.emplace(timer_, metrics::Phase::forward);  // forward and backward interleave: one figure for both
   for (int round = 0; round < plan_.rounds; ++round) {
@@ -67,20 +70,19 @@ double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int
     const auto part = std::span(batch.microbatches)
                           .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
     auto pass = executor_.run(actions, part, first, scale);
-    std::ranges::move(pass.token_losses, std::back_inserter(token_losses));
+    std::ranges::move(pass.token_losses, std::back_inserter(token_losses_));
   }
   phase.reset();
   phase.emplace(timer_, metrics::Phase::communication);
   stages_.finish_gradients();
-  return reduce_loss(token_losses, valid, flag, flags);
+  return reduce_loss(valid, flag, flags);
 }
 
-double Trainer::reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag,
-                            std::int64_t* flags) {
+double Trainer::reduce_loss(std::int64_t valid, std::int64_t flag, std::int64_t* flags) {
   // An exact sum in fixed point, so that the reported loss has the same bits on every mesh whose token losses have.
   kernels::ExactSum sum;
   if (mesh_.coord(Axis::tp) == 0)
-    for (const torch::Tensor& losses : token_losses) {
+    for (const torch::Tensor& losses : token_losses_) {
       const torch::Tensor values = losses.to(torch::kCPU, torch::kFloat64).contiguous();
       sum.add(std::span(values.data_ptr<double>(), static_cast<std::size_t>(values.numel())));
     }
@@ -104,8 +106,9 @@ StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::funct
   const parallel::GradientNorm norm =
       parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
   outcome.grad_norm = norm.norm;
-  outcome.nonfinite = norm.first_nonfinite;
-  outcome.skipped = !std::isfinite(norm.norm);
+  outcome.nonfinite = norm.first_nonfinite.empty() ? "the loss alone" : norm.first_nonfinite;
+  outcome.skipped = !std::isfinite(norm.norm) || !std::isfinite(outcome.loss);
+  if (outcome.skipped) outcome.nonfinite += nonfinite_samples(step);
   stages_.end_step();
   if (outcome.skipped)
     ++skipped_steps_;
@@ -113,6 +116,19 @@ StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::funct
     update(outcome.lr, norm.norm);
   balance(outcome);
   return outcome;
+}
+
+/// The first microbatch of the job whose loss is not finite; nothing where the losses are, and only gradients overflow.
+std::string Trainer::nonfinite_samples(std::int64_t step) {
+  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t begin = first_sample(step) + mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
+  const auto bad = std::ranges::find_if(
+      token_losses_, [](const torch::Tensor& losses) { return !losses.isfinite().all().item<bool>(); });
+  const std::int64_t here =
+      bad == token_losses_.end() ? kNone : begin + (bad - token_losses_.begin()) * plan_.microbatch_rows;
+  const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), here, comm::Op::min);
+  if (first == kNone) return "";
+  return fmt::format("; the loss of samples {} to {}", first, first + plan_.microbatch_rows - 1);
 }
 
 /// Evens out the experts' loads, which every rank then learns of.

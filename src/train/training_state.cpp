@@ -21,13 +21,26 @@ HostViews all_views(Trainer& trainer) {
   return views;
 }
 
-json state_of(const Trainer& trainer, const config::Resolved& resolved, const Position& position,
-              std::int64_t optimizer_steps) {
-  return {{"step", position.step},
-          {"samples", position.samples},
-          {"optimizer_steps", optimizer_steps},
-          {"skipped_steps", trainer.skipped_steps()},
-          {"seed", resolved.job.debug.seed}};
+checkpoint::SaveOptions save_options(Trainer& trainer, const config::Resolved& resolved,
+                                     const std::filesystem::path& folder) {
+  checkpoint::SaveOptions options;
+  options.folder = folder;
+  options.coord_name = trainer.mesh().layout().coord_name(trainer.mesh().rank());
+  options.mesh = trainer.mesh().layout().to_string();
+  options.config_toml = resolved.to_toml();
+  options.files = checkpoint::file_layout_from_name(resolved.job.checkpoint.files);
+  options.keep_latest_k = static_cast<int>(resolved.job.checkpoint.keep_latest_k);
+  options.keep_every = resolved.job.checkpoint.keep_every;
+  return options;
+}
+
+checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, const Position& position) {
+  const json state = {{"step", position.step},
+                      {"samples", position.samples},
+                      {"optimizer_steps", trainer.optimizer().steps()},
+                      {"skipped_steps", trainer.skipped_steps()},
+                      {"seed", resolved.job.debug.seed}};
+  return {position.step, state.dump()};
 }
 
 Position take_state(Trainer& trainer, const checkpoint::Opened& opened) {
@@ -41,35 +54,34 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened) {
   };
   trainer.optimizer().set_steps(number("optimizer_steps"));
   trainer.set_skipped_steps(number("skipped_steps"));
-  return {number("step"), number("samples")};
+  const Position position{number("step"), number("samples")};
+  trainer.set_first_sample(position.step, position.samples);
+  return position;
 }
 
 void warn(const std::string& line) { log::warning("{}", line); }
 
 }  // namespace
 
-checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& resolved,
+checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                                   const std::filesystem::path& folder, const Position& position) {
-  checkpoint::SaveOptions options;
-  options.folder = folder;
-  options.coord_name = trainer.mesh().layout().coord_name(trainer.mesh().rank());
-  options.mesh = trainer.mesh().layout().to_string();
-  options.config_toml = resolved.to_toml();
-  options.files = checkpoint::file_layout_from_name(resolved.job.checkpoint.files);
-  options.keep_latest_k = static_cast<int>(resolved.job.checkpoint.keep_latest_k);
-  const json state = state_of(trainer, resolved, position, trainer.optimizer().steps());
   const HostViews views = all_views(trainer);
-  return checkpoint::save(trainer.mesh().control(), options, {position.step, state.dump()}, views.views());
+  return saver.save(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
 }
 
-std::optional<Position> load_state(Trainer& trainer, const config::Resolved& resolved,
-                                   const std::filesystem::path& folder) {
+void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+                      const std::filesystem::path& folder, const Position& position) {
+  const HostViews views = all_views(trainer);
+  saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
+}
+
+std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step) {
   comm::Communicator& control = trainer.mesh().control();
   HostViews views = all_views(trainer);
   checkpoint::LoadOptions options;
   options.log = warn;
   std::optional<checkpoint::Opened> opened;
-  if (const std::int64_t step = resolved.job.checkpoint.load_step; step >= 0) {
+  if (step >= 0) {
     opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
     opened->load(control, views.views(), options);
   } else {

@@ -2,28 +2,8 @@
 # Life of a run on 4 ranks: bitwise repeatable, killed and resumed, stopped by a signal, wrong configuration and data.
 #   life_cycle_test.sh TESSERA
 set -uo pipefail
-tessera=$(realpath "$1") here=$(dirname "$(realpath "$0")")
-golden=$here/../golden/llama_a
-work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
-failures=0
-export OMP_NUM_THREADS=1
-check() { if [ "$2" = "$3" ]; then echo "ok    $1"; else echo "WRONG $1: got '$2', want '$3'"; failures=$((failures + 1)); fi; }
-
-cat >"$work/config.json" <<'J'
-{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
- "intermediate_size": 192, "vocab_size": 256, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "rope_theta": 500000.0}
-J
-cat >"$work/job.toml" <<J
-[model]
-hf_config = "$work/config.json"
-[training]
-dataset = "replay"
-dataset_path = "$golden/batches.safetensors"
-seq_len = 64
-local_batch_size = 4
-global_batch_size = 8
-steps = 8
-mixed_precision_param = "float32"
+. "$(dirname "$0")/job.sh" "$1"
+job 4 4 <<J
 [parallelism]
 pipeline_parallel_degree = 2
 data_parallel_shard_degree = 2
@@ -34,19 +14,22 @@ enable = true
 interval = 2
 [debug]
 deterministic = true
-[activation_checkpoint]
-mode = "none"
 J
-# run FOLDER [FLAG...]: trains on 4 ranks; prints the exit code; the log is FOLDER.log
-run() { timeout 120 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
-weights() { "$tessera" ckpt export "$work/$1/checkpoint/step-00000008" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors"; }
-steps() { sed 's/^{"step": *\([0-9]*\).*/\1/' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
 
 check "an uninterrupted run ends with 0" "$(run whole)" 0
 reference=$(weights whole)
 check "the same run again has nothing left to do" "$(run whole)" 0
 check "and its weights stay" "$(weights whole)" "$reference"
-check "a second run has the same bits" "$(run again)$(weights again)" "0$reference"
+kept() { find "$work/$1/checkpoint" -maxdepth 1 -name 'step-????????' -printf '%f\n' | sort | tr '\n' ' '; }
+check "a second run has the same bits" "$(run again --checkpoint.keep_latest_k 2 --checkpoint.keep_every 4)$(weights again)" "0$reference"
+check "and keeps the newest two and each fourth step" "$(kept again)" "step-00000004 step-00000006 step-00000008 "
+
+# A file of the newest checkpoint lacks its last byte: the run goes on from the one before and says so.
+truncate -s -1 "$(find "$work/again/checkpoint/step-00000008" -name 'shard-*.h5' | sort | head -n 1)"
+check "a run whose newest checkpoint is damaged goes on" "$(run again --checkpoint.keep_latest_k 2 --checkpoint.keep_every 4)" 0
+check "says which one it passed over" "$(grep -c 'skipping checkpoint step-00000008: .*is damaged' "$work/again.log")" 1
+check "ends with the same bits" "$(weights again)" "$reference"
+check "and sets the damaged one aside" "$(find "$work/again/checkpoint" -maxdepth 1 -name 'step-00000008.damaged-*' | wc -l)" 1
 
 # kill -9 of one rank at a random time, then the same command line again.
 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/killed" >"$work/killed.log" 2>&1 &
@@ -60,11 +43,7 @@ check "and ends with the same bits" "$(weights killed)" "$reference"
 check "with every step once in metrics.jsonl" "$(steps killed)" "1 2 3 4 5 6 7 8 "
 
 # TERM to the launcher: a checkpoint at the next step boundary, exit code 75.
-"$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/signalled" --training.steps 20 --checkpoint.interval 1000 >"$work/signalled.log" 2>&1 &
-job=$!
-until [ -s "$work/signalled/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
-kill -TERM $job
-wait $job
+run_until_term signalled --training.steps 20 --checkpoint.interval 1000
 check "after a signal the code is 75" $? 75
 check "and a checkpoint is there" "$(find "$work/signalled/checkpoint" -maxdepth 1 -name 'step-????????' | wc -l)" 1
 
@@ -81,7 +60,4 @@ touch "$work/file"
 timeout 60 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/file/sub" >"$work/unwritable.log" 2>&1
 check "a folder that cannot be made is 3" $? 3
 
-if [ $failures != 0 ]; then
-  for log in "$work"/*.log; do echo "--- $log"; tail -n 15 "$log"; done
-  exit 1
-fi
+finish

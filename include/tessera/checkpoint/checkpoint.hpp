@@ -43,8 +43,9 @@ enum class FileLayout : std::uint8_t { rank, node, single };
 /// "rank", "node" or "single"; Error(usage) for anything else.
 FileLayout file_layout_from_name(std::string_view name);
 
-/// Points of a save at which SaveOptions::on_stage is called.
-enum class SaveStage : std::uint8_t { prepared, written, indexed, committing };
+/// Points of a save at which SaveOptions::on_stage is called: the partial folder is there; the data of all ranks is
+/// durable, and the manifest and the rename follow.
+enum class SaveStage : std::uint8_t { prepared, written };
 
 struct SaveOptions {
   std::filesystem::path folder;  ///< "<dump_folder>/checkpoint"; step folders are made in it
@@ -52,8 +53,9 @@ struct SaveOptions {
   std::string mesh;              ///< "pp2.r1.s2.cp1.tp2"
   std::string config_toml;       ///< resolved configuration, kept for people in index.h5 and manifest.json
   FileLayout files = FileLayout::rank;
-  int keep_latest_k = 0;                ///< after this save keep the newest k valid ones; 0 keeps all
-  bool write_index = true;              ///< index.h5: every tensor whole, for h5py and h5dump
+  int keep_latest_k = 0;                ///< after this save keep it and the newest k - 1 older ones; 0 keeps all
+  std::int64_t keep_every = 0;          ///< and for ever those whose step is a multiple of this; 0: none
+  bool write_index = true;              ///< index.h5, after the commit: every tensor whole, for h5py and h5dump
   double stale_partial_seconds = 3600;  ///< a partial folder of an unknown process is dead when untouched for this long
   /// Called on every rank; an exception from it fails the save. For progress and tests.
   std::function<void(SaveStage)> on_stage{};
@@ -63,10 +65,12 @@ struct SaveResult {
   std::filesystem::path folder;  ///< the step folder
   bool kept_existing = false;    ///< a valid checkpoint of this step was already there and was kept
   std::int64_t bytes = 0;        ///< tensor bytes, all ranks
-  double seconds = 0;
+  double seconds = 0;            ///< from the beginning until it was visible
+  double blocked_seconds = 0;    ///< of these the caller was held
 };
 
-/// Collective over `control` (host memory). Blocks until the checkpoint is on disk and visible under its name.
+/// Collective over `control` (host memory). Blocks until the checkpoint is on disk and visible under its name, rank 0
+/// until index.h5 is written and older checkpoints are removed, too. To save while training goes on: saver.hpp.
 /// On failure every rank throws the same Error (checkpoint; environment for permissions and read-only file systems),
 /// the partial folder is removed and older checkpoints are as before. A damaged `step-N` is renamed to
 /// `step-N.damaged-UUID`.
@@ -127,10 +131,12 @@ class Opened {
 Opened open(comm::Communicator& control, const std::filesystem::path& step_folder);
 
 /// Collective: the newest step folder with a valid manifest and complete files. Damaged ones are skipped with a line
-/// that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when all of them are damaged.
+/// that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when all of them are damaged,
+/// Error(environment) when one cannot be read for want of a permission or of memory.
 std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log);
 
-/// Collective: open_newest and load, going on to the next older checkpoint when a block turns out to be damaged.
+/// Collective: open_newest and load, going on to the next older checkpoint when a block turns out to be damaged; that
+/// one must hold each wanted tensor which the damaged one holds, so that no value of the damaged one stays.
 std::optional<Opened> load_newest(comm::Communicator& control, const std::filesystem::path& folder,
                                   std::span<const SliceView> wanted, const LoadOptions& options = {});
 

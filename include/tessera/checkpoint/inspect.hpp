@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,15 @@ struct Finding {
   std::string what;
 };
 
-/// Checks a step folder. Always: manifest, presence and size of each file, box tables and checksum tables. With `deep`
-/// every byte of every file. `part` of `parts` checks only its share of the files, so that ranks can divide the work.
-/// An empty answer means that the checkpoint is valid. Never hands a file to libhdf5.
+/// Checks a step folder. Always: manifest (which must be of the step that the folder is named after), presence and size
+/// of each file, box tables and checksum tables. With `deep` every byte of every file. `part` of `parts` checks only
+/// its share of the files, so that ranks can divide the work. An empty answer means that the checkpoint is valid. Never
+/// hands a file to libhdf5.
 std::vector<Finding> verify(const std::filesystem::path& step_folder, bool deep, int part = 0, int parts = 1);
+
+/// Does `folder/LATEST` name the newest step folder? It is a hint for people and scripts and nothing here follows it:
+/// a wrong one (a save that ended between its rename and this file leaves the one before) harms no load.
+std::optional<Finding> check_hint(const std::filesystem::path& folder);
 
 /// One line for a person: the findings joined, at most `limit` of them.
 std::string describe(const std::vector<Finding>& findings, std::size_t limit = 4);

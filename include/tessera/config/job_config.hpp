@@ -49,7 +49,7 @@ struct Model {
   std::optional<std::string> tokenizer_path;                ///< deprecated; resolve() copies it to hf_assets_path
   Strings converters;
   bool print_after_conversion = false;
-  std::optional<std::string> hf_config;  ///< ours: a Hugging Face config.json that alone defines the model
+  std::optional<std::string> hf_config;          ///< ours: a Hugging Face config.json that alone defines the model
   std::optional<double> moe_load_balance_coeff;  ///< ours; absent = the model's own
   std::optional<double> moe_aux_loss_coeff;      ///< ours; absent = the model's own
   std::optional<double> moe_z_loss_coeff;        ///< ours; absent = 0
@@ -64,7 +64,10 @@ struct Optimizer {
   double weight_decay = 0.1;
   std::string implementation = "fused";  ///< for-loop | foreach | fused: one implementation here, all three accepted
   bool early_step_in_backward = false;
-  std::int64_t max_skipped_steps = 10;  ///< ours: non-finite steps in a row before the run stops with exit code 6
+  std::string on_nonfinite = "skip";  ///< ours: skip | stop | rewind
+  double spike_zscore = 0;        ///< ours: losses so many standard deviations above the last ones are spikes; 0 = none
+  std::string on_spike = "warn";  ///< ours: warn | rewind
+  std::int64_t max_skipped_steps = 10;  ///< ours: faults in a row before the run stops with exit code 6
 };
 
 struct LrScheduler {
@@ -100,8 +103,8 @@ struct Training {
   bool gc_debug = false;
   DataLoader dataloader;
   std::optional<std::string> tokens_cache;  ///< ours: folder of token files made from text; absent = in job.dump_folder
-  bool document_mask = false;                     ///< ours: tokens attend inside of their own document only
-  std::optional<std::int64_t> document_end_id;    ///< ours: the token that ends a document; absent = the token file's index
+  bool document_mask = false;               ///< ours: tokens attend inside of their own document only
+  std::optional<std::int64_t> document_end_id;  ///< ours: the token that ends one; absent = the token file's index
 };
 
 struct Parallelism {
@@ -133,6 +136,7 @@ struct Parallelism {
   std::string pipeline_parallel_stage_map =
       "default";  ///< ours: default | loop | v | the rank of each stage, "0,1,1,0"
   std::int64_t pipeline_parallel_microbatch_size = 1;
+  Strings pipeline_parallel_microbatch_steps;  ///< ours: {"101:2", "1001:4"}, see microbatch_steps.hpp
   bool pipeline_parallel_expert_parallel_overlap = true;
   int context_parallel_degree = 1;
   std::optional<std::string> context_parallel_load_balancer = "headtail";
@@ -156,6 +160,7 @@ struct Checkpoint {
   std::string export_dtype = "float32";  ///< float16 | bfloat16 | float32
   std::string async_mode = "disabled";   ///< disabled | async | async_with_pinned_mem
   std::int64_t keep_latest_k = 10;       ///< 0 = all
+  std::int64_t keep_every = 0;           ///< ours: steps that are multiples stay for ever; 0 = none
   std::int64_t load_step = -1;           ///< -1 = the newest
   Strings exclude_from_loading;
   bool enable_first_step_checkpoint = false;
@@ -271,6 +276,8 @@ struct Debug {
   bool moe_force_load_balance = false;
   std::optional<std::string> dump_gradients;  ///< ours: folder for the unclipped gradients of step 1
   bool check_collectives = false;             ///< ours: ranks compare every collective before it starts
+  Strings inject_faults;                      ///< ours: STEP:KIND:RANK, see injected_faults.hpp
+  std::int64_t check_replicas = 0;            ///< ours: every k steps replicas compare their parameters; 0 = never
 };
 
 struct JobConfig {

@@ -44,7 +44,6 @@ struct Option {
   bool decisive = false;     ///< without support a run would mean something else, so it does not start
   std::string_view under{};  ///< matters only together with this key, which speaks for it in warnings
   bool (*relevant)(const JobConfig&) = nullptr;  ///< matters only then
-  bool (*works)(const JobConfig&) = nullptr;     ///< with Support::some_values, where a list of values cannot say it
   std::string_view alias{};                      ///< another spelling of the key
   std::string_view zero_word{};                  ///< of an integer: a word that stands for 0
   bool list_too = false;                         ///< of a string: a list of numbers serves, too, as "1,2,3"

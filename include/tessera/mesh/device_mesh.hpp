@@ -37,6 +37,9 @@ class DeviceMesh {
   /// {dp_shard,cp}, {dp_replicate,dp_shard}, {dp_replicate,dp_shard,cp}, {pp,tp}, {dp_replicate,dp_shard,cp,tp} (one
   /// pipeline stage) and all five (the world).
   comm::Communicator& along(const std::vector<Axis>& axes);
+  /// `ranks` neighbours in `all`, one of this mesh's communicators, this rank among them. Made by the first call, which
+  /// is collective over `all`, and kept.
+  comm::Communicator& neighbours(comm::Communicator& all, int ranks);
   /// First and last pipeline stage of this rank's pipeline (rank 0 = first), for tied embeddings; self communicator
   /// when pp = 1; null on the stages between.
   comm::Communicator* embedding_group();

@@ -43,6 +43,7 @@ struct CellContext {
   std::span<const torch::Tensor> buffers = {};  ///< in the order of Cell::buffers
   ExpertLoads* loads = nullptr;  ///< set where a token passes for the first time, not where it is recomputed
   const TokenExchange* exchange = &no_exchange();
+  int expert_parts = 1;  ///< ranks that share each expert, whose outputs are summed
   /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run from `position`.
   std::span<const Range> positions = {};
 
@@ -52,11 +53,12 @@ struct CellContext {
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.
 enum class Boundary : std::uint8_t {
-  none,                 ///< works on whatever tokens are here
-  gather,               ///< before: needs the tokens of all tensor-parallel ranks
-  reduce,               ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
-  gather_for_experts,   ///< gather of slot m, if tensor-parallel ranks share each expert; else none
-  reduce_from_experts,  ///< and reduce of h
+  none,          ///< works on whatever tokens are here
+  gather,        ///< before: needs the tokens of all tensor-parallel ranks
+  reduce,        ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+  to_experts,    ///< before: slot m becomes the tokens that this rank routes: its own part or, where ranks share each
+                 ///< expert, those of all tensor-parallel ranks
+  from_experts,  ///< after: slot h lies as m did before
 };
 
 /// How a slot lies on the tensor-parallel ranks; T tokens of a microbatch = B sequences x S positions.
@@ -88,7 +90,7 @@ struct Cell {
   std::optional<Slot> source;        ///< before: h becomes this slot's tensor, which stays
   /// After `output`, on this rank's part of the tokens: a bias of what was summed.
   std::function<void(Flow&, const CellContext&)> epilogue;
-  std::string bound;  ///< why no stage may begin with this cell; empty: one may
+  std::string bound;          ///< why no stage may begin with this cell; empty: one may
   bool splits_input = false;  ///< looks at the gathered slot h itself, instead of handing it to products()
 };
 

@@ -10,12 +10,13 @@ namespace tessera::model {
 
 /// How tensor parallelism may cut a parameter, in the model's own words.
 enum class Placement : std::uint8_t {
-  replicated,     ///< whole on every tensor-parallel rank (norm weights)
-  column,         ///< output features: dim 0 is cut, the layer's output is cut
-  row,            ///< input features: dim 1 is cut, the layer's output is a partial sum
-  vocabulary,     ///< rows of the vocabulary: dim 0 is cut
-  shared,         ///< whole on every tensor-parallel rank, each of which applies it to its own heads (norms of heads)
-  expert,         ///< dim 0 counts experts: expert parallelism cuts it, tensor parallelism does not
+  replicated,  ///< whole on every tensor-parallel rank (norm weights)
+  column,      ///< output features: dim 0 is cut, the layer's output is cut
+  row,         ///< input features: dim 1 is cut, the layer's output is a partial sum
+  vocabulary,  ///< rows of the vocabulary: dim 0 is cut
+  shared,      ///< whole on every tensor-parallel rank, each of which applies it to a part of the work (norms of heads,
+               ///< routers): gradients are parts of the sum
+  expert,      ///< dim 0 counts experts: expert parallelism cuts it, tensor parallelism does not; else as shared
   expert_column,  ///< the same, and ranks that share an expert cut dim 1, its output features
   expert_row,     ///< the same, and ranks that share an expert cut dim 2, its input features
 };

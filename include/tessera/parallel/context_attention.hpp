@@ -39,7 +39,8 @@ struct ContextParallel {
 torch::Tensor context_attention(const model::Attention& input, const ContextParallel& context,
                                 std::shared_ptr<const Documents> documents);
 
-/// `inner` with that attention where ranks share sequences or documents are packed.
+/// `inner` with that attention where ranks share sequences, documents are packed, or windows or sinks would make
+/// `inner` hold all scores.
 class ContextOperations final : public model::Operations {
  public:
   ContextOperations(const model::Operations& inner, const ContextParallel& context,
@@ -54,8 +55,8 @@ class ContextOperations final : public model::Operations {
     return inner_.expert_product(x, weight, counts);
   }
   torch::Tensor attention(const model::Attention& input) const override {
-    return documents_ || context_.cut.ranks() > 1 ? context_attention(input, context_, documents_)
-                                                  : inner_.attention(input);
+    const bool own = documents_ || context_.cut.ranks() > 1 || input.window > 0 || input.sinks.defined();
+    return own ? context_attention(input, context_, documents_) : inner_.attention(input);
   }
   void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override {
     inner_.remakable(made, std::move(remake));

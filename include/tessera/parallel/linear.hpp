@@ -20,8 +20,9 @@ class WeightGradients {
 
   /// From now on, until take(), work is put off.
   void put_off() { putting_off_ = true; }
-  bool puts_off() const { return putting_off_; }
-  /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only while puts_off().
+  /// What a cell made of its weights is no leaf: its gradient must go on.
+  bool puts_off(const torch::Tensor& weight) const { return putting_off_ && weight.is_leaf(); }
+  /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only for what puts_off() says.
   void defer(std::function<void()> compute) { work_.push_back(std::move(compute)); }
   /// What was put off, in the order in which it must run.
   Work take() {

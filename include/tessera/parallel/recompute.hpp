@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/model/flow.hpp"
@@ -15,7 +16,8 @@ namespace tessera::parallel {
 /// What backward computes again.
 enum class Recompute : std::uint8_t {
   nothing,
-  operations,  ///< what is cheap: norms, SwiGLU, gathers of tokens; results of products and attention are kept
+  operations,  ///< what is cheap: norms, SwiGLU, gathers of tokens; results of attention are kept, and of products but
+               ///< for RecomputePolicy::products
   unit,        ///< all of it, from the unit's input
 };
 
@@ -29,6 +31,7 @@ struct RecomputePolicy {
   Kind kind = Kind::nothing;
   std::int64_t every = 1;
   double budget = 1;  ///< between what remains when every block is recomputed whole (0) and when none is (1)
+  std::vector<std::string> products = {};  ///< modules whose products are made again where others are kept
 };
 
 /// Bytes that one microbatch leaves in a unit, for each way of recomputing.

@@ -93,6 +93,8 @@ class ShardGroup {
   void reshard_within(comm::Communicator& inner);
   bool gathered() const { return gathered_; }
   /// Its parameters are experts', sharded over other ranks than the rest.
+  /// Masters of all parameters of this rank, one behind the other, with gaps of zeros.
+  const torch::Tensor& flat_master() const { return flat_master_; }
   bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   bool trainable() const { return options_.trainable; }
   /// Bytes of the gathered weights.

@@ -33,10 +33,10 @@ struct StageOptions {
   std::vector<ReshardRule> reshard_rules;
   std::int64_t reshard_budget_bytes = 0;  ///< what policy auto may keep; the same on all ranks
   Accumulation accumulation = Accumulation::unsharded;
-  std::vector<std::string> freeze;   ///< parameters whose name one of these patterns matches are not trained
-  bool offload = false;              ///< masters, gradients and moments in host memory
-  RecomputePolicy recompute;         ///< of blocks
-  bool sequence_parallel = true;     ///< see TensorParallel
+  std::vector<std::string> freeze;  ///< parameters whose name one of these patterns matches are not trained
+  bool offload = false;             ///< masters, gradients and moments in host memory
+  RecomputePolicy recompute;        ///< of blocks
+  bool sequence_parallel = true;    ///< see TensorParallel
   bool loss_parallel = true;
   int token_chunks = 0;        ///< > 0: tokens travel around tensor-parallel products in this many chunks
   bool overlap_chunks = true;  ///< see TokenChunks
@@ -128,7 +128,7 @@ class Stage {
   /// This rank's part of the step's balance loss; other ranks hold the rest.
   double balance_loss() const { return balance_loss_; }
   Holdings holdings() { return {params(), buffers_}; }
-  std::int64_t kept_bytes() const;
+  std::int64_t kept_bytes();
 
   /// Without a tied one that `first` holds.
   ParamRefs params();
@@ -149,17 +149,20 @@ class Stage {
   };
   ContextOperations operations_of(int microbatch) const;
   model::CellContext context_with(const model::Operations& operations) const;
-  void make_buffers(const model::Model& model, Range cells);
-  void make_unit(const model::Model& model, const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
+  void make_buffers();
+  void make_unit(const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
   TensorParallel tensor_parallel();
   std::vector<Crossing> crossings(std::int64_t cell) const;
-  ShardGroup* group_of(const model::Model& model, int param) const;
-  std::vector<ShardGroup*> make_groups(const model::Model& model, const model::UnitSpec& unit, const ShardAxes& axes);
+  ShardGroup* group_of(const model::ParamSpec* param) const;
+  std::vector<ShardGroup*> make_groups(const model::UnitSpec& unit, const ShardAxes& axes);
   ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
                          const ShardAxes& axes, const ShardGroup* home = nullptr);
   bool frozen(const model::ParamSpec& spec) const;
-  void check_patterns(const model::Model& model) const;
-  void resolve_policies(comm::Communicator& fsdp);
+  void check_patterns() const;
+  void resolve_policies();
+  comm::Communicator& neighbours(int ranks);
+  comm::Communicator* expert_neighbours(int ranks);
+  void split_copies();
   void reshard(std::size_t unit);
   bool is_block(std::size_t unit) const;
   void resolve_recompute();
@@ -181,14 +184,11 @@ class Stage {
   std::vector<Crossing> inputs_, outputs_;
   std::vector<std::unique_ptr<ShardGroup>> groups_;
   std::vector<Unit> units_;
-  std::vector<std::int64_t> numbers_;                              ///< of units_ among the model's units
-  std::vector<UnitReshard> reshards_;                              ///< of units_
-  std::vector<Recompute> recompute_;                               ///< of units_
-  std::vector<ActivationBytes> activations_;                       ///< of units_; while the budget's choice is open
-  std::map<int, std::unique_ptr<comm::Communicator>> neighbours_;  ///< groups of k ranks of the fsdp axis, by k
-  std::map<int, std::unique_ptr<comm::Communicator>>
-      copies_;                  ///< tensor-parallel ranks that hold the same heads, by their number
-  ShardGroup* tied_ = nullptr;  ///< the group of a weight that other stages hold too
+  std::vector<std::int64_t> numbers_;         ///< of units_ among the model's units
+  std::vector<UnitReshard> reshards_;         ///< of units_
+  std::vector<Recompute> recompute_;          ///< of units_
+  std::vector<ActivationBytes> activations_;  ///< of units_; while the budget's choice is open
+  ShardGroup* tied_ = nullptr;                ///< the group of a weight that other stages hold too
   const ShardGroup* home_ =
       nullptr;            ///< the same weight's group in the pipeline's first stage, if that is on this rank
   bool is_home_ = false;  ///< tied_ is that to the last stage's group
@@ -196,7 +196,6 @@ class Stage {
   LinearOperations operations_{model::plain_operations(), weight_gradients_};
   std::optional<ExpertExchange> exchange_;
   std::vector<torch::Tensor> buffers_;
-  std::vector<model::MixtureSpec> mixtures_;
   model::ExpertLoads loads_;
   double balance_loss_ = 0, balance_scale_ = 1;
   std::map<PassKey, TapeEntry> tape_;

@@ -35,7 +35,7 @@ class Stages {
   /// where other ranks hold it); evens the loads out if `update`. Collective over the ranks of the stages.
   std::vector<torch::Tensor> balance_experts(bool update);
   double balance_loss() const;
-  std::int64_t kept_bytes() const;
+  std::int64_t kept_bytes();
   /// Of all stages, in the order of the model; a tied parameter of two of them once.
   ParamRefs params();
   ParamRefs trained_params();

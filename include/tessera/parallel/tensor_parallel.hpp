@@ -25,6 +25,11 @@ torch::Tensor reduce_tokens(const torch::Tensor& partial, comm::Communicator& tp
 torch::Tensor share_tokens(const torch::Tensor& tokens, comm::Communicator& tp);
 torch::Tensor sum_tokens(const torch::Tensor& partial, comm::Communicator& tp);
 
+/// The same tokens on all ranks [T, ...] -> this rank's [T / tp, ...], and back: each is the other's backward, for
+/// gradients are whole on all ranks, too.
+torch::Tensor own_tokens(const torch::Tensor& tokens, comm::Communicator& tp);
+torch::Tensor all_tokens(const torch::Tensor& piece, comm::Communicator& tp);
+
 /// [T, columns / tp] on each rank -> [T, columns] on all. Every rank computes the same from them, so backward takes
 /// this rank's columns.
 torch::Tensor gather_columns(const torch::Tensor& piece, comm::Communicator& tp);

@@ -32,7 +32,7 @@ struct LossInput {
 /// A unit's pass over one microbatch, kept until its backward.
 struct TapeEntry {
   model::Flow in, out;
-  torch::Tensor loss;  ///< scalar; defined behind the last unit of the model only
+  torch::Tensor loss;                        ///< scalar; defined behind the last unit of the model only
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
   Remakes remakes;
 };
@@ -42,7 +42,7 @@ struct TensorParallel {
   comm::Communicator& tp;
   bool sequence = true;  ///< between products each rank has its part of the tokens; false: all of them
   bool vocabulary_loss =
-      true;  ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
+      true;                 ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
   TokenChunks chunks = {};  ///< how tokens travel around products; count 0: whole, before and behind them
   const model::TokenExchange* exchange = &model::no_exchange();
   bool experts_cut = false;                  ///< each expert is shared by the ranks of tp, which all get every token
@@ -53,9 +53,10 @@ class UnitOperations;
 
 class Unit {
  public:
-  /// `buffers`: as Model::buffers, defined where cells of the unit use them.
+  /// `buffers`: as Model::buffers, defined where cells of the unit use them. `remade`: see RecomputePolicy::products.
   Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-       const TensorParallel& tensor, std::span<const torch::Tensor> buffers = {});
+       const TensorParallel& tensor, std::span<const torch::Tensor> buffers = {},
+       std::span<const std::string> remade = {});
 
   const std::string& name() const { return name_; }
   const std::vector<ShardGroup*>& groups() const { return groups_; }
@@ -63,16 +64,17 @@ class Unit {
   void start_unshard();
   void finish_unshard();
   void reshard();
-  void reshard_within(comm::Communicator& inner);
+  /// Each rank keeps its part of what the ranks of `inner` share, and of experts those of `experts`: null = nothing.
+  void reshard_within(comm::Communicator& inner, comm::Communicator* experts);
 
   /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries position and cache.
   /// With `loss` the logits become a scalar loss. Weights must be gathered. With `recompute` the entry keeps less:
   /// Recompute::unit leaves no graph at all.
   TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss,
                     Recompute recompute = Recompute::nothing) const;
-  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry, whose forward runs
-  /// again if only its input was kept; the result has the gradients of the entry's inputs, and the leaves of the groups
-  /// theirs. Weights must be gathered.
+  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry, whose forward
+  /// runs again if only its input was kept; the result has the gradients of the entry's inputs, and the leaves of the
+  /// groups theirs. Weights must be gathered.
   model::Flow backward(TapeEntry entry, const model::CellContext& context, const model::Flow& out_gradients) const;
 
  private:
@@ -80,9 +82,12 @@ class Unit {
     const model::Cell* cell;
     std::vector<model::Weight> weights;
     std::vector<torch::Tensor> buffers;
+    std::vector<const c10::TensorImpl*> remade;  ///< weights whose products are made again in Recompute::operations
   };
   torch::Tensor loss_of(const torch::Tensor& logits, const LossInput& loss) const;
   void add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const;
+  torch::Tensor for_experts(const torch::Tensor& tokens) const;
+  torch::Tensor from_experts(const torch::Tensor& tokens) const;
   void run(const Step& step, model::Flow& flow, model::CellContext context, UnitOperations& operations) const;
   void gather(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
   void reduce(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;

@@ -23,8 +23,9 @@ struct Reader {
   int dp_rank = 0, cp_rank = 0;
 };
 
-/// Reads step `step` (from 0). Throws Error(data) for a token outside [0, vocab).
-Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t step, const Reader& reader,
+/// Reads the step whose first sample, of all ranks, is number `first`. Throws Error(data) for a token outside
+/// [0, vocab).
+Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
                  std::int64_t vocab, torch::Device device);
 
 }  // namespace tessera::train

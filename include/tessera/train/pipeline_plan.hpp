@@ -24,4 +24,8 @@ PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::Model& 
 /// so does this, although they would run. Throws Error(usage) with what would be allowed.
 void check_microbatches(const config::JobConfig& job, const mesh::Layout& layout, const BatchPlan& plan);
 
+/// All that model, mesh, batch and schedule must agree on. Throws Error(usage) that says what would do.
+void check_job_fits(const config::JobConfig& job, const model::Model& model, const mesh::Layout& layout,
+                    const BatchPlan& plan);
+
 }  // namespace tessera::train

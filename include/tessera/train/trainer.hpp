@@ -38,8 +38,9 @@ struct StepOutcome {
   double loss = 0;       ///< cross-entropy summed over the valid tokens of the global batch, divided by their number
   double grad_norm = 0;  ///< before clipping; NaN if the gradient was not finite
   double lr = 0;
-  bool skipped = false;           ///< the gradient was not finite: nothing was updated
-  std::string nonfinite;          ///< which parameter on which rank, then
+  bool skipped = false;           ///< loss or gradient was not finite: nothing was updated
+  double zscore = 0;              ///< of the loss, if the run looks for spikes
+  std::string nonfinite;          ///< which parameter on which rank, then, and which samples, if their loss shows it
   std::int64_t flags = 0;         ///< sum over ranks of the `flag` given to step()
   double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
   std::vector<ExpertLoad> loads;  ///< of each mixture
@@ -61,6 +62,10 @@ class Trainer {
   /// changes nothing, where they do not fit the job's batch or schedule.
   void set_microbatch_rows(std::int64_t rows);
   const BatchPlan& batch_plan() const { return plan_; }
+  /// Number of the first sample of step `step` (from 0): batches follow each other, but for those that were left out.
+  std::int64_t first_sample(std::int64_t step) const { return step * plan_.global_batch + sample_offset_; }
+  /// Step `step` is to begin with `sample`: a run that goes on, or leaves batches out.
+  void set_first_sample(std::int64_t step, std::int64_t sample) { sample_offset_ = sample - step * plan_.global_batch; }
 
   parallel::Stages& stages() { return stages_; }
   const parallel::StageRanges& stage_ranges() const { return ranges_; }
@@ -74,10 +79,10 @@ class Trainer {
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
-  double reduce_loss(const std::vector<torch::Tensor>& token_losses, std::int64_t valid, std::int64_t flag,
-                     std::int64_t* flags);
+  double reduce_loss(std::int64_t valid, std::int64_t flag, std::int64_t* flags);
   void update(double lr, double norm);
   void balance(StepOutcome& outcome);
+  std::string nonfinite_samples(std::int64_t step);
 
   const config::JobConfig& job_;
   const model::Model& model_;
@@ -93,7 +98,8 @@ class Trainer {
   optim::AdamW optimizer_;
   std::vector<optim::ParamState> states_;
   metrics::PhaseTimer timer_;
-  std::int64_t skipped_steps_ = 0;
+  std::int64_t skipped_steps_ = 0, sample_offset_ = 0;
+  std::vector<torch::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage
 };
 
 }  // namespace tessera::train

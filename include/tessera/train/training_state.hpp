@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/saver.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -18,12 +18,15 @@ struct Position {
 };
 
 /// Collective. Writes step-%08d under `folder`; blocks until it is committed.
-checkpoint::SaveResult save_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder,
-                                  const Position& position);
+checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+                                  const std::filesystem::path& folder, const Position& position);
+/// Collective. Begins to write it; the trainer may go on as soon as this returns. See checkpoint::Saver.
+void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+                      const std::filesystem::path& folder, const Position& position);
 
-/// Collective. Loads the newest valid checkpoint under `folder` (or step `load_step` if >= 0) into the trainer, onto whatever mesh
-/// it has. Empty when there is none. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model
+/// Collective. Loads the newest valid checkpoint under `folder` (or that of `step`, if >= 0) into the trainer, onto whatever mesh
+/// it has; the next step goes on with the next sample. Empty when there is none. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model
 /// with other tensors.
-std::optional<Position> load_state(Trainer& trainer, const config::Resolved& resolved, const std::filesystem::path& folder);
+std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step);
 
 }  // namespace tessera::train

@@ -32,10 +32,13 @@ OptionList checkpoint_options() {
           .one_of({"float32", "bfloat16", "float16"})
           .with("checkpoint.last_save_model_only")
           .later(),
-      OPTION(checkpoint.async_mode, "Train on while a checkpoint is written")
-          .one_of({"disabled", "async", "async_with_pinned_mem"})
-          .works_with({"disabled"}),
+      OPTION(checkpoint.async_mode,
+             "Train on while a checkpoint is written, from a copy in host memory; async_with_pinned_mem is the same")
+          .one_of({"disabled", "async", "async_with_pinned_mem"}),
       OPTION(checkpoint.keep_latest_k, "Checkpoints to keep, at least 2; 0 = all").at_least(0),
+      OPTION(checkpoint.keep_every, "Steps whose multiples are kept for ever, beside keep_latest_k; 0 = none")
+          .at_least(0)
+          .is_ours(),
       OPTION(checkpoint.load_step, "Step to load; -1 = the newest").at_least(0).or_minus_one(),
       OPTION(checkpoint.exclude_from_loading, "Parts not to load: optimizer, lr_scheduler, dataloader, train_state")
           .later(),

@@ -35,7 +35,6 @@ class Declaration {
   Declaration& works_with(Words v) {
     return option_.support = Support::some_values, option_.working = std::move(v), *this;
   }
-  Declaration& works_if(Condition c) { return option_.support = Support::some_values, option_.works = c, *this; }
   Declaration& only_if(Condition c) { return option_.relevant = c, *this; }
   Declaration& with(std::string_view other) { return option_.under = other, *this; }
   Declaration& never_ignored() { return option_.decisive = true, *this; }

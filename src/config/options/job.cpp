@@ -52,7 +52,21 @@ OptionList job_options() {
       OPTION(optimizer.implementation, "PyTorch's choice of kernel; Tessera has one, and takes all three names")
           .one_of({"fused", "foreach", "for-loop"}),
       OPTION(optimizer.early_step_in_backward, "Update each parameter inside the backward pass").later(),
-      OPTION(optimizer.max_skipped_steps, "Steps in a row with non-finite gradients before the run stops (exit code 6)")
+      OPTION(
+          optimizer.on_nonfinite,
+          "After a loss or gradient that is not finite: leave the step out, stop with code 6, or go back to the last "
+          "checkpoint and on behind the batch")
+          .one_of({"skip", "stop", "rewind"})
+          .is_ours(),
+      OPTION(optimizer.spike_zscore, "A loss this many standard deviations above the last 128 is a spike; 0 = none is")
+          .at_least(0)
+          .is_ours(),
+      OPTION(optimizer.on_spike, "After a spike: say so, or go back to the last checkpoint and on behind the batch")
+          .one_of({"warn", "rewind"})
+          .with("optimizer.spike_zscore")
+          .is_ours(),
+      OPTION(optimizer.max_skipped_steps,
+             "Faults in a row (steps left out, or jumps back to one checkpoint) before the run stops with code 6")
           .at_least(0)
           .is_ours(),
 

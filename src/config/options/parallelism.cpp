@@ -80,6 +80,10 @@ OptionList parallelism_options() {
           "Sequences of a microbatch; divides local_batch_size; auto (or 0) = what the first steps show to be fastest")
           .at_least(0)
           .or_word_for_zero("auto"),
+      OPTION(parallelism.pipeline_parallel_microbatch_steps,
+             "Other sizes from a step on, as STEP:SIZE: 101:2,1001:4 (the same batch in other portions)")
+          .only_if(&pipelined)
+          .is_ours(),
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")

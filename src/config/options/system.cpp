@@ -62,6 +62,14 @@ OptionList debugging() {
           .with("debug.deterministic"),
       OPTION(debug.dump_gradients, "Folder for the unclipped gradients of step 1, whole, with Hugging Face names")
           .is_ours(),
+      OPTION(debug.inject_faults,
+             "Faults on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a parameter), freeze, die")
+          .is_ours(),
+      OPTION(debug.check_replicas,
+             "Every so many steps replicas compare hashes of their parameters; a rank that differs ends the run; 0 = "
+             "never")
+          .at_least(0)
+          .is_ours(),
       OPTION(debug.check_collectives, "Ranks compare each collective before it starts").is_ours(),
       OPTION(debug.moe_force_load_balance, "Deal tokens to experts in turn, whatever the router says"),
   };

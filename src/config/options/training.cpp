@@ -63,9 +63,8 @@ OptionList recompute() {
              "With mode selective: n = every n-th block; op = in every block norms, SwiGLU and gathered tokens, while "
              "products and attention are kept"),
       OPTION(activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns,
-             "Matrix products that op mode always recomputes")
-          .with("activation_checkpoint.selective_ac_option")
-          .later(),
+             "Modules whose matrix products op mode recomputes, too: moe.router.gate, feed_forward.w1")
+          .with("activation_checkpoint.selective_ac_option"),
       OPTION(activation_checkpoint.early_stop, "Stop recomputing when all that is needed is there").later(),
       OPTION(activation_checkpoint.memory_budget, "With mode memory_budget: 0 = recompute all, 1 = nothing")
           .at_least(0)

@@ -133,7 +133,8 @@ TEST_F(Reshard, AFileThatCannotGrowIsNamedOnEveryRank) {
 
 TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   const fs::path step = save_cut({ranks(), 1}, 1);
-  // A middle rank (the last ones may hold no rows), and bytes all over its file: some lie between boxes, where no load looks.
+  // A middle rank (the last ones may hold no rows), and bytes all over its file: some lie between boxes, where no load
+  // looks.
   const std::string name = fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", (ranks() - 1) / 2);
   if (rank() == 0 && fs::exists(step / name)) {
     std::string bytes = contents_of(step / name);
@@ -156,6 +157,40 @@ TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   EXPECT_TRUE(loads(*open_newest(control(), folder_, {}), {ranks(), 1}));
   EXPECT_TRUE(
       save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
+}
+
+TEST_F(Reshard, AllRanksGoOnToTheOlderOneThatIsWhole) {
+  for (const int step : {1, 2, 3, 4}) save_cut({ranks(), 1}, step);
+  if (rank() == 0) {
+    for (const int step : {3, 4}) {  // one at its end, one where only rank 0's rows are
+      const fs::path shard = folder_ / fmt::format("step-{:08}/shard-pp0.r0.s0.cp0.tp0.h5", step);
+      std::string bytes = contents_of(shard);
+      if (step == 4) bytes.resize(bytes.size() - 1);
+      if (step == 3)
+        for (std::size_t i = 63; i < bytes.size(); i += 64) bytes[i] = static_cast<char>(bytes[i] ^ 1);
+      put(shard, bytes);
+    }
+    fs::rename(folder_ / "step-00000002", folder_ / "step-00000005");
+  }
+  control().barrier();
+  const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), false);
+  std::vector<std::string> lines;
+  LoadOptions options;
+  options.log = [&](const std::string& line) { lines.push_back(line); };
+  const auto opened = load_newest(control(), folder_, views_of(held), options);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->step(), 1);
+  EXPECT_TRUE(all_right(held));
+  if (rank() != 0) {
+    EXPECT_TRUE(lines.empty());
+    return;
+  }
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[0], HasSubstr("step-00000005: "));
+  EXPECT_THAT(lines[0], HasSubstr("it is of step 2"));
+  EXPECT_THAT(lines[1], HasSubstr("step-00000004: "));
+  EXPECT_THAT(lines[2], HasSubstr("step-00000003: "));
+  EXPECT_THAT(lines[2], HasSubstr("shard-pp0.r0.s0.cp0.tp0.h5"));
 }
 
 TEST_F(Reshard, ContradictionsBetweenRanksAreFound) {

@@ -8,7 +8,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "tessera/mesh/device_mesh.hpp"
-#include "tessera/model/llama.hpp"
+#include "tessera/model/families.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/replay_source.hpp"
 #include "tessera/train/trainer.hpp"
@@ -37,8 +37,8 @@ const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/llama_a/";
 
 json load(const std::string& name) { return json::parse(std::ifstream(kFolder + name)); }
 
-model::LlamaShape shape() {
-  model::LlamaShape shape;
+model::DecoderShape shape() {
+  model::DecoderShape shape;
   shape.name = "llama_a";
   shape.dim = 64;
   shape.layers = 4;
@@ -88,7 +88,7 @@ class Trajectory {
         layout_(mesh::Layout::resolve(row.degrees, world().size())),
         job_(job_of(row, dtype, layout_)),
         mesh_(world(), layout_, comm::Backend::mpi),
-        model_(model::make_llama(shape(), 64, dtype == "float64" ? torch::kFloat64 : torch::kFloat32)),
+        model_(model::make_decoder(shape(), 64, dtype == "float64" ? torch::kFloat64 : torch::kFloat32)),
         source_(kFolder + "batches.safetensors", 8, 64),
         trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, torch::kCPU) {
     train::load_hf_weights(trainer_.stages().holdings(), model_, kFolder + "weights_init.safetensors");

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "mpi/comm/mpi_main.hpp"
-#include "tessera/model/llama.hpp"
+#include "tessera/model/families.hpp"
 #include "tessera/parallel/stage.hpp"
 
 namespace tessera::parallel {
@@ -36,7 +36,7 @@ struct Footprint {
 constexpr std::int64_t kSeq = 8192;
 
 model::Model long_model() {
-  model::LlamaShape shape;
+  model::DecoderShape shape;
   shape.name = "long";
   shape.dim = 32;
   shape.layers = 2;
@@ -45,7 +45,7 @@ model::Model long_model() {
   shape.head_dim = 8;
   shape.hidden = 96;
   shape.vocab = 64;
-  return model::make_llama(shape, kSeq, torch::kFloat32);
+  return model::make_decoder(shape, kSeq, torch::kFloat32);
 }
 
 Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {

@@ -6,7 +6,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/sleeping.hpp"
-#include "tessera/model/llama.hpp"
+#include "tessera/model/families.hpp"
 #include "tessera/parallel/executor.hpp"
 #include "tessera/parallel/schedule_timeline.hpp"
 
@@ -117,14 +117,14 @@ TEST(Bubble, EverySchedule) {
 }
 
 model::Model five_layers() {
-  model::LlamaShape shape;
+  model::DecoderShape shape;
   shape.dim = 16;
   shape.layers = 5;
   shape.heads = shape.kv_heads = 4;
   shape.head_dim = 4;
   shape.hidden = 48;
   shape.vocab = 32;
-  return model::make_llama(shape, 4, torch::kFloat32);
+  return model::make_decoder(shape, 4, torch::kFloat32);
 }
 
 /// Cells that sleep in proportion to their FLOPs, a block 0.1 s forward and 0.2 s backward.

@@ -21,6 +21,8 @@ void set_recompute(config::ActivationCheckpoint& to, const std::string& how) {
   const bool mode = how == "none" || how == "full" || how == "memory_budget";
   to.mode = mode ? how : "selective";
   if (!mode) to.selective_ac_option = how;
+  to.per_op_sac_force_recompute_mm_shapes_by_fqns = {"moe.router.gate", "moe.experts.w3", "feed_forward.w1",
+                                                     "attention.wv"};
 }
 
 config::JobConfig job_of(const GradientCase& row) {
@@ -39,7 +41,7 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.async_tensor_parallel_chunks = 3;  // does not divide the tokens
   job.parallelism.fsdp_gradient_accumulation = row.adding;
   const int dp = row.dp * row.replicate;
-  job.training.local_batch_size = job.training.global_batch_size / dp / row.accumulation;
+  job.training.local_batch_size = std::max<std::int64_t>(1, job.training.global_batch_size / dp / row.accumulation);
   job.parallelism.pipeline_parallel_microbatch_size = std::max<std::int64_t>(1, job.training.local_batch_size / 4);
   set_recompute(job.activation_checkpoint, row.recompute);
   job.debug.deterministic = row.deterministic;
@@ -123,17 +125,6 @@ std::vector<double> squares(train::Trainer& trainer, const model::Model& model, 
   return sums;
 }
 
-void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
-  if (row.pp == 1) {
-    rows.push_back(row);
-    return;
-  }
-  for (const char* schedule : {"1F1B", "GPipe"}) {
-    rows.push_back(row);
-    rows.back().schedule = schedule;
-  }
-}
-
 }  // namespace
 
 std::string GradientCase::name() const {
@@ -179,222 +170,6 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   return error;
 }
 
-std::vector<GradientCase> gradient_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (int pp = 1; pp <= world; pp *= 2)
-    for (int tp = 1; pp * tp <= world; tp *= 2)
-      for (const char* reshard : {"default", "always", "never"})
-        for (const bool tied : {false, true})
-          for (const int accumulation : {1, 2}) {
-            GradientCase row;
-            row.pp = pp;
-            row.tp = tp;
-            row.dp = world / pp / tp;
-            row.reshard = reshard;
-            row.tied = tied;
-            row.accumulation = accumulation;
-            add_pipelined(rows, row);
-          }
-  return rows;
-}
-
-std::vector<GradientCase> sub_layer_cases(int world) {
-  const std::vector<std::vector<std::string>> cuts{
-      {"layers.2.attention.sdpa"},
-      {"layers.0.attention.wqkv"},
-      {"layers.5.feed_forward.w13"},
-      {"output"},
-      {"layers.1.attention.wo", "layers.2.feed_forward.w2", "layers.3.ffn_norm"},
-      {"layers.1.attention.wqkv", "layers.1.attention.sdpa", "layers.1.attention.wo"},
-      {"layers.0", "layers.0.attention.wo", "norm"}};
-  std::vector<GradientCase> rows;
-  for (int pp = 2; pp <= world; pp *= 2)
-    for (int tp = 1; pp * tp <= world; tp *= 2) {
-      GradientCase row;
-      row.pp = pp;
-      row.tp = tp;
-      row.dp = world / pp / tp;
-      row.tied = tp == 1;
-      for (const char* split : {"balanced", "balanced_sublayer", "measured"}) {
-        row.split = split;
-        add_pipelined(rows, row);
-      }
-      for (const auto& points : cuts) {
-        if (static_cast<int>(points.size()) + 1 != pp) continue;
-        row.points = points;
-        row.recompute = row.recompute == "none" ? "full" : "none";
-        add_pipelined(rows, row);
-      }
-    }
-  return rows;
-}
-
-std::vector<GradientCase> policy_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (int replicate = 1; replicate <= world; replicate *= 2)
-    for (int pp = 1; replicate * pp <= world && pp <= 2; pp *= 2) {
-      GradientCase row;
-      row.replicate = replicate;
-      row.pp = pp;
-      row.dp = world / replicate / pp;
-      row.tied = replicate == 2;
-      row.accumulation = 2;
-      for (const char* adding : {"unsharded", "sharded"}) {
-        row.adding = adding;
-        for (const char* policy : {"last_layer", "auto", "2"}) {
-          if (std::string(policy) == "2" && row.dp % 2 != 0) continue;
-          row.reshard = policy;
-          add_pipelined(rows, row);
-        }
-        row.rules = {{"layers\\.[0-3]$", "never"}, {"layers", "always"}};
-        add_pipelined(rows, row);
-        row.rules.clear();
-      }
-    }
-  return rows;
-}
-
-std::vector<GradientCase> schedule_cases(int world) {
-  std::vector<GradientCase> rows;
-  const auto add = [&rows](GradientCase row, const char* schedule) {
-    row.schedule = schedule;
-    if (2 * row.pp > 8) row.split = "balanced_sublayer";  // more stages than layers fill
-    rows.push_back(row);
-    row.tied = true;
-    row.recompute = "full";
-    rows.push_back(row);
-    row.accumulation = 2;
-    row.split = "balanced_sublayer";
-    row.recompute = "none";
-    rows.push_back(row);
-  };
-  for (int pp = 2; pp <= world; pp *= 2)
-    for (int tp = 1; tp <= 2 && pp * tp <= world; tp *= 2) {
-      GradientCase row;
-      row.pp = pp;
-      row.tp = tp;
-      row.dp = world / pp / tp;
-      for (const char* schedule :
-           {"Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
-        add(row, schedule);
-      if (pp > 4) continue;
-      row.stage_map = pp == 2 ? "1,0" : "2,0,3,1";
-      add(row, "1F1B");
-      add(row, "ZBH1");
-      row.stage_map = pp == 2 ? "1,0,0,1" : "2,0,3,1,1,3,0,2";
-      add(row, "ZBVZeroBubble");
-      row.stage_map = pp == 2 ? "1,0,1,0" : "2,0,3,1,2,0,3,1";
-      add(row, "InterleavedZeroBubble");
-    }
-  return rows;
-}
-
-std::vector<GradientCase> mixed_schedule_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (const char* schedule : {"ZBH1", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
-    for (const char* family : {"", "deepseek_v3", "qwen3_moe", "gpt_oss"})
-      for (int inner = 1; 2 * inner <= world && inner <= 2; ++inner) {
-        GradientCase row;
-        row.schedule = schedule;
-        row.family = family;
-        row.pp = 2;
-        row.split = "balanced";
-        row.dp = world / 2;
-        row.ep = row.family.empty() ? 1 : inner;
-        row.deterministic = inner == 2;
-        rows.push_back(row);
-        if (inner == 1) continue;
-        row.dp /= 2;
-        row.cp = 2;
-        row.ep = 1;
-        row.deterministic = false;
-        rows.push_back(row);
-        row.cp = 1;
-        row.tp = 2;
-        row.async_tensor_parallel = row.family.empty();
-        row.recompute = "full";
-        rows.push_back(row);
-      }
-  return rows;
-}
-
-std::vector<GradientCase> tensor_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (int tp = 2; tp <= world; tp *= 2)
-    for (int pp = 1; tp * pp <= world && pp <= 2; pp *= 2)
-      for (const int kv_heads : {8, 4, 2, 1}) {
-        GradientCase row;
-        row.tp = tp;
-        row.pp = pp;
-        row.dp = world / tp / pp;
-        row.kv_heads = kv_heads;
-        row.tied = kv_heads == 4;
-        if (pp == 2) row.split = "balanced_sublayer";
-        if (kv_heads < 8) add_pipelined(rows, row);
-        row.sequence_parallel = false;
-        add_pipelined(rows, row);
-        row.loss_parallel = false;
-        add_pipelined(rows, row);
-        row.sequence_parallel = true;
-        add_pipelined(rows, row);
-        row.async_tensor_parallel = true;
-        row.recompute = kv_heads == 8 ? "op" : "none";
-        add_pipelined(rows, row);
-        row.deterministic = true;
-        row.recompute = "full";
-        add_pipelined(rows, row);
-      }
-  return rows;
-}
-
-std::vector<GradientCase> recompute_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (int pp = 1; pp <= world && pp <= 4; pp *= 2)
-    for (int tp = 1; pp * tp <= world && tp <= 4; tp *= 2)
-      for (const char* how : {"full", "op", "memory_budget", "2"}) {
-        GradientCase row;
-        row.pp = pp;
-        row.tp = tp;
-        row.dp = world / pp / tp;
-        row.recompute = how;
-        row.tied = tp == 2;
-        row.reshard = tp == 4 ? "always" : "default";
-        if (pp == 2) row.points = {"layers.2.attention.wqkv"};
-        if (pp == 4) row.split = "balanced_sublayer";
-        add_pipelined(rows, row);
-        row.sequence_parallel = false;
-        if (tp == 2) add_pipelined(rows, row);
-      }
-  return rows;
-}
-
-std::vector<GradientCase> context_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (int cp = 1; cp <= world; cp *= 2)
-    for (int pp = 1; cp * pp <= world && pp <= 2; pp *= 2)
-      for (int tp = 1; cp * pp * tp <= world && tp <= 2; tp *= 2)
-        for (const bool documents : {false, true})
-          for (const char* rotate : {"allgather", "alltoall"})
-            for (const bool balanced : {true, false}) {
-              if (cp == 1 && (!documents || !balanced || std::string(rotate) == "alltoall")) continue;
-              GradientCase row;
-              row.pp = pp;
-              row.cp = cp;
-              row.tp = tp;
-              row.dp = world / pp / cp / tp;
-              row.documents = documents;
-              row.rotate = rotate;
-              row.balanced = balanced;
-              row.kv_heads = documents ? 2 : 8;
-              row.tied = balanced;
-              row.accumulation = balanced ? 1 : 2;
-              row.recompute = balanced == documents ? "none" : "full";
-              if (pp == 2 && documents) row.points = {"layers.2.attention.sdpa"};
-              add_pipelined(rows, row);
-            }
-  return rows;
-}
-
 namespace {
 
 /// Losses, loads and biases of some steps; the biases as this rank's stages have them, HUGE_VAL for those elsewhere.
@@ -437,13 +212,6 @@ double compare_steps(comm::World& world, const GradientCase& row) {
     worst = std::isnan(relative) ? HUGE_VAL : std::max(worst, relative);
   }
   return comm::all_reduce_scalar(mesh.control(), worst, comm::Op::max);
-}
-
-std::vector<GradientCase> all_cases(int world) {
-  std::vector<GradientCase> rows;
-  for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases, tensor_cases, recompute_cases, context_cases, mixture_cases})
-    std::ranges::move(make(world), std::back_inserter(rows));
-  return rows;
 }
 
 }  // namespace tessera::test

@@ -39,9 +39,14 @@ void add_meshes(std::vector<GradientCase>& rows, const std::string& family, int 
     rows.back().dp /= 2;
     rows.back().cp = 2;
   }
-  if (tp == 1 || family == "gpt_oss" || family == "qwen3" || row.dp % ep != 0) return;
+  if (tp == 1) return;
+  rows.push_back(row);
+  rows.back().sequence_parallel = false;
+  if (family == "qwen3" || row.dp % ep != 0) return;
   row.etp = tp;
   add_with_schedules(rows, row, {"1F1B", "GPipe"});
+  rows.push_back(row);
+  rows.back().sequence_parallel = false;
 }
 
 /// Schedules with several stages a rank or gradients apart, finer recompute, neighbours that keep a part, asynchronous

@@ -22,7 +22,9 @@ class Policy : public testing::Test {
   }
 
   train::Trainer& trainer(std::int64_t budget = 0) {
-    const mesh::Layout layout = mesh::Layout::resolve({1, 1, world().size(), 1, 1}, world().size());
+    mesh::Degrees degrees{1, 1, world().size(), 1, 1};
+    degrees.ep = ep_;
+    const mesh::Layout layout = mesh::Layout::resolve(degrees, world().size());
     mesh_.emplace(world(), layout, comm::Backend::mpi);
     trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, torch::kCPU, budget);
     trainer_->stages().initialize(7);
@@ -47,6 +49,7 @@ class Policy : public testing::Test {
 
   static constexpr std::int64_t kMicrobatches = 2, kUnits = 8;
   model::Model model_;
+  int ep_ = 1;
   UnevenSource source_;
   config::JobConfig job_;
   std::optional<mesh::DeviceMesh> mesh_;
@@ -87,6 +90,24 @@ TEST_F(Policy, NeighboursKeepAPart) {
   EXPECT_EQ(costs.gathers, 2 * kMicrobatches * kUnits);
   EXPECT_EQ(costs.bytes, all / ranks * (ranks - 1) + (2 * kMicrobatches - 1) * all / k * (k - 1));
   EXPECT_EQ(costs.kept, all / k);
+}
+
+/// Of 4 ranks, 2 neighbours hold different experts, so that each keeps all of its own.
+TEST_F(Policy, NeighboursKeepTheirExperts) {
+  model_ = tiny_family("mixtral", torch::kFloat32);
+  ep_ = 2;
+  const std::int64_t ranks = world().size(), k = 2, sharers = ranks / ep_;
+  const Costs costs = costs_of("2");
+  std::int64_t dense = 0, experts = 0, dense_groups = 0, expert_groups = 0;
+  for (const parallel::ShardGroup* group : trainer_->stages().groups()) {
+    (group->of_experts() ? experts : dense) += group->gathered_bytes();
+    (group->of_experts() ? expert_groups : dense_groups) += 1;
+  }
+  ASSERT_GT(expert_groups, 0);
+  EXPECT_EQ(costs.gathers, 2 * kMicrobatches * dense_groups + expert_groups);
+  EXPECT_EQ(costs.bytes, dense / ranks * (ranks - 1) + (2 * kMicrobatches - 1) * dense / k * (k - 1) +
+                             experts / sharers * (sharers - 1));
+  EXPECT_EQ(costs.kept, dense / k + experts);
 }
 
 TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {

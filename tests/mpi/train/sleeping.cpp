@@ -32,7 +32,8 @@ struct Sleep : torch::autograd::Function<Sleep> {
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     const Nap& nap = *reinterpret_cast<const Nap*>(context->saved_data["nap"].toInt());
     sleep(nap.input, *nap.log);
-    if (nap.gradients->puts_off())
+    static const Tensor weight = torch::zeros({1});  // whose gradient the nap stands for
+    if (nap.gradients->puts_off(weight))
       nap.gradients->defer([&nap] { sleep(nap.weight, *nap.log); });
     else
       sleep(nap.weight, *nap.log);

@@ -97,6 +97,11 @@ class SharedFolder {
   fs::path path_;
 };
 
+void save(Fixture& fixture, const SharedFolder& folder, const train::Position& position) {
+  checkpoint::Saver saver(world().control());
+  train::save_state(saver, fixture.trainer(), fixture.resolved(), folder.path(), position);
+}
+
 TEST(State, InitialValuesDoNotDependOnTheMesh) {
   Fixture alone({1, 1, 1, 1, 1}, true);
   alone.trainer().stages().initialize(11);
@@ -118,11 +123,11 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
   Fixture saved(kMeshes[0]);
   saved.trainer().stages().initialize(5);
   for (int step = 0; step < 2; ++step) saved.trainer().step(step, 0);
-  train::save_state(saved.trainer(), saved.resolved(), folder.path(), {2, 32});
+  save(saved, folder, {2, 32});
   const std::uint64_t weights = saved.weights(), moments = saved.moments();
   for (const mesh::Degrees& degrees : kMeshes) {
     Fixture loaded(degrees);
-    const auto position = train::load_state(loaded.trainer(), loaded.resolved(), folder.path());
+    const auto position = train::load_state(loaded.trainer(), folder.path(), -1);
     ASSERT_TRUE(position);
     EXPECT_EQ(position->step, 2);
     EXPECT_EQ(loaded.trainer().optimizer().steps(), 2);
@@ -132,7 +137,7 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
     EXPECT_EQ(other, moments);
   }
   Fixture alone({1, 1, 1, 1, 1}, true);
-  ASSERT_TRUE(train::load_state(alone.trainer(), alone.resolved(), folder.path()));
+  ASSERT_TRUE(train::load_state(alone.trainer(), folder.path(), -1));
   if (world().rank() == 0) {
     EXPECT_EQ(alone.weights(), weights);
   }
@@ -151,7 +156,7 @@ TEST(State, MixturesLoadOnEveryMesh) {
     Fixture saved(with_experts({1, 1, 4, 1, 2}, 4), false, true, "1F1B", family);
     saved.trainer().stages().initialize(5);
     for (int step = 0; step < 3; ++step) saved.trainer().step(step, 0);  // two steps of a bias may undo each other
-    train::save_state(saved.trainer(), saved.resolved(), folder.path(), {3, 48});
+    save(saved, folder, {3, 48});
     const std::uint64_t weights = saved.weights(), moments = saved.moments();
     const std::vector<torch::Tensor> biases = saved.trainer().stages().holdings().buffers;
     EXPECT_EQ(biases.empty(), family == "mixtral");
@@ -159,7 +164,7 @@ TEST(State, MixturesLoadOnEveryMesh) {
          {with_experts({2, 1, 4, 1, 1}, 2), with_experts({1, 2, 4, 1, 1}, 1), with_experts({1, 1, 8, 1, 1}, 1),
           with_experts({1, 1, 4, 1, 2}, 2, 2), with_experts({4, 1, 1, 1, 2}, 2)}) {
       Fixture loaded(degrees, false, true, "1F1B", family);
-      ASSERT_TRUE(train::load_state(loaded.trainer(), loaded.resolved(), folder.path()));
+      ASSERT_TRUE(train::load_state(loaded.trainer(), folder.path(), -1));
       const std::uint64_t hash = loaded.weights(), other = loaded.moments();
       const std::vector<torch::Tensor> theirs = loaded.trainer().stages().holdings().buffers;
       for (std::size_t i = 0; i < biases.size(); ++i) {
@@ -199,10 +204,10 @@ TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
     Fixture first(kMeshes[0]);
     first.trainer().stages().initialize(5);
     for (int step = 0; step < 2; ++step) first.trainer().step(step, 0);
-    train::save_state(first.trainer(), first.resolved(), folder.path(), {2, 32});
+    save(first, folder, {2, 32});
   }
   Fixture second(kMeshes[0]);
-  ASSERT_TRUE(train::load_state(second.trainer(), second.resolved(), folder.path()));
+  ASSERT_TRUE(train::load_state(second.trainer(), folder.path(), -1));
   for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
   const std::uint64_t expected = whole.weights(), hash = second.weights();
   if (world().rank() == 0) {
@@ -277,10 +282,10 @@ TEST(State, StagesOfARankResume) {
   Fixture whole(degrees, false, true, "ZBVZeroBubble");
   whole.trainer().stages().initialize(5);
   for (int step = 0; step < 2; ++step) whole.trainer().step(step, 0);
-  train::save_state(whole.trainer(), whole.resolved(), folder.path(), {2, 32});
+  save(whole, folder, {2, 32});
   for (int step = 2; step < 4; ++step) whole.trainer().step(step, 0);
   Fixture second(degrees, false, true, "Interleaved1F1B");
-  ASSERT_TRUE(train::load_state(second.trainer(), second.resolved(), folder.path()));
+  ASSERT_TRUE(train::load_state(second.trainer(), folder.path(), -1));
   for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
   const std::uint64_t expected = whole.weights(), moments = whole.moments(), hash = second.weights(),
                       others = second.moments();

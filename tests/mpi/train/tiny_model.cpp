@@ -1,12 +1,12 @@
 #include "mpi/train/tiny_model.hpp"
 
 #include "tessera/kernels/philox.hpp"
-#include "tessera/model/llama.hpp"
+#include "tessera/model/families.hpp"
 
 namespace tessera::test {
 
 model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_heads) {
-  model::LlamaShape shape;
+  model::DecoderShape shape;
   shape.name = tied ? "tiny tied" : "tiny";
   shape.dim = 20;  // rows that 8 ranks cannot share evenly: short and empty shards
   shape.layers = 6;
@@ -16,7 +16,7 @@ model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_head
   shape.hidden = 40;
   shape.vocab = 48;
   shape.tied = tied;
-  return model::make_llama(shape, 16, dtype);
+  return model::make_decoder(shape, 16, dtype);
 }
 
 namespace {

@@ -27,6 +27,7 @@ Outcome outcome(const Args& args) {
 
 int throw_what(const Args& args) {
   if (args.at(0) == "error") fail(ExitCode::data, "the tokenizer is missing (x); name one");
+  if (args.at(0) == "junk") fail(ExitCode::data, "no such tensor: '\x1b[2J\r{}'", std::string(1 << 20, 'x'));
   if (args.at(0) == "bug") throw std::logic_error("impossible");
   if (args.at(0) == "contract") TESSERA_EXPECT(false, "n is {}", 1);
   if (args.at(0) == "memory") throw std::bad_alloc();
@@ -41,6 +42,13 @@ TEST(App, ListsItsVerbs) {
     EXPECT_EQ(o.code, 0);
     for (const Verb& verb : verbs()) EXPECT_THAT(o.out, HasSubstr(verb.name));
   }
+}
+
+TEST(App, KeepsWhatFilesHoldFromTheTerminal) {
+  const Outcome o = outcome({"throw", "junk"});
+  EXPECT_EQ(o.code, 4);
+  EXPECT_THAT(o.err, StartsWith("tessera: no such tensor: '?[2J?xxx"));
+  EXPECT_LT(o.err.size(), 40'000u);
 }
 
 TEST(App, WantsAVerb) {

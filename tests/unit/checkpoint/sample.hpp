@@ -9,11 +9,12 @@
 #include "box.hpp"
 #include "tessera/base/shard.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/crc32c.hpp"
 
 namespace tessera::checkpoint {
 
-/// The bit pattern of element `n` of the tensor with hash `seed`: any will do, NaNs too, since saving and loading must
-/// keep it.
+/// The bit pattern of element `n` of the tensor whose name has the checksum `seed`: any will do, NaNs too, since saving
+/// and loading must keep it.
 inline std::uint64_t pattern(std::uint64_t seed, std::int64_t n) {
   std::uint64_t h = seed ^ (static_cast<std::uint64_t>(n) * 0x9e3779b97f4a7c15ull);
   h ^= h >> 29, h *= 0xbf58476d1ce4e5b9ull;
@@ -45,7 +46,7 @@ class Held {
     const TensorSlice& slice = view_.slice;
     const std::size_t width = size_of(slice.dtype);
     std::vector<std::byte> bytes(static_cast<std::size_t>(element_count(slice.extent)) * width);
-    const std::uint64_t seed = std::hash<std::string>{}(slice.name);
+    const std::uint64_t seed = crc32c(0, slice.name.data(), slice.name.size());
     for (std::size_t n = 0; n * width < bytes.size(); ++n) {
       std::int64_t number = 0, stride = 1, rest = static_cast<std::int64_t>(n);
       for (std::size_t d = slice.extent.size(); d-- > 0; rest /= slice.extent[d], stride *= slice.global_shape[d])

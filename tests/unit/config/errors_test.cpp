@@ -1,6 +1,8 @@
 // What a user gets to read: all problems at once, each with its place.
 #include <gmock/gmock.h>
 
+#include <chrono>
+
 #include "config_files.hpp"
 
 namespace tessera::config {
@@ -74,12 +76,23 @@ TEST(Errors, SurviveHostileFiles) {
   for (int i = 0; i < 200'000; ++i) dots += ".a", tables += ".a", brackets += "[";
   for (const std::string& text :
        {dots + " = 1\n", tables + "]\n", brackets + "\n", "x = {a = " + dots + " = 1}\n", std::string(2 << 20, '#'),
-        "x = '" + std::string(100'000, 'y') + "'\n[a" + dots + "]\n"}) {
+        "x = '" + std::string(100'000, 'y') + "'\n[a" + dots + "]\n",
+        // A string may end in two quotes of its own: what follows is no string.
+        "x = [\"\"\"y\"\"\"\", {a." + dots + " = 1}]\n", "x = ['''y''''', {a." + dots + " = 1}]\n"}) {
     const JobFile file(text);
     const std::string message = mistake({file.path()});
     EXPECT_THAT(message, HasSubstr(file.path()));
     EXPECT_LT(message.size(), 1000u);
   }
+}
+
+TEST(Errors, ThousandsOfUnknownKeysTakeNoTime) {
+  std::string text;
+  for (int i = 0; i < 45'000; ++i) text += "trainning_steps" + std::to_string(i) + "=1\n";
+  const JobFile file(text);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(mistake({file.path()}), HasSubstr("... and 44900 more"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
 }
 
 TEST(Errors, BoundsDoNotHitOrdinaryFiles) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "config_files.hpp"
+#include "tessera/config/microbatch_steps.hpp"
 #include "tessera/config/option_table.hpp"
 
 namespace tessera::config {
@@ -199,6 +200,25 @@ TEST(Resolve, MicrobatchesMayBeAuto) {
   EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2",
                         "--parallelism.pipeline_parallel_microbatch_size", "auto", "--debug.deterministic"}),
                Error);
+}
+
+TEST(Resolve, MicrobatchesMayChange) {
+  const auto steps_of = [](const std::string& steps) {
+    return resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_steps",
+                    steps})
+        .job.parallelism.pipeline_parallel_microbatch_steps;
+  };
+  const Strings steps = steps_of("3:2,10:4");
+  EXPECT_EQ(microbatch_size_at(steps, 2, 1), 1);
+  EXPECT_EQ(microbatch_size_at(steps, 3, 1), 2);
+  EXPECT_EQ(microbatch_size_at(steps, 9, 1), 2);
+  EXPECT_EQ(microbatch_size_at(steps, 1000, 1), 4);
+  for (const char* wrong : {"3", "3:", ":2", "3:0", "-1:2", "3:2x", "10:4,3:2", "3:2,3:4", "3:5"})
+    EXPECT_THROW(steps_of(wrong), Error) << wrong;
+  EXPECT_THROW(
+      resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_steps", "3:2",
+               "--parallelism.pipeline_parallel_microbatch_size", "auto"}),
+      Error);
 }
 
 TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {

@@ -40,7 +40,7 @@ TEST(Linear, HasTheBitsOfTorchsOwnAtOnceAndLater) {
     EXPECT_TRUE(torch::equal(each.x, expected.x));
     EXPECT_TRUE(torch::equal(each.weight, expected.weight));
   }
-  EXPECT_FALSE(gradients.puts_off());
+  EXPECT_FALSE(gradients.puts_off(expected.weight));
 }
 
 TEST(Linear, ExpertsToo) {

@@ -68,6 +68,16 @@ TEST_F(ScheduleCsv, SaysWhereItIsWrong) {
   EXPECT_THAT(refusal("\n"), HasSubstr("holds no actions"));
 }
 
+TEST_F(ScheduleCsv, LongCellsNeedNoStackAndNoLongMessage) {
+  for (const std::string& cell :
+       {std::string(500'000, '7'), "(" + std::string(500'000, 'x') + ")OVERLAP_F_B",
+        std::string(500'000, '1') + "SEND_F" + std::string(500'000, '2'), std::string(100'000, '(') + "0F0"}) {
+    const std::string message = refusal("0F0," + cell + ",0B0\n");
+    EXPECT_THAT(message, HasSubstr(":1:2:"));
+    EXPECT_LT(message.size(), 400u);
+  }
+}
+
 TEST_F(ScheduleCsv, WhatWouldNeverEndIsRefused) {
   EXPECT_THAT(refusal("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n"), HasSubstr("waits for ever: rank 0 at 0B0, rank 1 at 1F1"));
   EXPECT_THAT(refusal("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"), HasSubstr("waits for ever"));

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
-#include "tessera/model/llama.hpp"
+#include "tessera/model/families.hpp"
 #include "tessera/parallel/stage_table.hpp"
 
 namespace tessera::parallel {
@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kCellsOfBlock = 7;
 
 model::Model with_layers(std::int64_t layers) {
-  model::LlamaShape shape;
+  model::DecoderShape shape;
   shape.name = "little";
   shape.dim = 16;
   shape.layers = layers;
@@ -23,7 +23,7 @@ model::Model with_layers(std::int64_t layers) {
   shape.head_dim = 4;
   shape.hidden = 48;
   shape.vocab = 32;
-  return model::make_llama(shape, 8, torch::kFloat32);
+  return model::make_decoder(shape, 8, torch::kFloat32);
 }
 
 /// Blocks of each stage; the embedding is one cell, norm and output are two.
@@ -156,7 +156,7 @@ TEST(StageSplit, AmongEqualsMovesLeast) {
   EXPECT_EQ(crossing_features(model.cells[static_cast<std::size_t>(ranges[1].begin)]), model.dimensions.dim);
 }
 
-/// The case: 5 layers on 4 stages.
+/// 5 layers on 4 stages: whole layers cannot be even.
 TEST(StageSplit, SubLayerCutsShortenTheSlowestStage) {
   const model::Model model = with_layers(5);
   const std::vector<double> costs = flops_of_cells(model, 8);

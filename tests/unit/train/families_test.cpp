@@ -123,7 +123,10 @@ std::string bytes_of(const checkpoint::SafetensorsReader& reader, const checkpoi
 TEST_P(Families, ExportedAgainIsTheSameFile) {
   const fs::path folder = fs::temp_directory_path() / ("tessera-families-" + std::to_string(getpid()));
   OneRank job(GetParam(), "float32");
-  save_state(job.trainer, job.resolved, folder / "checkpoint", {1, 2});
+  {
+    checkpoint::Saver saver(job.trainer.mesh().control());
+    save_state(saver, job.trainer, job.resolved, folder / "checkpoint", {1, 2});
+  }
   export_hf(folder / "checkpoint", folder / "hf", DType::f32);
   const checkpoint::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
   EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());

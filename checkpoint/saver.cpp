@@ -1,0 +1,207 @@
+#include "tessera/checkpoint/saver.hpp"
+
+#include <future>
+#include <utility>
+
+#include "collective.hpp"
+#include "saving.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera::checkpoint {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// On a thread of its own, or, where the system gives no more threads, in get().
+template <class Work>
+std::future<void> in_background(Work work) {
+  return std::async(std::launch::async | std::launch::deferred, std::move(work));
+}
+
+/// Memory for the largest state so far, not initialised.
+class HostBuffer {
+ public:
+  std::byte* reserve(std::size_t bytes) {
+    if (bytes > capacity_) {
+      memory_.reset();
+      capacity_ = 0;
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      capacity_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace
+
+struct Saver::Impl {
+  enum class Phase : std::uint8_t { idle, writing, committing, kept };
+
+  explicit Impl(comm::Communicator& control) : control(control) {}
+  ~Impl();
+
+  void start(const SaveOptions& options, const State& state, std::span<const SliceView> views, bool copy);
+  std::optional<SaveResult> poll();
+  std::optional<SaveResult> finish();
+  /// Collective: waits for the phase's work on all ranks and goes on to the next phase.
+  std::optional<SaveResult> advance();
+  SaveResult conclude();
+  void ask();
+  bool all_are_ready();
+  template <class Step>
+  void or_abandon(const Step& step);
+  /// Adds the time that `step` takes to what the save has held its caller for.
+  template <class Step>
+  auto timed(const Step& step);
+
+  comm::Communicator& control;
+  Phase phase = Phase::idle;
+  std::shared_ptr<Saving> saving;
+  HostBuffer buffer;
+  std::future<void> work;     ///< this rank's part of the phase
+  std::future<void> tidying;  ///< rank 0: what is left to do for the save before
+  std::int64_t ready = 0;     ///< 1 when this rank's work is done; after the reduction, when all ranks' is
+  comm::Request asked;
+  bool is_asked = false;
+  double blocked_seconds = 0;
+};
+
+/// An exception is on its way, perhaps on this rank alone: nothing may wait for other ranks.
+Saver::Impl::~Impl() {
+  if (tidying.valid()) tidying.wait();
+  if (!asked.pending() || asked.test()) return;
+  static_cast<void>(new comm::Request(std::move(asked)));
+}
+
+template <class Step>
+void Saver::Impl::or_abandon(const Step& step) {
+  try {
+    step();
+  } catch (...) {
+    saving->abandon();
+    saving.reset();
+    phase = Phase::idle;
+    throw;
+  }
+}
+
+template <class Step>
+auto Saver::Impl::timed(const Step& step) {
+  const auto began = Clock::now();
+  auto result = step();
+  blocked_seconds += std::chrono::duration<double>(Clock::now() - began).count();
+  if (result) result->blocked_seconds = blocked_seconds;
+  return result;
+}
+
+void Saver::Impl::start(const SaveOptions& options, const State& state, std::span<const SliceView> views, bool copy) {
+  TESSERA_EXPECT(phase == Phase::idle, "a save was begun while another one is under way");
+  if (tidying.valid()) tidying.get();
+  blocked_seconds = 0;
+  saving = std::make_shared<Saving>(control, options, state, views);
+  or_abandon([&] {
+    phase = saving->prepare() ? Phase::writing : Phase::kept;
+    if (phase == Phase::kept) return;
+    if (copy) together(control, [&] { saving->copy_to(buffer.reserve(saving->bytes())); });
+    work = in_background([attempt = saving.get()] { attempt->write(); });
+  });
+}
+
+/// Begins to ask whether every rank's work is done; the answer is there a poll later.
+void Saver::Impl::ask() {
+  is_asked = true;
+  ready = !work.valid() || work.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
+  asked = control.all_reduce({&ready, 1, DType::i64}, comm::Op::min);
+}
+
+bool Saver::Impl::all_are_ready() {
+  asked.wait();
+  return std::exchange(is_asked, false) && ready != 0;
+}
+
+std::optional<SaveResult> Saver::Impl::poll() {
+  if (phase == Phase::idle) return std::nullopt;
+  if (phase == Phase::kept) return conclude();
+  if (all_are_ready())
+    if (auto result = advance()) return result;
+  ask();
+  return std::nullopt;
+}
+
+std::optional<SaveResult> Saver::Impl::finish() {
+  all_are_ready();  // whatever the answer is
+  if (phase == Phase::kept) return conclude();
+  std::optional<SaveResult> result;
+  while (phase != Phase::idle) result = advance();
+  return result;
+}
+
+std::optional<SaveResult> Saver::Impl::advance() {
+  std::optional<SaveResult> result;
+  or_abandon([&] {
+    together(control, [&] {
+      if (work.valid()) work.get();
+    });
+    if (phase == Phase::committing) {
+      result = conclude();
+      return;
+    }
+    saving->collect();
+    phase = Phase::committing;
+    if (control.rank() == 0) work = in_background([attempt = saving.get()] { attempt->commit(); });
+  });
+  return result;
+}
+
+SaveResult Saver::Impl::conclude() {
+  const SaveResult result = saving->conclude();
+  if (control.rank() == 0) tidying = in_background([attempt = saving] { attempt->tidy(); });
+  saving.reset();
+  phase = Phase::idle;
+  return result;
+}
+
+Saver::Saver(comm::Communicator& control) : impl_(std::make_unique<Impl>(control)) {}
+Saver::~Saver() = default;
+
+SaveResult Saver::save(const SaveOptions& options, const State& state, std::span<const SliceView> views) {
+  return *impl_->timed([&] {
+    impl_->start(options, state, views, false);
+    return impl_->finish();
+  });
+}
+
+void Saver::begin(const SaveOptions& options, const State& state, std::span<const SliceView> views) {
+  impl_->timed([&] {
+    impl_->start(options, state, views, true);
+    return std::optional<SaveResult>();
+  });
+}
+
+std::optional<SaveResult> Saver::poll() {
+  return impl_->timed([&] { return impl_->poll(); });
+}
+
+std::optional<SaveResult> Saver::finish() {
+  return impl_->timed([&] { return impl_->finish(); });
+}
+
+bool Saver::busy() const { return impl_->phase != Impl::Phase::idle; }
+
+FileLayout file_layout_from_name(std::string_view name) {
+  if (name == "rank") return FileLayout::rank;
+  if (name == "node") return FileLayout::node;
+  if (name == "single") return FileLayout::single;
+  fail(ExitCode::usage, "\"{}\" is no layout of checkpoint files; use \"rank\", \"node\" or \"single\"", name);
+}
+
+SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,
+                std::span<const SliceView> views) {
+  return Saver(control).save(options, state, views);
+}
+
+}  // namespace tessera::checkpoint

@@ -1,0 +1,208 @@
+#include "saving.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <functional>
+
+#include "box.hpp"
+#include "collective.hpp"
+#include "file_io.hpp"
+#include "index_file.hpp"
+#include "json_text.hpp"
+#include "shard_writer.hpp"
+#include "step_folder.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/checkpoint/retention.hpp"
+
+namespace tessera::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// The ranks' boxes must make up each tensor: a hole would show only when the job is resumed.
+void check_table(const TensorTable& table) {
+  require(table.conflict().empty(), ExitCode::usage, "cannot save: {}", table.conflict());
+  for (const auto& [name, row] : table.rows())
+    require(row.elements == element_count(row.shape), ExitCode::usage,
+            "cannot save: the ranks' boxes of {} {} hold {} elements where {} were expected (wrong boxes or replica "
+            "numbers)",
+            name, to_string(row.shape), row.elements, element_count(row.shape));
+}
+
+void warn_if_it_fails(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    log::warning("{}", error.what());
+  }
+}
+
+}  // namespace
+
+Saving::Saving(comm::Communicator& control, SaveOptions options, State state, std::span<const SliceView> views)
+    : control_(control),
+      options_(std::move(options)),
+      state_(std::move(state)),
+      views_(views.begin(), views.end()),
+      final_(options_.folder / step_name(state_.step)) {}
+
+void Saving::stage(SaveStage stage) const {
+  if (options_.on_stage) options_.on_stage(stage);
+}
+
+bool Saving::prepare() {
+  plan();
+  if (!make_attempt()) {
+    result_.kept_existing = true;
+    return false;
+  }
+  together(control_, [&] { stage(SaveStage::prepared); });
+  return true;
+}
+
+/// What this rank writes, and the table of all tensors on every rank.
+void Saving::plan() {
+  std::string mine;
+  together(control_, [&] {
+    check_options();
+    check_views(views_);
+    pieces_ = owned_pieces(views_);
+    mine = table_of(views_, pieces_).to_text();
+  });
+  std::string all = reduce_to_root(control_, std::move(mine), TensorTable::merge_texts);
+  together(control_, [&] {
+    if (is_root()) check_table(TensorTable::from_text(all));
+  });
+  const TensorTable table = TensorTable::from_text(comm::broadcast_string(control_, all, 0));
+  tensors_ = table.tensors();
+  for (const TensorInfo& tensor : tensors_) result_.bytes += *checked_bytes(tensor.shape, tensor.dtype);
+}
+
+void Saving::check_options() {
+  require(options_.files == FileLayout::rank, ExitCode::usage,
+          "checkpoint files \"node\" and \"single\" are not implemented; use \"rank\"");
+  require(state_.step >= 0, ExitCode::usage, "step {} cannot be saved", state_.step);
+  require(!options_.coord_name.empty() && options_.coord_name.find('/') == std::string::npos, ExitCode::usage,
+          "\"{}\" cannot name a shard file", options_.coord_name);
+  const nlohmann::json extra = parse_json(state_.json_extra, {"the training state", ExitCode::usage});
+  require(extra.is_object(), ExitCode::usage, "the training state is not a JSON object");
+  extra_ = extra.dump();
+}
+
+/// Makes the partial folder. False when a valid checkpoint of this step is there already.
+bool Saving::make_attempt() {
+  bool exists = false;
+  together(control_, [&] {
+    if (!is_root()) return;
+    make_folders(options_.folder, ExitCode::checkpoint);
+    remove_dead_attempts(options_.folder, options_.stale_partial_seconds);
+    exists = fs::exists(final_);
+    uuid_ = make_uuid();
+  });
+  exists_ = comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists), comm::Op::max) != 0;
+  if (exists_ && existing_is_valid()) return false;
+  uuid_ = comm::broadcast_string(control_, uuid_, 0);
+  partial_ = partial_path(options_.folder, state_.step, uuid_);
+  together(control_, [&] {
+    if (is_root()) make_partial(partial_);
+  });
+  return true;
+}
+
+/// Every byte is looked at, by all ranks together: a checkpoint that could not be loaded must not shadow this one.
+bool Saving::existing_is_valid() const {
+  const auto findings = verify(final_, true, control_.rank(), control_.size());
+  for (const Finding& finding : findings) log::warning("{}", finding.what);
+  return comm::all_reduce_scalar(control_, static_cast<std::int64_t>(findings.size()), comm::Op::max) == 0;
+}
+
+std::size_t Saving::bytes() const {
+  std::size_t bytes = 0;
+  for (const Piece& piece : pieces_) bytes += static_cast<std::size_t>(piece.bytes);
+  return bytes;
+}
+
+void Saving::copy_to(std::byte* memory) {
+  for (Piece& piece : pieces_) {
+    std::memcpy(memory, piece.data, static_cast<std::size_t>(piece.bytes));
+    piece.data = memory;
+    memory += piece.bytes;
+  }
+}
+
+void Saving::write() {
+  if (pieces_.empty()) return;
+  const std::string name = fmt::format("shard-{}.h5", options_.coord_name);
+  record_ = to_text(write_shard(partial_ / name, options_.coord_name, std::move(pieces_), tensors_));
+}
+
+void Saving::collect() {
+  together(control_, [&] { stage(SaveStage::written); });
+  record_ = reduce_to_root(control_, std::move(record_), [](std::string a, const std::string& b) {
+    return a.empty() || b.empty() ? a + b : a + "," + b;
+  });
+}
+
+void Saving::commit() {
+  manifest_ = make_manifest();
+  write_text(partial_ / kManifestName, to_text(manifest_), ExitCode::checkpoint);
+  sync_folder(partial_, ExitCode::checkpoint);
+  result_.kept_existing = !make_visible();
+}
+
+Manifest Saving::make_manifest() const {
+  Manifest manifest{
+      uuid_,    state_.step, options_.mesh, now_utc(), "tessera " TESSERA_VERSION, options_.config_toml, extra_,
+      tensors_, {}};
+  manifest.shards = parse_shards("[" + record_ + "]", static_cast<std::int64_t>(tensors_.size()), partial_);
+  std::sort(manifest.shards.begin(), manifest.shards.end(),
+            [](const ShardRecord& a, const ShardRecord& b) { return NaturalOrder()(a.name, b.name); });
+  return manifest;
+}
+
+/// The one moment at which the checkpoint comes into being. False when another attempt was faster and its one is
+/// kept.
+bool Saving::make_visible() {
+  if (exists_) rename_path(final_, damaged_path(options_.folder, state_.step, uuid_), ExitCode::checkpoint);
+  if (fs::exists(final_) && verify(final_, false).empty()) {
+    remove_quietly(partial_);
+    return false;
+  }
+  rename_path(partial_, final_, ExitCode::checkpoint);
+  partial_.clear();
+  sync_folder(options_.folder, ExitCode::checkpoint);
+  return true;
+}
+
+SaveResult Saving::conclude() {
+  const auto kept = static_cast<std::int64_t>(result_.kept_existing);
+  result_.kept_existing = comm::all_reduce_scalar(control_, kept, comm::Op::max) != 0;
+  result_.folder = final_;
+  result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  return result_;
+}
+
+void Saving::tidy() const {
+  warn_if_it_fails([&] { write_hint(options_.folder, final_.filename().string(), uuid_); });
+  warn_if_it_fails([&] { retain(options_.folder, {options_.keep_latest_k, options_.keep_every}, state_.step); });
+  if (manifest_.uuid.empty() || result_.kept_existing) return;
+  warn_if_it_fails([&] { drop_owner_note(final_); });
+  if (options_.write_index) warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
+}
+
+void Saving::abandon() {
+  if (is_root() && !partial_.empty()) remove_quietly(partial_);
+}
+
+}  // namespace tessera::checkpoint

@@ -1,0 +1,68 @@
+// One attempt to save, cut into phases such that those without communication can run on another thread.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "manifest.hpp"
+#include "shard_plan.hpp"
+#include "tessera/checkpoint/checkpoint.hpp"
+
+namespace tessera::checkpoint {
+
+/// prepare(), then on each rank write(), then collect(), then on rank 0 commit(), then conclude(), then on rank 0
+/// tidy(). The collective ones throw the same Error on every rank.
+class Saving {
+ public:
+  Saving(comm::Communicator& control, SaveOptions options, State state, std::span<const SliceView> views);
+  Saving(const Saving&) = delete;
+  Saving& operator=(const Saving&) = delete;
+
+  /// Collective: what each rank writes, and the partial folder. False when a valid checkpoint of this step is there
+  /// already and is kept.
+  bool prepare();
+  /// Bytes that this rank writes, and their copy to `memory`: from then on the views' memory is not looked at.
+  std::size_t bytes() const;
+  void copy_to(std::byte* memory);
+  /// This rank's file, durable. No communication: on any one thread.
+  void write();
+  /// Collective: every rank has written.
+  void collect();
+  /// Rank 0: the manifest and the rename. No communication: on any one thread.
+  void commit();
+  /// Collective: rank 0 has committed.
+  SaveResult conclude();
+  /// Rank 0: what may fail without harm: LATEST, older checkpoints, index.h5. No communication: on any one thread.
+  void tidy() const;
+  /// Removes what an attempt that failed has written; a committed checkpoint stays.
+  void abandon();
+
+ private:
+  bool is_root() const { return control_.rank() == 0; }
+  void stage(SaveStage stage) const;
+  void plan();
+  void check_options();
+  bool make_attempt();
+  bool existing_is_valid() const;
+  Manifest make_manifest() const;
+  bool make_visible();
+
+  comm::Communicator& control_;
+  const SaveOptions options_;
+  const State state_;
+  const std::vector<SliceView> views_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::vector<Piece> pieces_;
+  std::vector<TensorInfo> tensors_;
+  std::string extra_, uuid_;
+  std::string record_;  ///< of this rank's file; after collect() on rank 0 those of all
+  Manifest manifest_;   ///< rank 0, from commit() on
+  std::filesystem::path partial_, final_;
+  bool exists_ = false;  ///< a damaged checkpoint of this step
+  SaveResult result_;
+};
+
+}  // namespace tessera::checkpoint

@@ -1,0 +1,43 @@
+// Saving while training goes on.
+//
+//   begin() plans and copies; threads write; poll(), once a step, agrees on how far all ranks are and commits; the
+//   memory of the views may change as soon as begin() has returned.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "tessera/checkpoint/checkpoint.hpp"
+
+namespace tessera::checkpoint {
+
+/// Saves one checkpoint at a time. All methods but busy() are collective over `control` (host memory), and every rank
+/// calls them at the same places; between them a thread of each rank writes, and it does not communicate. A failure of
+/// any rank is the same Error on every rank, from whichever call learns of it; then the partial folder is gone, older
+/// checkpoints are as before, and the next save may begin. A process that ends between begin() and the result leaves
+/// the older checkpoints and a partial folder that the next save removes.
+class Saver {
+ public:
+  explicit Saver(comm::Communicator& control);
+  /// Waits for this rank's thread; a save that is under way is dropped.
+  ~Saver();
+
+  /// Blocks until the checkpoint is on disk and visible under its name. Copies nothing.
+  SaveResult save(const SaveOptions& options, const State& state, std::span<const SliceView> views);
+
+  /// Begins a save; none may be under way. What this rank writes is copied into memory that the saver keeps for the
+  /// next time: as many bytes as its part of the state.
+  void begin(const SaveOptions& options, const State& state, std::span<const SliceView> views);
+  /// Once a step: never waits for a disk. The result in the call that learns that the checkpoint is visible.
+  std::optional<SaveResult> poll();
+  /// Blocks until the save that is under way is durable; nothing when there is none.
+  std::optional<SaveResult> finish();
+  bool busy() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tessera::checkpoint

@@ -1,0 +1,41 @@
+#include "ckpt_folders.hpp"
+
+#include <iostream>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A step folder by its contents or, when those are damaged, by its name.
+bool is_step(const fs::path& folder) {
+  return fs::exists(folder / "manifest.json") || (folder.filename().string().starts_with("step-") &&
+                                                  fs::is_directory(folder) && checkpoint::list_steps(folder).empty());
+}
+
+}  // namespace
+
+fs::path checkpoint_folder_of(const std::string& argument) {
+  for (const fs::path& folder : {fs::path(argument), fs::path(argument) / "checkpoint"})
+    if (fs::is_directory(folder) && !checkpoint::list_steps(folder).empty()) return folder;
+  fail(ExitCode::checkpoint,
+       "no checkpoint in {} (no step-00000000 folder and no manifest.json); give a run's folder, its checkpoint folder "
+       "or one step's folder",
+       argument);
+}
+
+std::vector<checkpoint::StepFolder> steps_of(const std::string& argument) {
+  if (is_step(argument)) return {{0, argument}};
+  return checkpoint::list_steps(checkpoint_folder_of(argument));
+}
+
+fs::path newest_of(const std::string& argument) {
+  if (is_step(argument)) return argument;
+  const auto self = comm::make_self_communicator("checkpoints");
+  const auto say = [](const std::string& line) { std::cerr << line << "\n"; };
+  return checkpoint::open_newest(*self, checkpoint_folder_of(argument), say).value().folder();
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,26 @@
+// What somebody needs to look at a step that went wrong, and to run it again.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "tessera/data/sample_source.hpp"
+
+namespace tessera::train {
+
+struct Fault {
+  std::int64_t step = 0;          ///< from 1
+  std::int64_t first_sample = 0;  ///< of the step's batch
+  std::int64_t global_batch = 0;
+  std::string what;        ///< for people: tensor, rank, samples
+  std::string checkpoint;  ///< folder of checkpoints to start from; empty if there is none
+};
+
+/// Writes `run`/faults/step-%08d: batch.safetensors, the whole global batch as a replay file of one step, and
+/// fault.json, which tells what happened and how to run it again. Returns the folder. One rank calls it. Throws
+/// Error(environment or data) if it cannot be written.
+std::filesystem::path write_fault_bundle(const std::filesystem::path& run, const Fault& fault,
+                                         const data::SampleSource& source);
+
+}  // namespace tessera::train

@@ -1,0 +1,90 @@
+#include "faults.hpp"
+
+#include <fmt/format.h>
+
+#include "fault_bundle.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/parallel/replica_check.hpp"
+#include "tessera/train/collective.hpp"
+#include "tessera/train/training_state.hpp"
+
+namespace tessera::train {
+
+Faults::Faults(const config::JobConfig& job, Trainer& trainer, Reporter& reporter, const data::SampleSource& source,
+               std::filesystem::path checkpoints)
+    : job_(job), trainer_(trainer), reporter_(reporter), source_(source), checkpoints_(std::move(checkpoints)) {}
+
+Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
+  if (outcome.skipped) return judge_nonfinite(step, outcome);
+  skipped_ = 0;
+  if (job_.optimizer.spike_zscore == 0) return Verdict::go_on;
+  outcome.zscore = spikes_.score(outcome.loss);
+  if (outcome.zscore <= job_.optimizer.spike_zscore) return Verdict::go_on;
+  const bool back = job_.optimizer.on_spike == "rewind";
+  const std::string what =
+      fmt::format("loss {:.4f} is {:.1f} standard deviations above the last ones", outcome.loss, outcome.zscore);
+  if (back)
+    keep(step, what);
+  else
+    reporter_.note(fmt::format("step {}: {}", step, what));
+  return back ? Verdict::go_back : Verdict::go_on;
+}
+
+Faults::Verdict Faults::judge_nonfinite(std::int64_t step, const StepOutcome& outcome) {
+  const std::string& policy = job_.optimizer.on_nonfinite;
+  const std::string what = "loss or gradient is not finite, first in " + outcome.nonfinite;
+  if (skipped_ == 0) keep(step, what);
+  if (policy == "stop") return Verdict::stop;
+  if (policy == "rewind") return Verdict::go_back;
+  reporter_.note(fmt::format("step {} left out: {}", step, what));
+  ++skipped_;
+  require(skipped_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+          "{} steps in a row were not finite, the last in {}; lower optimizer.lr or look at {} "
+          "(optimizer.max_skipped_steps = {})",
+          skipped_, outcome.nonfinite, kept_in_, job_.optimizer.max_skipped_steps);
+  return Verdict::go_on;
+}
+
+void Faults::keep(std::int64_t step, const std::string& what) {
+  what_ = what;
+  const Fault fault{step, trainer_.first_sample(step - 1), trainer_.batch_plan().global_batch, what,
+                    job_.checkpoint.enable ? checkpoints_.string() : std::string()};
+  kept_in_ = on_rank_zero(trainer_.mesh().control(),
+                          [&] { return write_fault_bundle(job_.job.dump_folder, fault, source_).string(); });
+  reporter_.note(fmt::format("step {}: {}; its batch is in {}", step, what, kept_in_));
+}
+
+std::int64_t Faults::go_back(std::int64_t step) {
+  const std::int64_t next_sample = trainer_.first_sample(step);
+  const auto position = job_.checkpoint.enable ? load_state(trainer_, checkpoints_, -1) : std::nullopt;
+  require(position.has_value(), ExitCode::nonfinite,
+          "step {}: {}; there is no checkpoint to go back to: set checkpoint.enable, and checkpoint.interval below {}",
+          step, what_, step);
+  jumps_ = position->step == jumped_to_ ? jumps_ + 1 : 1;
+  jumped_to_ = position->step;
+  require(jumps_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+          "went back to step {} {} times, the last time because {}; lower optimizer.lr or look at {} "
+          "(optimizer.max_skipped_steps = {})",
+          jumped_to_, jumps_, what_, kept_in_, job_.optimizer.max_skipped_steps);
+  trainer_.set_first_sample(position->step, next_sample);
+  spikes_.forget();
+  reporter_.rewind(position->step);
+  reporter_.note(fmt::format("back to step {}, and on with sample {}", position->step, next_sample));
+  return position->step;
+}
+
+void Faults::stop(std::int64_t step) const {
+  fail(ExitCode::nonfinite, "step {}: {}; look at {} (optimizer.on_nonfinite = \"stop\")", step, what_, kept_in_);
+}
+
+void Faults::check_replicas(std::int64_t step) {
+  const std::int64_t every = job_.debug.check_replicas;
+  if (every == 0 || step % every != 0) return;
+  const std::string fault = parallel::find_replica_fault(trainer_.stages(), trainer_.mesh());
+  require(fault.empty(), ExitCode::environment,
+          "after step {}: {}. A processor or memory gives wrong results there: leave its node out, and go on from a "
+          "checkpoint before step {} (checkpoint.load_step)",
+          step, fault, step - every + 1);
+}
+
+}  // namespace tessera::train

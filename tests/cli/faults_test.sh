@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# What a run on four ranks does when numbers go wrong or a rank is lost, with faults on purpose (debug.inject_faults).
+#   faults_test.sh TESSERA
+set -uo pipefail
+. "$(dirname "$0")/job.sh" "$1"
+job 4 2 <<J
+[lr_scheduler]
+warmup_steps = 2
+[checkpoint]
+enable = true
+interval = 2
+[debug]
+deterministic = true
+J
+says() { grep -cE -- "$2" "$work/$1.log"; }
+inject=--debug.inject_faults
+
+check "an undisturbed run" "$(run whole)" 0
+check "a step whose gradient is not a number is left out" "$(run skip $inject 3:nan:1)" 0
+check "which is said" "$(says skip 'step 3 left out: .*not finite.*[(]rank 1[)]')" 1
+check "its batch is kept" "$(ls "$work/skip/faults/step-00000003")" "batch.safetensors
+fault.json"
+check "the batch can be replayed" "$(run replay --training.dataset_path "$work/skip/faults/step-00000003/batch.safetensors" --training.steps 1)" 0
+check "no other step is" "$(steps skip)" "1 2 3 4 5 6 7 8 "
+check "stop ends with 6" "$(run stop $inject 5:nan:2 --optimizer.on_nonfinite stop)" 6
+check "in one message that names step and rank" "$(says stop '^tessera: step 5: .*[(]rank 2[)]')" 1
+check "the same command without the fault goes on" "$(run stop)" 0
+check "with the bits of the undisturbed run" "$(weights stop)" "$(weights whole)"
+check "rewind goes back" "$(run back $inject 6:nan:0 --optimizer.on_nonfinite rewind)" 0
+check "to the last checkpoint and behind the batch" "$(says back 'back to step 4, and on with sample 48')" 1
+check "every step is once in metrics.jsonl" "$(steps back)" "1 2 3 4 5 6 7 8 "
+check "a resumed run reads on behind it" "$(run back --training.steps 10)$(says back 'resumed after step 8')" 01
+check "without checkpoints there is nothing to go back to" "$(run back2 $inject 2:nan:0 --optimizer.on_nonfinite rewind --checkpoint.no_enable)" 6
+replicas="--parallelism.data_parallel_replicate_degree 4 --parallelism.data_parallel_shard_degree 1"
+check "equal replicas go through" "$(run equal $replicas --debug.check_replicas 2)" 0
+check "a wrong bit ends the run with 3" "$(run flip $replicas --debug.check_replicas 2 $inject 3:flip:2)" 3
+check "and the rank is named" "$(says flip 'after step 4: parameters of .* on rank 2 differ from those of its replicas[.]')" 1
+begin=$SECONDS
+check "a rank that dies ends the others" "$(run dead $inject 3:die:1 | sed 's/^[1-9].*/not 0/')" "not 0"
+check "in 10 s" $((SECONDS - begin < 15)) 1
+check "a rank that freezes is noticed" "$(run frozen $inject 3:freeze:3 --comm.train_timeout_seconds 4)" 7
+check "a wrong entry" "$(run wrong $inject 3:nun:1)" 2
+check "a rank that is not there" "$(run wrong2 $inject 3:nan:4)" 2
+check "no process is left" "$(pgrep -fc -- "--job.dump_folder $work/")" 0
+finish

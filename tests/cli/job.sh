@@ -1,0 +1,55 @@
+# What tests of the program from the outside share: `. job.sh TESSERA` gives a scratch folder, checks, and a small job that trains.
+tessera=$(realpath "$1") here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+failures=0
+export OMP_NUM_THREADS=1
+check() { if [ "$2" = "$3" ]; then echo "ok    $1"; else echo "WRONG $1: got '$2', want '$3'"; failures=$((failures + 1)); fi; }
+
+# llama LAYERS: the config.json of a small model.
+llama() {
+  cat <<J
+{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": $1, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+ "intermediate_size": 192, "vocab_size": 256, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "rope_theta": 500000.0}
+J
+}
+
+# job LAYERS LOCAL_BATCH <SECTIONS: $work/job.toml, 8 steps of 8 sequences; what is read follows.
+job() {
+  llama "$1" >"$work/config.json"
+  cat - <(cat <<J
+[model]
+hf_config = "$work/config.json"
+[training]
+dataset = "replay"
+dataset_path = "$here/../golden/llama_a/batches.safetensors"
+seq_len = 64
+local_batch_size = $2
+global_batch_size = 8
+steps = 8
+mixed_precision_param = "float32"
+[activation_checkpoint]
+mode = "none"
+J
+  ) >"$work/job.toml"
+}
+
+# run FOLDER [FLAG...]: trains on 4 ranks; prints the exit code; the log is FOLDER.log
+run() { timeout 120 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
+weights() { "$tessera" ckpt export "$work/$1/checkpoint/step-00000008" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors"; }
+steps() { sed 's/^{"step": *\([0-9]*\).*/\1/' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
+
+# TERM to the launcher of run FOLDER [FLAG...] once it has made a step; the exit code is the launcher's.
+run_until_term() {
+  "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1 &
+  local job=$!
+  until [ -s "$work/$1/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
+  kill -TERM $job
+  wait $job
+}
+
+# Last line of a test: what the jobs said, if something was wrong.
+finish() {
+  [ $failures != 0 ] || return 0
+  for log in "$work"/*.log; do echo "--- $log"; tail -n 15 "$log"; done
+  exit 1
+}

@@ -1,0 +1,169 @@
+// Saving on several ranks while training goes on, and file calls of one rank that fail.
+#include "tessera/checkpoint/saver.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "faults/fault_shim.hpp"
+#include "mpi/comm/mpi_main.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/checkpoint/inspect.hpp"
+#include "unit/checkpoint/stepped.hpp"
+#include "unit/checkpoint/temporary_folder.hpp"
+
+namespace tessera::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class SaverOnRanks : public testing::Test {
+ protected:
+  SaverOnRanks() : folder_(comm::broadcast_string(control(), own_.path().string(), 0)) {
+    log::configure(log::Level::off, "");
+    comm::set_check_collectives(true);
+  }
+  ~SaverOnRanks() override {
+    comm::set_check_collectives(false);
+    log::configure(log::Level::warning, "");
+    control().barrier();  // rank 0 owns the folder
+  }
+  static comm::Communicator& control() { return test::world().control(); }
+  static int rank() { return control().rank(); }
+  static int ranks() { return control().size(); }
+
+  SaveOptions options() const { return {folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""}; }
+  /// A step of training: an exchange, and ranks that are not equally fast.
+  static void train(Stepped& state) {
+    state.set(*state.step() + 1);
+    static_cast<void>(comm::all_reduce_scalar(control(), 1.0));
+    ::usleep(static_cast<useconds_t>(200 * (1 + rank())));
+  }
+  std::optional<SaveResult> train_until_saved(Saver& saver, Stepped& state) {
+    std::optional<SaveResult> result;
+    for (int i = 0; i < 3000 && !result; ++i) {
+      train(state);
+      result = saver.poll();
+    }
+    return result;
+  }
+  std::int64_t newest() {
+    Stepped blank(-1, rank(), ranks());
+    const auto opened = load_newest(control(), folder_, blank.views());
+    if (!opened) return -1;
+    EXPECT_EQ(blank.step(), opened->step());
+    if (rank() == 0) {
+      EXPECT_EQ(describe(verify(opened->folder(), true)), "");
+    }
+    return opened->step();
+  }
+  /// "" when the work did well; a failure of the test when ranks disagree.
+  static std::string message_of(const std::function<void()>& work) {
+    std::string message;
+    try {
+      work();
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    faults::disarm();
+    for (const std::string& other : comm::all_gather_strings(control(), message)) EXPECT_EQ(other, message);
+    return message;
+  }
+  void fail_some_calls_of(int failing, bool asynchronous);
+
+  TemporaryFolder own_;
+  fs::path folder_;
+};
+
+TEST_F(SaverOnRanks, SavesTheStateAtTheBeginning) {
+  Saver saver(control());
+  Stepped state(1, rank(), ranks());
+  for (const std::int64_t step : {10, 20, 30}) {
+    state.set(step);
+    saver.begin(options(), {step}, state.views());
+    const auto result = step == 20 ? saver.finish() : train_until_saved(saver, state);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(newest(), step);
+  }
+}
+
+TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) {
+  comm::set_check_collectives(false);  // it waits for the others in each call
+  Saver saver(control());
+  Stepped state(1, rank(), ranks());
+  saver.begin(options(), {1}, state.views());
+  ASSERT_TRUE(saver.finish());
+  state.set(2);
+  // The fifth call of the last rank is in the middle of its file.
+  if (rank() == ranks() - 1) faults::arm({folder_.string(), 5, faults::Kind::slow, 0, 500'000});
+  saver.begin(options(), {2}, state.views());
+  int polls = 0;
+  std::optional<SaveResult> result;
+  while (!result && ++polls < 3000) {
+    train(state);
+    result = saver.poll();
+    const auto all = comm::all_gather_strings(control(), result ? "saved" : "under way");
+    EXPECT_EQ(std::count(all.begin(), all.end(), all.front()), ranks());
+  }
+  EXPECT_GE(faults::disarm().size(), rank() == ranks() - 1 ? 5u : 0u);
+  ASSERT_TRUE(result);
+  EXPECT_GT(result->seconds, 0.5);
+  EXPECT_LT(result->blocked_seconds, 0.3);
+  EXPECT_GT(polls, 20);
+  EXPECT_EQ(newest(), 2);
+}
+
+/// Saves over an older checkpoint while the N-th file call of one rank fails, for every third N.
+void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
+  Saver saver(control());
+  Stepped state(0, rank(), ranks());
+  std::int64_t step = 0, good = 0;
+  const auto save_next = [&] {
+    state.set(++step);
+    SaveOptions with = options();
+    with.keep_latest_k = 1;
+    if (!asynchronous) {
+      saver.save(with, {step}, state.views());
+    } else {
+      saver.begin(with, {step}, state.views());
+      EXPECT_TRUE(train_until_saved(saver, state));
+    }
+  };
+  save_next();
+  good = step;
+  int failed = 0;
+  for (std::int64_t nth = 1; nth <= 40; nth += 3) {
+    const int error_number = nth % 2 ? EIO : ENOSPC;
+    const std::string message = message_of([&] {
+      if (rank() == failing) faults::arm({folder_.string(), nth, faults::Kind::fail, error_number});
+      save_next();
+    });
+    const std::int64_t found = newest();
+    if (message.empty()) {
+      EXPECT_EQ(found, step) << "call " << nth;
+    } else {
+      EXPECT_THAT(message, testing::AllOf(HasSubstr(fmt::format("rank {}: ", failing)), HasSubstr(folder_.string()),
+                                          HasSubstr(std::strerror(error_number))));
+      EXPECT_TRUE(found == good || found == step) << "call " << nth << ": found " << found;
+      ++failed;
+    }
+    EXPECT_EQ(message_of(save_next), "") << "after call " << nth;
+    good = step;
+    EXPECT_EQ(newest(), good) << "after call " << nth;
+  }
+  EXPECT_GE(failed, 3);
+}
+
+TEST_F(SaverOnRanks, CallsOfTheFirstRankFail) { fail_some_calls_of(0, false); }
+TEST_F(SaverOnRanks, CallsOfTheLastRankFail) { fail_some_calls_of(ranks() - 1, false); }
+TEST_F(SaverOnRanks, CallsOfTheFirstRankFailInTheBackground) { fail_some_calls_of(0, true); }
+TEST_F(SaverOnRanks, CallsOfTheLastRankFailInTheBackground) { fail_some_calls_of(ranks() - 1, true); }
+
+}  // namespace
+}  // namespace tessera::checkpoint

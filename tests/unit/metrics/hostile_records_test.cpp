@@ -1,0 +1,77 @@
+// Files that fuzzing found, or could have: what they hold costs neither time nor memory beyond their length.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "scratch_folder.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/metrics/jsonl_sink.hpp"
+#include "tessera/metrics/loss_curve.hpp"
+
+namespace tessera::metrics {
+namespace {
+
+using test::overwrite;
+using test::ScratchFolder;
+
+std::vector<StepRecord> records_in(const std::string& text) {
+  const ScratchFolder folder;
+  overwrite(folder / "metrics.jsonl", text);
+  return read_records(folder / "metrics.jsonl");
+}
+
+StepRecord at(std::int64_t step, double loss) {
+  StepRecord record;
+  record.step = step;
+  record.loss = loss;
+  return record;
+}
+
+TEST(HostileRecords, NumbersBeyondTheirTypeStayDefined) {
+  const auto records = records_in(
+      "{\"step\": 18446744073709551615, \"tokens\": 1e300, \"memory_bytes\": -9223372036854775808, \"loss\": "
+      "-1e308}\n");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].step, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(records[0].memory_bytes, std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(records[0].tokens, StepRecord().tokens);
+}
+
+TEST(HostileRecords, WhatIsNotARecordIsRefused) {
+  for (const char* line : {"5", "[1, 2]", "\"step\"", "null", "true", "[{\"step\": 1}]", "{\"a\": {\"step\": 1}}",
+                           "{\"step\": 1.0}", "{\"step\": \"1\"}", "{\"step\": 0}", "{\"step\": 1} x"})
+    EXPECT_THROW(records_in(std::string(line) + "\n"), Error) << line;
+}
+
+TEST(HostileRecords, WhatIsNestedIsPassedOver) {
+  std::string deep(200'000, '[');
+  deep += "1" + std::string(200'000, ']');
+  const auto records =
+      records_in("{\"x\": " + deep + ", \"y\": {\"loss\": 7, \"step\": 9}, \"step\": 3, \"loss\": 2}\n");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].step, 3);
+  EXPECT_EQ(records[0].loss, 2);
+  EXPECT_TRUE(records[0].extra.empty());
+}
+
+TEST(HostileRecords, ManyKeysCostTheirLength) {
+  std::string line = "{\"step\": 1";
+  for (int i = 0; i < 200'000; ++i) line += ", \"k" + std::to_string(i) + "\": 1";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(records_in(line + "}\n").at(0).extra.size(), 200'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(HostileRecords, CurvesOfNumbersThatDoublesCannotTellApartEnd) {
+  constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  for (const auto& records :
+       {std::vector{at(last, 1)}, std::vector{at(last - 1, 1), at(last, 2)}, std::vector{at(last, 1), at(1, 2)},
+        std::vector{at(1, 1e29), at(2, std::nextafter(1e29, 2e29))}, std::vector{at(1, -1e29), at(2, 1e29)},
+        std::vector{at(1, 1), at(2, std::nextafter(1.0, 2.0))}, std::vector{at(1, 5e-324), at(2, 0)}})
+    EXPECT_LT(loss_curve_svg(records).size(), 20'000u);
+}
+
+}  // namespace
+}  // namespace tessera::metrics
