@@ -52,7 +52,7 @@ class Resharding {
     make_folders(options_.folder, ExitCode::checkpoint);
     const fs::path partial = partial_path(options_.folder, manifest_.step, manifest_.uuid);
     try {
-      make_partial(partial);
+      make_folder(partial, ExitCode::checkpoint);
       for (int file = 0; file < options_.files; ++file) write_file(partial, file);
       write_text(partial / kManifestName, to_text(manifest_), ExitCode::checkpoint);
       sync_folder(partial, ExitCode::checkpoint);
@@ -62,7 +62,6 @@ class Resharding {
       throw;
     }
     sync_folder(options_.folder, ExitCode::checkpoint);
-    drop_owner_note(final_);
     if (options_.write_index) write_index(options_.folder, final_, manifest_);
     write_hint(options_.folder, list_steps(options_.folder).back().path.filename().string(), manifest_.uuid);
     return final_;

@@ -113,9 +113,10 @@ bool Saving::make_attempt() {
   exists_ = comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists), comm::Op::max) != 0;
   if (exists_ && existing_is_valid()) return false;
   uuid_ = comm::broadcast_string(control_, uuid_, 0);
-  partial_ = partial_path(options_.folder, state_.step, uuid_);
+  const fs::path mine = partial_path(options_.folder, state_.step, uuid_);
+  partial_ = comm::broadcast_string(control_, mine.string(), 0);
   together(control_, [&] {
-    if (is_root()) make_partial(partial_);
+    if (is_root()) make_folder(partial_, ExitCode::checkpoint);
   });
   return true;
 }
@@ -197,7 +198,6 @@ void Saving::tidy() const {
   warn_if_it_fails([&] { write_hint(options_.folder, final_.filename().string(), uuid_); });
   warn_if_it_fails([&] { retain(options_.folder, {options_.keep_latest_k, options_.keep_every}, state_.step); });
   if (manifest_.uuid.empty() || result_.kept_existing) return;
-  warn_if_it_fails([&] { drop_owner_note(final_); });
   if (options_.write_index) warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
 }
 

@@ -12,13 +12,13 @@
 #include "file_io.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/checkpoint/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOwnerNote = "owner";
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kHintPartial = "LATEST.partial-", kIndexPartial = "index.h5.partial-";
 
@@ -32,7 +32,9 @@ std::string first_line(const fs::path& path) {
 /// What makes process numbers comparable: the same boot of the same kernel and the same PID namespace.
 std::string process_table() {
   std::error_code ignored;
-  return first_line("/proc/sys/kernel/random/boot_id") + " " + fs::read_symlink("/proc/self/ns/pid", ignored).string();
+  const std::string table =
+      first_line("/proc/sys/kernel/random/boot_id") + " " + fs::read_symlink("/proc/self/ns/pid", ignored).string();
+  return fmt::format("{:08x}", crc32c(0, table.data(), table.size()));
 }
 
 /// Clock ticks at which the process started (field 22 of its stat), so that a number that was used again is told apart.
@@ -44,12 +46,23 @@ std::string start_ticks(const std::string& pid) {
   return field;
 }
 
+/// "TABLE-PID-TICKS": tells this process from every other one, before and after it too.
+std::string this_process() {
+  const std::string pid = std::to_string(::getpid());
+  return fmt::format("{}-{}-{}", process_table(), pid, start_ticks(pid));
+}
+
 bool owner_is_dead(const fs::path& partial) {
-  std::ifstream in(partial / kOwnerNote);
+  const std::string name = partial.filename().string();
+  std::istringstream owner(name.substr(name.rfind('.') + 1));
   std::string table, pid, ticks;
-  std::getline(in, table);
-  in >> pid >> ticks;
-  return !ticks.empty() && table == process_table() && start_ticks(pid) != ticks;
+  std::getline(owner, table, '-');
+  std::getline(owner, pid, '-');
+  std::getline(owner, ticks);
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  return is_number(pid) && is_number(ticks) && table == process_table() && start_ticks(pid) != ticks;
 }
 
 bool is_stale(const fs::path& folder, double stale_seconds) {
@@ -104,20 +117,11 @@ std::string make_uuid() {
 }
 
 fs::path partial_path(const fs::path& folder, std::int64_t step, const std::string& uuid) {
-  return folder / fmt::format("{}.partial-{}", step_name(step), uuid);
+  return folder / fmt::format("{}.partial-{}.{}", step_name(step), uuid, this_process());
 }
 
 fs::path damaged_path(const fs::path& folder, std::int64_t step, const std::string& uuid) {
   return folder / fmt::format("{}.damaged-{}", step_name(step), uuid);
-}
-
-void make_partial(const fs::path& partial) {
-  make_folder(partial, ExitCode::checkpoint);
-  const std::string pid = std::to_string(::getpid());
-  const std::string note = fmt::format("{}\n{} {}\n", process_table(), pid, start_ticks(pid));
-  File file = File::create(partial / kOwnerNote, ExitCode::checkpoint);
-  file.write(note.data(), note.size(), 0);  // not flushed: it says nothing about what was before a boot
-  file.close();
 }
 
 void write_hint(const fs::path& folder, const std::string& step_folder, const std::string& uuid) {
@@ -125,8 +129,6 @@ void write_hint(const fs::path& folder, const std::string& step_folder, const st
   write_text(temporary, step_folder + "\n", ExitCode::checkpoint);
   rename_path(temporary, folder / kHintName, ExitCode::checkpoint);
 }
-
-void drop_owner_note(const fs::path& committed) { remove_quietly(committed / kOwnerNote); }
 
 void remove_quietly(const fs::path& path) {
   std::error_code error;

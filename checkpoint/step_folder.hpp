@@ -1,8 +1,10 @@
 // Names and life of the folders in a checkpoint folder:
-//   step-00001000                 committed
-//   step-00001000.partial-UUID    being written, or left by a dead attempt
-//   step-00001000.damaged-UUID    was found damaged when the step was saved again; kept for people
-//   step-00001000.deleting-UUID   on its way out
+//   step-00001000                                committed
+//   step-00001000.partial-UUID.TABLE-PID-TICKS   being written by that process, or left by a dead attempt
+//   step-00001000.damaged-UUID                   was found damaged when the step was saved again; kept for people
+//   step-00001000.deleting-UUID                  on its way out
+// The owner is in the partial folder's name, so that no moment exists at which such a folder has none: TABLE stands for
+// the boot and the PID namespace, TICKS for when the process started.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +25,9 @@ std::int64_t step_of_folder(const std::filesystem::path& folder);
 /// A random UUID (version 4): one for each attempt to save.
 std::string make_uuid();
 
+/// Where this process writes an attempt. Processes that write together take the first one's path.
 std::filesystem::path partial_path(const std::filesystem::path& folder, std::int64_t step, const std::string& uuid);
 std::filesystem::path damaged_path(const std::filesystem::path& folder, std::int64_t step, const std::string& uuid);
-
-/// Makes a partial folder and the note in it that says which process owns it.
-void make_partial(const std::filesystem::path& partial);
-/// Takes the owner's note away, from a folder that was committed: until then a dead attempt must be told apart.
-void drop_owner_note(const std::filesystem::path& committed);
 
 /// Removes what dead attempts left. A partial folder whose owner ran in this very process table (same boot, same PID
 /// namespace) is dead when that process is gone; any other is dead when nothing in it changed for `stale_seconds`.

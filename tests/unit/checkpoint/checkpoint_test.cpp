@@ -189,29 +189,29 @@ TEST_F(Checkpoint, OnlyTheNewestAreKept) {
 
 TEST_F(Checkpoint, WhatDeadAttemptsLeftIsRemovedAndWhatMayLiveIsNot) {
   fs::create_directories(folder_ / "step-00000007.partial-of-someone");
-  fs::create_directories(folder_ / "step-00000007.partial-of-the-dead");
   fs::create_directories(folder_ / "step-00000007.deleting-x");
   fs::create_directories(folder_ / "notes.partial-x");
   const fs::path old = folder_ / "step-00000006.partial-old";
   fs::create_directories(old);
   fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
-  // The dead one's note is ours with a start time that no process has.
+  // The dead one's name is ours with a start time that no process has.
+  std::string living;
   SaveOptions copying = options();
   copying.on_stage = [this](SaveStage stage) {
     if (stage != SaveStage::prepared) return;
     for (const auto& entry : fs::directory_iterator(folder_.path()))
-      if (entry.path().filename().string().starts_with("step-00000008.partial-")) {
-        std::string note = contents_of(entry.path() / "owner");
-        EXPECT_THAT(note, HasSubstr(std::to_string(::getpid())));
-        put(folder_ / "step-00000007.partial-of-the-dead/owner", note.substr(0, note.rfind(' ')) + " 1\n");
-        fs::create_directories(folder_ / "step-00000007.partial-of-the-living");
-        put(folder_ / "step-00000007.partial-of-the-living/owner", note);
+      if (const std::string name = entry.path().filename().string(); name.starts_with("step-00000008.partial-")) {
+        const std::string owner = name.substr(name.rfind('.'));
+        EXPECT_THAT(owner, HasSubstr(fmt::format("-{}-", ::getpid())));
+        fs::create_directories(folder_ / ("step-00000007.partial-x" + owner.substr(0, owner.rfind('-')) + "-1"));
+        living = "step-00000007.partial-x" + owner;
+        fs::create_directories(folder_ / living);
       }
   };
   save_step(8, copying);
   save_step(9);
-  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "notes.partial-x", "step-00000007.partial-of-someone",
-                                            "step-00000007.partial-of-the-living", "step-00000008", "step-00000009"));
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "notes.partial-x", "step-00000007.partial-of-someone", living,
+                                            "step-00000008", "step-00000009"));
 }
 
 TEST_F(Checkpoint, ExportsWithPermutedRows) {

@@ -82,14 +82,11 @@ class Faults : public testing::TestWithParam<Way> {
     EXPECT_EQ(step_found(after), kNext) << after;
   }
 
-  /// Of dead attempts nothing, but for a folder that its owner had not signed yet: such a one goes after an hour.
+  /// Of dead attempts nothing.
   void only_these_are_left(const std::string& after) const {
     for (const auto& entry : fs::directory_iterator(folder())) {
       const std::string name = entry.path().filename().string();
-      const bool is_unsigned =
-          name.starts_with("step-00000002.partial-") && contents_of(entry.path() / "owner").empty();
-      EXPECT_TRUE(name == "LATEST" || name == "step-00000003" || name.starts_with("step-00000002.damaged-") ||
-                  is_unsigned)
+      EXPECT_TRUE(name == "LATEST" || name == "step-00000003" || name.starts_with("step-00000002.damaged-"))
           << after << " left " << name;
     }
     EXPECT_EQ(std::distance(fs::directory_iterator(folder() / "step-00000003"), fs::directory_iterator()), 3) << after;
@@ -249,7 +246,6 @@ TEST_P(Faults, NothingBecomesVisibleBeforeItIsDurable) {
   const auto written = order.written_in(partial, commit);
   EXPECT_GE(written.size(), 2u);
   for (const std::string& path : written) {
-    if (path.ends_with("/owner")) continue;  // a note that goes away
     EXPECT_GT(order.last({"fsync", "fdatasync"}, path, commit),
               order.last({"pwrite", "write", "ftruncate"}, path, commit))
         << path;
