@@ -38,6 +38,13 @@ void add_experts(metrics::StepRecord& record, const StepOutcome& outcome) {
   record.extra.emplace_back("moe/balance_loss", outcome.balance_loss);
 }
 
+void add_validation(metrics::StepRecord& record, const ValidationResult& result) {
+  record.extra.emplace_back("validation/loss", result.loss);
+  for (const auto& [name, loss] : result.parts) record.extra.emplace_back("validation/" + name + "/loss", loss);
+  record.extra.emplace_back("validation/tokens", static_cast<double>(result.tokens));
+  record.extra.emplace_back("time/validation", result.seconds);
+}
+
 metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
   if (job.metrics.peak_flops) return {*job.metrics.peak_flops, "metrics.peak_flops"};
   const DType dtype = parallel::dtype_of(options.precision.compute);
@@ -153,11 +160,26 @@ Reporter::Worst Reporter::ask_all() {
   return {all[0], all[1], all[2], all[3], all[4]};
 }
 
-void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds) {
+/// What each part of a mixture gave to the step, and how often it was read by then.
+void Reporter::add_shares(metrics::StepRecord& record) const {
+  const auto before = trainer_.source().shares(trainer_.first_sample(record.step - 1)),
+             after = trainer_.source().shares(trainer_.first_sample(record.step));
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    record.extra.emplace_back("data/" + after[i].name + "/samples",
+                              static_cast<double>(after[i].samples - before[i].samples));
+    record.extra.emplace_back("data/" + after[i].name + "/epochs", after[i].epochs);
+  }
+}
+
+void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds,
+                    const std::optional<ValidationResult>& validation) {
   const Worst worst = ask_all();
   if (!speaks_) return;
   meter_.add(trainer_.step_tokens(), seconds);
-  const metrics::StepRecord row = record(step, outcome, seconds, worst);
+  metrics::StepRecord row = record(step, outcome, seconds, worst);
+  add_shares(row);
+  for (const auto& [name, loss] : outcome.source_losses) row.extra.emplace_back("data/" + name + "/loss", loss);
+  if (validation) add_validation(row, *validation);
   sink_->write(row);
   const std::int64_t last = resolved_.job.training.steps, every = resolved_.job.metrics.log_freq;
   console_->step(row, meter_.eta_seconds(last - step), step == 1 || step == last || step % every == 0);
