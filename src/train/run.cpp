@@ -163,6 +163,7 @@ class Run {
       const double seconds = metrics::monotonic_seconds() - began;
       if (outcome.skipped) note_saved(saver_->finish());  // whatever the verdict: what was begun is from before
       const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
+      reporter_->measure();
       reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict));
       if (tuner_) tune(seconds);
       note_saved(saver_->poll());

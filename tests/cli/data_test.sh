@@ -99,6 +99,9 @@ refused "those of validation, too" 4 'different tokenizers' "${tokens[@]}" "$wor
 refused "a weight of 0" 2 'weight above 0' --training.mixture "$work/books.tokens,0"
 refused "a share that holds out nothing" 4 'validation.split' "${tokens[@]}" "$work/books.tokens" --validation.split 1e-9
 refused "validation without data" 2 'validation.split' "${tokens[@]}" "$work/books.tokens" --validation.enable
+(head -c 200 "$work/books.tokens"; printf '\377\377'; tail -c +203 "$work/books.tokens") >"$work/id.tokens"
+check "an id beyond the vocabulary ends all ranks with 4" "$(run id "${tokens[@]}" "$work/id.tokens" --training.steps 20 --lr_scheduler.total_steps 20)" 4
+check "  and is named" "$(grep -cE "id.tokens. is damaged [(]id 65535" "$work/id.log")" 1
 check "a damaged file is not inspected" "$(inspect "$work/short.tokens" >/dev/null 2>&1; echo $?)" 4
 (head -c 300 "$work/books.tokens"; printf x; tail -c +302 "$work/books.tokens") >"$work/ids.tokens"
 check "nor one of other tokens than it had" "$(inspect "$work/ids.tokens" 2>&1 >/dev/null | grep -c 'ids.tokens. is damaged')" 1

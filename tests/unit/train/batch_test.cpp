@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "tessera/base/error.hpp"
 
@@ -85,6 +87,14 @@ TEST(ReadAhead, GivesTheSameRowsAndReadsNoMore) {
     }
     EXPECT_EQ(source.reads, twin.reads) << ahead;
   }
+}
+
+TEST(ReadAhead, ReadsBeforeItIsAsked) {
+  const Watched source;
+  ReadAhead reader(source, {0, 0}, 1000, 1);
+  reader.take(plan_of(1), 0, 1000);
+  for (int i = 0; i < 2000 && source.reads < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(source.reads, 4);  // two rows of this step and of the next
 }
 
 /// A jump leaves what was read ahead behind; a mistake is told when its step comes.
