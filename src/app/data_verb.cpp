@@ -1,10 +1,11 @@
-// tessera data prepare | show | verify.
+// tessera data prepare | show | verify | inspect.
 #include <fmt/format.h>
 
 #include <iostream>
 
 #include "command_line.hpp"
 #include "corpus_flags.hpp"
+#include "data_inspect.hpp"
 #include "tessera/data/prepare.hpp"
 #include "verb.hpp"
 
@@ -42,11 +43,11 @@ struct Prepare {
   }
 };
 
-struct Inspect {
+struct OneFile {
   std::string file;
   CLI::App* app;
 
-  Inspect(CLI::App& parent, const char* name, const char* summary) : app(parent.add_subcommand(name, summary)) {
+  OneFile(CLI::App& parent, const char* name, const char* summary) : app(parent.add_subcommand(name, summary)) {
     app->add_option("file", file, "token file")->required();
   }
 
@@ -70,14 +71,19 @@ int run(const tessera::app::Args& args) {
   CLI::App app{"Token files: what training reads.", "data"};
   app.require_subcommand(1);
   Prepare prepare(app);
-  Inspect show(app, "show", "what a token file says about itself");
-  Inspect verify(app, "verify", "reads a whole token file and checks it");
-  if (!tessera::app::parse(app, args)) return 0;
+  OneFile show(app, "show", "what a token file says about itself");
+  OneFile verify(app, "verify", "reads a whole token file and checks it");
+  tessera::app::DataInspect inspect(app);
+  const auto [own, job_flags] = tessera::app::split_job_flags(args);
+  if (!tessera::app::parse(app, own)) return 0;
+  if (inspect.asked()) return inspect.run(job_flags);
+  tessera::require(job_flags.empty(), tessera::ExitCode::usage, "{} is a key of a job, which `data inspect` takes",
+                   job_flags.empty() ? "" : job_flags.front());
   if (*prepare.app) return prepare.run();
   return *show.app ? show.show() : verify.verify();
 }
 
-const tessera::app::VerbRegistration registration{"data", "prepare text for training, show and verify token files",
-                                                  &run};
+const tessera::app::VerbRegistration registration{"data",
+                                                  "prepare text for training, look into token files and samples", &run};
 
 }  // namespace

@@ -1,9 +1,13 @@
-// tessera eval --logits OUT --input IN [config]: a model's logits.
+// tessera eval [config]: the loss over a job's validation data; eval --logits OUT --input IN [config]: a model's
+// logits.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
+#include "ranks.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/train/evaluation.hpp"
 #include "tessera/train/inference.hpp"
 #include "verb.hpp"
 
@@ -12,11 +16,13 @@ namespace {
 using tessera::DType;
 using tessera::ExitCode;
 using tessera::app::Args;
+using tessera::train::ValidationResult;
 
 torch::Tensor read_tokens(const std::string& file) {
   const tessera::checkpoint::SafetensorsReader reader(file);
   const auto* entry = reader.find("input_ids");
-  tessera::require(entry && entry->shape.size() == 2, ExitCode::data, "{} needs a tensor \"input_ids\" [batch, seq]", file);
+  tessera::require(entry && entry->shape.size() == 2, ExitCode::data, "{} needs a tensor \"input_ids\" [batch, seq]",
+                   file);
   const torch::Tensor tokens = torch::empty({entry->shape[0], entry->shape[1]}, torch::kInt64);
   reader.read_whole("input_ids", DType::i64, tokens.data_ptr());
   return tokens;
@@ -29,18 +35,7 @@ void write_logits(const std::string& file, const torch::Tensor& logits) {
   writer.finish();
 }
 
-int run(const Args& args) {
-  std::string logits, input, config;
-  CLI::App app("Writes the logits [batch, seq, vocab] (float32) of the tokens in a safetensors file (input_ids, int32 or int64 [batch, seq]). "
-               "The model is the job's: [FILE] [--section.key value ...], its weights those of checkpoint.initial_load_path or "
-               "the newest checkpoint of job.dump_folder.",
-               "tessera eval");
-  app.add_option("--logits", logits, "safetensors file to write")->required();
-  app.add_option("--input", input, "safetensors file to read")->required();
-  app.add_option("config", config, "configuration file");
-  auto [own, job] = tessera::app::split_job_flags(args);
-  if (!tessera::app::parse(app, own)) return 0;
-  if (!config.empty()) job.insert(job.begin(), config);
+int run_logits(const std::string& input, const std::string& logits, const Args& job) {
   const tessera::config::Resolved resolved = tessera::config::resolve(job);
   const torch::Tensor tokens = read_tokens(input);
   tessera::train::Inference model(resolved, tokens.size(1), 0);
@@ -48,6 +43,52 @@ int run(const Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"eval", "a model's logits on given tokens", &run};
+std::string as_json(const ValidationResult& result) {
+  nlohmann::ordered_json json{
+      {"loss", result.loss}, {"tokens", result.tokens}, {"samples", result.samples}, {"seconds", result.seconds}};
+  for (const auto& [name, loss] : result.parts) json["parts"][name] = loss;
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string as_text(const ValidationResult& result) {
+  std::string text = fmt::format("loss {:.6f} over {} tokens of {} samples in {:.2f} s\n", result.loss, result.tokens,
+                                 result.samples, result.seconds);
+  for (const auto& [name, loss] : result.parts) text += fmt::format("  {}: {:.6f}\n", name, loss);
+  return text;
+}
+
+int run_loss(Args job, bool json) {
+  const bool said = std::ranges::any_of(job, [](const std::string& word) {
+    return word.starts_with("--validation.enable") || word.starts_with("--validation.no_enable");
+  });
+  if (!said) job.emplace_back("--validation.enable");  // whatever the file says: it is asked for
+  return tessera::app::run_on_ranks(job, [json](auto& world, const auto& resolved, const Args&) {
+    const ValidationResult result = tessera::train::evaluate(world, resolved);
+    if (world.rank() == 0) std::cout << (json ? as_json(result) : as_text(result)) << std::flush;
+    return ExitCode::done;
+  });
+}
+
+int run(const Args& args) {
+  std::string logits, input, config;
+  bool json = false;
+  CLI::App app(
+      "The loss over a job's validation data ([validation]: dataset_path, or split of the training data), on all ranks "
+      "of the job; or with --logits the logits [batch, seq, vocab] (float32) of the tokens in a safetensors file "
+      "(input_ids, int32 or int64 [batch, seq]), in one process. The model is the job's: [FILE] [--section.key value "
+      "...], its weights those of checkpoint.initial_load_path or the newest checkpoint of job.dump_folder.",
+      "tessera eval");
+  auto* out = app.add_option("--logits", logits, "safetensors file to write");
+  app.add_option("--input", input, "safetensors file to read")->needs(out);
+  app.add_flag("--json", json, "the loss for programs");
+  app.add_option("config", config, "configuration file");
+  auto [own, job] = tessera::app::split_job_flags(args);
+  if (!tessera::app::parse(app, own)) return 0;
+  if (!config.empty()) job.insert(job.begin(), config);
+  tessera::require(logits.empty() || !input.empty(), ExitCode::usage, "--logits needs --input, a file of tokens");
+  return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);
+}
+
+const tessera::app::VerbRegistration registration{"eval", "loss on validation data, or logits on given tokens", &run};
 
 }  // namespace

@@ -51,7 +51,7 @@ int leave(comm::World& world, comm::Communicator& leaving, int code, const std::
 
 }  // namespace
 
-int run_on_ranks(const Args& args, ExitCode (*body)(comm::World&, const config::Resolved&, const Args&)) {
+int run_on_ranks(const Args& args, const RankBody& body) {
   comm::World world(nullptr, nullptr);
   log::configure(world.rank() == 0 ? log::Level::info : log::Level::error, world.rank() == 0 ? "" : fmt::format("rank {}", world.rank()));
   const auto leaving = world.make(comm::Backend::mpi, "leaving");

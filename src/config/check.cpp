@@ -26,7 +26,6 @@ std::string folded(std::string_view name) {
   return out;
 }
 
-/// Complains about the first of the keys that was written; if none was, about the first one's default.
 class Checker {
  public:
   explicit Checker(Draft& draft) : draft_(draft), job_(draft.job) {}
@@ -39,20 +38,16 @@ class Checker {
     pipeline();
     model_parts();
     sharding();
-    data();
     precision();
     schedule();
     checkpoint();
     recompute();
-    loaders();
   }
 
  private:
   template <class... Args>
   void wrong(std::initializer_list<std::string_view> keys, fmt::format_string<Args...> format, Args&&... args) {
-    const auto written = std::ranges::find_if(keys, [&](std::string_view key) { return draft_.written(key); });
-    const auto blamed = written == keys.end() ? keys.begin() : written;
-    draft_.complain(draft_.place_of(*blamed), fmt::format(format, std::forward<Args>(args)...));
+    draft_.complain_of(keys, fmt::format(format, std::forward<Args>(args)...));
   }
 
   std::string at(std::string_view key) const { return draft_.place_of(key).exact(); }
@@ -251,13 +246,6 @@ class Checker {
             "use unsharded");
   }
 
-  void data() {
-    const std::string& name = job_.training.dataset;
-    const bool ours = name == "text" || name == "tokens" || name == "replay";
-    if (ours && !job_.training.dataset_path)
-      wrong({"training.dataset"}, "training.dataset = \"{}\" needs training.dataset_path", name);
-  }
-
   void precision() {
     const Training& t = job_.training;
     for (const auto& [key, value] : {std::pair{"training.mixed_precision_param", t.mixed_precision_param},
@@ -308,17 +296,6 @@ class Checker {
             shown(option));
   }
 
-  void loaders() {
-    const auto check = [&](const DataLoader& loader, const std::string& section) {
-      if (loader.num_workers > 0) return;
-      const std::string persistent = section + ".persistent_workers", ahead = section + ".prefetch_factor";
-      if (loader.persistent_workers) wrong({persistent}, "{} needs num_workers > 0", persistent);
-      if (loader.prefetch_factor) wrong({ahead}, "{} needs num_workers > 0", ahead);
-    };
-    check(job_.training.dataloader, "training.dataloader");
-    check(job_.validation.dataloader, "validation.dataloader");
-  }
-
   Draft& draft_;
   const JobConfig& job_;
 };
@@ -337,6 +314,9 @@ std::string canonical_schedule(std::string_view name) {
   return {};
 }
 
-void check_combinations(Draft& draft) { Checker(draft).all(); }
+void check_combinations(Draft& draft) {
+  Checker(draft).all();
+  check_data(draft);
+}
 
 }  // namespace tessera::config

@@ -37,6 +37,20 @@ void shorten_warmup(Draft& draft) {
   draft.derived["lr_scheduler.warmup_steps"] = schedule.total_steps ? "lr_scheduler.total_steps" : "training.steps";
 }
 
+/// What validation shares with training unless it is said otherwise.
+void share_sizes(Draft& draft) {
+  if (!draft.job.validation.enable) return;
+  const auto share = [&draft](const char* key, std::int64_t& value, const char* from, std::int64_t given) {
+    if (draft.written(key)) return;
+    value = given;
+    draft.derived[key] = from;
+  };
+  const Training& training = draft.job.training;
+  share("validation.seq_len", draft.job.validation.seq_len, "training.seq_len", training.seq_len);
+  share("validation.local_batch_size", draft.job.validation.local_batch_size, "training.local_batch_size",
+        training.local_batch_size);
+}
+
 }  // namespace
 
 void derive(Draft& draft) {
@@ -44,6 +58,7 @@ void derive(Draft& draft) {
   widen(draft, "training.mixed_precision_param", draft.job.training.mixed_precision_param);
   widen(draft, "training.mixed_precision_reduce", draft.job.training.mixed_precision_reduce);
   shorten_warmup(draft);
+  share_sizes(draft);
 }
 
 }  // namespace tessera::config

@@ -57,6 +57,11 @@ void Draft::set(const Option& option, Value value, const Place& place) {
     complain(place, fmt::format("{}{}", about(option, place), *wrong));
 }
 
+void Draft::complain_of(std::initializer_list<std::string_view> keys, std::string text) {
+  const auto found = std::ranges::find_if(keys, [this](std::string_view key) { return written(key); });
+  complain(place_of(found == keys.end() ? *keys.begin() : *found), std::move(text));
+}
+
 Place Draft::place_of(std::string_view key) const {
   const auto found = places.find(key);
   return found == places.end() ? Place{} : found->second;

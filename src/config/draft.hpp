@@ -1,6 +1,7 @@
 // A job while it is being read: values, where each came from, and all that is wrong with them.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -36,6 +37,8 @@ struct Draft {
   std::vector<std::string> warnings;
 
   void complain(Place place, std::string text) { problems.push_back({std::move(place), std::move(text)}); }
+  /// Complains about the first of the keys that was written; if none was, about the first one's default.
+  void complain_of(std::initializer_list<std::string_view> keys, std::string text);
   /// Stores a value, or complains: wrong value, or written twice in the same source.
   void set(const Option& option, Value value, const Place& place);
   /// Place of a key; the default's when it was not written.
@@ -79,6 +82,8 @@ CommandLine read_command_line(const std::vector<std::string>& args, Draft& draft
 void derive(Draft& draft);
 /// Values that contradict each other.
 void check_combinations(Draft& draft);
+/// Those about training and validation data.
+void check_data(Draft& draft);
 /// Appends the one warning that lists what Tessera does not act on.
 void warn_of_unsupported(Draft& draft);
 

@@ -66,11 +66,17 @@ std::vector<std::string> unsupported_for_run(const Resolved& resolved) {
   for (const Option& option : options())
     if (option.decisive && !honoured(option, resolved.job)) reasons.push_back(refusal(option, resolved));
   const Training& training = resolved.job.training;
-  if (!training.dataset_path)
+  if (!training.dataset_path && training.mixture.empty())
     reasons.push_back(
         fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "
                     "Tessera downloads nothing",
                     training.dataset, resolved.origin("training.dataset")));
+  const Validation& validation = resolved.job.validation;
+  if (validation.enable && !validation.dataset_path && validation.split == 0)
+    reasons.push_back(
+        fmt::format("validation.enable = true has no data ({}); name validation.dataset_path, or hold out a share of "
+                    "the training data (validation.split = 0.01): Tessera downloads nothing",
+                    resolved.origin("validation.enable")));
   return reasons;
 }
 

@@ -66,6 +66,14 @@ std::optional<Value> value_of(const toml::node& node) {
   return node.is_array() ? array_value(*node.as_array()) : std::nullopt;
 }
 
+/// A string, or a number as text; empty for anything else.
+std::optional<std::string> text_of(const toml::node& node) {
+  if (auto text = node.value_exact<std::string>()) return text;
+  if (const auto whole = node.value_exact<std::int64_t>()) return fmt::format("{}", *whole);
+  if (const auto real = node.value_exact<double>()) return fmt::format("{}", *real);
+  return {};
+}
+
 /// [0, 1, 1, 0] -> "0,1,1,0".
 std::optional<std::string> numbers_of(const toml::node& node) {
   std::string text;
@@ -119,13 +127,14 @@ class Walk {
                         fmt::format("unknown key '{}' of {}; it has {}", shown(key.str()), option.key,
                                     fmt::join(option.columns, ", ")));
     Strings row;
+    const std::size_t needed = option.columns.size() - option.spare_columns;
     for (const std::string_view column : option.columns) {
       const toml::node* node = table.get(column);
-      const auto text = node ? node->value_exact<std::string>() : std::nullopt;
-      const auto number = node ? node->value_exact<std::int64_t>() : std::nullopt;
-      if (!text && !number)
+      if (!node && row.size() >= needed) break;
+      const auto text = node ? text_of(*node) : std::nullopt;
+      if (!text)
         draft_.complain(place, fmt::format("{} needs a string \"{}\" in each of its tables", option.key, column));
-      row.push_back(text ? *text : number ? fmt::format("{}", *number) : "");
+      row.push_back(text.value_or(""));
     }
     return row;
   }

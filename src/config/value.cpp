@@ -141,7 +141,7 @@ std::optional<std::string> check_allowed(const Option& option, std::string& text
 std::optional<std::string> check_rows(const Option& option, const std::vector<Strings>& rows) {
   if (option.columns.empty()) return {};
   for (const Strings& row : rows)
-    if (row.size() != option.columns.size())
+    if (row.size() > option.columns.size() || row.size() + option.spare_columns < option.columns.size())
       return fmt::format("must have rows of {} ({}), not of {}", option.columns.size(), fmt::join(option.columns, ", "),
                          row.size());
   return {};

@@ -141,10 +141,16 @@ std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, co
                                         const std::filesystem::path& cache_folder, const PrepareOptions& options,
                                         const Progress& progress) {
   if (TokenFile::is_token_file(dataset)) return check_tokenizer(dataset, tokenizer);
-  const TextCorpus corpus({dataset}, options.corpus);
+  return prepare_if_needed(std::vector{dataset}, tokenizer, cache_folder, options, progress);
+}
+
+std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts, const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder, const PrepareOptions& options,
+                                        const Progress& progress) {
+  const TextCorpus corpus(texts, options.corpus);
   const TokenFileInfo info = describe(corpus, tokenizer, options.seed);
   const std::uint64_t key = content_hash(fmt::format("{} {} {}", info.source_hash, info.tokenizer_hash, info.seed));
-  const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens", dataset.stem().string(), key);
+  const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens", texts.front().stem().string(), key);
   if (!is_there(cached, info)) write_tokens(corpus, tokenizer, cached, info, options, progress);
   return cached;
 }

@@ -8,6 +8,7 @@
 #include "json_reader.hpp"
 #include "mapped_file.hpp"
 #include "tessera/base/error.hpp"
+#include "text_files.hpp"
 
 namespace tessera::data {
 namespace {
@@ -15,9 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kChapterHeading = R"(^(?:[1-3] )?[A-Z][A-Za-z ]{0,24}? \d+$)";
-
-bool is_jsonl(const fs::path& path) { return path.extension() == ".jsonl" || path.extension() == ".json"; }
-bool is_text_file(const fs::path& path) { return is_jsonl(path) || path.extension() == ".txt"; }
 
 /// Folders become the text and JSONL files in them, by name.
 std::vector<fs::path> expand_folders(const std::vector<fs::path>& paths) {

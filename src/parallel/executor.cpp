@@ -9,7 +9,14 @@ using model::Flow;
 using model::Slot;
 
 PassResult Executor::run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale) {
-  Pass pass{microbatches, first, scale, {}};
+  return run(list, Pass{microbatches, first, scale, false, {}});
+}
+
+PassResult Executor::evaluate(const ActionList& list, std::span<const Microbatch> microbatches) {
+  return run(list, Pass{microbatches, 0, 0, true, {}});
+}
+
+PassResult Executor::run(const ActionList& list, Pass pass) {
   for (const Action& action : list) {
     computes(action.kind) ? compute(action, pass) : move(action);
     outgoing_.remove_if([](Transfer& sent) { return sent.request.test(); });
@@ -39,13 +46,17 @@ void Executor::forward(const Action& action, Pass& pass) {
   else
     in = arrived(action, inputs_);
   if (!stage.last()) {
-    hand_over(action, action.stage + 1, stage.forward(number, in, nullptr, nullptr), outputs_, inputs_);
+    Flow out = pass.evaluates ? stage.evaluate(number, in, nullptr) : stage.forward(number, in, nullptr, nullptr);
+    hand_over(action, action.stage + 1, std::move(out), outputs_, inputs_);
     return;
   }
   torch::Tensor loss, token_losses;
   const LossInput input{data.labels, pass.scale, &token_losses};
-  stage.forward(number, in, &input, &loss);
-  pass.result.loss += loss.item<double>();
+  if (pass.evaluates)
+    stage.evaluate(number, in, &input);
+  else
+    stage.forward(number, in, &input, &loss);
+  if (loss.defined()) pass.result.loss += loss.item<double>();
   pass.result.token_losses.push_back(token_losses);
 }
 

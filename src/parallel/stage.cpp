@@ -300,13 +300,20 @@ void Stage::end_step() {
   for (const auto& group : groups_) group->end_step();
 }
 
-Flow Stage::infer(const Flow& in, model::CellContext context) {
+Flow Stage::infer(const Flow& in, const model::CellContext& context) { return pass(in, context, nullptr); }
+
+Flow Stage::evaluate(int microbatch, const Flow& in, const LossInput* loss) {
+  const ContextOperations operations = operations_of(microbatch);
+  return pass(in, context_with(operations), loss);
+}
+
+Flow Stage::pass(const Flow& in, const model::CellContext& context, const LossInput* loss) {
   torch::NoGradGuard no_grad;
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
-    flow = units_[k].forward(flow, context, nullptr).out;
+    flow = units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr).out;
     reshard(k);
   }
   return flow;

@@ -7,16 +7,6 @@
 namespace tessera::train {
 namespace {
 
-/// Rows [rows, seq] of which this rank takes its positions, in one run.
-torch::Tensor to_device(const std::vector<std::int32_t>& values, const std::vector<Range>& positions, std::int64_t seq,
-                        torch::Device device) {
-  const torch::Tensor whole = torch::from_blob(const_cast<std::int32_t*>(values.data()),
-                                               {static_cast<std::int64_t>(values.size()) / seq, seq}, torch::kInt32);
-  std::vector<torch::Tensor> parts;
-  for (const Range& range : positions) parts.push_back(whole.narrow(1, range.begin, range.size));
-  return torch::cat(parts, 1).flatten().to(torch::kInt64).to(device);
-}
-
 void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab, bool may_ignore, std::int64_t sample) {
   for (const std::int32_t id : ids)
     require((id >= 0 && id < vocab) || (may_ignore && id == -100), ExitCode::data,
@@ -25,39 +15,89 @@ void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab, bool may_i
 }
 
 /// Where the documents of one sample begin.
-std::vector<std::int64_t> documents_of(const data::SampleSource& source, const BatchPlan& plan, std::int64_t sample,
-                                       std::span<const std::int32_t> inputs) {
+std::vector<std::int64_t> documents_of(const data::SampleSource& source, const BatchPlan& plan, std::int64_t sample) {
   if (!plan.document_end_id) return source.document_starts(sample);
+  std::vector<std::int32_t> inputs(static_cast<std::size_t>(source.seq_len()));
+  source.read_part(sample, {0, source.seq_len()}, inputs, {});
   std::vector<std::int64_t> starts{0};
   for (std::size_t t = 0; t + 1 < inputs.size(); ++t)
     if (inputs[t] == *plan.document_end_id) starts.push_back(static_cast<std::int64_t>(t) + 1);
   return starts;
 }
 
+/// Some of the values; none where there are none.
+std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t size) {
+  if (values.empty()) return {};
+  return {values.data() + begin, static_cast<std::size_t>(size)};
+}
+
+/// Values [begin, begin + count); undefined where there are none.
+torch::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t count,
+                        torch::Device device) {
+  if (values.empty()) return {};
+  auto* from = const_cast<std::int32_t*>(values.data()) + begin;
+  return torch::from_blob(from, {count}, torch::kInt32).to(torch::kInt64).to(device);
+}
+
 }  // namespace
+
+Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
+               std::int64_t vocab) {
+  const std::vector<Range> ranges = plan.cut.ranges(reader.cp_rank);
+  const auto values = static_cast<std::size_t>(plan.rows * plan.cut.positions());
+  Rows rows{
+      std::vector<std::int32_t>(reader.inputs ? values : 0), std::vector<std::int32_t>(reader.labels ? values : 0), {}};
+  std::int64_t at = 0;
+  for (std::int64_t row = 0; row < plan.rows; ++row) {
+    const std::int64_t sample = first + reader.dp_rank * plan.rows + row;
+    for (const Range& range : ranges) {
+      const auto in = part(rows.inputs, at, range.size), out = part(rows.labels, at, range.size);
+      if (reader.inputs || reader.labels) source.read_part(sample, range, in, out);
+      check_ids(in, vocab, false, sample);
+      check_ids(out, vocab, true, sample);
+      at += range.size;
+    }
+    if (plan.documents) rows.documents.push_back(documents_of(source, plan, sample));
+  }
+  return rows;
+}
+
+Batch batch_of(const Rows& rows, const BatchPlan& plan, torch::Device device) {
+  Batch batch;
+  const std::int64_t each = plan.microbatch_rows, size = each * plan.cut.positions();
+  for (int m = 0; m < plan.microbatches_a_step(); ++m) {
+    parallel::Documents documents;
+    if (plan.documents) documents.assign(rows.documents.begin() + m * each, rows.documents.begin() + (m + 1) * each);
+    batch.microbatches.push_back({to_device(rows.inputs, m * size, size, device),
+                                  to_device(rows.labels, m * size, size, device), std::move(documents)});
+  }
+  batch.valid_tokens = std::ranges::count_if(rows.labels, [](std::int32_t label) { return label != -100; });
+  return batch;
+}
 
 Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
                  std::int64_t vocab, torch::Device device) {
-  const auto seq = static_cast<std::size_t>(source.seq_len());
-  const auto rows = static_cast<std::size_t>(plan.microbatch_rows);
-  const std::vector<Range> positions = plan.cut.ranges(reader.cp_rank);
-  std::vector<std::int32_t> inputs(rows * seq), labels(rows * seq);
-  Batch batch;
-  std::int64_t sample = first + reader.dp_rank * plan.rows;
-  for (int m = 0; m < plan.microbatches_a_step(); ++m) {
-    parallel::Documents documents;
-    for (std::size_t row = 0; row < rows; ++row, ++sample) {
-      const std::span in(inputs.data() + row * seq, seq), out(labels.data() + row * seq, seq);
-      source.read(sample, in, out);
-      check_ids(in, vocab, false, sample);
-      check_ids(out, vocab, true, sample);
-      if (plan.documents) documents.push_back(documents_of(source, plan, sample, in));
-    }
-    batch.valid_tokens += std::ranges::count_if(labels, [](std::int32_t label) { return label != -100; });
-    batch.microbatches.push_back({to_device(inputs, positions, source.seq_len(), device),
-                                  to_device(labels, positions, source.seq_len(), device), std::move(documents)});
+  return batch_of(read_rows(source, plan, first, reader, vocab), plan, device);
+}
+
+Rows ReadAhead::take(const BatchPlan& plan, std::int64_t first, std::int64_t end) {
+  while (!pending_.empty() && pending_.front().first != first) pending_.pop_front();
+  std::optional<std::future<Rows>> here;
+  if (!pending_.empty()) {
+    here = std::move(pending_.front().rows);
+    pending_.pop_front();
   }
-  return batch;
+  std::int64_t next = (pending_.empty() ? first : pending_.back().first) + plan.global_batch;
+  for (; std::ssize(pending_) < ahead_ && next < end; next += plan.global_batch)
+    pending_.push_back({next, std::async(std::launch::async, [this, plan, next] {
+                          return read_rows(source_, plan, next, reader_, vocab_);
+                        })});
+  return here ? here->get() : read_rows(source_, plan, first, reader_, vocab_);
+}
+
+int steps_ahead(const config::DataLoader& loader) {
+  if (loader.num_workers == 0) return 1;
+  return static_cast<int>(std::min<std::int64_t>(loader.num_workers * loader.prefetch_factor.value_or(2), 1024));
 }
 
 }  // namespace tessera::train

@@ -1,6 +1,7 @@
 #include "tessera/train/batch_plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/base/error.hpp"
 
@@ -38,6 +39,16 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
           "documents are masked, and a replay file does not know them; set training.document_end_id to the token that "
           "ends one");
   return plan;
+}
+
+BatchPlan BatchPlan::of_validation(const config::JobConfig& job, const mesh::Layout& layout) {
+  const config::Validation& validation = job.validation;
+  config::JobConfig same = job;
+  same.training.local_batch_size = validation.local_batch_size;
+  same.training.global_batch_size = -1;
+  if (validation.dataset_path) same.training.dataset = validation.dataset;
+  const std::int64_t trained = std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
+  return make(same, layout, std::gcd(validation.local_batch_size, trained));
 }
 
 bool masks_documents(const config::JobConfig& job) {

@@ -25,7 +25,9 @@ ReplaySource::ReplaySource(const std::filesystem::path& file, std::int64_t globa
   };
   inputs_ = load("inputs");
   labels_ = load("labels");
-  require(rows_ >= global_batch, ExitCode::data, "{} has {} rows a step; the global batch needs {}", file_, rows_, global_batch);
+  if (global_batch_ == 0) global_batch_ = rows_;
+  require(rows_ >= global_batch_, ExitCode::data, "{} has {} rows a step; the global batch needs {}", file_, rows_,
+          global_batch_);
 }
 
 void ReplaySource::read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const {

@@ -38,6 +38,13 @@ void add_experts(metrics::StepRecord& record, const StepOutcome& outcome) {
   record.extra.emplace_back("moe/balance_loss", outcome.balance_loss);
 }
 
+void add_validation(metrics::StepRecord& record, const ValidationResult& result) {
+  record.extra.emplace_back("validation/loss", result.loss);
+  for (const auto& [name, loss] : result.parts) record.extra.emplace_back("validation/" + name + "/loss", loss);
+  record.extra.emplace_back("validation/tokens", static_cast<double>(result.tokens));
+  record.extra.emplace_back("time/validation", result.seconds);
+}
+
 metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
   if (job.metrics.peak_flops) return {*job.metrics.peak_flops, "metrics.peak_flops"};
   const DType dtype = parallel::dtype_of(options.precision.compute);
@@ -111,8 +118,7 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(job), first_step, job.training.steps, peak_);
 }
 
-metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds,
-                                     const Worst& worst) {
+metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds) const {
   metrics::StepRecord record;
   record.step = step;
   record.loss = outcome.loss;
@@ -123,41 +129,60 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.tokens_per_second = static_cast<double>(record.tokens) / seconds;
   record.tps = record.tokens_per_second / ranks_;
   record.mfu = metrics::mfu(record.tps, flops_.full, peak_);
-  record.memory_bytes = worst.memory_bytes;
+  record.memory_bytes = worst_.memory_bytes;
   for (const auto phase :
        {metrics::Phase::data, metrics::Phase::forward, metrics::Phase::communication, metrics::Phase::optimizer})
     record.extra.emplace_back("time/" + std::string(name_of(phase)), trainer_.timer().seconds(phase));
-  record.extra.emplace_back("fsdp/gathers", static_cast<double>(worst.gathers));
-  record.extra.emplace_back("fsdp/gather_bytes", static_cast<double>(worst.gather_bytes));
-  record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst.kept_bytes));
-  record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst.exposed_nanoseconds) * 1e-9);
+  record.extra.emplace_back("fsdp/gathers", static_cast<double>(worst_.gathers));
+  record.extra.emplace_back("fsdp/gather_bytes", static_cast<double>(worst_.gather_bytes));
+  record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst_.kept_bytes));
+  record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst_.exposed_nanoseconds) * 1e-9);
   add_experts(record, outcome);
   if (resolved_.job.optimizer.spike_zscore > 0) record.extra.emplace_back("loss_zscore", outcome.zscore);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.skipped_steps()));
   return record;
 }
 
-Reporter::Worst Reporter::ask_all() {
+void Reporter::measure() {
   const parallel::GatherCount gathers = trainer_.stages().gather_count();
   const double exposed = exposed_seconds(trainer_.mesh());
   std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().device),
                                   gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
                                   trainer_.stages().kept_bytes(),
                                   static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
-  gathers_before_ = gathers;
-  exposed_before_ = exposed;
   trainer_.mesh()
       .control()
       .all_reduce({all.data(), static_cast<std::int64_t>(all.size()), DType::i64}, comm::Op::max)
       .wait();
-  return {all[0], all[1], all[2], all[3], all[4]};
+  worst_ = {all[0], all[1], all[2], all[3], all[4]};
 }
 
-void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds) {
-  const Worst worst = ask_all();
+/// Traffic counts from here on: that of validation belongs to no step.
+void Reporter::begin_next() {
+  gathers_before_ = trainer_.stages().gather_count();
+  exposed_before_ = exposed_seconds(trainer_.mesh());
+}
+
+/// What each part of a mixture gave to the step, and how often it was read by then.
+void Reporter::add_shares(metrics::StepRecord& record) const {
+  const auto before = trainer_.source().shares(trainer_.first_sample(record.step - 1)),
+             after = trainer_.source().shares(trainer_.first_sample(record.step));
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    record.extra.emplace_back("data/" + after[i].name + "/samples",
+                              static_cast<double>(after[i].samples - before[i].samples));
+    record.extra.emplace_back("data/" + after[i].name + "/epochs", after[i].epochs);
+  }
+}
+
+void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds,
+                    const std::optional<ValidationResult>& validation) {
+  begin_next();
   if (!speaks_) return;
   meter_.add(trainer_.step_tokens(), seconds);
-  const metrics::StepRecord row = record(step, outcome, seconds, worst);
+  metrics::StepRecord row = record(step, outcome, seconds);
+  add_shares(row);
+  for (const auto& [name, loss] : outcome.source_losses) row.extra.emplace_back("data/" + name + "/loss", loss);
+  if (validation) add_validation(row, *validation);
   sink_->write(row);
   const std::int64_t last = resolved_.job.training.steps, every = resolved_.job.metrics.log_freq;
   console_->step(row, meter_.eta_seconds(last - step), step == 1 || step == last || step % every == 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "tessera/metrics/meter.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/train/trainer.hpp"
+#include "tessera/train/validator.hpp"
 
 namespace tessera::train {
 
@@ -22,8 +24,11 @@ class Reporter {
   Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
            const std::vector<std::string>& command_line);
 
-  /// Collective: the worst rank's memory and traffic are asked for. `step` counts from 1.
-  void step(std::int64_t step, const StepOutcome& outcome, double seconds);
+  /// Collective: the worst rank's memory and traffic are asked for, at the end of a step.
+  void measure();
+  /// What was measured, and what else is known of it. `step` counts from 1; `validation`: what came behind it.
+  void step(std::int64_t step, const StepOutcome& outcome, double seconds,
+            const std::optional<ValidationResult>& validation = std::nullopt);
   /// The run jumps back to the end of step `step`; later lines of metrics.jsonl are dropped.
   void rewind(std::int64_t step);
   /// A line for people, above the progress bar.
@@ -36,10 +41,11 @@ class Reporter {
   struct Worst {
     std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0, exposed_nanoseconds = 0;
   };
-  Worst ask_all();
+  void begin_next();
   void open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
             const std::vector<std::string>& hosts);
-  metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds, const Worst& worst);
+  metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
+  void add_shares(metrics::StepRecord& record) const;
 
   const config::Resolved& resolved_;
   Trainer& trainer_;
@@ -48,6 +54,7 @@ class Reporter {
   metrics::FlopsPerToken flops_;
   metrics::Peak peak_;
   metrics::StepMeter meter_;
+  Worst worst_;                           ///< of the last step that was measured
   parallel::GatherCount gathers_before_;  ///< of this rank, when the last step was reported
   double exposed_before_ = 0;
   std::unique_ptr<metrics::RunFolder> folder_;

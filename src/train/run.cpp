@@ -7,7 +7,6 @@
 #include "faults.hpp"
 #include "microbatch_tuner.hpp"
 #include "reporter.hpp"
-#include "samples.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/metrics/atomic_file.hpp"
@@ -18,9 +17,11 @@
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/injected_faults.hpp"
 #include "tessera/train/model_weights.hpp"
+#include "tessera/train/samples.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/signals.hpp"
 #include "tessera/train/training_state.hpp"
+#include "tessera/train/validator.hpp"
 
 namespace tessera::train {
 namespace {
@@ -38,7 +39,7 @@ class Run {
         device_(choose_device(world)),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
-        samples_(open_job_samples(job_, plan_, world.control())),
+        samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
         mesh_(world, layout_, backend_of(job_, device_), injected_.decorate()) {
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
@@ -52,6 +53,7 @@ class Run {
     saver_.emplace(mesh_.control());
     reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
     faults_.emplace(job_, *trainer_, *reporter_, *samples_.source, checkpoint_folder());
+    if (samples_.validation) validator_.emplace(job_, model_, mesh_, trainer_->stages(), *samples_.validation);
     announce(done);
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
       tuner_.emplace(*trainer_, job_, world_.local_size());
@@ -67,6 +69,9 @@ class Run {
   model::Model checked_model() const {
     model::Model model = model_of(job_, samples_.vocab, job_.training.seq_len, device_);
     check_job_fits(job_, model, layout_, plan_);
+    if (job_.validation.enable)
+      check_model_fits(model, layout_, BatchPlan::of_validation(job_, layout_),
+                       !job_.parallelism.disable_sequence_parallel);
     for (const std::string& entry : job_.parallelism.pipeline_parallel_microbatch_steps)
       check_job_fits(job_, model, layout_, BatchPlan::make(job_, layout_, config::microbatch_step(entry)->size));
     return model;
@@ -159,7 +164,8 @@ class Run {
       const double seconds = metrics::monotonic_seconds() - began;
       if (outcome.skipped) note_saved(saver_->finish());  // whatever the verdict: what was begun is from before
       const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
-      reporter_->step(step + 1, outcome, seconds);
+      reporter_->measure();
+      reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict));
       if (tuner_) tune(seconds);
       note_saved(saver_->poll());
       if (verdict == Faults::Verdict::stop) {
@@ -179,6 +185,15 @@ class Run {
     }
     note_saved(saver_->finish());
     return ExitCode::done;
+  }
+
+  /// Where a step counts and is one of those to be followed by validation.
+  std::optional<ValidationResult> validate(std::int64_t step, Faults::Verdict verdict) {
+    if (!validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
+    const ValidationResult result = validator_->run(step);
+    reporter_->note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step, result.loss,
+                                result.tokens, result.seconds));
+    return result;
   }
 
   /// As parallelism.pipeline_parallel_microbatch_steps says.
@@ -258,6 +273,7 @@ class Run {
   mesh::DeviceMesh mesh_;
   std::optional<Trainer> trainer_;
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
+  std::optional<Validator> validator_;    ///< if the job validates
   std::optional<Reporter> reporter_;
   std::optional<Faults> faults_;
   std::optional<comm::Watchdog> watchdog_;

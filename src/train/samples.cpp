@@ -1,10 +1,14 @@
-#include "samples.hpp"
+#include "tessera/train/samples.hpp"
+
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/config/mixture.hpp"
+#include "tessera/data/data_files.hpp"
+#include "tessera/data/mixture_source.hpp"
 #include "tessera/data/prepare.hpp"
-#include "tessera/data/token_file.hpp"
-#include "tessera/data/tokenizer.hpp"
+#include "tessera/data/window_source.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/replay_source.hpp"
 
@@ -12,33 +16,125 @@ namespace tessera::train {
 namespace {
 
 namespace fs = std::filesystem;
+using data::WindowSource;
 
-/// The token file that the job reads: the path itself, or one that is made of the text there.
-fs::path token_file(const config::JobConfig& job, const fs::path& path) {
-  if (data::TokenFile::is_token_file(path)) return path;
+/// What a source of data is called in a job.
+struct Named {
+  std::string dataset;  ///< training.dataset, or validation's
+  fs::path path;
+};
+
+/// The token files at the path: those there, or one that is made of the text there.
+std::vector<fs::path> token_files(const config::JobConfig& job, const Named& source) {
+  const fs::path& path = source.path;
+  const std::vector<fs::path> files = data::data_files(path);
+  if (data::TokenFile::is_token_file(files.front())) return files;
+  require(source.dataset != "tokens", ExitCode::data,
+          "'{}' is no token file; make one with `tessera data prepare`, or set dataset = \"text\"",
+          files.front().string());
   const data::Tokenizer tokenizer = data::Tokenizer::load(job.model.hf_assets_path);
-  const fs::path cache = job.training.tokens_cache ? fs::path(*job.training.tokens_cache) : fs::path(job.job.dump_folder) / "tokens";
+  const fs::path cache =
+      job.training.tokens_cache ? fs::path(*job.training.tokens_cache) : fs::path(job.job.dump_folder) / "tokens";
   log::info("reading {} with the tokenizer in {}", path.string(), job.model.hf_assets_path);
-  return data::prepare_if_needed(path, tokenizer, cache);
+  const bool pattern = !fs::exists(path);
+  return {data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer, cache)};
+}
+
+/// Opens a source on all ranks once rank 0 has seen to its token files.
+std::vector<data::TokenFile> open_files(const config::JobConfig& job, const Named& source,
+                                        comm::Communicator& control) {
+  std::string names = on_rank_zero(control, [&] {
+    std::string all;
+    for (const fs::path& file : token_files(job, source)) all += file.string() + '\0';
+    return all;
+  });
+  std::vector<fs::path> files;
+  for (std::size_t end; (end = names.find('\0')) != std::string::npos; names.erase(0, end + 1))
+    files.emplace_back(names.substr(0, end));
+  std::vector<data::TokenFile> opened;
+  on_all_ranks(control, [&] { opened = data::open_token_files(files); });
+  return opened;
+}
+
+/// A source of training data with its files.
+struct Opened {
+  config::MixtureEntry entry;
+  std::vector<data::TokenFile> files;
+};
+
+std::vector<Opened> open_sources(const config::JobConfig& job, comm::Communicator& control) {
+  std::vector<Opened> sources;
+  for (const config::Strings& row : job.training.mixture) sources.push_back({config::mixture_entry(row).value(), {}});
+  if (sources.empty()) sources.push_back({{*job.training.dataset_path, 1, ""}, {}});
+  for (Opened& source : sources) source.files = open_files(job, {job.training.dataset, source.entry.path}, control);
+  return sources;
+}
+
+std::unique_ptr<data::SampleSource> one_or_mixed(std::vector<data::MixtureSource::Part> parts, std::uint64_t seed) {
+  if (parts.size() == 1) return std::move(parts.front().source);
+  return std::make_unique<data::MixtureSource>(std::move(parts), seed);
+}
+
+/// Windows of the sources: training's, and those that are held out for validation.
+void make_windows(const config::JobConfig& job, const std::vector<Opened>& sources, Samples& samples) {
+  const auto seed = static_cast<std::uint64_t>(job.debug.seed);
+  const config::Validation& validation = job.validation;
+  std::vector<data::MixtureSource::Part> training, held_out;
+  for (const auto& [entry, files] : sources) {
+    data::check_same_tokenizer(sources.front().files.front(), files.front());
+    data::HeldOut parts = data::hold_out(files, job.training.seq_len, validation.split);
+    const std::uint64_t own = sources.size() == 1 ? seed : data::MixtureSource::part_seed(seed, entry.name);
+    auto windows = std::make_unique<WindowSource>(std::move(parts.training), job.training.seq_len, own);
+    const std::int64_t epoch = windows->window_count();
+    training.push_back({entry.name, std::move(windows), entry.weight, epoch});
+    if (!validation.enable || parts.held_out.empty()) continue;
+    windows = std::make_unique<WindowSource>(std::move(parts.held_out), validation.seq_len, 0,
+                                             WindowSource::Order::as_they_come);
+    held_out.push_back({entry.name, std::move(windows), 1, 1});
+  }
+  samples.vocab = sources.front().files.front().info().vocab_size;
+  samples.source = one_or_mixed(std::move(training), seed);
+  if (!held_out.empty()) samples.validation = one_or_mixed(std::move(held_out), 0);
+}
+
+std::unique_ptr<data::SampleSource> open_validation(const config::JobConfig& job, const data::TokenFile* trained_on,
+                                                    comm::Communicator& control) {
+  const config::Validation& validation = job.validation;
+  const fs::path path = *validation.dataset_path;
+  std::unique_ptr<data::SampleSource> source;
+  if (validation.dataset == "replay") {
+    on_all_ranks(control, [&] { source = std::make_unique<ReplaySource>(path, 0, validation.seq_len); });
+    return source;
+  }
+  const std::vector<data::TokenFile> files = open_files(job, {validation.dataset, path}, control);
+  on_all_ranks(control, [&] {
+    if (trained_on) data::check_same_tokenizer(*trained_on, files.front());
+    source = std::make_unique<WindowSource>(data::hold_out(files, validation.seq_len, 0).training, validation.seq_len,
+                                            0, WindowSource::Order::as_they_come);
+  });
+  return source;
 }
 
 }  // namespace
 
-Samples open_job_samples(const config::JobConfig& job, const BatchPlan& plan, comm::Communicator& control) {
+Samples open_job_samples(const config::JobConfig& job, std::int64_t global_batch, comm::Communicator& control) {
   const config::Training& training = job.training;
-  require(training.dataset_path.has_value(), ExitCode::usage,
-          "training.dataset = \"{}\" needs training.dataset_path: a text, JSONL, token or replay file (nothing is downloaded)", training.dataset);
-  const fs::path path = *training.dataset_path;
+  require(training.dataset_path || !training.mixture.empty(), ExitCode::usage,
+          "training.dataset = \"{}\" needs training.dataset_path: a text, JSONL, token or replay file (nothing is "
+          "downloaded)",
+          training.dataset);
   Samples samples;
+  std::vector<Opened> sources;
   if (training.dataset == "replay") {
-    on_all_ranks(control, [&] { samples.source = std::make_unique<ReplaySource>(path, plan.global_batch, training.seq_len); });
-    return samples;
+    on_all_ranks(control, [&] {
+      samples.source = std::make_unique<ReplaySource>(*training.dataset_path, global_batch, training.seq_len);
+    });
+  } else {
+    sources = open_sources(job, control);
+    on_all_ranks(control, [&] { make_windows(job, sources, samples); });
   }
-  const fs::path file = on_rank_zero(control, [&] { return token_file(job, path).string(); });
-  on_all_ranks(control, [&] {
-    samples.vocab = data::TokenFile::open(file).info().vocab_size;
-    samples.source = data::open_samples(file, training.seq_len, static_cast<std::uint64_t>(job.debug.seed));
-  });
+  if (job.validation.enable && job.validation.dataset_path)
+    samples.validation = open_validation(job, sources.empty() ? nullptr : &sources.front().files.front(), control);
   return samples;
 }
 

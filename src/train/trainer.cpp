@@ -6,8 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tessera/kernels/exact_sum.hpp"
-#include "tessera/train/batch.hpp"
+#include "loss_sums.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/stage_ranges.hpp"
 
@@ -28,6 +27,12 @@ std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight
 
 }  // namespace
 
+Reader reader_of(mesh::DeviceMesh& mesh, const parallel::StageMap& map) {
+  const int rank = mesh.coord(Axis::pp);
+  return {mesh.layout().dp_rank(mesh.rank()), mesh.coord(Axis::cp), map.rank_of(0) == rank,
+          map.rank_of(map.stages() - 1) == rank};
+}
+
 Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
                  const data::SampleSource& source, torch::Device device, std::int64_t reshard_budget_bytes)
     : job_(job),
@@ -42,7 +47,8 @@ Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::
       executor_(stages_, mesh.along(Axis::pp)),
       schedule_(lr_schedule_of(job)),
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
-      states_(states_of(stages_, job.optimizer.weight_decay)) {}
+      states_(states_of(stages_, job.optimizer.weight_decay)),
+      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab, steps_ahead(job.training.dataloader)) {}
 
 void Trainer::set_microbatch_rows(std::int64_t rows) {
   const BatchPlan plan = BatchPlan::make(job_, mesh_.layout(), rows);
@@ -53,10 +59,10 @@ void Trainer::set_microbatch_rows(std::int64_t rows) {
 
 double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
-  const Reader reader{mesh_.layout().dp_rank(mesh_.rank()), mesh_.coord(Axis::cp)};
-  const Batch batch = read_batch(source_, plan_, first_sample(step), reader, model_.dimensions.vocab, device_);
-  // Each data-parallel rank's labels, of whole sequences, count once: where pp, cp and tp are 0.
-  const bool counts = mesh_.coord(Axis::pp) == 0 && mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
+  const Rows rows = ahead_.take(plan_, first_sample(step), first_sample(job_.training.steps));
+  const Batch batch = batch_of(rows, plan_, device_);
+  // Only the last stage reads labels; of its ranks, those of tp read the same.
+  const bool counts = mesh_.coord(Axis::tp) == 0;
   const std::int64_t valid = comm::all_reduce_scalar(mesh_.control(), counts ? batch.valid_tokens : std::int64_t{0});
   phase.reset();
 
@@ -75,25 +81,17 @@ double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int
   phase.reset();
   phase.emplace(timer_, metrics::Phase::communication);
   stages_.finish_gradients();
-  return reduce_loss(valid, flag, flags);
+  return reduce_loss(rows, step, flag, flags);
 }
 
-double Trainer::reduce_loss(std::int64_t valid, std::int64_t flag, std::int64_t* flags) {
-  // An exact sum in fixed point, so that the reported loss has the same bits on every mesh whose token losses have.
-  kernels::ExactSum sum;
-  if (mesh_.coord(Axis::tp) == 0)
-    for (const torch::Tensor& losses : token_losses_) {
-      const torch::Tensor values = losses.to(torch::kCPU, torch::kFloat64).contiguous();
-      sum.add(std::span(values.data_ptr<double>(), static_cast<std::size_t>(values.numel())));
-    }
-  std::array<std::int64_t, kernels::ExactSum::word_count + 1> words;
-  std::ranges::copy(sum.words(), words.begin());
-  words.back() = flag;
-  mesh_.control().all_reduce({words.data(), static_cast<std::int64_t>(words.size()), DType::i64}).wait();
-  if (flags) *flags = words.back();
-  sum.set_words(
-      std::span<const std::int64_t, kernels::ExactSum::word_count>(words.data(), kernels::ExactSum::word_count));
-  return valid > 0 ? sum.value() / static_cast<double>(valid) : 0.0;
+double Trainer::reduce_loss(const Rows& rows, std::int64_t step, std::int64_t flag, std::int64_t* flags) {
+  // Exact sums in fixed point, so that the reported loss has the same bits on every mesh whose token losses have.
+  LossSums sums(source_);
+  if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, token_losses_, first_own_sample(step));
+  const std::int64_t all = sums.reduce(mesh_.control(), flag);
+  if (flags) *flags = all;
+  source_losses_ = sums.parts();
+  return sums.tokens() > 0 ? sums.loss() : 0.0;
 }
 
 StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients) {
@@ -101,6 +99,7 @@ StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::funct
   StepOutcome outcome;
   outcome.lr = job_.optimizer.lr * schedule_.factor(step);
   outcome.loss = compute_gradients(step, flag, &outcome.flags);
+  outcome.source_losses = source_losses_;
   if (with_gradients) with_gradients();
   const auto phase = timer_.time(metrics::Phase::optimizer);
   const parallel::GradientNorm norm =
@@ -118,10 +117,14 @@ StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::funct
   return outcome;
 }
 
+std::int64_t Trainer::first_own_sample(std::int64_t step) const {
+  return first_sample(step) + mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
+}
+
 /// The first microbatch of the job whose loss is not finite; nothing where the losses are, and only gradients overflow.
 std::string Trainer::nonfinite_samples(std::int64_t step) {
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t begin = first_sample(step) + mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
+  const std::int64_t begin = first_own_sample(step);
   const auto bad = std::ranges::find_if(
       token_losses_, [](const torch::Tensor& losses) { return !losses.isfinite().all().item<bool>(); });
   const std::int64_t here =

@@ -105,6 +105,8 @@ struct Training {
   std::optional<std::string> tokens_cache;  ///< ours: folder of token files made from text; absent = in job.dump_folder
   bool document_mask = false;               ///< ours: tokens attend inside of their own document only
   std::optional<std::int64_t> document_end_id;  ///< ours: the token that ends one; absent = the token file's index
+  /// Ours: [[training.mixture]], each {path, weight, name}; see mixture.hpp. In the place of dataset_path.
+  std::vector<Strings> mixture;
 };
 
 struct Parallelism {
@@ -262,10 +264,12 @@ struct Validation {
   bool enable = false;
   std::string dataset = "c4_validation";
   std::optional<std::string> dataset_path;
-  std::int64_t local_batch_size = 8;
-  std::int64_t seq_len = 2048;
+  double split = 0;                   ///< ours: share of the training data that is held out; 0 = none
+  std::int64_t local_batch_size = 8;  ///< not written: training's
+  std::int64_t seq_len = 2048;        ///< not written: training's
   std::int64_t freq = 10;
-  std::int64_t steps = -1;
+  std::int64_t steps = -1;              ///< batches of local_batch_size on each data-parallel rank; -1 = all data
+  std::optional<std::int64_t> samples;  ///< ours: sequences of the whole job, on any mesh the same
   DataLoader dataloader;
 };
 

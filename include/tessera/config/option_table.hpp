@@ -39,6 +39,7 @@ struct Option {
   bool count_too = false;      ///< of a string: a whole number from 1 serves beside the allowed values
   std::vector<std::string_view>
       columns{};  ///< of a list of lists: what each holds; [[key]] tables with these keys serve too
+  std::size_t spare_columns = 0;  ///< the last so many of them may be left out
   Support support = Support::full;
   bool ours = false;         ///< not a key of TorchTitan v0.2.2
   bool decisive = false;     ///< without support a run would mean something else, so it does not start

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "tessera/data/progress.hpp"
 #include "tessera/data/text_corpus.hpp"
@@ -25,6 +26,10 @@ TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer, cons
 /// by a hash of text, options and tokenizer. One process calls it (rank 0), then all open what it returns.
 /// Throws Error(data) when `dataset` is a token file of another tokenizer.
 std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder, const PrepareOptions& options = {},
+                                        const Progress& progress = {});
+/// The same for several files of text, which become one token file.
+std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts, const Tokenizer& tokenizer,
                                         const std::filesystem::path& cache_folder, const PrepareOptions& options = {},
                                         const Progress& progress = {});
 

@@ -3,15 +3,31 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "tessera/data/keyed_permutation.hpp"
-#include "tessera/data/token_file.hpp"
+#include "tessera/base/shard.hpp"
 
 namespace tessera::data {
+
+/// Where a sample comes from.
+struct SampleOrigin {
+  std::string source;            ///< its name in a mixture; empty for a source by itself
+  std::filesystem::path file;    ///< that holds it
+  std::int64_t sample = 0;       ///< its number among those of the source
+  std::int64_t epoch = 0;        ///< how often the source was read before
+  std::int64_t window = 0;       ///< among those of the source
+  std::int64_t first_token = 0;  ///< of the window in the file
+};
+
+/// What a part of a mixture gave.
+struct SourceShare {
+  std::string name;
+  std::int64_t samples = 0;
+  double epochs = 0;  ///< samples over those of one epoch
+};
 
 /// Where training samples come from. Thread-safe.
 struct SampleSource {
@@ -23,36 +39,15 @@ struct SampleSource {
   /// Fills inputs[t] and labels[t] (the token after inputs[t], or -100 = ignored), seq_len() of each.
   /// Throws Error(data) for a sample at or beyond sample_limit().
   virtual void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const = 0;
+  /// The same for some positions of it; an empty span is not wanted. What is not asked for need not be read.
+  virtual void read_part(std::int64_t sample, Range positions, std::span<std::int32_t> inputs,
+                         std::span<std::int32_t> labels) const;
   /// Where in inputs() a document begins, ascending from 0, for a source that knows its documents; empty for others.
   virtual std::vector<std::int64_t> document_starts(std::int64_t) const { return {}; }
+  /// Empty for a source that does not know.
+  virtual std::optional<SampleOrigin> origin(std::int64_t) const { return std::nullopt; }
+  /// What each part gave of the samples below `sample`; empty for a source of one part.
+  virtual std::vector<SourceShare> shares(std::int64_t) const { return {}; }
 };
-
-/// Windows of seq_len + 1 tokens of a token file, one every seq_len tokens. Sample n is window p(n mod windows) of
-/// epoch e = n / windows, with p a bijection keyed by (seed, e): each epoch visits every window once.
-class WindowSource final : public SampleSource {
- public:
-  /// Throws Error(data) when the file holds fewer than seq_len + 1 tokens.
-  WindowSource(TokenFile file, std::int64_t seq_len, std::uint64_t seed);
-
-  std::int64_t seq_len() const override { return seq_len_; }
-  std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override;
-  std::vector<std::int64_t> document_starts(std::int64_t sample) const override;
-
-  /// Windows of one epoch.
-  std::int64_t window_count() const { return windows_; }
-  /// First token of the window that `sample` reads.
-  std::int64_t first_token(std::int64_t sample) const;
-  const TokenFile& file() const { return file_; }
-
- private:
-  TokenFile file_;
-  std::int64_t seq_len_;
-  std::uint64_t seed_;
-  std::int64_t windows_;
-};
-
-/// Samples of a prepared token file. Throws Error(data) for anything else (see prepare_if_needed).
-std::unique_ptr<SampleSource> open_samples(const std::filesystem::path& path, std::int64_t seq_len, std::uint64_t seed);
 
 }  // namespace tessera::data

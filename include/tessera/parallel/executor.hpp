@@ -34,6 +34,8 @@ class Executor {
   /// groups (not yet finished). Microbatch i of the list is number `first` + i of the step. `scale` divides each loss:
   /// 1 / valid tokens.
   PassResult run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale);
+  /// A list of forwards without a tape (Stage::evaluate): the token losses of all microbatches.
+  PassResult evaluate(const ActionList& list, std::span<const Microbatch> microbatches);
 
  private:
   using Key = std::pair<int, int>;  ///< stage, microbatch
@@ -45,8 +47,10 @@ class Executor {
     std::span<const Microbatch> microbatches;
     int first;
     double scale;
+    bool evaluates;
     PassResult result;
   };
+  PassResult run(const ActionList& list, Pass pass);
   void compute(const Action& action, Pass& pass);
   void forward(const Action& action, Pass& pass);
   void backward(const Action& action, const Pass& pass);

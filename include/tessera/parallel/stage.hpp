@@ -115,8 +115,11 @@ class Stage {
   /// Frees gathered weights and gradients' scratch; the optimizer may change the masters now.
   void end_step();
 
-  /// Forward without tape or loss, for evaluation and generation.
-  model::Flow infer(const model::Flow& in, model::CellContext context);
+  /// Forward without tape or loss, for generation.
+  model::Flow infer(const model::Flow& in, const model::CellContext& context);
+  /// forward() without a tape, for evaluation: the same token losses, and nothing is left but gathered weights, which
+  /// end_step() frees. Experts' loads do not count.
+  model::Flow evaluate(int microbatch, const model::Flow& in, const LossInput* loss);
 
   /// What the policies ask for: all_gathers and bytes received so far, bytes of weights kept between forward and
   /// backward.
@@ -147,6 +150,7 @@ class Stage {
     WeightGradients::Work work;
     std::vector<std::vector<torch::Tensor>> gradients;  ///< that the leaves of its groups have already
   };
+  model::Flow pass(const model::Flow& in, const model::CellContext& context, const LossInput* loss);
   ContextOperations operations_of(int microbatch) const;
   model::CellContext context_with(const model::Operations& operations) const;
   void make_buffers();

@@ -4,6 +4,8 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <deque>
+#include <future>
 #include <vector>
 
 #include "tessera/data/sample_source.hpp"
@@ -12,20 +14,65 @@
 
 namespace tessera::train {
 
-/// A step's microbatches of one rank, and how many labels of their whole sequences count.
+/// Who reads: ranks that differ in cp only read the same samples, each its own positions. The first pipeline stage
+/// needs inputs, the last one labels; the others read nothing but where documents begin, if these are masked.
+struct Reader {
+  int dp_rank = 0, cp_rank = 0;
+  bool inputs = true, labels = true;
+};
+
+/// A step's rows of one rank in host memory, [rows, positions] each; empty where they are not needed.
+struct Rows {
+  std::vector<std::int32_t> inputs, labels;
+  parallel::Documents documents;  ///< of whole sequences, by row
+};
+
+/// Reads the step whose first sample, of all ranks, is number `first`. Throws Error(data) for a token outside
+/// [0, vocab).
+Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
+               std::int64_t vocab);
+
+/// A step's microbatches of one rank, and how many of its labels count.
 struct Batch {
   std::vector<parallel::Microbatch> microbatches;
   std::int64_t valid_tokens = 0;
 };
 
-/// Who reads: ranks that differ in cp only read the same samples, each its own positions.
-struct Reader {
-  int dp_rank = 0, cp_rank = 0;
-};
+/// Rows cut into the plan's microbatches, on `device`.
+Batch batch_of(const Rows& rows, const BatchPlan& plan, torch::Device device);
 
-/// Reads the step whose first sample, of all ranks, is number `first`. Throws Error(data) for a token outside
-/// [0, vocab).
+/// Both.
 Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
                  std::int64_t vocab, torch::Device device);
+
+/// Reads steps ahead on threads of its own, while others compute: page faults and slow file systems are theirs to wait
+/// for. What comes out are read_rows()'s bits.
+class ReadAhead {
+ public:
+  /// `ahead`: steps that are read before they are asked for; 0 = none. The source must outlive this.
+  ReadAhead(const data::SampleSource& source, const Reader& reader, std::int64_t vocab, int ahead)
+      : source_(source), reader_(reader), vocab_(vocab), ahead_(ahead) {}
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  /// The rows of the step that begins with sample `first`. Begins to read those that follow, one global batch behind
+  /// the other, but none from sample `end` on. Throws what reading them threw; what was read ahead of another step than
+  /// the one that is asked for is forgotten, with its errors.
+  Rows take(const BatchPlan& plan, std::int64_t first, std::int64_t end);
+
+ private:
+  struct Pending {
+    std::int64_t first;
+    std::future<Rows> rows;
+  };
+  const data::SampleSource& source_;
+  Reader reader_;
+  std::int64_t vocab_;
+  int ahead_;
+  std::deque<Pending> pending_;  ///< in the order of steps
+};
+
+/// Steps that a job's training.dataloader or validation.dataloader reads ahead.
+int steps_ahead(const config::DataLoader& loader);
 
 }  // namespace tessera::train

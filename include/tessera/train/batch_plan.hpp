@@ -28,6 +28,9 @@ struct BatchPlan {
   /// Throws Error(usage) when batch sizes or the sequence do not divide, saying what would. `microbatch_rows`: of a
   /// pipeline, in the place of the job's; the job's "auto" is 1 until somebody knows better.
   static BatchPlan make(const config::JobConfig& job, const mesh::Layout& layout, std::int64_t microbatch_rows = 0);
+  /// Of validation: validation.local_batch_size sequences of each data-parallel rank, as long as training's; a pipeline
+  /// cuts them into the largest microbatches that divide both them and training's.
+  static BatchPlan of_validation(const config::JobConfig& job, const mesh::Layout& layout);
 };
 
 /// training.document_mask, or a flavor of TorchTitan's whose attention is block_causal ("debugmodel_flex_attn").

@@ -8,7 +8,8 @@
 
 namespace tessera::train {
 
-/// `inputs` and `labels`, int32 [steps, rows, seq]; row r of step s is sample s * global_batch + r.
+/// `inputs` and `labels`, int32 [steps, rows, seq]; row r of step s is sample s * global_batch + r. Global batch 0: all
+/// rows count.
 class ReplaySource final : public data::SampleSource {
  public:
   /// Throws Error(data) when the file lacks the tensors, has other shapes than `seq_len` asks for, or too few rows.

@@ -21,6 +21,7 @@
 #include "tessera/parallel/gradient_norm.hpp"
 #include "tessera/parallel/stage_split.hpp"
 #include "tessera/parallel/stages.hpp"
+#include "tessera/train/batch.hpp"
 #include "tessera/train/batch_plan.hpp"
 #include "tessera/train/pipeline_plan.hpp"
 
@@ -44,7 +45,12 @@ struct StepOutcome {
   std::int64_t flags = 0;         ///< sum over ranks of the `flag` given to step()
   double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
   std::vector<ExpertLoad> loads;  ///< of each mixture
+  /// Of each source of a mixture of data: `loss` over its tokens alone; NaN where the step has none.
+  std::vector<std::pair<std::string, double>> source_losses;
 };
+
+/// What this rank of the mesh reads of a batch.
+Reader reader_of(mesh::DeviceMesh& mesh, const parallel::StageMap& map);
 
 class Trainer {
  public:
@@ -70,6 +76,7 @@ class Trainer {
   parallel::Stages& stages() { return stages_; }
   const parallel::StageRanges& stage_ranges() const { return ranges_; }
   const model::Model& model() const { return model_; }
+  const data::SampleSource& source() const { return source_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
   std::vector<optim::ParamState>& optimizer_states() { return states_; }
   optim::AdamW& optimizer() { return optimizer_; }
@@ -79,7 +86,8 @@ class Trainer {
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
-  double reduce_loss(std::int64_t valid, std::int64_t flag, std::int64_t* flags);
+  double reduce_loss(const Rows& rows, std::int64_t step, std::int64_t flag, std::int64_t* flags);
+  std::int64_t first_own_sample(std::int64_t step) const;  ///< of this rank's rows
   void update(double lr, double norm);
   void balance(StepOutcome& outcome);
   std::string nonfinite_samples(std::int64_t step);
@@ -97,8 +105,10 @@ class Trainer {
   optim::Schedule schedule_;
   optim::AdamW optimizer_;
   std::vector<optim::ParamState> states_;
+  ReadAhead ahead_;
   metrics::PhaseTimer timer_;
   std::int64_t skipped_steps_ = 0, sample_offset_ = 0;
+  std::vector<std::pair<std::string, double>> source_losses_;  ///< of the last step
   std::vector<torch::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage
 };
 

@@ -26,6 +26,7 @@ class Declaration {
   Declaration& or_list() { return option_.list_too = true, *this; }
   Declaration& or_count() { return option_.count_too = true, *this; }
   Declaration& rows_of(Words v) { return option_.columns = std::move(v), *this; }
+  Declaration& last_may_lack() { return option_.spare_columns = 1, *this; }
   Declaration& one_of(Words v) { return option_.allowed = std::move(v), *this; }
 
   Declaration& is_ours() { return option_.ours = true, *this; }

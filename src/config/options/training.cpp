@@ -10,7 +10,13 @@ OptionList training_proper() {
              "What is read from dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay "
              "(a safetensors file of batches); TorchTitan's c4 names mean text")
           .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"}),
-      OPTION(training.dataset_path, "File or folder of the data"),
+      OPTION(training.dataset_path, "File or folder of the data, or a pattern of files: text/*.jsonl"),
+      OPTION(training.mixture,
+             "Several sources in the place of dataset_path: [[training.mixture]] tables with path, weight and, if you "
+             "like, name; as a flag \"web/*.tokens,0.7;books.tokens,0.3,books\"")
+          .rows_of({"path", "weight", "name"})
+          .last_may_lack()
+          .is_ours(),
       OPTION(training.tokens_cache, "Folder for token files made from text; none = inside job.dump_folder").is_ours(),
       OPTION(training.local_batch_size, "Sequences of one data-parallel rank in one pass").at_least(1),
       OPTION(training.global_batch_size,
@@ -40,17 +46,15 @@ OptionList training_proper() {
           .at_least(1)
           .later(),
       OPTION(training.gc_debug, "Debug Python's garbage collector; Tessera has none").later(),
-      OPTION(training.dataloader.num_workers, "Processes that load data; Tessera maps its token files")
-          .at_least(0)
-          .later(),
-      OPTION(training.dataloader.persistent_workers, "Keep those processes between epochs")
-          .with("training.dataloader.num_workers")
-          .later(),
+      OPTION(training.dataloader.num_workers,
+             "Threads that read batches ahead, prefetch_factor each; 0 = one, which reads the next batch")
+          .at_least(0),
+      OPTION(training.dataloader.persistent_workers, "Keep workers between epochs; Tessera's data has no end to them")
+          .with("training.dataloader.num_workers"),
       OPTION(training.dataloader.pin_memory, "Copy batches through pinned memory").later(),
-      OPTION(training.dataloader.prefetch_factor, "Batches that each process loads ahead")
+      OPTION(training.dataloader.prefetch_factor, "Batches that each worker reads ahead; none = 2")
           .at_least(1)
-          .with("training.dataloader.num_workers")
-          .later(),
+          .with("training.dataloader.num_workers"),
   };
 }
 
@@ -89,30 +93,37 @@ OptionList compile() {
 
 OptionList validation() {
   return {
-      OPTION(validation.enable, "Measure the loss on other data now and then").later(),
-      OPTION(validation.dataset, "Like training.dataset").with("validation.enable").later(),
-      OPTION(validation.dataset_path, "Like training.dataset_path").with("validation.enable").later(),
-      OPTION(validation.local_batch_size, "Like training.local_batch_size")
+      OPTION(validation.enable, "Measure the loss on other data after step 1 and every validation.freq steps"),
+      OPTION(validation.dataset, "Like training.dataset")
+          .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"})
+          .with("validation.enable"),
+      OPTION(validation.dataset_path, "Like training.dataset_path; without it what validation.split holds out")
+          .with("validation.enable"),
+      OPTION(validation.split,
+             "Share of each source's windows, its last ones, that are never trained on, whether or not "
+             "validation.enable reads them")
+          .at_least(0)
+          .below(1)
+          .is_ours(),
+      OPTION(validation.local_batch_size, "Sequences of one data-parallel rank in one pass; not written: training's")
           .at_least(1)
-          .with("validation.enable")
-          .later(),
-      OPTION(validation.seq_len, "Like training.seq_len").at_least(1).with("validation.enable").later(),
-      OPTION(validation.freq, "Steps between validations").at_least(1).with("validation.enable").later(),
+          .with("validation.enable"),
+      OPTION(validation.seq_len, "Tokens of a sequence, at most training's; not written: training's")
+          .at_least(1)
+          .with("validation.enable"),
+      OPTION(validation.freq, "Steps between validations").at_least(1).with("validation.enable"),
       OPTION(validation.steps, "Batches of a validation; -1 = all data")
           .at_least(1)
           .or_minus_one()
-          .with("validation.enable")
-          .later(),
-      OPTION(validation.dataloader.num_workers, "Like training.dataloader")
-          .at_least(0)
-          .with("validation.enable")
-          .later(),
-      OPTION(validation.dataloader.persistent_workers, "Like training.dataloader").with("validation.enable").later(),
-      OPTION(validation.dataloader.pin_memory, "Like training.dataloader").with("validation.enable").later(),
-      OPTION(validation.dataloader.prefetch_factor, "Like training.dataloader")
+          .with("validation.enable"),
+      OPTION(validation.samples, "Sequences of a validation, whatever the mesh, in the place of validation.steps")
           .at_least(1)
           .with("validation.enable")
-          .later(),
+          .is_ours(),
+      OPTION(validation.dataloader.num_workers, "Like training.dataloader").at_least(0).with("validation.enable"),
+      OPTION(validation.dataloader.persistent_workers, "Like training.dataloader").with("validation.enable"),
+      OPTION(validation.dataloader.pin_memory, "Like training.dataloader").with("validation.enable").later(),
+      OPTION(validation.dataloader.prefetch_factor, "Like training.dataloader").at_least(1).with("validation.enable"),
   };
 }
 

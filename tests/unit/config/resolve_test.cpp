@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "config_files.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/config/microbatch_steps.hpp"
+#include "tessera/config/mixture.hpp"
 #include "tessera/config/option_table.hpp"
 
 namespace tessera::config {
@@ -191,6 +193,73 @@ TEST(Resolve, AStageMapIsAWordOrAList) {
   EXPECT_EQ(map_of("[0, 1, 1, 0]"), "0,1,1,0");
   EXPECT_EQ(map_of("'v'"), "v");
   EXPECT_THROW(map_of("[0, 'a']"), Error);
+}
+
+TEST(Resolve, MixturesAreTablesOrAFlag) {
+  const JobFile file(R"([training]
+dataset = "tokens"
+[[training.mixture]]
+path = "web/*.tokens"
+weight = 0.7
+[[training.mixture]]
+path = "books/"
+weight = 1
+name = "old books"
+)");
+  const Resolved r = resolve({file.path()});
+  const auto& mixture = r.job.training.mixture;
+  ASSERT_EQ(mixture.size(), 2u);
+  const auto web = mixture_entry(mixture[0]), books = mixture_entry(mixture[1]);
+  EXPECT_EQ(web->weight, 0.7);
+  EXPECT_EQ(web->name, "web");
+  EXPECT_EQ(books->weight, 1);
+  EXPECT_EQ(books->name, "old books");
+  EXPECT_EQ(mixture_entry({"books/", "2"})->name, "books");
+  EXPECT_EQ(mixture_entry({"/data/books.tokens", "2"})->name, "books");
+  const Resolved flags = resolve({"--training.mixture", "a.tokens,0.7;b.tokens,0.3,b"});
+  EXPECT_EQ(flags.job.training.mixture, (std::vector<Strings>{{"a.tokens", "0.7"}, {"b.tokens", "0.3", "b"}}));
+  const JobFile again(flags.to_toml());
+  EXPECT_EQ(resolve({again.path()}).job.training.mixture, flags.job.training.mixture);
+  EXPECT_TRUE(unsupported_for_run(flags).empty());
+}
+
+TEST(Resolve, ImpossibleDataIsRefused) {
+  const auto refusal = [](std::vector<std::string> args) {
+    try {
+      resolve(args);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  for (const char* weight : {"0", "-1", "nan", "inf", "much", "1e999"})
+    EXPECT_THAT(refusal({"--training.mixture", std::string("a.tokens,") + weight}), HasSubstr("weight above 0"))
+        << weight;
+  EXPECT_THAT(refusal({"--training.mixture", "a.tokens"}), HasSubstr("rows of"));
+  EXPECT_THAT(refusal({"--training.mixture", "x/a.tokens,1;y/a.tokens,1"}), HasSubstr("called 'a'"));
+  EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset_path", "b"}), HasSubstr("keep one"));
+  EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset", "replay"}), HasSubstr("replay"));
+  EXPECT_THAT(refusal({"--validation.split", "1"}), HasSubstr("below 1"));
+  EXPECT_THAT(refusal({"--validation.split", "0.1", "--validation.dataset_path", "b"}), HasSubstr("keep one"));
+  EXPECT_THAT(refusal({"--validation.enable", "--validation.seq_len", "4096"}), HasSubstr("longer than"));
+  EXPECT_THAT(refusal({"--validation.enable", "--validation.steps", "4", "--validation.samples", "4"}),
+              HasSubstr("keep one"));
+  EXPECT_THAT(refusal({"--validation.enable", "--validation.dataset", "tokens"}), HasSubstr("dataset_path"));
+  const JobFile file("[[training.mixture]]\npath = 'a'\n");
+  EXPECT_THAT(refusal({file.path()}), HasSubstr("weight"));
+  const Resolved nothing = resolve({"--validation.enable", "--training.dataset_path", "x"});
+  ASSERT_EQ(unsupported_for_run(nothing).size(), 1u);
+  EXPECT_THAT(unsupported_for_run(nothing)[0], HasSubstr("validation.split"));
+}
+
+TEST(Resolve, ValidationSharesTrainingsSizes) {
+  const Resolved r = resolve({"--validation.enable", "--training.seq_len", "64", "--training.local_batch_size", "3"});
+  EXPECT_EQ(r.job.validation.seq_len, 64);
+  EXPECT_EQ(r.job.validation.local_batch_size, 3);
+  EXPECT_EQ(r.origin("validation.seq_len"), "training.seq_len");
+  EXPECT_EQ(resolve({"--validation.enable", "--validation.seq_len", "16"}).job.validation.seq_len, 16);
+  EXPECT_EQ(resolve({"--training.seq_len", "64"}).job.validation.seq_len, 2048);
 }
 
 TEST(Resolve, MicrobatchesMayBeAuto) {

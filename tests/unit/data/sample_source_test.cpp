@@ -6,7 +6,8 @@
 #include <set>
 
 #include "scratch_folder.hpp"
-#include "tessera/data/sample_source.hpp"
+#include "tessera/data/keyed_permutation.hpp"
+#include "tessera/data/window_source.hpp"
 
 namespace tessera::data {
 namespace {
@@ -99,14 +100,28 @@ TEST_F(Windows, EachEpochReadsEachOnce) {
 }
 
 TEST_F(Windows, AreAFunctionOfTheirNumber) {
-  make(kTokens);
-  const auto one = open_samples(folder_ / "x", 16, 1), other = open_samples(folder_ / "x", 16, 1);
+  const WindowSource one(make(kTokens), 16, 1), other(TokenFile::open(folder_ / "x"), 16, 1);
   const std::int64_t far = std::int64_t{1} << 50;
   Ids a(16), b(16), labels(16);
   for (const std::int64_t sample : {far, std::int64_t{0}, far + 5, std::int64_t{61}}) {
-    one->read(sample, a, labels);
-    other->read(sample, b, labels);
+    one.read(sample, a, labels);
+    other.read(sample, b, labels);
     EXPECT_EQ(a, b);
+  }
+}
+
+/// Any piece of a sample is that piece of the whole one, from either side alone.
+TEST_F(Windows, AreReadInParts) {
+  const WindowSource source(make(kTokens), 10, 3);
+  Ids inputs(10), labels(10), part(4);
+  for (std::int64_t sample = 0; sample < 120; sample += 7) {
+    source.read(sample, inputs, labels);
+    source.read_part(sample, {3, 4}, part, {});
+    EXPECT_EQ(part, Ids(inputs.begin() + 3, inputs.begin() + 7));
+    source.read_part(sample, {6, 4}, {}, part);
+    EXPECT_EQ(part, Ids(labels.begin() + 6, labels.end()));
+    source.SampleSource::read_part(sample, {6, 4}, {}, part);
+    EXPECT_EQ(part, Ids(labels.begin() + 6, labels.end()));
   }
 }
 
@@ -120,7 +135,8 @@ TEST_F(Windows, KnowWhereTheirDocumentsBegin) {
   const WindowSource source(TokenFile::open(folder_ / "x"), 10, 0);
   const std::vector<std::vector<std::int64_t>> expected{{0, 3, 4}, {0, 3}, {0}, {0, 3}};
   for (std::int64_t sample = 0; sample < source.window_count(); ++sample)
-    EXPECT_EQ(source.document_starts(sample), expected[static_cast<std::size_t>(source.first_token(sample) / 10)]);
+    EXPECT_EQ(source.document_starts(sample),
+              expected[static_cast<std::size_t>(source.origin(sample)->first_token / 10)]);
 }
 
 TEST_F(Windows, NeedOneSample) {
@@ -128,8 +144,6 @@ TEST_F(Windows, NeedOneSample) {
   const TokenFile file = make(10);
   EXPECT_THAT(error_of(ExitCode::data, [&] { WindowSource(file, 10, 0); }), HasSubstr("too few"));
   EXPECT_THAT(error_of(ExitCode::usage, [&] { WindowSource(file, 0, 0); }), HasSubstr("sequence length"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { open_samples(folder_.file("t.txt", "plain"), 4, 0); }),
-              HasSubstr("no token file"));
 }
 
 }  // namespace

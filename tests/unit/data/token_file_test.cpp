@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "scratch_folder.hpp"
+#include "tessera/data/document_lengths.hpp"
 #include "tessera/data/prepare.hpp"
 
 namespace tessera::data {
@@ -47,6 +49,30 @@ TEST(TokenFile, ReadsWhatWasWritten) {
     EXPECT_EQ(file.document_of(3), 2);
     EXPECT_EQ(file.document_of(5), 3);
     file.verify();
+  }
+}
+
+TEST(TokenFile, TellsHowLongItsDocumentsAre) {
+  const ScratchFolder folder;
+  std::vector<Ids> documents;
+  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> expected;  // by the least length of a class
+  for (std::int64_t length = 0; length < 70; ++length) {
+    documents.emplace_back(static_cast<std::size_t>(length), 1);
+    std::int64_t least = 0;
+    while (least < length && (least == 0 ? 1 : 2 * least) <= length) least = least == 0 ? 1 : 2 * least;
+    ++expected[least].first;
+    expected[least].second += length;
+  }
+  std::shuffle(documents.begin(), documents.end(), std::mt19937(1));
+  write_file(folder / "x", documents, 10);
+  const auto classes = document_lengths(TokenFile::open(folder / "x"));
+  ASSERT_EQ(classes.size(), expected.size());
+  std::size_t i = 0;
+  for (const auto& [least, counts] : expected) {
+    EXPECT_EQ(classes[i].least, least);
+    EXPECT_EQ(classes[i].most, least < 2 ? least : 2 * least - 1);
+    EXPECT_EQ(std::pair(classes[i].documents, classes[i].tokens), counts);
+    ++i;
   }
 }
 

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
+
+#include "tessera/base/error.hpp"
 
 namespace tessera::train {
 namespace {
@@ -40,9 +45,75 @@ TEST(Batch, RanksOfOneSequenceReadTheirPositions) {
   EXPECT_TRUE(torch::equal(tokens, torch::tensor({200, 201, 206, 207, 300, 301, 306, 307})));
   EXPECT_TRUE(torch::equal(labels, torch::tensor({201, 202, 207, -100, 301, 302, 307, -100})));
   EXPECT_TRUE(documents.empty());
-  EXPECT_EQ(batch.valid_tokens, 14);  // of whole sequences: one of these ranks counts for all
+  EXPECT_EQ(batch.valid_tokens, 6);
   EXPECT_TRUE(
       torch::equal(read(plan_of(2), {0, 1}).microbatches[0].tokens, torch::tensor({2, 3, 4, 5, 102, 103, 104, 105})));
+}
+
+TEST(Batch, StagesReadWhatTheyNeed) {
+  const auto first = read(plan_of(1), {0, 0, true, false}), last = read(plan_of(1), {0, 0, false, true});
+  const auto both = read(plan_of(1), {0, 0});
+  EXPECT_TRUE(torch::equal(first.microbatches[0].tokens, both.microbatches[0].tokens));
+  EXPECT_FALSE(first.microbatches[0].labels.defined());
+  EXPECT_EQ(first.valid_tokens, 0);
+  EXPECT_TRUE(torch::equal(last.microbatches[0].labels, both.microbatches[0].labels));
+  EXPECT_FALSE(last.microbatches[0].tokens.defined());
+  EXPECT_EQ(last.valid_tokens, both.valid_tokens);
+}
+
+/// Counts what is read, and fails from a sample on.
+class Watched final : public data::SampleSource {
+ public:
+  std::int64_t seq_len() const override { return 8; }
+  std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
+  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+    require(sample < 40, ExitCode::data, "there is no sample {}", sample);
+    ++reads;
+    Counting().read(sample % 8, inputs, labels);
+    inputs[0] = static_cast<std::int32_t>(sample);
+  }
+  mutable std::atomic<int> reads = 0;
+};
+
+TEST(ReadAhead, GivesTheSameRowsAndReadsNoMore) {
+  const BatchPlan plan = plan_of(2);
+  for (const int ahead : {0, 1, 3, 20}) {
+    const Watched source, twin;
+    ReadAhead reader(source, {1, 0}, 1000, ahead);
+    for (std::int64_t first = 0; first < 32; first += 4) {
+      const Rows rows = reader.take(plan, first, 32), expected = read_rows(twin, plan, first, {1, 0}, 1000);
+      EXPECT_EQ(rows.inputs, expected.inputs);
+      EXPECT_EQ(rows.labels, expected.labels);
+    }
+    EXPECT_EQ(source.reads, twin.reads) << ahead;
+  }
+}
+
+TEST(ReadAhead, ReadsBeforeItIsAsked) {
+  const Watched source;
+  ReadAhead reader(source, {0, 0}, 1000, 1);
+  reader.take(plan_of(1), 0, 1000);
+  for (int i = 0; i < 2000 && source.reads < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(source.reads, 4);  // two rows of this step and of the next
+}
+
+/// A jump leaves what was read ahead behind; a mistake is told when its step comes.
+TEST(ReadAhead, FollowsJumpsAndKeepsMistakesForTheirStep) {
+  const Watched source;
+  ReadAhead reader(source, {0, 0}, 1000, 3);
+  for (const std::int64_t first : {0, 4, 20, 8, 12, 32, 36})
+    EXPECT_EQ(reader.take(plan_of(1), first, 1000).inputs[0], first);
+  EXPECT_THROW(reader.take(plan_of(1), 40, 1000), Error);
+  EXPECT_EQ(reader.take(plan_of(1), 4, 1000).inputs[0], 4);
+}
+
+TEST(ReadAhead, TakesTorchTitansNumbers) {
+  EXPECT_EQ(steps_ahead({}), 1);
+  config::DataLoader loader;
+  loader.num_workers = 3;
+  EXPECT_EQ(steps_ahead(loader), 6);
+  loader.prefetch_factor = 5;
+  EXPECT_EQ(steps_ahead(loader), 15);
 }
 
 TEST(Batch, DocumentsAreThoseOfWholeSequences) {

@@ -1,0 +1,76 @@
+#include "tessera/data/data_files.hpp"
+
+#include <glob.h>
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+#include "text_files.hpp"
+
+namespace tessera::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> tokens, text;
+  std::error_code problem;
+  for (const auto& entry : fs::directory_iterator(folder, problem)) {
+    if (!entry.is_regular_file(problem)) continue;
+    if (TokenFile::is_token_file(entry.path()))
+      tokens.push_back(entry.path());
+    else if (is_text_file(entry.path()))
+      text.push_back(entry.path());
+  }
+  require(tokens.empty() || text.empty(), ExitCode::data,
+          "the folder '{}' holds token files and text; name one kind by a pattern, such as {}/*.tokens",
+          folder.string(), folder.string());
+  return tokens.empty() ? text : tokens;
+}
+
+std::vector<fs::path> files_that_match(const fs::path& pattern) {
+  glob_t found{};
+  std::vector<fs::path> files;
+  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0)
+    for (std::size_t i = 0; i < found.gl_pathc; ++i)
+      if (fs::is_regular_file(found.gl_pathv[i])) files.emplace_back(found.gl_pathv[i]);
+  ::globfree(&found);
+  const auto tokens = std::ranges::count_if(files, [](const fs::path& file) { return TokenFile::is_token_file(file); });
+  require(tokens == 0 || tokens == std::ssize(files), ExitCode::data,
+          "'{}' matches token files and others; write a pattern of one kind", pattern.string());
+  return files;
+}
+
+}  // namespace
+
+std::vector<fs::path> data_files(const fs::path& path) {
+  std::error_code problem;
+  const bool folder = fs::is_directory(path, problem);
+  if (!folder && fs::exists(path, problem)) return {path};
+  require(folder || path.string().find_first_of("*?[") != std::string::npos, ExitCode::data,
+          "there is no file or folder '{}'; check the path", path.string());
+  std::vector<fs::path> files = folder ? files_in(path) : files_that_match(path);
+  require(!files.empty(), ExitCode::data, "{} '{}'; name the files that hold the data",
+          folder ? "no token file and no .jsonl, .json or .txt file in the folder" : "no file matches", path.string());
+  std::ranges::sort(files);
+  return files;
+}
+
+void check_same_tokenizer(const TokenFile& one, const TokenFile& other) {
+  const TokenFileInfo &a = one.info(), &b = other.info();
+  require(a.vocab_size == b.vocab_size && a.tokenizer_hash == b.tokenizer_hash, ExitCode::data,
+          "'{}' (vocabulary {}) and '{}' (vocabulary {}) were made with different tokenizers; prepare both with the "
+          "model's",
+          one.path().string(), a.vocab_size, other.path().string(), b.vocab_size);
+}
+
+std::vector<TokenFile> open_token_files(const std::vector<fs::path>& paths) {
+  std::vector<TokenFile> files;
+  for (const fs::path& path : paths) {
+    files.push_back(TokenFile::open(path));
+    check_same_tokenizer(files.front(), files.back());
+  }
+  return files;
+}
+
+}  // namespace tessera::data

@@ -1,0 +1,46 @@
+// Losses of a batch or of many, summed exactly: as a whole and for each part of a mixture.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/comm/communicator.hpp"
+#include "tessera/data/sample_source.hpp"
+#include "tessera/kernels/exact_sum.hpp"
+#include "tessera/train/batch.hpp"
+
+namespace tessera::train {
+
+class LossSums {
+ public:
+  /// `source` names the parts, and must outlive this.
+  explicit LossSums(const data::SampleSource& source);
+
+  /// Losses of this rank's positions of a step: of the rows that begin with sample `first`, by microbatch, in the rows'
+  /// order; samples from `end` on do not count. Call it where these are the rank's alone: once among the ranks of tp.
+  void add(const Rows& rows, const BatchPlan& plan, const std::vector<torch::Tensor>& token_losses, std::int64_t first,
+           std::int64_t end = std::numeric_limits<std::int64_t>::max());
+  /// Collective: the sums over all ranks. `flag` is summed with them and returned.
+  std::int64_t reduce(comm::Communicator& control, std::int64_t flag = 0);
+
+  std::int64_t tokens() const;  ///< whose labels count
+  double loss() const;          ///< mean over them; NaN without any
+  /// Mean loss of each part, by name; NaN for one without tokens. Empty for a source of one part.
+  std::vector<std::pair<std::string, double>> parts() const;
+
+ private:
+  static double mean(const kernels::ExactSum& sum, std::int64_t tokens);
+  std::size_t part_of(std::int64_t sample) const;
+
+  const data::SampleSource& source_;
+  std::vector<std::string> names_;
+  std::vector<kernels::ExactSum> losses_;
+  std::vector<std::int64_t> tokens_;
+};
+
+}  // namespace tessera::train
