@@ -1,5 +1,6 @@
 #include "tessera/train/run.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "tessera/train/injected_faults.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/samples.hpp"
+#include "tessera/train/save_plan.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/signals.hpp"
 #include "tessera/train/training_state.hpp"
@@ -47,6 +49,7 @@ class Run {
 
   ExitCode execute(const std::vector<std::string>& command_line) {
     const SignalGuard signals;
+    make_save_plan();
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
     const std::int64_t done = begin();
@@ -158,10 +161,11 @@ class Run {
       injected_.arm(step + 1, world_.rank());
       if (tuner_) tuner_->before_step();
       cut_batch(step + 1);
-      StepOutcome outcome = step_once(step, signal);
+      StepOutcome outcome = step_once(step, flag_of(signal) + wishes());
       synchronize(device_);
       if (step == done) watch(job_.comm.train_timeout_seconds);
       const double seconds = metrics::monotonic_seconds() - began;
+      if (save_plan_) save_plan_->step_took(seconds);
       if (outcome.skipped) note_saved(saver_->finish());  // whatever the verdict: what was begun is from before
       const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
       reporter_->measure();
@@ -179,8 +183,8 @@ class Run {
         continue;
       }
       faults_->check_replicas(++step);
-      const bool stop = outcome.flags > 0;
-      if (must_save(step, stop)) save(step);
+      const bool stop = (outcome.flags & ~kSaveWish) != 0;
+      if (must_save(step, stop || outcome.flags != 0)) save(step);
       if (stop) return stopped(step, outcome.flags);
     }
     note_saved(saver_->finish());
@@ -214,8 +218,8 @@ class Run {
     tuner_.reset();
   }
 
-  StepOutcome step_once(std::int64_t step, int signal) {
-    return trainer_->step(step, flag_of(signal), [this, step] {
+  StepOutcome step_once(std::int64_t step, std::int64_t flag) {
+    return trainer_->step(step, flag, [this, step] {
       injected_.strike(step + 1, world_.rank(), trainer_->stages());
       if (step > 0 || !job_.debug.dump_gradients) return;
       dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
@@ -223,20 +227,46 @@ class Run {
     });
   }
 
-  /// Flags are summed over ranks: interrupts in the high half, other signals in the low one.
-  static std::int64_t flag_of(int signal) {
-    if (signal == 0) return 0;
-    return signal == SIGINT ? std::int64_t{1} << 32 : 1;
+  // Flags are summed over ranks: signals in the low bits, interrupts in the high ones, and between them what rank 0 has
+  // planned.
+  static constexpr std::int64_t kSignal = 1, kSaveWish = std::int64_t{1} << 30, kTimeIsUp = std::int64_t{1} << 31,
+                                kInterrupt = std::int64_t{1} << 32;
+
+  static std::int64_t flag_of(int signal) { return signal == 0 ? 0 : signal == SIGINT ? kInterrupt : kSignal; }
+
+  static double now() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
-  bool must_save(std::int64_t step, bool stop) const {
-    if (!job_.checkpoint.enable || job_.checkpoint.load_only) return false;
-    return stop || step == job_.training.steps || step % job_.checkpoint.interval == 0 ||
+  bool saves() const { return job_.checkpoint.enable && !job_.checkpoint.load_only; }
+
+  /// Rank 0 alone looks at the clock; the others learn of it with the step's own reduction.
+  void make_save_plan() {
+    if (!saves() || world_.rank() != 0) return;
+    SavePlan::Options options;
+    if (job_.checkpoint.interval == 0)
+      options.failures = job_.checkpoint.mtbf_hours > 0 ? job_.checkpoint.mtbf_hours * 3600
+                                                        : usual_seconds_between_failures(world_.size());
+    options.end = job_end_from_environment();
+    save_plan_.emplace(options, now());
+  }
+
+  std::int64_t wishes() const {
+    if (!save_plan_) return 0;
+    const double time = now();
+    return (save_plan_->is_due(time) ? kSaveWish : 0) + (save_plan_->is_last(time) ? kTimeIsUp : 0);
+  }
+
+  bool must_save(std::int64_t step, bool wanted) const {
+    if (!saves()) return false;
+    const std::int64_t interval = job_.checkpoint.interval;
+    return wanted || step == job_.training.steps || (interval > 0 && step % interval == 0) ||
            (step == 1 && job_.checkpoint.enable_first_step_checkpoint);
   }
 
   void save(std::int64_t step) {
     note_saved(saver_->finish());
+    if (save_plan_) save_plan_->save_began(now());
     const Position position{step, trainer_->first_sample(step)};
     if (job_.checkpoint.async_mode == "disabled")
       note_saved(save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position));
@@ -247,6 +277,7 @@ class Run {
   void note_saved(const std::optional<checkpoint::SaveResult>& result) {
     if (!result) return;
     const bool held = job_.checkpoint.async_mode == "disabled";
+    if (save_plan_) save_plan_->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
     reporter_->note(fmt::format(
         "checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(), static_cast<double>(result->bytes) / 1e6,
         result->seconds, held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
@@ -255,10 +286,12 @@ class Run {
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
     const bool saved = must_save(step, true);
     note_saved(saver_->finish());
-    reporter_->note(fmt::format("stopped by a signal after step {}{}", step,
+    const bool time_is_up = (flags & kTimeIsUp) != 0;
+    reporter_->note(fmt::format("stopped {} after step {}{}",
+                                time_is_up ? "before the allocation ends" : "by a signal", step,
                                 saved ? "; run the same command to go on" : "; nothing was saved"));
     if (saved) return ExitCode::requeue;
-    return flags >> 32 ? ExitCode::interrupted : ExitCode::terminated;
+    return flags >= kInterrupt ? ExitCode::interrupted : ExitCode::terminated;
   }
 
   comm::World& world_;
@@ -278,6 +311,7 @@ class Run {
   std::optional<Faults> faults_;
   std::optional<comm::Watchdog> watchdog_;
   std::optional<checkpoint::Saver> saver_;
+  std::optional<SavePlan> save_plan_;  ///< on rank 0 of a job that saves
 };
 
 /// Threads that this rank may use: its share of the node's cores, unless OMP_NUM_THREADS says otherwise.

@@ -33,6 +33,15 @@ J
   ) >"$work/job.toml"
 }
 
+# text_job LAYERS LOCAL_BATCH <SECTIONS: the same on the tokens of a text, of which there are enough for any number of steps.
+text_job() {
+  "$here/../jobs/tiny_assets.sh" "$tessera" "$work/assets"
+  job "$@"
+  sed -i 's/"vocab_size": 256/"vocab_size": 400/' "$work/config.json"
+  sed -i -e 's#^dataset = .*#dataset = "tokens"#' -e "s#^dataset_path = .*#dataset_path = \"$work/assets/tokens\"#" \
+    -e "s#^hf_config = .*#&\nhf_assets_path = \"$work/assets\"#" "$work/job.toml"
+}
+
 # run FOLDER [FLAG...]: trains on 4 ranks; prints the exit code; the log is FOLDER.log
 run() { timeout 120 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
 weights() { "$tessera" ckpt export "$work/$1/checkpoint/step-00000008" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors"; }

@@ -31,13 +31,14 @@ while [ $killed -lt "$kills" ]; do
     before=$(newest $name) mode=$([ $((RANDOM % 2)) = 0 ] && echo async || echo disabled)
     fault="ranks=${who[RANDOM % ${#who[@]}]} nth=$((1 + RANDOM % 110)) kind=stop folder=$work/$name/checkpoint"
     [ $killed -lt "$kills" ] || fault=
-    code=$(LD_PRELOAD=$shim TESSERA_FAULT=$fault run $name --training.steps $last --checkpoint.async_mode "$mode")
+    code=$(LD_PRELOAD=$shim TESSERA_FAULT=$fault run $name --training.steps $((last - 1)) --lr_scheduler.total_steps $last --checkpoint.async_mode "$mode")
     [ "$code" = 0 ] || killed=$((killed + 1))
     [ "$code" = 0 ] || [ "$code" = 137 ] || check "$name: $fault ($mode)" "$code" 137
     [[ "$(newest $name)" < "$before" ]] && check "$name: $fault ($mode): a committed checkpoint is lost" "$(newest $name)" "$before"
     damaged=$([ -z "$(newest $name)" ] || "$tessera" ckpt verify --deep "$work/$name" 2>&1 | grep -c damaged)
     [ "${damaged:-0}" = 0 ] || check "$name: $fault ($mode): damaged checkpoints" "$damaged" 0
   done
+  check "$name goes on undisturbed" "$(run $name --training.steps $last)" 0  # its save tidies up behind the killed ones
   check "$name, after $killed kills: the bits of the undisturbed run" "$(final $name)" "$reference"
   check "every step once in metrics.jsonl" "$(steps $name)" "$(seq -s ' ' 1 $last) "
   check "nothing half written is left" "$(find "$work/$name/checkpoint" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | tr '\n' ' ')" \

@@ -152,7 +152,8 @@ struct Checkpoint {
   bool enable = false;
   bool enable_ft_dataloader_checkpoints = true;
   std::string folder = "checkpoint";  ///< inside job.dump_folder
-  std::int64_t interval = 500;
+  std::int64_t interval = 500;  ///< 0 = auto
+  double mtbf_hours = 0;        ///< ours: between failures of the job; 0 = as usual for its ranks
   std::optional<std::string> initial_load_path;
   bool initial_load_model_only = true;
   bool initial_load_in_hf = false;

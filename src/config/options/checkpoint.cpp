@@ -12,7 +12,14 @@ OptionList checkpoint_options() {
   return {
       OPTION(checkpoint.enable, "Save checkpoints, and resume from the newest valid one"),
       OPTION(checkpoint.folder, "Folder of the checkpoints, inside job.dump_folder"),
-      OPTION(checkpoint.interval, "Steps between checkpoints").at_least(1),
+      OPTION(checkpoint.interval,
+             "Steps between checkpoints; auto (or 0) = by what a save costs and how often the machine fails")
+          .at_least(0)
+          .or_word_for_zero("auto"),
+      OPTION(checkpoint.mtbf_hours,
+             "Mean hours between failures of the whole job, for interval = auto; 0 = 50,000 for each rank")
+          .at_least(0)
+          .is_ours(),
       OPTION(checkpoint.initial_load_path,
              "What a run without checkpoints of its own starts from: a step folder, a Hugging Face "
              "folder or one .safetensors file"),

@@ -1,0 +1,50 @@
+// When a run saves, beyond the steps that its job names: from what its steps and saves have taken so far.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+namespace tessera::train {
+
+/// All times are seconds, those named `now` and `end` since the epoch.
+class SavePlan {
+ public:
+  struct Options {
+    double failures = 0;        ///< mean time between failures of the whole job; 0: it names the steps to save itself
+    std::optional<double> end;  ///< of the allocation, if it is known
+  };
+
+  SavePlan(const Options& options, double now);
+
+  void step_took(double seconds);
+  /// A save began that takes what is true of the run at `now`.
+  void save_began(double now) { last_save_ = now; }
+  /// `waited`: how long training stood still for it; `durable`: until it was committed.
+  void save_took(double waited, double durable);
+
+  /// Should a save follow the step that begins now? By Young's interval, sqrt(2 x cost of a save x mean time between
+  /// failures) (J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974). Until
+  /// a cost is known: after ten minutes, or half of what is left of the allocation.
+  bool is_due(double now) const;
+  /// Would a step behind the one that begins now, and the last save, end too late?
+  bool is_last(double now) const;
+
+ private:
+  double longest_step() const;
+
+  Options options_;
+  double last_save_;
+  double slack_ = 0, unknown_save_ = 0;  ///< kept free at the end; what a save takes as long as none was seen
+  std::optional<double> cost_, durable_;
+  std::deque<double> steps_;
+};
+
+/// The end of the allocation as TESSERA_JOB_END or Slurm's SLURM_JOB_END_TIME gives it; a value that is no time is
+/// ignored with a warning.
+std::optional<double> job_end_from_environment();
+
+/// Mean time between failures of a job on `ranks` ranks if nobody has counted them: 50,000 hours for each rank, from
+/// 419 unplanned interruptions in 54 days on 16,384 GPUs ("The Llama 3 Herd of Models", 2024, section 3.3.4).
+double usual_seconds_between_failures(int ranks);
+
+}  // namespace tessera::train
