@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs of 60 steps under random faults, for as long as it is told to: kills in saves, file calls that fail, collective calls that go
+# Runs of 200 steps under random faults, for as long as it is told to: kills in saves, file calls that fail, collective calls that go
 # wrong, gradients that are not numbers, flipped bits of weights, signals, the end of the allocation, and damage to what was saved.
 # Whatever it was, the same command goes on, and each run ends with the bits of one that nobody disturbed.
 #   soak_test.sh TESSERA FAULT_SHIM SECONDS SEED
 set -uo pipefail
 . "$(dirname "$0")/job.sh" "$1"
-shim=$(realpath "$2") seconds=$3 RANDOM=$4 last=60
+shim=$(realpath "$2") seconds=$3 RANDOM=$4 last=200
 text_job 2 4 <<J
 [parallelism]
 pipeline_parallel_degree = 2
@@ -42,16 +42,19 @@ damage() {
   what="damage to ${file##*/}"
 }
 
-# Starts run NAME with a fault, or starts it and disturbs it; sets `what` and `code`.
+made() { [ ! -e "$work/$1/metrics.jsonl" ] || wc -l <"$work/$1/metrics.jsonl"; }
+
+# Starts run NAME with a fault, or starts it and disturbs it, for 25 steps at most; sets `what` and `code`.
 disturb() {
-  local name=$1 step flags=(--training.steps $last --lr_scheduler.total_steps $last --checkpoint.interval "$(random 2 7)") TESSERA_FAULT=
-  step=$(($(wc -l <"$work/$name/metrics.jsonl" 2>/dev/null || echo 0) + $(random 1 12)))
+  local name=$1 from end step flags TESSERA_FAULT=
+  from=$(made "$name") end=$((${from:-0} + 25)) step=$((${from:-0} + $(random 1 12)))
+  flags=(--training.steps $((end < last ? end : last)) --lr_scheduler.total_steps $last --checkpoint.interval "$(random 2 7)")
   [ $((RANDOM % 2)) = 0 ] || flags+=(--checkpoint.async_mode async)
   case $((RANDOM % 12)) in
-    0 | 1) what="kind=stop nth=$(random 1 200) ranks=$(random 0 3)" ;;
-    2) what="kind=stop nth=$(random 1 200)" ;;
-    3 | 4) errors=(5 28 30 4); what="error=${errors[RANDOM % 4]} nth=$(random 1 200) ranks=$(random 0 3)" ;;
-    5) what="kind=short_write nth=$(random 1 200) ranks=$(random 0 3)" ;;
+    0 | 1) what="kind=stop nth=$(random 1 110) ranks=$(random 0 3)" ;;
+    2) what="kind=stop nth=$(random 1 110)" ;;
+    3 | 4) errors=(5 28 30 4); what="error=${errors[RANDOM % 4]} nth=$(random 1 110) ranks=$(random 0 3)" ;;
+    5) what="kind=short_write nth=$(random 1 110) ranks=$(random 0 3)" ;;
     6) kinds=(skip shape order freeze die); what=$step:${kinds[RANDOM % 5]}:$(random 0 3):$(random 1 12) ;;
     7) what=$step:nan:$(random 0 3) ;;
     8) what=$step:flip:$(random 0 3) ;;
@@ -72,10 +75,10 @@ reference=$(final whole)
 declare -A seen=() ended=()
 faults=0 runs=0
 while [ $SECONDS -lt "$seconds" ]; do
-  name=run$((++runs)) code=1
-  while [ $SECONDS -lt "$seconds" ]; do
+  name=run$((++runs))
+  while [ $SECONDS -lt "$seconds" ] && [ "$(made "$name")" != $last ]; do
     disturb "$name"
-    [ "$code" = 0 ] && break
+    [ "$code" != 0 ] || continue
     faults=$((faults + 1)) kind=${what%% *}; kind=${kind//[0-9]/}; seen[$kind]=$((${seen[$kind]:-0} + 1)) ended[$code]=$((${ended[$code]:-0} + 1))
     case $code in 3 | 5 | 6 | 7 | 75 | 137) ;; *) check "$name: $what" "$code" "3, 5, 6, 7, 75 or 137" ;; esac
     if [ $((RANDOM % 4)) = 0 ] && [ "$(saved "$name" | wc -l)" -gt 1 ]; then
