@@ -26,8 +26,8 @@ config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
   return config::Resolved::deserialize(text);
 }
 
-/// Whether all ranks arrive here within kPatience, that is, whether they fail together.
-bool all_fail(comm::Communicator& leaving) {
+/// Whether all ranks arrive here within kPatience, that is, whether they fail together and none of them is lost.
+bool all_fail(comm::Communicator& leaving) try {
   static std::int64_t one = 1;
   // Never destroyed: the request of a rank that fails alone does not complete, and its destructor would wait for it.
   auto* request = new comm::Request(leaving.all_reduce({&one, 1, DType::i64}));
@@ -37,6 +37,8 @@ bool all_fail(comm::Communicator& leaving) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
+} catch (const Error&) {
+  return false;
 }
 
 /// Ends this rank after a failure: quietly together with all others, or the whole job if it is alone.
