@@ -39,7 +39,7 @@ class HostBuffer {
 }  // namespace
 
 struct Saver::Impl {
-  enum class Phase : std::uint8_t { idle, writing, committing, kept };
+  enum class Phase : std::uint8_t { idle, writing, sealing, committing, kept };
 
   explicit Impl(comm::Communicator& control) : control(control) {}
   ~Impl();
@@ -50,6 +50,7 @@ struct Saver::Impl {
   /// Collective: waits for the phase's work on all ranks and goes on to the next phase.
   std::optional<SaveResult> advance();
   SaveResult conclude();
+  const FileGroup& group_of(const SaveOptions& options);
   void ask();
   bool all_are_ready();
   template <class Step>
@@ -59,6 +60,7 @@ struct Saver::Impl {
   auto timed(const Step& step);
 
   comm::Communicator& control;
+  std::optional<FileGroup> group;
   Phase phase = Phase::idle;
   std::shared_ptr<Saving> saving;
   HostBuffer buffer;
@@ -98,11 +100,17 @@ auto Saver::Impl::timed(const Step& step) {
   return result;
 }
 
+/// Made once: a job's ranks stay where they are.
+const FileGroup& Saver::Impl::group_of(const SaveOptions& options) {
+  if (!group || group->layout() != options.files) group.emplace(control, options.files, options.node);
+  return *group;
+}
+
 void Saver::Impl::start(const SaveOptions& options, const State& state, std::span<const SliceView> views, bool copy) {
   TESSERA_EXPECT(phase == Phase::idle, "a save was begun while another one is under way");
   if (tidying.valid()) tidying.get();
   blocked_seconds = 0;
-  saving = std::make_shared<Saving>(control, options, state, views);
+  saving = std::make_shared<Saving>(control, group_of(options), options, state, views);
   or_abandon([&] {
     phase = saving->prepare() ? Phase::writing : Phase::kept;
     if (phase == Phase::kept) return;
@@ -148,6 +156,12 @@ std::optional<SaveResult> Saver::Impl::advance() {
     });
     if (phase == Phase::committing) {
       result = conclude();
+      return;
+    }
+    if (phase == Phase::writing && saving->has_shared_files()) {
+      saving->share_checksums();
+      phase = Phase::sealing;
+      work = in_background([attempt = saving.get()] { attempt->seal(); });
       return;
     }
     saving->collect();

@@ -50,7 +50,6 @@ OptionList checkpoint_options() {
       OPTION(checkpoint.load_only, "Load, never save"),
       OPTION(checkpoint.files, "One file for each rank, for each node, or a single one")
           .one_of({"rank", "node", "single"})
-          .works_with({"rank"})
           .is_ours(),
       OPTION(checkpoint.enable_ft_dataloader_checkpoints, "Data position of each fault-tolerant replica")
           .with("fault_tolerance.enable")
