@@ -40,7 +40,7 @@ std::vector<Want> Opened::Impl::wants_of(std::span<const SliceView> wanted) cons
     const std::int64_t number = number_of(view.slice.name);
     if (number < 0 || element_count(view.slice.extent) == 0) continue;
     check(view.slice);
-    wants.push_back({number, &view.slice, static_cast<std::byte*>(view.data), 0});
+    wants.push_back({number, &view.slice, static_cast<std::byte*>(view.data)});
   }
   std::stable_sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) { return a.tensor < b.tensor; });
   return wants;
@@ -68,10 +68,14 @@ void Opened::Impl::fill(std::span<const SliceView> wanted) {
     const auto known = tables(file, s);
     load_shard(file, known->boxes, known->checksums, manifest.tensors, wants);
   }
-  for (const Want& want : wants)
-    require(want.filled == element_count(want.slice->extent), ExitCode::checkpoint,
-            "{} is damaged (its files hold {} of the {} wanted elements of {})", folder.string(), want.filled,
-            element_count(want.slice->extent), want.slice->name);
+  for (const Want& want : wants) {
+    require(want.filled.elements() == element_count(want.slice->extent), ExitCode::checkpoint,
+            "{} is damaged (its files hold {} of the {} wanted elements of {})", folder.string(),
+            want.filled.elements(), element_count(want.slice->extent), want.slice->name);
+    require(want.filled.makes_up(box_of(*want.slice)), ExitCode::checkpoint,
+            "{} is damaged (its files hold elements of {} twice and others not at all)", folder.string(),
+            want.slice->name);
+  }
 }
 
 Opened::Opened(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

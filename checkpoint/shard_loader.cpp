@@ -65,6 +65,7 @@ class ShardLoad {
       const Box stored = boxes_.box(b, want.slice->global_shape.size());
       const auto overlap = intersect(stored, box_of(*want.slice));
       if (!overlap) continue;
+      want.filled.add(*overlap);
       const RunCursor cursor(*overlap, stored, box_of(*want.slice));
       const std::int64_t first = cursor.source() * width_of(b) / kBlockBytes * kBlockBytes;
       const std::int64_t end = std::min(boxes_.bytes(b), blocks_in(cursor.source_end() * width_of(b)) * kBlockBytes);
@@ -109,7 +110,6 @@ class ShardLoad {
               ExitCode::checkpoint, "a value of {} in {} does not fit into {}", slice.name, file_.path().string(),
               name_of(slice.dtype));
       copy.cursor.advance(count);
-      copy.want->filled += count;
     }
   }
 
