@@ -85,18 +85,42 @@ class ShardLoad {
     const std::int64_t block_elements = kBlockBytes / width_of(copy.box);
     while (!copy.cursor.done()) {
       const std::int64_t block = copy.cursor.source() / block_elements;
+      if (read_in_place(copy, block, block_elements)) continue;
       copy_from_block(copy, checked_block(copy, block), block * block_elements, (block + 1) * block_elements);
     }
   }
 
+  std::int64_t bytes_of(std::int64_t box, std::int64_t block) const {
+    return std::min(kBlockBytes, boxes_.bytes(box) - block * kBlockBytes);
+  }
+
+  /// A block that is wanted as it stands needs no copy. False when this one is not.
+  bool read_in_place(Copy& copy, std::int64_t block, std::int64_t block_elements) {
+    const TensorSlice& slice = *copy.want->slice;
+    const std::int64_t bytes = bytes_of(copy.box, block), elements = bytes / width_of(copy.box);
+    if (bytes < kWorthReadingBytes || slice.dtype != tensor_of(copy.box).dtype ||
+        copy.cursor.source() != block * block_elements || copy.cursor.length() < elements)
+      return false;
+    std::byte* to = copy.want->data + copy.cursor.target() * width_of(copy.box);
+    file_.read(to, static_cast<std::size_t>(bytes), boxes_.offset(copy.box) + block * kBlockBytes);
+    check_block(copy, block, to);
+    copy.cursor.advance(elements);
+    return true;
+  }
+
   const std::byte* checked_block(const Copy& copy, std::int64_t block) {
-    const std::int64_t at = block * kBlockBytes, bytes = std::min(kBlockBytes, boxes_.bytes(copy.box) - at);
-    const std::byte* data = bytes_.get(boxes_.offset(copy.box) + at, bytes, copy.read_limit);
+    const std::byte* data =
+        bytes_.get(boxes_.offset(copy.box) + block * kBlockBytes, bytes_of(copy.box, block), copy.read_limit);
+    check_block(copy, block, data);
+    return data;
+  }
+
+  void check_block(const Copy& copy, std::int64_t block, const std::byte* data) const {
+    const std::int64_t bytes = bytes_of(copy.box, block);
     require(crc32c(0, data, static_cast<std::size_t>(bytes)) ==
                 checksums_[static_cast<std::size_t>(boxes_.first_block(copy.box) + block)],
             ExitCode::checkpoint, "{} is damaged (the checksum of block {} of {} does not match)",
             file_.path().string(), block, tensor_of(copy.box).name);
-    return data;
   }
 
   /// Elements [begin, end) of the stored box are at `data`.

@@ -1,6 +1,7 @@
 #include "hf_layout.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tessera/base/error.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -23,8 +24,7 @@ int twin(HfLayout layout) {
 
 const checkpoint::SafetensorsEntry& find(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec,
                                          const std::string& name, const std::string& path) {
-  const checkpoint::SafetensorsEntry* entry = reader.find(name);
-  if (!entry && name == "lm_head.weight") entry = reader.find("model.embed_tokens.weight");  // tied: it has one table
+  const checkpoint::SafetensorsEntry* entry = hf_entry(reader, name);
   require(entry || !reader.find(name + "_blocks"), ExitCode::data,
           "{}: {} is stored in MXFP4 (blocks and scales), which is not read; load the model with transformers in "
           "bfloat16 and save it again",
@@ -91,6 +91,26 @@ Shape hf_tensor_shape(const model::ParamSpec& spec) {
   if (transposes(spec.hf_layout)) std::swap(shape[1], shape[2]);
   if (twin(spec.hf_layout) >= 0) shape.back() *= 2;
   return shape;
+}
+
+const checkpoint::SafetensorsEntry* hf_entry(const checkpoint::SafetensorsReader& reader, const std::string& name) {
+  const checkpoint::SafetensorsEntry* entry = reader.find(name);
+  return !entry && name == "lm_head.weight" ? reader.find("model.embed_tokens.weight") : entry;
+}
+
+std::string hf_misfit(const checkpoint::SafetensorsReader& reader, const std::string& name, const Shape& shape) {
+  const checkpoint::SafetensorsEntry* entry = hf_entry(reader, name);
+  if (!entry) return fmt::format("there is no {}", name);
+  if (entry->shape == shape) return "";
+  return fmt::format("{} is [{}] and not [{}]", entry->name, fmt::join(entry->shape, ", "), fmt::join(shape, ", "));
+}
+
+std::string hf_misfit(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec) {
+  const std::int64_t tensors = spec.hf_layout == HfLayout::each_expert ? spec.global_shape[0] : 1;
+  for (std::int64_t row = 0; row < tensors; ++row)
+    if (std::string misfit = hf_misfit(reader, hf_tensor_name(spec, row), hf_tensor_shape(spec)); !misfit.empty())
+      return misfit;
+  return "";
 }
 
 void read_hf_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, const TensorSlice& box,

@@ -105,22 +105,27 @@ class Run {
   std::int64_t begin() {
     on_rank_zero(mesh_.control(),
                  [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
+    const LoadChoice choice = LoadChoice::of(job_.checkpoint, model_);
+    const auto initialize = [&] { trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); };
+    if (choice.is_partial()) initialize();
     if (job_.checkpoint.enable)
-      if (const auto position = load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step))
+      if (const auto position = load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step, choice))
         return position->step;
-    if (job_.checkpoint.initial_load_path) {
-      load_initial(*job_.checkpoint.initial_load_path);
-    } else {
-      trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
-    }
+    if (job_.checkpoint.initial_load_path)
+      load_initial(*job_.checkpoint.initial_load_path, choice);
+    else
+      initialize();
     return 0;
   }
 
-  void load_initial(const fs::path& path) {
-    if (job_.checkpoint.initial_load_in_hf)
-      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stages().holdings(), model_, path); });
-    else
-      load_model(trainer_->stages().holdings(), model_, mesh_, path);
+  void load_initial(const fs::path& path, const LoadChoice& choice) {
+    const auto holdings = trainer_->stages().holdings();
+    if (!job_.checkpoint.initial_load_in_hf) return load_model(holdings, model_, mesh_, path, choice);
+    on_all_ranks(mesh_.control(), [&] {
+      const HfMisfits misfits = find_hf_misfits(model_, path, choice);
+      if (mesh_.rank() == 0 && !misfits.table.empty()) log::warning("{}", misfits.table);
+      load_hf_weights(holdings, model_, path, misfits.fqns);
+    });
   }
 
   void announce(std::int64_t done) {

@@ -99,7 +99,7 @@ double Trainer::reduce_loss(std::int64_t valid, std::int64_t flag, std::int64_t*
 StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients) {
   timer_.reset();
   StepOutcome outcome;
-  outcome.lr = job_.optimizer.lr * schedule_.factor(step);
+  outcome.lr = job_.optimizer.lr * schedule_.factor(step - schedule_start_);
   outcome.loss = compute_gradients(step, flag, &outcome.flags);
   if (with_gradients) with_gradients();
   const auto phase = timer_.time(metrics::Phase::optimizer);

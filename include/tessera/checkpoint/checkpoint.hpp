@@ -89,10 +89,18 @@ using LogLine = std::function<void(const std::string&)>;
 
 enum class Policy : std::uint8_t { strict, warn, ignore };
 
+class Opened;
+
 struct LoadOptions {
   Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory is left as it is)
   Policy extra = Policy::strict;    ///< a tensor of the checkpoint that no rank wants
-  LogLine log{};                    ///< gets the table of missing and extra tensors under Policy::warn
+  LogLine log{};                    ///< gets the table of what differs under Policy::warn
+  /// A tensor of another shape, or of a type that does not convert (its memory is left as it is).
+  Policy differing = Policy::strict;
+  /// Names that are neither loaded nor missed; their memory is left as it is.
+  std::function<bool(std::string_view)> leave_out{};
+  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it.
+  std::function<void(const Opened&)> accept{};
 };
 
 /// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read, and checked, on
@@ -111,8 +119,10 @@ class Opened {
   /// Every tensor, in the manifest's order.
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
+  /// True when it holds the slice's tensor, of the same shape and of a type that converts.
+  bool holds(const TensorSlice& slice) const;
 
-  /// Collective: check() and fill().
+  /// Collective: check(), and fill() with those of `wanted` that the options let in and that this checkpoint holds.
   void load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
   /// Collective: Error(usage) with a table when the checkpoint does not hold what the ranks want. Reads no data.
   void check(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;

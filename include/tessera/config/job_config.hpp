@@ -150,7 +150,8 @@ struct Checkpoint {
   bool enable = false;
   bool enable_ft_dataloader_checkpoints = true;
   std::string folder = "checkpoint";  ///< inside job.dump_folder
-  std::int64_t interval = 500;
+  std::int64_t interval = 500;  ///< 0 = auto (ours)
+  double mtbf_hours = 24;       ///< ours: mean time between failures of the whole job, for interval = auto
   std::optional<std::string> initial_load_path;
   bool initial_load_model_only = true;
   bool initial_load_in_hf = false;
@@ -163,6 +164,7 @@ struct Checkpoint {
   std::int64_t keep_every = 0;           ///< ours: steps that are multiples stay for ever; 0 = none
   std::int64_t load_step = -1;           ///< -1 = the newest
   Strings exclude_from_loading;
+  std::string load_mismatch = "strict";  ///< ours: missing, extra or misshapen tensors: strict | warn | ignore
   bool enable_first_step_checkpoint = false;
   bool create_seed_checkpoint = false;
   bool load_only = false;

@@ -4,6 +4,7 @@ namespace tessera::config {
 
 namespace {
 
+bool chooses_its_interval(const JobConfig& job) { return job.checkpoint.interval == 0; }
 bool starts_from_another_run(const JobConfig& job) { return job.checkpoint.initial_load_path.has_value(); }
 
 }  // namespace
@@ -12,7 +13,15 @@ OptionList checkpoint_options() {
   return {
       OPTION(checkpoint.enable, "Save checkpoints, and resume from the newest valid one"),
       OPTION(checkpoint.folder, "Folder of the checkpoints, inside job.dump_folder"),
-      OPTION(checkpoint.interval, "Steps between checkpoints").at_least(1),
+      OPTION(checkpoint.interval,
+             "Steps between checkpoints; auto (or 0) = sqrt(2 x what a save costs x mtbf_hours), measured anew by each "
+             "save")
+          .at_least(0)
+          .or_word_for_zero("auto"),
+      OPTION(checkpoint.mtbf_hours, "Mean time between failures of the whole job in hours, for interval = auto")
+          .above(0)
+          .only_if(&chooses_its_interval)
+          .is_ours(),
       OPTION(checkpoint.initial_load_path,
              "What a run without checkpoints of its own starts from: a step folder, a Hugging Face "
              "folder or one .safetensors file"),
@@ -40,8 +49,14 @@ OptionList checkpoint_options() {
           .at_least(0)
           .is_ours(),
       OPTION(checkpoint.load_step, "Step to load; -1 = the newest").at_least(0).or_minus_one(),
-      OPTION(checkpoint.exclude_from_loading, "Parts not to load: optimizer, lr_scheduler, dataloader, train_state")
-          .later(),
+      OPTION(checkpoint.exclude_from_loading,
+             "What not to load: optimizer, lr_scheduler, dataloader, or patterns of parameters, which then keep their "
+             "initial values"),
+      OPTION(checkpoint.load_mismatch,
+             "Tensors that are missing, unexpected or of another shape: stop with a table of them (strict), load the "
+             "others and print it (warn), or say nothing (ignore)")
+          .one_of({"strict", "warn", "ignore"})
+          .is_ours(),
       OPTION(checkpoint.enable_first_step_checkpoint, "Save after step 1 too: a test of the file system"),
       OPTION(checkpoint.create_seed_checkpoint,
              "Save the initial values for runs on other meshes; Tessera's initial values do not "
