@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tessera/base/log.hpp"
+#include "tessera/comm/failure.hpp"
 #include "tessera/train/collective.hpp"
 
 namespace tessera::app {
@@ -40,6 +41,8 @@ bool all_fail(comm::Communicator& leaving) {
 
 /// Ends this rank after a failure: quietly together with all others, or the whole job if it is alone.
 int leave(comm::World& world, comm::Communicator& leaving, int code, const std::string& message) {
+  comm::note_failure(message);
+  comm::set_check_collectives(false);  // a comparison would wait for a rank that may never come
   if (world.rank() == 0) std::cerr << "tessera: " << message << std::endl;
   if (all_fail(leaving)) return code;
   if (world.rank() != 0) std::cerr << fmt::format("tessera: rank {} on {}: {}", world.rank(), world.host(), message) << std::endl;

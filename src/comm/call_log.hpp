@@ -59,6 +59,9 @@ struct CallPage {
   std::atomic<std::uint64_t> calls;
   std::atomic<std::int64_t> step, heartbeat_ns;
   std::int32_t world_rank;
+  std::atomic<std::int32_t> awaited;  ///< 1 + the world rank that this process has been waiting for too long; 0 = none
+  std::atomic<bool> has_failed;
+  char failure[1024];  ///< once has_failed: the first cause, see failure.hpp
   CallRecord records[kRecords];
 };
 

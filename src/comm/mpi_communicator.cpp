@@ -241,7 +241,7 @@ Request MpiCommunicator::group_end() {
   traffic_.calls += 1;
   const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
   auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_);
-  if (strict) {
+  if (strict || check_collectives()) {
     operation->held();
     rendezvous_.meet_peers(info, transfers);
   }

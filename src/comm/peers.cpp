@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
+
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -72,15 +76,53 @@ const CallPage* page_of(int world_rank) {
   return found == pages.end() ? nullptr : found->second;
 }
 
+std::string failure_of(int world_rank) {
+  const CallPage* page = page_of(world_rank);
+  if (!page || !page->has_failed.load(std::memory_order_acquire)) return {};
+  return std::string(page->failure, strnlen(page->failure, sizeof(page->failure)));
+}
+
 std::string activity_of(int world_rank) {
   const CallPage* page = page_of(world_rank);
   if (!page) return "runs on another node";
+  if (const std::string failure = failure_of(world_rank); !failure.empty()) return "has failed: " + failure;
   const auto calls = recent(*page, 100);
   const std::int64_t now = now_ns();
   const auto held =
       std::find_if(calls.rbegin(), calls.rend(), [](const CallView& v) { return v.state == CallState::waited_for; });
   if (held != calls.rend()) return "blocked in " + describe(*held, now);
   return calls.empty() ? "has made no call yet" : "not in a call; the last one was " + describe(calls.back(), now);
+}
+
+void pass_failure_on(const std::string& failure) {
+  CallPage& page = call_page();
+  if (page.has_failed.load(std::memory_order_relaxed)) return;
+  page.failure[failure.copy(page.failure, sizeof(page.failure) - 1)] = '\0';
+  page.has_failed.store(true, std::memory_order_release);
+}
+
+void note_failure(const std::string& cause) {
+  pass_failure_on(fmt::format("rank {}: {}", call_page().world_rank, cause));
+}
+
+void forget_failure() noexcept { call_page().has_failed.store(false, std::memory_order_release); }
+
+void await(int world_rank) noexcept { call_page().awaited.store(world_rank + 1, std::memory_order_release); }
+
+std::string chain_from(int world_rank) {
+  std::string text;
+  std::set<int> seen;
+  for (int rank = world_rank;;) {
+    seen.insert(rank);
+    const CallPage* page = page_of(rank);
+    const int next = page && !page->has_failed ? page->awaited.load(std::memory_order_acquire) - 1 : -1;
+    text += fmt::format("rank {} {}", rank, activity_of(rank));
+    if (next < 0) return text;
+    text += fmt::format(", for rank {}", next);
+    if (seen.contains(next)) return text + ": they wait for each other";
+    text += "; ";
+    rank = next;
+  }
 }
 
 int world_rank_of(MPI_Comm comm, int rank) {

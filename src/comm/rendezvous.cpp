@@ -13,13 +13,15 @@
 
 #include "peers.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/failure.hpp"
 #include "tessera/comm/world.hpp"
 
 namespace tessera::comm {
 namespace {
 
 constexpr int kTag = 0;
-constexpr std::size_t kMostTransfers = 128;  ///< with one peer in one group; keeps a note in MPI's eager range
+constexpr std::int64_t kLookEvery_ns = 200'000'000;  ///< for whom this rank waits, and whether that one can come
+constexpr std::size_t kMostTransfers = 128;          ///< with one peer in one group; keeps a note in MPI's eager range
 
 struct TransferNote {
   std::int64_t count;
@@ -53,7 +55,8 @@ struct Rendezvous::Meeting {
   std::vector<MPI_Request> sending, receiving;
   std::vector<int> missing;
   std::map<int, std::string>
-      late;  ///< what members that kept the others waiting were doing shortly before the deadline
+      late;             ///< what members that kept the others waiting were doing shortly before the deadline
+  std::string failure;  ///< why one of them cannot come any more
 
   void invite(int peer, const Note& note) {
     peers.push_back(peer);
@@ -68,14 +71,20 @@ using Meeting = Rendezvous::Meeting;
 std::atomic<bool> checks_enabled{false};
 
 /// Whoever waits in vain as well may give up a moment earlier than this rank: so its activity is taken down before
-/// that.
+/// that, and after every rank that is stuck has said for whom it waits.
 void note_activities(Meeting& meeting, const Place& place) {
-  for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
-    const int world = world_rank_of(place.comm, meeting.peers[i]);
+  for (std::size_t i = 0; i < meeting.peers.size(); ++i)
     if (meeting.receiving[i] != MPI_REQUEST_NULL)
-      meeting.late[meeting.peers[i]] =
-          fmt::format("rank {} (world rank {}) {}", meeting.peers[i], world, activity_of(world));
-  }
+      meeting.late[meeting.peers[i]] = chain_from(world_rank_of(place.comm, meeting.peers[i]));
+}
+
+/// Tells everybody for whom this rank waits. What that one said about its failure, if it cannot come any more.
+std::string look_for_the_late(const Meeting& meeting, const Place& place) {
+  const auto late = std::ranges::find_if(meeting.receiving, [](MPI_Request r) { return r != MPI_REQUEST_NULL; });
+  if (late == meeting.receiving.end()) return {};
+  const int rank = world_rank_of(place.comm, meeting.peers[static_cast<std::size_t>(late - meeting.receiving.begin())]);
+  await(rank);
+  return failure_of(rank);
 }
 
 /// Exchanges the notes; members that have not come when the deadline passes are left in `missing`.
@@ -95,7 +104,13 @@ void exchange(Meeting& meeting, const Place& place) {
   const auto timeout = static_cast<std::int64_t>(strict_timeout_seconds() * 1e9);
   const std::int64_t deadline = now_ns() + timeout;
   int received = 0, sent = 0;
+  std::int64_t look = now_ns() + std::min<std::int64_t>(kLookEvery_ns, timeout / 8);
   for (std::int64_t now = now_ns(); !(received && sent) && now < deadline; now = now_ns()) {
+    if (now > look) {
+      meeting.failure = look_for_the_late(meeting, place);
+      if (!meeting.failure.empty()) return;
+      look = now + kLookEvery_ns;
+    }
     if (meeting.late.empty() && now > deadline - timeout / 4) note_activities(meeting, place);
     check_mpi(MPI_Testall(static_cast<int>(n), meeting.receiving.data(), &received, MPI_STATUSES_IGNORE), "MPI_Irecv",
               place);
@@ -118,12 +133,19 @@ void close(Meeting& meeting) {
 }
 
 std::string missing_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
+  std::vector<int> missing;
+  for (const int rank : meeting.missing) missing.push_back(world_rank_of(place.comm, rank));
   std::string text = fmt::format("{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}", describe(info),
                                  place.axis, place.rank, place.size, strict_timeout_seconds(),
-                                 meeting.missing.size() == 1 ? "rank" : "ranks", fmt::join(meeting.missing, ", "));
+                                 missing.size() == 1 ? "world rank" : "world ranks", fmt::join(missing, ", "));
   for (int rank : meeting.missing)
     if (const auto late = meeting.late.find(rank); late != meeting.late.end()) text += "; " + late->second;
   return text + "; all ranks must issue their operations in one global order";
+}
+
+std::string failure_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
+  return fmt::format("{} on axis {} cannot come to an end, another rank has failed: {}", describe(info), place.axis,
+                     meeting.failure);
 }
 
 bool same_call(const Note& mine, const Note& theirs) {
@@ -159,20 +181,22 @@ std::string describe_note(const Note& note, int peer) {
 
 /// What this rank and each that disagrees with it called; equal calls of several ranks stand once.
 std::string disagreement(const Meeting& meeting, const Place& place, const CallInfo& info) {
-  std::map<std::string, std::set<int>> callers;
+  std::map<std::string, std::set<int>> callers;  // world ranks
+  const int self = world_rank_of(place.comm, place.rank);
   for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
     const int peer = meeting.peers[i];
     const bool missing = std::find(meeting.missing.begin(), meeting.missing.end(), peer) != meeting.missing.end();
     if (missing) continue;
+    const int other = world_rank_of(place.comm, peer);
     const bool pairwise =
         !meeting.agrees(meeting.mine[i], meeting.theirs[i]) && same_kind(meeting.mine[i], meeting.theirs[i]);
-    callers[pairwise ? describe_note(meeting.mine[i], peer) : describe(info)].insert(place.rank);
-    callers[pairwise ? describe_note(meeting.theirs[i], place.rank) : describe(meeting.theirs[i].info)].insert(peer);
+    callers[pairwise ? describe_note(meeting.mine[i], other) : describe(info)].insert(self);
+    callers[pairwise ? describe_note(meeting.theirs[i], self) : describe(meeting.theirs[i].info)].insert(other);
   }
   std::string text = fmt::format("the ranks of axis {} disagree", place.axis);
   for (const auto& [call, ranks] : callers)
     text += fmt::format("{} {} {}: {}", &call == &callers.begin()->first ? ":" : ";",
-                        ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), call);
+                        ranks.size() == 1 ? "world rank" : "world ranks", fmt::join(ranks, ", "), call);
   return text + "; every member must issue the same operations in the same order";
 }
 
@@ -216,8 +240,15 @@ void Rendezvous::hold(std::unique_ptr<Meeting> meeting, const CallInfo& info) {
   bool same = true;
   for (std::size_t i = 0; i < meeting->peers.size(); ++i)
     same &= !met(i) || meeting->agrees(meeting->mine[i], meeting->theirs[i]);
+  if (meeting->missing.empty()) await(-1);
   if (same && meeting->missing.empty()) return;
-  const std::string message = same ? missing_report(*meeting, place_, info) : disagreement(*meeting, place_, info);
+  const std::string message = !same                       ? disagreement(*meeting, place_, info)
+                              : !meeting->failure.empty() ? failure_report(*meeting, place_, info)
+                                                          : missing_report(*meeting, place_, info);
+  if (same && !meeting->failure.empty())
+    pass_failure_on(meeting->failure);
+  else
+    note_failure(message);
   static_cast<void>(meeting.release());  // a note to a missing member may still be read from here
   broken_ = message;
   throw Error(ExitCode::communication, message);

@@ -8,11 +8,15 @@
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "wrong_calls.hpp"
 
 namespace tessera::train {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKinds{"nan", "flip", "freeze", "die"};
+/// Those from `freeze` on may strike a call.
+constexpr std::array<std::string_view, 7> kKinds{"nan", "flip", "freeze", "die", "skip", "shape", "order"};
+constexpr std::array kOfCalls{WrongCalls::Kind::freeze, WrongCalls::Kind::die, WrongCalls::Kind::skip,
+                              WrongCalls::Kind::shape, WrongCalls::Kind::order};
 
 /// The first gradient of which this rank has a part.
 void make_nan(const parallel::ParamRefs& params) {
@@ -24,24 +28,45 @@ void flip_bit(const torch::Tensor& values) { values.view(torch::kInt32).narrow(0
 
 }  // namespace
 
-InjectedFaults::InjectedFaults(const std::vector<std::string>& entries, int world) {
-  static const std::regex form("([1-9][0-9]{0,8}):([a-z]+):([0-9]{1,7})");
+InjectedFaults::InjectedFaults(const std::vector<std::string>& entries, int world)
+    : calls_(std::make_unique<WrongCalls>()) {
+  static const std::regex form("([1-9][0-9]{0,8}):([a-z]+):([0-9]{1,7})(?::([1-9][0-9]{0,8}))?");
   for (const std::string& text : entries) {
     std::smatch parts;
     const bool good = std::regex_match(text, parts, form);
     const auto kind = good ? std::ranges::find(kKinds, std::string_view(parts[2].str())) : kKinds.end();
     require(kind != kKinds.end(), ExitCode::usage,
-            "debug.inject_faults: '{}' is no STEP:KIND:RANK with KIND nan, flip, freeze or die", text);
+            "debug.inject_faults: '{}' is no STEP:KIND:RANK[:CALL] with KIND nan, flip, freeze, die, skip, shape or "
+            "order",
+            text);
     const int rank = std::stoi(parts[3]);
     require(rank < world, ExitCode::usage, "debug.inject_faults: '{}' is for rank {} of {}", text, rank, world);
-    entries_.push_back({std::stoll(parts[1]), static_cast<Kind>(kind - kKinds.begin()), rank});
+    Entry entry{std::stoll(parts[1]), static_cast<Kind>(kind - kKinds.begin()), rank, 0};
+    if (parts[4].matched) entry.call = std::stoll(parts[4]);
+    if (entry.call == 0 && entry.kind >= Kind::skip) entry.call = 1;
+    require(entry.call == 0 || entry.kind >= Kind::freeze, ExitCode::usage,
+            "debug.inject_faults: '{}' names a call, which {} does not strike", text, std::string(*kind));
+    entries_.push_back(entry);
   }
+}
+
+InjectedFaults::~InjectedFaults() = default;
+
+mesh::DeviceMesh::Decorate InjectedFaults::decorate() {
+  if (std::ranges::none_of(entries_, [](const Entry& entry) { return entry.call > 0; })) return {};
+  return [this](std::unique_ptr<comm::Communicator> inner) { return calls_->around(std::move(inner)); };
+}
+
+void InjectedFaults::arm(std::int64_t step, int rank) {
+  for (const Entry& entry : entries_)
+    if (entry.step == step && entry.rank == rank && entry.call > 0)
+      calls_->arm(kOfCalls[static_cast<std::size_t>(entry.kind) - static_cast<std::size_t>(Kind::freeze)], entry.call);
 }
 
 void InjectedFaults::strike(std::int64_t step, int rank, parallel::Stages& stages) {
   const auto now = [&](const Entry& entry) { return entry.step == step; };
   for (const Entry& entry : entries_) {
-    if (!now(entry) || entry.rank != rank) continue;
+    if (!now(entry) || entry.rank != rank || entry.call > 0) continue;
     torch::NoGradGuard no_grad;
     if (entry.kind == Kind::nan) make_nan(stages.trained_params());
     if (entry.kind == Kind::flip) flip_bit(stages.groups().front()->flat_master());

@@ -40,7 +40,7 @@ class Run {
         injected_(job_.debug.inject_faults, world.size()),
         samples_(open_job_samples(job_, plan_, world.control())),
         model_(checked_model()),
-        mesh_(world, layout_, backend_of(job_, device_)) {
+        mesh_(world, layout_, backend_of(job_, device_), injected_.decorate()) {
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 
@@ -155,6 +155,7 @@ class Run {
       const double began = metrics::monotonic_seconds();
       comm::Watchdog::heartbeat(step + 1);
       const int signal = SignalGuard::received();
+      injected_.arm(step + 1, world_.rank());
       if (tuner_) tuner_->before_step();
       cut_batch(step + 1);
       StepOutcome outcome = step_once(step, signal);

@@ -1,113 +1,21 @@
 // Initial values, checkpoints and resumed runs, on meshes of eight ranks: bit for bit.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-
-#include "mpi/comm/mpi_main.hpp"
-#include "mpi/train/tiny_model.hpp"
+#include "mpi/train/state_fixture.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/mesh/device_mesh.hpp"
-#include "tessera/train/hf_weights.hpp"
-#include "tessera/train/trainer.hpp"
-#include "tessera/train/training_state.hpp"
 
 namespace tessera::test {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// A trainer on one mesh of the world's ranks; with `alone`, on one rank, by each rank for itself.
-class Fixture {
- public:
-  explicit Fixture(const mesh::Degrees& degrees, bool alone = false, bool tied = true,
-                   const std::string& schedule = "1F1B", const std::string& family = "", bool async = false)
-      : layout_(mesh::Layout::resolve(degrees, alone ? 1 : world().size())),
-        resolved_(job(layout_, schedule, async)),
-        mesh_(alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
-                    : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
-        model_(family.empty() ? tiny_model(tied, torch::kFloat32) : tiny_family(family, torch::kFloat32)),
-        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_, torch::kCPU) {}
-
-  train::Trainer& trainer() { return trainer_; }
-  const config::Resolved& resolved() const { return resolved_; }
-
-  /// FNV-1a over the bits of every whole tensor that `pick` chooses; on rank 0 of the mesh.
-  template <class Pick>
-  std::uint64_t hash(Pick pick) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    train::for_each_whole(trainer_.stages().params(), model_, mesh_->control(), pick,
-                          [&](const model::ParamSpec&, const torch::Tensor& whole) {
-                            const torch::Tensor values = whole.contiguous();
-                            const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
-                            for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-                          });
-    return hash;
-  }
-  std::uint64_t weights() {
-    return hash([](const parallel::ShardedParam& param) { return param.master; });
-  }
-  std::uint64_t moments() {
-    return hash([this](const parallel::ShardedParam& param) {
-      for (auto& state : trainer_.optimizer_states())
-        if (state.param.is_same(param.master)) return state.exp_avg + 3 * state.exp_avg_sq;
-      return torch::Tensor();
-    });
-  }
-
- private:
-  static config::Resolved job(const mesh::Layout& layout, const std::string& schedule, bool async) {
-    config::Resolved resolved;
-    resolved.job = tiny_job("float32");
-    resolved.job.training.local_batch_size = 16 / layout.dp_degree();
-    resolved.job.parallelism.pipeline_parallel_microbatch_size =
-        std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
-    resolved.job.debug.deterministic = true;
-    resolved.job.parallelism.enable_async_tensor_parallel = async;
-    resolved.job.parallelism.async_tensor_parallel_chunks = 3;
-    resolved.job.training.steps = 20;
-    resolved.job.parallelism.pipeline_parallel_schedule = schedule;
-    return resolved;
-  }
-
-  mesh::Layout layout_;
-  config::Resolved resolved_;
-  std::unique_ptr<mesh::DeviceMesh> mesh_;
-  model::Model model_;
-  UnevenSource source_;
-  train::Trainer trainer_;
-};
-
 const std::vector<mesh::Degrees> kMeshes{{2, 1, 2, 1, 2}, {4, 1, 1, 1, 2}, {1, 1, 8, 1, 1},
                                          {1, 2, 2, 1, 2}, {8, 1, 1, 1, 1}, {1, 1, 1, 1, 8}};
 
-/// A folder of this test's own, the same on all ranks, removed at the end.
-class SharedFolder {
- public:
-  SharedFolder()
-      : path_(comm::broadcast_string(world().control(),
-                                     fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
-  ~SharedFolder() {
-    world().control().barrier();
-    if (world().rank() == 0) fs::remove_all(path_);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-void save(Fixture& fixture, const SharedFolder& folder, const train::Position& position) {
-  checkpoint::Saver saver(world().control());
-  train::save_state(saver, fixture.trainer(), fixture.resolved(), folder.path(), position);
-}
-
 TEST(State, InitialValuesDoNotDependOnTheMesh) {
-  Fixture alone({1, 1, 1, 1, 1}, true);
+  Fixture alone({.alone = true});
   alone.trainer().stages().initialize(11);
   const std::uint64_t expected = alone.weights();
   for (const mesh::Degrees& degrees : kMeshes) {
-    Fixture fixture(degrees);
+    Fixture fixture({degrees});
     fixture.trainer().stages().initialize(11);
     const std::uint64_t hash = fixture.weights();
     if (world().rank() == 0) {
@@ -120,13 +28,13 @@ TEST(State, InitialValuesDoNotDependOnTheMesh) {
 
 TEST(State, CheckpointLoadsOnEveryMesh) {
   const SharedFolder folder;
-  Fixture saved(kMeshes[0]);
+  Fixture saved({kMeshes[0]});
   saved.trainer().stages().initialize(5);
   for (int step = 0; step < 2; ++step) saved.trainer().step(step, 0);
-  save(saved, folder, {2, 32});
+  save(saved, folder.path(), {2, 32});
   const std::uint64_t weights = saved.weights(), moments = saved.moments();
   for (const mesh::Degrees& degrees : kMeshes) {
-    Fixture loaded(degrees);
+    Fixture loaded({degrees});
     const auto position = train::load_state(loaded.trainer(), folder.path(), -1);
     ASSERT_TRUE(position);
     EXPECT_EQ(position->step, 2);
@@ -136,34 +44,28 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
     EXPECT_EQ(hash, weights) << degrees.pp << " " << degrees.dp_shard << " " << degrees.tp;
     EXPECT_EQ(other, moments);
   }
-  Fixture alone({1, 1, 1, 1, 1}, true);
+  Fixture alone({.alone = true});
   ASSERT_TRUE(train::load_state(alone.trainer(), folder.path(), -1));
   if (world().rank() == 0) {
     EXPECT_EQ(alone.weights(), weights);
   }
 }
 
-mesh::Degrees with_experts(mesh::Degrees degrees, int ep, int etp = 1) {
-  degrees.ep = ep;
-  degrees.etp = etp;
-  return degrees;
-}
-
 /// Experts, and the biases that even them out, from one expert mesh onto others; mixtral's are cut in parts on some.
 TEST(State, MixturesLoadOnEveryMesh) {
   for (const std::string family : {"deepseek_v3", "mixtral"}) {
     const SharedFolder folder;
-    Fixture saved(with_experts({1, 1, 4, 1, 2}, 4), false, true, "1F1B", family);
+    Fixture saved({.degrees = with_experts({1, 1, 4, 1, 2}, 4), .family = family});
     saved.trainer().stages().initialize(5);
     for (int step = 0; step < 3; ++step) saved.trainer().step(step, 0);  // two steps of a bias may undo each other
-    save(saved, folder, {3, 48});
+    save(saved, folder.path(), {3, 48});
     const std::uint64_t weights = saved.weights(), moments = saved.moments();
     const std::vector<torch::Tensor> biases = saved.trainer().stages().holdings().buffers;
     EXPECT_EQ(biases.empty(), family == "mixtral");
     for (const mesh::Degrees& degrees :
          {with_experts({2, 1, 4, 1, 1}, 2), with_experts({1, 2, 4, 1, 1}, 1), with_experts({1, 1, 8, 1, 1}, 1),
           with_experts({1, 1, 4, 1, 2}, 2, 2), with_experts({4, 1, 1, 1, 2}, 2)}) {
-      Fixture loaded(degrees, false, true, "1F1B", family);
+      Fixture loaded({.degrees = degrees, .family = family});
       ASSERT_TRUE(train::load_state(loaded.trainer(), folder.path(), -1));
       const std::uint64_t hash = loaded.weights(), other = loaded.moments();
       const std::vector<torch::Tensor> theirs = loaded.trainer().stages().holdings().buffers;
@@ -184,7 +86,7 @@ TEST(State, AsynchronousTensorParallelHasTheBitsOfTheSynchronousOne) {
   for (const char* schedule : {"1F1B", "ZBH1"}) {
     std::vector<std::uint64_t> hashes;
     for (const bool async : {false, true}) {
-      Fixture fixture({2, 1, 2, 1, 2}, false, true, schedule, "", async);
+      Fixture fixture({.degrees = {2, 1, 2, 1, 2}, .schedule = schedule, .async = async});
       fixture.trainer().stages().initialize(5);
       for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
       hashes.push_back(fixture.weights());
@@ -197,16 +99,16 @@ TEST(State, AsynchronousTensorParallelHasTheBitsOfTheSynchronousOne) {
 
 TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
   const SharedFolder folder;
-  Fixture whole(kMeshes[0]);
+  Fixture whole({kMeshes[0]});
   whole.trainer().stages().initialize(5);
   for (int step = 0; step < 4; ++step) whole.trainer().step(step, 0);
   {
-    Fixture first(kMeshes[0]);
+    Fixture first({kMeshes[0]});
     first.trainer().stages().initialize(5);
     for (int step = 0; step < 2; ++step) first.trainer().step(step, 0);
-    save(first, folder, {2, 32});
+    save(first, folder.path(), {2, 32});
   }
-  Fixture second(kMeshes[0]);
+  Fixture second({kMeshes[0]});
   ASSERT_TRUE(train::load_state(second.trainer(), folder.path(), -1));
   for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
   const std::uint64_t expected = whole.weights(), hash = second.weights();
@@ -220,7 +122,7 @@ TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
   std::vector<std::uint64_t> hashes;
   for (const mesh::Degrees& degrees :
        {mesh::Degrees{8, 1, 1, 1, 1}, mesh::Degrees{4, 1, 2, 1, 1}, mesh::Degrees{2, 1, 4, 1, 1}}) {
-    Fixture fixture(degrees, false, /*tied=*/false);
+    Fixture fixture({.degrees = degrees, .tied = false});
     fixture.trainer().stages().initialize(5);
     for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
     hashes.push_back(fixture.weights());
@@ -246,7 +148,7 @@ TEST(State, SchedulesGiveTheSameBits) {
   for (const bool tied : {false, true}) {
     std::uint64_t expected = 0;
     for (const auto& [schedule, pp] : tied ? tied_ones : untied) {
-      Fixture fixture({pp, 1, 8 / pp, 1, 1}, false, tied, schedule);
+      Fixture fixture({.degrees = {pp, 1, 8 / pp, 1, 1}, .tied = tied, .schedule = schedule});
       fixture.trainer().stages().initialize(5);
       for (int step = 0; step < 20; ++step) fixture.trainer().step(step, 0);
       const std::uint64_t hash = fixture.weights();
@@ -261,7 +163,7 @@ TEST(State, SchedulesGiveTheSameBits) {
 TEST(State, MicrobatchesMayChangeEachStep) {
   std::vector<train::StepOutcome> steady, changing;
   for (auto* outcomes : {&steady, &changing}) {
-    Fixture fixture({4, 1, 2, 1, 1}, false, true, "ZBVZeroBubble");
+    Fixture fixture({.degrees = {4, 1, 2, 1, 1}, .schedule = "ZBVZeroBubble"});
     fixture.trainer().stages().initialize(5);
     for (int step = 0; step < 4; ++step) {
       if (outcomes == &changing) fixture.trainer().set_microbatch_rows(std::int64_t{1} << step);
@@ -279,12 +181,12 @@ TEST(State, MicrobatchesMayChangeEachStep) {
 TEST(State, StagesOfARankResume) {
   const SharedFolder folder;
   const mesh::Degrees degrees{4, 1, 2, 1, 1};
-  Fixture whole(degrees, false, true, "ZBVZeroBubble");
+  Fixture whole({.degrees = degrees, .schedule = "ZBVZeroBubble"});
   whole.trainer().stages().initialize(5);
   for (int step = 0; step < 2; ++step) whole.trainer().step(step, 0);
-  save(whole, folder, {2, 32});
+  save(whole, folder.path(), {2, 32});
   for (int step = 2; step < 4; ++step) whole.trainer().step(step, 0);
-  Fixture second(degrees, false, true, "Interleaved1F1B");
+  Fixture second({.degrees = degrees, .schedule = "Interleaved1F1B"});
   ASSERT_TRUE(train::load_state(second.trainer(), folder.path(), -1));
   for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
   const std::uint64_t expected = whole.weights(), moments = whole.moments(), hash = second.weights(),

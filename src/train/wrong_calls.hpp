@@ -1,0 +1,42 @@
+// Collective calls that go wrong on purpose: one that is left out, one of another size, two in the wrong order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tessera/comm/communicator.hpp"
+
+namespace tessera::train {
+
+/// What the next calls of this rank are to suffer, seen by every communicator that was put around() one.
+class WrongCalls {
+ public:
+  enum class Kind : std::uint8_t {
+    freeze,  ///< the process stops instead
+    die,     ///< the process is gone instead
+    skip,    ///< is left out, as if it were done
+    shape,   ///< with one element too few
+    order    ///< a barrier on another communicator, if there is one, comes before it
+  };
+
+  /// The `nth` call from now on, counted from 1 over all communicators; a group of transfers counts as one.
+  void arm(Kind kind, std::int64_t nth) { armed_ = {kind, nth}; }
+  /// The communicator with its calls counted. This object must outlive it.
+  std::unique_ptr<comm::Communicator> around(std::unique_ptr<comm::Communicator> inner);
+
+ private:
+  class Counted;
+  struct Armed {
+    Kind kind;
+    std::int64_t left;
+  };
+  /// Counts a call of `caller`; what is to happen to it.
+  std::optional<Kind> fate(const Counted& caller);
+
+  std::optional<Armed> armed_;
+  std::vector<Counted*> all_;
+};
+
+}  // namespace tessera::train

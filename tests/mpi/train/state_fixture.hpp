@@ -1,0 +1,136 @@
+// Trainers of tiny models on any mesh, and the bits of all that a checkpoint keeps of them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/tiny_model.hpp"
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/hf_weights.hpp"
+#include "tessera/train/trainer.hpp"
+#include "tessera/train/training_state.hpp"
+
+namespace tessera::test {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  mesh::Degrees degrees = {1, 1, 1, 1, 1};
+  bool alone = false;  ///< each rank for itself
+  bool tied = true;
+  std::string schedule = "1F1B";
+  std::string family = {};  ///< of tiny_family(); empty = tiny_model()
+  bool async = false;  ///< asynchronous tensor parallel
+  std::vector<std::string> cuts = {};
+};
+
+/// A trainer on one mesh of the world's ranks.
+class Fixture {
+ public:
+  explicit Fixture(const Case& which)
+      : layout_(mesh::Layout::resolve(which.degrees, which.alone ? 1 : world().size())),
+        resolved_(job(layout_, which)),
+        mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
+                          : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
+        model_(which.family.empty() ? tiny_model(which.tied, torch::kFloat32)
+                                    : tiny_family(which.family, torch::kFloat32)),
+        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_, torch::kCPU) {}
+
+  train::Trainer& trainer() { return trainer_; }
+  const config::Resolved& resolved() const { return resolved_; }
+  mesh::DeviceMesh& mesh() { return *mesh_; }
+
+  /// FNV-1a over the bits of every whole tensor that `pick` chooses; on rank 0 of the mesh.
+  template <class Pick>
+  std::uint64_t hash(Pick pick) {
+    std::uint64_t hash = kEmptyHash;
+    train::for_each_whole(
+        trainer_.stages().params(), model_, mesh_->control(), pick,
+        [&](const model::ParamSpec&, const torch::Tensor& whole) { hash = hash_of(hash, whole); });
+    return hash;
+  }
+  std::uint64_t weights() {
+    return hash([](const parallel::ShardedParam& param) { return param.master; });
+  }
+  std::uint64_t moments() {
+    return hash([this](const parallel::ShardedParam& param) {
+      for (auto& state : trainer_.optimizer_states())
+        if (state.param.is_same(param.master)) return state.exp_avg + 3 * state.exp_avg_sq;
+      return torch::Tensor();
+    });
+  }
+  /// Of the buffers, the biases that even experts out; the same on every rank of the world.
+  std::uint64_t buffers() {
+    std::uint64_t all = 0;
+    for (const torch::Tensor& buffer : trainer_.stages().holdings().buffers) {
+      const auto mine = buffer.defined() ? static_cast<std::int64_t>(hash_of(kEmptyHash, buffer) >> 1) : 0;
+      const std::int64_t highest = comm::all_reduce_scalar(world().control(), mine, comm::Op::max);
+      EXPECT_TRUE(mine == 0 || mine == highest) << "ranks hold different biases";
+      all = all * 31 + static_cast<std::uint64_t>(highest);
+    }
+    return all;
+  }
+
+ private:
+  static constexpr std::uint64_t kEmptyHash = 0xcbf29ce484222325u;
+  static std::uint64_t hash_of(std::uint64_t hash, const torch::Tensor& tensor) {
+    const torch::Tensor values = tensor.contiguous();
+    const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
+    for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash;
+  }
+
+  static config::Resolved job(const mesh::Layout& layout, const Case& which) {
+    config::Resolved resolved;
+    resolved.job = tiny_job("float32");
+    resolved.job.training.local_batch_size = 16 / layout.dp_degree();
+    resolved.job.parallelism.pipeline_parallel_microbatch_size =
+        std::min<std::int64_t>(2, resolved.job.training.local_batch_size);
+    resolved.job.debug.deterministic = true;
+    resolved.job.parallelism.enable_async_tensor_parallel = which.async;
+    resolved.job.parallelism.async_tensor_parallel_chunks = 3;
+    resolved.job.training.steps = 20;
+    resolved.job.parallelism.pipeline_parallel_schedule = which.schedule;
+    resolved.job.parallelism.pipeline_parallel_split_points = which.cuts;
+    return resolved;
+  }
+
+  mesh::Layout layout_;
+  config::Resolved resolved_;
+  std::unique_ptr<mesh::DeviceMesh> mesh_;
+  model::Model model_;
+  UnevenSource source_;
+  train::Trainer trainer_;
+};
+
+/// A folder of this test's own, the same on all ranks, removed at the end.
+class SharedFolder {
+ public:
+  SharedFolder()
+      : path_(comm::broadcast_string(world().control(),
+                                     fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
+  ~SharedFolder() {
+    world().control().barrier();
+    if (world().rank() == 0) fs::remove_all(path_);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+inline void save(Fixture& fixture, const fs::path& folder, const train::Position& position) {
+  checkpoint::Saver saver(fixture.mesh().control());
+  train::save_state(saver, fixture.trainer(), fixture.resolved(), folder, position);
+}
+
+inline mesh::Degrees with_experts(mesh::Degrees degrees, int ep, int etp = 1) {
+  degrees.ep = ep;
+  degrees.etp = etp;
+  return degrees;
+}
+
+}  // namespace tessera::test
