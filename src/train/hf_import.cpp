@@ -71,10 +71,11 @@ class Import {
     require(misfit.empty(), ExitCode::data, "{}: {} (for {}); is it the weights of another model?", path_, misfit,
             spec.fqn);
     const SafetensorsEntry* entry = titan_ ? reader_.find(spec.fqn) : hf_entry(reader_, hf_tensor_name(spec, 0));
-    require(size_of(entry->dtype) > 1 && is_floating(entry->dtype), ExitCode::data,
-            "{}: {} is stored as {}, quantized or no weights at all; only float32, bfloat16, float16 and float64 are "
-            "read",
-            path_, entry->name, name_of(entry->dtype));
+    require(
+        size_of(entry->dtype) > 1 && is_floating(entry->dtype), ExitCode::data,
+        "{}: {} is stored as {} without scales that are known; read are float32, bfloat16, float16, float64, FP8 in "
+        "blocks of 128 x 128 and MXFP4",
+        path_, entry->name, name_of(entry->dtype));
     tensors_.push_back({kGroup + spec.fqn, dtype_.value_or(entry->dtype), spec.global_shape});
     origins_.emplace(tensors_.back().name, &spec);
     use(spec, entry->name);
@@ -96,15 +97,19 @@ class Import {
   }
 
   void use(const model::ParamSpec& spec, const std::string& entry) {
-    used_.insert(entry);
+    use(entry);
     if (!titan_ && spec.hf_layout == model::HfLayout::each_expert)
-      for (std::int64_t e = 0; e < spec.global_shape[0]; ++e) used_.insert(hf_tensor_name(spec, e));
+      for (std::int64_t e = 0; e < spec.global_shape[0]; ++e) use(hf_tensor_name(spec, e));
+  }
+
+  void use(const std::string& name) {
+    for (const std::string& stored : reader_.stored_names(name)) used_.insert(stored);
   }
 
   void warn_of_unused() const {
     std::size_t unused = 0;
     std::string first;
-    for (const SafetensorsEntry& entry : reader_.tensors())
+    for (const SafetensorsEntry& entry : reader_.stored())
       if (!used_.contains(entry.name) && unused++ == 0) first = entry.name;
     if (unused > 0)
       log::warning("{}: {} tensors are no part of {} and are left out, the first of them {}", path_, unused,
@@ -112,7 +117,7 @@ class Import {
   }
 
   std::string path_;
-  checkpoint::SafetensorsReader reader_;
+  HfSource reader_;
   std::optional<DType> dtype_;
   bool titan_ = false;  ///< names and layouts are TorchTitan's, that is ours
   model::Model model_;

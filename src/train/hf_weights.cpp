@@ -54,7 +54,7 @@ std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
 
 HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path& path, const LoadChoice& choice) {
   HfMisfits misfits;
-  const checkpoint::SafetensorsReader reader(path);
+  const HfSource reader(path);
   const auto consider = [&](const std::string& fqn, const std::string& misfit) {
     if (choice.excludes(fqn)) misfits.fqns.insert(fqn);
     if (choice.excludes(fqn) || misfit.empty() || choice.mismatch == checkpoint::Policy::strict) return;
@@ -65,14 +65,14 @@ HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path
   for (const model::BufferSpec& buffer : model.buffers)
     if (!buffer.hf_name.empty()) consider(buffer.fqn, hf_misfit(reader, buffer.hf_name, buffer.shape));
   if (!misfits.table.empty())
-    misfits.table = fmt::format("{} is not all that this job asks for; initial values stay in:{}", path.string(),
-                                misfits.table);
+    misfits.table =
+        fmt::format("{} is not all that this job asks for; initial values stay in:{}", path.string(), misfits.table);
   return misfits;
 }
 
 void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path,
                      const std::set<std::string>& left_out) {
-  const checkpoint::SafetensorsReader reader(path);
+  const HfSource reader(path);
   torch::NoGradGuard no_grad;
   for (const auto& ref : holdings.params) {
     const parallel::ShardedParam& param = *ref.param;
@@ -89,7 +89,9 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::Model& mod
     require(entry && entry->shape == model.buffers[i].shape, ExitCode::data, "{} has no tensor {} of the right shape",
             path.string(), name);
     const torch::Tensor host = torch::empty(buffer.sizes(), buffer.options().device(torch::kCPU));
-    reader.read_whole(name, parallel::dtype_of(buffer.scalar_type()), host.data_ptr());
+    const Shape& shape = entry->shape;
+    reader.read({name, parallel::dtype_of(buffer.scalar_type()), shape, Shape(shape.size(), 0), shape},
+                host.data_ptr());
     buffer.copy_(host);
   }
 }

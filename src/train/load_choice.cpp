@@ -1,5 +1,8 @@
 #include "tessera/train/load_choice.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
@@ -29,11 +32,13 @@ void require_same_tying(const checkpoint::Opened& opened, const model::Model& mo
   if (opened.find(group + kEmbedding) == nullptr) return;
   const bool tied = opened.find(group + kOutput) == nullptr;
   if (tied == model.dimensions.tied) return;
+  const char* apart = "has weights of its own";
+  const char* together = "is tied to the embedding";
   fail(ExitCode::usage,
-       "the output layer in {} {}, and in {} it {}; use the configuration that it was written with, or start with an "
-       "output layer of initial values by checkpoint.exclude_from_loading = [\"{}\"]",
-       opened.folder().string(), tied ? "is tied to the embedding" : "has weights of its own", model.name,
-       tied ? "has weights of its own" : "is tied to the embedding", kOutput);
+       "the output layer in {} {}, and in {} it {}; use the configuration that it was written with, or {} by "
+       "checkpoint.exclude_from_loading = [\"{}\"]",
+       opened.folder().string(), tied ? together : apart, model.name, tied ? apart : together,
+       tied ? "begin with an output layer of initial values" : "leave the output layer of the checkpoint out", kOutput);
 }
 
 }  // namespace
@@ -60,8 +65,24 @@ LoadChoice LoadChoice::of(const config::Checkpoint& options, const model::Model&
 }
 
 bool LoadChoice::excludes(std::string_view fqn) const {
-  return std::ranges::any_of(
-      excluded, [&](const std::string& pattern) { return parallel::matches(pattern, std::string(fqn)); });
+  return std::ranges::any_of(excluded,
+                             [&](const std::string& pattern) { return parallel::matches(pattern, std::string(fqn)); });
+}
+
+LoadChoice LoadChoice::of_own(const config::Checkpoint& options, const model::Model& model) {
+  LoadChoice choice = of(options, model);
+  if (!options.initial_load_path) return choice;
+  choice.excluded.clear();
+  choice.mismatch = checkpoint::Policy::strict;
+  return choice;
+}
+
+std::string LoadChoice::left_out() const {
+  std::vector<std::string> names = excluded;
+  if (!optimizer) names.push_back("optimizer");
+  if (!schedule) names.push_back("lr_scheduler");
+  if (!data) names.push_back("dataloader");
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 checkpoint::LoadOptions LoadChoice::options(const model::Model& model) const {

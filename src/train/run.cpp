@@ -13,6 +13,7 @@
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/parallel/stage_table.hpp"
+#include "tessera/train/auto_interval.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -56,6 +57,8 @@ class Run {
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
       tuner_.emplace(*trainer_, job_, world_.local_size());
     watch(job_.comm.init_timeout_seconds);
+    if (job_.checkpoint.interval == 0)
+      auto_interval_.emplace(job_.checkpoint.mtbf_hours * 3600, metrics::monotonic_seconds());
     const ExitCode code = loop(done);
     watchdog_.reset();
     reporter_->finish();
@@ -105,20 +108,27 @@ class Run {
   std::int64_t begin() {
     on_rank_zero(mesh_.control(),
                  [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
-    const LoadChoice choice = LoadChoice::of(job_.checkpoint, model_);
-    const auto initialize = [&] { trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); };
-    if (choice.is_partial()) initialize();
-    if (job_.checkpoint.enable)
-      if (const auto position = load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step, choice))
-        return position->step;
+    if (const auto position = resume()) return position->step;
     if (job_.checkpoint.initial_load_path)
-      load_initial(*job_.checkpoint.initial_load_path, choice);
+      load_initial(*job_.checkpoint.initial_load_path);
     else
       initialize();
     return 0;
   }
 
-  void load_initial(const fs::path& path, const LoadChoice& choice) {
+  void initialize() { trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); }
+
+  std::optional<Position> resume() {
+    const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
+    if (!job_.checkpoint.enable) return std::nullopt;
+    if (choice.is_partial()) initialize();
+    left_out_ = choice.left_out();
+    return load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step, choice);
+  }
+
+  void load_initial(const fs::path& path) {
+    const LoadChoice choice = LoadChoice::of(job_.checkpoint, model_);
+    if (choice.is_partial()) initialize();
     const auto holdings = trainer_->stages().holdings();
     if (!job_.checkpoint.initial_load_in_hf) return load_model(holdings, model_, mesh_, path, choice);
     on_all_ranks(mesh_.control(), [&] {
@@ -139,7 +149,9 @@ class Run {
           "{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) gives "
           "more",
           plan_.microbatches, ranks, plan_.microbatch_rows);
-    if (done > 0) reporter_->note(fmt::format("resumed after step {} from {}", done, checkpoint_folder().string()));
+    if (done > 0)
+      reporter_->note(fmt::format("resumed after step {} from {}{}", done, checkpoint_folder().string(),
+                                  left_out_.empty() ? "" : fmt::format(", without {}", left_out_)));
   }
 
   void watch(std::int64_t seconds) {
@@ -159,6 +171,8 @@ class Run {
       if (tuner_) tuner_->before_step();
       cut_batch(step + 1);
       StepOutcome outcome = step_once(step, signal);
+      const bool due = outcome.flags >= kSaveDue;
+      outcome.flags %= kSaveDue;
       synchronize(device_);
       if (step == done) watch(job_.comm.train_timeout_seconds);
       const double seconds = metrics::monotonic_seconds() - began;
@@ -179,7 +193,7 @@ class Run {
       }
       faults_->check_replicas(++step);
       const bool stop = outcome.flags > 0;
-      if (must_save(step, stop)) save(step);
+      if (must_save(step, stop || due)) save(step);
       if (stop) return stopped(step, outcome.flags);
     }
     note_saved(saver_->finish());
@@ -205,7 +219,8 @@ class Run {
   }
 
   StepOutcome step_once(std::int64_t step, int signal) {
-    return trainer_->step(step, flag_of(signal), [this, step] {
+    const bool due = mesh_.rank() == 0 && auto_interval_ && auto_interval_->is_due(metrics::monotonic_seconds());
+    return trainer_->step(step, flag_of(signal) + (due ? kSaveDue : 0), [this, step] {
       injected_.strike(step + 1, world_.rank(), trainer_->stages());
       if (step > 0 || !job_.debug.dump_gradients) return;
       dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
@@ -213,20 +228,24 @@ class Run {
     });
   }
 
-  /// Flags are summed over ranks: interrupts in the high half, other signals in the low one.
+  /// Flags are summed over ranks: interrupts in the high half, other signals in the low one, and above both what rank
+  /// 0's clock says of the next checkpoint.
+  static constexpr std::int64_t kSaveDue = std::int64_t{1} << 62;
   static std::int64_t flag_of(int signal) {
     if (signal == 0) return 0;
     return signal == SIGINT ? std::int64_t{1} << 32 : 1;
   }
 
-  bool must_save(std::int64_t step, bool stop) const {
+  /// `now`: whatever the step.
+  bool must_save(std::int64_t step, bool now) const {
     if (!job_.checkpoint.enable || job_.checkpoint.load_only) return false;
-    return stop || step == job_.training.steps || step % job_.checkpoint.interval == 0 ||
+    return now || step == job_.training.steps || (!auto_interval_ && step % job_.checkpoint.interval == 0) ||
            (step == 1 && job_.checkpoint.enable_first_step_checkpoint);
   }
 
   void save(std::int64_t step) {
     note_saved(saver_->finish());
+    if (auto_interval_) auto_interval_->begun(metrics::monotonic_seconds());
     const Position position{step, trainer_->first_sample(step)};
     if (job_.checkpoint.async_mode == "disabled")
       note_saved(save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position));
@@ -236,6 +255,7 @@ class Run {
 
   void note_saved(const std::optional<checkpoint::SaveResult>& result) {
     if (!result) return;
+    if (auto_interval_) auto_interval_->measured(*result);
     const bool held = job_.checkpoint.async_mode == "disabled";
     reporter_->note(fmt::format(
         "checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(), static_cast<double>(result->bytes) / 1e6,
@@ -262,6 +282,8 @@ class Run {
   model::Model model_;
   mesh::DeviceMesh mesh_;
   std::optional<Trainer> trainer_;
+  std::string left_out_;  ///< of the checkpoint that the run goes on from
+  std::optional<AutoInterval> auto_interval_;
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Reporter> reporter_;
   std::optional<Faults> faults_;

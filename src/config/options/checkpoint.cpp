@@ -31,7 +31,8 @@ OptionList checkpoint_options() {
           .only_if(&starts_from_another_run)
           .never_ignored(),
       OPTION(checkpoint.initial_load_in_hf, "initial_load_path holds Hugging Face weights"),
-      OPTION(checkpoint.initial_load_in_hf_quantized, "and they are quantized").later(),
+      OPTION(checkpoint.initial_load_in_hf_quantized,
+             "and they are quantized (FP8 in blocks, MXFP4), which Tessera sees by itself"),
       OPTION(checkpoint.last_save_model_only,
              "Make the last checkpoint model-only; Tessera's last one resumes too, and `tessera "
              "ckpt export` writes the model alone")

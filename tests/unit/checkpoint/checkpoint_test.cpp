@@ -81,6 +81,47 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
   EXPECT_THAT(message_of([&] { opened.read(other.slice, memory.data()); }, ExitCode::usage), HasSubstr("[37, 16]"));
 }
 
+TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
+  save_step(1);
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  auto wanted = hold(sample_tensors(), {}, 0, false);
+  wanted.erase(wanted.begin());
+  const TensorSlice taller{"model/tok_embeddings.weight", DType::f32, {40, 16}, {0, 0}, {40, 16}};
+  wanted.emplace_back(taller, true);
+  LoadOptions lax{Policy::strict, Policy::strict, log_, Policy::warn};
+  opened.load(*control_, views_of(wanted), lax);
+  EXPECT_TRUE(all_right(wanted));  // the taller one kept what it had, the others came
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_THAT(lines_[0], HasSubstr("differs  model/tok_embeddings.weight  stored f32 [37, 16], wanted f32 [40, 16]"));
+  lax.differing = Policy::ignore;
+  opened.load(*control_, views_of(wanted), lax);
+  EXPECT_EQ(lines_.size(), 1u);
+}
+
+TEST_F(Checkpoint, WhatIsLeftOutIsNeitherLoadedNorMissed) {
+  save_step(1);
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  auto wanted = hold(sample_tensors(), {}, 0, false);
+  std::erase_if(wanted, [](const Held& held) { return held.view().slice.name == "optimizer/steps"; });  // extra
+  wanted.emplace_back(TensorSlice{"optimizer/new", DType::f32, {2}, {0}, {2}}, true);                   // missing
+  LoadOptions options;
+  options.leave_out = [](std::string_view name) { return name.starts_with("optimizer/"); };
+  opened.load(*control_, views_of(wanted), options);
+  for (const Held& held : wanted)
+    EXPECT_EQ(held.is_right(), !held.view().slice.name.starts_with("optimizer/exp_avg")) << held.view().slice.name;
+}
+
+TEST_F(Checkpoint, MayBeRefusedBeforeItIsLoaded) {
+  save_step(1);
+  save_step(2);
+  auto wanted = hold(sample_tensors(), {}, 0, false);
+  LoadOptions options;
+  options.accept = [](const Opened& opened) { require(opened.step() != 2, ExitCode::usage, "not the second"); };
+  const auto load = [&] { load_newest(*control_, folder_.path(), views_of(wanted), options); };
+  EXPECT_EQ(message_of(load, ExitCode::usage), "not the second");
+  EXPECT_FALSE(wanted.front().is_right());
+}
+
 TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
   float value = 1;
   const SliceView half{{"model/w", DType::f32, {2}, {0}, {1}}, &value};
