@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "aligned_memory.hpp"
 #include "collective.hpp"
 #include "saving.hpp"
 #include "tessera/base/error.hpp"
@@ -17,24 +18,6 @@ template <class Work>
 std::future<void> in_background(Work work) {
   return std::async(std::launch::async | std::launch::deferred, std::move(work));
 }
-
-/// Memory for the largest state so far, not initialised.
-class HostBuffer {
- public:
-  std::byte* reserve(std::size_t bytes) {
-    if (bytes > capacity_) {
-      memory_.reset();
-      capacity_ = 0;
-      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-      capacity_ = bytes;
-    }
-    return memory_.get();
-  }
-
- private:
-  std::unique_ptr<std::byte[]> memory_;
-  std::size_t capacity_ = 0;
-};
 
 }  // namespace
 
@@ -63,7 +46,7 @@ struct Saver::Impl {
   std::optional<FileGroup> group;
   Phase phase = Phase::idle;
   std::shared_ptr<Saving> saving;
-  HostBuffer buffer;
+  AlignedMemory buffer;
   std::future<void> work;     ///< this rank's part of the phase
   std::future<void> tidying;  ///< rank 0: what is left to do for the save before
   std::int64_t ready = 0;     ///< 1 when this rank's work is done; after the reduction, when all ranks' is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "aligned_memory.hpp"
 #include "box.hpp"
 #include "convert.hpp"
 #include "tessera/base/error.hpp"
@@ -19,18 +20,20 @@ class ReadAhead {
   explicit ReadAhead(const File& file) : file_(file) {}
   /// Bytes [begin, begin + bytes); what follows them up to `limit` may be fetched with them.
   const std::byte* get(std::int64_t begin, std::int64_t bytes, std::int64_t limit) {
-    if (begin < begin_ || begin + bytes > begin_ + static_cast<std::int64_t>(buffer_.size())) {
-      buffer_.resize(static_cast<std::size_t>(std::max(bytes, std::min(kReadBytes, limit - begin))));
+    if (begin < begin_ || begin + bytes > begin_ + bytes_) {
+      bytes_ = std::max(bytes, std::min(kReadBytes, limit - begin));
       begin_ = begin;
-      file_.read(buffer_.data(), buffer_.size(), begin);
+      data_ = memory_.reserve(static_cast<std::size_t>(bytes_));
+      file_.read(data_, static_cast<std::size_t>(bytes_), begin);
     }
-    return buffer_.data() + (begin - begin_);
+    return data_ + (begin - begin_);
   }
 
  private:
   const File& file_;
-  std::int64_t begin_ = 0;
-  std::vector<std::byte> buffer_;
+  std::int64_t begin_ = 0, bytes_ = 0;  ///< what is in memory
+  std::byte* data_ = nullptr;
+  AlignedMemory memory_;
 };
 
 /// What is copied from one stored box into one wanted one.

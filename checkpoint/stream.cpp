@@ -1,8 +1,8 @@
 #include "tessera/checkpoint/stream.hpp"
 
 #include <algorithm>
-#include <memory>
 
+#include "aligned_memory.hpp"
 #include "box.hpp"
 #include "file_io.hpp"
 #include "index_file.hpp"
@@ -86,21 +86,17 @@ class Streaming {
   }
 
   const std::byte* fetch(const PlannedBox& planned) {
-    if (planned.bytes > capacity_) {
-      values_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(planned.bytes));
-      capacity_ = planned.bytes;
-    }
+    std::byte* values = values_.reserve(static_cast<std::size_t>(planned.bytes));
     const TensorInfo& tensor = manifest_.tensors[static_cast<std::size_t>(planned.tensor)];
-    read_({tensor.name, tensor.dtype, tensor.shape, planned.box.offset, planned.box.extent}, values_.get());
-    return values_.get();
+    read_({tensor.name, tensor.dtype, tensor.shape, planned.box.offset, planned.box.extent}, values);
+    return values;
   }
 
   const StreamOptions& options_;
   const ReadBox& read_;
   fs::path final_;
   Manifest manifest_;
-  std::unique_ptr<std::byte[]> values_;
-  std::int64_t capacity_ = 0;
+  AlignedMemory values_;
 };
 
 }  // namespace

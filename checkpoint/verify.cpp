@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "aligned_memory.hpp"
 #include "box.hpp"
 #include "cover.hpp"
 #include "index_file.hpp"
@@ -72,9 +73,10 @@ class Verification {
   void check_box(const File& file, const ShardTables& tables, std::int64_t box, DamagedBlocks& damaged) {
     const std::int64_t bytes = tables.boxes.bytes(box);
     for (std::int64_t k = 0; k < blocks_in(bytes); ++k) {
-      buffer_.resize(static_cast<std::size_t>(std::min(kBlockBytes, bytes - k * kBlockBytes)));
-      file.read(buffer_.data(), buffer_.size(), tables.boxes.offset(box) + k * kBlockBytes);
-      if (crc32c(0, buffer_.data(), buffer_.size()) ==
+      const auto block = static_cast<std::size_t>(std::min(kBlockBytes, bytes - k * kBlockBytes));
+      std::byte* data = memory_.reserve(block);
+      file.read(data, block, tables.boxes.offset(box) + k * kBlockBytes);
+      if (crc32c(0, data, block) ==
           tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)])
         continue;
       if (damaged.count++ == 0)
@@ -99,7 +101,7 @@ class Verification {
   bool deep_;
   Manifest manifest_;
   std::vector<Cover> covers_;  // what the files hold of each tensor
-  std::vector<std::byte> buffer_;
+  AlignedMemory memory_;
   std::vector<Finding> findings_;
 };
 

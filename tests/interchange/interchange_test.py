@@ -138,7 +138,8 @@ def check_dcp(tessera, folder):
 
     torch.multiprocessing.spawn(save_dcp, (str(folder),), nprocs=2)
     convert = HERE.parent.parent / "share" / "tessera" / "dcp_to_safetensors.py"
-    print(run(sys.executable, convert, folder / "step-3", folder / "safetensors", "--shard-gb", 2e-4))
+    said = run(sys.executable, convert, folder / "step-3", folder / "safetensors", "--shard-gb", 2e-4)
+    assert f"{len(random_llama()[1])} tensors" in said, said  # no moments among them
     assert len(list((folder / "safetensors").glob("*.safetensors"))) > 2
     job(folder, tied=False)
     run(tessera, "ckpt", "import", folder / "safetensors", "--to", folder / "from-dcp", "--config", folder / "job.toml", "--ranks", 2)
