@@ -47,6 +47,7 @@ struct Saver::Impl {
   Phase phase = Phase::idle;
   std::shared_ptr<Saving> saving;
   AlignedMemory buffer;
+  std::shared_ptr<const ShardLayout> layout;  ///< of the last save
   std::future<void> work;     ///< this rank's part of the phase
   std::future<void> tidying;  ///< rank 0: what is left to do for the save before
   std::int64_t ready = 0;     ///< 1 when this rank's work is done; after the reduction, when all ranks' is
@@ -93,7 +94,7 @@ void Saver::Impl::start(const SaveOptions& options, const State& state, std::spa
   TESSERA_EXPECT(phase == Phase::idle, "a save was begun while another one is under way");
   if (tidying.valid()) tidying.get();
   blocked_seconds = 0;
-  saving = std::make_shared<Saving>(control, group_of(options), options, state, views);
+  saving = std::make_shared<Saving>(control, group_of(options), options, state, views, layout);
   or_abandon([&] {
     phase = saving->prepare() ? Phase::writing : Phase::kept;
     if (phase == Phase::kept) return;
@@ -156,6 +157,7 @@ std::optional<SaveResult> Saver::Impl::advance() {
 
 SaveResult Saver::Impl::conclude() {
   const SaveResult result = saving->conclude();
+  layout = saving->layout();
   if (control.rank() == 0) tidying = in_background([attempt = saving] { attempt->tidy(); });
   saving.reset();
   phase = Phase::idle;

@@ -41,12 +41,13 @@ void warn_if_it_fails(const std::function<void()>& work) {
 }  // namespace
 
 Saving::Saving(comm::Communicator& control, const FileGroup& group, SaveOptions options, State state,
-               std::span<const SliceView> views)
+               std::span<const SliceView> views, std::shared_ptr<const ShardLayout> layout)
     : control_(control),
       group_(group),
       options_(std::move(options)),
       state_(std::move(state)),
       views_(views.begin(), views.end()),
+      layout_(std::move(layout)),
       final_(options_.folder / step_name(state_.step)) {}
 
 void Saving::stage(SaveStage stage) const {
@@ -158,7 +159,8 @@ void Saving::write() {
   const int me = group_.ranks().rank();
   std::vector<PlannedBox> boxes = file_boxes();
   if (boxes.empty() || (pieces_.empty() && me != 0)) return;
-  writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes), tensors_);
+  writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes), tensors_, layout_);
+  layout_ = writer_->layout();
   checksums_.resize(1);
   checksums_[0] = writer_->write_boxes(me, [](const PlannedBox& planned) { return planned.data; });
   if (group_.is_shared())

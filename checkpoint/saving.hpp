@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,9 +22,9 @@ namespace tessera::checkpoint {
 /// the same Error on every rank.
 class Saving {
  public:
-  /// `group` is of options.files and must outlive this.
+  /// `group` is of options.files and must outlive this. `layout` is that of an earlier save, or null.
   Saving(comm::Communicator& control, const FileGroup& group, SaveOptions options, State state,
-         std::span<const SliceView> views);
+         std::span<const SliceView> views, std::shared_ptr<const ShardLayout> layout);
   Saving(const Saving&) = delete;
   Saving& operator=(const Saving&) = delete;
 
@@ -43,6 +44,8 @@ class Saving {
   void seal();
   /// Collective: every rank has written.
   void collect();
+  /// Of this rank's file, once that is written; for the next save.
+  const std::shared_ptr<const ShardLayout>& layout() const { return layout_; }
   /// Rank 0: the manifest and the rename. No communication: on any one thread.
   void commit();
   /// Collective: rank 0 has committed.
@@ -74,6 +77,7 @@ class Saving {
   std::vector<TensorInfo> tensors_;
   Writers writers_;                                    ///< of this rank's file: their coordinates
   std::vector<std::vector<std::int64_t>> file_plans_;  ///< and what each of them writes, packed
+  std::shared_ptr<const ShardLayout> layout_;
   std::optional<ShardWriter> writer_;
   std::vector<std::vector<std::uint32_t>> checksums_;  ///< of each writer's boxes
   std::string extra_, uuid_;

@@ -37,6 +37,18 @@ std::vector<std::int64_t> tensor_numbers(const std::vector<PlannedBox>& boxes) {
   return numbers;
 }
 
+bool is_of(const ShardLayout& layout, const Writers& writers, const std::vector<PlannedBox>& boxes,
+           std::span<const TensorInfo> tensors) {
+  const auto same_tensor = [](const TensorInfo& a, const TensorInfo& b) {
+    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
+  };
+  const auto same_box = [](const PlannedBox& a, const PlannedBox& b) {
+    return a.tensor == b.tensor && a.writer == b.writer && a.box == b.box;
+  };
+  return layout.writers == writers && std::ranges::equal(layout.tensors, tensors, same_tensor) &&
+         std::ranges::equal(layout.boxes, boxes, same_box);
+}
+
 template <class Word>
 void write_table(const File& file, TableRecord& table, const std::vector<Word>& words) {
   table.crc = crc32c(0, words.data(), words.size() * sizeof(Word));
@@ -50,35 +62,47 @@ std::string dataset_name(const std::string& tensor, std::int64_t number) {
 }
 
 ShardWriter::ShardWriter(std::filesystem::path path, const Writers& writers, std::vector<PlannedBox> boxes,
-                         std::span<const TensorInfo> tensors)
-    : path_(std::move(path)), boxes_(std::move(boxes)), tensors_(tensors), is_shared_(writers.size() > 1) {
+                         std::span<const TensorInfo> tensors, std::shared_ptr<const ShardLayout> layout)
+    : path_(std::move(path)),
+      boxes_(std::move(boxes)),
+      tensors_(tensors),
+      is_shared_(writers.size() > 1),
+      layout_(std::move(layout)) {
   std::stable_sort(boxes_.begin(), boxes_.end(),
                    [](const PlannedBox& a, const PlannedBox& b) { return a.tensor < b.tensor; });
+  if (!layout_ || !is_of(*layout_, writers, boxes_, tensors_)) layout_ = lay_out(writers);
+  for (std::size_t i = 0; i < boxes_.size(); ++i) boxes_[i].offset = layout_->boxes[i].offset;
+  shard_ = layout_->shard;
   shard_.name = path_.filename().string();
-  shard_.box_dims = dims_of(boxes_);
-  shard_.boxes.count = static_cast<std::int64_t>(boxes_.size());
-  shard_.checksums.count = total_blocks(boxes_);
-  shard_.tensors = few_runs(tensor_numbers(boxes_));
-  lay_out(writers);
 }
 
-void ShardWriter::lay_out(const Writers& writers) {
+std::shared_ptr<const ShardLayout> ShardWriter::lay_out(const Writers& writers) const {
+  auto layout = std::make_shared<ShardLayout>();
+  layout->writers = writers;
+  layout->tensors.assign(tensors_.begin(), tensors_.end());
+  layout->boxes = boxes_;
+  ShardRecord& shard = layout->shard;
+  shard.box_dims = dims_of(boxes_);
+  shard.boxes.count = static_cast<std::int64_t>(boxes_.size());
+  shard.checksums.count = total_blocks(boxes_);
+  shard.tensors = few_runs(tensor_numbers(boxes_));
   Hdf5File file(path_, estimated_metadata_bytes(boxes_, tensors_));
   file.attribute("format", fmt::format("tessera-checkpoint {}.{} shard", kFormatMajor, kFormatMinor));
-  shard_.boxes.offset =
-      file.add_contiguous("tessera/boxes", DType::i64, {shard_.boxes.count, shard_.box_row_bytes() / 8});
-  shard_.checksums.offset = file.add_checksums("tessera/crc32c", shard_.checksums.count);
+  shard.boxes.offset = file.add_contiguous("tessera/boxes", DType::i64, {shard.boxes.count, shard.box_row_bytes() / 8});
+  shard.checksums.offset = file.add_checksums("tessera/crc32c", shard.checksums.count);
   std::int64_t of_same_tensor = 0;
   for (std::size_t i = 0; i < boxes_.size(); ++i) {
     const TensorInfo& tensor = tensors_[static_cast<std::size_t>(boxes_[i].tensor)];
     of_same_tensor = i > 0 && boxes_[i - 1].tensor == boxes_[i].tensor ? of_same_tensor + 1 : 0;
     const std::string name = dataset_name(tensor.name, of_same_tensor);
     const Origin origin{tensor.shape, boxes_[i].box.offset, writers[static_cast<std::size_t>(boxes_[i].writer)]};
-    boxes_[i].offset = file.add_contiguous(name, tensor.dtype, boxes_[i].box.extent, &origin);
+    layout->boxes[i].offset = file.add_contiguous(name, tensor.dtype, boxes_[i].box.extent, &origin);
+    layout->boxes[i].data = nullptr;
   }
   file.close();
-  structure_ = file.take_image();
-  shard_.bytes = structure_.size();
+  layout->structure = file.take_image();
+  shard.bytes = layout->structure.size();
+  return layout;
 }
 
 std::vector<std::uint32_t> ShardWriter::write_boxes(int writer, const Fetch& fetch) {
@@ -135,8 +159,8 @@ ShardRecord ShardWriter::finish(std::span<const std::vector<std::uint32_t>> chec
   write_table(*file_, shard_.boxes, words);
   const BoxTable table(words, shard_, {tensors_.begin(), tensors_.end()}, path_);
   const std::vector<Extent> covered = covered_extents(table, shard_, path_);
-  structure_.store(*file_, covered);
-  shard_.header_crc = header_checksum(structure_, shard_.bytes, covered);
+  layout_->structure.store(*file_, covered);
+  shard_.header_crc = header_checksum(layout_->structure, shard_.bytes, covered);
   file_->sync();
   file_->close();
   file_.reset();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,12 +23,25 @@ namespace tessera::checkpoint {
 /// Who writes a file together: names for the attributes, in the order of their numbers.
 using Writers = std::vector<std::string>;
 
+/// Where everything lies in a file, and for which boxes. Saves of one run have the same, and libhdf5 takes its time.
+struct ShardLayout {
+  Writers writers;
+  std::vector<TensorInfo> tensors;
+  std::vector<PlannedBox> boxes;  ///< sorted by tensor, with offsets, without data
+  ShardRecord shard;              ///< but for its name and what the values decide
+  SparseImage structure;
+};
+
 class ShardWriter {
  public:
-  /// Lays the file out: a dataset for each box, sorted by tensor, and both tables. `tensors` must outlive the writer.
-  /// Makes no file call. Processes that give the same boxes, writers and tensors get the same layout.
+  /// Lays the file out: a dataset for each box, sorted by tensor, and both tables; or takes `layout`, where that is of
+  /// the same boxes. `tensors` must outlive the writer. Makes no file call. Processes that give the same boxes, writers
+  /// and tensors get the same layout.
   ShardWriter(std::filesystem::path path, const Writers& writers, std::vector<PlannedBox> boxes,
-              std::span<const TensorInfo> tensors);
+              std::span<const TensorInfo> tensors, std::shared_ptr<const ShardLayout> layout = nullptr);
+
+  /// For the next writer.
+  const std::shared_ptr<const ShardLayout>& layout() const { return layout_; }
 
   /// Gives the bytes of a box; they are used before the next call.
   using Fetch = std::function<const std::byte*(const PlannedBox&)>;
@@ -41,7 +55,7 @@ class ShardWriter {
   ShardRecord finish(std::span<const std::vector<std::uint32_t>> checksums);
 
  private:
-  void lay_out(const Writers& writers);
+  std::shared_ptr<const ShardLayout> lay_out(const Writers& writers) const;
   std::vector<std::int64_t> box_words() const;
   std::vector<std::uint32_t> in_order_of_boxes(std::span<const std::vector<std::uint32_t>> checksums) const;
 
@@ -49,8 +63,8 @@ class ShardWriter {
   std::vector<PlannedBox> boxes_;
   std::span<const TensorInfo> tensors_;
   bool is_shared_;
+  std::shared_ptr<const ShardLayout> layout_;
   ShardRecord shard_;
-  SparseImage structure_;
   std::optional<File> file_;
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tessera's checkpoints and PyTorch's DCP on the same tensors and folder, by turns; prints `name ours theirs ratio target`.
 
-    beside_dcp.py CHECKPOINT_SPEED [--folder .] [--mib 512] [--turns 5]
+    beside_dcp.py CHECKPOINT_SPEED [--folder .] [--mib 512] [--turns 5] [--only WORD]
 
 CHECKPOINT_SPEED: the program that -DTESSERA_BUILD_BENCHMARKS=ON builds. Needs torch (the tests' python-torch has it); its
 ranks meet over gloo. 16 float32 tensors cut by rows over two ranks, saved durably (FileSystemWriter's default, which calls
@@ -98,6 +98,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--mib", type=int, default=512)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--only", default="", help="cases whose name has this in it")
     args = parser.parse_args()
     cases = [("durable save, 2 ranks", "save", 2, "<= 0.67 (1.5x the speed)"), ("load on the same 2 ranks", "load", 2, ""),
              ("load on 4 ranks what 2 saved", "load", 4, "<= 1.25 (0.8x the speed)"),
@@ -107,6 +108,8 @@ def main():
         folders = {what: (os.path.join(top, f"ours-{what}"), os.path.join(top, f"dcp-{what}")) for what in ("save", "begin", "tiny")}
         folders["load"] = folders["save"]
         for name, what, ranks, target in cases:
+            if args.only not in name:
+                continue
             mine, theirs = [], []
             dcp = Dcp(ranks, top, folders[what][1], args.mib)
             for _ in range(args.turns + 1):

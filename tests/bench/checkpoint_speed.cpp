@@ -175,7 +175,8 @@ class Bench {
   }
   /// Waits for what earlier saves left to do: removing the older one is not part of a save.
   void settle() {
-    for (int i = 0; i < 2; ++i) saver_.save(options(), {++step_}, {});
+    for (int i = 0; i < 2; ++i) checkpoint::save(control_, options(), {++step_}, {});
+    control_.barrier();
   }
   double save(const State& state) {
     settle();
