@@ -5,6 +5,7 @@
 
 #include "checkpoint_fixture.hpp"
 #include "tessera/checkpoint/export.hpp"
+#include "tessera/checkpoint/saver.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -31,6 +32,36 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
   const auto blank = hold(sample_tensors(), {}, 0, false);
   opened->load(*control_, views_of(blank));
   EXPECT_TRUE(all_right(blank));
+}
+
+/// A saver remembers where things lay in its last file; what it saves next may be something else.
+TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
+  Saver saver(*control_);
+  const std::vector<SampleTensor> tensors{{"model/a", DType::f32, {6, 4}}, {"model/b", DType::bf16, {3}}};
+  std::vector<std::vector<SampleTensor>> states{tensors, tensors, tensors, tensors, tensors, tensors};
+  states[2][0].shape = {4, 6};
+  states[3][1].dtype = DType::f16;
+  states[4][0].name = "model/c";
+  states[5].push_back({"model/d", DType::f64, {}});
+  std::vector<std::string> shards;
+  for (std::size_t step = 0; step < states.size(); ++step) {
+    const auto held = hold(states[step], {}, 0, true);
+    const SaveResult saved = saver.save(options(), {static_cast<std::int64_t>(step)}, views_of(held));
+    const Opened opened = open(*control_, saved.folder);
+    EXPECT_EQ(describe(verify(opened.folder(), true)), "");
+    const auto blank = hold(states[step], {}, 0, false);
+    opened.load(*control_, views_of(blank));
+    EXPECT_TRUE(all_right(blank)) << step;
+    shards.push_back(contents_of(saved.folder / "shard-pp0.r0.s0.cp0.tp0.h5"));
+    Saver other(*control_);
+    SaveOptions elsewhere = options();
+    elsewhere.folder = folder_ / "other";
+    EXPECT_EQ(contents_of(other.save(elsewhere, {static_cast<std::int64_t>(step)}, views_of(held)).folder /
+                          "shard-pp0.r0.s0.cp0.tp0.h5"),
+              shards.back())
+        << "not what a saver without a memory writes in step " << step;
+  }
+  EXPECT_EQ(shards[0], shards[1]);
 }
 
 TEST_F(Checkpoint, ConvertsFloatingTypesAndReadsBoxes) {

@@ -10,8 +10,6 @@
 #include <functional>
 
 #include "faults/fault_shim.hpp"
-#include "sample.hpp"
-#include "step_folder.hpp"
 #include "stepped.hpp"
 #include "temporary_folder.hpp"
 #include "tessera/base/error.hpp"
@@ -49,34 +47,6 @@ class SaverTest : public testing::Test {
   TemporaryFolder folder_;
   std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("control");
 };
-
-/// A saver remembers where things lay in its last file; what it saves next may be something else.
-TEST_F(SaverTest, EachSaveIsLaidOutForItsOwnBoxes) {
-  Saver saver(*control_);
-  const std::vector<SampleTensor> tensors{{"model/a", DType::f32, {6, 4}}, {"model/b", DType::bf16, {3}}};
-  std::vector<std::vector<SampleTensor>> states{tensors, tensors, tensors, tensors, tensors, tensors};
-  states[2][0].shape = {4, 6};
-  states[3][1].dtype = DType::f16;
-  states[4][0].name = "model/c";
-  states[5].push_back({"model/d", DType::f64, {}});
-  for (std::size_t step = 0; step < states.size(); ++step) {
-    const auto held = hold(states[step], {}, 0, true);
-    saver.save(options(), {static_cast<std::int64_t>(step)}, views_of(held));
-    const Opened opened = open(*control_, folder_ / step_name(static_cast<std::int64_t>(step)));
-    EXPECT_EQ(describe(verify(opened.folder(), true)), "");
-    const auto blank = hold(states[step], {}, 0, false);
-    opened.load(*control_, views_of(blank));
-    EXPECT_TRUE(all_right(blank)) << step;
-    const std::string shard = contents_of(opened.folder() / "shard-pp0.r0.s0.cp0.tp0.h5");
-    for (const SampleTensor& tensor : states[step])
-      EXPECT_NE(shard.find(tensor.name.substr(sizeof("model/") - 1)), std::string::npos);
-  }
-  const auto of = [&](int step) {
-    return contents_of(folder_ / step_name(step) / "shard-pp0.r0.s0.cp0.tp0.h5");
-  };
-  EXPECT_EQ(of(0), of(1));
-  EXPECT_NE(of(2), of(1));
-}
 
 TEST_F(SaverTest, WhatIsSavedIsTheStateAtTheBeginning) {
   Saver saver(*control_);
