@@ -38,11 +38,12 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
 TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
   Saver saver(*control_);
   const std::vector<SampleTensor> tensors{{"model/a", DType::f32, {6, 4}}, {"model/b", DType::bf16, {3}}};
-  std::vector<std::vector<SampleTensor>> states{tensors, tensors, tensors, tensors, tensors, tensors};
-  states[2][0].shape = {4, 6};
-  states[3][1].dtype = DType::f16;
-  states[4][0].name = "model/c";
-  states[5].push_back({"model/d", DType::f64, {}});
+  std::vector<std::vector<SampleTensor>> states{tensors, tensors};
+  const auto then = [&](auto change) { states.push_back(states.back()), change(states.back()); };
+  then([](auto& changed) { changed[1].dtype = DType::f16; });
+  then([](auto& changed) { changed[0].name = "model/c"; });
+  then([](auto& changed) { changed[0].shape = {4, 6}; });
+  then([](auto& changed) { changed.push_back({"model/d", DType::f64, {}}); });
   std::vector<std::string> shards;
   for (std::size_t step = 0; step < states.size(); ++step) {
     const auto held = hold(states[step], {}, 0, true);
