@@ -76,8 +76,7 @@ class Verification {
       const auto block = static_cast<std::size_t>(std::min(kBlockBytes, bytes - k * kBlockBytes));
       std::byte* data = memory_.reserve(block);
       file.read(data, block, tables.boxes.offset(box) + k * kBlockBytes);
-      if (crc32c(0, data, block) ==
-          tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)])
+      if (crc32c(0, data, block) == tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)])
         continue;
       if (damaged.count++ == 0)
         damaged.first = fmt::format("block {} of {}", k,

@@ -150,8 +150,8 @@ struct Checkpoint {
   bool enable = false;
   bool enable_ft_dataloader_checkpoints = true;
   std::string folder = "checkpoint";  ///< inside job.dump_folder
-  std::int64_t interval = 500;  ///< 0 = auto (ours)
-  double mtbf_hours = 24;       ///< ours: mean time between failures of the whole job, for interval = auto
+  std::int64_t interval = 500;        ///< 0 = auto (ours)
+  double mtbf_hours = 24;             ///< ours: mean time between failures of the whole job, for interval = auto
   std::optional<std::string> initial_load_path;
   bool initial_load_model_only = true;
   bool initial_load_in_hf = false;

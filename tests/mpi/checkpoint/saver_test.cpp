@@ -128,8 +128,8 @@ TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) 
   EXPECT_EQ(newest(), 2);
 }
 
-/// Saves over an older checkpoint while the N-th file call of one rank fails: for every third N, or for each where ranks
-/// share a file, since then most of them make few calls.
+/// Saves over an older checkpoint while the N-th file call of one rank fails: for every third N, or for each where
+/// ranks share a file, since then most of them make few calls.
 void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
   Saver saver(control());
   Stepped state(0, rank(), ranks());
