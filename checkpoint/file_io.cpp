@@ -91,6 +91,9 @@ File File::open_to_read(const std::filesystem::path& path, ExitCode kind) {
 File File::create(const std::filesystem::path& path, ExitCode kind) {
   return open_with(path, O_RDWR | O_CREAT | O_EXCL, kind, "cannot create");
 }
+File File::create_or_join(const std::filesystem::path& path, ExitCode kind) {
+  return open_with(path, O_RDWR | O_CREAT, kind, "cannot create");
+}
 
 std::int64_t File::size() const {
   struct stat status {};
@@ -121,6 +124,10 @@ void File::write(const void* data, std::size_t bytes, std::int64_t offset) const
 void File::resize(std::int64_t bytes) const {
   if (uninterrupted([&] { return ::ftruncate(descriptor_, bytes); }) != 0)
     fail_errno(kind_, "cannot resize", path_, errno);
+}
+
+void File::begin_flush(std::int64_t offset, std::int64_t bytes) const {
+  static_cast<void>(::sync_file_range(descriptor_, offset, bytes, SYNC_FILE_RANGE_WRITE));
 }
 
 void File::sync() const {

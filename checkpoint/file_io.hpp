@@ -22,6 +22,8 @@ class File {
   static File open_to_read(const std::filesystem::path& path, ExitCode kind);
   /// A file that does not exist yet.
   static File create(const std::filesystem::path& path, ExitCode kind);
+  /// A file that several processes write: made by the first of them.
+  static File create_or_join(const std::filesystem::path& path, ExitCode kind);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
   ~File();
@@ -31,6 +33,8 @@ class File {
   void read(void* data, std::size_t bytes, std::int64_t offset) const;
   void write(const void* data, std::size_t bytes, std::int64_t offset) const;
   void resize(std::int64_t bytes) const;
+  /// Asks the system to write these bytes to the disk by and by, so that sync() finds less to do. A hint: never fails.
+  void begin_flush(std::int64_t offset, std::int64_t bytes) const;
   /// Makes the contents durable.
   void sync() const;
   /// Closes and reports what only close() can report (quota on NFS).

@@ -46,19 +46,21 @@ void check_fit(const std::filesystem::path& folder, const std::vector<TensorInfo
   std::set<std::string_view> there;
   for (const TensorInfo& tensor : stored) {
     there.insert(tensor.name);
+    if (is_left_out(options, tensor.name)) continue;
     const auto want = wanted.rows().find(tensor.name);
     if (want == wanted.rows().end())
       found.add(options.extra, "extra", tensor.name, what_is(tensor.dtype, tensor.shape));
     else if (want->second.shape != tensor.shape || !convertible(tensor.dtype, want->second.dtype))
-      found.add(Policy::strict, "differs", tensor.name,
+      found.add(options.differing, "differs", tensor.name,
                 fmt::format("stored {}, wanted {}", what_is(tensor.dtype, tensor.shape),
                             what_is(want->second.dtype, want->second.shape)));
   }
   for (const auto& [name, row] : wanted.rows())
     if (!there.contains(name)) found.add(options.missing, "missing", name, what_is(row.dtype, row.shape));
   require(found.errors.count() == 0, ExitCode::usage,
-          "checkpoint {} does not fit this job; use the configuration it was written with:{}", folder.string(),
-          found.errors.table());
+          "checkpoint {} does not fit this job; use the configuration it was written with, or leave tensors out "
+          "(checkpoint.exclude_from_loading, checkpoint.load_mismatch):{}",
+          folder.string(), found.errors.table());
   if (found.warnings.count() != 0 && options.log)
     options.log(
         fmt::format("checkpoint {} is not all that this job asks for:{}", folder.string(), found.warnings.table()));

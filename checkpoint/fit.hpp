@@ -2,7 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "tensor_table.hpp"
@@ -10,9 +10,13 @@
 
 namespace tessera::checkpoint {
 
-/// Compares the stored tensors with those that some rank wants. Another shape, or a type that does not convert, is
-/// always an Error(usage); missing and extra tensors are one under Policy::strict, lines for `options.log` under
-/// Policy::warn. The message is a table of names, types and shapes.
+inline bool is_left_out(const LoadOptions& options, std::string_view name) {
+  return options.leave_out && options.leave_out(name);
+}
+
+/// Compares the stored tensors with those that some rank wants, but for those that the options leave out. What differs
+/// is an Error(usage) under Policy::strict, lines for `options.log` under Policy::warn. The message is a table of
+/// names, types and shapes.
 void check_fit(const std::filesystem::path& folder, const std::vector<TensorInfo>& stored, const TensorTable& wanted,
                const LoadOptions& options);
 

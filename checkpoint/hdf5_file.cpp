@@ -98,27 +98,47 @@ hid_t intermediate_groups() {
   return list;
 }
 
+hid_t contiguous_layout() {
+  const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_layout(list, H5D_CONTIGUOUS);
+  H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
+  H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
+  return list;
+}
+
+/// h5py gives str for these, bytes for strings of fixed length.
+hid_t variable_text() {
+  const hid_t type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, H5T_VARIABLE);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
+}
+
 }  // namespace
 
 Hdf5File::Hdf5File(const std::filesystem::path& path, std::int64_t metadata_bytes)
     : library_(take_library()),
       path_(path),
       file_(create(path, metadata_bytes, image_), H5Fclose),
-      make_groups_(intermediate_groups(), H5Pclose) {}
+      make_groups_(intermediate_groups(), H5Pclose),
+      contiguous_(contiguous_layout(), H5Pclose),
+      text_(variable_text(), H5Tclose),
+      scalar_(H5Screate(H5S_SCALAR), H5Sclose) {}
 
-std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const Shape& shape) {
+std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const Shape& shape, const Origin* origin) {
   const auto dims = dims_of(shape);
   const Hid space(checked(shape.empty() ? H5Screate(H5S_SCALAR)
                                         : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                           "H5Screate"),
                   H5Sclose);
-  const Hid creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_layout(creation, H5D_CONTIGUOUS);
-  H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
-  H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
   const Hid dataset(
-      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT), "H5Dcreate2"),
+      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, contiguous_, H5P_DEFAULT), "H5Dcreate2"),
       H5Dclose);
+  if (origin != nullptr) {
+    attach(dataset, "global_shape", origin->global_shape);
+    attach(dataset, "offset", origin->offset);
+    attach(dataset, "coordinate", origin->coordinate);
+  }
   if (element_count(shape) == 0) return 0;
   const haddr_t offset = H5Dget_offset(dataset);
   require(offset != HADDR_UNDEF, ExitCode::checkpoint, "cannot write {} (H5Dget_offset: no place for {})",
@@ -126,13 +146,13 @@ std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const 
   return static_cast<std::int64_t>(offset);
 }
 
-std::int64_t Hdf5File::add_contiguous(const std::string& name, DType dtype, const Shape& shape) {
+std::int64_t Hdf5File::add_contiguous(const std::string& name, DType dtype, const Shape& shape, const Origin* origin) {
   const Hid type(checked(make_type(dtype), "H5Tcopy"), H5Tclose);
-  return add_with_type(name, type, shape);
+  return add_with_type(name, type, shape, origin);
 }
 
 std::int64_t Hdf5File::add_checksums(const std::string& name, std::int64_t count) {
-  return add_with_type(name, H5T_STD_U32LE, {count});
+  return add_with_type(name, H5T_STD_U32LE, {count}, nullptr);
 }
 
 void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& shape,
@@ -165,25 +185,16 @@ void Hdf5File::add_link(const std::string& name, const std::string& file, const 
           "H5Lcreate_external");
 }
 
-void Hdf5File::attribute(const std::string& object, const char* name, const std::string& text) {
-  const Hid type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type, H5T_VARIABLE);  // h5py gives str for these, bytes for strings of fixed length
-  H5Tset_cset(type, H5T_CSET_UTF8);
-  const Hid space(H5Screate(H5S_SCALAR), H5Sclose);
-  const Hid made(
-      checked(H5Acreate_by_name(file_, object.c_str(), name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-              "H5Acreate_by_name"),
-      H5Aclose);
+void Hdf5File::attach(hid_t object, const char* name, const std::string& text) {
+  const Hid made(checked(H5Acreate2(object, name, text_, scalar_, H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2"), H5Aclose);
   const char* const pointer = text.c_str();
-  checked(H5Awrite(made, type, &pointer), "H5Awrite");
+  checked(H5Awrite(made, text_, &pointer), "H5Awrite");
 }
 
-void Hdf5File::attribute(const std::string& object, const char* name, const std::vector<std::int64_t>& numbers) {
+void Hdf5File::attach(hid_t object, const char* name, const std::vector<std::int64_t>& numbers) {
   const hsize_t count = numbers.size();
   const Hid space(checked(H5Screate_simple(1, &count, nullptr), "H5Screate_simple"), H5Sclose);
-  const Hid made(checked(H5Acreate_by_name(file_, object.c_str(), name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT,
-                                           H5P_DEFAULT),
-                         "H5Acreate_by_name"),
+  const Hid made(checked(H5Acreate2(object, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2"),
                  H5Aclose);
   if (count != 0) checked(H5Awrite(made, H5T_NATIVE_INT64, numbers.data()), "H5Awrite");
 }

@@ -36,6 +36,13 @@ class Hid {
   Closer close_;
 };
 
+/// Where a dataset's values belong; stands in its attributes.
+struct Origin {
+  const Shape& global_shape;
+  const Shape& offset;
+  const std::string& coordinate;
+};
+
 /// A box of a dataset in another file.
 struct VirtualPart {
   std::string file;  ///< relative to the folder of the file that refers to it
@@ -54,30 +61,37 @@ class Hdf5File {
 
   /// A contiguous dataset whose bytes the caller writes into the stored file; gives their offset in the file.
   /// Intermediate groups are made. Datasets of a page or more begin at a multiple of 4096.
-  std::int64_t add_contiguous(const std::string& name, DType dtype, const Shape& shape);
+  std::int64_t add_contiguous(const std::string& name, DType dtype, const Shape& shape, const Origin* origin = nullptr);
   std::int64_t add_checksums(const std::string& name, std::int64_t count);  ///< uint32
   /// A dataset composed of parts of others; where a part's file is missing a reader sees NaN.
   void add_virtual(const std::string& name, DType dtype, const Shape& shape, const std::vector<VirtualPart>& parts);
   /// A link to a dataset in another file (virtual datasets cannot be scalars).
   void add_link(const std::string& name, const std::string& file, const std::string& dataset);
-  /// Attributes of an object; "/" is the root group.
-  void attribute(const std::string& object, const char* name, const std::string& text);
-  void attribute(const std::string& object, const char* name, const std::vector<std::int64_t>& numbers);
+  /// Attributes of the file.
+  void attribute(const char* name, const std::string& text) { attach(file_, name, text); }
+  void attribute(const char* name, const std::vector<std::int64_t>& numbers) { attach(file_, name, numbers); }
   /// "HDF5 1.10.8".
   static std::string version();
   /// Ends the structure; afterwards image() holds it, zero where datasets lie.
   void close();
   const SparseImage& image() const { return image_; }
+  SparseImage take_image() { return std::move(image_); }
 
  private:
-  std::int64_t add_with_type(const std::string& name, hid_t type, const Shape& shape);
+  std::int64_t add_with_type(const std::string& name, hid_t type, const Shape& shape, const Origin* origin);
+  void attach(hid_t object, const char* name, const std::string& text);
+  void attach(hid_t object, const char* name, const std::vector<std::int64_t>& numbers);
   template <class Id>
   Id checked(Id result, const char* call) const;
   std::unique_lock<std::mutex> library_;
   std::filesystem::path path_;
   SparseImage image_;
   Hid file_;
+  // Made once: each costs as much as a dataset.
   Hid make_groups_;
+  Hid contiguous_;
+  Hid text_;
+  Hid scalar_;
 };
 
 }  // namespace tessera::checkpoint

@@ -1,7 +1,6 @@
 #include "hdf5_memory.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #if H5_VERSION_GE(1, 13, 2)
@@ -9,45 +8,6 @@
 #endif
 
 namespace tessera::checkpoint {
-
-/// visit(page number, first byte in the page, bytes of it, bytes done before).
-template <class Visit>
-void SparseImage::for_each_page(std::int64_t offset, std::size_t bytes, const Visit& visit) {
-  for (std::size_t done = 0; done < bytes;) {
-    const std::int64_t at = offset + static_cast<std::int64_t>(done), first = at % kPageBytes;
-    const std::size_t count = std::min(bytes - done, static_cast<std::size_t>(kPageBytes - first));
-    visit(at / kPageBytes, static_cast<std::size_t>(first), count, done);
-    done += count;
-  }
-}
-
-void SparseImage::write(std::int64_t offset, const void* data, std::size_t bytes) {
-  for_each_page(offset, bytes, [&](std::int64_t number, std::size_t first, std::size_t count, std::size_t done) {
-    auto& page = pages_[number];
-    if (!page) page = std::make_unique<Page>();
-    std::memcpy(page->data() + first, static_cast<const std::byte*>(data) + done, count);
-  });
-}
-
-void SparseImage::read(std::int64_t offset, void* data, std::size_t bytes) const {
-  for_each_page(offset, bytes, [&](std::int64_t number, std::size_t first, std::size_t count, std::size_t done) {
-    std::byte* to = static_cast<std::byte*>(data) + done;
-    if (const auto at = pages_.find(number); at != pages_.end())
-      std::memcpy(to, at->second->data() + first, count);
-    else
-      std::memset(to, 0, count);
-  });
-}
-
-void SparseImage::store(const File& file) const {
-  for (const auto& [number, page] : pages_) {
-    const std::int64_t offset = number * kPageBytes;
-    if (offset < bytes_)
-      file.write(page->data(), static_cast<std::size_t>(std::min(kPageBytes, bytes_ - offset)), offset);
-  }
-  file.resize(bytes_);
-}
-
 namespace {
 
 struct MemoryFile : H5FD_t {

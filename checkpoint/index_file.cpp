@@ -42,14 +42,14 @@ void add_tensor(Hdf5File& file, const TensorInfo& tensor, const std::vector<Virt
 }
 
 void add_attributes(Hdf5File& file, const Manifest& manifest) {
-  file.attribute("/", "format", fmt::format("tessera-checkpoint {}.{} index", kFormatMajor, kFormatMinor));
-  file.attribute("/", "uuid", manifest.uuid);
-  file.attribute("/", "step", std::vector<std::int64_t>{manifest.step});
-  file.attribute("/", "mesh", manifest.mesh);
-  file.attribute("/", "written", manifest.written);
-  file.attribute("/", "versions", manifest.writer + ", " + Hdf5File::version());
-  file.attribute("/", "config", manifest.config_toml);
-  file.attribute("/", "state", manifest.extra);
+  file.attribute("format", fmt::format("tessera-checkpoint {}.{} index", kFormatMajor, kFormatMinor));
+  file.attribute("uuid", manifest.uuid);
+  file.attribute("step", std::vector<std::int64_t>{manifest.step});
+  file.attribute("mesh", manifest.mesh);
+  file.attribute("written", manifest.written);
+  file.attribute("versions", manifest.writer + ", " + Hdf5File::version());
+  file.attribute("config", manifest.config_toml);
+  file.attribute("state", manifest.extra);
 }
 
 std::string seal_of(std::uint32_t crc) { return fmt::format("{}{:08x}\n", kSealKey, crc); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <set>
 
 #include "box.hpp"
@@ -17,6 +18,15 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::size_t kMostRuns = 16;
 constexpr std::string_view kSealKey = "\"crc32c\": \"";
 constexpr std::size_t kSealBytes = 11 + 8 + 4;  // key, eight digits, end of string and object
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
 
 std::string hex(std::uint32_t crc) { return fmt::format("{:08x}", crc); }
 
@@ -148,6 +158,19 @@ void append_list(std::string& text, const char* key, const List& list, const ToJ
 bool ShardRecord::may_hold(std::int64_t tensor) const {
   return std::any_of(tensors.begin(), tensors.end(),
                      [tensor](const Range& run) { return run.begin <= tensor && tensor < run.end(); });
+}
+
+Manifest new_manifest(std::string uuid, std::int64_t step, std::string mesh, std::string config_toml, std::string extra,
+                      std::vector<TensorInfo> tensors) {
+  return {std::move(uuid),
+          step,
+          std::move(mesh),
+          now_utc(),
+          "tessera " TESSERA_VERSION,
+          std::move(config_toml),
+          std::move(extra),
+          std::move(tensors),
+          {}};
 }
 
 std::string to_text(const ShardRecord& shard) { return to_json(shard).dump(); }

@@ -51,6 +51,10 @@ struct Manifest {
   std::vector<ShardRecord> shards;
 };
 
+/// One without files, written now by this program.
+Manifest new_manifest(std::string uuid, std::int64_t step, std::string mesh, std::string config_toml, std::string extra,
+                      std::vector<TensorInfo> tensors);
+
 std::string to_text(const Manifest& manifest);
 /// Checks everything that can be checked without the other files. `path` is for messages. Error(checkpoint).
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "collective.hpp"
+#include "fit.hpp"
 #include "opened.hpp"
 #include "read_manifest.hpp"
 #include "step_folder.hpp"
@@ -82,10 +83,11 @@ std::optional<Opened> open_below(comm::Communicator& control, const fs::path& fo
 
 /// What a damaged checkpoint may have filled in part, the next one must fill wholly.
 void require_all_of(comm::Communicator& control, const Opened& damaged, const Opened& next,
-                    std::span<const SliceView> wanted) {
+                    std::span<const SliceView> wanted, const LoadOptions& options) {
   together(control, [&] {
     for (const SliceView& view : wanted)
-      require(damaged.find(view.slice.name) == nullptr || next.find(view.slice.name) != nullptr, ExitCode::checkpoint,
+      require(is_left_out(options, view.slice.name) || !damaged.holds(view.slice) || next.holds(view.slice),
+              ExitCode::checkpoint,
               "{} is damaged, and the next older checkpoint {} lacks {}; move the damaged one away",
               damaged.folder().string(), next.folder().filename().string(), view.slice.name);
   });
@@ -111,16 +113,15 @@ std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& f
   Skipped skipped(options.log);
   std::optional<Opened> opened = open_below(control, folder, kAnyStep, skipped);
   while (opened) {
-    opened->check(control, wanted, options);
     try {
-      opened->fill(control, wanted);
+      opened->load(control, wanted, options);
       return opened;
     } catch (const Error& error) {
       if (error.code() != ExitCode::checkpoint) throw;
       if (control.rank() == 0) skipped.add(opened->folder(), error.what());
     }
     std::optional<Opened> next = open_below(control, folder, step_of_folder(opened->folder()), skipped);
-    if (next) require_all_of(control, *opened, *next, wanted);
+    if (next) require_all_of(control, *opened, *next, wanted, options);
     opened = std::move(next);
   }
   return std::nullopt;

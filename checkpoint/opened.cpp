@@ -40,7 +40,7 @@ std::vector<Want> Opened::Impl::wants_of(std::span<const SliceView> wanted) cons
     const std::int64_t number = number_of(view.slice.name);
     if (number < 0 || element_count(view.slice.extent) == 0) continue;
     check(view.slice);
-    wants.push_back({number, &view.slice, static_cast<std::byte*>(view.data), 0});
+    wants.push_back({number, &view.slice, static_cast<std::byte*>(view.data)});
   }
   std::stable_sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) { return a.tensor < b.tensor; });
   return wants;
@@ -68,10 +68,14 @@ void Opened::Impl::fill(std::span<const SliceView> wanted) {
     const auto known = tables(file, s);
     load_shard(file, known->boxes, known->checksums, manifest.tensors, wants);
   }
-  for (const Want& want : wants)
-    require(want.filled == element_count(want.slice->extent), ExitCode::checkpoint,
-            "{} is damaged (its files hold {} of the {} wanted elements of {})", folder.string(), want.filled,
-            element_count(want.slice->extent), want.slice->name);
+  for (const Want& want : wants) {
+    require(want.filled.elements() == element_count(want.slice->extent), ExitCode::checkpoint,
+            "{} is damaged (its files hold {} of the {} wanted elements of {})", folder.string(),
+            want.filled.elements(), element_count(want.slice->extent), want.slice->name);
+    require(want.filled.makes_up(box_of(*want.slice)), ExitCode::checkpoint,
+            "{} is damaged (its files hold elements of {} twice and others not at all)", folder.string(),
+            want.slice->name);
+  }
 }
 
 Opened::Opened(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -89,9 +93,17 @@ const TensorInfo* Opened::find(std::string_view name) const {
   return number < 0 ? nullptr : &impl_->manifest.tensors[static_cast<std::size_t>(number)];
 }
 
+bool Opened::holds(const TensorSlice& slice) const {
+  const TensorInfo* stored = find(slice.name);
+  return stored != nullptr && stored->shape == slice.global_shape && convertible(stored->dtype, slice.dtype);
+}
+
 void Opened::load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options) const {
   check(control, wanted, options);
-  fill(control, wanted);
+  std::vector<SliceView> fitting;
+  for (const SliceView& view : wanted)
+    if (holds(view.slice) && !is_left_out(options, view.slice.name)) fitting.push_back(view);
+  fill(control, fitting);
 }
 
 void Opened::fill(comm::Communicator& control, std::span<const SliceView> wanted) const {
@@ -102,8 +114,13 @@ void Opened::fill(comm::Communicator& control, std::span<const SliceView> wanted
 }
 
 void Opened::check(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options) const {
+  together(control, [&] {
+    if (options.accept) options.accept(*this);
+  });
   TensorTable mine;
-  for (const SliceView& view : wanted) mine.add(view.slice.name, {view.slice.dtype, view.slice.global_shape, 0});
+  for (const SliceView& view : wanted)
+    if (!is_left_out(options, view.slice.name))
+      mine.add(view.slice.name, {view.slice.dtype, view.slice.global_shape, 0});
   const std::string all = reduce_to_root(control, mine.to_text(), TensorTable::merge_texts);
   together(control, [&] {
     if (control.rank() == 0) check_fit(folder(), tensors(), TensorTable::from_text(all), options);

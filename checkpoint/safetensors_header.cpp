@@ -126,17 +126,20 @@ std::string place_safetensors(std::vector<PlacedEntry>& entries, const std::map<
     const auto wide = size_of(a.entry.dtype), other = size_of(b.entry.dtype);
     return wide != other ? wide > other : a.entry.name < b.entry.name;
   });
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!metadata.empty()) json["__metadata__"] = metadata;
+  std::string text = "{";
+  const auto add = [&](const std::string& key, const nlohmann::ordered_json& value) {
+    text += fmt::format("{}{}:{}", text.size() == 1 ? "" : ",", Json(key).dump(), value.dump());
+  };
+  if (!metadata.empty()) add("__metadata__", metadata);
   std::int64_t next = 0;
   for (PlacedEntry& placed : entries) {
     placed.begin = next;
     next += placed.bytes;
-    json[placed.entry.name] = {{"dtype", spelling_of(placed.entry.dtype)},
-                               {"shape", placed.entry.shape},
-                               {"data_offsets", {placed.begin, next}}};
+    add(placed.entry.name, {{"dtype", spelling_of(placed.entry.dtype)},
+                            {"shape", placed.entry.shape},
+                            {"data_offsets", {placed.begin, next}}});
   }
-  std::string text = json.dump();
+  text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t header_bytes = text.size();
   for (PlacedEntry& placed : entries) placed.begin += 8 + static_cast<std::int64_t>(header_bytes);

@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "aligned_memory.hpp"
 #include "collective.hpp"
 #include "saving.hpp"
 #include "tessera/base/error.hpp"
@@ -18,28 +19,10 @@ std::future<void> in_background(Work work) {
   return std::async(std::launch::async | std::launch::deferred, std::move(work));
 }
 
-/// Memory for the largest state so far, not initialised.
-class HostBuffer {
- public:
-  std::byte* reserve(std::size_t bytes) {
-    if (bytes > capacity_) {
-      memory_.reset();
-      capacity_ = 0;
-      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-      capacity_ = bytes;
-    }
-    return memory_.get();
-  }
-
- private:
-  std::unique_ptr<std::byte[]> memory_;
-  std::size_t capacity_ = 0;
-};
-
 }  // namespace
 
 struct Saver::Impl {
-  enum class Phase : std::uint8_t { idle, writing, committing, kept };
+  enum class Phase : std::uint8_t { idle, writing, sealing, committing, kept };
 
   explicit Impl(comm::Communicator& control) : control(control) {}
   ~Impl();
@@ -50,6 +33,7 @@ struct Saver::Impl {
   /// Collective: waits for the phase's work on all ranks and goes on to the next phase.
   std::optional<SaveResult> advance();
   SaveResult conclude();
+  const FileGroup& group_of(const SaveOptions& options);
   void ask();
   bool all_are_ready();
   template <class Step>
@@ -59,9 +43,11 @@ struct Saver::Impl {
   auto timed(const Step& step);
 
   comm::Communicator& control;
+  std::optional<FileGroup> group;
   Phase phase = Phase::idle;
   std::shared_ptr<Saving> saving;
-  HostBuffer buffer;
+  AlignedMemory buffer;
+  std::shared_ptr<const ShardLayout> layout;  ///< of the last save
   std::future<void> work;     ///< this rank's part of the phase
   std::future<void> tidying;  ///< rank 0: what is left to do for the save before
   std::int64_t ready = 0;     ///< 1 when this rank's work is done; after the reduction, when all ranks' is
@@ -98,11 +84,17 @@ auto Saver::Impl::timed(const Step& step) {
   return result;
 }
 
+/// Made once: a job's ranks stay where they are.
+const FileGroup& Saver::Impl::group_of(const SaveOptions& options) {
+  if (!group || group->layout() != options.files) group.emplace(control, options.files, options.node);
+  return *group;
+}
+
 void Saver::Impl::start(const SaveOptions& options, const State& state, std::span<const SliceView> views, bool copy) {
   TESSERA_EXPECT(phase == Phase::idle, "a save was begun while another one is under way");
   if (tidying.valid()) tidying.get();
   blocked_seconds = 0;
-  saving = std::make_shared<Saving>(control, options, state, views);
+  saving = std::make_shared<Saving>(control, group_of(options), options, state, views, layout);
   or_abandon([&] {
     phase = saving->prepare() ? Phase::writing : Phase::kept;
     if (phase == Phase::kept) return;
@@ -150,6 +142,12 @@ std::optional<SaveResult> Saver::Impl::advance() {
       result = conclude();
       return;
     }
+    if (phase == Phase::writing && saving->has_shared_files()) {
+      saving->share_checksums();
+      phase = Phase::sealing;
+      work = in_background([attempt = saving.get()] { attempt->seal(); });
+      return;
+    }
     saving->collect();
     phase = Phase::committing;
     if (control.rank() == 0) work = in_background([attempt = saving.get()] { attempt->commit(); });
@@ -159,6 +157,7 @@ std::optional<SaveResult> Saver::Impl::advance() {
 
 SaveResult Saver::Impl::conclude() {
   const SaveResult result = saving->conclude();
+  layout = saving->layout();
   if (control.rank() == 0) tidying = in_background([attempt = saving] { attempt->tidy(); });
   saving.reset();
   phase = Phase::idle;

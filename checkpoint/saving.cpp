@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <functional>
+#include <iterator>
 
 #include "box.hpp"
 #include "collective.hpp"
 #include "file_io.hpp"
 #include "index_file.hpp"
 #include "json_text.hpp"
-#include "shard_writer.hpp"
 #include "step_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
@@ -20,15 +19,6 @@ namespace tessera::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 /// The ranks' boxes must make up each tensor: a hole would show only when the job is resumed.
 void check_table(const TensorTable& table) {
@@ -50,11 +40,14 @@ void warn_if_it_fails(const std::function<void()>& work) {
 
 }  // namespace
 
-Saving::Saving(comm::Communicator& control, SaveOptions options, State state, std::span<const SliceView> views)
+Saving::Saving(comm::Communicator& control, const FileGroup& group, SaveOptions options, State state,
+               std::span<const SliceView> views, std::shared_ptr<const ShardLayout> layout)
     : control_(control),
+      group_(group),
       options_(std::move(options)),
       state_(std::move(state)),
       views_(views.begin(), views.end()),
+      layout_(std::move(layout)),
       final_(options_.folder / step_name(state_.step)) {}
 
 void Saving::stage(SaveStage stage) const {
@@ -87,11 +80,30 @@ void Saving::plan() {
   const TensorTable table = TensorTable::from_text(comm::broadcast_string(control_, all, 0));
   tensors_ = table.tensors();
   for (const TensorInfo& tensor : tensors_) result_.bytes += *checked_bytes(tensor.shape, tensor.dtype);
+  plan_file();
+}
+
+/// What the ranks of this rank's file write into it.
+void Saving::plan_file() {
+  file_plans_ = all_gather_words(group_.ranks(), pack(pieces_, tensors_));
+  writers_ = comm::all_gather_strings(group_.ranks(), options_.coord_name);
+}
+
+std::vector<PlannedBox> Saving::file_boxes() const {
+  const int me = group_.ranks().rank();
+  std::vector<PlannedBox> all;
+  for (int writer = 0; writer < group_.ranks().size(); ++writer) {
+    std::vector<PlannedBox> boxes = unpack(file_plans_[static_cast<std::size_t>(writer)], tensors_);
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      boxes[i].writer = writer;
+      if (writer == me) boxes[i].data = pieces_[i].data;
+    }
+    std::move(boxes.begin(), boxes.end(), std::back_inserter(all));
+  }
+  return all;
 }
 
 void Saving::check_options() {
-  require(options_.files == FileLayout::rank, ExitCode::usage,
-          "checkpoint files \"node\" and \"single\" are not implemented; use \"rank\"");
   require(state_.step >= 0, ExitCode::usage, "step {} cannot be saved", state_.step);
   require(!options_.coord_name.empty() && options_.coord_name.find('/') == std::string::npos, ExitCode::usage,
           "\"{}\" cannot name a shard file", options_.coord_name);
@@ -106,6 +118,7 @@ bool Saving::make_attempt() {
   together(control_, [&] {
     if (!is_root()) return;
     make_folders(options_.folder, ExitCode::checkpoint);
+    if (group_.spans_nodes()) require_coherent(options_.folder);
     remove_dead_attempts(options_.folder, options_.stale_partial_seconds);
     exists = fs::exists(final_);
     uuid_ = make_uuid();
@@ -143,9 +156,26 @@ void Saving::copy_to(std::byte* memory) {
 }
 
 void Saving::write() {
-  if (pieces_.empty()) return;
-  const std::string name = fmt::format("shard-{}.h5", options_.coord_name);
-  record_ = to_text(write_shard(partial_ / name, options_.coord_name, std::move(pieces_), tensors_));
+  const int me = group_.ranks().rank();
+  std::vector<PlannedBox> boxes = file_boxes();
+  if (boxes.empty() || (pieces_.empty() && me != 0)) return;
+  writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes), tensors_, layout_);
+  layout_ = writer_->layout();
+  checksums_.resize(1);
+  checksums_[0] = writer_->write_boxes(me, [](const PlannedBox& planned) { return planned.data; });
+  if (group_.is_shared())
+    writer_->sync();
+  else
+    record_ = to_text(writer_->finish(checksums_));
+}
+
+void Saving::share_checksums() {
+  checksums_ = all_gather_words(group_.ranks(), writer_ ? checksums_[0] : std::vector<std::uint32_t>());
+}
+
+void Saving::seal() {
+  if (writer_ && group_.ranks().rank() == 0) record_ = to_text(writer_->finish(checksums_));
+  writer_.reset();
 }
 
 void Saving::collect() {
@@ -163,9 +193,7 @@ void Saving::commit() {
 }
 
 Manifest Saving::make_manifest() const {
-  Manifest manifest{
-      uuid_,    state_.step, options_.mesh, now_utc(), "tessera " TESSERA_VERSION, options_.config_toml, extra_,
-      tensors_, {}};
+  Manifest manifest = new_manifest(uuid_, state_.step, options_.mesh, options_.config_toml, extra_, tensors_);
   manifest.shards = parse_shards("[" + record_ + "]", static_cast<std::int64_t>(tensors_.size()), partial_);
   std::sort(manifest.shards.begin(), manifest.shards.end(),
             [](const ShardRecord& a, const ShardRecord& b) { return NaturalOrder()(a.name, b.name); });

@@ -91,14 +91,18 @@ std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& sh
   return extents;
 }
 
-std::uint32_t header_checksum(const File& file, std::int64_t file_bytes, const std::vector<Extent>& extents) {
+namespace {
+
+/// `read(data, bytes, offset)` gives the file's bytes.
+template <class Read>
+std::uint32_t checksum_outside(const std::vector<Extent>& extents, std::int64_t file_bytes, const Read& read) {
   std::vector<char> buffer;
   std::uint32_t crc = 0;
   std::int64_t at = 0;
   const auto add_until = [&](std::int64_t end) {
     for (; at < end; at += static_cast<std::int64_t>(buffer.size())) {
       buffer.resize(static_cast<std::size_t>(std::min(end - at, kBlockBytes)));
-      file.read(buffer.data(), buffer.size(), at);
+      read(buffer.data(), buffer.size(), at);
       crc = crc32c(crc, buffer.data(), buffer.size());
     }
   };
@@ -108,6 +112,18 @@ std::uint32_t header_checksum(const File& file, std::int64_t file_bytes, const s
   }
   add_until(file_bytes);
   return crc;
+}
+
+}  // namespace
+
+std::uint32_t header_checksum(const File& file, std::int64_t file_bytes, const std::vector<Extent>& extents) {
+  return checksum_outside(extents, file_bytes,
+                          [&](char* data, std::size_t bytes, std::int64_t at) { file.read(data, bytes, at); });
+}
+
+std::uint32_t header_checksum(const SparseImage& image, std::int64_t file_bytes, const std::vector<Extent>& extents) {
+  return checksum_outside(extents, file_bytes,
+                          [&](char* data, std::size_t bytes, std::int64_t at) { image.read(at, data, bytes); });
 }
 
 }  // namespace tessera::checkpoint

@@ -8,6 +8,7 @@
 #include "box.hpp"
 #include "file_io.hpp"
 #include "manifest.hpp"
+#include "sparse_image.hpp"
 
 namespace tessera::checkpoint {
 
@@ -50,14 +51,11 @@ struct ShardTables {
 };
 ShardTables read_tables(const File& file, const ShardRecord& shard, const std::vector<TensorInfo>& tensors);
 
-/// Bytes of a file that checksums of their own cover.
-struct Extent {
-  std::int64_t begin = 0;
-  std::int64_t bytes = 0;
-};
-/// Boxes and tables, ascending. Error(checkpoint) when two overlap.
+/// Boxes and tables, which checksums of their own cover, ascending. Error(checkpoint) when two overlap.
 std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& shard, const std::filesystem::path& path);
 /// The header checksum: of every byte of the file outside `extents`.
 std::uint32_t header_checksum(const File& file, std::int64_t file_bytes, const std::vector<Extent>& extents);
+/// The same of a structure that is still in memory.
+std::uint32_t header_checksum(const SparseImage& image, std::int64_t file_bytes, const std::vector<Extent>& extents);
 
 }  // namespace tessera::checkpoint

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "aligned_memory.hpp"
 #include "box.hpp"
 #include "convert.hpp"
 #include "tessera/base/error.hpp"
@@ -19,18 +20,20 @@ class ReadAhead {
   explicit ReadAhead(const File& file) : file_(file) {}
   /// Bytes [begin, begin + bytes); what follows them up to `limit` may be fetched with them.
   const std::byte* get(std::int64_t begin, std::int64_t bytes, std::int64_t limit) {
-    if (begin < begin_ || begin + bytes > begin_ + static_cast<std::int64_t>(buffer_.size())) {
-      buffer_.resize(static_cast<std::size_t>(std::max(bytes, std::min(kReadBytes, limit - begin))));
+    if (begin < begin_ || begin + bytes > begin_ + bytes_) {
+      bytes_ = std::max(bytes, std::min(kReadBytes, limit - begin));
       begin_ = begin;
-      file_.read(buffer_.data(), buffer_.size(), begin);
+      data_ = memory_.reserve(static_cast<std::size_t>(bytes_));
+      file_.read(data_, static_cast<std::size_t>(bytes_), begin);
     }
-    return buffer_.data() + (begin - begin_);
+    return data_ + (begin - begin_);
   }
 
  private:
   const File& file_;
-  std::int64_t begin_ = 0;
-  std::vector<std::byte> buffer_;
+  std::int64_t begin_ = 0, bytes_ = 0;  ///< what is in memory
+  std::byte* data_ = nullptr;
+  AlignedMemory memory_;
 };
 
 /// What is copied from one stored box into one wanted one.
@@ -65,6 +68,7 @@ class ShardLoad {
       const Box stored = boxes_.box(b, want.slice->global_shape.size());
       const auto overlap = intersect(stored, box_of(*want.slice));
       if (!overlap) continue;
+      want.filled.add(*overlap);
       const RunCursor cursor(*overlap, stored, box_of(*want.slice));
       const std::int64_t first = cursor.source() * width_of(b) / kBlockBytes * kBlockBytes;
       const std::int64_t end = std::min(boxes_.bytes(b), blocks_in(cursor.source_end() * width_of(b)) * kBlockBytes);
@@ -84,18 +88,42 @@ class ShardLoad {
     const std::int64_t block_elements = kBlockBytes / width_of(copy.box);
     while (!copy.cursor.done()) {
       const std::int64_t block = copy.cursor.source() / block_elements;
+      if (read_in_place(copy, block, block_elements)) continue;
       copy_from_block(copy, checked_block(copy, block), block * block_elements, (block + 1) * block_elements);
     }
   }
 
+  std::int64_t bytes_of(std::int64_t box, std::int64_t block) const {
+    return std::min(kBlockBytes, boxes_.bytes(box) - block * kBlockBytes);
+  }
+
+  /// A block that is wanted as it stands needs no copy. False when this one is not.
+  bool read_in_place(Copy& copy, std::int64_t block, std::int64_t block_elements) {
+    const TensorSlice& slice = *copy.want->slice;
+    const std::int64_t bytes = bytes_of(copy.box, block), elements = bytes / width_of(copy.box);
+    if (bytes < kWorthReadingBytes || slice.dtype != tensor_of(copy.box).dtype ||
+        copy.cursor.source() != block * block_elements || copy.cursor.length() < elements)
+      return false;
+    std::byte* to = copy.want->data + copy.cursor.target() * width_of(copy.box);
+    file_.read(to, static_cast<std::size_t>(bytes), boxes_.offset(copy.box) + block * kBlockBytes);
+    check_block(copy, block, to);
+    copy.cursor.advance(elements);
+    return true;
+  }
+
   const std::byte* checked_block(const Copy& copy, std::int64_t block) {
-    const std::int64_t at = block * kBlockBytes, bytes = std::min(kBlockBytes, boxes_.bytes(copy.box) - at);
-    const std::byte* data = bytes_.get(boxes_.offset(copy.box) + at, bytes, copy.read_limit);
+    const std::byte* data =
+        bytes_.get(boxes_.offset(copy.box) + block * kBlockBytes, bytes_of(copy.box, block), copy.read_limit);
+    check_block(copy, block, data);
+    return data;
+  }
+
+  void check_block(const Copy& copy, std::int64_t block, const std::byte* data) const {
+    const std::int64_t bytes = bytes_of(copy.box, block);
     require(crc32c(0, data, static_cast<std::size_t>(bytes)) ==
                 checksums_[static_cast<std::size_t>(boxes_.first_block(copy.box) + block)],
             ExitCode::checkpoint, "{} is damaged (the checksum of block {} of {} does not match)",
             file_.path().string(), block, tensor_of(copy.box).name);
-    return data;
   }
 
   /// Elements [begin, end) of the stored box are at `data`.
@@ -109,7 +137,6 @@ class ShardLoad {
               ExitCode::checkpoint, "a value of {} in {} does not fit into {}", slice.name, file_.path().string(),
               name_of(slice.dtype));
       copy.cursor.advance(count);
-      copy.want->filled += count;
     }
   }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cover.hpp"
 #include "shard_file.hpp"
 
 namespace tessera::checkpoint {
@@ -15,11 +16,11 @@ struct Want {
   std::int64_t tensor = 0;  ///< number in the manifest
   const TensorSlice* slice = nullptr;
   std::byte* data = nullptr;
-  std::int64_t filled = 0;  ///< elements found so far
+  Cover filled{};  ///< the parts found so far
 };
 
-/// Copies what the shard holds of `wants` (ascending by tensor) and counts it in `filled`. Reads each touched block
-/// once and compares its checksum before anything of it is used; reads that lie close together become one.
+/// Copies what the shard holds of `wants` (ascending by tensor) and notes it in `filled`. Reads each touched block
+/// once and compares its checksum; reads that lie close together become one.
 /// Error(checkpoint) names file, tensor and block.
 void load_shard(const File& file, const BoxTable& boxes, std::span<const std::uint32_t> checksums,
                 const std::vector<TensorInfo>& tensors, std::span<Want> wants);

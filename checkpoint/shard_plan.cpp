@@ -1,6 +1,7 @@
 #include "shard_plan.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
@@ -91,6 +92,33 @@ TensorTable table_of(std::span<const SliceView> views, const std::vector<Piece>&
   for (const Piece& piece : pieces)
     table.add(piece.slice->name, {piece.slice->dtype, piece.slice->global_shape, element_count(piece.box.extent)});
   return table;
+}
+
+std::vector<std::int64_t> pack(const std::vector<Piece>& pieces, const std::vector<TensorInfo>& tensors) {
+  std::unordered_map<std::string_view, std::int64_t> numbers;
+  for (const TensorInfo& tensor : tensors) numbers.emplace(tensor.name, static_cast<std::int64_t>(numbers.size()));
+  std::vector<std::int64_t> words;
+  for (const Piece& piece : pieces) {
+    words.push_back(numbers.at(piece.slice->name));
+    words.insert(words.end(), piece.box.offset.begin(), piece.box.offset.end());
+    words.insert(words.end(), piece.box.extent.begin(), piece.box.extent.end());
+  }
+  return words;
+}
+
+std::vector<PlannedBox> unpack(const std::vector<std::int64_t>& words, const std::vector<TensorInfo>& tensors) {
+  std::vector<PlannedBox> boxes;
+  for (auto at = words.begin(); at != words.end();) {
+    PlannedBox planned;
+    planned.tensor = *at++;
+    const TensorInfo& tensor = tensors[static_cast<std::size_t>(planned.tensor)];
+    const auto dims = static_cast<std::ptrdiff_t>(tensor.shape.size());
+    planned.box = {Shape(at, at + dims), Shape(at + dims, at + 2 * dims)};
+    planned.bytes = element_count(planned.box.extent) * static_cast<std::int64_t>(size_of(tensor.dtype));
+    boxes.push_back(std::move(planned));
+    at += 2 * dims;
+  }
+  return boxes;
 }
 
 }  // namespace tessera::checkpoint

@@ -1,4 +1,4 @@
-// Which bytes this rank writes.
+// Which bytes this rank writes, and which the ranks of its file.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,16 @@ struct Piece {
   std::int64_t bytes = 0;
 };
 
+/// A non-empty box of a shard file.
+struct PlannedBox {
+  std::int64_t tensor = 0;  ///< number in the table of tensors
+  Box box;
+  std::int64_t bytes = 0;
+  int writer = 0;                   ///< which of the file's ranks writes it
+  const std::byte* data = nullptr;  ///< contiguous, where this rank is the writer
+  std::int64_t offset = 0;          ///< in the file, once that is laid out
+};
+
 /// Checks the views as a caller gives them (a broken contract is an Error(usage) that names the tensor).
 void check_views(std::span<const SliceView> views);
 
@@ -34,5 +44,9 @@ std::vector<Piece> owned_pieces(std::span<const SliceView> views);
 
 /// All views' tensors with the elements that this rank writes.
 TensorTable table_of(std::span<const SliceView> views, const std::vector<Piece>& pieces);
+
+/// Pieces as numbers, for messages to the ranks that write the same file, and the boxes back, in the same order.
+std::vector<std::int64_t> pack(const std::vector<Piece>& pieces, const std::vector<TensorInfo>& tensors);
+std::vector<PlannedBox> unpack(const std::vector<std::int64_t>& words, const std::vector<TensorInfo>& tensors);
 
 }  // namespace tessera::checkpoint

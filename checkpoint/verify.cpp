@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "aligned_memory.hpp"
 #include "box.hpp"
+#include "cover.hpp"
 #include "index_file.hpp"
 #include "read_manifest.hpp"
 #include "shard_file.hpp"
@@ -22,13 +24,16 @@ class Verification {
   std::vector<Finding> run(int part, int parts) {
     guarded(folder_ / kManifestName, [&] { manifest_ = read_manifest(folder_).manifest; });
     if (!findings_.empty()) return findings_;
-    elements_.resize(manifest_.tensors.size());
-    for (std::size_t i = static_cast<std::size_t>(part); i < manifest_.shards.size();
-         i += static_cast<std::size_t>(parts))
-      guarded(folder_ / manifest_.shards[i].name, [&] { check_shard(manifest_.shards[i]); });
+    covers_.resize(manifest_.tensors.size());
+    for (std::size_t i = 0; i < manifest_.shards.size(); ++i) {
+      const ShardRecord& shard = manifest_.shards[i];
+      const bool mine = i % static_cast<std::size_t>(parts) == static_cast<std::size_t>(part);
+      // Whether the boxes of all files fit together is the first part's.
+      if (mine || part == 0) guarded(folder_ / shard.name, [&] { check_shard(shard, mine && deep_); });
+    }
     if (const fs::path index = folder_ / kIndexName; part == 0 && fs::exists(index))
       guarded(index, [&] { check_index(File::open_to_read(index, ExitCode::checkpoint), manifest_.uuid, deep_); });
-    if (parts == 1 && findings_.empty()) guarded(folder_ / kManifestName, [&] { check_cover(); });
+    if (part == 0 && findings_.empty()) guarded(folder_ / kManifestName, [&] { check_cover(); });
     return findings_;
   }
 
@@ -42,15 +47,15 @@ class Verification {
     }
   }
 
-  void check_shard(const ShardRecord& shard) {
+  void check_shard(const ShardRecord& shard, bool deep) {
     const File file = File::open_to_read(folder_ / shard.name, ExitCode::checkpoint);
     const ShardTables tables = read_tables(file, shard, manifest_.tensors);
     const auto extents = covered_extents(tables.boxes, shard, file.path());
     for (std::int64_t b = 0; b < tables.boxes.size(); ++b) {
       const auto tensor = static_cast<std::size_t>(tables.boxes.tensor(b));
-      elements_[tensor] += element_count(tables.boxes.box(b, manifest_.tensors[tensor].shape.size()).extent);
+      covers_[tensor].add(tables.boxes.box(b, manifest_.tensors[tensor].shape.size()));
     }
-    if (!deep_) return;
+    if (!deep) return;
     require(header_checksum(file, shard.bytes, extents) == shard.header_crc, ExitCode::checkpoint,
             "{} is damaged (the checksum of its header does not match)", file.path().string());
     DamagedBlocks damaged;
@@ -68,10 +73,10 @@ class Verification {
   void check_box(const File& file, const ShardTables& tables, std::int64_t box, DamagedBlocks& damaged) {
     const std::int64_t bytes = tables.boxes.bytes(box);
     for (std::int64_t k = 0; k < blocks_in(bytes); ++k) {
-      buffer_.resize(static_cast<std::size_t>(std::min(kBlockBytes, bytes - k * kBlockBytes)));
-      file.read(buffer_.data(), buffer_.size(), tables.boxes.offset(box) + k * kBlockBytes);
-      if (crc32c(0, buffer_.data(), buffer_.size()) ==
-          tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)])
+      const auto block = static_cast<std::size_t>(std::min(kBlockBytes, bytes - k * kBlockBytes));
+      std::byte* data = memory_.reserve(block);
+      file.read(data, block, tables.boxes.offset(box) + k * kBlockBytes);
+      if (crc32c(0, data, block) == tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)])
         continue;
       if (damaged.count++ == 0)
         damaged.first = fmt::format("block {} of {}", k,
@@ -80,19 +85,22 @@ class Verification {
   }
 
   void check_cover() {
-    for (std::size_t i = 0; i < elements_.size(); ++i) {
+    for (std::size_t i = 0; i < covers_.size(); ++i) {
       const TensorInfo& tensor = manifest_.tensors[i];
-      require(elements_[i] == element_count(tensor.shape), ExitCode::checkpoint,
-              "{} is damaged (its files hold {} of the {} elements of {})", folder_.string(), elements_[i],
+      require(covers_[i].elements() == element_count(tensor.shape), ExitCode::checkpoint,
+              "{} is damaged (its files hold {} of the {} elements of {})", folder_.string(), covers_[i].elements(),
               element_count(tensor.shape), tensor.name);
+      require(covers_[i].makes_up(whole(tensor.shape)), ExitCode::checkpoint,
+              "{} is damaged (its files hold elements of {} twice and others not at all)", folder_.string(),
+              tensor.name);
     }
   }
 
   fs::path folder_;
   bool deep_;
   Manifest manifest_;
-  std::vector<std::int64_t> elements_;  // that the files hold of each tensor
-  std::vector<std::byte> buffer_;
+  std::vector<Cover> covers_;  // what the files hold of each tensor
+  AlignedMemory memory_;
   std::vector<Finding> findings_;
 };
 

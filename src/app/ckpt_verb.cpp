@@ -9,6 +9,7 @@
 #include "command_line.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/metrics/human.hpp"
+#include "tessera/train/hf_import.hpp"
 #include "tessera/train/inference.hpp"
 #include "verb.hpp"
 
@@ -71,21 +72,37 @@ int verify(const std::string& argument, bool deep) {
   return 0;
 }
 
+tessera::DType dtype_named(const std::string& type) {
+  const auto dtype = tessera::dtype_from_name(type);
+  tessera::require(dtype == tessera::DType::f32 || dtype == tessera::DType::bf16 || dtype == tessera::DType::f16,
+                   ExitCode::usage, "--dtype {} is not known; use float32, bfloat16 or float16", type);
+  return *dtype;
+}
+
 int export_weights(const std::string& argument, const std::string& to, const std::string& format,
                    const std::string& type) {
   tessera::require(format == "safetensors", ExitCode::usage, "--format {} is not known; use safetensors", format);
-  const auto dtype = tessera::dtype_from_name(type);
-  tessera::require(dtype.has_value(), ExitCode::usage, "--dtype {} is not known; use float32, bfloat16 or float16",
-                   type);
-  tessera::train::export_hf(newest_of(argument), to, *dtype);
+  tessera::train::export_hf(newest_of(argument), to, dtype_named(type));
   std::cout << fmt::format("{}: written\n", to);
+  return 0;
+}
+
+int import_weights(const std::string& weights, const std::string& to, const std::string& config,
+                   const std::string& type, int files) {
+  tessera::train::ImportOptions options{to, {}, std::nullopt, files};
+  if (!config.empty()) options.config = {config};
+  if (!type.empty()) options.dtype = dtype_named(type);
+  const fs::path made = tessera::train::import_weights(weights, options);
+  const checkpoint::Summary s = checkpoint::summarize(made);
+  std::cout << fmt::format("{}: {} tensors, {}; start from it with checkpoint.initial_load_path\n", made.string(),
+                           s.tensors.size(), human_bytes(s.file_bytes));
   return 0;
 }
 
 int run(const tessera::app::Args& args) {
   CLI::App app{"Looks at checkpoints, thins them out and converts them; exits with 5 when one is damaged.", "ckpt"};
   app.require_subcommand(1);
-  std::string folder, other, to, format = "safetensors", type = "float32";
+  std::string folder, other, to, weights, config, stored_type, format = "safetensors", type = "float32";
   bool with_tensors = false, deep = false, quick = false, dry_run = false;
   int files = 1;
   checkpoint::PruneOptions prune;
@@ -118,10 +135,17 @@ int run(const tessera::app::Args& args) {
   CLI::App* resharding = add("reshard", "writes a checkpoint again in another number of files, bit for bit");
   resharding->add_option("to", to, "the checkpoint folder to make its step folder in")->required();
   resharding->add_option("--ranks", files, "shard files, one for each rank of the next job")->required();
+  CLI::App* importing = app.add_subcommand("import", "weights of other programs as a checkpoint to start from");
+  importing->add_option("weights", weights, "a Hugging Face folder or a .safetensors file")->required();
+  importing->add_option("--to", to, "the checkpoint folder to make step-00000000 in")->required();
+  importing->add_option("--config", config, "a job with the model's name and flavor [config.json beside the weights]");
+  importing->add_option("--dtype", stored_type, "float32, bfloat16 or float16 [as stored]");
+  importing->add_option("--ranks", files, "shard files, one for each rank of the next job [1]");
   if (!tessera::app::parse(app, args)) return 0;
   if (listing->parsed()) return list(folder);
   if (verifying->parsed()) return verify(folder, !quick);
   if (exporting->parsed()) return export_weights(folder, to, format, type);
+  if (importing->parsed()) return import_weights(weights, to, config, stored_type, files);
   if (comparing->parsed()) return tessera::app::diff_checkpoints(folder, other);
   if (pruning->parsed()) return tessera::app::prune_checkpoints(folder, prune, dry_run);
   if (resharding->parsed()) return tessera::app::reshard_checkpoint(folder, to, files);
@@ -130,6 +154,6 @@ int run(const tessera::app::Args& args) {
 }
 
 const tessera::app::VerbRegistration registration{
-    "ckpt", "list, show, verify, diff, prune, reshard and export checkpoints", &run};
+    "ckpt", "list, show, verify, diff, prune, reshard, import and export checkpoints", &run};
 
 }  // namespace

@@ -278,6 +278,10 @@ class Checker {
     if (c.last_save_in_hf && !c.last_save_model_only)
       wrong({"checkpoint.last_save_model_only"}, "last_save_model_only = false contradicts last_save_in_hf ({})",
             at("checkpoint.last_save_in_hf"));
+    if (std::ranges::find(c.exclude_from_loading, "train_state") != c.exclude_from_loading.end())
+      wrong({"checkpoint.exclude_from_loading"},
+            "a run that forgets its step would save over its own checkpoints; start a new one from this one's weights "
+            "with checkpoint.initial_load_path and another job.dump_folder");
     folder(c.folder);
   }
 

@@ -1,6 +1,7 @@
 #include "hf_layout.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tessera/base/error.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -21,14 +22,9 @@ int twin(HfLayout layout) {
   return layout == HfLayout::odd || layout == HfLayout::odd_transposed ? 1 : -1;
 }
 
-const checkpoint::SafetensorsEntry& find(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec,
-                                         const std::string& name, const std::string& path) {
-  const checkpoint::SafetensorsEntry* entry = reader.find(name);
-  if (!entry && name == "lm_head.weight") entry = reader.find("model.embed_tokens.weight");  // tied: it has one table
-  require(entry || !reader.find(name + "_blocks"), ExitCode::data,
-          "{}: {} is stored in MXFP4 (blocks and scales), which is not read; load the model with transformers in "
-          "bfloat16 and save it again",
-          path, name);
+const checkpoint::SafetensorsEntry& find(const HfSource& reader, const model::ParamSpec& spec, const std::string& name,
+                                         const std::string& path) {
+  const checkpoint::SafetensorsEntry* entry = hf_entry(reader, name);
   require(entry, ExitCode::data, "{} has no tensor {} (for {})", path, name, spec.fqn);
   require(entry->shape == hf_tensor_shape(spec), ExitCode::data,
           "{}: {} has another shape than the model's {}; is it the weights of another model?", path, entry->name,
@@ -37,7 +33,7 @@ const checkpoint::SafetensorsEntry& find(const checkpoint::SafetensorsReader& re
 }
 
 /// Row by row where RoPE's order differs.
-void read_same(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box, Tensor out) {
+void read_same(const HfSource& reader, const model::ParamSpec& spec, TensorSlice box, Tensor out) {
   if (spec.rope_heads == 0) {
     reader.read(box, out.data_ptr());
     return;
@@ -50,8 +46,8 @@ void read_same(const checkpoint::SafetensorsReader& reader, const model::ParamSp
   }
 }
 
-void read_experts(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, const TensorSlice& box,
-                  Tensor out, const std::string& path) {
+void read_experts(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box, Tensor out,
+                  const std::string& path) {
   const auto behind = [](const Shape& shape) { return Shape(shape.begin() + 1, shape.end()); };
   TensorSlice one{"", box.dtype, behind(box.global_shape), behind(box.offset), behind(box.extent)};
   for (std::int64_t e = 0; e < box.extent[0]; ++e) {
@@ -61,8 +57,7 @@ void read_experts(const checkpoint::SafetensorsReader& reader, const model::Para
 }
 
 /// Dims 1 and 2 exchanged, every other column, or both.
-void read_rearranged(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, TensorSlice box,
-                     Tensor out) {
+void read_rearranged(const HfSource& reader, const model::ParamSpec& spec, TensorSlice box, Tensor out) {
   box.global_shape = hf_tensor_shape(spec);
   if (transposes(spec.hf_layout)) {
     std::swap(box.offset[1], box.offset[2]);
@@ -93,8 +88,28 @@ Shape hf_tensor_shape(const model::ParamSpec& spec) {
   return shape;
 }
 
-void read_hf_box(const checkpoint::SafetensorsReader& reader, const model::ParamSpec& spec, const TensorSlice& box,
-                 Tensor out, const std::string& path) {
+const checkpoint::SafetensorsEntry* hf_entry(const HfSource& reader, const std::string& name) {
+  const checkpoint::SafetensorsEntry* entry = reader.find(name);
+  return !entry && name == "lm_head.weight" ? reader.find("model.embed_tokens.weight") : entry;
+}
+
+std::string hf_misfit(const HfSource& reader, const std::string& name, const Shape& shape) {
+  const checkpoint::SafetensorsEntry* entry = hf_entry(reader, name);
+  if (!entry) return fmt::format("there is no {}", name);
+  if (entry->shape == shape) return "";
+  return fmt::format("{} is [{}] and not [{}]", entry->name, fmt::join(entry->shape, ", "), fmt::join(shape, ", "));
+}
+
+std::string hf_misfit(const HfSource& reader, const model::ParamSpec& spec) {
+  const std::int64_t tensors = spec.hf_layout == HfLayout::each_expert ? spec.global_shape[0] : 1;
+  for (std::int64_t row = 0; row < tensors; ++row)
+    if (std::string misfit = hf_misfit(reader, hf_tensor_name(spec, row), hf_tensor_shape(spec)); !misfit.empty())
+      return misfit;
+  return "";
+}
+
+void read_hf_box(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box, Tensor out,
+                 const std::string& path) {
   if (spec.hf_layout == HfLayout::each_expert) {
     read_experts(reader, spec, box, out, path);
     return;

@@ -52,11 +52,31 @@ std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
   return head * head_dim + (within % 2) * (head_dim / 2) + within / 2;
 }
 
-void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path) {
-  const checkpoint::SafetensorsReader reader(path);
+HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path& path, const LoadChoice& choice) {
+  HfMisfits misfits;
+  const HfSource reader(path);
+  const auto consider = [&](const std::string& fqn, const std::string& misfit) {
+    if (choice.excludes(fqn)) misfits.fqns.insert(fqn);
+    if (choice.excludes(fqn) || misfit.empty() || choice.mismatch == checkpoint::Policy::strict) return;
+    misfits.fqns.insert(fqn);
+    if (choice.mismatch == checkpoint::Policy::warn) misfits.table += fmt::format("\n  {}: {}", fqn, misfit);
+  };
+  for (const model::ParamSpec& spec : model.params) consider(spec.fqn, hf_misfit(reader, spec));
+  for (const model::BufferSpec& buffer : model.buffers)
+    if (!buffer.hf_name.empty()) consider(buffer.fqn, hf_misfit(reader, buffer.hf_name, buffer.shape));
+  if (!misfits.table.empty())
+    misfits.table =
+        fmt::format("{} is not all that this job asks for; initial values stay in:{}", path.string(), misfits.table);
+  return misfits;
+}
+
+void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path,
+                     const std::set<std::string>& left_out) {
+  const HfSource reader(path);
   torch::NoGradGuard no_grad;
   for (const auto& ref : holdings.params) {
     const parallel::ShardedParam& param = *ref.param;
+    if (left_out.contains(param.spec->fqn)) continue;
     const torch::Tensor host = torch::empty(param.master.sizes(), param.master.options().device(torch::kCPU));
     read_hf_box(reader, *param.spec, param.slice(""), host, path.string());
     param.master.copy_(host);
@@ -64,12 +84,14 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::Model& mod
   for (std::size_t i = 0; i < model.buffers.size(); ++i) {
     const torch::Tensor& buffer = holdings.buffers[i];
     const std::string& name = model.buffers[i].hf_name;
-    if (!buffer.defined() || name.empty()) continue;
+    if (!buffer.defined() || name.empty() || left_out.contains(model.buffers[i].fqn)) continue;
     const checkpoint::SafetensorsEntry* entry = reader.find(name);
     require(entry && entry->shape == model.buffers[i].shape, ExitCode::data, "{} has no tensor {} of the right shape",
             path.string(), name);
     const torch::Tensor host = torch::empty(buffer.sizes(), buffer.options().device(torch::kCPU));
-    reader.read_whole(name, parallel::dtype_of(buffer.scalar_type()), host.data_ptr());
+    const Shape& shape = entry->shape;
+    reader.read({name, parallel::dtype_of(buffer.scalar_type()), shape, Shape(shape.size(), 0), shape},
+                host.data_ptr());
     buffer.copy_(host);
   }
 }

@@ -2,17 +2,15 @@
 
 #include "host_views.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/base/log.hpp"
 
 namespace tessera::train {
 
 void load_model(const parallel::Holdings& holdings, const model::Model& model, mesh::DeviceMesh& mesh,
-                const std::filesystem::path& folder) {
+                const std::filesystem::path& folder, LoadChoice choice) {
   HostViews views = model_views(holdings, model, mesh);
   comm::Communicator& control = mesh.control();
-  checkpoint::LoadOptions options;
-  options.extra = checkpoint::Policy::ignore;  // the moments of the run that it comes from
-  options.log = [](const std::string& line) { log::warning("{}", line); };
+  choice.optimizer = false;  // of the run that it comes from
+  const checkpoint::LoadOptions options = choice.options(model);
   if (folder.filename().string().starts_with("step-")) {
     checkpoint::open(control, folder).load(control, views.views(), options);
   } else {

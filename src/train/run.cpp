@@ -113,22 +113,34 @@ class Run {
   std::int64_t begin() {
     on_rank_zero(mesh_.control(),
                  [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
-    if (job_.checkpoint.enable)
-      if (const auto position = load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step))
-        return position->step;
-    if (job_.checkpoint.initial_load_path) {
+    if (const auto position = resume()) return position->step;
+    if (job_.checkpoint.initial_load_path)
       load_initial(*job_.checkpoint.initial_load_path);
-    } else {
-      trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
-    }
+    else
+      initialize();
     return 0;
   }
 
+  void initialize() { trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); }
+
+  std::optional<Position> resume() {
+    const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
+    if (!job_.checkpoint.enable) return std::nullopt;
+    if (choice.is_partial()) initialize();
+    left_out_ = choice.left_out();
+    return load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step, choice);
+  }
+
   void load_initial(const fs::path& path) {
-    if (job_.checkpoint.initial_load_in_hf)
-      on_all_ranks(mesh_.control(), [&] { load_hf_weights(trainer_->stages().holdings(), model_, path); });
-    else
-      load_model(trainer_->stages().holdings(), model_, mesh_, path);
+    const LoadChoice choice = LoadChoice::of(job_.checkpoint, model_);
+    if (choice.is_partial()) initialize();
+    const auto holdings = trainer_->stages().holdings();
+    if (!job_.checkpoint.initial_load_in_hf) return load_model(holdings, model_, mesh_, path, choice);
+    on_all_ranks(mesh_.control(), [&] {
+      const HfMisfits misfits = find_hf_misfits(model_, path, choice);
+      if (mesh_.rank() == 0 && !misfits.table.empty()) log::warning("{}", misfits.table);
+      load_hf_weights(holdings, model_, path, misfits.fqns);
+    });
   }
 
   void announce(std::int64_t done) {
@@ -142,7 +154,9 @@ class Run {
           "{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) gives "
           "more",
           plan_.microbatches, ranks, plan_.microbatch_rows);
-    if (done > 0) reporter_->note(fmt::format("resumed after step {} from {}", done, checkpoint_folder().string()));
+    if (done > 0)
+      reporter_->note(fmt::format("resumed after step {} from {}{}", done, checkpoint_folder().string(),
+                                  left_out_.empty() ? "" : fmt::format(", without {}", left_out_)));
   }
 
   void watch(std::int64_t seconds) {
@@ -305,6 +319,7 @@ class Run {
   model::Model model_;
   mesh::DeviceMesh mesh_;
   std::optional<Trainer> trainer_;
+  std::string left_out_;  ///< of the checkpoint that the run goes on from
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Validator> validator_;    ///< if the job validates
   std::optional<Reporter> reporter_;

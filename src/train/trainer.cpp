@@ -97,7 +97,7 @@ double Trainer::reduce_loss(const Rows& rows, std::int64_t step, std::int64_t fl
 StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients) {
   timer_.reset();
   StepOutcome outcome;
-  outcome.lr = job_.optimizer.lr * schedule_.factor(step);
+  outcome.lr = job_.optimizer.lr * schedule_.factor(step - schedule_start_);
   outcome.loss = compute_gradients(step, flag, &outcome.flags);
   outcome.source_losses = source_losses_;
   if (with_gradients) with_gradients();

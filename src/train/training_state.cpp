@@ -4,7 +4,6 @@
 
 #include "host_views.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/base/log.hpp"
 
 namespace tessera::train {
 namespace {
@@ -39,11 +38,12 @@ checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, c
                       {"samples", position.samples},
                       {"optimizer_steps", trainer.optimizer().steps()},
                       {"skipped_steps", trainer.skipped_steps()},
+                      {"schedule_start", trainer.schedule_start()},
                       {"seed", resolved.job.debug.seed}};
   return {position.step, state.dump()};
 }
 
-Position take_state(Trainer& trainer, const checkpoint::Opened& opened) {
+Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
   const json state = json::parse(opened.extra(), nullptr, /*allow_exceptions=*/false);
   const auto number = [&](const char* key) -> std::int64_t {
     require(state.is_object() && state.contains(key) && state[key].is_number_integer(), ExitCode::checkpoint,
@@ -52,14 +52,14 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened) {
             opened.folder().string(), key);
     return state[key].get<std::int64_t>();
   };
-  trainer.optimizer().set_steps(number("optimizer_steps"));
+  trainer.optimizer().set_steps(choice.optimizer ? number("optimizer_steps") : 0);
   trainer.set_skipped_steps(number("skipped_steps"));
-  const Position position{number("step"), number("samples")};
+  const Position position{number("step"), choice.data ? number("samples") : 0};
+  const bool has_start = state.contains("schedule_start");  // not in those from before 2026-11-22
+  trainer.set_schedule_start(!choice.schedule ? position.step : has_start ? number("schedule_start") : 0);
   trainer.set_first_sample(position.step, position.samples);
   return position;
 }
-
-void warn(const std::string& line) { log::warning("{}", line); }
 
 }  // namespace
 
@@ -75,11 +75,11 @@ void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::
   saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
 }
 
-std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step) {
+std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step,
+                                   const LoadChoice& choice) {
   comm::Communicator& control = trainer.mesh().control();
   HostViews views = all_views(trainer);
-  checkpoint::LoadOptions options;
-  options.log = warn;
+  const checkpoint::LoadOptions options = choice.options(trainer.model());
   std::optional<checkpoint::Opened> opened;
   if (step >= 0) {
     opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
@@ -89,7 +89,7 @@ std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path
   }
   if (!opened) return std::nullopt;
   views.write_back();
-  return take_state(trainer, *opened);
+  return take_state(trainer, *opened, choice);
 }
 
 }  // namespace tessera::train

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What other programs read of a run: h5py its checkpoint, transformers its exported weights.
+"""What other programs read of a run, and what it reads of theirs: h5py its checkpoint, transformers its exported weights, PyTorch's DCP.
 
-    interchange_test.py h5py|transformers TESSERA        TESSERA: the program
+    interchange_test.py h5py|transformers|dcp TESSERA        TESSERA: the program
 
 A tiny Llama is trained for four steps on 2 x 2 x 2 ranks. h5py must show every tensor whole; transformers must compute the
-logits that `tessera eval --logits` computes from the same exported folder.
+logits that `tessera eval --logits` computes from the same exported folder. A DCP checkpoint with TorchTitan's names, written by two
+ranks, must become the checkpoint that Hugging Face files with the same weights become.
 """
 import json
 import pathlib
@@ -85,12 +86,79 @@ def check_transformers(tessera, folder, tied):
     assert ours.shape == theirs.shape and np.abs(theirs).max() > 0.1 and worst <= 1e-5
 
 
+def random_llama():
+    """Weights of CONFIG's model by Hugging Face's names, and the same by TorchTitan's, whose heads interleave what RoPE rotates."""
+    import torch
+    generator = torch.Generator().manual_seed(7)
+    hidden, inner, vocab = CONFIG["hidden_size"], CONFIG["intermediate_size"], CONFIG["vocab_size"]
+    kv = CONFIG["num_key_value_heads"] * CONFIG["head_dim"]
+    hf, titan = {}, {}
+
+    def add(theirs, ours, *shape, heads=0):
+        values = torch.randn(shape, generator=generator)
+        hf[theirs] = values
+        titan[ours] = values.view(heads, 2, -1, hidden).transpose(1, 2).reshape(shape) if heads else values.clone()
+
+    add("model.embed_tokens.weight", "tok_embeddings.weight", vocab, hidden)
+    for i in range(CONFIG["num_hidden_layers"]):
+        theirs, ours = f"model.layers.{i}.", f"layers.{i}."
+        add(theirs + "self_attn.q_proj.weight", ours + "attention.wq.weight", hidden, hidden, heads=CONFIG["num_attention_heads"])
+        add(theirs + "self_attn.k_proj.weight", ours + "attention.wk.weight", kv, hidden, heads=CONFIG["num_key_value_heads"])
+        add(theirs + "self_attn.v_proj.weight", ours + "attention.wv.weight", kv, hidden)
+        add(theirs + "self_attn.o_proj.weight", ours + "attention.wo.weight", hidden, hidden)
+        add(theirs + "mlp.gate_proj.weight", ours + "feed_forward.w1.weight", inner, hidden)
+        add(theirs + "mlp.down_proj.weight", ours + "feed_forward.w2.weight", hidden, inner)
+        add(theirs + "mlp.up_proj.weight", ours + "feed_forward.w3.weight", inner, hidden)
+        add(theirs + "input_layernorm.weight", ours + "attention_norm.weight", hidden)
+        add(theirs + "post_attention_layernorm.weight", ours + "ffn_norm.weight", hidden)
+    add("model.norm.weight", "norm.weight", hidden)
+    add("lm_head.weight", "output.weight", vocab, hidden)
+    return hf, titan
+
+
+def save_dcp(rank, folder):
+    """One of two ranks that save as TorchTitan does: sharded parameters at the top, the optimizer's state and the rest beside them."""
+    import torch
+    import torch.distributed as dist
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,))
+    state = {name: distribute_tensor(values, mesh, [Shard(0)]) for name, values in random_llama()[1].items()}
+    moments = {f"optimizer.state.{name}.exp_avg": values for name, values in state.items()}
+    rest = {"train_state": {"step": torch.tensor(3)}, "lr_scheduler": {"last_epoch": 3}, "dataloader": {"dp_rank_0": b"xyz"}}
+    dcp.save({**state, **moments, **rest}, checkpoint_id=f"{folder}/step-3")
+    dist.destroy_process_group()
+
+
+def check_dcp(tessera, folder):
+    import torch.multiprocessing
+    from safetensors.torch import save_file
+
+    torch.multiprocessing.spawn(save_dcp, (str(folder),), nprocs=2)
+    convert = HERE.parent.parent / "share" / "tessera" / "dcp_to_safetensors.py"
+    said = run(sys.executable, convert, folder / "step-3", folder / "safetensors", "--shard-gb", 2e-4)
+    assert f"{len(random_llama()[1])} tensors" in said, said  # no moments among them
+    assert len(list((folder / "safetensors").glob("*.safetensors"))) > 2
+    job(folder, tied=False)
+    run(tessera, "ckpt", "import", folder / "safetensors", "--to", folder / "from-dcp", "--config", folder / "job.toml", "--ranks", 2)
+    (folder / "hf").mkdir()
+    save_file(random_llama()[0], folder / "hf" / "model.safetensors")
+    run(tessera, "ckpt", "import", folder / "hf", "--to", folder / "from-hf", "--config", folder / "job.toml")
+    print(run(tessera, "ckpt", "diff", folder / "from-dcp", folder / "from-hf"))
+    refused = subprocess.run([sys.executable, convert, folder / "hf", folder / "x"], capture_output=True, text=True)
+    assert refused.returncode == 1 and "is no DCP checkpoint" in refused.stderr, refused.stderr
+
+
 def main():
     what, tessera = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     for tied in (False, True) if what == "transformers" else (False,):
         with tempfile.TemporaryDirectory() as folder:
             if what == "h5py":
                 check_h5py(tessera, pathlib.Path(folder))
+            elif what == "dcp":
+                check_dcp(tessera, pathlib.Path(folder))
             else:
                 check_transformers(tessera, pathlib.Path(folder), tied)
 

@@ -38,7 +38,7 @@ struct State {
   std::string json_extra = "{}";
 };
 
-/// One HDF5 file for each mesh coordinate, for each node, or one in all. Only `rank` is implemented.
+/// One HDF5 file for each mesh coordinate, for each node, or one in all; any of them loads on any mesh.
 enum class FileLayout : std::uint8_t { rank, node, single };
 /// "rank", "node" or "single"; Error(usage) for anything else.
 FileLayout file_layout_from_name(std::string_view name);
@@ -52,13 +52,14 @@ struct SaveOptions {
   std::string coord_name;        ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
   std::string mesh;              ///< "pp2.r1.s2.cp1.tp2"
   std::string config_toml;       ///< resolved configuration, kept for people in index.h5 and manifest.json
-  FileLayout files = FileLayout::rank;
+  FileLayout files = FileLayout::rank;  ///< the same on all ranks
   int keep_latest_k = 0;                ///< after this save keep it and the newest k - 1 older ones; 0 keeps all
   std::int64_t keep_every = 0;          ///< and for ever those whose step is a multiple of this; 0: none
   bool write_index = true;              ///< index.h5, after the commit: every tensor whole, for h5py and h5dump
   double stale_partial_seconds = 3600;  ///< a partial folder of an unknown process is dead when untouched for this long
   /// Called on every rank; an exception from it fails the save. For progress and tests.
   std::function<void(SaveStage)> on_stage{};
+  std::string node{};  ///< FileLayout::node: ranks that give the same one share a file; empty: those of one machine do
 };
 
 struct SaveResult {
@@ -88,10 +89,18 @@ using LogLine = std::function<void(const std::string&)>;
 
 enum class Policy : std::uint8_t { strict, warn, ignore };
 
+class Opened;
+
 struct LoadOptions {
   Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory is left as it is)
   Policy extra = Policy::strict;    ///< a tensor of the checkpoint that no rank wants
-  LogLine log{};                    ///< gets the table of missing and extra tensors under Policy::warn
+  LogLine log{};                    ///< gets the table of what differs under Policy::warn
+  /// A tensor of another shape, or of a type that does not convert (its memory is left as it is).
+  Policy differing = Policy::strict;
+  /// Names that are neither loaded nor missed; their memory is left as it is.
+  std::function<bool(std::string_view)> leave_out{};
+  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it.
+  std::function<void(const Opened&)> accept{};
 };
 
 /// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read, and checked, on
@@ -110,8 +119,10 @@ class Opened {
   /// Every tensor, in the manifest's order.
   const std::vector<TensorInfo>& tensors() const;
   const TensorInfo* find(std::string_view name) const;
+  /// True when it holds the slice's tensor, of the same shape and of a type that converts.
+  bool holds(const TensorSlice& slice) const;
 
-  /// Collective: check() and fill().
+  /// Collective: check(), and fill() with those of `wanted` that the options let in and that this checkpoint holds.
   void load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
   /// Collective: Error(usage) with a table when the checkpoint does not hold what the ranks want. Reads no data.
   void check(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;

@@ -14,7 +14,7 @@ struct ReshardOptions {
 };
 
 /// Writes the checkpoint once more, tensors, state, configuration, step and mesh as they are, under a UUID of its own,
-/// and commits it by a rename as save() does. Needs the memory of one file's tensors. Gives the new step folder.
+/// and commits it by a rename as save() does, in bounded memory (stream.hpp). Gives the new step folder.
 /// Error(usage) when that exists, Error(checkpoint) when a block of the source is damaged; nothing is left then.
 std::filesystem::path reshard(const std::filesystem::path& step_folder, const ReshardOptions& options);
 

@@ -166,6 +166,7 @@ struct Checkpoint {
   std::int64_t keep_every = 0;           ///< ours: steps that are multiples stay for ever; 0 = none
   std::int64_t load_step = -1;           ///< -1 = the newest
   Strings exclude_from_loading;
+  std::string load_mismatch = "strict";  ///< ours: missing, extra or misshapen tensors: strict | warn | ignore
   bool enable_first_step_checkpoint = false;
   bool create_seed_checkpoint = false;
   bool load_only = false;

@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/stage.hpp"
+#include "tessera/train/load_choice.hpp"
 
 namespace tessera::train {
 
@@ -16,10 +18,19 @@ namespace tessera::train {
 /// theirs keeps the two halves of each head apart: ours (h, 2i + p) is theirs (h, p * head_dim / 2 + i).
 std::int64_t hf_row(std::int64_t row, std::int64_t head_dim);
 
-/// Fills this rank's masters and buffers from a Hugging Face folder or one .safetensors file; no communication, each
-/// rank reads its own boxes. A file without lm_head.weight takes the embedding for it. Throws Error(data) naming a
-/// missing or misshapen tensor.
-void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path);
+/// Fills this rank's masters and buffers, but for those in `left_out`, from a Hugging Face folder or one .safetensors
+/// file; no communication, each rank reads its own boxes. A file without lm_head.weight takes the embedding for it.
+/// Throws Error(data) naming a missing or misshapen tensor.
+void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path,
+                     const std::set<std::string>& left_out = {});
+
+/// What a choice leaves out of Hugging Face weights, by our names: what it excludes and, unless its policy is strict,
+/// what the files lack or have in another shape. Under Policy::warn a table of the latter. Reads headers alone.
+struct HfMisfits {
+  std::set<std::string> fqns;
+  std::string table;
+};
+HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path& path, const LoadChoice& choice);
 
 /// Writes a checkpoint of `model` as one .safetensors file with Hugging Face's names, layouts and order of rows, in
 /// bounded memory: at most two matrices of one expert, or 64 MB of rows. A tied output layer has no tensor of its own.

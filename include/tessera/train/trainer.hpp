@@ -83,6 +83,9 @@ class Trainer {
   metrics::PhaseTimer& timer() { return timer_; }
   std::int64_t skipped_steps() const { return skipped_steps_; }
   void set_skipped_steps(std::int64_t count) { skipped_steps_ = count; }
+  /// The step at which the learning rate's schedule began: 0, but for runs that begin it anew.
+  std::int64_t schedule_start() const { return schedule_start_; }
+  void set_schedule_start(std::int64_t step) { schedule_start_ = step; }
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
@@ -107,7 +110,7 @@ class Trainer {
   std::vector<optim::ParamState> states_;
   ReadAhead ahead_;
   metrics::PhaseTimer timer_;
-  std::int64_t skipped_steps_ = 0, sample_offset_ = 0;
+  std::int64_t skipped_steps_ = 0, sample_offset_ = 0, schedule_start_ = 0;
   std::vector<std::pair<std::string, double>> source_losses_;  ///< of the last step
   std::vector<torch::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage
 };

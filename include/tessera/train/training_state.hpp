@@ -7,6 +7,7 @@
 
 #include "tessera/checkpoint/saver.hpp"
 #include "tessera/config/resolve.hpp"
+#include "tessera/train/load_choice.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::train {
@@ -24,9 +25,11 @@ checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, co
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                       const std::filesystem::path& folder, const Position& position);
 
-/// Collective. Loads the newest valid checkpoint under `folder` (or that of `step`, if >= 0) into the trainer, onto whatever mesh
-/// it has; the next step goes on with the next sample. Empty when there is none. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model
-/// with other tensors.
-std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step);
+/// Collective. Loads the newest valid checkpoint under `folder` (or that of `step`, if >= 0) into the trainer, onto
+/// whatever mesh it has; the next step goes on with the next sample. Empty when there is none. Throws Error(checkpoint)
+/// if all are damaged, or the one asked for is not there or of a model with other tensors. What `choice` leaves out
+/// stays as it is in the trainer; moments, schedule or data that it leaves out begin anew.
+std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step,
+                                   const LoadChoice& choice = {});
 
 }  // namespace tessera::train

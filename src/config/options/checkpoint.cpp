@@ -29,7 +29,8 @@ OptionList checkpoint_options() {
           .only_if(&starts_from_another_run)
           .never_ignored(),
       OPTION(checkpoint.initial_load_in_hf, "initial_load_path holds Hugging Face weights"),
-      OPTION(checkpoint.initial_load_in_hf_quantized, "and they are quantized").later(),
+      OPTION(checkpoint.initial_load_in_hf_quantized,
+             "and they are quantized (FP8 in blocks, MXFP4), which Tessera sees by itself"),
       OPTION(checkpoint.last_save_model_only,
              "Make the last checkpoint model-only; Tessera's last one resumes too, and `tessera "
              "ckpt export` writes the model alone")
@@ -47,8 +48,14 @@ OptionList checkpoint_options() {
           .at_least(0)
           .is_ours(),
       OPTION(checkpoint.load_step, "Step to load; -1 = the newest").at_least(0).or_minus_one(),
-      OPTION(checkpoint.exclude_from_loading, "Parts not to load: optimizer, lr_scheduler, dataloader, train_state")
-          .later(),
+      OPTION(checkpoint.exclude_from_loading,
+             "What not to load: optimizer, lr_scheduler, dataloader, or patterns of parameters, which then keep their "
+             "initial values"),
+      OPTION(checkpoint.load_mismatch,
+             "Tensors that are missing, unexpected or of another shape: stop with a table of them (strict), load the "
+             "others and print it (warn), or say nothing (ignore)")
+          .one_of({"strict", "warn", "ignore"})
+          .is_ours(),
       OPTION(checkpoint.enable_first_step_checkpoint, "Save after step 1 too: a test of the file system"),
       OPTION(checkpoint.create_seed_checkpoint,
              "Save the initial values for runs on other meshes; Tessera's initial values do not "
@@ -57,7 +64,6 @@ OptionList checkpoint_options() {
       OPTION(checkpoint.load_only, "Load, never save"),
       OPTION(checkpoint.files, "One file for each rank, for each node, or a single one")
           .one_of({"rank", "node", "single"})
-          .works_with({"rank"})
           .is_ours(),
       OPTION(checkpoint.enable_ft_dataloader_checkpoints, "Data position of each fault-tolerant replica")
           .with("fault_tolerance.enable")

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <set>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "tessera/base/error.hpp"
@@ -34,7 +35,13 @@ class Reshard : public testing::Test {
   static int rank() { return control().rank(); }
   static int ranks() { return control().size(); }
 
-  SaveOptions options() const { return {folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""}; }
+  /// Two ranks pretend to be a node.
+  SaveOptions options() const {
+    SaveOptions options{folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""};
+    options.files = files_;
+    options.node = fmt::format("node {}", rank() / 2);
+    return options;
+  }
   fs::path save_cut(const Cut& cut, std::int64_t step, bool large = false) {
     const auto held = hold(sample_tensors(large), cut, rank(), true);
     return save(control(), options(), {step}, views_of(held)).folder;
@@ -60,13 +67,25 @@ class Reshard : public testing::Test {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
+  std::vector<std::string> shards_of(const fs::path& step) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(step))
+      if (entry.path().filename().string().starts_with("shard-")) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
   TemporaryFolder own_;
   fs::path folder_;
+  FileLayout files_ = FileLayout::rank;
 };
+
+constexpr FileLayout kLayouts[] = {FileLayout::rank, FileLayout::node, FileLayout::single};
 
 TEST_F(Reshard, EveryCutLoadsEveryOther) {
   std::int64_t step = 0;
   for (const Cut& saved : cuts_of(ranks())) {
+    files_ = kLayouts[step % 3];
     const Opened opened = open(control(), save_cut(saved, ++step));
     if (rank() == 0) {
       EXPECT_EQ(describe(verify(opened.folder(), true)), "");
@@ -79,10 +98,66 @@ TEST_F(Reshard, EveryCutLoadsEveryOther) {
 TEST_F(Reshard, TensorsOfManyBlocksToo) {
   const Cut saved = cuts_of(ranks()).back(), replicated{1, 1, ranks()};
   std::int64_t step = 0;
-  for (const Cut& cut : {saved, replicated}) {
-    const Opened opened = open(control(), save_cut(cut, ++step, true));
-    EXPECT_TRUE(loads(opened, {1, ranks()}, true));
-    EXPECT_TRUE(loads(opened, {ranks(), 1}, true));
+  for (const Cut& cut : {saved, replicated})
+    for (const FileLayout files : kLayouts) {
+      files_ = files;
+      const Opened opened = open(control(), save_cut(cut, ++step, true));
+      EXPECT_TRUE(loads(opened, {1, ranks()}, true));
+      EXPECT_TRUE(loads(opened, {ranks(), 1}, true));
+      if (rank() == 0) {
+        EXPECT_EQ(describe(verify(opened.folder(), true)), "");
+      }
+    }
+}
+
+TEST_F(Reshard, FilesAreThoseOfRanksNodesOrTheJob) {
+  std::int64_t step = 0;
+  for (const FileLayout files : kLayouts) {
+    files_ = files;
+    const fs::path saved = save_cut({1, 1, ranks()}, ++step, true);
+    std::set<std::string> expected;
+    for (int r = 0; r < ranks(); ++r)
+      expected.insert(files == FileLayout::rank   ? fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", r)
+                      : files == FileLayout::node ? fmt::format("shard-node{}.h5", r / 2)
+                                                  : "shard-all.h5");
+    EXPECT_EQ(shards_of(saved), std::vector<std::string>(expected.begin(), expected.end()));
+  }
+}
+
+TEST_F(Reshard, WithoutNamesTheRanksOfThisMachineAreANode) {
+  SaveOptions with = options();
+  with.files = FileLayout::node;
+  with.node.clear();
+  const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), true);
+  EXPECT_EQ(shards_of(save(control(), with, {1}, views_of(held)).folder), (std::vector<std::string>{"shard-node0.h5"}));
+}
+
+/// Attributes of so many dimensions outgrow the front of the file: structure and small boxes share pages.
+TEST_F(Reshard, TheStructureOfASharedFileLeavesItsBoxesAlone) {
+  files_ = FileLayout::single;
+  std::vector<SampleTensor> tensors;
+  for (int i = 0; i < 60; ++i) {
+    Shape shape(30, 1);
+    shape.front() = 3 * ranks();
+    tensors.push_back({fmt::format("model/layers.{}.weight", i), DType::f32, shape});
+  }
+  const auto held = hold(tensors, {ranks(), 1}, rank(), true);
+  const Opened opened = open(control(), save(control(), options(), {1}, views_of(held)).folder);
+  const auto blank = hold(tensors, {1, 1}, 0, false);
+  opened.load(control(), views_of(blank));
+  EXPECT_TRUE(all_right(blank));
+}
+
+TEST_F(Reshard, ADamagedByteOfASharedFileIsFoundWhereverItLies) {
+  files_ = FileLayout::single;
+  const fs::path shard = save_cut({ranks(), 1}, 1) / "shard-all.h5";
+  if (rank() != 0) return;
+  const std::string good = contents_of(shard);
+  for (std::size_t at = 0; at < good.size(); at += 1 + good.size() / 500) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 4);
+    put(shard, bad);
+    EXPECT_NE(describe(verify(shard.parent_path(), true)), "") << "byte " << at;
   }
 }
 
@@ -97,6 +172,23 @@ TEST_F(Reshard, ReplicasWriteEachByteOnce) {
   }
   EXPECT_LT(all, 9'500'000u);
   EXPECT_LT(largest, 9'000'000u / static_cast<unsigned>(ranks()) + 500'000u);
+}
+
+TEST_F(Reshard, AFullDiskUnderASharedFileIsNamedOnEveryRank) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  files_ = FileLayout::single;
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto held = hold(sample_tensors(true), {1, 1, ranks()}, rank(), true);
+  if (rank() == ranks() - 1) {
+    const rlimit small{300'000, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  const std::string message =
+      common_message([&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(message, HasSubstr("shard-all.h5"));
+  EXPECT_EQ(entries(), 0u);
 }
 
 TEST_F(Reshard, OneRanksFailureIsEveryRanksError) {

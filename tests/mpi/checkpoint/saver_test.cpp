@@ -38,7 +38,11 @@ class SaverOnRanks : public testing::Test {
   static int rank() { return control().rank(); }
   static int ranks() { return control().size(); }
 
-  SaveOptions options() const { return {folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""}; }
+  SaveOptions options() const {
+    SaveOptions options{folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""};
+    options.files = files_;
+    return options;
+  }
   /// A step of training: an exchange, and ranks that are not equally fast.
   static void train(Stepped& state) {
     state.set(*state.step() + 1);
@@ -79,18 +83,23 @@ class SaverOnRanks : public testing::Test {
 
   TemporaryFolder own_;
   fs::path folder_;
+  FileLayout files_ = FileLayout::rank;
 };
 
 TEST_F(SaverOnRanks, SavesTheStateAtTheBeginning) {
   Saver saver(control());
   Stepped state(1, rank(), ranks());
-  for (const std::int64_t step : {10, 20, 30}) {
-    state.set(step);
-    saver.begin(options(), {step}, state.views());
-    const auto result = step == 20 ? saver.finish() : train_until_saved(saver, state);
-    ASSERT_TRUE(result);
-    EXPECT_EQ(newest(), step);
-  }
+  std::int64_t step = 0;
+  for (const FileLayout files : {FileLayout::rank, FileLayout::node, FileLayout::single})
+    for (const bool wait : {false, true, false}) {
+      files_ = files;
+      state.set(++step);
+      saver.begin(options(), {step}, state.views());
+      const auto result = wait ? saver.finish() : train_until_saved(saver, state);
+      ASSERT_TRUE(result);
+      EXPECT_EQ(newest(), step);
+      state.set(1);
+    }
 }
 
 TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) {
@@ -119,7 +128,8 @@ TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) 
   EXPECT_EQ(newest(), 2);
 }
 
-/// Saves over an older checkpoint while the N-th file call of one rank fails, for every third N.
+/// Saves over an older checkpoint while the N-th file call of one rank fails: for every third N, or for each where
+/// ranks share a file, since then most of them make few calls.
 void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
   Saver saver(control());
   Stepped state(0, rank(), ranks());
@@ -138,7 +148,8 @@ void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
   save_next();
   good = step;
   int failed = 0;
-  for (std::int64_t nth = 1; nth <= 40; nth += 3) {
+  const bool shared = files_ != FileLayout::rank;
+  for (std::int64_t nth = 1; nth <= (shared ? 24 : 40); nth += shared ? 1 : 3) {
     const int error_number = nth % 2 ? EIO : ENOSPC;
     const std::string message = message_of([&] {
       if (rank() == failing) faults::arm({folder_.string(), nth, faults::Kind::fail, error_number});
@@ -164,6 +175,19 @@ TEST_F(SaverOnRanks, CallsOfTheFirstRankFail) { fail_some_calls_of(0, false); }
 TEST_F(SaverOnRanks, CallsOfTheLastRankFail) { fail_some_calls_of(ranks() - 1, false); }
 TEST_F(SaverOnRanks, CallsOfTheFirstRankFailInTheBackground) { fail_some_calls_of(0, true); }
 TEST_F(SaverOnRanks, CallsOfTheLastRankFailInTheBackground) { fail_some_calls_of(ranks() - 1, true); }
+
+TEST_F(SaverOnRanks, CallsOnASharedFileFail) {
+  files_ = FileLayout::single;
+  fail_some_calls_of(0, false);
+}
+TEST_F(SaverOnRanks, CallsOnASharedFileFailInTheBackground) {
+  files_ = FileLayout::single;
+  fail_some_calls_of(ranks() - 1, true);
+}
+TEST_F(SaverOnRanks, CallsOnANodesFileFailInTheBackground) {
+  files_ = FileLayout::node;
+  fail_some_calls_of(0, true);
+}
 
 }  // namespace
 }  // namespace tessera::checkpoint

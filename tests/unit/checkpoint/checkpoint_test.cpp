@@ -5,6 +5,7 @@
 
 #include "checkpoint_fixture.hpp"
 #include "tessera/checkpoint/export.hpp"
+#include "tessera/checkpoint/saver.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -31,6 +32,37 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
   const auto blank = hold(sample_tensors(), {}, 0, false);
   opened->load(*control_, views_of(blank));
   EXPECT_TRUE(all_right(blank));
+}
+
+/// A saver remembers where things lay in its last file; what it saves next may be something else.
+TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
+  Saver saver(*control_);
+  const std::vector<SampleTensor> tensors{{"model/a", DType::f32, {6, 4}}, {"model/b", DType::bf16, {3}}};
+  std::vector<std::vector<SampleTensor>> states{tensors, tensors};
+  const auto then = [&](auto change) { states.push_back(states.back()), change(states.back()); };
+  then([](auto& changed) { changed[1].dtype = DType::f16; });
+  then([](auto& changed) { changed[0].name = "model/c"; });
+  then([](auto& changed) { changed[0].shape = {4, 6}; });
+  then([](auto& changed) { changed.push_back({"model/d", DType::f64, {}}); });
+  std::vector<std::string> shards;
+  for (std::size_t step = 0; step < states.size(); ++step) {
+    const auto held = hold(states[step], {}, 0, true);
+    const SaveResult saved = saver.save(options(), {static_cast<std::int64_t>(step)}, views_of(held));
+    const Opened opened = open(*control_, saved.folder);
+    EXPECT_EQ(describe(verify(opened.folder(), true)), "");
+    const auto blank = hold(states[step], {}, 0, false);
+    opened.load(*control_, views_of(blank));
+    EXPECT_TRUE(all_right(blank)) << step;
+    shards.push_back(contents_of(saved.folder / "shard-pp0.r0.s0.cp0.tp0.h5"));
+    Saver other(*control_);
+    SaveOptions elsewhere = options();
+    elsewhere.folder = folder_ / "other";
+    EXPECT_EQ(contents_of(other.save(elsewhere, {static_cast<std::int64_t>(step)}, views_of(held)).folder /
+                          "shard-pp0.r0.s0.cp0.tp0.h5"),
+              shards.back())
+        << "not what a saver without a memory writes in step " << step;
+  }
+  EXPECT_EQ(shards[0], shards[1]);
 }
 
 TEST_F(Checkpoint, ConvertsFloatingTypesAndReadsBoxes) {
@@ -81,6 +113,47 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
   EXPECT_THAT(message_of([&] { opened.read(other.slice, memory.data()); }, ExitCode::usage), HasSubstr("[37, 16]"));
 }
 
+TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
+  save_step(1);
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  auto wanted = hold(sample_tensors(), {}, 0, false);
+  wanted.erase(wanted.begin());
+  const TensorSlice taller{"model/tok_embeddings.weight", DType::f32, {40, 16}, {0, 0}, {40, 16}};
+  wanted.emplace_back(taller, true);
+  LoadOptions lax{Policy::strict, Policy::strict, log_, Policy::warn};
+  opened.load(*control_, views_of(wanted), lax);
+  EXPECT_TRUE(all_right(wanted));  // the taller one kept what it had, the others came
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_THAT(lines_[0], HasSubstr("differs  model/tok_embeddings.weight  stored f32 [37, 16], wanted f32 [40, 16]"));
+  lax.differing = Policy::ignore;
+  opened.load(*control_, views_of(wanted), lax);
+  EXPECT_EQ(lines_.size(), 1u);
+}
+
+TEST_F(Checkpoint, WhatIsLeftOutIsNeitherLoadedNorMissed) {
+  save_step(1);
+  const Opened opened = open(*control_, folder_ / "step-00000001");
+  auto wanted = hold(sample_tensors(), {}, 0, false);
+  std::erase_if(wanted, [](const Held& held) { return held.view().slice.name == "optimizer/steps"; });  // extra
+  wanted.emplace_back(TensorSlice{"optimizer/new", DType::f32, {2}, {0}, {2}}, true);                   // missing
+  LoadOptions options;
+  options.leave_out = [](std::string_view name) { return name.starts_with("optimizer/"); };
+  opened.load(*control_, views_of(wanted), options);
+  for (const Held& held : wanted)
+    EXPECT_EQ(held.is_right(), !held.view().slice.name.starts_with("optimizer/exp_avg")) << held.view().slice.name;
+}
+
+TEST_F(Checkpoint, MayBeRefusedBeforeItIsLoaded) {
+  save_step(1);
+  save_step(2);
+  auto wanted = hold(sample_tensors(), {}, 0, false);
+  LoadOptions options;
+  options.accept = [](const Opened& opened) { require(opened.step() != 2, ExitCode::usage, "not the second"); };
+  const auto load = [&] { load_newest(*control_, folder_.path(), views_of(wanted), options); };
+  EXPECT_EQ(message_of(load, ExitCode::usage), "not the second");
+  EXPECT_FALSE(wanted.front().is_right());
+}
+
 TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
   float value = 1;
   const SliceView half{{"model/w", DType::f32, {2}, {0}, {1}}, &value};
@@ -106,9 +179,6 @@ TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
                   },
                   ExitCode::usage),
               HasSubstr("leaves"));
-  SaveOptions single = options();
-  single.files = FileLayout::single;
-  EXPECT_THAT(message_of([&] { save_step(1, single); }, ExitCode::usage), HasSubstr("not implemented"));
   EXPECT_THAT(names(), testing::IsEmpty());
 }
 

@@ -1,0 +1,48 @@
+// The tensors of Hugging Face files as a model has them: quantized ones are decoded while they are read.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/checkpoint/safetensors.hpp"
+
+namespace tessera::train {
+
+/// Beside plain tensors it knows, by the tensors that lie beside them,
+///   FP8:   NAME (E4M3) times NAME_scale_inv, one for each block of 128 x 128 (DeepSeek-V3);
+///   MXFP4: NAME_blocks [n, rows, columns / 32, 16] (two E2M1 values a byte, the low one first) times
+///          2^(NAME_scales - 127), one for each block of 32, whose rows and columns change places (gpt-oss).
+/// Both say that they are bfloat16 and are decoded in float32, a few MiB at a time.
+class HfSource {
+ public:
+  /// As SafetensorsReader. Throws Error(data) for scales of a shape that does not go with their tensor.
+  explicit HfSource(const std::filesystem::path& file_or_folder);
+
+  /// The tensor as it is read; null when there is none of that name.
+  const checkpoint::SafetensorsEntry* find(const std::string& name) const;
+  /// As SafetensorsReader::read.
+  void read(const TensorSlice& box, void* out) const;
+
+  /// As they lie in the files.
+  const std::vector<checkpoint::SafetensorsEntry>& stored() const { return reader_.tensors(); }
+  /// Those of which a tensor is made.
+  std::vector<std::string> stored_names(const std::string& name) const;
+
+ private:
+  struct Quantized {
+    checkpoint::SafetensorsEntry entry;  ///< what it is decoded to
+    std::string values, scales;          ///< stored tensors
+    bool mxfp4 = false;
+  };
+  void add_fp8(const checkpoint::SafetensorsEntry& scales, const std::string& path);
+  void add_mxfp4(const checkpoint::SafetensorsEntry& blocks, const std::string& path);
+  void decode_fp8(const Quantized& quantized, const TensorSlice& box, float* out) const;
+  void decode_mxfp4(const Quantized& quantized, const TensorSlice& box, float* out) const;
+
+  checkpoint::SafetensorsReader reader_;
+  std::map<std::string, Quantized> quantized_;
+};
+
+}  // namespace tessera::train

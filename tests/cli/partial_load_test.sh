@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Runs that take a part of a checkpoint, or another program's weights: what they say, where they stand, exit codes.
+#   partial_load_test.sh TESSERA
+set -uo pipefail
+. "$(dirname "$0")/job.sh" "$1"
+says() { if grep -qF -- "$3" "$work/$2.log"; then echo "ok    $1"; else echo "WRONG $1: '$3' is not said"; failures=$((failures + 1)); fi; }
+loss() { sed -n "s/^{\"step\": *$2,.*\"loss\": *\([0-9.e+-]*\).*/\1/p" "$work/$1/metrics.jsonl"; }
+saving=(--checkpoint.enable --checkpoint.interval 4)
+exclude=--checkpoint.exclude_from_loading
+job 2 2 </dev/null
+check "a run" "$(run base "${saving[@]}")" 0
+base=$work/base/checkpoint/step-00000008
+
+# Fine-tuning: another run's weights with a new head, and then its own checkpoint, head and all.
+tune=(--checkpoint.initial_load_path "$base" "$exclude" '^output' "${saving[@]}")
+check "a start from it" "$(run tuned "${tune[@]}")" 0
+check "the first loss is the initial one's" "$(awk -v a="$(loss tuned 1)" -v b="$(loss base 1)" 'BEGIN { print (a > b - 0.2 && a < b + 0.5) }')" 1
+rm -rf "$work/tuned/checkpoint/step-00000008" && mv "$work/tuned/metrics.jsonl" "$work/whole.jsonl"
+check "it goes on with all that it has trained" "$(run tuned "${tune[@]}")" 0
+says "from its own checkpoint" tuned "resumed after step 4"
+check "as if never stopped" "$(loss tuned 8)" "$(sed -n 's/^{"step": *8,.*"loss": *\([0-9.e+-]*\).*/\1/p' "$work/whole.jsonl")"
+
+# Parts of the run's own checkpoint.
+cp -r "$work/base" "$work/again" && rm -rf "$work/again/checkpoint/step-00000008"
+check "without moments and data" "$(run again "${saving[@]}" "$exclude" optimizer,dataloader)" 0
+says "is said" again "resumed after step 4 from $work/again/checkpoint, without optimizer, dataloader"
+check "a misspelt part" "$(run again "${saving[@]}" "$exclude" optimiser)" 2
+says "is named" again "checkpoint.exclude_from_loading: \"optimiser\" matches nothing"
+check "the step itself" "$(run again "${saving[@]}" "$exclude" train_state)" 2
+says "is not forgotten" again "would save over its own checkpoints"
+
+# Three layers where two are stored.
+llama 3 >"$work/config.json"
+check "another model" "$(run deep --checkpoint.initial_load_path "$base")" 2
+says "is refused with a table" deep "missing  model/layers.2."
+check "unless the job takes what fits" "$(run deep --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch warn)" 0
+says "and is told" deep "is not all that this job asks for"
+check "or does not care" "$(run deep2 --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch ignore)" 0
+check "in silence" "$(grep -c 'is not all' "$work/deep2.log")" 0
+check "an unknown policy" "$(run deep3 --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch lax)" 2
+llama 2 | sed 's/"tie_word_embeddings": false/"tie_word_embeddings": true/' >"$work/config.json"
+check "a tied model" "$(run tied --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch ignore)" 2
+says "is told why" tied "it is tied to the embedding"
+llama 2 >"$work/config.json"
+
+# Out to Hugging Face and in again; what a file lacks.
+"$tessera" ckpt export "$base" --to "$work/hf" >/dev/null
+"$tessera" ckpt import "$work/hf" --to "$work/in" --ranks 2 >"$work/import.log" 2>&1; check "import" $? 0
+says "says how to begin" import "start from it with checkpoint.initial_load_path"
+check "verify what was imported" "$("$tessera" ckpt verify "$work/in" >/dev/null; echo $?)" 0
+check "a start from imported weights" "$(run imported --checkpoint.initial_load_path "$work/in/step-00000000")" 0
+check "and from the files themselves" "$(run direct --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 0
+check "are the same" "$(loss imported 8)" "$(loss direct 8)"
+check "and lower than a fresh one" "$(awk -v a="$(loss imported 1)" -v b="$(loss base 8)" 'BEGIN { print (a < b + 0.2) }')" 1
+llama 3 >"$work/config.json"
+check "files of another model" "$(run deep4 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 4
+check "of which what fits is taken" "$(run deep5 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf --checkpoint.load_mismatch warn)" 0
+says "and told" deep5 "layers.2.attention.wq.weight: there is no model.layers.2.self_attn.q_proj.weight"
+"$tessera" ckpt import "$work/hf" --to "$work/in" >"$work/import.log" 2>&1; check "import onto itself" $? 2
+"$tessera" ckpt import "$work/nowhere" --to "$work/in2" >"$work/import.log" 2>&1; check "import of nothing" $? 4
+"$tessera" ckpt import "$work/hf" --to "$work/in2" --config "$work/job.toml" >"$work/import.log" 2>&1; check "import as another model" $? 4
+says "is named" import "is it the weights of another model?"
+
+# Often, because runs fail often; the clock of one rank decides.
+llama 2 >"$work/config.json"
+check "interval = auto" "$(run auto --checkpoint.enable --checkpoint.interval auto --checkpoint.mtbf_hours 0.000000000001)" 0
+check "saves as often as it can" "$([ "$(find "$work/auto/checkpoint" -name 'step-*' | wc -l)" -ge 4 ] && echo often)" often
+check "rarely fails, rarely saves" "$(run auto2 --checkpoint.enable --checkpoint.interval auto; find "$work/auto2/checkpoint" -name 'step-*' | wc -l)" "0
+1"
+finish
