@@ -11,7 +11,7 @@
 namespace tessera::train {
 namespace {
 
-constexpr double kFirstSave = 600;  // a save whose cost nobody knows yet comes no later
+constexpr double kUnknownCost = 1, kFirstSave = 600;  // a save whose cost nobody knows yet comes no later
 constexpr std::size_t kRecentSteps = 16;
 
 }  // namespace
@@ -36,11 +36,10 @@ double SavePlan::longest_step() const { return steps_.empty() ? 0 : *std::ranges
 
 bool SavePlan::is_due(double now) const {
   if (options_.failures <= 0) return false;
-  double interval = kFirstSave;
-  if (cost_)
-    interval = std::sqrt(2 * *cost_ * options_.failures);
-  else if (options_.end)
-    interval = std::min(interval, (*options_.end - last_save_) / 2);
+  double interval = std::sqrt(2 * cost_.value_or(kUnknownCost) * options_.failures);
+  if (!cost_) interval = std::min(interval, kFirstSave);
+  if (!cost_ && options_.end) interval = std::min(interval, (*options_.end - last_save_) / 2);
+  interval = std::max(interval, durable_.value_or(0));
   return now + longest_step() - last_save_ >= interval;
 }
 

@@ -23,8 +23,9 @@ class SavePlan {
   void save_took(double waited, double durable);
 
   /// Should a save follow the step that begins now? By Young's interval, sqrt(2 x cost of a save x mean time between
-  /// failures) (J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974). Until
-  /// a cost is known: after ten minutes, or half of what is left of the allocation.
+  /// failures) (J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974), and
+  /// never sooner than the last one took. Until a cost is known it is taken for a second, and the first save comes
+  /// after ten minutes, or half of what is left of the allocation, at the latest.
   bool is_due(double now) const;
   /// Would a step behind the one that begins now, and the last save, end too late?
   bool is_last(double now) const;

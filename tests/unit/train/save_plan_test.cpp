@@ -8,17 +8,26 @@ namespace tessera::train {
 namespace {
 
 TEST(SavePlan, SavesByYoungsInterval) {
-  SavePlan plan({.failures = 20'000}, 1000);
+  SavePlan plan({.failures = 200'000}, 1000);
   plan.step_took(5);
   EXPECT_FALSE(plan.is_due(1594));
   EXPECT_TRUE(plan.is_due(1595)) << "the step ends ten minutes after the start";
   plan.save_began(1600);
-  plan.save_took(4, 20);  // sqrt(2 x 4 x 20,000) = 400
+  plan.save_took(0.4, 20);  // sqrt(2 x 0.4 x 200,000) = 400
   EXPECT_FALSE(plan.is_due(1994));
   EXPECT_TRUE(plan.is_due(1995));
-  plan.save_took(1, 30);
+  plan.save_took(0.1, 30);
   EXPECT_FALSE(plan.is_due(1794));
   EXPECT_TRUE(plan.is_due(1795));
+  plan.save_took(0.1, 300);
+  EXPECT_FALSE(plan.is_due(1894)) << "another save would begin before this one is over";
+  EXPECT_TRUE(plan.is_due(1895));
+}
+
+TEST(SavePlan, SavesSoonWhereMuchFails) {
+  const SavePlan plan({.failures = 50}, 0);  // sqrt(2 x 1 x 50) = 10
+  EXPECT_FALSE(plan.is_due(9.9));
+  EXPECT_TRUE(plan.is_due(10));
 }
 
 TEST(SavePlan, IsNeverDueWhereTheJobNamesItsSteps) { EXPECT_FALSE(SavePlan({}, 0).is_due(1e9)); }
