@@ -67,7 +67,9 @@ function(tessera_test name)
   if(NOT ARG_RANKS)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "unit;${ARG_LABELS}")
+    # Threads enough to see them, and none that spin: beside other tests that costs minutes.
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "unit;${ARG_LABELS}"
+      ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
     return()
   endif()
   foreach(n IN LISTS ARG_RANKS)

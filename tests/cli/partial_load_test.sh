@@ -64,7 +64,7 @@ says "is named" import "is it the weights of another model?"
 # Often, because runs fail often; the clock of one rank decides.
 llama 2 >"$work/config.json"
 check "interval = auto" "$(run auto --checkpoint.enable --checkpoint.interval auto --checkpoint.mtbf_hours 0.000000000001)" 0
-check "saves as often as it can" "$([ "$(find "$work/auto/checkpoint" -name 'step-*' | wc -l)" -ge 4 ] && echo often)" often
+check "saves as often as saves take" "$([ "$(find "$work/auto/checkpoint" -name 'step-*' | wc -l)" -ge 2 ] && echo often)" often
 check "rarely fails, rarely saves" "$(run auto2 --checkpoint.enable --checkpoint.interval auto; find "$work/auto2/checkpoint" -name 'step-*' | wc -l)" "0
 1"
 finish
