@@ -4,8 +4,9 @@
 # tessera_cuda_sources(ROOM SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a room; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
-# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [TIMEOUT s] [LABELS l...])
-#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each.
+# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [TIMEOUT s] [LABELS l...] [TORCH])
+#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. Those without TORCH
+#   are labelled without_torch, and the target tests_without_torch builds them all.
 
 add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
@@ -50,10 +51,15 @@ function(tessera_cuda_sources room)
   target_link_libraries(tessera_${room} PRIVATE $<LINK_ONLY:CUDA::cudart>)
 endfunction()
 
+add_custom_target(tests_without_torch)
+
 function(tessera_test name)
   cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  if(TESSERA_SANITIZE)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")  # how much slower thread sanitizer makes a program
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} tessera_flags GTest::gtest GTest::gmock)
@@ -63,6 +69,10 @@ function(tessera_test name)
   if(ARG_TORCH)
     target_precompile_headers(${name} REUSE_FROM tessera_torch_pch)
     target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
+  endif()
+  if(NOT ARG_TORCH)
+    add_dependencies(tests_without_torch ${name})
+    list(APPEND ARG_LABELS without_torch)
   endif()
   if(NOT ARG_RANKS)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <bit>
 
 namespace tessera::comm {
 namespace {
@@ -17,6 +17,14 @@ constexpr std::array<std::string_view, 3> kOpNames{"sum", "max", "min"};
 
 CallPage own_page{};
 std::atomic<CallPage*> current_page{&own_page};
+
+CallSubject subject_of(const CallRecord& record) noexcept {
+  CallWords words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = record.subject[i].load(std::memory_order_acquire);
+  auto subject = std::bit_cast<CallSubject>(words);
+  subject.axis[sizeof(subject.axis) - 1] = '\0';  // half of another call's, when the line is being used again
+  return subject;
+}
 
 double seconds_between(std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; }
 
@@ -57,21 +65,19 @@ LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_vie
   CallPage& page = call_page();
   ticket_ = page.calls.fetch_add(1, std::memory_order_relaxed) + 1;
   record_ = &page.records[ticket_ % CallPage::kRecords];
-  record_->ticket.store(0, std::memory_order_release);
-  record_->info = info;
-  record_->rank = rank;
-  record_->size = size;
-  const std::size_t length = std::min(axis.size(), sizeof(record_->axis) - 1);
-  std::memcpy(record_->axis, axis.data(), length);
-  record_->axis[length] = '\0';
-  record_->state.store(CallState::issued, std::memory_order_relaxed);
-  record_->issued_ns.store(now_ns(), std::memory_order_relaxed);
+  record_->ticket.store(0, std::memory_order_relaxed);
+  CallSubject subject{info, rank, size, {}};
+  axis.copy(subject.axis, sizeof(subject.axis) - 1);
+  const auto words = std::bit_cast<CallWords>(subject);
+  for (std::size_t i = 0; i < words.size(); ++i) record_->subject[i].store(words[i], std::memory_order_release);
+  record_->state.store(CallState::issued, std::memory_order_release);
+  record_->issued_ns.store(now_ns(), std::memory_order_release);
   record_->ticket.store(ticket_, std::memory_order_release);
 }
 
 void LoggedCall::waited_for() noexcept {
   if (!mine()) return;
-  record_->waited_ns.store(now_ns(), std::memory_order_relaxed);
+  record_->waited_ns.store(now_ns(), std::memory_order_release);
   record_->state.store(CallState::waited_for, std::memory_order_release);
 }
 
@@ -81,7 +87,7 @@ void LoggedCall::resumed() noexcept {
 
 void LoggedCall::ended(CallState state) noexcept {
   if (!mine()) return;
-  record_->done_ns.store(now_ns(), std::memory_order_relaxed);
+  record_->done_ns.store(now_ns(), std::memory_order_release);
   record_->state.store(state, std::memory_order_release);
 }
 
@@ -90,10 +96,9 @@ std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
   for (const CallRecord& record : page.records) {
     const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
     if (ticket == 0) continue;
-    CallView view{
-        ticket,           record.state,   record.issued_ns,
-        record.waited_ns, record.done_ns, record.info,
-        record.rank,      record.size,    std::string(record.axis, strnlen(record.axis, sizeof(record.axis)))};
+    const CallSubject subject = subject_of(record);
+    CallView view{ticket,       record.state, record.issued_ns, record.waited_ns, record.done_ns,
+                  subject.info, subject.rank, subject.size,     subject.axis};
     if (record.ticket.load(std::memory_order_acquire) == ticket) views.push_back(std::move(view));
   }
   std::sort(views.begin(), views.end(), [](const CallView& a, const CallView& b) { return a.ticket < b.ticket; });

@@ -1,6 +1,7 @@
 // The last calls of this process, kept where the watchdog and the other ranks of the node can read them without MPI.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -42,15 +43,22 @@ std::string describe(const CallInfo& info);
 
 enum class CallState : std::uint8_t { issued, waited_for, done, failed };
 
+/// What stays the same about a call.
+struct CallSubject {
+  CallInfo info;
+  std::int32_t rank, size;
+  char axis[32];
+};
+using CallWords = std::array<std::uint64_t, sizeof(CallSubject) / sizeof(std::uint64_t)>;
+
 /// One line of the log. Written by one thread, read by anyone: `ticket` is the last thing set and the first one
-/// checked.
+/// checked, and checked again after the rest has been read. All is atomic since a line may be used again while it is
+/// read; every store but the first releases, so that whoever reads something new finds the old ticket gone.
 struct CallRecord {
   std::atomic<std::uint64_t> ticket;
   std::atomic<CallState> state;
   std::atomic<std::int64_t> issued_ns, waited_ns, done_ns;
-  CallInfo info;
-  std::int32_t rank, size;
-  char axis[32];
+  std::array<std::atomic<std::uint64_t>, std::tuple_size_v<CallWords>> subject;  ///< a CallSubject
 };
 
 /// One process's log. All zeros is an empty one, so a fresh mapping needs no initialisation.
