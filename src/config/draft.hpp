@@ -46,7 +46,7 @@ struct Draft {
   bool written(std::string_view key) const { return places.contains(key); }
   /// Finding what was meant by an unknown word costs a walk over all keys: not done for the thousands of a hostile
   /// file.
-  bool suggests() const { return problems.size() < 1000; }
+  bool suggests() const { return problems.size() < 200; }
 };
 
 /// Text from a file or the command line, made fit for a message: at most 80 bytes, control characters as '?'.

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdlib>
 #include <map>
 
 #include "tessera/config/option_table.hpp"
@@ -20,6 +22,16 @@ std::string folded(std::string_view word) {
 }
 
 std::size_t tolerance(std::size_t letters) { return std::max<std::size_t>(letters / 3, letters > 3 ? 2 : 1); }
+
+/// No more than the edits between two folded words: each takes at most one letter away and brings one.
+std::size_t least_edits(std::string_view a, std::string_view b) {
+  std::array<int, 256> surplus{};
+  for (const unsigned char c : a) ++surplus[c];
+  for (const unsigned char c : b) --surplus[c];
+  int more = 0, fewer = 0;
+  for (const int count : surplus) (count > 0 ? more : fewer) += std::abs(count);
+  return static_cast<std::size_t>(std::max(more, fewer));
+}
 
 std::string long_form(std::string_view word) {
   static const std::map<std::string, std::string, std::less<>> kForms{
@@ -73,16 +85,23 @@ Strings all_leaves() {
 
 std::size_t edit_distance(std::string_view first, std::string_view second) {
   const std::string a = folded(first), b = folded(second);
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i)
+  const std::size_t width = b.size() + 1;
+  std::vector<std::size_t> d((a.size() + 1) * width);
+  for (std::size_t j = 0; j <= b.size(); ++j) d[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t* row = &d[i * width];
+    const std::size_t *above = row - width, *second_above = i > 1 ? above - width : nullptr;
+    row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      std::size_t least = above[j - 1] + (a[i - 1] != b[j - 1]);
+      if (above[j] + 1 < least) least = above[j] + 1;
+      if (row[j - 1] + 1 < least) least = row[j - 1] + 1;
+      if (second_above && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && second_above[j - 2] + 1 < least)
+        least = second_above[j - 2] + 1;
+      row[j] = least;
     }
-  return d[a.size()][b.size()];
+  }
+  return d.back();
 }
 
 std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates) {
@@ -91,9 +110,7 @@ std::optional<std::string> closest(std::string_view word, const std::vector<std:
   std::size_t least = tolerance(wanted.size()) + 1;
   const std::string* best = nullptr;
   for (const std::string& candidate : candidates) {
-    const std::size_t letters = folded(candidate).size();
-    const std::size_t surplus = std::max(letters, wanted.size()) - std::min(letters, wanted.size());
-    if (surplus >= least) continue;  // as many edits at least
+    if (least_edits(wanted, folded(candidate)) >= least) continue;
     if (const std::size_t edits = edit_distance(wanted, candidate); edits < least) least = edits, best = &candidate;
   }
   return best ? std::optional(*best) : containing(word, candidates);
