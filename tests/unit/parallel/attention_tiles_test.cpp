@@ -36,7 +36,9 @@ void expect_covers(const SequenceCut& cut, int me, int owner, const std::vector<
   for (const AttentionTile& tile : attention_tiles(cut.ranges(me), cut.ranges(owner), documents, window)) {
     EXPECT_EQ(queries[static_cast<std::size_t>(tile.rows.begin)], tile.query_position);
     EXPECT_EQ(keys[static_cast<std::size_t>(tile.columns.begin)], tile.key_position);
-    if (tile.mask == Mask::diagonal) EXPECT_EQ(tile.rows.size, tile.columns.size);
+    if (tile.mask == Mask::diagonal) {
+      EXPECT_EQ(tile.rows.size, tile.columns.size);
+    }
     for (std::int64_t row = 0; row < tile.rows.size; ++row) {
       int visible = 0;
       for (std::int64_t column = 0; column < tile.columns.size; ++column)

@@ -39,7 +39,9 @@ TEST(Recompute, StaysBelowEveryBudgetAndGivesBackWhatIsLeft) {
     const std::int64_t allowed = 50 + static_cast<std::int64_t>(budget * 680);
     EXPECT_LE(bytes(units, chosen), allowed) << budget;
     for (std::size_t k = 0; k < units.size(); ++k)
-      if (chosen[k] == operations) EXPECT_GT(bytes(units, chosen) - units[k].operations + units[k].nothing, allowed);
+      if (chosen[k] == operations) {
+        EXPECT_GT(bytes(units, chosen) - units[k].operations + units[k].nothing, allowed);
+      }
   }
 }
 
