@@ -7,6 +7,7 @@
 #include "collective.hpp"
 #include "saving.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/keep.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -60,7 +61,7 @@ struct Saver::Impl {
 Saver::Impl::~Impl() {
   if (tidying.valid()) tidying.wait();
   if (!asked.pending() || asked.test()) return;
-  static_cast<void>(new comm::Request(std::move(asked)));
+  keep_for_ever(std::move(asked));
 }
 
 template <class Step>

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <thread>
 
+#include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/failure.hpp"
 #include "tessera/train/collective.hpp"
@@ -30,9 +31,9 @@ config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
 bool all_fail(comm::Communicator& leaving) try {
   static std::int64_t one = 1;
   // Never destroyed: the request of a rank that fails alone does not complete, and its destructor would wait for it.
-  auto* request = new comm::Request(leaving.all_reduce({&one, 1, DType::i64}));
+  comm::Request& request = keep_for_ever(leaving.all_reduce({&one, 1, DType::i64}));
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!request->test()) {
+  while (!request.test()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/keep.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -162,7 +163,7 @@ void MpiOperation::fail(std::exception_ptr error) {
     MPI_Request_free(&requests_[i]);
   }
   // What cannot be cancelled may still use this memory until the job ends.
-  if (!requests_.empty()) new std::vector<Scratch>(std::move(scratch_));
+  if (!requests_.empty()) keep_for_ever(std::move(scratch_));
   done_ = true;
   logged_.failed();
 }

@@ -13,6 +13,7 @@
 
 #include "peers.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/keep.hpp"
 #include "tessera/comm/failure.hpp"
 #include "tessera/comm/world.hpp"
 
@@ -249,7 +250,7 @@ void Rendezvous::hold(std::unique_ptr<Meeting> meeting, const CallInfo& info) {
     pass_failure_on(meeting->failure);
   else
     note_failure(message);
-  static_cast<void>(meeting.release());  // a note to a missing member may still be read from here
+  keep_for_ever(std::move(meeting));  // a note to a missing member may still be read from here
   broken_ = message;
   throw Error(ExitCode::communication, message);
 }
