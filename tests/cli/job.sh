@@ -47,11 +47,14 @@ run() { timeout 120 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_
 weights() { "$tessera" ckpt export "$work/$1/checkpoint/step-00000008" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors"; }
 steps() { sed 's/^{"step": *\([0-9]*\).*/\1/' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
 
-# TERM to the launcher of run FOLDER [FLAG...] once it has made a step; the exit code is the launcher's.
+made() { [ ! -e "$work/$1/metrics.jsonl" ] || wc -l <"$work/$1/metrics.jsonl"; }
+
+# TERM to the launcher of run FOLDER [FLAG...] once it has made another step; the exit code is the launcher's.
 run_until_term() {
+  local before; before=$(made "$1")
   "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1 &
   local job=$!
-  until [ -s "$work/$1/metrics.jsonl" ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
+  until [ "$(made "$1")" != "$before" ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
   kill -TERM $job
   wait $job
 }

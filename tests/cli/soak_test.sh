@@ -42,8 +42,6 @@ damage() {
   what="damage to ${file##*/}"
 }
 
-made() { [ ! -e "$work/$1/metrics.jsonl" ] || wc -l <"$work/$1/metrics.jsonl"; }
-
 # Starts run NAME with a fault, or starts it and disturbs it, for 25 steps at most; sets `what` and `code`.
 disturb() {
   local name=$1 from end step flags TESSERA_FAULT=
@@ -76,7 +74,7 @@ declare -A seen=() ended=()
 faults=0 runs=0
 while [ $SECONDS -lt "$seconds" ]; do
   name=run$((++runs))
-  while [ $SECONDS -lt "$seconds" ] && [ "$(made "$name")" != $last ]; do
+  while [ $failures = 0 ] && [ $SECONDS -lt "$seconds" ] && [ "$(made "$name")" != $last ]; do
     disturb "$name"
     [ "$code" != 0 ] || continue
     faults=$((faults + 1)) kind=${what%% *}; kind=${kind//[0-9]/}; seen[$kind]=$((${seen[$kind]:-0} + 1)) ended[$code]=$((${ended[$code]:-0} + 1))
