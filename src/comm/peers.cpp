@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,8 +26,11 @@ CallPage* map_shared(const std::string& name, int count, bool create) {
   const int file = shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
   if (file < 0) return nullptr;
   const std::size_t bytes = sizeof(CallPage) * static_cast<std::size_t>(count);
-  // posix_fallocate: a full /dev/shm must fail here and not as SIGBUS at some later write.
-  const bool sized = !create || posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0;
+  // A full /dev/shm must fail here and not as SIGBUS at some later write, of whoever maps the pages.
+  struct stat there{};
+  const bool sized = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0
+                            : fstat(file, &there) == 0 && there.st_size >= static_cast<off_t>(bytes) &&
+                                  there.st_blocks * 512 >= static_cast<off_t>(bytes);
   void* memory = sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
   close(file);
   return memory == MAP_FAILED ? nullptr : static_cast<CallPage*>(memory);

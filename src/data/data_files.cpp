@@ -14,14 +14,21 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> tokens, text;
-  std::error_code problem;
-  for (const auto& entry : fs::directory_iterator(folder, problem)) {
-    if (!entry.is_regular_file(problem)) continue;
-    if (TokenFile::is_token_file(entry.path()))
-      tokens.push_back(entry.path());
-    else if (is_text_file(entry.path()))
-      text.push_back(entry.path());
+  std::error_code problem, unreadable;
+  for (fs::directory_iterator entry(folder, problem); !problem && entry != fs::directory_iterator();
+       entry.increment(problem)) {
+    const fs::path& file = entry->path();
+    if (!entry->is_regular_file(unreadable)) continue;
+    if (TokenFile::is_token_file(file))
+      tokens.push_back(file);
+    else if (is_text_file(file))
+      text.push_back(file);
+    else  // left out, it would change which samples there are
+      require(file.extension() != ".tokens", ExitCode::data,
+              "'{}' in the folder '{}' is no token file that can be read; repair or remove it",
+              file.filename().string(), folder.string());
   }
+  require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(), problem.message());
   require(tokens.empty() || text.empty(), ExitCode::data,
           "the folder '{}' holds token files and text; name one kind by a pattern, such as {}/*.tokens",
           folder.string(), folder.string());
@@ -31,9 +38,10 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 std::vector<fs::path> files_that_match(const fs::path& pattern) {
   glob_t found{};
   std::vector<fs::path> files;
+  std::error_code unreadable;
   if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0)
     for (std::size_t i = 0; i < found.gl_pathc; ++i)
-      if (fs::is_regular_file(found.gl_pathv[i])) files.emplace_back(found.gl_pathv[i]);
+      if (fs::is_regular_file(found.gl_pathv[i], unreadable)) files.emplace_back(found.gl_pathv[i]);
   ::globfree(&found);
   const auto tokens = std::ranges::count_if(files, [](const fs::path& file) { return TokenFile::is_token_file(file); });
   require(tokens == 0 || tokens == std::ssize(files), ExitCode::data,

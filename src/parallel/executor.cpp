@@ -57,7 +57,9 @@ void Executor::forward(const Action& action, Pass& pass) {
   else
     stage.forward(number, in, &input, &loss);
   if (loss.defined()) pass.result.loss += loss.item<double>();
-  pass.result.token_losses.push_back(token_losses);
+  // A schedule may run them in any order; they are given back in that of the batch.
+  pass.result.token_losses.resize(pass.microbatches.size());
+  pass.result.token_losses[static_cast<std::size_t>(action.microbatch)] = token_losses;
 }
 
 void Executor::backward(const Action& action, const Pass& pass) {

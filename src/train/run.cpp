@@ -183,7 +183,7 @@ class Run {
       if (outcome.skipped) note_saved(saver_->finish());  // whatever the verdict: what was begun is from before
       const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
       reporter_->measure();
-      reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict));
+      reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict, ends(outcome)));
       if (tuner_) tune(seconds);
       note_saved(saver_->poll());
       if (verdict == Faults::Verdict::stop) {
@@ -197,7 +197,7 @@ class Run {
         continue;
       }
       faults_->check_replicas(++step);
-      const bool stop = (outcome.flags & ~kSaveWish) != 0;
+      const bool stop = ends(outcome);
       if (must_save(step, stop || outcome.flags != 0)) save(step);
       if (stop) return stopped(step, outcome.flags);
     }
@@ -205,9 +205,11 @@ class Run {
     return ExitCode::done;
   }
 
-  /// Where a step counts and is one of those to be followed by validation.
-  std::optional<ValidationResult> validate(std::int64_t step, Faults::Verdict verdict) {
-    if (!validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
+  static bool ends(const StepOutcome& outcome) { return (outcome.flags & ~kSaveWish) != 0; }
+
+  /// Where a step counts and is one of those to be followed by validation, and time is left for it.
+  std::optional<ValidationResult> validate(std::int64_t step, Faults::Verdict verdict, bool last) {
+    if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
     const ValidationResult result = validator_->run(step);
     reporter_->note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step, result.loss,
                                 result.tokens, result.seconds));

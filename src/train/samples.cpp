@@ -36,7 +36,8 @@ std::vector<fs::path> token_files(const config::JobConfig& job, const Named& sou
   const fs::path cache =
       job.training.tokens_cache ? fs::path(*job.training.tokens_cache) : fs::path(job.job.dump_folder) / "tokens";
   log::info("reading {} with the tokenizer in {}", path.string(), job.model.hf_assets_path);
-  const bool pattern = !fs::exists(path);
+  std::error_code problem;
+  const bool pattern = !fs::exists(path, problem);
   return {data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer, cache)};
 }
 

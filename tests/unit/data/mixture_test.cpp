@@ -153,6 +153,10 @@ TEST_F(Files, OfOneKindAndTokenizerOnly) {
   folder_.file("x.jsonl", "{}\n");
   EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_.path()); }), HasSubstr("token files and text"));
   EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "*"); }), HasSubstr("one kind"));
+  std::ofstream(folder_ / "empty.tokens").close();
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_.path()); }), HasSubstr("'empty.tokens' in the folder"))
+      << "a file that is left out would change the samples without a word";
+  std::filesystem::remove(folder_ / "empty.tokens");
   EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "*.nothing"); }), HasSubstr("no file matches"));
   EXPECT_EQ(data_files(folder_ / "*.jsonl"), (std::vector{folder_ / "x.jsonl"}));
   EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "nowhere"); }), HasSubstr("no file or folder"));
