@@ -18,7 +18,11 @@ class FileGroup {
 
   /// Those that write this rank's file, in the order of their ranks in the job.
   comm::Communicator& ranks() const { return layout_ == FileLayout::single ? control_ : *ranks_; }
-  bool is_shared() const { return ranks().size() > 1; }
+  /// True on all ranks alike: some file of the job, not always this rank's, is written by several.
+  bool is_shared() const {
+    return layout_ == FileLayout::single ? control_.size() > 1
+                                         : layout_ == FileLayout::node && nodes_ < control_.size();
+  }
   /// True when ranks of several machines write one file.
   bool spans_nodes() const { return layout_ == FileLayout::single && nodes_ > 1; }
   FileLayout layout() const { return layout_; }

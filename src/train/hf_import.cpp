@@ -145,6 +145,9 @@ config::Resolved job_of(const fs::path& weights, const ImportOptions& options) {
 }  // namespace
 
 fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
+  // Before a config.json is put beside a checkpoint that was made with another one.
+  require(!fs::exists(options.folder / "step-00000000"), ExitCode::usage,
+          "{} exists; choose another folder or remove it first", (options.folder / "step-00000000").string());
   const config::Resolved job = job_of(weights, options);
   const Import import(weights, job.job, options.dtype);
   return checkpoint::write_streamed({options.folder, options.files}, {0, "", job.to_toml(), "{}", import.tensors()},

@@ -70,11 +70,8 @@ bool LoadChoice::excludes(std::string_view fqn) const {
 }
 
 LoadChoice LoadChoice::of_own(const config::Checkpoint& options, const model::Model& model) {
-  LoadChoice choice = of(options, model);
-  if (!options.initial_load_path) return choice;
-  choice.excluded.clear();
-  choice.mismatch = checkpoint::Policy::strict;
-  return choice;
+  const LoadChoice choice = of(options, model);  // whose patterns must be right, whether they count or not
+  return options.initial_load_path ? LoadChoice() : choice;
 }
 
 std::string LoadChoice::left_out() const {

@@ -11,7 +11,8 @@ void load_model(const parallel::Holdings& holdings, const model::Model& model, m
   comm::Communicator& control = mesh.control();
   choice.optimizer = false;  // of the run that it comes from
   const checkpoint::LoadOptions options = choice.options(model);
-  if (folder.filename().string().starts_with("step-")) {
+  const std::filesystem::path last = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
+  if (last.string().starts_with("step-")) {
     checkpoint::open(control, folder).load(control, views.views(), options);
   } else {
     const auto opened = checkpoint::load_newest(control, folder, views.views(), options);

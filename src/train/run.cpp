@@ -199,7 +199,7 @@ class Run {
       faults_->check_replicas(++step);
       const bool stop = ends(outcome);
       if (must_save(step, stop || outcome.flags != 0)) save(step);
-      if (stop) return stopped(step, outcome.flags);
+      if (stop && step < job_.training.steps) return stopped(step, outcome.flags);
     }
     note_saved(saver_->finish());
     return ExitCode::done;
@@ -211,6 +211,7 @@ class Run {
   std::optional<ValidationResult> validate(std::int64_t step, Faults::Verdict verdict, bool last) {
     if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
     const ValidationResult result = validator_->run(step);
+    if (save_plan_) save_plan_->validation_took(result.seconds);
     reporter_->note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step, result.loss,
                                 result.tokens, result.seconds));
     return result;
@@ -294,6 +295,8 @@ class Run {
     if (!result) return;
     const bool held = job_.checkpoint.async_mode == "disabled";
     if (save_plan_) save_plan_->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
+    if (result->kept_existing)
+      return log::warning("{} was there already and is kept; nothing of this run was written", result->folder.string());
     reporter_->note(fmt::format(
         "checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(), static_cast<double>(result->bytes) / 1e6,
         result->seconds, held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));

@@ -45,8 +45,9 @@ bool SavePlan::is_due(double now) const {
 
 bool SavePlan::is_last(double now) const {
   if (!options_.end) return false;
-  const double save = durable_ ? 1.5 * *durable_ : unknown_save_;
-  return now + 2 * longest_step() + save + slack_ > *options_.end;
+  // A save that begins meanwhile is waited for, and then the last one may take half as long again.
+  const double saves = durable_ ? 2.5 * *durable_ : unknown_save_;
+  return now + 2 * longest_step() + validation_ + saves + slack_ > *options_.end;
 }
 
 std::optional<double> job_end_from_environment() {

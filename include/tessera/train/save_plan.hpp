@@ -19,6 +19,7 @@ class SavePlan {
   void step_took(double seconds);
   /// A save began that takes what is true of the run at `now`.
   void save_began(double now) { last_save_ = now; }
+  void validation_took(double seconds) { validation_ = seconds > validation_ ? seconds : validation_; }
   /// `waited`: how long training stood still for it; `durable`: until it was committed.
   void save_took(double waited, double durable);
 
@@ -37,6 +38,7 @@ class SavePlan {
   double last_save_;
   double slack_ = 0, unknown_save_ = 0;  ///< kept free at the end; what a save takes as long as none was seen
   std::optional<double> cost_, durable_;
+  double validation_ = 0;
   std::deque<double> steps_;
 };
 

@@ -35,11 +35,11 @@ class Reshard : public testing::Test {
   static int rank() { return control().rank(); }
   static int ranks() { return control().size(); }
 
-  /// Two ranks pretend to be a node.
+  /// Two ranks pretend to be a node, but for the first and the last one.
   SaveOptions options() const {
     SaveOptions options{folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""};
     options.files = files_;
-    options.node = fmt::format("node {}", rank() / 2);
+    options.node = fmt::format("node {}", (rank() + 1) / 2);
     return options;
   }
   fs::path save_cut(const Cut& cut, std::int64_t step, bool large = false) {
@@ -118,7 +118,7 @@ TEST_F(Reshard, FilesAreThoseOfRanksNodesOrTheJob) {
     std::set<std::string> expected;
     for (int r = 0; r < ranks(); ++r)
       expected.insert(files == FileLayout::rank   ? fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", r)
-                      : files == FileLayout::node ? fmt::format("shard-node{}.h5", r / 2)
+                      : files == FileLayout::node ? fmt::format("shard-node{}.h5", (r + 1) / 2)
                                                   : "shard-all.h5");
     EXPECT_EQ(shards_of(saved), std::vector<std::string>(expected.begin(), expected.end()));
   }

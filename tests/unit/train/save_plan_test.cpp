@@ -48,10 +48,14 @@ TEST(SavePlan, LeavesTimeForTheLastSave) {
   EXPECT_TRUE(plan.is_last(10'000 - 129)) << "this step and another";
   plan.save_took(1, 100);
   plan.save_took(1, 40);
-  EXPECT_FALSE(plan.is_last(10'000 - 221));
-  EXPECT_TRUE(plan.is_last(10'000 - 219)) << "half as long again as the longest save";
+  EXPECT_FALSE(plan.is_last(10'000 - 321));
+  EXPECT_TRUE(plan.is_last(10'000 - 319)) << "one save, and another half as long again";
   for (int i = 0; i < 16; ++i) plan.step_took(1);
-  EXPECT_FALSE(plan.is_last(10'000 - 183)) << "long steps are forgotten";
+  EXPECT_FALSE(plan.is_last(10'000 - 283)) << "long steps are forgotten";
+  plan.validation_took(50);
+  plan.validation_took(40);
+  EXPECT_FALSE(plan.is_last(10'000 - 333));
+  EXPECT_TRUE(plan.is_last(10'000 - 331));
   EXPECT_FALSE(SavePlan({}, 0).is_last(1e12));
 }
 
