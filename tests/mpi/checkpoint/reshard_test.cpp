@@ -6,12 +6,10 @@
 #include <csignal>
 #include <set>
 
-#include "mpi/comm/mpi_main.hpp"
+#include "mpi/checkpoint/on_ranks.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "unit/checkpoint/sample.hpp"
-#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -27,18 +25,11 @@ std::vector<Cut> cuts_of(int ranks) {
   return cuts;
 }
 
-class Reshard : public testing::Test {
+class Reshard : public OnRanks {
  protected:
-  Reshard() : folder_(comm::broadcast_string(control(), own_.path().string(), 0)) {}
-  ~Reshard() override { control().barrier(); }  // rank 0 owns the folder
-  static comm::Communicator& control() { return test::world().control(); }
-  static int rank() { return control().rank(); }
-  static int ranks() { return control().size(); }
-
   /// Two ranks pretend to be a node, but for the first and the last one.
   SaveOptions options() const {
-    SaveOptions options{folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""};
-    options.files = files_;
+    SaveOptions options = OnRanks::options();
     options.node = fmt::format("node {}", (rank() + 1) / 2);
     return options;
   }
@@ -74,10 +65,6 @@ class Reshard : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-
-  TemporaryFolder own_;
-  fs::path folder_;
-  FileLayout files_ = FileLayout::rank;
 };
 
 constexpr FileLayout kLayouts[] = {FileLayout::rank, FileLayout::node, FileLayout::single};

@@ -10,12 +10,11 @@
 #include <cstring>
 
 #include "faults/fault_shim.hpp"
-#include "mpi/comm/mpi_main.hpp"
+#include "mpi/checkpoint/on_ranks.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "unit/checkpoint/stepped.hpp"
-#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -23,26 +22,17 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-class SaverOnRanks : public testing::Test {
+class SaverOnRanks : public OnRanks {
  protected:
-  SaverOnRanks() : folder_(comm::broadcast_string(control(), own_.path().string(), 0)) {
+  SaverOnRanks() {
     log::configure(log::Level::off, "");
     comm::set_check_collectives(true);
   }
   ~SaverOnRanks() override {
     comm::set_check_collectives(false);
     log::configure(log::Level::warning, "");
-    control().barrier();  // rank 0 owns the folder
   }
-  static comm::Communicator& control() { return test::world().control(); }
-  static int rank() { return control().rank(); }
-  static int ranks() { return control().size(); }
 
-  SaveOptions options() const {
-    SaveOptions options{folder_, fmt::format("pp0.r0.s{}.cp0.tp0", rank()), "test", ""};
-    options.files = files_;
-    return options;
-  }
   /// A step of training: an exchange, and ranks that are not equally fast.
   static void train(Stepped& state) {
     state.set(*state.step() + 1);
@@ -80,10 +70,6 @@ class SaverOnRanks : public testing::Test {
     return message;
   }
   void fail_some_calls_of(int failing, bool asynchronous);
-
-  TemporaryFolder own_;
-  fs::path folder_;
-  FileLayout files_ = FileLayout::rank;
 };
 
 TEST_F(SaverOnRanks, SavesTheStateAtTheBeginning) {
