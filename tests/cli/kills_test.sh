@@ -17,12 +17,10 @@ keep_latest_k = 2
 deterministic = true
 J
 last=20
-checkpoint() { printf '%s/%s/checkpoint/step-%08d' "$work" "$1" "$2"; }
-final() { "$tessera" ckpt export "$(checkpoint "$1" $last)" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors"; }
 newest() { find "$work/$1/checkpoint" -maxdepth 1 -name 'step-*' -regex '.*step-[0-9]*' -printf '%f\n' 2>/dev/null | sort | tail -n 1; }
 
 check "an undisturbed run" "$(run whole --training.steps $last)" 0
-reference=$(final whole)
+reference=$(weights whole $last)
 who=(0 1 2 3 0,2 1,3 0,1,2,3 0 3 1,2)
 killed=0 lives=0
 while [ $killed -lt "$kills" ]; do
@@ -39,7 +37,7 @@ while [ $killed -lt "$kills" ]; do
     [ "${damaged:-0}" = 0 ] || check "$name: $fault ($mode): damaged checkpoints" "$damaged" 0
   done
   check "$name goes on undisturbed" "$(run $name --training.steps $last)" 0  # its save tidies up behind the killed ones
-  check "$name, after $killed kills: the bits of the undisturbed run" "$(final $name)" "$reference"
+  check "$name, after $killed kills: the bits of the undisturbed run" "$(weights $name $last)" "$reference"
   check "every step once in metrics.jsonl" "$(steps $name)" "$(seq -s ' ' 1 $last) "
   check "nothing half written is left" "$(find "$work/$name/checkpoint" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | tr '\n' ' ')" \
     "LATEST step-00000019 step-00000020 "

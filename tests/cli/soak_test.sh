@@ -25,7 +25,6 @@ check_replicas = 1
 J
 export TESSERA_STRICT_TIMEOUT_SECONDS=3
 saved() { find "$work/$1/checkpoint" -maxdepth 1 -regex '.*/step-[0-9]*' 2>/dev/null | sort; }
-final() { "$tessera" ckpt export "$(saved "$1" | tail -n 1)" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors"; }
 random() { echo $(($1 + RANDOM % ($2 - $1 + 1))); }
 
 # Something happens to a file of the newest checkpoint: the one before is taken then.
@@ -69,7 +68,7 @@ disturb() {
 }
 
 check "an undisturbed run" "$(run whole --training.steps $last --lr_scheduler.total_steps $last)" 0
-reference=$(final whole)
+reference=$(weights whole $last)
 declare -A seen=() ended=()
 faults=0 runs=0
 while [ $SECONDS -lt "$seconds" ]; do
@@ -84,7 +83,7 @@ while [ $SECONDS -lt "$seconds" ]; do
     fi
   done
   check "$name ends, after $faults faults" "$(run "$name" --training.steps $last --lr_scheduler.total_steps $last)" 0
-  check "with the bits of the undisturbed run" "$(final "$name")" "$reference"
+  check "with the bits of the undisturbed run" "$(weights "$name" $last)" "$reference"
   check "every step once in metrics.jsonl" "$(steps "$name")" "$(seq -s ' ' 1 $last) "
   check "no process is left" "$(pgrep -fc -- "--job.dump_folder $work/")" 0
   [ $failures = 0 ] || break

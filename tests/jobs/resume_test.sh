@@ -23,8 +23,7 @@ deterministic = true
 J
 flags=("$work/job.toml" --training.steps $steps)
 
-count() { [ ! -e "$1/metrics.jsonl" ] || wc -l <"$1/metrics.jsonl"; }
-now() { local n; n=$(count run); echo "${n:-0}"; }
+now() { local n; n=$(made run); echo "${n:-0}"; }
 reach() { # STEPS: waits until the run has made them
   for _ in {1..600}; do [ "$(now)" -lt "$1" ] || return 0; sleep 0.1; done
   fail "step $1 was not reached, only $(now)"
@@ -35,8 +34,6 @@ wait_for_state() { # JOB STATE
   for _ in {1..900}; do [ "$(state "$1")" != "$2" ] || return 0; sleep 0.1; done
   fail "job $1 is $(state "$1"), not $2"
 }
-final() { tessera ckpt export "$1/checkpoint/$(printf 'step-%08d' $steps)" --to "$1.hf" --format safetensors >/dev/null; sha256sum <"$1.hf/model.safetensors"; }
-
 "$tessera" launch -n 4 -- train "${flags[@]}" --job.dump_folder whole >whole.log 2>&1 || fail "the undisturbed run"
 
 "$tessera" launch -n 4 -- train "${flags[@]}" --job.dump_folder run >term.log 2>&1 & launcher=$!
@@ -67,6 +64,6 @@ in_the_middle "scontrol requeue"
 wait_for_state "$job" COMPLETED
 [ "$(scontrol show job "$job" | sed -n 's/.* Restarts=\([0-9]*\).*/\1/p')" = 2 ] || fail "$(scontrol show job "$job")"
 
-[ "$(final run)" = "$(final whole)" ] || fail "the weights differ"
-[ "$(sed 's/^{"step": *\([0-9]*\).*/\1/' run/metrics.jsonl)" = "$(seq $steps)" ] || fail "metrics.jsonl has not every step once"
+[ "$(weights run $steps)" = "$(weights whole $steps)" ] || fail "the weights differ"
+[ "$(steps run)" = "$(seq -s ' ' $steps) " ] || fail "metrics.jsonl has not every step once"
 echo "five interruptions, the same bits"
