@@ -187,7 +187,7 @@ class Run {
       if (tuner_) tune(seconds);
       note_saved(saver_->poll());
       if (verdict == Faults::Verdict::stop) {
-        if (step > 0 && must_save(step, true)) save(step);  // the weights are those before this step
+        if (step > 0 && saves()) save(step);  // the weights are those before this step
         note_saved(saver_->finish());
         faults_->stop(step + 1);
       }
@@ -197,9 +197,8 @@ class Run {
         continue;
       }
       faults_->check_replicas(++step);
-      const bool stop = ends(outcome);
-      if (must_save(step, stop || outcome.flags != 0)) save(step);
-      if (stop && step < job_.training.steps) return stopped(step, outcome.flags);
+      if (must_save(step, outcome.flags != 0)) save(step);
+      if (ends(outcome) && step < job_.training.steps) return stopped(step, outcome.flags);
     }
     note_saved(saver_->finish());
     return ExitCode::done;
@@ -297,19 +296,17 @@ class Run {
     if (save_plan_) save_plan_->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
     if (result->kept_existing)
       return log::warning("{} was there already and is kept; nothing of this run was written", result->folder.string());
-    reporter_->note(fmt::format(
-        "checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(), static_cast<double>(result->bytes) / 1e6,
-        result->seconds, held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
+    reporter_->note(fmt::format("checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(),
+                                static_cast<double>(result->bytes) / 1e6, result->seconds,
+                                held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
   }
 
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
-    const bool saved = must_save(step, true);
     note_saved(saver_->finish());
     const bool time_is_up = (flags & kTimeIsUp) != 0;
-    reporter_->note(fmt::format("stopped {} after step {}{}",
-                                time_is_up ? "before the allocation ends" : "by a signal", step,
-                                saved ? "; run the same command to go on" : "; nothing was saved"));
-    if (saved) return ExitCode::requeue;
+    reporter_->note(fmt::format("stopped {} after step {}{}", time_is_up ? "before the allocation ends" : "by a signal",
+                                step, saves() ? "; run the same command to go on" : "; nothing was saved"));
+    if (saves()) return ExitCode::requeue;
     return flags >= kInterrupt ? ExitCode::interrupted : ExitCode::terminated;
   }
 
@@ -324,7 +321,7 @@ class Run {
   model::Model model_;
   mesh::DeviceMesh mesh_;
   std::optional<Trainer> trainer_;
-  std::string left_out_;  ///< of the checkpoint that the run goes on from
+  std::string left_out_;                  ///< of the checkpoint that the run goes on from
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Validator> validator_;    ///< if the job validates
   std::optional<Reporter> reporter_;

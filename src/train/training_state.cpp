@@ -55,7 +55,7 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const Lo
   trainer.optimizer().set_steps(choice.optimizer ? number("optimizer_steps") : 0);
   trainer.set_skipped_steps(number("skipped_steps"));
   const Position position{number("step"), choice.data ? number("samples") : 0};
-  const bool has_start = state.contains("schedule_start");  // not in those from before 2026-11-22
+  const bool has_start = state.contains("schedule_start");  // a state without it began its schedule at step 0
   trainer.set_schedule_start(!choice.schedule ? position.step : has_start ? number("schedule_start") : 0);
   trainer.set_first_sample(position.step, position.samples);
   return position;
