@@ -5,7 +5,9 @@
 #endif
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 namespace tessera::comm {
 
@@ -31,5 +33,14 @@ std::vector<int> lost_ranks(MPI_Comm comm) {
 std::vector<int> lost_ranks(MPI_Comm) { return {}; }
 
 #endif
+
+void leave_the_abort_to_the_first(MPI_Comm comm) {
+  const std::vector<int> lost = lost_ranks(comm);
+  if (lost.empty()) return;
+  int rank = 0, lowest = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  while (std::ranges::binary_search(lost, lowest)) ++lowest;
+  if (rank != lowest) std::this_thread::sleep_for(std::chrono::seconds(2));
+}
 
 }  // namespace tessera::comm

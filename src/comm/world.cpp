@@ -4,6 +4,7 @@
 
 #include <exception>
 
+#include "lost_ranks.hpp"
 #include "mpi_communicator.hpp"
 #include "nccl_communicator.hpp"
 #include "node.hpp"
@@ -93,6 +94,7 @@ std::unique_ptr<Communicator> World::make(Backend backend, const std::string& ax
 }
 
 void World::abort(int code) {
+  leave_the_abort_to_the_first(MPI_COMM_WORLD);
   MPI_Abort(MPI_COMM_WORLD, code);
   std::terminate();
 }
