@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
-#include <cstdlib>
+#include <cstdint>
 #include <map>
 
 #include "tessera/config/option_table.hpp"
@@ -23,68 +24,33 @@ std::string folded(std::string_view word) {
 
 std::size_t tolerance(std::size_t letters) { return std::max<std::size_t>(letters / 3, letters > 3 ? 2 : 1); }
 
-/// No more than the edits between two folded words: each takes at most one letter away and brings one.
-std::size_t least_edits(std::string_view a, std::string_view b) {
-  std::array<int, 256> surplus{};
-  for (const unsigned char c : a) ++surplus[c];
-  for (const unsigned char c : b) --surplus[c];
+/// The letters of a folded word and how often it has each; those that share their last five bits count as one.
+struct Letters {
+  explicit Letters(std::string_view word) {
+    for (const unsigned char c : word) {
+      ++counts[c % 32];
+      present |= std::uint32_t{1} << c % 32;
+    }
+  }
+  std::array<std::int16_t, 32> counts{};
+  std::uint32_t present = 0;
+};
+
+/// Whether turning one word into the other takes at least so many edits for their letters alone: an edit takes at most
+/// one letter away and brings one.
+bool need_edits(const Letters& a, const Letters& b, std::size_t edits) {
+  const int kinds = std::max(std::popcount(a.present & ~b.present), std::popcount(b.present & ~a.present));
+  if (static_cast<std::size_t>(kinds) >= edits) return true;
   int more = 0, fewer = 0;
-  for (const int count : surplus) (count > 0 ? more : fewer) += std::abs(count);
-  return static_cast<std::size_t>(std::max(more, fewer));
+  for (std::size_t i = 0; i < a.counts.size(); ++i) {
+    const int surplus = a.counts[i] - b.counts[i];
+    more += std::max(surplus, 0), fewer += std::max(-surplus, 0);
+  }
+  return static_cast<std::size_t>(std::max(more, fewer)) >= edits;
 }
 
-std::string long_form(std::string_view word) {
-  static const std::map<std::string, std::string, std::less<>> kForms{
-      {"bf16", "bfloat16"}, {"fp32", "float32"},  {"f32", "float32"},    {"fp16", "float16"},
-      {"f16", "float16"},   {"half", "float16"},  {"double", "float64"}, {"f64", "float64"},
-      {"fp64", "float64"},  {"float", "float32"}, {"off", "none"},       {"batchsize", "localbatchsize"},
-      {"off_", "disabled"}, {"jsonl", "text"},    {"json", "text"}};
-  const auto found = kForms.find(folded(word));
-  return found == kForms.end() ? folded(word) : found->second;
-}
-
-/// Candidates that hold the word, or are held by it; words under four letters are in too many others.
-std::optional<std::string> containing(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string needle = folded(word);
-  if (needle.size() < 4) return {};
-  const auto related = [&](const std::string& candidate) {
-    const std::string other = folded(candidate);
-    return other.find(needle) != other.npos || (other.size() >= 4 && needle.find(other) != needle.npos);
-  };
-  const auto found = std::ranges::find_if(candidates, related);
-  return found == candidates.end() ? std::nullopt : std::optional(*found);
-}
-
-Strings leaves_in(std::string_view section) {
-  Strings names;
-  for (const Option& option : options())
-    if (section_of(option.key) == section) names.emplace_back(leaf_of(option.key));
-  return names;
-}
-
-Strings keys_with_leaf(std::string_view leaf) {
-  Strings keys;
-  for (const Option& option : options())
-    if (leaf_of(option.key) == leaf) keys.emplace_back(option.key);
-  return keys;
-}
-
-Strings all_keys() {
-  Strings keys;
-  for (const Option& option : options()) keys.emplace_back(option.key);
-  return keys;
-}
-
-Strings all_leaves() {
-  Strings leaves;
-  for (const Option& option : options()) leaves.emplace_back(leaf_of(option.key));
-  return leaves;
-}
-
-}  // namespace
-
-std::size_t edit_distance(std::string_view first, std::string_view second) {
-  const std::string a = folded(first), b = folded(second);
+/// What edit_distance counts, of folded words.
+std::size_t edits_between(std::string_view a, std::string_view b) {
   const std::size_t width = b.size() + 1;
   std::vector<std::size_t> d((a.size() + 1) * width);
   for (std::size_t j = 0; j <= b.size(); ++j) d[j] = j;
@@ -104,16 +70,90 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
   return d.back();
 }
 
-std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.size() > 100 || candidates.empty()) return {};
-  const std::string wanted = long_form(word);
-  std::size_t least = tolerance(wanted.size()) + 1;
-  const std::string* best = nullptr;
-  for (const std::string& candidate : candidates) {
-    if (least_edits(wanted, folded(candidate)) >= least) continue;
-    if (const std::size_t edits = edit_distance(wanted, candidate); edits < least) least = edits, best = &candidate;
+std::string long_form(std::string_view word) {
+  static const std::map<std::string, std::string, std::less<>> kForms{
+      {"bf16", "bfloat16"}, {"fp32", "float32"},  {"f32", "float32"},    {"fp16", "float16"},
+      {"f16", "float16"},   {"half", "float16"},  {"double", "float64"}, {"f64", "float64"},
+      {"fp64", "float64"},  {"float", "float32"}, {"off", "none"},       {"batchsize", "localbatchsize"},
+      {"off_", "disabled"}, {"jsonl", "text"},    {"json", "text"}};
+  const auto found = kForms.find(folded(word));
+  return found == kForms.end() ? folded(word) : found->second;
+}
+
+/// Words to choose from, made ready to be compared with many.
+class Candidates {
+ public:
+  explicit Candidates(const Strings& words) {
+    for (const std::string& word : words) all_.push_back({word, folded(word), Letters(folded(word))});
   }
-  return best ? std::optional(*best) : containing(word, candidates);
+
+  std::optional<std::string> closest(std::string_view word) const {
+    if (word.size() > 100 || all_.empty()) return {};
+    const std::string wanted = long_form(word);
+    const Letters letters(wanted);
+    std::size_t least = tolerance(wanted.size()) + 1;
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : all_) {
+      if (need_edits(letters, candidate.letters, least)) continue;
+      if (const std::size_t edits = edits_between(wanted, candidate.folded); edits < least)
+        least = edits, best = &candidate;
+    }
+    return best ? std::optional(best->word) : containing(folded(word));
+  }
+
+ private:
+  struct Candidate {
+    std::string word, folded;
+    Letters letters;
+  };
+
+  /// One that holds the word, or is held by it; words under four letters are in too many others.
+  std::optional<std::string> containing(const std::string& needle) const {
+    if (needle.size() < 4) return {};
+    const auto related = [&](const Candidate& candidate) {
+      const std::string& other = candidate.folded;
+      return other.find(needle) != other.npos || (other.size() >= 4 && needle.find(other) != needle.npos);
+    };
+    const auto found = std::ranges::find_if(all_, related);
+    return found == all_.end() ? std::nullopt : std::optional(found->word);
+  }
+
+  std::vector<Candidate> all_;
+};
+
+/// The option table's keys, their last parts, and those by section and by last part.
+struct Keys {
+  std::optional<Candidates> whole, leaves;
+  std::map<std::string_view, Candidates> leaves_in;
+  std::map<std::string_view, Strings> with_leaf;
+};
+
+const Keys& keys() {
+  static const Keys all = [] {
+    Keys made;
+    Strings whole, leaves;
+    std::map<std::string_view, Strings> by_section;
+    for (const Option& option : options()) {
+      const std::string_view leaf = leaf_of(option.key);
+      whole.emplace_back(option.key);
+      leaves.emplace_back(leaf);
+      by_section[section_of(option.key)].emplace_back(leaf);
+      made.with_leaf[leaf].emplace_back(option.key);
+    }
+    made.whole.emplace(whole);
+    made.leaves.emplace(leaves);
+    for (const auto& [section, names] : by_section) made.leaves_in.emplace(section, names);
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) { return edits_between(folded(a), folded(b)); }
+
+std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates) {
+  return Candidates(candidates).closest(word);
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
@@ -123,11 +163,14 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 std::optional<std::string> closest_key(std::string_view key) {
   if (key.size() > 100) return {};
+  const Keys& known = keys();
   const std::string_view section = section_of(key), leaf = leaf_of(key);
-  if (const auto exact = keys_with_leaf(leaf); !exact.empty()) return closest(key, exact).value_or(exact.front());
-  if (const auto sibling = closest(leaf, leaves_in(section))) return fmt::format("{}.{}", section, *sibling);
-  if (const auto whole = closest(key, all_keys()); whole && !section.empty() && !is_section(section)) return whole;
-  if (const auto other = closest(leaf, all_leaves())) return keys_with_leaf(*other).front();
+  if (const auto exact = known.with_leaf.find(leaf); exact != known.with_leaf.end())
+    return closest(key, exact->second).value_or(exact->second.front());
+  if (const auto siblings = known.leaves_in.find(section); siblings != known.leaves_in.end())
+    if (const auto sibling = siblings->second.closest(leaf)) return fmt::format("{}.{}", section, *sibling);
+  if (const auto whole = known.whole->closest(key); whole && !section.empty() && !is_section(section)) return whole;
+  if (const auto other = known.leaves->closest(leaf)) return known.with_leaf.at(*other).front();
   return {};
 }
 

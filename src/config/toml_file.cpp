@@ -3,6 +3,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -19,10 +20,12 @@ constexpr int kRepeatsShown = 50;
 
 /// Reads at most kFileBytes + 1; what is wrong goes to the draft.
 std::optional<std::string> read_text(const std::string& path, Draft& draft) {
-  std::string text(kFileBytes + 1, '\0');
+  std::string text;
   errno = 0;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file) text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  std::array<char, 16384> part;
+  for (std::size_t bytes = 1; file && bytes > 0 && text.size() <= kFileBytes; text.append(part.data(), bytes))
+    bytes = std::fread(part.data(), 1, part.size(), file.get());
   if (!file || std::ferror(file.get()) != 0) {
     draft.complain({path}, fmt::format("cannot read the configuration file: {}", std::strerror(errno)));
     return {};

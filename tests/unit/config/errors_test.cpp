@@ -116,6 +116,14 @@ TEST(Errors, KeepLongOrStrangeWordsShort) {
   EXPECT_LT(mistake({file.path()}).size(), 1500u);
 }
 
+/// Found by fuzzing: the job's own TOML could not be read again.
+TEST(Errors, RefuseFlagsThatAreNoText) {
+  for (const char* bad : {"a\x80", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE2\x82", "x\xE1ll"})
+    EXPECT_THAT(mistake({"--job.description", bad}), HasSubstr("--job.description: its value is not valid UTF-8"));
+  const std::string fine = "\u00e9 \u20ac \ud7ff \ue000 \U0001F600 \U0010FFFF";
+  EXPECT_EQ(resolve({"--job.description", fine}).job.job.description, fine);
+}
+
 TEST(Errors, NameFilesThatCannotBeRead) {
   EXPECT_THAT(mistake({"/no/such/job.toml"}),
               HasSubstr("/no/such/job.toml: cannot read the configuration file: No such file"));
