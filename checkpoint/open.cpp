@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "collective.hpp"
 #include "fit.hpp"
 #include "opened.hpp"
@@ -13,8 +11,6 @@ namespace tessera::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
 
 /// The folder that rank 0 chose and its manifest's text; an empty folder is none.
 struct Choice {
@@ -52,12 +48,12 @@ class Skipped {
   std::string lines_;
 };
 
-/// Rank 0's part of open_newest: the newest valid step below `limit`. One that cannot be read for want of a permission
+/// Rank 0's part of open_newest: the newest valid step up to `latest`. One that cannot be read for want of a permission
 /// or of memory is not damaged: going on from an older one would lose work.
-Choice choose(const fs::path& folder, std::int64_t limit, Skipped& skipped) {
+Choice choose(const fs::path& folder, std::int64_t latest, Skipped& skipped) {
   const std::vector<StepFolder> steps = list_steps(folder);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (step->step >= limit) continue;
+    if (step->step > latest) continue;
     try {
       return {step->path, read_complete_manifest(step->path).text};
     } catch (const Error& error) {
@@ -69,11 +65,11 @@ Choice choose(const fs::path& folder, std::int64_t limit, Skipped& skipped) {
   return {};
 }
 
-std::optional<Opened> open_below(comm::Communicator& control, const fs::path& folder, std::int64_t limit,
+std::optional<Opened> open_up_to(comm::Communicator& control, const fs::path& folder, std::int64_t latest,
                                  Skipped& skipped) {
   Choice mine;
   together(control, [&] {
-    if (control.rank() == 0) mine = choose(folder, limit, skipped);
+    if (control.rank() == 0) mine = choose(folder, latest, skipped);
   });
   const bool found =
       comm::all_reduce_scalar(control, static_cast<std::int64_t>(!mine.folder.empty()), comm::Op::max) != 0;
@@ -103,15 +99,16 @@ Opened open(comm::Communicator& control, const fs::path& step_folder) {
   return share(control, mine);
 }
 
-std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& folder, const LogLine& log) {
+std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& folder, const LogLine& log,
+                                  std::int64_t latest_step) {
   Skipped skipped(log);
-  return open_below(control, folder, kAnyStep, skipped);
+  return open_up_to(control, folder, latest_step, skipped);
 }
 
 std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& folder,
                                   std::span<const SliceView> wanted, const LoadOptions& options) {
   Skipped skipped(options.log);
-  std::optional<Opened> opened = open_below(control, folder, kAnyStep, skipped);
+  std::optional<Opened> opened = open_up_to(control, folder, options.latest_step, skipped);
   while (opened) {
     try {
       opened->load(control, wanted, options);
@@ -120,7 +117,7 @@ std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& f
       if (error.code() != ExitCode::checkpoint) throw;
       if (control.rank() == 0) skipped.add(opened->folder(), error.what());
     }
-    std::optional<Opened> next = open_below(control, folder, step_of_folder(opened->folder()), skipped);
+    std::optional<Opened> next = open_up_to(control, folder, step_of_folder(opened->folder()) - 1, skipped);
     if (next) require_all_of(control, *opened, *next, wanted, options);
     opened = std::move(next);
   }

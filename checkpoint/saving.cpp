@@ -30,14 +30,6 @@ void check_table(const TensorTable& table) {
             name, to_string(row.shape), row.elements, element_count(row.shape));
 }
 
-void warn_if_it_fails(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    log::warning("{}", error.what());
-  }
-}
-
 }  // namespace
 
 Saving::Saving(comm::Communicator& control, const FileGroup& group, SaveOptions options, State state,

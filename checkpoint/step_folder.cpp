@@ -87,6 +87,8 @@ std::int64_t step_of_folder(const fs::path& folder) {
   return step_of((whole.has_filename() ? whole : whole.parent_path()).filename().string());
 }
 
+bool is_step_folder(const fs::path& path) { return step_of_folder(path) >= 0; }
+
 Leftover leftover_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name.starts_with(kHintPartial) || name.starts_with(kIndexPartial)) return Leftover::debris;
@@ -128,6 +130,14 @@ void write_hint(const fs::path& folder, const std::string& step_folder, const st
   const fs::path temporary = folder / (std::string(kHintPartial) + uuid);
   write_text(temporary, step_folder + "\n", ExitCode::checkpoint);
   rename_path(temporary, folder / kHintName, ExitCode::checkpoint);
+}
+
+void warn_if_it_fails(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    log::warning("{}", error.what());
+  }
 }
 
 void remove_quietly(const fs::path& path) {

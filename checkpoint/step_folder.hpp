@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -49,6 +50,9 @@ void remove_step(const std::filesystem::path& step_folder);
 inline constexpr const char* kHintName = "LATEST";
 /// Replaces `folder/LATEST`, which tells people and scripts the newest step folder; nothing here reads it.
 void write_hint(const std::filesystem::path& folder, const std::string& step_folder, const std::string& uuid);
+
+/// Work behind a commit, which is no reason any more to fail: an exception is a warning in the log.
+void warn_if_it_fails(const std::function<void()>& work);
 
 /// Removes a file, or a folder and what is in it; a failure is a warning in the log.
 void remove_quietly(const std::filesystem::path& path);

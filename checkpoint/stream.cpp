@@ -33,6 +33,7 @@ class Streaming {
 
   fs::path run() {
     make_folders(options_.folder, ExitCode::checkpoint);
+    remove_dead_attempts(options_.folder, options_.stale_partial_seconds);
     const fs::path partial = partial_path(options_.folder, manifest_.step, manifest_.uuid);
     try {
       make_folder(partial, ExitCode::checkpoint);
@@ -45,8 +46,10 @@ class Streaming {
       throw;
     }
     sync_folder(options_.folder, ExitCode::checkpoint);
-    if (options_.write_index) write_index(options_.folder, final_, manifest_);
-    write_hint(options_.folder, list_steps(options_.folder).back().path.filename().string(), manifest_.uuid);
+    if (options_.write_index) warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
+    warn_if_it_fails([&] {
+      write_hint(options_.folder, list_steps(options_.folder).back().path.filename().string(), manifest_.uuid);
+    });
     return final_;
   }
 

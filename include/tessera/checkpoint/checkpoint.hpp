@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +85,9 @@ struct TensorInfo {
   Shape shape;
 };
 
+/// No step is later.
+inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
+
 /// Receives one line about something that was skipped or is not as asked for; called on rank 0 only.
 using LogLine = std::function<void(const std::string&)>;
 
@@ -99,7 +103,10 @@ struct LoadOptions {
   Policy differing = Policy::strict;
   /// Names that are neither loaded nor missed; their memory is left as it is.
   std::function<bool(std::string_view)> leave_out{};
-  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it.
+  /// load_newest() does not look at later steps.
+  std::int64_t latest_step = kAnyStep;
+  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it. What
+  /// leave_out() says may depend on it.
   std::function<void(const Opened&)> accept{};
 };
 
@@ -141,10 +148,11 @@ class Opened {
 /// Collective: opens exactly this step folder. Error(checkpoint) when it is damaged or not there.
 Opened open(comm::Communicator& control, const std::filesystem::path& step_folder);
 
-/// Collective: the newest step folder with a valid manifest and complete files. Damaged ones are skipped with a line
+/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and complete files. Damaged ones are skipped with a line
 /// that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when all of them are damaged,
 /// Error(environment) when one cannot be read for want of a permission or of memory.
-std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log);
+std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log,
+                                  std::int64_t latest_step = kAnyStep);
 
 /// Collective: open_newest and load, going on to the next older checkpoint when a block turns out to be damaged; that
 /// one must hold each wanted tensor which the damaged one holds, so that no value of the damaged one stays.

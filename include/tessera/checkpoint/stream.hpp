@@ -15,6 +15,7 @@ struct StreamOptions {
   std::filesystem::path folder;  ///< a checkpoint folder, as SaveOptions::folder: the step folder is made in it
   int files = 1;                 ///< shard files; each tensor is cut over them along its first dimension above 1
   bool write_index = true;
+  double stale_partial_seconds = 3600;  ///< as SaveOptions
 };
 
 /// What a checkpoint says, but for the values.
