@@ -34,7 +34,7 @@ Interleaving interleaving_of(const Parts& parts, std::uint64_t seed) {
 }  // namespace
 
 MixtureSource::MixtureSource(std::vector<Part> parts, std::uint64_t seed)
-    : parts_(std::move(parts)), limit_(limit_of(parts_)), interleaving_(interleaving_of(parts_, seed)) {}
+    : parts_(std::move(parts)), seed_(seed), limit_(limit_of(parts_)), interleaving_(interleaving_of(parts_, seed)) {}
 
 std::uint64_t MixtureSource::part_seed(std::uint64_t seed, const std::string& name) {
   return seed ^ content_hash("mixture " + name);
@@ -67,6 +67,16 @@ std::optional<SampleOrigin> MixtureSource::origin(std::int64_t sample) const {
   auto origin = parts_[part].source->origin(index);
   if (origin) origin->source = parts_[part].name;
   return origin;
+}
+
+std::string MixtureSource::identity() const {
+  std::string text = fmt::format("mixture {}", seed_);
+  for (const Part& part : parts_) {
+    const std::string own = part.source->identity();
+    if (own.empty()) return {};
+    text += fmt::format(" {} {}", own, part.weight);
+  }
+  return fmt::format("{:016x}", content_hash(text));
 }
 
 std::vector<SourceShare> MixtureSource::shares(std::int64_t sample) const {

@@ -25,6 +25,7 @@ TokenFileInfo info_of(const TokenFileHeader& h) {
   info.seed = h.seed;
   info.tokenizer_hash = h.tokenizer_hash;
   info.source_hash = h.source_hash;
+  info.payload_hash = h.payload_hash;
   info.token_bytes = static_cast<int>(h.token_bytes);
   return info;
 }

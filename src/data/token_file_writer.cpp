@@ -78,6 +78,7 @@ TokenFileInfo TokenFileWriter::finish() {
   const TokenFileHeader header = p.header();
   p.file.rewrite_beginning({reinterpret_cast<const char*>(&header), sizeof header});
   p.file.commit();
+  p.info.payload_hash = header.payload_hash;
   return p.info;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "content_hash.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/data/keyed_permutation.hpp"
 
@@ -105,6 +106,13 @@ std::vector<std::int64_t> WindowSource::document_starts(std::int64_t sample) con
 std::optional<SampleOrigin> WindowSource::origin(std::int64_t sample) const {
   const auto [file, window, first_token] = place(sample);
   return SampleOrigin{"", file.path(), sample, sample / window_count(), window, first_token};
+}
+
+std::string WindowSource::identity() const {
+  std::string text = fmt::format("windows {} {} {}", seq_len_, seed_, order_ == Order::shuffled);
+  for (const auto& [file, tokens] : runs_)
+    text += fmt::format(" {:x} {} {}", file.info().payload_hash, tokens.begin, tokens.size);
+  return fmt::format("{:016x}", content_hash(text));
 }
 
 }  // namespace tessera::data

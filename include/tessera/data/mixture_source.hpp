@@ -32,12 +32,14 @@ class MixtureSource final : public SampleSource {
                  std::span<std::int32_t> labels) const override;
   std::vector<std::int64_t> document_starts(std::int64_t sample) const override;
   std::optional<SampleOrigin> origin(std::int64_t sample) const override;
+  std::string identity() const override;
   std::vector<SourceShare> shares(std::int64_t sample) const override;
 
  private:
   Interleaving::Place place(std::int64_t sample) const;
 
   std::vector<Part> parts_;
+  std::uint64_t seed_;
   std::optional<std::int64_t> limit_;
   Interleaving interleaving_;
 };

@@ -27,6 +27,7 @@ struct TokenFileInfo {
   std::uint64_t seed = 0;            ///< of the shuffle of documents
   std::uint64_t tokenizer_hash = 0;  ///< Tokenizer::content_hash
   std::uint64_t source_hash = 0;     ///< TextCorpus::content_hash
+  std::uint64_t payload_hash = 0;    ///< of ids and index, as the header has it
   int token_bytes = 2;               ///< 2 when vocab_size <= 65,536, else 4
 };
 
@@ -60,7 +61,7 @@ class TokenFile {
 /// Writes a token file aside and renames it into place in finish(); without finish() nothing is left behind.
 class TokenFileWriter {
  public:
-  /// `info` without counts and token_bytes. Throws Error(environment) when the file cannot be made.
+  /// `info` without counts, payload_hash and token_bytes. Throws Error(environment) when the file cannot be made.
   TokenFileWriter(std::filesystem::path path, const TokenFileInfo& info);
   TokenFileWriter(TokenFileWriter&&) noexcept;
   ~TokenFileWriter();

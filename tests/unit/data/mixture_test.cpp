@@ -222,6 +222,28 @@ TEST_F(Files, MixedGoThroughTheirOwnEpochs) {
   EXPECT_TRUE(differs);
 }
 
+/// A run that goes on asks by it whether its position still means the same.
+TEST_F(Files, IdentityIsThatOfTheSamples) {
+  const auto a = write("a", 0, 71), same = write("same", 0, 71), other = write("other", 1, 71);
+  const auto of = [](const std::filesystem::path& file, std::int64_t seq_len, std::uint64_t seed, double share = 0) {
+    return WindowSource(hold_out({TokenFile::open(file)}, seq_len, share).training, seq_len, seed).identity();
+  };
+  const std::string known = of(a, 10, 3);
+  EXPECT_EQ(known.size(), 16u);
+  EXPECT_EQ(of(same, 10, 3), known);
+  const std::set others{known, of(other, 10, 3), of(a, 9, 3), of(a, 10, 4), of(a, 10, 3, 0.3)};
+  EXPECT_EQ(others.size(), 5u);
+  const auto mixed = [&](const std::filesystem::path& second, double weight, std::uint64_t seed) {
+    std::vector<MixtureSource::Part> parts;
+    parts.push_back({"a", windows(a), 1, 7});
+    parts.push_back({"b", windows(second), weight, 7});
+    return MixtureSource(std::move(parts), seed).identity();
+  };
+  EXPECT_EQ(mixed(other, 2, 0), mixed(other, 2, 0));
+  const std::set mixtures{known, mixed(other, 2, 0), mixed(same, 2, 0), mixed(other, 3, 0), mixed(other, 2, 1)};
+  EXPECT_EQ(mixtures.size(), 5u);
+}
+
 TEST_F(Files, MixedThatEndAreReadOnceEach) {
   const auto a = write("a", 0, 71), b = write("b", 10000, 31);
   std::vector<MixtureSource::Part> parts;
