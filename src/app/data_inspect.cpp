@@ -155,8 +155,7 @@ int DataInspect::inspect_samples(const Args& job_flags) const {
   Args words = job_flags;
   if (!file_.empty()) words.insert(words.begin(), file_);
   const config::JobConfig job = config::resolve(words).job;
-  const std::int64_t batch =
-      job.training.global_batch_size > 0 ? job.training.global_batch_size : job.training.local_batch_size;
+  const std::int64_t batch = std::max<std::int64_t>(0, job.training.global_batch_size);  // 0: all that a replay file has
   const auto alone = comm::make_self_communicator("data inspect");
   const train::Samples samples = train::open_job_samples(job, batch, *alone);
   const auto tokenizer = load_if_named(tokenizer_.empty() ? tokenizer_of(job) : tokenizer_);

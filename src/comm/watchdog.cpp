@@ -45,6 +45,10 @@ std::string report_of(const CallView& stuck, int rank) {
   return text;
 }
 
+std::atomic<std::int64_t> patience_ns{0};
+
+std::chrono::nanoseconds patience() { return std::chrono::nanoseconds(patience_ns.load()); }
+
 /// The call that a caller has been held by for longest, if that is longer than `timeout`.
 const CallView* longest_held(const std::vector<CallView>& calls, std::chrono::nanoseconds timeout) {
   const std::int64_t since = now_ns() - timeout.count();
@@ -102,7 +106,7 @@ struct Watchdog::Impl {
   void look() {
     if (const std::string failure = look_at_probes(); !failure.empty()) report(failure);
     const auto calls = recent(call_page(), CallPage::kRecords);
-    const CallView* stuck = longest_held(calls, timeout);
+    const CallView* stuck = longest_held(calls, std::max<std::chrono::nanoseconds>(timeout, patience()));
     if (!stuck || stuck->ticket == reported) return;
     reported = stuck->ticket;
     report(report_of(*stuck, rank));
@@ -120,6 +124,12 @@ struct Watchdog::Impl {
 namespace {
 std::atomic<bool> watched{false};
 }
+
+Watchdog::Patience::Patience(std::chrono::milliseconds timeout) : before_ns_(patience_ns) {
+  patience_ns = std::max(before_ns_, std::chrono::nanoseconds(timeout).count());
+}
+
+Watchdog::Patience::~Patience() { patience_ns = before_ns_; }
 
 Watchdog::Watchdog(std::chrono::milliseconds timeout, int rank, Handler handler) {
   TESSERA_EXPECT(!watched.exchange(true), "a process has one watchdog");

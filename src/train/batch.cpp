@@ -1,6 +1,7 @@
 #include "tessera/train/batch.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "tessera/base/error.hpp"
 
@@ -88,16 +89,23 @@ Rows ReadAhead::take(const BatchPlan& plan, std::int64_t first, std::int64_t end
     pending_.pop_front();
   }
   std::int64_t next = (pending_.empty() ? first : pending_.back().first) + plan.global_batch;
-  for (; std::ssize(pending_) < ahead_ && next < end; next += plan.global_batch)
+  auto reading = std::ranges::count_if(pending_, [](const Pending& step) {
+    return step.rows.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
+  });
+  for (; std::ssize(pending_) < ahead_.steps && reading < ahead_.threads && next < end;
+       next += plan.global_batch, ++reading)
     pending_.push_back({next, std::async(std::launch::async, [this, plan, next] {
                           return read_rows(source_, plan, next, reader_, vocab_);
                         })});
   return here ? here->get() : read_rows(source_, plan, first, reader_, vocab_);
 }
 
-int steps_ahead(const config::DataLoader& loader) {
-  if (loader.num_workers == 0) return 1;
-  return static_cast<int>(std::min<std::int64_t>(loader.num_workers * loader.prefetch_factor.value_or(2), 1024));
+Ahead ahead_of(const config::DataLoader& loader) {
+  if (loader.num_workers == 0) return {1, 1};
+  constexpr std::int64_t kMostSteps = 1024, kMostThreads = 64;
+  const std::int64_t threads = std::min(loader.num_workers, kMostThreads);
+  const std::int64_t each = std::min(loader.prefetch_factor.value_or(2), kMostSteps);
+  return {static_cast<int>(std::min(threads * each, kMostSteps)), static_cast<int>(threads)};
 }
 
 }  // namespace tessera::train

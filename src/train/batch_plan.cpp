@@ -35,9 +35,6 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
                                          job.parallelism.context_parallel_load_balancer.has_value());
   plan.documents = masks_documents(job);
   plan.document_end_id = job.training.document_end_id;
-  require(!plan.documents || plan.document_end_id || job.training.dataset != "replay", ExitCode::usage,
-          "documents are masked, and a replay file does not know them; set training.document_end_id to the token that "
-          "ends one");
   return plan;
 }
 

@@ -1,5 +1,7 @@
 #include "tessera/train/collective.hpp"
 
+#include <filesystem>
+
 #include "tessera/base/error.hpp"
 
 namespace tessera::train {
@@ -14,6 +16,8 @@ std::string outcome_of(const std::function<void()>& work) {
     return std::to_string(static_cast<int>(error.code())) + " " + error.what();
   } catch (const std::bad_alloc&) {
     return std::to_string(static_cast<int>(ExitCode::environment)) + " out of host memory";
+  } catch (const std::filesystem::filesystem_error& error) {
+    return std::to_string(static_cast<int>(ExitCode::environment)) + " " + error.what();
   }
 }
 

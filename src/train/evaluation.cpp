@@ -1,11 +1,9 @@
 #include "tessera/train/evaluation.hpp"
 
-#include <filesystem>
+#include <chrono>
 
 #include "tessera/base/error.hpp"
-#include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
-#include "tessera/train/hf_weights.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/pipeline_plan.hpp"
 #include "tessera/train/samples.hpp"
@@ -13,23 +11,10 @@
 #include "tessera/train/stage_ranges.hpp"
 
 namespace tessera::train {
-namespace {
-
-void load_weights(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-                  parallel::Stages& stages) {
-  const auto& path = job.checkpoint.initial_load_path;
-  if (path && job.checkpoint.initial_load_in_hf)
-    on_all_ranks(mesh.control(), [&] { load_hf_weights(stages.holdings(), model, *path); });
-  else
-    load_model(
-        stages.holdings(), model, mesh,
-        path ? std::filesystem::path(*path) : std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder);
-}
-
-}  // namespace
 
 ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) {
   const config::JobConfig& job = resolved.job;
+  use_share_of_cores(world);
   require(job.validation.enable, ExitCode::usage, "validation is switched off ({}); leave validation.enable out",
           resolved.origin("validation.enable"));
   const mesh::Layout layout = layout_of(resolved, world.size());
@@ -44,7 +29,9 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   parallel::StageOptions options = stage_options_of(job, plan, device);
   options.freeze = {"."};  // nothing is trained: no memory for gradients
   parallel::Stages stages(model, stage_ranges_of(job, model, mesh, map.stages(), options), map, mesh, options);
-  load_weights(job, model, mesh, stages);
+  load_weights_of(job, stages.holdings(), model, mesh);
+  const comm::Watchdog watchdog(std::chrono::seconds(job.comm.init_timeout_seconds), world.rank(),
+                                end_hanging_job(world));
   return Validator(job, model, mesh, stages, *samples.validation).run(0);
 }
 

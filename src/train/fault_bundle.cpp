@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <vector>
 
+#include "tessera/checkpoint/inspect.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 
@@ -13,34 +16,56 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Row by row; "documents", which say where documents begin, only of a source that knows.
 void write_batch(const fs::path& file, const Fault& fault, const data::SampleSource& source) {
   const std::int64_t seq = source.seq_len();
   const Shape shape{1, fault.global_batch, seq};
-  checkpoint::SafetensorsWriter writer(file, {{"inputs", DType::i32, shape}, {"labels", DType::i32, shape}});
-  std::vector<std::int32_t> inputs(static_cast<std::size_t>(seq)), labels(inputs.size());
+  std::vector<checkpoint::SafetensorsEntry> entries{{"inputs", DType::i32, shape}, {"labels", DType::i32, shape}};
+  const bool knows_documents = !source.document_starts(fault.first_sample).empty();
+  if (knows_documents) entries.push_back({"documents", DType::i32, shape});
+  checkpoint::SafetensorsWriter writer(file, entries);
+  std::vector<std::int32_t> inputs(static_cast<std::size_t>(seq)), labels(inputs.size()), documents(inputs.size());
   for (std::int64_t row = 0; row < fault.global_batch; ++row) {
     source.read(fault.first_sample + row, inputs, labels);
     writer.write("inputs", row * seq, seq, inputs.data());
     writer.write("labels", row * seq, seq, labels.data());
+    if (!knows_documents) continue;
+    std::ranges::fill(documents, 0);
+    for (const std::int64_t start : source.document_starts(fault.first_sample + row))
+      documents[static_cast<std::size_t>(start)] = start > 0;
+    std::partial_sum(documents.begin(), documents.end(), documents.begin());
+    writer.write("documents", row * seq, seq, documents.data());
   }
   writer.finish();
 }
 
+/// What of the job would contradict data that is replayed, or has nothing to do with it.
+std::string without_the_jobs_data(const config::JobConfig& job) {
+  std::string flags;
+  if (!job.training.mixture.empty()) flags += " --training.mixture=";
+  if (job.validation.enable) flags += " --validation.no_enable";
+  if (job.validation.split > 0) flags += " --validation.split 0";
+  return flags;
+}
+
 }  // namespace
 
-fs::path write_fault_bundle(const fs::path& run, const Fault& fault, const data::SampleSource& source) {
-  const fs::path folder = run / "faults" / fmt::format("step-{:08d}", fault.step), batch = folder / "batch.safetensors";
+fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault, const data::SampleSource& source) {
+  const fs::path folder = fs::path(job.job.dump_folder) / "faults" / fmt::format("step-{:08d}", fault.step),
+                 batch = folder / "batch.safetensors";
   fs::create_directories(folder);
   write_batch(batch, fault, source);
-  const std::string from = fault.checkpoint.empty() ? "" : " --checkpoint.initial_load_path " + fault.checkpoint;
+  const auto steps =
+      fault.checkpoints.empty() ? std::vector<checkpoint::StepFolder>() : checkpoint::list_steps(fault.checkpoints);
+  const std::string from = steps.empty() ? "" : " --checkpoint.initial_load_path " + steps.back().path.string();
   const nlohmann::json report{
       {"step", fault.step},
       {"what", fault.what},
       {"first_sample", fault.first_sample},
       {"samples", fault.global_batch},
       {"replay", fmt::format("tessera train JOB.toml --job.dump_folder ELSEWHERE --training.dataset replay "
-                             "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}",
-                             batch.string(), from)}};
+                             "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
+                             batch.string(), from, without_the_jobs_data(job))}};
   metrics::write_file_atomically(folder / "fault.json", report.dump(2) + "\n");
   return folder;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tessera/config/job_config.hpp"
 #include "tessera/data/sample_source.hpp"
 
 namespace tessera::train {
@@ -13,14 +14,14 @@ struct Fault {
   std::int64_t step = 0;          ///< from 1
   std::int64_t first_sample = 0;  ///< of the step's batch
   std::int64_t global_batch = 0;
-  std::string what;        ///< for people: tensor, rank, samples
-  std::string checkpoint;  ///< folder of checkpoints to start from; empty if there is none
+  std::string what;                   ///< for people: tensor, rank, samples
+  std::filesystem::path checkpoints;  ///< of the run; empty if it has none
 };
 
-/// Writes `run`/faults/step-%08d: batch.safetensors, the whole global batch as a replay file of one step, and
-/// fault.json, which tells what happened and how to run it again. Returns the folder. One rank calls it. Throws
+/// Writes job.dump_folder/faults/step-%08d: batch.safetensors, the whole global batch as a replay file of one step, and
+/// fault.json, which tells what happened and how to run it again, from the newest checkpoint there is. Returns the folder. One rank calls it. Throws
 /// Error(environment or data) if it cannot be written.
-std::filesystem::path write_fault_bundle(const std::filesystem::path& run, const Fault& fault,
+std::filesystem::path write_fault_bundle(const config::JobConfig& job, const Fault& fault,
                                          const data::SampleSource& source);
 
 }  // namespace tessera::train

@@ -6,7 +6,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/parallel/replica_check.hpp"
 #include "tessera/train/collective.hpp"
-#include "tessera/train/training_state.hpp"
 
 namespace tessera::train {
 
@@ -48,15 +47,27 @@ Faults::Verdict Faults::judge_nonfinite(std::int64_t step, const StepOutcome& ou
 void Faults::keep(std::int64_t step, const std::string& what) {
   what_ = what;
   const Fault fault{step, trainer_.first_sample(step - 1), trainer_.batch_plan().global_batch, what,
-                    job_.checkpoint.enable ? checkpoints_.string() : std::string()};
+                    job_.checkpoint.enable ? checkpoints_ : std::filesystem::path()};
   kept_in_ = on_rank_zero(trainer_.mesh().control(),
-                          [&] { return write_fault_bundle(job_.job.dump_folder, fault, source_).string(); });
+                          [&] { return write_fault_bundle(job_, fault, source_).string(); });
   reporter_.note(fmt::format("step {}: {}; its batch is in {}", step, what, kept_in_));
+}
+
+std::optional<Position> Faults::load_before(std::int64_t step) {
+  const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, trainer_.model());
+  if (!choice.start().empty()) {  // the run may have saved nothing yet; what it left out then began as it does here
+    trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
+    for (optim::ParamState& state : trainer_.optimizer_states()) {
+      state.exp_avg.zero_();
+      state.exp_avg_sq.zero_();
+    }
+  }
+  return load_state(trainer_, checkpoints_, choice, step - 1);
 }
 
 std::int64_t Faults::go_back(std::int64_t step) {
   const std::int64_t next_sample = trainer_.first_sample(step);
-  const auto position = job_.checkpoint.enable ? load_state(trainer_, checkpoints_, -1) : std::nullopt;
+  const auto position = job_.checkpoint.enable ? load_before(step) : std::nullopt;
   require(position.has_value(), ExitCode::nonfinite,
           "step {}: {}; there is no checkpoint to go back to: set checkpoint.enable, and checkpoint.interval below {}",
           step, what_, step);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "reporter.hpp"
@@ -10,6 +11,7 @@
 #include "tessera/data/sample_source.hpp"
 #include "tessera/train/loss_spikes.hpp"
 #include "tessera/train/trainer.hpp"
+#include "tessera/train/training_state.hpp"
 
 namespace tessera::train {
 
@@ -37,6 +39,7 @@ class Faults {
 
  private:
   Verdict judge_nonfinite(std::int64_t step, const StepOutcome& outcome);
+  std::optional<Position> load_before(std::int64_t step);
   void keep(std::int64_t step, const std::string& what);
 
   const config::JobConfig& job_;

@@ -59,13 +59,7 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
       model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
   stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_,
                  options_of(resolved, device_));
-  const config::JobConfig& job = resolved.job;
-  if (job.checkpoint.initial_load_path && job.checkpoint.initial_load_in_hf)
-    load_hf_weights(stage_->holdings(), model_, *job.checkpoint.initial_load_path);
-  else if (job.checkpoint.initial_load_path)
-    load_model(stage_->holdings(), model_, mesh_, *job.checkpoint.initial_load_path);
-  else
-    load_model(stage_->holdings(), model_, mesh_, std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder);
+  load_weights_of(resolved.job, stage_->holdings(), model_, mesh_);
 }
 
 torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, std::int64_t position,

@@ -2,6 +2,10 @@
 
 #include "host_views.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/checkpoint/inspect.hpp"
+#include "tessera/train/collective.hpp"
+#include "tessera/train/hf_weights.hpp"
 
 namespace tessera::train {
 
@@ -11,14 +15,26 @@ void load_model(const parallel::Holdings& holdings, const model::Model& model, m
   comm::Communicator& control = mesh.control();
   choice.optimizer = false;  // of the run that it comes from
   const checkpoint::LoadOptions options = choice.options(model);
-  const std::filesystem::path last = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
-  if (last.string().starts_with("step-")) {
+  if (checkpoint::is_step_folder(folder)) {
     checkpoint::open(control, folder).load(control, views.views(), options);
   } else {
     const auto opened = checkpoint::load_newest(control, folder, views.views(), options);
     require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint", folder.string());
   }
   views.write_back();
+}
+
+void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings, const model::Model& model,
+                     mesh::DeviceMesh& mesh, const LoadChoice& choice) {
+  const auto& path = job.checkpoint.initial_load_path;
+  if (!path)
+    return load_model(holdings, model, mesh, std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder, choice);
+  if (!job.checkpoint.initial_load_in_hf) return load_model(holdings, model, mesh, *path, choice);
+  on_all_ranks(mesh.control(), [&] {
+    const HfMisfits misfits = find_hf_misfits(model, *path, choice);
+    if (mesh.rank() == 0 && !misfits.table.empty()) log::warning("{}", misfits.table);
+    load_hf_weights(holdings, model, *path, misfits.fqns);
+  });
 }
 
 }  // namespace tessera::train

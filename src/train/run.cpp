@@ -52,16 +52,16 @@ class Run {
     make_save_plan();
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
-    const std::int64_t done = begin();
+    const Position start = begin();
     saver_.emplace(mesh_.control());
-    reporter_.emplace(world_, resolved_, *trainer_, done + 1, command_line);
+    reporter_.emplace(world_, resolved_, *trainer_, start.step + 1, command_line);
     faults_.emplace(job_, *trainer_, *reporter_, *samples_.source, checkpoint_folder());
     if (samples_.validation) validator_.emplace(job_, model_, mesh_, trainer_->stages(), *samples_.validation);
-    announce(done);
+    announce(start);
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
       tuner_.emplace(*trainer_, job_, world_.local_size());
     watch(job_.comm.init_timeout_seconds);
-    const ExitCode code = loop(done);
+    const ExitCode code = loop(start.step);
     watchdog_.reset();
     reporter_->finish();
     return code;
@@ -109,16 +109,16 @@ class Run {
 
   fs::path checkpoint_folder() const { return fs::path(job_.job.dump_folder) / job_.checkpoint.folder; }
 
-  /// Steps done so far: resumed, or 0 with initial or loaded weights.
-  std::int64_t begin() {
+  /// Where the run stands: resumed, or at step 0 with initial or loaded weights.
+  Position begin() {
     on_rank_zero(mesh_.control(),
                  [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
-    if (const auto position = resume()) return position->step;
+    if (const auto position = resume()) return *position;
     if (job_.checkpoint.initial_load_path)
-      load_initial(*job_.checkpoint.initial_load_path);
+      load_initial();
     else
       initialize();
-    return 0;
+    return {};
   }
 
   void initialize() { trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); }
@@ -127,23 +127,16 @@ class Run {
     const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
     if (!job_.checkpoint.enable) return std::nullopt;
     if (choice.is_partial()) initialize();
-    left_out_ = choice.left_out();
-    return load_state(*trainer_, checkpoint_folder(), job_.checkpoint.load_step, choice);
+    return load_state(*trainer_, checkpoint_folder(), choice);
   }
 
-  void load_initial(const fs::path& path) {
+  void load_initial() {
     const LoadChoice choice = LoadChoice::of(job_.checkpoint, model_);
     if (choice.is_partial()) initialize();
-    const auto holdings = trainer_->stages().holdings();
-    if (!job_.checkpoint.initial_load_in_hf) return load_model(holdings, model_, mesh_, path, choice);
-    on_all_ranks(mesh_.control(), [&] {
-      const HfMisfits misfits = find_hf_misfits(model_, path, choice);
-      if (mesh_.rank() == 0 && !misfits.table.empty()) log::warning("{}", misfits.table);
-      load_hf_weights(holdings, model_, path, misfits.fqns);
-    });
+    load_weights_of(job_, trainer_->stages().holdings(), model_, mesh_, choice);
   }
 
-  void announce(std::int64_t done) {
+  void announce(const Position& start) {
     if (job_.job.save_config_file && world_.rank() == 0)
       metrics::write_file_atomically(fs::path(job_.job.dump_folder) / *job_.job.save_config_file, resolved_.to_toml());
     reporter_->note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", model_.name,
@@ -154,17 +147,14 @@ class Run {
           "{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) gives "
           "more",
           plan_.microbatches, ranks, plan_.microbatch_rows);
-    if (done > 0)
-      reporter_->note(fmt::format("resumed after step {} from {}{}", done, checkpoint_folder().string(),
-                                  left_out_.empty() ? "" : fmt::format(", without {}", left_out_)));
+    if (start.step > 0)
+      reporter_->note(fmt::format("resumed after step {} from {}{}", start.step, checkpoint_folder().string(),
+                                  start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
   }
 
   void watch(std::int64_t seconds) {
     watchdog_.reset();
-    watchdog_.emplace(std::chrono::seconds(seconds), world_.rank(), [this](const std::string& report) {
-      log::error("{}", report);
-      world_.abort(static_cast<int>(ExitCode::communication));
-    });
+    watchdog_.emplace(std::chrono::seconds(seconds), world_.rank(), end_hanging_job(world_));
   }
 
   ExitCode loop(std::int64_t done) {
@@ -180,7 +170,7 @@ class Run {
       if (step == done) watch(job_.comm.train_timeout_seconds);
       const double seconds = metrics::monotonic_seconds() - began;
       if (save_plan_) save_plan_->step_took(seconds);
-      if (outcome.skipped) note_saved(saver_->finish());  // whatever the verdict: what was begun is from before
+      if (outcome.skipped) finish_save();  // whatever the verdict: what was begun is from before
       const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
       reporter_->measure();
       reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict, ends(outcome)));
@@ -188,11 +178,12 @@ class Run {
       note_saved(saver_->poll());
       if (verdict == Faults::Verdict::stop) {
         if (step > 0 && saves()) save(step);  // the weights are those before this step
-        note_saved(saver_->finish());
+        finish_save();
         faults_->stop(step + 1);
       }
       if (verdict == Faults::Verdict::go_back) {
-        note_saved(saver_->finish());
+        finish_save();
+        const comm::Watchdog::Patience patience = slow_disks();
         step = faults_->go_back(step + 1);
         continue;
       }
@@ -200,7 +191,7 @@ class Run {
       if (must_save(step, outcome.flags != 0)) save(step);
       if (ends(outcome) && step < job_.training.steps) return stopped(step, outcome.flags);
     }
-    note_saved(saver_->finish());
+    finish_save();
     return ExitCode::done;
   }
 
@@ -280,8 +271,19 @@ class Run {
            (step == 1 && job_.checkpoint.enable_first_step_checkpoint);
   }
 
-  void save(std::int64_t step) {
+  /// While ranks wait for the slowest disk.
+  comm::Watchdog::Patience slow_disks() const {
+    return comm::Watchdog::Patience(std::chrono::seconds(job_.comm.save_timeout_seconds));
+  }
+
+  void finish_save() {
+    const comm::Watchdog::Patience patience = slow_disks();
     note_saved(saver_->finish());
+  }
+
+  void save(std::int64_t step) {
+    const comm::Watchdog::Patience patience = slow_disks();
+    finish_save();
     if (save_plan_) save_plan_->save_began(now());
     const Position position{step, trainer_->first_sample(step)};
     if (job_.checkpoint.async_mode == "disabled")
@@ -302,7 +304,7 @@ class Run {
   }
 
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
-    note_saved(saver_->finish());
+    finish_save();
     const bool time_is_up = (flags & kTimeIsUp) != 0;
     reporter_->note(fmt::format("stopped {} after step {}{}", time_is_up ? "before the allocation ends" : "by a signal",
                                 step, saves() ? "; run the same command to go on" : "; nothing was saved"));
@@ -321,7 +323,6 @@ class Run {
   model::Model model_;
   mesh::DeviceMesh mesh_;
   std::optional<Trainer> trainer_;
-  std::string left_out_;                  ///< of the checkpoint that the run goes on from
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Validator> validator_;    ///< if the job validates
   std::optional<Reporter> reporter_;
@@ -331,18 +332,11 @@ class Run {
   std::optional<SavePlan> save_plan_;  ///< on rank 0 of a job that saves
 };
 
-/// Threads that this rank may use: its share of the node's cores, unless OMP_NUM_THREADS says otherwise.
-void set_threads(const comm::World& world) {
-  if (std::getenv("OMP_NUM_THREADS")) return;
-  const int cores = std::max(1, at::get_num_threads());
-  at::set_num_threads(std::max(1, cores / world.local_size()));
-}
-
 }  // namespace
 
 ExitCode run_training(comm::World& world, const config::Resolved& resolved,
                       const std::vector<std::string>& command_line) {
-  set_threads(world);
+  use_share_of_cores(world);
   Run run(world, resolved);
   return run.execute(command_line);
 }

@@ -9,6 +9,7 @@
 #include "tessera/data/mixture_source.hpp"
 #include "tessera/data/prepare.hpp"
 #include "tessera/data/window_source.hpp"
+#include "tessera/train/batch_plan.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/replay_source.hpp"
 
@@ -98,13 +99,23 @@ void make_windows(const config::JobConfig& job, const std::vector<Opened>& sourc
   if (!held_out.empty()) samples.validation = one_or_mixed(std::move(held_out), 0);
 }
 
+std::unique_ptr<data::SampleSource> open_replay(const config::JobConfig& job, const fs::path& file,
+                                                std::int64_t global_batch, std::int64_t seq_len) {
+  auto source = std::make_unique<ReplaySource>(file, global_batch, seq_len);
+  require(!masks_documents(job) || job.training.document_end_id || source->knows_documents(), ExitCode::usage,
+          "documents are masked, and {} does not know them; give it a tensor \"documents\", or set "
+          "training.document_end_id to the token that ends one",
+          file.string());
+  return source;
+}
+
 std::unique_ptr<data::SampleSource> open_validation(const config::JobConfig& job, const data::TokenFile* trained_on,
                                                     comm::Communicator& control) {
   const config::Validation& validation = job.validation;
   const fs::path path = *validation.dataset_path;
   std::unique_ptr<data::SampleSource> source;
   if (validation.dataset == "replay") {
-    on_all_ranks(control, [&] { source = std::make_unique<ReplaySource>(path, 0, validation.seq_len); });
+    on_all_ranks(control, [&] { source = open_replay(job, path, 0, validation.seq_len); });
     return source;
   }
   const std::vector<data::TokenFile> files = open_files(job, {validation.dataset, path}, control);
@@ -128,7 +139,7 @@ Samples open_job_samples(const config::JobConfig& job, std::int64_t global_batch
   std::vector<Opened> sources;
   if (training.dataset == "replay") {
     on_all_ranks(control, [&] {
-      samples.source = std::make_unique<ReplaySource>(*training.dataset_path, global_batch, training.seq_len);
+      samples.source = open_replay(job, *training.dataset_path, global_batch, training.seq_len);
     });
   } else {
     sources = open_sources(job, control);

@@ -1,9 +1,11 @@
 #include "tessera/train/setup.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/parallel/stage_split.hpp"
 
 namespace tessera::train {
@@ -80,6 +82,19 @@ comm::Backend backend_of(const config::JobConfig& job, torch::Device device) {
           "them. Use auto or mpi");
   if (name == "strict") return comm::Backend::strict;
   return device.is_cuda() ? comm::Backend::nccl : comm::Backend::mpi;
+}
+
+void use_share_of_cores(const comm::World& world) {
+  if (std::getenv("OMP_NUM_THREADS")) return;
+  const int cores = std::max(1, at::get_num_threads());
+  at::set_num_threads(std::max(1, cores / world.local_size()));
+}
+
+comm::Watchdog::Handler end_hanging_job(comm::World& world) {
+  return [&world](const std::string& report) {
+    log::error("{}", report);
+    world.abort(static_cast<int>(ExitCode::communication));
+  };
 }
 
 parallel::Precision precision_of(const config::JobConfig& job) {

@@ -48,7 +48,7 @@ Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::
       schedule_(lr_schedule_of(job)),
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
       states_(states_of(stages_, job.optimizer.weight_decay)),
-      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab, steps_ahead(job.training.dataloader)) {}
+      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab, ahead_of(job.training.dataloader)) {}
 
 void Trainer::set_microbatch_rows(std::int64_t rows) {
   const BatchPlan plan = BatchPlan::make(job_, mesh_.layout(), rows);

@@ -39,12 +39,38 @@ checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, c
                       {"optimizer_steps", trainer.optimizer().steps()},
                       {"skipped_steps", trainer.skipped_steps()},
                       {"schedule_start", trainer.schedule_start()},
-                      {"seed", resolved.job.debug.seed}};
+                      {"seed", resolved.job.debug.seed},
+                      {"data", trainer.source().identity()},
+                      {"start", LoadChoice::of_own(resolved.job.checkpoint, trainer.model()).start()}};
   return {position.step, state.dump()};
 }
 
+json state_in(const checkpoint::Opened& opened) {
+  return json::parse(opened.extra(), nullptr, /*allow_exceptions=*/false);
+}
+
+/// "" in a state that lacks it, as one of an earlier release may.
+std::string text_of(const json& state, const char* key) {
+  return state.is_object() && state.contains(key) && state[key].is_string() ? state[key].get<std::string>() : "";
+}
+
+/// Written by a run that started in the same way as this one: to be gone on from, whole.
+bool is_own(const checkpoint::Opened& opened, const LoadChoice& choice) {
+  return choice.saves && text_of(state_in(opened), "start") == choice.start();
+}
+
+/// A position counts in the data that it was saved with.
+void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened, const json& state) {
+  const std::string then = text_of(state, "data"), now = trainer.source().identity();
+  require(then.empty() || now.empty() || then == now, ExitCode::usage,
+          "{} was trained on other data than this job has, or in another order: other files, mixture, training.seq_len, "
+          "validation.split or debug.seed. Put them back; or begin this data anew by checkpoint.exclude_from_loading = "
+          "[\"dataloader\"]",
+          opened.folder().string());
+}
+
 Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
-  const json state = json::parse(opened.extra(), nullptr, /*allow_exceptions=*/false);
+  const json state = state_in(opened);
   const auto number = [&](const char* key) -> std::int64_t {
     require(state.is_object() && state.contains(key) && state[key].is_number_integer(), ExitCode::checkpoint,
             "{} lacks \"{}\" in its training state: it holds a model only; use checkpoint.initial_load_path to start "
@@ -52,13 +78,29 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const Lo
             opened.folder().string(), key);
     return state[key].get<std::int64_t>();
   };
+  if (choice.data) require_same_data(trainer, opened, state);
   trainer.optimizer().set_steps(choice.optimizer ? number("optimizer_steps") : 0);
   trainer.set_skipped_steps(number("skipped_steps"));
-  const Position position{number("step"), choice.data ? number("samples") : 0};
+  const Position position{number("step"), choice.data ? number("samples") : 0, choice.left_out()};
   const bool has_start = state.contains("schedule_start");  // a state without it began its schedule at step 0
   trainer.set_schedule_start(!choice.schedule ? position.step : has_start ? number("schedule_start") : 0);
   trainer.set_first_sample(position.step, position.samples);
   return position;
+}
+
+/// The step to load, of a run that is to start from choice.step: that one, or the newest (-1) if it has started so
+/// before and saved since.
+std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::path& folder, const LoadChoice& choice,
+                          std::int64_t latest_step, const checkpoint::LogLine& log) {
+  if (choice.step < 0 || !choice.saves) return choice.step;
+  const auto newest = checkpoint::open_newest(control, folder, log, latest_step);
+  if (!newest || newest->step() <= choice.step) return choice.step;
+  require(is_own(*newest, choice), ExitCode::usage,
+          "{} is newer than checkpoint.load_step = {}, and of another course: the checkpoints of this run would stand "
+          "beside those after step {}. Move these away, or take another job.dump_folder and start from step {} by "
+          "checkpoint.initial_load_path",
+          newest->folder().string(), choice.step, choice.step, choice.step);
+  return -1;
 }
 
 }  // namespace
@@ -75,11 +117,19 @@ void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::
   saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
 }
 
-std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step,
-                                   const LoadChoice& choice) {
+std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice,
+                                   std::int64_t latest_step) {
   comm::Communicator& control = trainer.mesh().control();
   HostViews views = all_views(trainer);
-  const checkpoint::LoadOptions options = choice.options(trainer.model());
+  bool whole = false;
+  checkpoint::LoadOptions options = choice.options(trainer.model());
+  options.latest_step = latest_step;
+  options.accept = [&, accept = options.accept](const checkpoint::Opened& candidate) {
+    whole = is_own(candidate, choice);
+    if (accept) accept(candidate);
+  };
+  options.leave_out = [&, leave_out = options.leave_out](std::string_view name) { return !whole && leave_out(name); };
+  const std::int64_t step = step_to_load(control, folder, choice, latest_step, options.log);
   std::optional<checkpoint::Opened> opened;
   if (step >= 0) {
     opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
@@ -89,7 +139,7 @@ std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path
   }
   if (!opened) return std::nullopt;
   views.write_back();
-  return take_state(trainer, *opened, choice);
+  return take_state(trainer, *opened, whole ? LoadChoice() : choice);
 }
 
 }  // namespace tessera::train

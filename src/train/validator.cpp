@@ -49,7 +49,7 @@ ValidationResult Validator::run(std::int64_t step) {
   const std::int64_t trained_batch = stages_.options().batch;
   stages_.set_batch(plan_.microbatch_rows);
   ReadAhead ahead(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
-                  steps_ahead(job_.validation.dataloader));
+                  ahead_of(job_.validation.dataloader));
   const parallel::ActionList& actions = lists_[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
   const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;  // behind a batch's first sample
   LossSums sums(source_);

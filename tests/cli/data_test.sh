@@ -45,6 +45,10 @@ check "a run in two halves" "$(run half "${mix[@]}" "${held[@]}" --training.step
 check "has the same bits" "$(weights half)" "$(weights whole)"
 check "reads the same" "$(column data/books/samples half)" "$(column data/books/samples whole)"
 check "and validates the same" "$(column validation/loss half)" "$(column validation/loss whole)"
+check "on with other data" "$(run half "${mix[@]}" --validation.split 0.3 --training.steps 10 --lr_scheduler.total_steps 10)" 2
+check "it does not go" "$(grep -c '^tessera: .*step-00000008 was trained on other data' "$work/half.log")" 1
+check "unless it begins them anew" "$(run half "${mix[@]}" --validation.split 0.3 --training.steps 10 --lr_scheduler.total_steps 10 \
+  --checkpoint.exclude_from_loading dataloader)" 0
 check "another mesh" "$(run other "${mix[@]}" "${held[@]}" --training.local_batch_size 4 --parallelism.pipeline_parallel_degree 2 \
   --parallelism.data_parallel_shard_degree 1 --parallelism.tensor_parallel_degree 2)" 0
 check "validates as many tokens" "$(column validation/tokens other)" "$(column validation/tokens whole)"
@@ -63,6 +67,19 @@ check "eval finds the loss of the last validation" "$(near "$loss" "$(column val
 check "over the same tokens and sources" "$tokens $parts" "$(column validation/tokens whole | tail -n 1) web books"
 check "eval of a pipeline" "$(near "$(evaluated 4 --parallelism.pipeline_parallel_degree 2 --training.local_batch_size 4 --validation.local_batch_size 3 | cut -d' ' -f1)" "$loss")" near
 check "eval without data to validate on" "$("$tessera" eval "$work/job.toml" --training.dataset_path "$work/books.tokens" >/dev/null 2>&1; echo $?)" 2
+
+# A fault's batch, with its documents, runs again by the words that its report gives.
+cp "$work/job.toml" "$work/plain.toml"
+"$tessera" config show "$work/plain.toml" "${mix[@]}" "${held[@]}" --training.document_mask >"$work/job.toml"
+check "a fault in packed documents" "$(run fault --debug.inject_faults 5:nan:1)" 0
+bundle=$work/fault/faults/step-00000005
+read -ra again < <(sed -n 's/^ *"replay": "tessera train JOB.toml --job.dump_folder ELSEWHERE \(.*\)".*/\1/p' "$bundle/fault.json")
+check "is run again" "$(run again "${again[@]}")" 0
+check "to the loss that it had" "$(near "$(column loss again)" "$(column loss fault | sed -n 5p)")" near
+cp "$work/plain.toml" "$work/job.toml"
+check "a replay file without documents" "$(run no --training.document_mask --training.dataset_path "$here/../golden/llama_a/batches.safetensors" --training.dataset replay)" 2
+check "cannot be masked" "$(grep -c 'batches.safetensors does not know them' "$work/no.log")" 1
+check "samples of a replay file" "$("$tessera" data inspect "$work/job.toml" --training.dataset replay --training.dataset_path "$bundle/batch.safetensors" --sample 7 | grep -c '^sample  *7$')" 1
 
 inspect() { "$tessera" data inspect "$@"; }
 check "a token file is looked into" "$(inspect "$work/books.tokens" --tokenizer "$work/tok" --tokens 12 | grep -cE '^(documents +150|content +whole.*|first text .*chapter.*)$')" 3

@@ -24,10 +24,31 @@ check "as if never stopped" "$(loss tuned 8)" "$(sed -n 's/^{"step": *8,.*"loss"
 cp -r "$work/base" "$work/again" && rm -rf "$work/again/checkpoint/step-00000008"
 check "without moments and data" "$(run again "${saving[@]}" "$exclude" optimizer,dataloader)" 0
 says "is said" again "resumed after step 4 from $work/again/checkpoint, without optimizer, dataloader"
+check "the same command again" "$(run again "${saving[@]}" "$exclude" optimizer,dataloader --training.steps 9)" 0
+check "goes on with all of its own checkpoint" "$(grep -o 'resumed after step 8 .*' "$work/again.log")" "resumed after step 8 from $work/again/checkpoint"
 check "a misspelt part" "$(run again "${saving[@]}" "$exclude" optimiser)" 2
 says "is named" again "checkpoint.exclude_from_loading: \"optimiser\" matches nothing"
 check "the step itself" "$(run again "${saving[@]}" "$exclude" train_state)" 2
 says "is not forgotten" again "would save over its own checkpoints"
+
+# From a step that is not the newest.
+cp -r "$work/base" "$work/branch"
+check "beside newer checkpoints" "$(run branch "${saving[@]}" --checkpoint.load_step 4)" 2
+says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and of another course"
+check "unless nothing is saved" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --checkpoint.load_only)" 0
+mv "$work/branch/checkpoint/step-00000008" "$work/branch/kept"
+check "when they are away" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --optimizer.lr 1e-5)" 0
+says "it starts there" branch "resumed after step 4"
+check "the same command again" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --optimizer.lr 1e-5 --training.steps 9)" 0
+says "goes on from what it has saved since" branch "resumed after step 8"
+
+# A jump back before the run has saved anything: to where it started, and in the same way.
+cp -r "$work/base" "$work/jump" && rm -rf "$work/jump/checkpoint/step-00000008"
+check "a jump back" "$(run jump "${saving[@]}" "$exclude" optimizer --debug.inject_faults 6:nan:0 --optimizer.on_nonfinite rewind)" 0
+says "to the start" jump "back to step 4, and on with sample 48"
+cp -r "$work/base" "$work/jump2" && rm -rf "$work/jump2/checkpoint/step-00000008"
+check "to the same step of a run that keeps its moments" "$(run jump2 "${saving[@]}" --debug.inject_faults 6:nan:0 --optimizer.on_nonfinite rewind)" 0
+check "first updates with and without moments differ" "$([ "$(loss jump 6)" != "$(loss jump2 6)" ] && echo differ)" differ
 
 # Three layers where two are stored.
 llama 3 >"$work/config.json"

@@ -55,6 +55,17 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   /// Called by the trainer at each step: proof of life outside communication, and the step number for reports.
   static void heartbeat(std::int64_t step);
+  /// While one lives, a call of this process may take so long where that is longer than the watchdog's own timeout: ranks
+  /// wait in a collective while one of them saves to a slow file system.
+  class Patience {
+   public:
+    explicit Patience(std::chrono::milliseconds timeout);
+    ~Patience();
+    Patience(const Patience&) = delete;
+
+   private:
+    std::int64_t before_ns_;
+  };
   /// Human-readable list of this rank's last calls (at most 100), newest last.
   static std::string recent_calls();
 

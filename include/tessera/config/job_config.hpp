@@ -234,6 +234,7 @@ struct Quantize {
 struct Comm {
   std::int64_t init_timeout_seconds = 300;   ///< watchdog's limit until the first step is done
   std::int64_t train_timeout_seconds = 100;  ///< and afterwards
+  std::int64_t save_timeout_seconds = 1800;  ///< ours: while checkpoints are saved or loaded
   std::int64_t trace_buf_size = 20000;
   std::string save_traces_folder = "comm_traces";
   std::string save_traces_file_prefix = "rank_";

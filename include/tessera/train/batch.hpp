@@ -45,12 +45,17 @@ Batch batch_of(const Rows& rows, const BatchPlan& plan, torch::Device device);
 Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
                  std::int64_t vocab, torch::Device device);
 
+/// How far to read ahead: steps that are read before they are asked for (0 = none), and how many of them at one time.
+struct Ahead {
+  int steps = 0, threads = 1;
+};
+
 /// Reads steps ahead on threads of its own, while others compute: page faults and slow file systems are theirs to wait
 /// for. What comes out are read_rows()'s bits.
 class ReadAhead {
  public:
-  /// `ahead`: steps that are read before they are asked for; 0 = none. The source must outlive this.
-  ReadAhead(const data::SampleSource& source, const Reader& reader, std::int64_t vocab, int ahead)
+  /// The source must outlive this.
+  ReadAhead(const data::SampleSource& source, const Reader& reader, std::int64_t vocab, Ahead ahead)
       : source_(source), reader_(reader), vocab_(vocab), ahead_(ahead) {}
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -68,11 +73,11 @@ class ReadAhead {
   const data::SampleSource& source_;
   Reader reader_;
   std::int64_t vocab_;
-  int ahead_;
+  Ahead ahead_;
   std::deque<Pending> pending_;  ///< in the order of steps
 };
 
-/// Steps that a job's training.dataloader or validation.dataloader reads ahead.
-int steps_ahead(const config::DataLoader& loader);
+/// As a job's training.dataloader or validation.dataloader says.
+Ahead ahead_of(const config::DataLoader& loader);
 
 }  // namespace tessera::train

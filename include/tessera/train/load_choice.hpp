@@ -12,6 +12,8 @@
 namespace tessera::train {
 
 struct LoadChoice {
+  std::int64_t step = -1;             ///< which checkpoint; -1: the newest
+  bool saves = true;                  ///< the run writes checkpoints of its own into the same folder
   bool optimizer = true;              ///< moments and the optimizer's step count
   bool schedule = true;               ///< where the learning rate's schedule stands
   bool data = true;                   ///< where the data stands
@@ -29,6 +31,10 @@ struct LoadChoice {
   bool excludes(std::string_view fqn) const;
   /// "output.weight, optimizer"; "" when all is loaded.
   std::string left_out() const;
+  /// How a run with this choice starts: "from step 100, without optimizer"; "" when it goes on from the newest checkpoint
+  /// with all of it. The checkpoints that it writes say so, and those that say the same it goes on from whole: what a
+  /// job asks for is done once, however often the same command line starts it.
+  std::string start() const;
   /// For loading the model's tensors and, unless that is excluded, the optimizer's: names of another model are refused
   /// or shown as the policy says, and a tied output layer where the model has one of its own, or the other way round,
   /// is refused in words.

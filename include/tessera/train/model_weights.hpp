@@ -1,4 +1,4 @@
-// Model weights alone, out of a checkpoint.
+// Model weights alone, out of a checkpoint or another program's files.
 #pragma once
 
 #include <filesystem>
@@ -14,5 +14,11 @@ namespace tessera::train {
 /// none or it is damaged, Error(usage) when it is of another model.
 void load_model(const parallel::Holdings& holdings, const model::Model& model, mesh::DeviceMesh& mesh,
                 const std::filesystem::path& folder, LoadChoice choice = {});
+
+/// The same from where a job's weights are: checkpoint.initial_load_path (a Hugging Face folder or file with
+/// initial_load_in_hf, which throws Error(data)), or else its own checkpoints. Warns of what a choice other than strict
+/// leaves as it is.
+void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings, const model::Model& model,
+                     mesh::DeviceMesh& mesh, const LoadChoice& choice = {});
 
 }  // namespace tessera::train

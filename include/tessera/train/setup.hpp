@@ -25,6 +25,12 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world);
 /// comm.backend on `device`: nccl on a GPU, MPI or strict on the host. Throws Error when they do not fit.
 comm::Backend backend_of(const config::JobConfig& job, torch::Device device);
 
+/// Lets this rank compute on its share of the node's cores, unless OMP_NUM_THREADS says otherwise.
+void use_share_of_cores(const comm::World& world);
+
+/// What a watchdog does with a report: says it and ends the job on all ranks with code 7.
+comm::Watchdog::Handler end_hanging_job(comm::World& world);
+
 /// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.
 parallel::Precision precision_of(const config::JobConfig& job);
 

@@ -16,6 +16,7 @@ namespace tessera::train {
 struct Position {
   std::int64_t step = 0;     ///< optimizer steps done
   std::int64_t samples = 0;  ///< global samples read
+  std::string left_out{};    ///< of the checkpoint that was loaded, for people
 };
 
 /// Collective. Writes step-%08d under `folder`; blocks until it is committed.
@@ -25,11 +26,13 @@ checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, co
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                       const std::filesystem::path& folder, const Position& position);
 
-/// Collective. Loads the newest valid checkpoint under `folder` (or that of `step`, if >= 0) into the trainer, onto
-/// whatever mesh it has; the next step goes on with the next sample. Empty when there is none. Throws Error(checkpoint)
-/// if all are damaged, or the one asked for is not there or of a model with other tensors. What `choice` leaves out
-/// stays as it is in the trainer; moments, schedule or data that it leaves out begin anew.
-std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, std::int64_t step,
-                                   const LoadChoice& choice = {});
+/// Collective. Loads a checkpoint under `folder` into the trainer, onto whatever mesh it has; the next step goes on with
+/// the next sample. It is the newest valid one that is not behind `latest_step` or, where choice.step says so, that of
+/// this step, unless newer ones were written by a run that started in the same way (LoadChoice::start). Empty when there
+/// is none. What `choice` leaves out stays as it is in the trainer; moments, schedule or data that it leaves out begin
+/// anew. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model with other tensors;
+/// Error(usage) if it was trained on other data, or newer checkpoints of another course would come in the way.
+std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice = {},
+                                   std::int64_t latest_step = checkpoint::kAnyStep);
 
 }  // namespace tessera::train

@@ -12,6 +12,10 @@ OptionList communication() {
       OPTION(comm.init_timeout_seconds, "A call that hangs this long before the first step is done ends the job")
           .at_least(1),
       OPTION(comm.train_timeout_seconds, "The same, afterwards").at_least(1),
+      OPTION(comm.save_timeout_seconds,
+             "The same while a checkpoint is saved or loaded, where ranks wait for the slowest disk")
+          .at_least(1)
+          .is_ours(),
       OPTION(comm.trace_buf_size, "Calls that PyTorch's flight recorder keeps; Tessera keeps the last 100")
           .at_least(0)
           .later(),

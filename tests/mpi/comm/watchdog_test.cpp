@@ -51,6 +51,20 @@ TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   EXPECT_EQ(reports.all.size(), 1u);
 }
 
+/// The last rank comes late, as one that saves to a slow disk, and the others know that it may.
+TEST(Watchdog, IsSilentForAsLongAsPatienceSays) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
+  Reports reports;
+  {
+    Watchdog watchdog(milliseconds(100), world().rank(), [&](const std::string& report) { reports.add(report); });
+    const Watchdog::Patience patience(std::chrono::minutes(1));
+    const Watchdog::Patience shorter(milliseconds(1));  // which takes nothing away
+    if (world().rank() == world().size() - 1) std::this_thread::sleep_for(milliseconds(500));
+    world().control().barrier();
+  }
+  EXPECT_TRUE(reports.all.empty()) << reports.all.front();
+}
+
 TEST(Watchdog, IsSilentAndEndsAtOnceWhenAllIsWell) {
   Reports reports;
   const auto begin = std::chrono::steady_clock::now();

@@ -75,7 +75,7 @@ void expect_mixed(const Tensors& loaded, const Tensors& there, const Tensors& he
 
 std::string refusal(Fixture& fixture, const fs::path& folder, const LoadChoice& choice) {
   try {
-    train::load_state(fixture.trainer(), folder, -1, choice);
+    train::load_state(fixture.trainer(), folder, choice);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -88,7 +88,7 @@ TEST(PartialLoad, WhatIsExcludedKeepsItsValues) {
   const auto loaded = fresh({.degrees = tensor_parallel(), .tied = false});
   const Tensors before = weights_of(*loaded), idle = moments_of(*loaded);
   const LoadChoice choice = excluding({"^output", "layers[.]3[.]attention"}, *loaded);
-  ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), -1, choice));
+  ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), choice));
   const auto excluded = [&](const std::string& name) { return choice.excludes(name); };
   expect_mixed(weights_of(*loaded), weights_of(saved.fixture), before, excluded);
   expect_mixed(moments_of(*loaded), moments_of(saved.fixture), idle, excluded);
@@ -100,7 +100,7 @@ TEST(PartialLoad, WordsSayWhereTheRunStands) {
   train::Trainer& trainer = loaded->trainer();
   const Tensors idle = moments_of(*loaded), weights = weights_of(saved.fixture);
   const auto load = [&](std::vector<std::string> what) {
-    EXPECT_TRUE(train::load_state(trainer, saved.folder.path(), -1, excluding(std::move(what), *loaded)));
+    EXPECT_TRUE(train::load_state(trainer, saved.folder.path(), excluding(std::move(what), *loaded)));
   };
   load({"optimizer"});
   EXPECT_EQ(trainer.optimizer().steps(), 0);
@@ -121,12 +121,12 @@ TEST(PartialLoad, WordsSayWhereTheRunStands) {
 TEST(PartialLoad, ASchedulesStartIsSaved) {
   Saved saved({.degrees = pipeline()});
   const auto first = fresh({.degrees = pipeline()});
-  ASSERT_TRUE(train::load_state(first->trainer(), saved.folder.path(), -1, excluding({"lr_scheduler"}, *first)));
+  ASSERT_TRUE(train::load_state(first->trainer(), saved.folder.path(), excluding({"lr_scheduler"}, *first)));
   const double lr = first->trainer().step(3, 0).lr;
   EXPECT_NE(lr, saved.fixture.trainer().step(3, 0).lr);
   save(*first, saved.folder.path(), {4, 64});
   const auto second = fresh({.degrees = tensor_parallel()});
-  ASSERT_TRUE(train::load_state(second->trainer(), saved.folder.path(), -1));
+  ASSERT_TRUE(train::load_state(second->trainer(), saved.folder.path()));
   EXPECT_EQ(second->trainer().schedule_start(), 3);
   EXPECT_EQ(second->trainer().step(4, 0).lr, first->trainer().step(4, 0).lr);
 }
@@ -145,7 +145,7 @@ TEST(PartialLoad, AnotherTyingIsRefusedInWords) {
       EXPECT_THAT(why, HasSubstr("checkpoint.exclude_from_loading = [\"output.weight\"]"));
     }
     const LoadChoice without = excluding({"output[.]weight"}, *loaded);
-    ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), -1, without));
+    ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), without));
     expect_mixed(weights_of(*loaded), weights_of(saved.fixture), before,
                  [](const std::string& name) { return name == "output.weight"; });
   }
@@ -163,7 +163,7 @@ TEST(PartialLoad, WhatDoesNotFitFollowsThePolicy) {
     EXPECT_THAT(why, HasSubstr(line));
   for (const auto& [name, values] : weights_of(*loaded)) EXPECT_TRUE(values.equal(before.at(name))) << name;
   choice.mismatch = Policy::ignore;
-  ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), -1, choice));
+  ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), choice));
   std::size_t kept = 0;
   const Tensors after = weights_of(*loaded);
   for (const auto& [name, values] : after) {

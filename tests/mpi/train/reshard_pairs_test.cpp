@@ -37,7 +37,7 @@ int load_every_pair(const std::vector<Case>& cases) {
   }
   for (std::size_t from = 0; from < cases.size(); ++from)
     for (std::size_t to = 0; to < cases.size(); ++to) {
-      EXPECT_TRUE(train::load_state(fixtures[to]->trainer(), folder_of(from), -1));
+      EXPECT_TRUE(train::load_state(fixtures[to]->trainer(), folder_of(from)));
       const Bits loaded = bits_of(*fixtures[to]);
       if (world().rank() != 0) continue;
       EXPECT_TRUE(loaded == bits[from]) << describe(cases[from]) << " on " << describe(cases[to]);

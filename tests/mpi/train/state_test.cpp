@@ -35,7 +35,7 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
   const std::uint64_t weights = saved.weights(), moments = saved.moments();
   for (const mesh::Degrees& degrees : kMeshes) {
     Fixture loaded({degrees});
-    const auto position = train::load_state(loaded.trainer(), folder.path(), -1);
+    const auto position = train::load_state(loaded.trainer(), folder.path());
     ASSERT_TRUE(position);
     EXPECT_EQ(position->step, 2);
     EXPECT_EQ(loaded.trainer().optimizer().steps(), 2);
@@ -45,7 +45,7 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
     EXPECT_EQ(other, moments);
   }
   Fixture alone({.alone = true});
-  ASSERT_TRUE(train::load_state(alone.trainer(), folder.path(), -1));
+  ASSERT_TRUE(train::load_state(alone.trainer(), folder.path()));
   if (world().rank() == 0) {
     EXPECT_EQ(alone.weights(), weights);
   }
@@ -66,7 +66,7 @@ TEST(State, MixturesLoadOnEveryMesh) {
          {with_experts({2, 1, 4, 1, 1}, 2), with_experts({1, 2, 4, 1, 1}, 1), with_experts({1, 1, 8, 1, 1}, 1),
           with_experts({1, 1, 4, 1, 2}, 2, 2), with_experts({4, 1, 1, 1, 2}, 2)}) {
       Fixture loaded({.degrees = degrees, .family = family});
-      ASSERT_TRUE(train::load_state(loaded.trainer(), folder.path(), -1));
+      ASSERT_TRUE(train::load_state(loaded.trainer(), folder.path()));
       const std::uint64_t hash = loaded.weights(), other = loaded.moments();
       const std::vector<torch::Tensor> theirs = loaded.trainer().stages().holdings().buffers;
       for (std::size_t i = 0; i < biases.size(); ++i) {
@@ -109,7 +109,7 @@ TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
     save(first, folder.path(), {2, 32});
   }
   Fixture second({kMeshes[0]});
-  ASSERT_TRUE(train::load_state(second.trainer(), folder.path(), -1));
+  ASSERT_TRUE(train::load_state(second.trainer(), folder.path()));
   for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
   const std::uint64_t expected = whole.weights(), hash = second.weights();
   if (world().rank() == 0) {
@@ -187,7 +187,7 @@ TEST(State, StagesOfARankResume) {
   save(whole, folder.path(), {2, 32});
   for (int step = 2; step < 4; ++step) whole.trainer().step(step, 0);
   Fixture second({.degrees = degrees, .schedule = "Interleaved1F1B"});
-  ASSERT_TRUE(train::load_state(second.trainer(), folder.path(), -1));
+  ASSERT_TRUE(train::load_state(second.trainer(), folder.path()));
   for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
   const std::uint64_t expected = whole.weights(), moments = whole.moments(), hash = second.weights(),
                       others = second.moments();

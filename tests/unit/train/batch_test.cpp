@@ -79,7 +79,7 @@ TEST(ReadAhead, GivesTheSameRowsAndReadsNoMore) {
   const BatchPlan plan = plan_of(2);
   for (const int ahead : {0, 1, 3, 20}) {
     const Watched source, twin;
-    ReadAhead reader(source, {1, 0}, 1000, ahead);
+    ReadAhead reader(source, {1, 0}, 1000, {ahead, 2});
     for (std::int64_t first = 0; first < 32; first += 4) {
       const Rows rows = reader.take(plan, first, 32), expected = read_rows(twin, plan, first, {1, 0}, 1000);
       EXPECT_EQ(rows.inputs, expected.inputs);
@@ -91,7 +91,7 @@ TEST(ReadAhead, GivesTheSameRowsAndReadsNoMore) {
 
 TEST(ReadAhead, ReadsBeforeItIsAsked) {
   const Watched source;
-  ReadAhead reader(source, {0, 0}, 1000, 1);
+  ReadAhead reader(source, {0, 0}, 1000, {1, 1});
   reader.take(plan_of(1), 0, 1000);
   for (int i = 0; i < 2000 && source.reads < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(source.reads, 4);  // two rows of this step and of the next
@@ -100,7 +100,7 @@ TEST(ReadAhead, ReadsBeforeItIsAsked) {
 /// A jump leaves what was read ahead behind; a mistake is told when its step comes.
 TEST(ReadAhead, FollowsJumpsAndKeepsMistakesForTheirStep) {
   const Watched source;
-  ReadAhead reader(source, {0, 0}, 1000, 3);
+  ReadAhead reader(source, {0, 0}, 1000, {3, 2});
   for (const std::int64_t first : {0, 4, 20, 8, 12, 32, 36})
     EXPECT_EQ(reader.take(plan_of(1), first, 1000).inputs[0], first);
   EXPECT_THROW(reader.take(plan_of(1), 40, 1000), Error);
@@ -108,12 +108,19 @@ TEST(ReadAhead, FollowsJumpsAndKeepsMistakesForTheirStep) {
 }
 
 TEST(ReadAhead, TakesTorchTitansNumbers) {
-  EXPECT_EQ(steps_ahead({}), 1);
+  const auto ahead = [](const config::DataLoader& loader) {
+    const Ahead is = ahead_of(loader);
+    return std::pair(is.steps, is.threads);
+  };
+  EXPECT_EQ(ahead({}), std::pair(1, 1));
   config::DataLoader loader;
   loader.num_workers = 3;
-  EXPECT_EQ(steps_ahead(loader), 6);
+  EXPECT_EQ(ahead(loader), std::pair(6, 3));
   loader.prefetch_factor = 5;
-  EXPECT_EQ(steps_ahead(loader), 15);
+  EXPECT_EQ(ahead(loader), std::pair(15, 3));
+  loader.num_workers = std::int64_t{1} << 62;
+  loader.prefetch_factor = std::int64_t{1} << 62;
+  EXPECT_EQ(ahead(loader), std::pair(1024, 64)) << "no more than a node can bear";
 }
 
 TEST(Batch, DocumentsAreThoseOfWholeSequences) {

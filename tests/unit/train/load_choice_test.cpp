@@ -65,6 +65,20 @@ TEST(LoadChoice, RefusesPatternsThatMatchNothing) {
   EXPECT_TRUE(LoadChoice::of(excluding({"^output"}), tiny(true)).is_partial()) << "of an untied checkpoint";
 }
 
+TEST(LoadChoice, SaysHowARunStarts) {
+  const auto start = [](const config::Checkpoint& options) { return LoadChoice::of_own(options, tiny(false)).start(); };
+  config::Checkpoint options;
+  EXPECT_EQ(start(options), "");
+  options.load_step = 7;
+  EXPECT_EQ(start(options), "from step 7");
+  options.exclude_from_loading = {"optimizer", "^output"};
+  EXPECT_EQ(start(options), "from step 7, without ^output, optimizer");
+  options.load_step = -1;
+  EXPECT_EQ(start(options), "without ^output, optimizer");
+  options.initial_load_path = "elsewhere";
+  EXPECT_EQ(start(options), "") << "of its own checkpoints it leaves nothing out";
+}
+
 TEST(LoadChoice, OfARunThatStartsFromAnotherIsForThatStart) {
   config::Checkpoint options = excluding({"^output", "optimizer"});
   options.load_mismatch = "warn";
