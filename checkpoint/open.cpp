@@ -77,15 +77,25 @@ std::optional<Opened> open_up_to(comm::Communicator& control, const fs::path& fo
   return share(control, mine);
 }
 
+/// Those of the wanted tensors that loading `opened` fills; `options` are as they are for it.
+std::vector<const TensorSlice*> filled_by(const Opened& opened, std::span<const SliceView> wanted,
+                                          const LoadOptions& options) {
+  std::vector<const TensorSlice*> filled;
+  for (const SliceView& view : wanted)
+    if (opened.holds(view.slice) && !is_left_out(options, view.slice.name)) filled.push_back(&view.slice);
+  return filled;
+}
+
 /// What a damaged checkpoint may have filled in part, the next one must fill wholly.
-void require_all_of(comm::Communicator& control, const Opened& damaged, const Opened& next,
-                    std::span<const SliceView> wanted, const LoadOptions& options) {
+void require_all_of(comm::Communicator& control, const std::vector<const TensorSlice*>& filled, const Opened& damaged,
+                    const Opened& next, const LoadOptions& options) {
   together(control, [&] {
-    for (const SliceView& view : wanted)
-      require(is_left_out(options, view.slice.name) || !damaged.holds(view.slice) || next.holds(view.slice),
-              ExitCode::checkpoint,
-              "{} is damaged, and the next older checkpoint {} lacks {}; move the damaged one away",
-              damaged.folder().string(), next.folder().filename().string(), view.slice.name);
+    if (options.accept) options.accept(next);
+    for (const TensorSlice* slice : filled)
+      require(
+          next.holds(*slice) && !is_left_out(options, slice->name), ExitCode::checkpoint,
+          "{} is damaged, and of the next older checkpoint {} this job would not take {}; move the damaged one away",
+          damaged.folder().string(), next.folder().filename().string(), slice->name);
   });
 }
 
@@ -110,15 +120,17 @@ std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& f
   Skipped skipped(options.log);
   std::optional<Opened> opened = open_up_to(control, folder, options.latest_step, skipped);
   while (opened) {
+    std::vector<const TensorSlice*> filled;
     try {
       opened->load(control, wanted, options);
       return opened;
     } catch (const Error& error) {
       if (error.code() != ExitCode::checkpoint) throw;
       if (control.rank() == 0) skipped.add(opened->folder(), error.what());
+      filled = filled_by(*opened, wanted, options);
     }
     std::optional<Opened> next = open_up_to(control, folder, step_of_folder(opened->folder()) - 1, skipped);
-    if (next) require_all_of(control, *opened, *next, wanted, options);
+    if (next) require_all_of(control, filled, *opened, *next, options);
     opened = std::move(next);
   }
   return std::nullopt;

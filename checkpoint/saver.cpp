@@ -1,5 +1,6 @@
 #include "tessera/checkpoint/saver.hpp"
 
+#include <cstring>
 #include <future>
 #include <utility>
 
@@ -25,7 +26,7 @@ std::future<void> in_background(Work work) {
 struct Saver::Impl {
   enum class Phase : std::uint8_t { idle, writing, sealing, committing, kept };
 
-  explicit Impl(comm::Communicator& control) : control(control) {}
+  Impl(comm::Communicator& control, CopyEngine* engine) : control(control), engine(engine) {}
   ~Impl();
 
   void start(const SaveOptions& options, const State& state, std::span<const SliceView> views, bool copy);
@@ -44,14 +45,15 @@ struct Saver::Impl {
   auto timed(const Step& step);
 
   comm::Communicator& control;
+  CopyEngine* engine;
   std::optional<FileGroup> group;
   Phase phase = Phase::idle;
   std::shared_ptr<Saving> saving;
   AlignedMemory buffer;
   std::shared_ptr<const ShardLayout> layout;  ///< of the last save
-  std::future<void> work;     ///< this rank's part of the phase
-  std::future<void> tidying;  ///< rank 0: what is left to do for the save before
-  std::int64_t ready = 0;     ///< 1 when this rank's work is done; after the reduction, when all ranks' is
+  std::future<void> work;                     ///< this rank's part of the phase
+  std::future<void> tidying;                  ///< rank 0: what is left to do for the save before
+  std::int64_t ready = 0;  ///< 1 when this rank's work is done; after the reduction, when all ranks' is
   comm::Request asked;
   bool is_asked = false;
   double blocked_seconds = 0;
@@ -99,8 +101,18 @@ void Saver::Impl::start(const SaveOptions& options, const State& state, std::spa
   or_abandon([&] {
     phase = saving->prepare() ? Phase::writing : Phase::kept;
     if (phase == Phase::kept) return;
-    if (copy) together(control, [&] { saving->copy_to(buffer.reserve(saving->bytes())); });
-    work = in_background([attempt = saving.get()] { attempt->write(); });
+    if (engine)
+      together(control, [&] {
+        saving->copy_to(engine->reserve(saving->bytes()), [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+          engine->copy(to, from, bytes);
+        });
+      });
+    else if (copy)
+      together(control, [&] { saving->copy_to(buffer.reserve(saving->bytes()), &std::memcpy); });
+    work = in_background([attempt = saving.get(), copies = engine] {
+      if (copies) copies->wait();
+      attempt->write();
+    });
   });
 }
 
@@ -165,7 +177,7 @@ SaveResult Saver::Impl::conclude() {
   return result;
 }
 
-Saver::Saver(comm::Communicator& control) : impl_(std::make_unique<Impl>(control)) {}
+Saver::Saver(comm::Communicator& control, CopyEngine* engine) : impl_(std::make_unique<Impl>(control, engine)) {}
 Saver::~Saver() = default;
 
 SaveResult Saver::save(const SaveOptions& options, const State& state, std::span<const SliceView> views) {

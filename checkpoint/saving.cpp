@@ -139,9 +139,9 @@ std::size_t Saving::bytes() const {
   return bytes;
 }
 
-void Saving::copy_to(std::byte* memory) {
+void Saving::copy_to(std::byte* memory, const Copy& copy) {
   for (Piece& piece : pieces_) {
-    std::memcpy(memory, piece.data, static_cast<std::size_t>(piece.bytes));
+    copy(memory, piece.data, static_cast<std::size_t>(piece.bytes));
     piece.data = memory;
     memory += piece.bytes;
   }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,9 +32,10 @@ class Saving {
   /// Collective: what each rank writes, and the partial folder. False when a valid checkpoint of this step is there
   /// already and is kept.
   bool prepare();
-  /// Bytes that this rank writes, and their copy to `memory`: from then on the views' memory is not looked at.
+  /// Bytes that this rank writes, and their copy to `memory`: write() then reads that, not the views' memory.
   std::size_t bytes() const;
-  void copy_to(std::byte* memory);
+  using Copy = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
+  void copy_to(std::byte* memory, const Copy& copy);
   /// This rank's boxes, durable, and where no other rank writes to its file the whole of that. No communication: on any
   /// one thread.
   void write();

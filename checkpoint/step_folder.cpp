@@ -87,7 +87,9 @@ std::int64_t step_of_folder(const fs::path& folder) {
   return step_of((whole.has_filename() ? whole : whole.parent_path()).filename().string());
 }
 
-bool is_step_folder(const fs::path& path) { return step_of_folder(path) >= 0; }
+bool is_step_folder(const fs::path& path) {
+  return step_of_folder(path) >= 0 || path.filename().string().starts_with(kPrefix);
+}
 
 Leftover leftover_of(const fs::path& path) {
   const std::string name = path.filename().string();

@@ -37,10 +37,10 @@ std::vector<int> lost_ranks(MPI_Comm) { return {}; }
 void leave_the_abort_to_the_first(MPI_Comm comm) {
   const std::vector<int> lost = lost_ranks(comm);
   if (lost.empty()) return;
-  int rank = 0, lowest = 0;
+  int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  while (std::ranges::binary_search(lost, lowest)) ++lowest;
-  if (rank != lowest) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const auto place = rank - (std::ranges::lower_bound(lost, rank) - lost.begin());  // among the living
+  if (place > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2000 + std::min<std::ptrdiff_t>(50 * place, 4000)));
 }
 
 }  // namespace tessera::comm

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kFileBytes = 1 << 20;
 constexpr int kRepeatsShown = 50;
 
-/// Reads at most kFileBytes + 1; what is wrong goes to the draft.
+/// Reads little more than kFileBytes at most; what is wrong goes to the draft.
 std::optional<std::string> read_text(const std::string& path, Draft& draft) {
   std::string text;
   errno = 0;

@@ -74,7 +74,7 @@ std::string MixtureSource::identity() const {
   for (const Part& part : parts_) {
     const std::string own = part.source->identity();
     if (own.empty()) return {};
-    text += fmt::format(" {} {}", own, part.weight);
+    text += " " + own;
   }
   return fmt::format("{:016x}", content_hash(text));
 }

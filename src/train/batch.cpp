@@ -92,6 +92,7 @@ Rows ReadAhead::take(const BatchPlan& plan, std::int64_t first, std::int64_t end
   auto reading = std::ranges::count_if(pending_, [](const Pending& step) {
     return step.rows.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
   });
+  if (here && here->wait_for(std::chrono::seconds(0)) == std::future_status::timeout) ++reading;
   for (; std::ssize(pending_) < ahead_.steps && reading < ahead_.threads && next < end;
        next += plan.global_batch, ++reading)
     pending_.push_back({next, std::async(std::launch::async, [this, plan, next] {

@@ -3,12 +3,110 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstring>
+#include <new>
+
 #include "tessera/base/error.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/device.hpp"
+#include "tessera/train/device_copies.hpp"
 
 namespace tessera::train {
+namespace {
+
+void check_cuda(cudaError_t code, const char* call) {
+  require(code == cudaSuccess, ExitCode::environment, "{}: {}", call, cudaGetErrorString(code));
+}
+
+/// Pinned, so that copies from the device do not hold the caller; ordinary where no more can be pinned.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  PinnedMemory(const PinnedMemory&) = delete;
+  ~PinnedMemory() { release(); }
+
+  std::byte* reserve(std::size_t bytes) {
+    if (bytes <= capacity_) return memory_;
+    release();
+    void* memory = nullptr;
+    pinned_ = cudaMallocHost(&memory, bytes) == cudaSuccess;
+    if (!pinned_) {
+      static_cast<void>(cudaGetLastError());  // which would be found by the next call
+      memory = ::operator new(bytes);
+    }
+    memory_ = static_cast<std::byte*>(memory);
+    capacity_ = bytes;
+    return memory_;
+  }
+
+ private:
+  void release() {
+    if (pinned_)
+      cudaFreeHost(memory_);
+    else
+      ::operator delete(memory_);
+    memory_ = nullptr;
+    capacity_ = 0;
+    pinned_ = false;
+  }
+
+  std::byte* memory_ = nullptr;
+  std::size_t capacity_ = 0;
+  bool pinned_ = false;
+};
+
+class CudaCopies final : public DeviceCopies {
+ public:
+  explicit CudaCopies(torch::Device device) : device_(device) {
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    for (cudaEvent_t* event : {&computed_, &copied_})
+      check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+  ~CudaCopies() override {
+    cudaStreamSynchronize(stream_);
+    cudaEventDestroy(copied_);
+    cudaEventDestroy(computed_);
+    cudaStreamDestroy(stream_);
+  }
+
+  std::byte* reserve(std::size_t bytes) override {
+    check_cuda(cudaEventRecord(computed_, compute_stream()), "cudaEventRecord");
+    check_cuda(cudaStreamWaitEvent(stream_, computed_, 0), "cudaStreamWaitEvent");
+    return memory_.reserve(bytes);
+  }
+
+  void copy(std::byte* to, const void* from, std::size_t bytes) override {
+    cudaPointerAttributes place{};
+    check_cuda(cudaPointerGetAttributes(&place, from), "cudaPointerGetAttributes");
+    if (place.type != cudaMemoryTypeDevice) {
+      std::memcpy(to, from, bytes);
+      return;
+    }
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    check_cuda(cudaEventRecord(copied_, stream_), "cudaEventRecord");
+  }
+
+  void wait() override {
+    check_cuda(cudaSetDevice(device_.index()), "cudaSetDevice");  // on a thread that has no device yet
+    check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+
+  /// An event that was never recorded is done.
+  void hold_updates() override {
+    check_cuda(cudaStreamWaitEvent(compute_stream(), copied_, 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  cudaStream_t compute_stream() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
+
+  torch::Device device_;
+  PinnedMemory memory_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t computed_ = nullptr, copied_ = nullptr;
+};
+
+}  // namespace
 
 torch::Device choose_device(const comm::World& world) {
   if (!torch::cuda::is_available()) return torch::kCPU;
@@ -40,6 +138,10 @@ std::int64_t free_bytes(torch::Device device, int local_ranks) {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
   constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   return static_cast<std::int64_t>(free) + stats.reserved_bytes[all].current - stats.allocated_bytes[all].current;
+}
+
+std::unique_ptr<DeviceCopies> make_device_copies(torch::Device device) {
+  return device.is_cuda() ? std::make_unique<CudaCopies>(device) : nullptr;
 }
 
 void synchronize(torch::Device device) {

@@ -39,7 +39,26 @@ void write_batch(const fs::path& file, const Fault& fault, const data::SampleSou
   writer.finish();
 }
 
-/// What of the job would contradict data that is replayed, or has nothing to do with it.
+/// The newest checkpoint from before the fault's step that looks complete; empty if there is none.
+fs::path newest_before(const Fault& fault) {
+  if (fault.checkpoints.empty()) return {};
+  const std::vector<checkpoint::StepFolder> steps = checkpoint::list_steps(fault.checkpoints);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (step->step < fault.step && checkpoint::verify(step->path, false).empty()) return step->path;
+  return {};
+}
+
+/// Starts from there, and not as the job itself started.
+std::string start_from(const fs::path& step, const config::JobConfig& job) {
+  if (step.empty()) return {};
+  std::string flags = " --checkpoint.initial_load_path " + step.string();
+  if (job.checkpoint.initial_load_in_hf) flags += " --checkpoint.no_initial_load_in_hf";
+  if (job.checkpoint.initial_load_in_hf_quantized) flags += " --checkpoint.no_initial_load_in_hf_quantized";
+  if (!job.checkpoint.exclude_from_loading.empty()) flags += " --checkpoint.exclude_from_loading=";
+  return flags;
+}
+
+/// Leaves out what would contradict data that is replayed, or has nothing to do with it.
 std::string without_the_jobs_data(const config::JobConfig& job) {
   std::string flags;
   if (!job.training.mixture.empty()) flags += " --training.mixture=";
@@ -55,9 +74,6 @@ fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault, co
                  batch = folder / "batch.safetensors";
   fs::create_directories(folder);
   write_batch(batch, fault, source);
-  const auto steps =
-      fault.checkpoints.empty() ? std::vector<checkpoint::StepFolder>() : checkpoint::list_steps(fault.checkpoints);
-  const std::string from = steps.empty() ? "" : " --checkpoint.initial_load_path " + steps.back().path.string();
   const nlohmann::json report{
       {"step", fault.step},
       {"what", fault.what},
@@ -65,7 +81,7 @@ fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault, co
       {"samples", fault.global_batch},
       {"replay", fmt::format("tessera train JOB.toml --job.dump_folder ELSEWHERE --training.dataset replay "
                              "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
-                             batch.string(), from, without_the_jobs_data(job))}};
+                             batch.string(), start_from(newest_before(fault), job), without_the_jobs_data(job))}};
   metrics::write_file_atomically(folder / "fault.json", report.dump(2) + "\n");
   return folder;
 }

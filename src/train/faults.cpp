@@ -55,8 +55,10 @@ void Faults::keep(std::int64_t step, const std::string& what) {
 
 std::optional<Position> Faults::load_before(std::int64_t step) {
   const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, trainer_.model());
-  if (!choice.start().empty()) {  // the run may have saved nothing yet; what it left out then began as it does here
+  if (choice.is_partial() || !choice.left_out().empty()) {  // what the run began without begins again as it did then
     trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
+    for (const torch::Tensor& buffer : trainer_.stages().holdings().buffers)
+      if (buffer.defined()) buffer.zero_();
     for (optim::ParamState& state : trainer_.optimizer_states()) {
       state.exp_avg.zero_();
       state.exp_avg_sq.zero_();
@@ -94,7 +96,7 @@ void Faults::check_replicas(std::int64_t step) {
   const std::string fault = parallel::find_replica_fault(trainer_.stages(), trainer_.mesh());
   require(fault.empty(), ExitCode::environment,
           "after step {}: {}. A processor or memory gives wrong results there: leave its node out, and go on from a "
-          "checkpoint before step {} (checkpoint.load_step)",
+          "checkpoint before step {} (checkpoint.load_step), with newer ones moved away",
           step, fault, step - every + 1);
 }
 

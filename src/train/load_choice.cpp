@@ -71,7 +71,11 @@ bool LoadChoice::excludes(std::string_view fqn) const {
 
 LoadChoice LoadChoice::of_own(const config::Checkpoint& options, const model::Model& model) {
   LoadChoice choice = of(options, model);  // whose patterns must be right, whether they count or not
-  if (options.initial_load_path) choice = {};
+  if (options.initial_load_path) {
+    const bool data = choice.data;
+    choice = {};
+    choice.data = data;
+  }
   choice.step = options.load_step;
   choice.saves = !options.load_only;
   return choice;
@@ -83,12 +87,6 @@ std::string LoadChoice::left_out() const {
   if (!schedule) names.push_back("lr_scheduler");
   if (!data) names.push_back("dataloader");
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string LoadChoice::start() const {
-  std::string text = step >= 0 ? fmt::format("from step {}", step) : "";
-  if (const std::string names = left_out(); !names.empty()) text += (text.empty() ? "without " : ", without ") + names;
-  return text;
 }
 
 checkpoint::LoadOptions LoadChoice::options(const model::Model& model) const {

@@ -1,6 +1,6 @@
 #include "tessera/train/model_weights.hpp"
 
-#include "host_views.hpp"
+#include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/inspect.hpp"
@@ -11,7 +11,7 @@ namespace tessera::train {
 
 void load_model(const parallel::Holdings& holdings, const model::Model& model, mesh::DeviceMesh& mesh,
                 const std::filesystem::path& folder, LoadChoice choice) {
-  HostViews views = model_views(holdings, model, mesh);
+  TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
   comm::Communicator& control = mesh.control();
   choice.optimizer = false;  // of the run that it comes from
   const checkpoint::LoadOptions options = choice.options(model);

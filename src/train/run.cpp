@@ -15,6 +15,7 @@
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
+#include "tessera/train/device_copies.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/injected_faults.hpp"
 #include "tessera/train/model_weights.hpp"
@@ -53,7 +54,8 @@ class Run {
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
     const Position start = begin();
-    saver_.emplace(mesh_.control());
+    device_copies_ = make_device_copies(device_);
+    saver_.emplace(mesh_.control(), device_copies_.get());
     reporter_.emplace(world_, resolved_, *trainer_, start.step + 1, command_line);
     faults_.emplace(job_, *trainer_, *reporter_, *samples_.source, checkpoint_folder());
     if (samples_.validation) validator_.emplace(job_, model_, mesh_, trainer_->stages(), *samples_.validation);
@@ -227,6 +229,7 @@ class Run {
 
   StepOutcome step_once(std::int64_t step, std::int64_t flag) {
     return trainer_->step(step, flag, [this, step] {
+      if (device_copies_) device_copies_->hold_updates();
       injected_.strike(step + 1, world_.rank(), trainer_->stages());
       if (step > 0 || !job_.debug.dump_gradients) return;
       dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
@@ -328,6 +331,7 @@ class Run {
   std::optional<Reporter> reporter_;
   std::optional<Faults> faults_;
   std::optional<comm::Watchdog> watchdog_;
+  std::unique_ptr<DeviceCopies> device_copies_;  ///< on a GPU
   std::optional<checkpoint::Saver> saver_;
   std::optional<SavePlan> save_plan_;  ///< on rank 0 of a job that saves
 };

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host_views.hpp"
+#include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::train {
@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-HostViews all_views(Trainer& trainer) {
-  HostViews views = model_views(trainer.stages().holdings(), trainer.model(), trainer.mesh());
+TensorViews all_views(ViewUse use, Trainer& trainer) {
+  TensorViews views = model_views(use, trainer.stages().holdings(), trainer.model(), trainer.mesh());
   const auto params = trainer.stages().trained_params();
   for (std::size_t i = 0; i < params.size(); ++i) {
     views.add("optimizer/exp_avg/", params[i], trainer.optimizer_states()[i].exp_avg);
@@ -34,6 +34,7 @@ checkpoint::SaveOptions save_options(Trainer& trainer, const config::Resolved& r
 }
 
 checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, const Position& position) {
+  const LoadChoice choice = LoadChoice::of_own(resolved.job.checkpoint, trainer.model());
   const json state = {{"step", position.step},
                       {"samples", position.samples},
                       {"optimizer_steps", trainer.optimizer().steps()},
@@ -41,7 +42,8 @@ checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, c
                       {"schedule_start", trainer.schedule_start()},
                       {"seed", resolved.job.debug.seed},
                       {"data", trainer.source().identity()},
-                      {"start", LoadChoice::of_own(resolved.job.checkpoint, trainer.model()).start()}};
+                      {"load_step", choice.step},
+                      {"left_out", choice.left_out()}};
   return {position.step, state.dump()};
 }
 
@@ -54,16 +56,24 @@ std::string text_of(const json& state, const char* key) {
   return state.is_object() && state.contains(key) && state[key].is_string() ? state[key].get<std::string>() : "";
 }
 
-/// Written by a run that started in the same way as this one: to be gone on from, whole.
-bool is_own(const checkpoint::Opened& opened, const LoadChoice& choice) {
-  return choice.saves && text_of(state_in(opened), "start") == choice.start();
+/// Written by a run that left the same out when it began, and so has values of its own for it: to be taken whole.
+bool is_own(const Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
+  const json state = state_in(opened);
+  const bool same_data = choice.data || text_of(state, "data") == trainer.source().identity();
+  return choice.saves && same_data && text_of(state, "left_out") == choice.left_out();
+}
+
+/// Written by a run that began with the same checkpoint.load_step.
+bool is_of_this_course(const checkpoint::Opened& opened, const LoadChoice& choice) {
+  const json state = state_in(opened);
+  return state.is_object() && state.value("load_step", json()) == choice.step;
 }
 
 /// A position counts in the data that it was saved with.
 void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened, const json& state) {
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
   require(then.empty() || now.empty() || then == now, ExitCode::usage,
-          "{} was trained on other data than this job has, or in another order: other files, mixture, training.seq_len, "
+          "{} was trained on other data than this job has, or in another order: other files or sources, training.seq_len, "
           "validation.split or debug.seed. Put them back; or begin this data anew by checkpoint.exclude_from_loading = "
           "[\"dataloader\"]",
           opened.folder().string());
@@ -95,7 +105,7 @@ std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::pa
   if (choice.step < 0 || !choice.saves) return choice.step;
   const auto newest = checkpoint::open_newest(control, folder, log, latest_step);
   if (!newest || newest->step() <= choice.step) return choice.step;
-  require(is_own(*newest, choice), ExitCode::usage,
+  require(is_of_this_course(*newest, choice), ExitCode::usage,
           "{} is newer than checkpoint.load_step = {}, and of another course: the checkpoints of this run would stand "
           "beside those after step {}. Move these away, or take another job.dump_folder and start from step {} by "
           "checkpoint.initial_load_path",
@@ -107,25 +117,25 @@ std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::pa
 
 checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                                   const std::filesystem::path& folder, const Position& position) {
-  const HostViews views = all_views(trainer);
+  const TensorViews views = all_views(ViewUse::saving, trainer);
   return saver.save(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
 }
 
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                       const std::filesystem::path& folder, const Position& position) {
-  const HostViews views = all_views(trainer);
+  const TensorViews views = all_views(ViewUse::saving, trainer);
   saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
 }
 
 std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice,
                                    std::int64_t latest_step) {
   comm::Communicator& control = trainer.mesh().control();
-  HostViews views = all_views(trainer);
+  TensorViews views = all_views(ViewUse::loading, trainer);
   bool whole = false;
   checkpoint::LoadOptions options = choice.options(trainer.model());
   options.latest_step = latest_step;
   options.accept = [&, accept = options.accept](const checkpoint::Opened& candidate) {
-    whole = is_own(candidate, choice);
+    whole = is_own(trainer, candidate, choice);
     if (accept) accept(candidate);
   };
   options.leave_out = [&, leave_out = options.leave_out](std::string_view name) { return !whole && leave_out(name); };

@@ -32,6 +32,7 @@ class MixtureSource final : public SampleSource {
                  std::span<std::int32_t> labels) const override;
   std::vector<std::int64_t> document_starts(std::int64_t sample) const override;
   std::optional<SampleOrigin> origin(std::int64_t sample) const override;
+  /// Whatever the weights are: a run may go on with others.
   std::string identity() const override;
   std::vector<SourceShare> shares(std::int64_t sample) const override;
 

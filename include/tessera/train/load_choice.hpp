@@ -22,8 +22,8 @@ struct LoadChoice {
 
   /// Throws Error(usage) for a pattern that matches nothing of the model.
   static LoadChoice of(const config::Checkpoint& options, const model::Model& model);
-  /// For the run's own checkpoints. Where it starts from another's weights, patterns and mismatch are for that start:
-  /// a job that is restarted must not forget what it has trained since.
+  /// For the run's own checkpoints. Where it starts from another's weights, all but `dataloader` is for that start: a job
+  /// that is restarted must not forget what it has trained since.
   static LoadChoice of_own(const config::Checkpoint& options, const model::Model& model);
 
   /// True when values may be left as they were before the load.
@@ -31,10 +31,6 @@ struct LoadChoice {
   bool excludes(std::string_view fqn) const;
   /// "output.weight, optimizer"; "" when all is loaded.
   std::string left_out() const;
-  /// How a run with this choice starts: "from step 100, without optimizer"; "" when it goes on from the newest checkpoint
-  /// with all of it. The checkpoints that it writes say so, and those that say the same it goes on from whole: what a
-  /// job asks for is done once, however often the same command line starts it.
-  std::string start() const;
   /// For loading the model's tensors and, unless that is excluded, the optimizer's: names of another model are refused
   /// or shown as the policy says, and a tied output layer where the model has one of its own, or the other way round,
   /// is refused in words.

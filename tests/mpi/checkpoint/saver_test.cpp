@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <future>
+#include <vector>
 
 #include "faults/fault_shim.hpp"
 #include "mpi/checkpoint/on_ranks.hpp"
@@ -85,6 +88,52 @@ TEST_F(SaverOnRanks, SavesTheStateAtTheBeginning) {
       ASSERT_TRUE(result);
       EXPECT_EQ(newest(), step);
       state.set(1);
+    }
+}
+
+/// As a GPU's: what is copied arrives late.
+class LateCopies final : public CopyEngine {
+ public:
+  std::byte* reserve(std::size_t bytes) override {
+    memory_.assign(bytes, std::byte{0x7f});
+    pending_.clear();
+    done_ = std::promise<void>();
+    return memory_.data();
+  }
+  void copy(std::byte* to, const void* from, std::size_t bytes) override {
+    pending_.push_back([=] { std::memcpy(to, from, bytes); });
+  }
+  void wait() override {
+    ::usleep(20'000);
+    for (const auto& copy : pending_) copy();
+    done_.set_value();
+  }
+  /// Until sources may change.
+  void hold() { done_.get_future().wait(); }
+
+ private:
+  std::vector<std::byte> memory_;
+  std::vector<std::function<void()>> pending_;
+  std::promise<void> done_;
+};
+
+TEST_F(SaverOnRanks, WritesWhatAnEngineCopiesWhenItIsThere) {
+  LateCopies engine;
+  Saver saver(control(), &engine);
+  Stepped state(1, rank(), ranks());
+  std::int64_t step = 0;
+  for (const FileLayout files : {FileLayout::rank, FileLayout::single})
+    for (const bool wait : {false, true}) {
+      files_ = files;
+      state.set(++step);
+      if (wait) {
+        saver.save(options(), {step}, state.views());
+      } else {
+        saver.begin(options(), {step}, state.views());
+        engine.hold();
+        ASSERT_TRUE(train_until_saved(saver, state));
+      }
+      EXPECT_EQ(newest(), step);
     }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 
 #include "mpi/train/state_fixture.hpp"
@@ -129,6 +130,43 @@ TEST(PartialLoad, ASchedulesStartIsSaved) {
   ASSERT_TRUE(train::load_state(second->trainer(), saved.folder.path()));
   EXPECT_EQ(second->trainer().schedule_start(), 3);
   EXPECT_EQ(second->trainer().step(4, 0).lr, first->trainer().step(4, 0).lr);
+}
+
+/// Of a checkpoint that left out the same when its run began, all is loaded; if it is damaged, none of an older one that
+/// would leave damaged values where they are.
+TEST(PartialLoad, IsDoneOnce) {
+  Saved base({.degrees = pipeline()});
+  const auto own = fresh({.degrees = pipeline()});
+  config::Resolved job = own->resolved();
+  job.job.checkpoint.exclude_from_loading = {"optimizer"};
+  const LoadChoice choice = LoadChoice::of_own(job.job.checkpoint, own->trainer().model());
+  ASSERT_TRUE(train::load_state(own->trainer(), base.folder.path(), choice));
+  EXPECT_EQ(own->trainer().optimizer().steps(), 0);
+  own->trainer().step(3, 0);
+  checkpoint::Saver saver(own->mesh().control());
+  const auto saved = train::save_state(saver, own->trainer(), job, base.folder.path(), {4, 64});
+  const auto again = fresh({.degrees = tensor_parallel()});
+  ASSERT_TRUE(train::load_state(again->trainer(), base.folder.path(), choice));
+  EXPECT_EQ(again->trainer().optimizer().steps(), 1);
+  const Tensors there = moments_of(*own);
+  for (const auto& [name, values] : moments_of(*again)) EXPECT_TRUE(values.equal(there.at(name))) << name;
+  world().control().barrier();
+  if (world().rank() == 0) {
+    for (const auto& entry : fs::directory_iterator(saved.folder)) {
+      if (!entry.path().filename().string().starts_with("shard-")) continue;
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(-1, std::ios::end);  // the last byte of a shard is a tensor's
+      file.put('\x55');
+    }
+  }
+  world().control().barrier();
+  try {
+    train::load_state(again->trainer(), base.folder.path(), choice);
+    ADD_FAILURE() << "values of the damaged checkpoint may have stayed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::checkpoint);
+    EXPECT_THAT(error.what(), HasSubstr("step-00000003 this job would not take optimizer/"));
+  }
 }
 
 TEST(PartialLoad, AnotherTyingIsRefusedInWords) {

@@ -240,8 +240,9 @@ TEST_F(Files, IdentityIsThatOfTheSamples) {
     return MixtureSource(std::move(parts), seed).identity();
   };
   EXPECT_EQ(mixed(other, 2, 0), mixed(other, 2, 0));
-  const std::set mixtures{known, mixed(other, 2, 0), mixed(same, 2, 0), mixed(other, 3, 0), mixed(other, 2, 1)};
-  EXPECT_EQ(mixtures.size(), 5u);
+  EXPECT_EQ(mixed(other, 3, 0), mixed(other, 2, 0)) << "weights may change";
+  const std::set mixtures{known, mixed(other, 2, 0), mixed(same, 2, 0), mixed(other, 2, 1)};
+  EXPECT_EQ(mixtures.size(), 4u);
 }
 
 TEST_F(Files, MixedThatEndAreReadOnceEach) {

@@ -65,28 +65,17 @@ TEST(LoadChoice, RefusesPatternsThatMatchNothing) {
   EXPECT_TRUE(LoadChoice::of(excluding({"^output"}), tiny(true)).is_partial()) << "of an untied checkpoint";
 }
 
-TEST(LoadChoice, SaysHowARunStarts) {
-  const auto start = [](const config::Checkpoint& options) { return LoadChoice::of_own(options, tiny(false)).start(); };
-  config::Checkpoint options;
-  EXPECT_EQ(start(options), "");
-  options.load_step = 7;
-  EXPECT_EQ(start(options), "from step 7");
-  options.exclude_from_loading = {"optimizer", "^output"};
-  EXPECT_EQ(start(options), "from step 7, without ^output, optimizer");
-  options.load_step = -1;
-  EXPECT_EQ(start(options), "without ^output, optimizer");
-  options.initial_load_path = "elsewhere";
-  EXPECT_EQ(start(options), "") << "of its own checkpoints it leaves nothing out";
-}
-
 TEST(LoadChoice, OfARunThatStartsFromAnotherIsForThatStart) {
-  config::Checkpoint options = excluding({"^output", "optimizer"});
+  config::Checkpoint options = excluding({"^output", "optimizer", "dataloader"});
   options.load_mismatch = "warn";
+  options.load_step = 7;
   EXPECT_EQ(LoadChoice::of_own(options, tiny(false)).excluded.size(), 1u);
   options.initial_load_path = "elsewhere";
   const LoadChoice own = LoadChoice::of_own(options, tiny(false));
   EXPECT_TRUE(own.excluded.empty() && own.mismatch == checkpoint::Policy::strict);
   EXPECT_TRUE(own.optimizer) << "a run that is requeued goes on with its moments";
+  EXPECT_FALSE(own.data) << "or a run could never go on with other data";
+  EXPECT_EQ(own.step, 7);
   EXPECT_EQ(LoadChoice::of(options, tiny(false)).mismatch, checkpoint::Policy::warn);
 }
 

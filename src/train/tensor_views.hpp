@@ -1,6 +1,7 @@
 // A rank's tensors as the boxes that checkpoints hold.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,9 +12,13 @@
 
 namespace tessera::train {
 
-/// Boxes in host memory: what is there already is used in place, device memory through a copy.
-class HostViews {
+/// What the views are for. To be saved, memory is named where it is, a device's too (checkpoint::CopyEngine); to be
+/// loaded, a device's is stood for by host memory.
+enum class ViewUse : std::uint8_t { saving, loading };
+
+class TensorViews {
  public:
+  explicit TensorViews(ViewUse use) : use_(use) {}
   /// The box of `ref`'s parameter that `tensor` is, under the name prefix + fqn.
   void add(const std::string& prefix, const parallel::ParamRef& ref, const torch::Tensor& tensor);
   /// The whole of a tensor that `replicas` ranks hold, of which this is number `replica`.
@@ -24,11 +29,13 @@ class HostViews {
 
  private:
   void add(checkpoint::SliceView view, const torch::Tensor& tensor);
+  ViewUse use_;
   std::vector<checkpoint::SliceView> views_;
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> copies_;
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> copies_;  ///< of a device's tensors in host memory
 };
 
 /// "model/<fqn>" of every parameter and buffer.
-HostViews model_views(const parallel::Holdings& holdings, const model::Model& model, mesh::DeviceMesh& mesh);
+TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::Model& model,
+                        mesh::DeviceMesh& mesh);
 
 }  // namespace tessera::train
