@@ -92,10 +92,10 @@ void require_all_of(comm::Communicator& control, const std::vector<const TensorS
   together(control, [&] {
     if (options.accept) options.accept(next);
     for (const TensorSlice* slice : filled)
-      require(
-          next.holds(*slice) && !is_left_out(options, slice->name), ExitCode::checkpoint,
-          "{} is damaged, and of the next older checkpoint {} this job would not take {}; move the damaged one away",
-          damaged.folder().string(), next.folder().filename().string(), slice->name);
+      require(next.holds(*slice) && !is_left_out(options, slice->name), ExitCode::checkpoint,
+              "{} is damaged, and the next older checkpoint {} {} {}; move the damaged one away",
+              damaged.folder().string(), next.folder().filename().string(),
+              next.holds(*slice) ? "would be taken without" : "lacks", slice->name);
   });
 }
 
