@@ -80,8 +80,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   folder.put(kName, bytes);
   seal(manifest, bytes, folder);
   const std::string text = to_text(manifest);
-  folder.put(kManifestName, text);
-  const bool valid = verify(folder.path(), true).empty();
+  bool valid = false;
+  if (size % 4 == 0) {  // the verifier parses the manifest once more, which takes as long as the rest
+    folder.put(kManifestName, text);
+    valid = verify(folder.path(), true).empty();
+  }
   if (fuzz::takes({ExitCode::checkpoint}, [&] { manifest = parse_manifest(text, kManifestName); }))
     read_some(Opened(std::make_shared<Opened::Impl>(folder.path(), manifest)), valid);
   return 0;
