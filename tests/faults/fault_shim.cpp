@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -19,9 +20,11 @@
 namespace tessera::faults {
 namespace {
 
+/// Signal handlers come through here, too: the launcher's writes to a pipe. A process that is not armed, as the launcher
+/// never is, takes no lock and no memory.
+std::atomic<bool> armed = false;
 std::mutex mutex;
 Plan plan;
-bool armed = false;
 std::vector<Call> calls;
 
 template <class Function>
@@ -30,6 +33,7 @@ Function next(const char* name) {
 }
 
 std::string path_of(int descriptor) {
+  if (!armed) return {};
   char path[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
   const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
@@ -37,6 +41,7 @@ std::string path_of(int descriptor) {
 }
 
 std::string path_of(int folder, const char* path) {
+  if (!armed) return {};
   if (path[0] == '/') return path;
   const std::string base = path_of(folder);
   return base.empty() ? path : base + "/" + path;
@@ -48,6 +53,7 @@ bool counts(std::string_view path) {
 
 /// What is to happen to this call; Kind::none for those that do not count.
 Kind fate(const char* name, const std::string& path, const std::string& to = {}) {
+  if (!armed) return Kind::none;
   const std::lock_guard lock(mutex);
   if (!armed || (!counts(path) && !counts(to))) return Kind::none;
   calls.push_back({name, path, to});
@@ -89,7 +95,7 @@ void arm_from_environment() {
     if (key == "error") asked.kind = Kind::fail, asked.error_number = std::atoi(value.c_str());
   }
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  if (ranks.empty() || (rank != nullptr && ranks.find("," + std::string(rank) + ",") != std::string::npos)) arm(asked);
+  if (rank != nullptr && (ranks.empty() || ranks.find("," + std::string(rank) + ",") != std::string::npos)) arm(asked);
 }
 
 [[maybe_unused]] const bool asked_at_start = (arm_from_environment(), true);  // the last of this file's variables

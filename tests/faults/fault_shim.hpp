@@ -1,7 +1,7 @@
 // Makes the N-th file call below a folder go wrong, or ends the process right after it. For tests only.
 //
 // The library stands in front of libc for a program that links it, and for any program that has it in LD_PRELOAD; then
-// the environment says what to do, in each process of which the rank is listed (Open MPI's number; no list = all):
+// the environment says what to do, in each rank that is listed (Open MPI's number; no list = all of them):
 //   TESSERA_FAULT="nth=12 kind=stop ranks=1,3 folder=/tmp/run/checkpoint"
 #pragma once
 
