@@ -46,9 +46,9 @@ bool all_fail(comm::Communicator& leaving) try {
 int leave(comm::World& world, comm::Communicator& leaving, int code, const std::string& message) {
   comm::note_failure(message);
   comm::set_check_collectives(false);  // a comparison would wait for a rank that may never come
-  if (world.rank() == 0) std::cerr << "tessera: " << message << std::endl;
+  if (world.rank() == 0) std::cerr << fmt::format("tessera: {}\n", message);  // in one piece, whatever else is written
   if (all_fail(leaving)) return code;
-  if (world.rank() != 0) std::cerr << fmt::format("tessera: rank {} on {}: {}", world.rank(), world.host(), message) << std::endl;
+  if (world.rank() != 0) std::cerr << fmt::format("tessera: rank {} on {}: {}\n", world.rank(), world.host(), message);
   world.abort(code);
 }
 
@@ -66,7 +66,7 @@ int run_on_ranks(const Args& args, const RankBody& body) {
   } catch (const std::bad_alloc&) {
     return leave(world, *leaving, static_cast<int>(ExitCode::environment), "out of memory; use a smaller batch, more ranks or recompute");
   } catch (const std::exception& error) {
-    std::cerr << fmt::format("tessera: rank {}: internal error, please report it: {}", world.rank(), error.what()) << std::endl;
+    std::cerr << fmt::format("tessera: rank {}: internal error, please report it: {}\n", world.rank(), error.what());
     world.abort(134);
   }
 }

@@ -40,8 +40,8 @@ int main(int argc, char** argv) {
   try {
     communicate(world, *ring, argc > 1 && std::strcmp(argv[1], "reduce") == 0);
   } catch (const tessera::Error& error) {
-    std::cerr << "rank " << world.rank() << " after " << std::chrono::duration<double>(Clock::now() - began).count()
-              << " s: " << error.what() << std::endl;
+    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    std::cerr << fmt::format("rank {} after {} s: {}\n", world.rank(), seconds, error.what());  // in one piece
     world.abort(static_cast<int>(error.code()));
   }
 }
