@@ -10,8 +10,8 @@ namespace tessera::train {
 class SavePlan {
  public:
   struct Options {
-    double failures = 0;        ///< mean time between failures of the whole job; 0: it names the steps to save itself
-    std::optional<double> end;  ///< of the allocation, if it is known
+    double failures = 0;          ///< mean time between failures of the whole job; 0: it names the steps to save itself
+    std::optional<double> end{};  ///< of the allocation, if it is known
   };
 
   SavePlan(const Options& options, double now);
