@@ -28,7 +28,8 @@ void load_weights_of(const config::JobConfig& job, const parallel::Holdings& hol
                      mesh::DeviceMesh& mesh, const LoadChoice& choice) {
   const auto& path = job.checkpoint.initial_load_path;
   if (!path)
-    return load_model(holdings, model, mesh, std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder, choice);
+    return load_model(holdings, model, mesh, std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder,
+                      choice);
   if (!job.checkpoint.initial_load_in_hf) return load_model(holdings, model, mesh, *path, choice);
   on_all_ranks(mesh.control(), [&] {
     const HfMisfits misfits = find_hf_misfits(model, *path, choice);

@@ -72,11 +72,12 @@ bool is_of_this_course(const checkpoint::Opened& opened, const LoadChoice& choic
 /// A position counts in the data that it was saved with.
 void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened, const json& state) {
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
-  require(then.empty() || now.empty() || then == now, ExitCode::usage,
-          "{} was trained on other data than this job has, or in another order: other files or sources, training.seq_len, "
-          "validation.split or debug.seed. Put them back; or begin this data anew by checkpoint.exclude_from_loading = "
-          "[\"dataloader\"]",
-          opened.folder().string());
+  require(
+      then.empty() || now.empty() || then == now, ExitCode::usage,
+      "{} was trained on other data than this job has, or in another order: other files or sources, training.seq_len, "
+      "validation.split or debug.seed. Put them back; or begin this data anew by checkpoint.exclude_from_loading = "
+      "[\"dataloader\"]",
+      opened.folder().string());
 }
 
 Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
