@@ -21,6 +21,17 @@ std::future<void> in_background(Work work) {
   return std::async(std::launch::async | std::launch::deferred, std::move(work));
 }
 
+/// Of host memory: there as soon as they are begun.
+class HostCopies final : public CopyEngine {
+ public:
+  std::byte* reserve(std::size_t bytes) override { return memory_.reserve(bytes); }
+  void copy(std::byte* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void wait() override {}
+
+ private:
+  AlignedMemory memory_;
+};
+
 }  // namespace
 
 struct Saver::Impl {
@@ -46,10 +57,10 @@ struct Saver::Impl {
 
   comm::Communicator& control;
   CopyEngine* engine;
+  HostCopies host;
   std::optional<FileGroup> group;
   Phase phase = Phase::idle;
   std::shared_ptr<Saving> saving;
-  AlignedMemory buffer;
   std::shared_ptr<const ShardLayout> layout;  ///< of the last save
   std::future<void> work;                     ///< this rank's part of the phase
   std::future<void> tidying;                  ///< rank 0: what is left to do for the save before
@@ -101,15 +112,9 @@ void Saver::Impl::start(const SaveOptions& options, const State& state, std::spa
   or_abandon([&] {
     phase = saving->prepare() ? Phase::writing : Phase::kept;
     if (phase == Phase::kept) return;
-    if (engine)
-      together(control, [&] {
-        saving->copy_to(engine->reserve(saving->bytes()), [&](std::byte* to, const std::byte* from, std::size_t bytes) {
-          engine->copy(to, from, bytes);
-        });
-      });
-    else if (copy)
-      together(control, [&] { saving->copy_to(buffer.reserve(saving->bytes()), &std::memcpy); });
-    work = in_background([attempt = saving.get(), copies = engine] {
+    CopyEngine* copies = engine ? engine : copy ? &host : nullptr;
+    if (copies) together(control, [&] { saving->copy_by(*copies); });
+    work = in_background([attempt = saving.get(), copies] {
       if (copies) copies->wait();
       attempt->write();
     });

@@ -133,15 +133,12 @@ bool Saving::existing_is_valid() const {
   return comm::all_reduce_scalar(control_, static_cast<std::int64_t>(findings.size()), comm::Op::max) == 0;
 }
 
-std::size_t Saving::bytes() const {
-  std::size_t bytes = 0;
-  for (const Piece& piece : pieces_) bytes += static_cast<std::size_t>(piece.bytes);
-  return bytes;
-}
-
-void Saving::copy_to(std::byte* memory, const Copy& copy) {
+void Saving::copy_by(CopyEngine& engine) {
+  std::int64_t bytes = 0;
+  for (const Piece& piece : pieces_) bytes += piece.bytes;
+  std::byte* memory = engine.reserve(static_cast<std::size_t>(bytes));
   for (Piece& piece : pieces_) {
-    copy(memory, piece.data, static_cast<std::size_t>(piece.bytes));
+    engine.copy(memory, piece.data, static_cast<std::size_t>(piece.bytes));
     piece.data = memory;
     memory += piece.bytes;
   }

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,7 +13,7 @@
 #include "manifest.hpp"
 #include "shard_plan.hpp"
 #include "shard_writer.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/saver.hpp"
 
 namespace tessera::checkpoint {
 
@@ -32,10 +31,8 @@ class Saving {
   /// Collective: what each rank writes, and the partial folder. False when a valid checkpoint of this step is there
   /// already and is kept.
   bool prepare();
-  /// Bytes that this rank writes, and their copy to `memory`: write() then reads that, not the views' memory.
-  std::size_t bytes() const;
-  using Copy = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
-  void copy_to(std::byte* memory, const Copy& copy);
+  /// Begins to copy what this rank writes: write() then reads the copies, not the views' memory.
+  void copy_by(CopyEngine& engine);
   /// This rank's boxes, durable, and where no other rank writes to its file the whole of that. No communication: on any
   /// one thread.
   void write();
