@@ -4,6 +4,7 @@
 #include <array>
 
 #include "draft.hpp"
+#include "tessera/base/utf8.hpp"
 #include "tessera/config/suggest.hpp"
 
 namespace tessera::config {
@@ -76,7 +77,8 @@ class Reader {
     if (!text && (boolean ? next_is_truth() : next_is_value())) text = args_[at_++];
     if (!text && !boolean) return draft_.complain(place, fmt::format("needs a value of type {}", type_name(option)));
     if (option.key == "job.config_file") return file(*text, place);
-    if (text && !is_utf8(*text)) return draft_.complain(place, "its value is not valid UTF-8, as a job file is");
+    if (text && valid_utf8_prefix(*text) < text->size())
+      return draft_.complain(place, "its value is not valid UTF-8, as a job file is");
     line_.flags.push_back({&option, text ? value_from_text(option, *text) : Value{true}, place});
   }
 

@@ -74,33 +74,6 @@ std::string shown(std::string_view text) {
   return text.size() > kWordShown ? out + "..." : out;
 }
 
-bool is_utf8(std::string_view text) {
-  struct Lead {
-    unsigned char first, last;  ///< bytes that begin such a character
-    unsigned char least, most;  ///< its second byte
-    std::size_t bytes;
-  };
-  static constexpr Lead kLeads[] = {{0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-                                    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3},
-                                    {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-                                    {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  for (std::size_t at = 0; at < text.size();) {
-    if (byte(at) < 0x80) {
-      ++at;
-      continue;
-    }
-    const auto* lead =
-        std::ranges::find_if(kLeads, [&](const Lead& l) { return byte(at) >= l.first && byte(at) <= l.last; });
-    if (lead == std::end(kLeads) || at + lead->bytes > text.size()) return false;
-    if (byte(at + 1) < lead->least || byte(at + 1) > lead->most) return false;
-    for (std::size_t next = 2; next < lead->bytes; ++next)
-      if (byte(at + next) < 0x80 || byte(at + next) > 0xBF) return false;
-    at += lead->bytes;
-  }
-  return true;
-}
-
 std::string unknown_key(std::string_view key, const Draft& draft) {
   const auto near = draft.suggests() ? closest_key(key) : std::nullopt;
   return fmt::format("unknown key '{}'{}", shown(key),

@@ -49,9 +49,6 @@ struct Draft {
   bool suggests() const { return problems.size() < 20; }
 };
 
-/// RFC 3629, section 4: no overlong forms, no surrogates, nothing behind U+10FFFF.
-bool is_utf8(std::string_view text);
-
 /// Text from a file or the command line, made fit for a message: at most 80 bytes, control characters as '?'.
 std::string shown(std::string_view text);
 

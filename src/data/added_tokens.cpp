@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "regex.hpp"
+#include "tessera/base/utf8.hpp"
 #include "unicode_tables.hpp"
-#include "utf8.hpp"
 
 namespace tessera::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "utf8.hpp"
+#include "tessera/base/utf8.hpp"
 
 namespace tessera::data {
 namespace {

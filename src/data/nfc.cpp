@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/base/utf8.hpp"
 #include "unicode_tables.hpp"
-#include "utf8.hpp"
 
 namespace tessera::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "utf8.hpp"
+#include "tessera/base/utf8.hpp"
 
 namespace tessera::data {
 

@@ -3,8 +3,8 @@
 #include "byte_alphabet.hpp"
 #include "nfc.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/utf8.hpp"
 #include "tokenizer_parts.hpp"
-#include "utf8.hpp"
 
 namespace tessera::data {
 

@@ -9,8 +9,8 @@
 #include "nfc.hpp"
 #include "pre_tokenizer.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/utf8.hpp"
 #include "tokenizer_layout.hpp"
-#include "utf8.hpp"
 
 namespace tessera::data {
 namespace {

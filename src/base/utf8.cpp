@@ -1,9 +1,9 @@
-#include "utf8.hpp"
+#include "tessera/base/utf8.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace tessera::data {
+namespace tessera {
 namespace {
 
 constexpr std::uint64_t kHighBits = 0x8080808080808080u;
@@ -82,4 +82,4 @@ bool is_white_space(char32_t code) noexcept {
          code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-}  // namespace tessera::data
+}  // namespace tessera

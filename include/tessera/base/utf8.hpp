@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera::data {
+namespace tessera {
 
 struct CodePoint {
   char32_t value = 0;
@@ -23,4 +23,4 @@ void append_utf8(std::string& out, char32_t code);
 /// Unicode property White_Space: what \s matches in Hugging Face's patterns.
 bool is_white_space(char32_t code) noexcept;
 
-}  // namespace tessera::data
+}  // namespace tessera
