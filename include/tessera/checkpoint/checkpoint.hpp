@@ -105,8 +105,8 @@ struct LoadOptions {
   std::function<bool(std::string_view)> leave_out{};
   /// load_newest() does not look at later steps.
   std::int64_t latest_step = kAnyStep;
-  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it. What
-  /// leave_out() says may depend on it.
+  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it. What leave_out() says
+  /// may depend on it.
   std::function<void(const Opened&)> accept{};
 };
 
@@ -148,14 +148,14 @@ class Opened {
 /// Collective: opens exactly this step folder. Error(checkpoint) when it is damaged or not there.
 Opened open(comm::Communicator& control, const std::filesystem::path& step_folder);
 
-/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and complete files. Damaged ones are skipped with a line
-/// that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when all of them are damaged,
-/// Error(environment) when one cannot be read for want of a permission or of memory.
+/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and complete files. Damaged ones
+/// are skipped with a line that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when
+/// all of them are damaged, Error(environment) when one cannot be read for want of a permission or of memory.
 std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log,
                                   std::int64_t latest_step = kAnyStep);
 
 /// Collective: open_newest and load, going on to the next older checkpoint when a block turns out to be damaged; that
-/// one must hold each wanted tensor which the damaged one holds, so that no value of the damaged one stays.
+/// one must fill each wanted tensor which the damaged one fills, so that no value of the damaged one stays.
 std::optional<Opened> load_newest(comm::Communicator& control, const std::filesystem::path& folder,
                                   std::span<const SliceView> wanted, const LoadOptions& options = {});
 

@@ -30,8 +30,9 @@ void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::
 /// the next sample. It is the newest valid one that is not behind `latest_step` or, where choice.step says so, that of
 /// this step, unless newer ones were written by a run that began with it, too. Empty when there is none. What `choice`
 /// leaves out stays as it is in the trainer, or begins anew (moments' count, schedule, data); but a checkpoint of a run
-/// that left out the same when it began is taken whole, so that a job does so once, however often it is started. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model with other tensors;
-/// Error(usage) if it was trained on other data, or newer checkpoints of another course would come in the way.
+/// that left out the same when it began is taken whole, so that a job does so once, however often it is started. Throws
+/// Error(checkpoint) if all are damaged, or the one asked for is not there or of a model with other tensors; Error(usage)
+/// if it was trained on other data, or newer checkpoints of another course would come in the way.
 std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice = {},
                                    std::int64_t latest_step = checkpoint::kAnyStep);
 

@@ -99,7 +99,7 @@ TEST(Resolve, ReadsEveryTypeFromAFile) {
   EXPECT_EQ(r.origin("quantize.dense.float8.enable"), file.path() + ":2");
 }
 
-TEST(Resolve, AcceptsTheThreeCommandLinesOfTheIssue) {
+TEST(Resolve, AcceptsThreeCommandLines) {
   const Resolved a =
       resolve({"--parallelism.data_parallel_shard_degree", "8", "--compile.enable", "--quantize.dense.float8.enable"});
   EXPECT_TRUE(a.job.quantize.linear.float8.enable);
