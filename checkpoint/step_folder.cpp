@@ -38,12 +38,14 @@ std::string process_table() {
 }
 
 /// Clock ticks at which the process started (field 22 of its stat), so that a number that was used again is told apart.
+/// None for a dead one that still waits for its parent (field 3): in a container process 1 may never ask for it.
 std::string start_ticks(const std::string& pid) {
   std::string line = first_line("/proc/" + pid + "/stat");
   std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
-  return field;
+  std::string state, field;
+  fields >> state;
+  for (int i = 4; i <= 22; ++i) fields >> field;
+  return state == "Z" || state == "X" ? "" : field;
 }
 
 /// "TABLE-PID-TICKS": tells this process from every other one, before and after it too.

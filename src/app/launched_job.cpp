@@ -15,13 +15,15 @@
 #include <optional>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
 
 namespace tessera::app {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kGraceSeconds = 3;  ///< between "end now" and SIGKILL
+constexpr int kGraceSeconds = 3;    ///< between "end now" and SIGKILL
+constexpr int kBurialSeconds = 30;  ///< for killed ranks to be gone: one that waits for a disk dies when it answers
 
 /// Signals that this process takes one at a time instead of dying of them.
 sigset_t handled_signals() {
@@ -112,13 +114,34 @@ std::optional<pid_t> session_of(const fs::path& process) {
   return session;
 }
 
-/// Kills what is left of a session. mpirun gives each rank a process group of its own, so the group is not enough.
-void kill_session(pid_t session) {
+/// Kills what is left of a session and says how many those were. mpirun gives each rank a process group of its own, so
+/// the group is not enough.
+int kill_session(pid_t session) {
+  int found = 0;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (pid > 0 && session_of(entry.path()) == session) kill(pid, SIGKILL);
+    if (pid <= 0 || session_of(entry.path()) != session) continue;
+    kill(pid, SIGKILL);
+    ++found;
   }
+  return found;
+}
+
+/// Kills the session and waits until all of it is gone, so that nothing writes any more to the folders of a job that
+/// has ended. The caller is the subreaper: who lost its parent is its child.
+void end_session(pid_t session) {
+  constexpr int kPerSecond = 100;
+  const timespec tick{0, 1'000'000'000 / kPerSecond};
+  int left = 0;
+  for (int i = 0; i < kBurialSeconds * kPerSecond; ++i) {
+    left = kill_session(session);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (left == 0) return;
+    nanosleep(&tick, nullptr);
+  }
+  log::warning("{} process(es) of the job do not end after SIGKILL; a file system they wait for may be down", left);
 }
 
 /// A job that runs: which signal to pass on, and when patience ends.
@@ -136,7 +159,7 @@ class Job {
       if (signal > 0 && signal != SIGCHLD) pass_on(signal);
       if (ending_ && ++ticks_ > kGraceSeconds * 10) kill_session(mpirun_);
     }
-    kill_session(mpirun_);
+    end_session(mpirun_);
     return code_of(status);
   }
 
@@ -169,6 +192,7 @@ class Job {
 
 int run_job(const JobPlan& plan) {
   const BlockedSignals blocked;
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::optional<SharedMemoryFolder> folder;
   for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);
   if (plan.local) folder.emplace();

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include "checkpoint_fixture.hpp"
 #include "tessera/checkpoint/export.hpp"
@@ -282,6 +283,25 @@ TEST_F(Checkpoint, WhatDeadAttemptsLeftIsRemovedAndWhatMayLiveIsNot) {
   save_step(9);
   EXPECT_THAT(names(), testing::ElementsAre("LATEST", "notes.partial-x", "step-00000007.partial-of-someone", living,
                                             "step-00000008", "step-00000009"));
+}
+
+/// In a container nobody may wait for a rank that was killed, and then its number stays taken.
+TEST_F(Checkpoint, AnOwnerThatOnlyWaitsForItsParentIsDead) {
+  SaveOptions dying = options();
+  dying.on_stage = [](SaveStage stage) {
+    if (stage == SaveStage::written) ::_exit(0);
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    save_step(7, dying);
+    ::_exit(1);
+  }
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_THAT(names(), testing::ElementsAre(testing::StartsWith("step-00000007.partial-")));
+  save_step(8);
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000008"));
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(Checkpoint, ExportsWithPermutedRows) {
