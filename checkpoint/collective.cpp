@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/out_of_memory.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -15,9 +16,11 @@ std::optional<Error> outcome_of(const std::function<void()>& work) {
     return std::nullopt;
   } catch (const Error& error) {
     return error;
-  } catch (const std::bad_alloc&) {
-    return Error(ExitCode::environment, "not enough memory to save or load a checkpoint; use fewer ranks on a node");
   } catch (const std::exception& error) {
+    if (const std::string memory = out_of_memory(error); !memory.empty())
+      return Error(
+          ExitCode::environment,
+          fmt::format("not enough memory to save or load a checkpoint ({}); use fewer ranks on a node", memory));
     return Error(ExitCode::environment, fmt::format("saving or loading a checkpoint failed ({})", error.what()));
   }
 }

@@ -56,7 +56,7 @@ add_custom_target(tests_without_torch)
 function(tessera_test name)
   cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 400)
   endif()
   if(TESSERA_SANITIZE)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")  # how much slower thread sanitizer makes a program

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,47 +25,88 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kGraceSeconds = 3;    ///< between "end now" and SIGKILL
-constexpr int kBurialSeconds = 30;  ///< for killed ranks to be gone: one that waits for a disk dies when it answers
+using Clock = std::chrono::steady_clock;
 
-/// Signals that this process takes one at a time instead of dying of them.
-sigset_t handled_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&set, signal);
-  return set;
-}
+constexpr std::chrono::seconds kSameWish{1};  ///< `timeout` signals its child and then the child's whole group
+constexpr std::chrono::seconds kGrace{3};     ///< between "end now" and SIGKILL
+constexpr std::chrono::seconds kBurial{30};   ///< for killed ranks: one that waits for a disk dies when it answers
 
-/// Holds the handled signals back while it lives.
+/// Signals that this process takes one at a time instead of dying of them: all but those that it was told to ignore,
+/// as by nohup.
 class BlockedSignals {
  public:
   BlockedSignals() {
-    const sigset_t set = handled_signals();
-    sigprocmask(SIG_BLOCK, &set, &before_);
+    ::signal(SIGCHLD, SIG_DFL);  // where it is ignored a child's end cannot be waited for
+    sigemptyset(&handled_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {
+      struct sigaction action {};
+      sigaction(signal, nullptr, &action);
+      if (action.sa_handler != SIG_IGN) sigaddset(&handled_, signal);
+    }
+    sigprocmask(SIG_BLOCK, &handled_, &before_);
   }
   ~BlockedSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  const sigset_t& handled() const { return handled_; }
   const sigset_t& before() const { return before_; }
 
  private:
-  sigset_t before_;
+  sigset_t handled_, before_;
 };
 
+constexpr const char* kSharedMemory = "/dev/shm";
+constexpr const char* kFolderName = "tessera-launch-";
+
+/// Opens a folder and locks it for as long as somebody has it open; -1 where somebody else has.
+int lock_folder(const fs::path& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  close(folder);
+  return -1;
+}
+
+/// Removes what launchers of this user left that were killed, and whose mpirun is gone too.
+void remove_abandoned_folders() {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kSharedMemory, error)) {
+    struct stat status {};
+    if (!entry.path().filename().string().starts_with(kFolderName) || lstat(entry.path().c_str(), &status) != 0 ||
+        status.st_uid != geteuid())
+      continue;
+    const int folder = lock_folder(entry.path());
+    if (folder < 0) continue;
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+    close(folder);
+  }
+}
+
 /// A folder for the shared memory of the job's ranks, gone with this object: ranks that were killed leave theirs
-/// behind.
+/// behind. Its lock is mpirun's as well, and who is killed leaves it to the next launcher.
 class SharedMemoryFolder {
  public:
   SharedMemoryFolder() {
-    std::string pattern = fmt::format("/dev/shm/tessera-launch-{}-XXXXXX", getpid());
-    if (mkdtemp(pattern.data())) path_ = pattern;
+    remove_abandoned_folders();
+    for (int attempt = 0; attempt < 10 && path_.empty(); ++attempt) {
+      std::string pattern = fmt::format("{}/{}{}-XXXXXX", kSharedMemory, kFolderName, getpid());
+      if (!mkdtemp(pattern.data())) return;
+      lock_ = lock_folder(pattern);
+      // Before it was locked another launcher may have taken it for an abandoned one.
+      if (lock_ >= 0 && fs::exists(pattern)) path_ = pattern;
+      if (path_.empty() && lock_ >= 0) close(lock_);
+    }
   }
   ~SharedMemoryFolder() {
     std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
+    if (path_.empty()) return;
+    fs::remove_all(path_, ignored);
+    close(lock_);
   }
+  SharedMemoryFolder(const SharedMemoryFolder&) = delete;
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
+  int lock_ = -1;
 };
 
 [[noreturn]] void become(const std::vector<std::string>& command, pid_t parent, const sigset_t& signals, int report) {
@@ -131,15 +175,13 @@ int kill_session(pid_t session) {
 /// Kills the session and waits until all of it is gone, so that nothing writes any more to the folders of a job that
 /// has ended. The caller is the subreaper: who lost its parent is its child.
 void end_session(pid_t session) {
-  constexpr int kPerSecond = 100;
-  const timespec tick{0, 1'000'000'000 / kPerSecond};
+  const timespec tick{0, 10'000'000};
   int left = 0;
-  for (int i = 0; i < kBurialSeconds * kPerSecond; ++i) {
+  for (const auto deadline = Clock::now() + kBurial; Clock::now() < deadline; nanosleep(&tick, nullptr)) {
     left = kill_session(session);
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     if (left == 0) return;
-    nanosleep(&tick, nullptr);
   }
   log::warning("{} process(es) of the job do not end after SIGKILL; a file system they wait for may be down", left);
 }
@@ -147,45 +189,57 @@ void end_session(pid_t session) {
 /// A job that runs: which signal to pass on, and when patience ends.
 class Job {
  public:
-  explicit Job(pid_t mpirun) : mpirun_(mpirun) {}
+  Job(pid_t mpirun, const sigset_t& signals) : mpirun_(mpirun), signals_(signals) {}
 
   int wait() {
-    const sigset_t set = handled_signals();
-    int status = 0;
-    for (;;) {
-      const timespec tick{ending_ ? 0 : 1, ending_ ? 100'000'000 : 0};
-      const int signal = sigtimedwait(&set, nullptr, &tick);
-      if (waitpid(mpirun_, &status, WNOHANG) == mpirun_) break;
+    std::optional<int> status;
+    while (!(status = status_of_mpirun())) {
+      const timespec tick{end_ ? 0 : 1, end_ ? 100'000'000 : 0};
+      const int signal = sigtimedwait(&signals_, nullptr, &tick);
       if (signal > 0 && signal != SIGCHLD) pass_on(signal);
-      if (ending_ && ++ticks_ > kGraceSeconds * 10) kill_session(mpirun_);
+      if (end_ && Clock::now() > *end_ + kGrace) kill_session(mpirun_);
     }
     end_session(mpirun_);
-    return code_of(status);
+    return code_of(*status);
   }
 
  private:
+  /// Where it has ended. Whoever else has ended is this process's child because its parent is gone.
+  std::optional<int> status_of_mpirun() const {
+    int status = 0;
+    for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (child == mpirun_) return status;
+    return std::nullopt;
+  }
+
   int code_of(int status) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    // Ranks that had no handler yet died of our SIGUSR1: nothing could be saved.
-    return asked_by_ != 0 && code == 128 + SIGUSR1 ? 128 + asked_by_ : code;
+    const int interrupted = 128 + (asked_by_ != 0 ? asked_by_ : SIGTERM);
+    // Ended now: mpirun says 1 then, or dies itself. 75 and 0 are the ranks' own word that nothing is lost.
+    if (end_ && code != 0 && code != static_cast<int>(ExitCode::requeue)) return interrupted;
+    // Ranks that had no handler yet died of the signal that was passed on: nothing could be saved.
+    return code == 128 + SIGUSR1 || code == 128 + SIGUSR2 ? interrupted : code;
   }
 
   void pass_on(int signal) {
+    const auto now = Clock::now();
     if (signal == SIGUSR1 || signal == SIGUSR2) {
       kill(mpirun_, signal);
     } else if (asked_by_ == 0) {
       asked_by_ = signal;
+      asked_at_ = now;
       kill(mpirun_, SIGUSR1);
-    } else {
-      ending_ = true;
+    } else if (!end_ && now > asked_at_ + kSameWish) {
+      end_ = now;
       kill(mpirun_, SIGTERM);
     }
   }
 
   pid_t mpirun_;
-  int asked_by_ = 0;     ///< the signal that asked for a clean end
-  bool ending_ = false;  ///< now
-  int ticks_ = 0;
+  sigset_t signals_;
+  int asked_by_ = 0;  ///< the signal that asked for a clean end
+  Clock::time_point asked_at_;
+  std::optional<Clock::time_point> end_;  ///< when the second one asked for it now
 };
 
 }  // namespace
@@ -197,7 +251,7 @@ int run_job(const JobPlan& plan) {
   for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);
   if (plan.local) folder.emplace();
   if (folder && !folder->path().empty()) setenv("OMPI_MCA_btl_vader_backing_directory", folder->path().c_str(), 0);
-  return Job(start(plan.command, blocked.before())).wait();
+  return Job(start(plan.command, blocked.before()), blocked.handled()).wait();
 }
 
 }  // namespace tessera::app

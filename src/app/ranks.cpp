@@ -3,17 +3,24 @@
 #include <chrono>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/out_of_memory.hpp"
 #include "tessera/comm/failure.hpp"
 #include "tessera/train/collective.hpp"
 
 namespace tessera::app {
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};
+/// What ranks that fail together may differ by. Counted in looks, so that a machine without time for us gives more.
+constexpr std::chrono::milliseconds kLook{2};
+constexpr int kLooks = 2500;
+/// Before rank 0 reports a checkpoint that cannot be written it removes its part of one, and what older saves left to
+/// do.
+constexpr int kLooksOfCheckpoints = 12 * kLooks;
 
 config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
   const std::string text = train::on_rank_zero(world.control(), [&] {
@@ -27,19 +34,21 @@ config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
   return config::Resolved::deserialize(text);
 }
 
-/// Whether all ranks arrive here within kPatience, that is, whether they fail together and none of them is lost.
-bool all_fail(comm::Communicator& leaving) try {
-  static std::int64_t one = 1;
+/// The code of all ranks if they all arrive here soon, that is, if they fail together and none of them is lost. The
+/// least: the cause, where others only say that communication failed.
+std::optional<int> code_of_all(comm::Communicator& leaving, int code) try {
+  static std::int64_t least;
+  least = code;
   // Never destroyed: the request of a rank that fails alone does not complete, and its destructor would wait for it.
-  comm::Request& request = keep_for_ever(leaving.all_reduce({&one, 1, DType::i64}));
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!request.test()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  comm::Request& request = keep_for_ever(leaving.all_reduce({&least, 1, DType::i64}, comm::Op::min));
+  const int looks = code == static_cast<int>(ExitCode::checkpoint) ? kLooksOfCheckpoints : kLooks;
+  for (int i = 0; i < looks; ++i) {
+    if (request.test()) return static_cast<int>(least);
+    std::this_thread::sleep_for(kLook);
   }
-  return true;
+  return std::nullopt;
 } catch (const Error&) {
-  return false;
+  return std::nullopt;
 }
 
 /// Ends this rank after a failure: quietly together with all others, or the whole job if it is alone.
@@ -47,7 +56,7 @@ int leave(comm::World& world, comm::Communicator& leaving, int code, const std::
   comm::note_failure(message);
   comm::set_check_collectives(false);  // a comparison would wait for a rank that may never come
   if (world.rank() == 0) std::cerr << fmt::format("tessera: {}\n", message);  // in one piece, whatever else is written
-  if (all_fail(leaving)) return code;
+  if (const std::optional<int> agreed = code_of_all(leaving, code)) return *agreed;
   if (world.rank() != 0) std::cerr << fmt::format("tessera: rank {} on {}: {}\n", world.rank(), world.host(), message);
   world.abort(code);
 }
@@ -63,9 +72,10 @@ int run_on_ranks(const Args& args, const RankBody& body) {
     return static_cast<int>(body(world, resolved, args));
   } catch (const Error& error) {
     return leave(world, *leaving, static_cast<int>(error.code()), error.what());
-  } catch (const std::bad_alloc&) {
-    return leave(world, *leaving, static_cast<int>(ExitCode::environment), "out of memory; use a smaller batch, more ranks or recompute");
   } catch (const std::exception& error) {
+    if (const std::string memory = out_of_memory(error); !memory.empty())
+      return leave(world, *leaving, static_cast<int>(ExitCode::environment),
+                   memory + "; use a smaller batch, more ranks or recompute");
     std::cerr << fmt::format("tessera: rank {}: internal error, please report it: {}\n", world.rank(), error.what());
     world.abort(134);
   }

@@ -3,6 +3,7 @@
 
 #include "ranks.hpp"
 #include "tessera/train/run.hpp"
+#include "tessera/train/signals.hpp"
 
 namespace {
 
@@ -16,6 +17,9 @@ int run(const Args& args) {
                  "Keys: `tessera config keys`. Exit codes: `man tessera`.\n";
     return 0;
   }
+  // From before MPI's start until the process is gone: what is safe is not to end as a crash.
+  static const auto* signals = new tessera::train::SignalGuard;
+  static_cast<void>(signals);
   return tessera::app::run_on_ranks(args, [](auto& world, const auto& resolved, const Args& words) {
     return tessera::train::run_training(world, resolved, words);
   });

@@ -40,7 +40,7 @@ void leave_the_abort_to_the_first(MPI_Comm comm) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const auto place = rank - (std::ranges::lower_bound(lost, rank) - lost.begin());  // among the living
-  if (place > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2000 + std::min<std::ptrdiff_t>(50 * place, 4000)));
+  if (place > 0) std::this_thread::sleep_for(std::chrono::seconds(10 + std::min<std::ptrdiff_t>(place, 60)));
 }
 
 }  // namespace tessera::comm

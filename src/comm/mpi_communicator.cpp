@@ -53,6 +53,7 @@ MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::siz
   if (rules_ == Rules::strict || check_collectives()) {
     operation->held();
     rendezvous_.meet_all(info, counts);
+    operation->let_go();
   }
   return operation;
 }
@@ -244,6 +245,7 @@ Request MpiCommunicator::group_end() {
   if (strict || check_collectives()) {
     operation->held();
     rendezvous_.meet_peers(info, transfers);
+    operation->let_go();
   }
   for (const Transfer& t : transfers)
     if (!t.sends) operation->receive(t.buffer.data, t.buffer.bytes(), t.peer, kGroupTag);

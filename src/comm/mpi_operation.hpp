@@ -35,6 +35,8 @@ class MpiOperation final : public Request::State {
 
   /// Tells the log that the caller is held from now on.
   void held() noexcept { logged_.waited_for(); }
+  /// And that it goes on while the operation is under way.
+  void let_go() noexcept { logged_.resumed(); }
   void wait() override;
   bool test() override;
   /// As wait(), but throws Error(communication) when it takes longer, and gives the transfers up.

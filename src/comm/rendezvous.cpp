@@ -5,17 +5,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "peers.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/keep.hpp"
 #include "tessera/comm/failure.hpp"
 #include "tessera/comm/world.hpp"
+#include "watch.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -79,13 +82,28 @@ void note_activities(Meeting& meeting, const Place& place) {
       meeting.late[meeting.peers[i]] = chain_from(world_rank_of(place.comm, meeting.peers[i]));
 }
 
-/// Tells everybody for whom this rank waits. What that one said about its failure, if it cannot come any more.
+/// Tells everybody for whom this rank waits: the first that has not come. What one of those said about its failure, if
+/// it cannot come any more.
 std::string look_for_the_late(const Meeting& meeting, const Place& place) {
-  const auto late = std::ranges::find_if(meeting.receiving, [](MPI_Request r) { return r != MPI_REQUEST_NULL; });
-  if (late == meeting.receiving.end()) return {};
-  const int rank = world_rank_of(place.comm, meeting.peers[static_cast<std::size_t>(late - meeting.receiving.begin())]);
-  await(rank);
-  return failure_of(rank);
+  bool first = true;
+  for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
+    if (meeting.receiving[i] == MPI_REQUEST_NULL) continue;
+    const int rank = world_rank_of(place.comm, meeting.peers[i]);
+    if (std::exchange(first, false)) await(rank);
+    if (std::string failure = failure_of(rank); !failure.empty()) return failure;
+  }
+  return {};
+}
+
+/// Takes what has arrived. One by one: MPI_Testall completes none before all are there, and who is late would not show.
+bool receive_all(Meeting& meeting, const Place& place) {
+  bool all = true;
+  for (MPI_Request& request : meeting.receiving) {
+    int received = request == MPI_REQUEST_NULL;
+    if (!received) check_mpi(MPI_Test(&request, &received, MPI_STATUS_IGNORE), "MPI_Irecv", place);
+    all &= received != 0;
+  }
+  return all;
 }
 
 /// Exchanges the notes; members that have not come when the deadline passes are left in `missing`.
@@ -104,7 +122,8 @@ void exchange(Meeting& meeting, const Place& place) {
   }
   const auto timeout = static_cast<std::int64_t>(strict_timeout_seconds() * 1e9);
   const std::int64_t deadline = now_ns() + timeout;
-  int received = 0, sent = 0;
+  bool received = false;
+  int sent = 0;
   std::int64_t look = now_ns() + std::min<std::int64_t>(kLookEvery_ns, timeout / 8);
   for (std::int64_t now = now_ns(); !(received && sent) && now < deadline; now = now_ns()) {
     if (now > look) {
@@ -113,10 +132,10 @@ void exchange(Meeting& meeting, const Place& place) {
       look = now + kLookEvery_ns;
     }
     if (meeting.late.empty() && now > deadline - timeout / 4) note_activities(meeting, place);
-    check_mpi(MPI_Testall(static_cast<int>(n), meeting.receiving.data(), &received, MPI_STATUSES_IGNORE), "MPI_Irecv",
-              place);
+    received = receive_all(meeting, place);
     check_mpi(MPI_Testall(static_cast<int>(n), meeting.sending.data(), &sent, MPI_STATUSES_IGNORE), "MPI_Isend", place);
   }
+  if (!received && meeting.late.empty()) note_activities(meeting, place);  // this rank had no time for it
 }
 
 /// Ends the transfers with members that never came.
@@ -136,12 +155,14 @@ void close(Meeting& meeting) {
 std::string missing_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
   std::vector<int> missing;
   for (const int rank : meeting.missing) missing.push_back(world_rank_of(place.comm, rank));
-  std::string text = fmt::format("{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}", describe(info),
-                                 place.axis, place.rank, place.size, strict_timeout_seconds(),
-                                 missing.size() == 1 ? "world rank" : "world ranks", fmt::join(missing, ", "));
+  std::string text = fmt::format(
+      "{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}, all ranks must issue their operations in one "
+      "global order",
+      describe(info), place.axis, place.rank, place.size, strict_timeout_seconds(),
+      missing.size() == 1 ? "world rank" : "world ranks", fmt::join(missing, ", "));
   for (int rank : meeting.missing)
     if (const auto late = meeting.late.find(rank); late != meeting.late.end()) text += "; " + late->second;
-  return text + "; all ranks must issue their operations in one global order";
+  return text;
 }
 
 std::string failure_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
@@ -221,7 +242,7 @@ Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int p
 double strict_timeout_seconds() {
   const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
   const double value = text ? std::atof(text) : 0;
-  return value > 0 ? value : 20;
+  return std::max(value > 0 ? value : 20, std::chrono::duration<double>(patience()).count());
 }
 
 bool check_collectives() noexcept { return checks_enabled.load(std::memory_order_relaxed); }

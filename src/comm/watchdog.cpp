@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/world.hpp"
+#include "watch.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -47,8 +48,6 @@ std::string report_of(const CallView& stuck, int rank) {
 
 std::atomic<std::int64_t> patience_ns{0};
 
-std::chrono::nanoseconds patience() { return std::chrono::nanoseconds(patience_ns.load()); }
-
 /// The call that a caller has been held by for longest, if that is longer than `timeout`.
 const CallView* longest_held(const std::vector<CallView>& calls, std::chrono::nanoseconds timeout) {
   const std::int64_t since = now_ns() - timeout.count();
@@ -61,6 +60,8 @@ const CallView* longest_held(const std::vector<CallView>& calls, std::chrono::na
 }
 
 }  // namespace
+
+std::chrono::nanoseconds patience() noexcept { return std::chrono::nanoseconds(patience_ns.load()); }
 
 Probe::Probe() {
   const std::lock_guard lock(probes().mutex);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/out_of_memory.hpp"
 
 namespace tessera::train {
 namespace {
@@ -14,10 +15,12 @@ std::string outcome_of(const std::function<void()>& work) {
     return {};
   } catch (const Error& error) {
     return std::to_string(static_cast<int>(error.code())) + " " + error.what();
-  } catch (const std::bad_alloc&) {
-    return std::to_string(static_cast<int>(ExitCode::environment)) + " out of host memory";
   } catch (const std::filesystem::filesystem_error& error) {
     return std::to_string(static_cast<int>(ExitCode::environment)) + " " + error.what();
+  } catch (const std::exception& error) {
+    const std::string memory = out_of_memory(error);
+    if (memory.empty()) throw;
+    return std::to_string(static_cast<int>(ExitCode::environment)) + " " + memory;
   }
 }
 

@@ -19,6 +19,8 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
           resolved.origin("validation.enable"));
   const mesh::Layout layout = layout_of(resolved, world.size());
   const torch::Device device = choose_device(world);
+  const comm::Watchdog watchdog(std::chrono::seconds(job.comm.init_timeout_seconds), world.rank(),
+                                end_hanging_job(world));
   const BatchPlan plan = BatchPlan::make(job, layout), validated = BatchPlan::of_validation(job, layout);
   const Samples samples = open_job_samples(job, plan.global_batch, world.control());
   const model::Model model = model_of(job, samples.vocab, job.training.seq_len, device);
@@ -29,9 +31,10 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   parallel::StageOptions options = stage_options_of(job, plan, device);
   options.freeze = {"."};  // nothing is trained: no memory for gradients
   parallel::Stages stages(model, stage_ranges_of(job, model, mesh, map.stages(), options), map, mesh, options);
-  load_weights_of(job, stages.holdings(), model, mesh);
-  const comm::Watchdog watchdog(std::chrono::seconds(job.comm.init_timeout_seconds), world.rank(),
-                                end_hanging_job(world));
+  {
+    const comm::Watchdog::Patience patience(std::chrono::seconds(job.comm.save_timeout_seconds));
+    load_weights_of(job, stages.holdings(), model, mesh);
+  }
   return Validator(job, model, mesh, stages, *samples.validation).run(0);
 }
 

@@ -40,6 +40,8 @@ class Run {
         job_(resolved.job),
         layout_(layout_of(resolved, world.size())),
         device_(choose_device(world)),
+        watchdog_(std::in_place, std::chrono::seconds(job_.comm.init_timeout_seconds), world.rank(),
+                  end_hanging_job(world)),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
@@ -49,20 +51,21 @@ class Run {
   }
 
   ExitCode execute(const std::vector<std::string>& command_line) {
-    const SignalGuard signals;
     make_save_plan();
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
     const Position start = begin();
     device_copies_ = make_device_copies(device_);
     saver_.emplace(mesh_.control(), device_copies_.get());
-    reporter_.emplace(world_, resolved_, *trainer_, start.step + 1, command_line);
+    {
+      const comm::Watchdog::Patience patience = slow_disks();
+      reporter_.emplace(world_, resolved_, *trainer_, start.step + 1, command_line);
+    }
     faults_.emplace(job_, *trainer_, *reporter_, *samples_.source, checkpoint_folder());
     if (samples_.validation) validator_.emplace(job_, model_, mesh_, trainer_->stages(), *samples_.validation);
     announce(start);
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
       tuner_.emplace(*trainer_, job_, world_.local_size());
-    watch(job_.comm.init_timeout_seconds);
     const ExitCode code = loop(start.step);
     watchdog_.reset();
     reporter_->finish();
@@ -113,6 +116,7 @@ class Run {
 
   /// Where the run stands: resumed, or at step 0 with initial or loaded weights.
   Position begin() {
+    const comm::Watchdog::Patience patience = slow_disks();
     on_rank_zero(mesh_.control(),
                  [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
     if (const auto position = resume()) return *position;
@@ -154,22 +158,21 @@ class Run {
                                   start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
   }
 
-  void watch(std::int64_t seconds) {
+  void begin_is_over() {
     watchdog_.reset();
-    watchdog_.emplace(std::chrono::seconds(seconds), world_.rank(), end_hanging_job(world_));
+    watchdog_.emplace(std::chrono::seconds(job_.comm.train_timeout_seconds), world_.rank(), end_hanging_job(world_));
   }
 
   ExitCode loop(std::int64_t done) {
     for (std::int64_t step = done; step < job_.training.steps;) {
       const double began = metrics::monotonic_seconds();
       comm::Watchdog::heartbeat(step + 1);
-      const int signal = SignalGuard::received();
       injected_.arm(step + 1, world_.rank());
       if (tuner_) tuner_->before_step();
       cut_batch(step + 1);
-      StepOutcome outcome = step_once(step, flag_of(signal) + wishes());
+      StepOutcome outcome = step_once(step);
       synchronize(device_);
-      if (step == done) watch(job_.comm.train_timeout_seconds);
+      if (step == done) begin_is_over();
       const double seconds = metrics::monotonic_seconds() - began;
       if (save_plan_) save_plan_->step_took(seconds);
       if (outcome.skipped) finish_save();  // whatever the verdict: what was begun is from before
@@ -194,7 +197,12 @@ class Run {
       if (ends(outcome) && step < job_.training.steps) return stopped(step, outcome.flags);
     }
     finish_save();
-    return ExitCode::done;
+    return decide(ExitCode::done);
+  }
+
+  static ExitCode decide(ExitCode code) {
+    SignalGuard::decide(static_cast<int>(code));
+    return code;
   }
 
   static bool ends(const StepOutcome& outcome) { return (outcome.flags & ~kSaveWish) != 0; }
@@ -227,7 +235,8 @@ class Run {
     tuner_.reset();
   }
 
-  StepOutcome step_once(std::int64_t step, std::int64_t flag) {
+  StepOutcome step_once(std::int64_t step) {
+    const auto flag = [this] { return flag_of(SignalGuard::received()) + wishes(); };
     return trainer_->step(step, flag, [this, step] {
       if (device_copies_) device_copies_->hold_updates();
       injected_.strike(step + 1, world_.rank(), trainer_->stages());
@@ -308,11 +317,13 @@ class Run {
 
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
     finish_save();
+    const ExitCode code = decide(saves()               ? ExitCode::requeue
+                                 : flags >= kInterrupt ? ExitCode::interrupted
+                                                       : ExitCode::terminated);
     const bool time_is_up = (flags & kTimeIsUp) != 0;
     reporter_->note(fmt::format("stopped {} after step {}{}", time_is_up ? "before the allocation ends" : "by a signal",
                                 step, saves() ? "; run the same command to go on" : "; nothing was saved"));
-    if (saves()) return ExitCode::requeue;
-    return flags >= kInterrupt ? ExitCode::interrupted : ExitCode::terminated;
+    return code;
   }
 
   comm::World& world_;
@@ -320,6 +331,7 @@ class Run {
   const config::JobConfig& job_;
   mesh::Layout layout_;
   torch::Device device_;
+  std::optional<comm::Watchdog> watchdog_;  ///< from the first call that waits for others
   BatchPlan plan_;
   InjectedFaults injected_;
   Samples samples_;
@@ -330,7 +342,6 @@ class Run {
   std::optional<Validator> validator_;    ///< if the job validates
   std::optional<Reporter> reporter_;
   std::optional<Faults> faults_;
-  std::optional<comm::Watchdog> watchdog_;
   std::unique_ptr<DeviceCopies> device_copies_;  ///< on a GPU
   std::optional<checkpoint::Saver> saver_;
   std::optional<SavePlan> save_plan_;  ///< on rank 0 of a job that saves
@@ -340,6 +351,7 @@ class Run {
 
 ExitCode run_training(comm::World& world, const config::Resolved& resolved,
                       const std::vector<std::string>& command_line) {
+  const SignalGuard signals;
   use_share_of_cores(world);
   Run run(world, resolved);
   return run.execute(command_line);

@@ -1,9 +1,11 @@
 #include "tessera/train/samples.hpp"
 
+#include <chrono>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/world.hpp"
 #include "tessera/config/mixture.hpp"
 #include "tessera/data/data_files.hpp"
 #include "tessera/data/mixture_source.hpp"
@@ -42,14 +44,20 @@ std::vector<fs::path> token_files(const config::JobConfig& job, const Named& sou
   return {data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer, cache)};
 }
 
+constexpr std::chrono::hours kTokenizing{24};  ///< the others wait for rank 0 to read a text
+
 /// Opens a source on all ranks once rank 0 has seen to its token files.
 std::vector<data::TokenFile> open_files(const config::JobConfig& job, const Named& source,
                                         comm::Communicator& control) {
-  std::string names = on_rank_zero(control, [&] {
-    std::string all;
-    for (const fs::path& file : token_files(job, source)) all += file.string() + '\0';
-    return all;
-  });
+  std::string names;
+  {
+    const comm::Watchdog::Patience patience(kTokenizing);
+    names = on_rank_zero(control, [&] {
+      std::string all;
+      for (const fs::path& file : token_files(job, source)) all += file.string() + '\0';
+      return all;
+    });
+  }
   std::vector<fs::path> files;
   for (std::size_t end; (end = names.find('\0')) != std::string::npos; names.erase(0, end + 1))
     files.emplace_back(names.substr(0, end));

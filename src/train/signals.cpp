@@ -1,7 +1,8 @@
 #include "tessera/train/signals.hpp"
 
-#include <csignal>
 #include <unistd.h>
+#include <csignal>
+#include <ctime>
 
 #include <array>
 #include <atomic>
@@ -11,18 +12,35 @@ namespace tessera::train {
 namespace {
 
 constexpr std::array kSignals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT};
-std::atomic<int> first_signal{0};
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr int kUndecided = -1;
+
+std::atomic<std::int64_t> first_ns{0};  ///< when the first one came
+std::atomic<int> first_signal{0}, decided_code{kUndecided};
 std::array<struct sigaction, kSignals.size()> previous;
+int guards = 0;
 
 extern "C" void on_signal(int signal) {
-  int none = 0;
-  if (!first_signal.compare_exchange_strong(none, signal)) _exit(signal == SIGINT ? 130 : 143);
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = time.tv_sec * kSecond + time.tv_nsec;
+  std::int64_t first = 0;
+  if (first_ns.compare_exchange_strong(first, now)) {
+    first_signal = signal;
+    return;
+  }
+  if (now - first < kSecond) return;
+  const int code = decided_code;
+  _exit(code != kUndecided ? code : signal == SIGINT ? 130 : 143);
 }
 
 }  // namespace
 
 SignalGuard::SignalGuard() {
+  if (guards++ > 0) return;
+  first_ns = 0;
   first_signal = 0;
+  decided_code = kUndecided;
   struct sigaction action{};
   action.sa_handler = &on_signal;
   action.sa_flags = SA_RESTART;
@@ -30,9 +48,12 @@ SignalGuard::SignalGuard() {
 }
 
 SignalGuard::~SignalGuard() {
+  if (--guards > 0) return;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous[i], nullptr);
 }
 
 int SignalGuard::received() { return first_signal.load(); }
+
+void SignalGuard::decide(int code) { decided_code = code; }
 
 }  // namespace tessera::train

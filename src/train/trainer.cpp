@@ -57,7 +57,7 @@ void Trainer::set_microbatch_rows(std::int64_t rows) {
   stages_.set_batch(plan.microbatch_rows);
 }
 
-double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags) {
+double Trainer::compute_gradients(std::int64_t step, const Flag& flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
   const Rows rows = ahead_.take(plan_, first_sample(step), first_sample(job_.training.steps));
   const Batch batch = batch_of(rows, plan_, device_);
@@ -84,17 +84,17 @@ double Trainer::compute_gradients(std::int64_t step, std::int64_t flag, std::int
   return reduce_loss(rows, step, flag, flags);
 }
 
-double Trainer::reduce_loss(const Rows& rows, std::int64_t step, std::int64_t flag, std::int64_t* flags) {
+double Trainer::reduce_loss(const Rows& rows, std::int64_t step, const Flag& flag, std::int64_t* flags) {
   // Exact sums in fixed point, so that the reported loss has the same bits on every mesh whose token losses have.
   LossSums sums(source_);
   if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, token_losses_, first_own_sample(step));
-  const std::int64_t all = sums.reduce(mesh_.control(), flag);
+  const std::int64_t all = sums.reduce(mesh_.control(), flag ? flag() : 0);
   if (flags) *flags = all;
   source_losses_ = sums.parts();
   return sums.tokens() > 0 ? sums.loss() : 0.0;
 }
 
-StepOutcome Trainer::step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients) {
+StepOutcome Trainer::step(std::int64_t step, const Flag& flag, const std::function<void()>& with_gradients) {
   timer_.reset();
   StepOutcome outcome;
   outcome.lr = job_.optimizer.lr * schedule_.factor(step - schedule_start_);

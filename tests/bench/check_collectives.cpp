@@ -62,7 +62,7 @@ double seconds_of_step(comm::World& world, train::Trainer& trainer, std::int64_t
   world.control().barrier();
   comm::set_check_collectives(checks);
   const auto began = std::chrono::steady_clock::now();
-  trainer.step(step, 0);
+  trainer.step(step);
   const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   comm::set_check_collectives(false);
   return mine;

@@ -7,7 +7,7 @@ golden=$here/../golden/checkpoint-1
 # ckpt WHAT CODE TEXT ARG...: `tessera ckpt ARG...` ends with CODE and says TEXT somewhere.
 ckpt() {
   local what=$1 code=$2 text=$3 out; shift 3
-  out=$(timeout 60 "$tessera" ckpt "$@" 2>&1); check "$what: exit code" $? "$code"
+  out=$(timeout 200 "$tessera" ckpt "$@" 2>&1); check "$what: exit code" $? "$code"
   case $out in *"$text"*) ;; *) echo "WRONG $what: no '$text' in: $out"; failures=$((failures + 1)) ;; esac
 }
 # flip FILE OFFSET: another byte there.

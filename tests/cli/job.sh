@@ -43,17 +43,20 @@ text_job() {
 }
 
 # run FOLDER [FLAG...]: trains on 4 ranks; prints the exit code; the log is FOLDER.log
-run() { timeout -k 10 120 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
+run() { timeout -k 10 400 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
 # weights FOLDER [STEP]: a hash of them; without a checkpoint, words that no other folder gives.
 weights() { "$tessera" ckpt export "$work/$1/checkpoint/$(printf 'step-%08d' "${2:-8}")" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors" || echo "no weights in $1"; }
+# Seconds since a run has ended a step, or has begun, until now.
+since_last_step() { echo $(($(date +%s) - $(stat -c %Y "$work/$1/metrics.jsonl"))); }
 steps() { sed 's/^{"step": *\([0-9]*\).*/\1/' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
 
 made() { [ ! -e "$work/$1/metrics.jsonl" ] || wc -l <"$work/$1/metrics.jsonl"; }
 
-# TERM to the launcher of run FOLDER [FLAG...] once it has made another step; the exit code is the launcher's.
+# TERM to the launcher of run FOLDER [FLAG...] once it has made another step; the exit code is the launcher's. As `timeout` sends it: to the
+# launcher, and at once to the group that it is in.
 run_until_term() {
   local before; before=$(made "$1")
-  "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1 &
+  timeout 400 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1 &
   local job=$!
   until [ "$(made "$1")" != "$before" ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
   kill -TERM $job

@@ -57,7 +57,7 @@ check "too few steps of data is 4" "$(run wrong5 --training.steps 30 --checkpoin
 check "said once" "$(grep -c 'batches.safetensors' "$work/wrong5.log")" 1
 check "a checkpoint that is not there is 5" "$(run wrong6 --checkpoint.load_step 77)" 5
 touch "$work/file"
-timeout 60 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/file/sub" >"$work/unwritable.log" 2>&1
+timeout 200 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/file/sub" >"$work/unwritable.log" 2>&1
 check "a folder that cannot be made is 3" $? 3
 
 finish

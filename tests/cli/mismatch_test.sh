@@ -21,7 +21,7 @@ llama 6 3; llama 8 4
 # Variables: model (8 heads), seq (64), batch (sequences of a data-parallel rank; the file has 8 in all).
 refused() {
   local what=$1 allowed=$2 log=$work/log; shift 2
-  timeout 60 "$tessera" launch -n 8 -- train --model.hf_config "$work/llama${model:-8}.json" --training.dataset replay \
+  timeout 200 "$tessera" launch -n 8 -- train --model.hf_config "$work/llama${model:-8}.json" --training.dataset replay \
     --training.dataset_path "$here/../golden/llama_a/batches.safetensors" --training.seq_len "${seq:-64}" \
     --training.local_batch_size "${batch:-1}" --training.steps 2 --job.dump_folder "$work/run$count" "$@" >"$log" 2>&1
   local code=$? said

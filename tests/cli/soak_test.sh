@@ -18,6 +18,7 @@ enable = true
 keep_latest_k = 3
 [comm]
 train_timeout_seconds = 20
+save_timeout_seconds = 20
 [debug]
 deterministic = true
 check_collectives = true

@@ -92,6 +92,7 @@ void arm_from_environment() {
     if (key == "ranks") ranks = "," + value + ",";
     if (key == "kind" && value == "stop") asked.kind = Kind::stop;
     if (key == "kind" && value == "short_write") asked.kind = Kind::short_write;
+    if (key == "seconds") asked.kind = Kind::slow, asked.delay_microseconds = std::atoi(value.c_str()) * 1'000'000u;
     if (key == "error") asked.kind = Kind::fail, asked.error_number = std::atoi(value.c_str());
   }
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");

@@ -12,7 +12,7 @@ log=$root/$name.log
 # A recoverable error of the undefined-behaviour sanitizer ends the target, too.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 code=0
-nice -n 19 "$program" "$root/$name" "$seeds" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=8192 \
+"$program" "$root/$name" "$seeds" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=8192 \
   -artifact_prefix="$root/findings/$name-" -print_final_stats=1 "$@" >"$log" 2>&1 || code=$?
 [ $code != 72 ] || code=0  # interrupted
 inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

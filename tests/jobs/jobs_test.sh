@@ -20,8 +20,8 @@ same() { # FOLDER STEPS: the losses of its STEPS steps are those of mpirun's fir
     END { exit bad || NR != steps }' || fail "the losses of $1 differ from mpirun's: $(losses "$1" | xargs), not $(losses mpirun | xargs)"
 }
 ended() { # JOB: waits until the job has left the queue
-  local job=$1
-  while [ -n "$(squeue -h -j "$job" 2>/dev/null)" ]; do sleep 0.2; done
+  local job=$1 left
+  until left=$(squeue -h -j "$job") && [ -z "$left" ]; do sleep 0.2; done
 }
 state() { scontrol show job "$1" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p' | head -n 1; }
 

@@ -2,7 +2,7 @@
 # Inside with_slurm.sh: a run interrupted in five ways ends with the bits of one that nobody disturbed.
 #   resume_test.sh TESSERA SOURCE_DIR
 set -euo pipefail
-source=$2 steps=400
+source=$2 steps=800
 . "$source/tests/cli/job.sh" "$1"
 PATH=$(dirname "$tessera"):$PATH
 fail() { printf 'resume_test: %s\n' "$*" >&2; tail -n 20 ./*.out ./*.log >&2; exit 1; }
@@ -25,13 +25,13 @@ flags=("$work/job.toml" --training.steps $steps)
 
 now() { local n; n=$(made run); echo "${n:-0}"; }
 reach() { # STEPS: waits until the run has made them
-  for _ in {1..600}; do [ "$(now)" -lt "$1" ] || return 0; sleep 0.1; done
+  for _ in {1..3000}; do [ "$(now)" -lt "$1" ] || return 0; sleep 0.1; done
   fail "step $1 was not reached, only $(now)"
 }
 in_the_middle() { [ "$(now)" -lt $steps ] || fail "$1: the run was over before it was interrupted"; }
 state() { scontrol show job "$1" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p' | head -n 1; }
 wait_for_state() { # JOB STATE
-  for _ in {1..900}; do [ "$(state "$1")" != "$2" ] || return 0; sleep 0.1; done
+  for _ in {1..3000}; do [ "$(state "$1")" != "$2" ] || return 0; sleep 0.1; done
   fail "job $1 is $(state "$1"), not $2"
 }
 "$tessera" launch -n 4 -- train "${flags[@]}" --job.dump_folder whole >whole.log 2>&1 || fail "the undisturbed run"
@@ -49,7 +49,7 @@ in_the_middle "the end of the allocation"
 submit() { sbatch --parsable --requeue -n 4 "$source/jobs/train.sbatch" "${flags[@]}" --job.dump_folder run; }
 before=$(now) job=$(submit)
 reach $((before + 20))
-pkill -KILL -n -f "tessera train .*--job.dump_folder run" || fail "no rank to kill"
+pkill -KILL -n -f "tessera train $work/job.toml .*--job.dump_folder run" || fail "no rank to kill"
 wait_for_state "$job" FAILED
 in_the_middle "kill -9"
 

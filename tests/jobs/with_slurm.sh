@@ -68,7 +68,7 @@ SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket=$dir/munge.sock,cred_expire=5
+AuthInfo=socket=$dir/munge.sock,cred_expire=10
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool.%n
 TmpFS=$dir/tmp.%n
@@ -86,6 +86,7 @@ MpiDefault=pmix
 MailProg=/bin/true
 SchedulerParameters=sched_interval=1,bf_interval=1
 KillWait=5
+BatchStartTimeout=60
 ReturnToService=2
 CONF
   for ((n = 1; n <= nodes; n++)); do
@@ -101,14 +102,14 @@ start() { # NAME PROGRAM...
 (umask 077; head -c 128 /dev/urandom >"$dir/munge.key")
 start munged munged --foreground --force --key-file="$dir/munge.key" --socket="$dir/munge.sock" --pid-file="$dir/munged.pid" \
   --log-file="$dir/log/munged.out" --seed-file="$dir/munge.seed"
-for _ in {1..100}; do [ ! -S "$dir/munge.sock" ] || break; sleep 0.05; done
+for _ in {1..600}; do [ ! -S "$dir/munge.sock" ] || break; sleep 0.05; done
 start controller slurmctld -D
 for ((n = 1; n <= nodes; n++)); do
   mkdir "$dir/spool.node$n"
   mkdir -m 1777 "$dir/tmp.node$n" # Slurm's PMIx plugin keeps its sockets there
   start "daemon$n" slurmd -D -N "node$n"
 done
-for _ in {1..150}; do
+for _ in {1..600}; do
   ready=$(timeout 5 sinfo -h -N -o %T 2>/dev/null | grep -cx idle || true)
   [ "$ready" != "$nodes" ] || break
   sleep 0.2

@@ -5,8 +5,10 @@
 
 namespace tessera::train {
 
-/// Installs handlers for SIGUSR1, SIGUSR2, SIGTERM and SIGINT while it lives: the first asks for a checkpoint at the next step
-/// boundary and a clean end, the second ends the process now.
+/// Handles SIGUSR1, SIGUSR2, SIGTERM and SIGINT while it lives: the first asks for a checkpoint at the next step
+/// boundary and a clean end, a second one ends the process now. What comes within a second of the first is the same
+/// wish: `timeout` and Slurm signal a process and its group. One inside another changes nothing. Made and destroyed on
+/// one thread.
 class SignalGuard {
  public:
   SignalGuard();
@@ -16,6 +18,8 @@ class SignalGuard {
 
   /// The first signal that came, 0 if none.
   static int received();
+  /// All is safe, and the process is to leave with `code`: a second signal no longer changes that.
+  static void decide(int code);
 };
 
 }  // namespace tessera::train

@@ -42,7 +42,7 @@ struct StepOutcome {
   bool skipped = false;           ///< loss or gradient was not finite: nothing was updated
   double zscore = 0;              ///< of the loss, if the run looks for spikes
   std::string nonfinite;          ///< which parameter on which rank, then, and which samples, if their loss shows it
-  std::int64_t flags = 0;         ///< sum over ranks of the `flag` given to step()
+  std::int64_t flags = 0;         ///< sum over ranks of what `flag` gave step()
   double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
   std::vector<ExpertLoad> loads;  ///< of each mixture
   /// Of each source of a mixture of data: `loss` over its tokens alone; NaN where the step has none.
@@ -58,11 +58,15 @@ class Trainer {
   Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
           const data::SampleSource& source, torch::Device device, std::int64_t reshard_budget_bytes = 0);
 
-  /// Runs optimizer step `step` (from 0), collectively. `flag` is summed over ranks with the loss: how signals are
-  /// agreed on. `with_gradients` is called when the gradients are there, unclipped, and before anything is updated.
-  StepOutcome step(std::int64_t step, std::int64_t flag, const std::function<void()>& with_gradients = {});
-  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stages' groups.
-  double compute_gradients(std::int64_t step, std::int64_t flag, std::int64_t* flags);
+  /// Gives a number that is summed over ranks with the loss, when it is: how signals are agreed on.
+  using Flag = std::function<std::int64_t()>;
+
+  /// Runs optimizer step `step` (from 0), collectively. `with_gradients` is called when the gradients are there,
+  /// unclipped, and before anything is updated.
+  StepOutcome step(std::int64_t step, const Flag& flag = {}, const std::function<void()>& with_gradients = {});
+  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stages' groups. The sum of
+  /// the flags goes to `flags`.
+  double compute_gradients(std::int64_t step, const Flag& flag = {}, std::int64_t* flags = nullptr);
 
   /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and
   /// changes nothing, where they do not fit the job's batch or schedule.
@@ -89,7 +93,7 @@ class Trainer {
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
-  double reduce_loss(const Rows& rows, std::int64_t step, std::int64_t flag, std::int64_t* flags);
+  double reduce_loss(const Rows& rows, std::int64_t step, const Flag& flag, std::int64_t* flags);
   std::int64_t first_own_sample(std::int64_t step) const;  ///< of this rank's rows
   void update(double lr, double norm);
   void balance(StepOutcome& outcome);

@@ -25,6 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
+constexpr int kMostSteps = 100'000;
+
 class SaverOnRanks : public OnRanks {
  protected:
   SaverOnRanks() {
@@ -44,7 +46,7 @@ class SaverOnRanks : public OnRanks {
   }
   std::optional<SaveResult> train_until_saved(Saver& saver, Stepped& state) {
     std::optional<SaveResult> result;
-    for (int i = 0; i < 3000 && !result; ++i) {
+    for (int i = 0; i < kMostSteps && !result; ++i) {
       train(state);
       result = saver.poll();
     }
@@ -145,11 +147,11 @@ TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) 
   ASSERT_TRUE(saver.finish());
   state.set(2);
   // The fifth call of the last rank is in the middle of its file.
-  if (rank() == ranks() - 1) faults::arm({folder_.string(), 5, faults::Kind::slow, 0, 500'000});
+  if (rank() == ranks() - 1) faults::arm({folder_.string(), 5, faults::Kind::slow, 0, 3'000'000});
   saver.begin(options(), {2}, state.views());
   int polls = 0;
   std::optional<SaveResult> result;
-  while (!result && ++polls < 3000) {
+  while (!result && ++polls < kMostSteps) {
     train(state);
     result = saver.poll();
     const auto all = comm::all_gather_strings(control(), result ? "saved" : "under way");
@@ -157,8 +159,8 @@ TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) 
   }
   EXPECT_GE(faults::disarm().size(), rank() == ranks() - 1 ? 5u : 0u);
   ASSERT_TRUE(result);
-  EXPECT_GT(result->seconds, 0.5);
-  EXPECT_LT(result->blocked_seconds, 0.3);
+  EXPECT_GT(result->seconds, 3);
+  EXPECT_LT(result->blocked_seconds, 1.5);
   EXPECT_GT(polls, 20);
   EXPECT_EQ(newest(), 2);
 }
@@ -166,7 +168,7 @@ TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) 
 /// Saves over an older checkpoint while the N-th file call of one rank fails: for every third N, or for each where
 /// ranks share a file, since then most of them make few calls.
 void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
-  Saver saver(control());
+  std::optional<Saver> saver(std::in_place, control());
   Stepped state(0, rank(), ranks());
   std::int64_t step = 0, good = 0;
   const auto save_next = [&] {
@@ -174,10 +176,10 @@ void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
     SaveOptions with = options();
     with.keep_latest_k = 1;
     if (!asynchronous) {
-      saver.save(with, {step}, state.views());
+      saver->save(with, {step}, state.views());
     } else {
-      saver.begin(with, {step}, state.views());
-      EXPECT_TRUE(train_until_saved(saver, state));
+      saver->begin(with, {step}, state.views());
+      EXPECT_TRUE(train_until_saved(*saver, state));
     }
   };
   save_next();
@@ -186,6 +188,7 @@ void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
   const bool shared = files_ != FileLayout::rank;
   for (std::int64_t nth = 1; nth <= (shared ? 24 : 40); nth += shared ? 1 : 3) {
     const int error_number = nth % 2 ? EIO : ENOSPC;
+    saver.emplace(control());  // what the save before has left to do is done then, and no call of it counts
     const std::string message = message_of([&] {
       if (rank() == failing) faults::arm({folder_.string(), nth, faults::Kind::fail, error_number});
       save_next();

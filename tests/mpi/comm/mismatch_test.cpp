@@ -17,6 +17,7 @@ namespace {
 using test::Values;
 using test::world;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 class Mismatch : public testing::Test {
@@ -30,12 +31,12 @@ class Mismatch : public testing::Test {
   }
   void TearDown() override {
     unsetenv("TESSERA_STRICT_TIMEOUT_SECONDS");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin_, std::chrono::seconds(8));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin_, std::chrono::seconds(18));  // less than without be_impatient()
   }
   /// Before one of them looks at whether another has failed.
   static void await_all() { world().control().barrier(); }
   /// For the cases that only a deadline finds.
-  static void be_impatient() { setenv("TESSERA_STRICT_TIMEOUT_SECONDS", "0.7", 1); }
+  static void be_impatient(const char* seconds = "2") { setenv("TESSERA_STRICT_TIMEOUT_SECONDS", seconds, 1); }
   int me() const { return world().rank(); }
   int n() const { return world().size(); }
   bool last() const { return me() == n() - 1; }
@@ -109,9 +110,11 @@ TEST_F(Mismatch, OrderOfTwoCommunicators) {
   auto other = world().make(Backend::strict, "dp");
   Communicator& first = last() ? *other : *comm_;
   const std::string message = all_reduce(first, DType::f32, 10);
-  EXPECT_THAT(message, AllOf(HasSubstr("waited 0.7 s in vain"), HasSubstr("one global order")));
+  EXPECT_THAT(message, AllOf(HasSubstr("waited 2 s in vain"), HasSubstr("one global order")));
+  // Or another rank began much earlier and has given up.
   if (!last()) {
-    EXPECT_THAT(message, HasSubstr(fmt::format("rank {} blocked in dp", n() - 1)));
+    EXPECT_THAT(message,
+                AnyOf(HasSubstr(fmt::format("rank {} blocked in dp", n() - 1)), HasSubstr("another rank has failed")));
   }
 }
 
@@ -119,7 +122,7 @@ TEST_F(Mismatch, AMissingRank) {
   be_impatient();
   if (last()) return world().control().barrier();
   EXPECT_THAT(error_of([&] { comm_->barrier(); }),
-              AllOf(HasSubstr(fmt::format("in vain for world rank {};", n() - 1)), HasSubstr("blocked in world")));
+              AllOf(HasSubstr(fmt::format("in vain for world rank {},", n() - 1)), HasSubstr("blocked in world")));
   world().control().barrier();
 }
 
@@ -193,7 +196,7 @@ TEST_F(Mismatch, CheckedOverMpiOnRequest) {
 /// Rank 0 waits for rank 1, which is somewhere else: the message follows the chain to the rank that everybody waits for.
 TEST_F(Mismatch, TheRankThatAllWaitForIsNamed) {
   if (n() < 3) return;
-  be_impatient();
+  be_impatient(me() == 0 ? "1.5" : "4");  // so that rank 0 is the first to give up
   auto first = comm_->split(me() < 2, me(), "first"), second = comm_->split(me() > 0, me(), "second");
   if (me() == 0) {
     EXPECT_THAT(error_of([&] { first->barrier(); }),
@@ -201,7 +204,7 @@ TEST_F(Mismatch, TheRankThatAllWaitForIsNamed) {
   } else if (me() == 1 || me() > 2) {
     EXPECT_NE(error_of([&] { second->barrier(); }), "no error");
   } else {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    std::this_thread::sleep_for(std::chrono::seconds(3));
   }
   world().control().barrier();
 }

@@ -94,7 +94,7 @@ Reference compute_reference(const GradientCase& of) {
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
   trainer.stages().initialize(7);
   Reference reference;
-  reference.loss = trainer.compute_gradients(0, 0, nullptr);
+  reference.loss = trainer.compute_gradients(0);
   for (const auto& ref : trainer.stages().params())
     reference.gradients[ref.param->spec->fqn] = ref.param->gradient.to(torch::kFloat64).clone();
   return reference;
@@ -158,7 +158,7 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
   trainer.stages().initialize(7);
-  const double loss = trainer.compute_gradients(0, 0, nullptr);
+  const double loss = trainer.compute_gradients(0);
   std::vector<double> sums = squares(trainer, model, reference);
   mesh.control().all_reduce({sums.data(), static_cast<std::int64_t>(sums.size()), DType::f64}).wait();
   GradientError error;
@@ -181,7 +181,7 @@ std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
   trainer.stages().initialize(7);
   std::vector<double> figures;
   for (int step = 0; step < 3; ++step) {
-    const train::StepOutcome outcome = trainer.step(step, 0);
+    const train::StepOutcome outcome = trainer.step(step);
     figures.insert(figures.end(), {outcome.loss, outcome.grad_norm, outcome.balance_loss});
     for (const train::ExpertLoad& load : outcome.loads)
       figures.insert(figures.end(), {load.max_over_mean, load.entropy});

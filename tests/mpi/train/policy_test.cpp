@@ -34,7 +34,7 @@ class Policy : public testing::Test {
   Costs costs_of(const std::string& policy, std::int64_t budget = 0) {
     job_.parallelism.fsdp_reshard_after_forward = policy;
     train::Trainer& t = trainer(budget);
-    t.step(0, 0);
+    t.step(0);
     const parallel::GatherCount count = t.stages().gather_count();
     return {count.gathers, count.bytes, t.stages().kept_bytes()};
   }
@@ -115,7 +115,7 @@ TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
   train::Trainer& t = trainer();
   std::vector<torch::Tensor> before;
   for (const auto& ref : t.stages().params()) before.push_back(ref.param->master.clone());
-  t.step(1, 0);  // step 0 warms up from nothing
+  t.step(1);  // step 0 warms up from nothing
   std::size_t i = 0, frozen = 0;
   for (const auto& ref : t.stages().params()) {
     const std::string& name = ref.param->spec->fqn;
@@ -136,7 +136,7 @@ TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
     job_.parallelism.fsdp_gradient_accumulation = how;
     train::Trainer& t = trainer();
     const std::int64_t before = mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls;
-    t.compute_gradients(0, 0, nullptr);
+    t.compute_gradients(0);
     return mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls - before -
            t.stages().gather_count().gathers;
   };

@@ -106,12 +106,13 @@ class Fixture {
   train::Trainer trainer_;
 };
 
-/// A folder of this test's own, the same on all ranks, removed at the end.
+/// A folder of this test's own in memory, if there is such a file system, the same on all ranks, removed at the end.
 class SharedFolder {
  public:
-  SharedFolder()
-      : path_(comm::broadcast_string(world().control(),
-                                     fs::temp_directory_path() / fmt::format("tessera-state-{}", getpid()), 0)) {}
+  SharedFolder() {
+    const fs::path parent = fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path();
+    path_ = comm::broadcast_string(world().control(), parent / fmt::format("tessera-state-{}", getpid()), 0);
+  }
   ~SharedFolder() {
     world().control().barrier();
     if (world().rank() == 0) fs::remove_all(path_);
