@@ -45,7 +45,13 @@ class BlockedSignals {
     }
     sigprocmask(SIG_BLOCK, &handled_, &before_);
   }
-  ~BlockedSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  /// What came when the job was over is not to end this process in place of the job's code.
+  ~BlockedSignals() {
+    const timespec none{};
+    while (sigtimedwait(&handled_, nullptr, &none) > 0) {
+    }
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
   const sigset_t& handled() const { return handled_; }
   const sigset_t& before() const { return before_; }
 

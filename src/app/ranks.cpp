@@ -34,16 +34,22 @@ config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
   return config::Resolved::deserialize(text);
 }
 
-/// The code of all ranks if they all arrive here soon, that is, if they fail together and none of them is lost. The
-/// least: the cause, where others only say that communication failed.
-std::optional<int> code_of_all(comm::Communicator& leaving, int code) try {
+/// With what all ranks leave, and the first that says so.
+struct Cause {
+  int code, rank;
+};
+
+/// The cause if all ranks arrive here soon, that is, if they fail together and none of them is lost. The least code is
+/// it: others only say that communication failed.
+std::optional<Cause> cause_of_all(comm::Communicator& leaving, int code) try {
   static std::int64_t least;
-  least = code;
+  least = std::int64_t{code} * leaving.size() + leaving.rank();
   // Never destroyed: the request of a rank that fails alone does not complete, and its destructor would wait for it.
   comm::Request& request = keep_for_ever(leaving.all_reduce({&least, 1, DType::i64}, comm::Op::min));
   const int looks = code == static_cast<int>(ExitCode::checkpoint) ? kLooksOfCheckpoints : kLooks;
   for (int i = 0; i < looks; ++i) {
-    if (request.test()) return static_cast<int>(least);
+    if (request.test())
+      return Cause{static_cast<int>(least / leaving.size()), static_cast<int>(least % leaving.size())};
     std::this_thread::sleep_for(kLook);
   }
   return std::nullopt;
@@ -56,8 +62,10 @@ int leave(comm::World& world, comm::Communicator& leaving, int code, const std::
   comm::note_failure(message);
   comm::set_check_collectives(false);  // a comparison would wait for a rank that may never come
   if (world.rank() == 0) std::cerr << fmt::format("tessera: {}\n", message);  // in one piece, whatever else is written
-  if (const std::optional<int> agreed = code_of_all(leaving, code)) return *agreed;
-  if (world.rank() != 0) std::cerr << fmt::format("tessera: rank {} on {}: {}\n", world.rank(), world.host(), message);
+  const std::optional<Cause> cause = cause_of_all(leaving, code);
+  if (world.rank() != 0 && (!cause || cause->rank == world.rank()))
+    std::cerr << fmt::format("tessera: rank {} on {}: {}\n", world.rank(), world.host(), message);
+  if (cause) return cause->code;
   world.abort(code);
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <new>
 
+#include "tessera/base/out_of_memory.hpp"
 #include "tessera/config/suggest.hpp"
 
 namespace tessera::app {
@@ -100,9 +100,9 @@ int run(const Args& args) {
     return dispatch(args);
   } catch (const Error& error) {
     return report(error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    return report("out of memory; use a smaller job or more memory", ExitCode::environment);
   } catch (const std::exception& error) {
+    if (const std::string memory = out_of_memory(error); !memory.empty())
+      return report(memory + "; use a smaller job or more memory", ExitCode::environment);
     return report_bug(error.what());
   } catch (...) {
     return report_bug("an exception of unknown type");

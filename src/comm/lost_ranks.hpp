@@ -11,9 +11,9 @@ namespace tessera::comm {
 /// World ranks of `comm` that are known to have died, in rising order; none with an MPI that cannot tell.
 std::vector<int> lost_ranks(MPI_Comm comm);
 
-/// Where ranks have died: holds all but the lowest living rank for two seconds and more, one longer than the other, within
-/// which an abort before theirs ends them.
-/// The launcher of Open MPI 5.0 sometimes hangs, or ends with 0, when all ranks that are left abort at one time.
+/// Where ranks have died: holds all but the lowest living rank for ten seconds and more, one longer than the other,
+/// within which an abort before theirs ends them. The launcher of Open MPI 5.0 sometimes hangs, or ends with 0, when
+/// all ranks that are left abort at one time.
 void leave_the_abort_to_the_first(MPI_Comm comm);
 
 }  // namespace tessera::comm

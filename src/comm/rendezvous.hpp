@@ -27,7 +27,8 @@ struct PairCounts {
 
 /// Whether relaxed communicators meet as well (debug.check_collectives).
 bool check_collectives() noexcept;
-/// How long a member waits for the others: TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default.
+/// How long a member waits for the others: TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default, or what a Watchdog::Patience
+/// allows where that is longer.
 double strict_timeout_seconds();
 
 class Rendezvous {
@@ -35,7 +36,7 @@ class Rendezvous {
   struct Meeting;
   explicit Rendezvous(const Place& place) : place_(place) {}
   /// Returns once every member has called this with an equal `info`; else throws Error(communication) that names the
-  /// ranks that differ and what each called, or, after the deadline (TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default),
+  /// ranks that differ and what each called, or, after strict_timeout_seconds(),
   /// the ranks that are missing and what they do instead.
   void meet_all(const CallInfo& info, const PairCounts& counts);
   /// The same for the ranks that `transfers` name: what one sends, the other must receive in the same group.

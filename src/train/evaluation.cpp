@@ -1,6 +1,7 @@
 #include "tessera/train/evaluation.hpp"
 
 #include <chrono>
+#include <optional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/train/device.hpp"
@@ -9,6 +10,7 @@
 #include "tessera/train/samples.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/stage_ranges.hpp"
+#include "unwatch.hpp"
 
 namespace tessera::train {
 
@@ -19,14 +21,15 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
           resolved.origin("validation.enable"));
   const mesh::Layout layout = layout_of(resolved, world.size());
   const torch::Device device = choose_device(world);
-  const comm::Watchdog watchdog(std::chrono::seconds(job.comm.init_timeout_seconds), world.rank(),
-                                end_hanging_job(world));
+  std::optional<comm::Watchdog> watchdog(std::in_place, std::chrono::seconds(job.comm.init_timeout_seconds),
+                                         world.rank(), end_hanging_job(world));
   const BatchPlan plan = BatchPlan::make(job, layout), validated = BatchPlan::of_validation(job, layout);
   const Samples samples = open_job_samples(job, plan.global_batch, world.control());
   const model::Model model = model_of(job, samples.vocab, job.training.seq_len, device);
   check_job_fits(job, model, layout, plan);
   check_model_fits(model, layout, validated, !job.parallelism.disable_sequence_parallel);
   mesh::DeviceMesh mesh(world, layout, backend_of(job, device));
+  const Unwatch unwatch(watchdog);
   const parallel::StageMap map = pipeline_plan_of(job, model, layout, plan).map;
   parallel::StageOptions options = stage_options_of(job, plan, device);
   options.freeze = {"."};  // nothing is trained: no memory for gradients

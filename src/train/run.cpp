@@ -25,6 +25,7 @@
 #include "tessera/train/signals.hpp"
 #include "tessera/train/training_state.hpp"
 #include "tessera/train/validator.hpp"
+#include "unwatch.hpp"
 
 namespace tessera::train {
 namespace {
@@ -337,6 +338,7 @@ class Run {
   Samples samples_;
   model::Model model_;
   mesh::DeviceMesh mesh_;
+  const Unwatch unwatch_{watchdog_};
   std::optional<Trainer> trainer_;
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<Validator> validator_;    ///< if the job validates

@@ -12,12 +12,12 @@ check_collectives = true
 J
 
 # Before the first step, too: a rank that loads a checkpoint from a disk that does not answer; one that answers late is waited for.
-save="--checkpoint.enable true --comm.init_timeout_seconds 2 --debug.check_collectives false"
+save="--checkpoint.enable true --comm.init_timeout_seconds 12 --debug.check_collectives false"
 slow() { LD_PRELOAD=$shim TESSERA_FAULT="ranks=2 nth=1 seconds=$1 folder=$work/load/checkpoint" run load $save --training.steps 3 --comm.save_timeout_seconds "$2"; }
 check "a checkpoint to load" "$(run load $save --training.steps 2)" 0
 check "a disk that hangs ends the job with 7" "$(slow 300 3)" 7
 check "rank 2 is not in a call" "$(grep -c 'rank 2 (before the first step): not in a call' "$work/load.log" | sed 's/^[1-9].*/some/')" some
-check "a slow one is waited for" "$(slow 5 60)" 0
+check "a slow one is waited for" "$(slow 15 60)" 0
 
 export TESSERA_STRICT_TIMEOUT_SECONDS=3
 kinds=(skip shape order freeze)

@@ -76,8 +76,8 @@ class Watchdog {
 
 /// Compares sequence number, call, dtype and count across the members before each collective, and the transfers of a
 /// group with each peer's (debug.check_collectives). A mismatch throws Error(communication) that names the ranks that
-/// differ and what each of them called; so does, after TESSERA_STRICT_TIMEOUT_SECONDS, a rank that does not come, and
-/// for whom it waits in turn.
+/// differ and what each of them called; so does, after TESSERA_STRICT_TIMEOUT_SECONDS (or a Watchdog::Patience that is
+/// longer), a rank that does not come, and for whom it waits in turn.
 void set_check_collectives(bool enabled);
 
 }  // namespace tessera::comm
