@@ -6,7 +6,7 @@ set -uo pipefail
 shim=$(realpath "$2") first=$3 last=$4
 job 4 2 <<J
 [comm]
-train_timeout_seconds = 20
+train_timeout_seconds = 120
 [debug]
 check_collectives = true
 J
@@ -33,7 +33,7 @@ for ((seed = first; seed <= last; seed++)); do
   fault=$((1 + RANDOM % 4)):$kind:$rank:$((1 + RANDOM % 12))
   # shellcheck disable=SC2086
   check "seed $seed, $fault ends with 7" "$(run "seed$seed" $mesh --debug.inject_faults $fault)" 7
-  check "within 12 s of the last step" $(($(since_last_step "seed$seed") <= 12)) 1
+  check "within 30 s of the last step" $(($(since_last_step "seed$seed") <= 30)) 1 # 10 s where nobody else computes
   # Among those that disagree, or the one that is waited for in vain, or the last of a chain of such.
   named="(disagree.* world ranks? ([0-9]+, )*$rank[:,]|in vain for world ranks? ([0-9]+, )*$rank[;,]|, for rank $rank[;:])"
   check "rank $rank and a call are named" "$(grep -cE "^tessera: .*(call|group) [0-9].*" "$work/seed$seed.log" | sed 's/^[1-9].*/some/') $(grep -qE "$named" "$work/seed$seed.log" && echo named)" \
