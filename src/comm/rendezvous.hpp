@@ -36,8 +36,8 @@ class Rendezvous {
   struct Meeting;
   explicit Rendezvous(const Place& place) : place_(place) {}
   /// Returns once every member has called this with an equal `info`; else throws Error(communication) that names the
-  /// ranks that differ and what each called, or, after strict_timeout_seconds(),
-  /// the ranks that are missing and what they do instead.
+  /// ranks that differ and what each called, or, after strict_timeout_seconds(), the ranks that are missing and what
+  /// they do instead.
   void meet_all(const CallInfo& info, const PairCounts& counts);
   /// The same for the ranks that `transfers` name: what one sends, the other must receive in the same group.
   void meet_peers(const CallInfo& info, std::span<const Transfer> transfers);

@@ -28,7 +28,7 @@ double now() {
 
 double latest(double value) { return comm::all_reduce_scalar(world().control(), value, comm::Op::max); }
 
-/// Never sooner; and, since a busy machine is late at times, once in sixty attempts not much later.
+/// Never sooner; and, since a busy machine is late at times, once in three hundred attempts not much later.
 void expect_takes(double expected, const std::function<void()>& work) {
   double best = HUGE_VAL;
   for (int attempt = 0; attempt < 300 && best > expected + kSlack; ++attempt) {

@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "mpi/comm/mpi_main.hpp"
@@ -79,12 +81,16 @@ TEST(Watchdog, IsSilentForAsLongAsPatienceSays) {
 
 TEST(Watchdog, IsSilentAndEndsAtOnceWhenAllIsWell) {
   Reports reports;
-  const auto begin = std::chrono::steady_clock::now();
-  {
-    Watchdog watchdog(std::chrono::hours(1), world().rank(), [&](const std::string& report) { reports.add(report); });
+  auto best = std::chrono::steady_clock::duration::max();
+  for (int attempt = 0; attempt < 5; ++attempt) {  // of which a busy machine may delay some
+    std::optional<Watchdog> watchdog(std::in_place, std::chrono::hours(1), world().rank(),
+                                     [&](const std::string& report) { reports.add(report); });
     world().control().barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    watchdog.reset();
+    best = std::min(best, std::chrono::steady_clock::now() - begin);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(1));
+  EXPECT_LT(best, milliseconds(500));
   EXPECT_TRUE(reports.all.empty());
   EXPECT_THAT(Watchdog::recent_calls(),
               testing::ContainsRegex("world [0-9]+/[0-9]+: barrier, call [0-9]+: done in .*\n$"));

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,6 +76,14 @@ class Launch {
 
 Outcome launch(std::vector<std::string> args) { return Launch(std::move(args)).finish(); }
 
+/// The code of two ranks that do `what` and, once they do, of a launcher that gets these signals.
+int code_after(const char* what, std::initializer_list<int> signals) {
+  Launch job({"-n", "2", "--", "probe", what});
+  job.read_until("ready");
+  for (const int signal : signals) job.signal(signal);
+  return job.finish().code;
+}
+
 /// Folders in /dev/shm of the launchers of this test; other launches run on this machine too.
 std::vector<std::string> folders() {
   std::vector<std::string> found;
@@ -124,12 +133,7 @@ TEST_F(LaunchTest, TheFirstSignalAsksForACheckpoint) {
   EXPECT_EQ(terminated.finish().code, 75);
 }
 
-TEST_F(LaunchTest, ASignalBeforeTheRanksListenIsAnInterruption) {
-  Launch job({"-n", "2", "--", "probe", "deaf"});
-  job.read_until("ready");
-  job.signal(SIGINT);
-  EXPECT_EQ(job.finish().code, 130);
-}
+TEST_F(LaunchTest, ASignalBeforeTheRanksListenIsAnInterruption) { EXPECT_EQ(code_after("deaf", {SIGINT}), 130); }
 
 TEST_F(LaunchTest, TheSecondSignalEndsNow) {
   Launch job({"-n", "2", "--", "probe", "stubborn"});
@@ -143,21 +147,10 @@ TEST_F(LaunchTest, TheSecondSignalEndsNow) {
 }
 
 /// `timeout` signals the process and then its group.
-TEST_F(LaunchTest, ASecondSignalAtOnceIsTheSameWish) {
-  Launch job({"-n", "2", "--", "probe", "checkpoint"});
-  job.read_until("ready");
-  job.signal(SIGINT);
-  job.signal(SIGTERM);
-  EXPECT_EQ(job.finish().code, 75);
-}
+TEST_F(LaunchTest, ASecondSignalAtOnceIsTheSameWish) { EXPECT_EQ(code_after("checkpoint", {SIGINT, SIGTERM}), 75); }
 
 /// Passed on as it is, to ranks without a handler.
-TEST_F(LaunchTest, ASignalThatEndsTheRanksIsNoCrash) {
-  Launch job({"-n", "2", "--", "probe", "deaf"});
-  job.read_until("ready");
-  job.signal(SIGUSR2);
-  EXPECT_EQ(job.finish().code, 143);
-}
+TEST_F(LaunchTest, ASignalThatEndsTheRanksIsNoCrash) { EXPECT_EQ(code_after("deaf", {SIGUSR2}), 143); }
 
 /// As nohup and careless parents leave them.
 TEST_F(LaunchTest, IgnoredSignalsStayIgnored) {

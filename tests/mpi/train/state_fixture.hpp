@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -12,6 +11,7 @@
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/training_state.hpp"
+#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::test {
 
@@ -106,20 +106,15 @@ class Fixture {
   train::Trainer trainer_;
 };
 
-/// A folder of this test's own in memory, if there is such a file system, the same on all ranks, removed at the end.
+/// A folder of this test's own, the same on all ranks, removed at the end.
 class SharedFolder {
  public:
-  SharedFolder() {
-    const fs::path parent = fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path();
-    path_ = comm::broadcast_string(world().control(), parent / fmt::format("tessera-state-{}", getpid()), 0);
-  }
-  ~SharedFolder() {
-    world().control().barrier();
-    if (world().rank() == 0) fs::remove_all(path_);
-  }
+  SharedFolder() : path_(comm::broadcast_string(world().control(), own_.path().string(), 0)) {}
+  ~SharedFolder() { world().control().barrier(); }
   const fs::path& path() const { return path_; }
 
  private:
+  checkpoint::TemporaryFolder own_;  ///< rank 0's is the one
   fs::path path_;
 };
 
