@@ -52,8 +52,17 @@ if(TesseraTorch_FOUND AND NOT TARGET tessera::torch)
   target_include_directories(tessera::torch SYSTEM INTERFACE
     "${TesseraTorch_ROOT_INCLUDE}" "${TesseraTorch_ROOT_INCLUDE}/torch/csrc/api/include")
   target_link_libraries(tessera::torch INTERFACE "${TesseraTorch_torch_cpu}" "${TesseraTorch_c10}" Threads::Threads)
-  # LibTorch brings its own fmt, headers without the library, and its include directory comes before the system's.
-  target_compile_definitions(tessera::torch INTERFACE FMT_HEADER_ONLY=1)
+  # One header for each operation: <ATen/Functions.h>, with all of them, costs ten times as much to compile.
+  target_compile_definitions(tessera::torch INTERFACE AT_PER_OPERATOR_HEADERS)
+  # LibTorch's include directory holds a newer fmt without its library. A folder with nothing but a link to the headers of
+  # the fmt that Tessera links with comes first, so that each file calls that library instead of compiling another copy.
+  get_target_property(_fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+  find_path(TesseraTorch_FMT_INCLUDE fmt/format.h HINTS ${_fmt_include} NO_DEFAULT_PATH)
+  if(TesseraTorch_FMT_INCLUDE)
+    file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/tessera-fmt")
+    file(CREATE_LINK "${TesseraTorch_FMT_INCLUDE}/fmt" "${CMAKE_BINARY_DIR}/tessera-fmt/fmt" SYMBOLIC)
+    target_compile_options(tessera::torch BEFORE INTERFACE "$<$<COMPILE_LANGUAGE:CXX,CUDA>:-I${CMAKE_BINARY_DIR}/tessera-fmt>")
+  endif()
   # The wheel's libraries name NVIDIA's runtime libraries; those are found at run time, not needed for linking.
   target_link_options(tessera::torch INTERFACE -Wl,--allow-shlib-undefined)
   if(TesseraTorch_CUDA_FOUND)

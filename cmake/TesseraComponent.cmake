@@ -1,6 +1,8 @@
-# tessera_component(ROOM DIR SOURCES... [USES rooms] [LINK targets] [PRIVATE_LINK targets] [TORCH])
-#   makes libtessera_ROOM and tessera::ROOM from SOURCES, with include/tessera/ROOM/*.hpp as its public headers; it may include
-#   what it USES and nothing else (cmake/CheckLayers.cmake).
+# tessera_component(NAME [SOURCES files] [TENSOR_SOURCES files] [USES components] [LINK targets] [PRIVATE_LINK targets])
+#   makes libtessera_NAME and tessera::NAME from all these files, with include/tessera/NAME/*.hpp as its public headers; it may
+#   include what it USES and nothing else (cmake/CheckLayers.cmake). TENSOR_SOURCES include tessera/kernels/tensor.hpp, are
+#   compiled with it as their precompiled header, and make the component one that links with LibTorch. SOURCES may not
+#   include it.
 # tessera_cuda_sources(ROOM SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a room; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
@@ -14,14 +16,19 @@ target_include_directories(tessera_headers INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_property(GLOBAL PROPERTY TESSERA_ROOMS "")
 
-# LibTorch's headers cost 15 s a file: one precompiled header serves every room that uses them.
-add_library(tessera_torch_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/torch_pch.cpp)
-target_link_libraries(tessera_torch_pch PRIVATE tessera::torch tessera_flags)
-target_precompile_headers(tessera_torch_pch PRIVATE <torch/torch.h>)
+# One precompiled header serves every file that uses tensors.
+add_library(tessera_tensor_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
+target_link_libraries(tessera_tensor_pch PRIVATE tessera_headers tessera::torch tessera_flags)
+target_precompile_headers(tessera_tensor_pch PRIVATE <tessera/kernels/tensor.hpp>)
+
+# Files of TARGET beside its TENSOR_SOURCES: compiled without the precompiled header, and an error if they include it.
+function(tessera_without_tensors)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS TESSERA_WITHOUT_TENSORS)
+endfunction()
 
 function(tessera_component room)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;USES;LINK;PRIVATE_LINK" ${ARGN})
-  add_library(tessera_${room} SHARED ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "" "" "SOURCES;TENSOR_SOURCES;USES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(tessera_${room} SHARED ${ARG_SOURCES} ${ARG_TENSOR_SOURCES})
   add_library(tessera::${room} ALIAS tessera_${room})
   list(TRANSFORM ARG_USES PREPEND tessera_ OUTPUT_VARIABLE used)
   target_link_libraries(tessera_${room} PUBLIC tessera_headers ${used} ${ARG_LINK} PRIVATE tessera_flags ${ARG_PRIVATE_LINK})
@@ -31,17 +38,20 @@ function(tessera_component room)
   if(NOT TESSERA_SANITIZE)
     target_link_options(tessera_${room} PRIVATE -Wl,-z,defs)
   endif()
-  if(ARG_TORCH)
+  set(torch OFF)
+  if(ARG_TENSOR_SOURCES)
+    set(torch ON)
     target_link_libraries(tessera_${room} PUBLIC tessera::torch)
-    target_precompile_headers(tessera_${room} REUSE_FROM tessera_torch_pch)
+    target_precompile_headers(tessera_${room} REUSE_FROM tessera_tensor_pch)
+    tessera_without_tensors(${ARG_SOURCES})
   endif()
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tessera/${room}/*.hpp)
   target_sources(tessera_${room} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
-  # `cmake --build DIR --target all_verify_interface_header_sets` compiles each of these headers alone; with LibTorch that is 15 s each.
-  if(NOT ARG_TORCH)
+  # `cmake --build DIR --target all_verify_interface_header_sets` compiles each of these headers alone; with LibTorch that is 7 s each.
+  if(NOT torch)
     set_target_properties(tessera_${room} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   endif()
-  set_target_properties(tessera_${room} PROPERTIES TESSERA_USES "${ARG_USES}" TESSERA_TORCH "${ARG_TORCH}")
+  set_target_properties(tessera_${room} PROPERTIES TESSERA_USES "${ARG_USES}" TESSERA_TORCH ${torch})
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${room})
 endfunction()
 
@@ -52,6 +62,16 @@ function(tessera_cuda_sources room)
 endfunction()
 
 add_custom_target(tests_without_torch)
+
+if(TESSERA_BUILD_TESTS)
+  add_library(tessera_test_pch OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
+  target_link_libraries(tessera_test_pch PRIVATE tessera_flags GTest::gtest GTest::gmock)
+  target_precompile_headers(tessera_test_pch PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  add_library(tessera_tensor_test_pch OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
+  target_link_libraries(tessera_tensor_test_pch PRIVATE tessera_headers tessera::torch tessera_flags GTest::gtest GTest::gmock)
+  target_precompile_headers(tessera_tensor_test_pch PRIVATE <tessera/kernels/tensor.hpp> <torch/csrc/autograd/autograd.h>
+    <ATen/TensorIndexing.h> <gmock/gmock.h> <gtest/gtest.h>)
+endif()
 
 function(tessera_test name)
   cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;LABELS" ${ARGN})
@@ -67,9 +87,11 @@ function(tessera_test name)
   target_compile_definitions(${name} PRIVATE TESSERA_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/golden")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(ARG_TORCH)
-    target_precompile_headers(${name} REUSE_FROM tessera_torch_pch)
-    target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
+    target_precompile_headers(${name} REUSE_FROM tessera_tensor_test_pch)
+  else()
+    target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
   endif()
+  target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
   if(NOT ARG_TORCH)
     add_dependencies(tests_without_torch ${name})
     list(APPEND ARG_LABELS without_torch)

@@ -21,7 +21,7 @@ mark_as_advanced(TESSERA_CCACHE)
 if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Precompiled headers carry no time stamps that matter here; without this ccache would refuse every such file. It does not see
   # definitions that only change what stands behind a precompiled header, so another set of flags gets a namespace of its own.
-  string(MD5 _flags "${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${TESSERA_SANITIZE} FMT_HEADER_ONLY")
+  string(MD5 _flags "${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${TESSERA_SANITIZE} AT_PER_OPERATOR_HEADERS")
   set(CMAKE_CXX_COMPILER_LAUNCHER
       "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;CCACHE_NAMESPACE=tessera-${_flags};${TESSERA_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")

@@ -18,18 +18,18 @@ using tessera::ExitCode;
 using tessera::app::Args;
 using tessera::train::ValidationResult;
 
-torch::Tensor read_tokens(const std::string& file) {
+at::Tensor read_tokens(const std::string& file) {
   const tessera::checkpoint::SafetensorsReader reader(file);
   const auto* entry = reader.find("input_ids");
   tessera::require(entry && entry->shape.size() == 2, ExitCode::data, "{} needs a tensor \"input_ids\" [batch, seq]",
                    file);
-  const torch::Tensor tokens = torch::empty({entry->shape[0], entry->shape[1]}, torch::kInt64);
+  const at::Tensor tokens = at::empty({entry->shape[0], entry->shape[1]}, at::kLong);
   reader.read_whole("input_ids", DType::i64, tokens.data_ptr());
   return tokens;
 }
 
-void write_logits(const std::string& file, const torch::Tensor& logits) {
-  const torch::Tensor values = logits.to(torch::kFloat32).contiguous();
+void write_logits(const std::string& file, const at::Tensor& logits) {
+  const at::Tensor values = logits.to(at::kFloat).contiguous();
   tessera::checkpoint::SafetensorsWriter writer(file, {{"logits", DType::f32, values.sizes().vec()}});
   writer.write("logits", 0, values.numel(), values.data_ptr());
   writer.finish();
@@ -37,7 +37,7 @@ void write_logits(const std::string& file, const torch::Tensor& logits) {
 
 int run_logits(const std::string& input, const std::string& logits, const Args& job) {
   const tessera::config::Resolved resolved = tessera::config::resolve(job);
-  const torch::Tensor tokens = read_tokens(input);
+  const at::Tensor tokens = read_tokens(input);
   tessera::train::Inference model(resolved, tokens.size(1), 0);
   write_logits(logits, model.logits(tokens));
   return 0;

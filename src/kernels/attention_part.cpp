@@ -10,7 +10,7 @@
 namespace tessera::kernels {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 /// Flash attention on the host wants as many key-value heads as query heads. Taking [sequence, key-value head] as the
 /// batch makes them so without a copy: a key-value head is then all heads of its element, with stride 0.
@@ -42,7 +42,7 @@ struct HostShapes {
 /// What is added to scores, in the type that flash attention on the host wants.
 std::optional<Tensor> bias_of(const AttentionPart& part) {
   if (!part.mask.defined()) return std::nullopt;
-  return torch::zeros_like(part.mask, part.q.options()).masked_fill_(part.mask.logical_not(), -HUGE_VAL);
+  return at::zeros_like(part.mask, part.q.options()).masked_fill_(part.mask.logical_not(), -HUGE_VAL);
 }
 
 AttentionValue on_host(const AttentionPart& part) {
@@ -70,7 +70,7 @@ AttentionValue on_device(const AttentionPart& part) {
 }
 
 AttentionGradients on_device_backward(const AttentionPart& part, const AttentionValue& merged, const Tensor& grad_out) {
-  const Tensor none = torch::empty({0}, part.q.options().dtype(torch::kLong));  // no dropout: no state of it
+  const Tensor none = at::empty({0}, part.q.options().dtype(at::kLong));  // no dropout: no state of it
   const auto [q, k, v] = at::_scaled_dot_product_flash_attention_backward(
       heads_first(grad_out), heads_first(part.q), heads_first(part.k), heads_first(part.v), heads_first(merged.out),
       heads_first(merged.logsumexp).contiguous(), Tensor(), Tensor(), part.q.size(1), part.k.size(1), 0.0, part.causal,
@@ -81,7 +81,7 @@ AttentionGradients on_device_backward(const AttentionPart& part, const Attention
 bool flash_on_host(const AttentionPart& part) { return part.q.is_cpu() && part.q.size(3) == part.v.size(3); }
 
 bool flash_on_device(const AttentionPart& part) {
-  const bool half = part.q.scalar_type() == torch::kBFloat16 || part.q.scalar_type() == torch::kFloat16;
+  const bool half = part.q.scalar_type() == at::kBFloat16 || part.q.scalar_type() == at::kHalf;
   const std::int64_t head = part.q.size(3);
   return part.q.is_cuda() && half && head == part.v.size(3) && head % 8 == 0 && head <= 256 && !part.mask.defined();
 }
@@ -89,14 +89,14 @@ bool flash_on_device(const AttentionPart& part) {
 }  // namespace
 
 AttentionValue attention_part(const AttentionPart& part) {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   if (flash_on_host(part)) return on_host(part);
   return flash_on_device(part) ? on_device(part) : attention_part_by_products(part);
 }
 
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
                                            const Tensor& grad_out) {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   if (flash_on_host(part)) return on_host_backward(part, merged, grad_out);
   return flash_on_device(part) ? on_device_backward(part, merged, grad_out)
                                : attention_part_by_products_backward(part, merged, grad_out);

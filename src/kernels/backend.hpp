@@ -1,8 +1,8 @@
-// What a device must offer: the kernels on tensors whose shapes, types and layout were checked. The host's table is built in;
-// files for other devices register theirs when they are linked in.
+// What a device must offer: the kernels on tensors whose shapes, types and layout were checked. The host's table is
+// built in; files for other devices register theirs when they are linked in.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <utility>
@@ -29,24 +29,25 @@ struct Backend {
   /// x [rows, D] contiguous, weight [D] -> y, rstd [rows].
   std::pair<at::Tensor, at::Tensor> (*rms_norm)(const at::Tensor& x, const at::Tensor& weight, double eps);
   /// -> dx, dweight.
-  std::pair<at::Tensor, at::Tensor> (*rms_norm_backward)(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
-                                                         const at::Tensor& rstd);
+  std::pair<at::Tensor, at::Tensor> (*rms_norm_backward)(const at::Tensor& dy, const at::Tensor& x,
+                                                         const at::Tensor& weight, const at::Tensor& rstd);
   void (*swiglu)(const RowsOf& gate, const RowsOf& up, const RowsOf& out);
-  void (*swiglu_backward)(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate, const RowsOf& dup);
+  void (*swiglu_backward)(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
+                          const RowsOf& dup);
   /// x [B, S, H, hd] with strides (any, any, hd, 1); y contiguous.
   void (*rope)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y, bool inverse);
   /// labels int64, contiguous.
   void (*row_max)(const RowsOf& logits, const at::Tensor& max);
   void (*sum_exp)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels, std::int64_t vocab_begin,
                   const SumExpAndTarget& out);
-  void (*softmax_gradient)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp, const at::Tensor& labels,
-                           std::int64_t vocab_begin, double scale);
+  void (*softmax_gradient)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp,
+                           const at::Tensor& labels, std::int64_t vocab_begin, double scale);
   void (*cast)(const at::Tensor& destination, const at::Tensor& source);
   void (*accumulate)(const at::Tensor& destination, const at::Tensor& source);
   double (*sum_of_squares)(const at::Tensor& values);
   void (*exact_squares)(const at::Tensor& values, ExactSum& sum);
-  void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-                const AdamWArguments& arguments, const at::Tensor& compute_copy);
+  void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamWArguments& arguments, const at::Tensor& compute_copy);
 };
 
 extern const Backend host_backend;

@@ -1,6 +1,6 @@
 #include "tessera/kernels/exact_sum.hpp"
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -24,8 +24,8 @@ static_assert(ExactSum::word_count == fixed_point::word_count);
 
 using Words = std::array<std::int64_t, ExactSum::word_count>;
 
-/// Rounds digits in [0, 2^32) to nearest even: the leading 64 bits, with a sticky last bit for all below, round once more
-/// in the conversion to double, which is then the only rounding.
+/// Rounds digits in [0, 2^32) to nearest even: the leading 64 bits, with a sticky last bit for all below, round once
+/// more in the conversion to double, which is then the only rounding.
 double round_digits(const Words& words) {
   int top = digit_count;
   while (top > 0 && words[top - 1] == 0) --top;
@@ -44,7 +44,8 @@ double round_digits(const Words& words) {
 
 }  // namespace
 
-template <class T, class Exact, class Term> void ExactSum::add_blocks(std::span<const T> values, Exact exact, const Term& term) {
+template <class T, class Exact, class Term>
+void ExactSum::add_blocks(std::span<const T> values, Exact exact, const Term& term) {
   for (std::size_t first = 0; first < values.size(); first += block_size) {
     const auto block = values.subspan(first, std::min(block_size, values.size() - first));
     double sums[3];

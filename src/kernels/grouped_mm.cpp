@@ -3,13 +3,12 @@
 #include <span>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/operation.hpp"
 
 namespace tessera::kernels {
 namespace {
 
 using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 std::span<const std::int64_t> values_of(const Tensor& counts) {
   return {counts.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(counts.numel())};
@@ -35,17 +34,18 @@ Tensor product(const Tensor& x, const Tensor& w, const Tensor& counts, bool tran
   return y;
 }
 
-struct GroupedMm : torch::autograd::Function<GroupedMm> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& w, const Tensor& counts) {
-    context->save_for_backward({x, w, counts});
-    return product(x, w, counts, true);
+/// Of x, w and counts.
+struct GroupedMm final : Operation {
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs[0], inputs[1], inputs[2]});
+    return {product(inputs[0], inputs[1], inputs[2], true)};
   }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const auto saved = context->get_saved_variables();
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const auto saved = kept.saved();
     const Tensor dy = gradients[0].contiguous();
     Tensor dx, dw;
-    if (context->needs_input_grad(0)) dx = product(dy, saved[1], saved[2], false);
-    if (context->needs_input_grad(1)) dw = grouped_weight_gradient(dy, saved[0], saved[2]);
+    if (kept.needs_gradient(0)) dx = product(dy, saved[1], saved[2], false);
+    if (kept.needs_gradient(1)) dw = grouped_weight_gradient(dy, saved[0], saved[2]);
     return {dx, dw, {}};
   }
 };
@@ -57,7 +57,7 @@ Tensor grouped_mm(const Tensor& x, const Tensor& w, const Tensor& counts) {
   TESSERA_EXPECT(counts.is_cpu() && counts.scalar_type() == at::kLong && counts.is_contiguous() &&
                      counts.numel() == w.size(0) && counts.sum().item<std::int64_t>() == x.size(0),
                  "{} counts in host memory must add up to {} rows", w.size(0), x.size(0));
-  return GroupedMm::apply(x, w, counts);
+  return apply(GroupedMm(), {x, w, counts});
 }
 
 Tensor grouped_weight_gradient(const Tensor& dy, const Tensor& x, const Tensor& counts) {

@@ -1,5 +1,7 @@
 #include "tessera/kernels/initial_values.hpp"
 
+#include <ATen/Dispatch.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,14 +42,16 @@ void check_box(const at::Tensor& out, const Shape& global_shape, const Shape& of
 }
 
 void check_normal(const Normal& n) {
-  require(std::isfinite(n.mean) && std::isfinite(n.deviation) && n.deviation > 0 && n.cut_low < n.cut_high, ExitCode::usage,
-          "no normal distribution has mean {}, deviation {} and cuts [{}, {}]; give a positive deviation and cuts in order", n.mean,
-          n.deviation, n.cut_low, n.cut_high);
+  require(
+      std::isfinite(n.mean) && std::isfinite(n.deviation) && n.deviation > 0 && n.cut_low < n.cut_high, ExitCode::usage,
+      "no normal distribution has mean {}, deviation {} and cuts [{}, {}]; give a positive deviation and cuts in order",
+      n.mean, n.deviation, n.cut_low, n.cut_high);
 }
 
 /// Draws row pieces through a buffer of doubles and rounds them into T.
 template <class T>
-void fill_rows(T* out, const Philox& philox, const BoxRows& rows, std::int64_t begin, std::int64_t end, const CutNormal& normal) {
+void fill_rows(T* out, const Philox& philox, const BoxRows& rows, std::int64_t begin, std::int64_t end,
+               const CutNormal& normal) {
   std::array<double, 512> piece;
   const std::int64_t width = rows.width();
   for (std::int64_t row = begin; row < end; ++row) {
@@ -61,14 +65,15 @@ void fill_rows(T* out, const Philox& philox, const BoxRows& rows, std::int64_t b
 
 }  // namespace
 
-void fill_normal(const at::Tensor& out, const Philox& philox, const Shape& global_shape, const Shape& offset, const Normal& normal) {
+void fill_normal(const at::Tensor& out, const Philox& philox, const Shape& global_shape, const Shape& offset,
+                 const Normal& normal) {
   check_box(out, global_shape, offset);
   check_normal(normal);
   const BoxRows rows(out, global_shape, offset);
   const CutNormal cut = cut_normal(normal.mean, normal.deviation, normal.cut_low, normal.cut_high);
   require(cut.probability_low < cut.probability_high, ExitCode::usage,
-          "the cuts [{}, {}] leave nothing of a normal distribution with mean {} and deviation {}; widen them", normal.cut_low,
-          normal.cut_high, normal.mean, normal.deviation);
+          "the cuts [{}, {}] leave nothing of a normal distribution with mean {} and deviation {}; widen them",
+          normal.cut_low, normal.cut_high, normal.mean, normal.deviation);
   const std::int64_t grain = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, rows.width()));
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, out.scalar_type(), "fill_normal", [&] {
     at::parallel_for(0, rows.count(), grain, [&](std::int64_t begin, std::int64_t end) {

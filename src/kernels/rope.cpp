@@ -4,12 +4,10 @@
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/operation.hpp"
 
 namespace tessera::kernels {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool inverse) {
   const bool in_place = x.stride(3) == 1 && (x.size(2) == 1 || x.stride(2) == x.size(3));
@@ -18,13 +16,14 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
   return y;
 }
 
-struct Rope : torch::autograd::Function<Rope> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-    context->save_for_backward({cos, sin});
-    return rotate(x, cos, sin, false);
+/// Of x, cos and sin.
+struct Rope final : Operation {
+  std::vector<at::Tensor> forward(Kept& kept, std::span<const at::Tensor> inputs) override {
+    kept.save({inputs[1], inputs[2]});
+    return {rotate(inputs[0], inputs[1], inputs[2], false)};
   }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const auto saved = context->get_saved_variables();
+  std::vector<at::Tensor> backward(Kept& kept, std::vector<at::Tensor> gradients) override {
+    const auto saved = kept.saved();
     return {rotate(gradients[0], saved[0], saved[1], true), {}, {}};
   }
 };
@@ -47,17 +46,19 @@ at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& si
   TESSERA_EXPECT(x.dim() == 4 && x.size(3) % 2 == 0, "rope needs [B, S, H, hd] with an even hd");
   TESSERA_EXPECT(cos.sizes() == at::IntArrayRef({x.size(1), x.size(3) / 2}) && cos.sizes() == sin.sizes(),
                  "rope tables do not fit {} positions of head_dim {}", x.size(1), x.size(3));
-  TESSERA_EXPECT(cos.scalar_type() == compute_type(x) && sin.scalar_type() == cos.scalar_type() && cos.is_contiguous() &&
-                     sin.is_contiguous(),
+  TESSERA_EXPECT(cos.scalar_type() == compute_type(x) && sin.scalar_type() == cos.scalar_type() &&
+                     cos.is_contiguous() && sin.is_contiguous(),
                  "rope tables must be contiguous {}", c10::toString(compute_type(x)));
-  return Rope::apply(x, cos, sin);
+  return apply(Rope(), {x, cos, sin});
 }
 
-at::Tensor rope_frequencies(std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling, at::ScalarType dtype) {
+at::Tensor rope_frequencies(std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling,
+                            at::ScalarType dtype) {
   TESSERA_EXPECT(dtype == at::kFloat || dtype == at::kDouble, "rope frequencies are f32 or f64");
   TESSERA_EXPECT(head_dim > 0 && head_dim % 2 == 0, "head_dim {} is not even", head_dim);
   const at::NoGradGuard no_grad;
-  const at::Tensor exponents = at::arange(0, head_dim, 2, at::TensorOptions(at::kLong)).to(dtype) / static_cast<double>(head_dim);
+  const at::Tensor exponents =
+      at::arange(0, head_dim, 2, at::TensorOptions(at::kLong)).to(dtype) / static_cast<double>(head_dim);
   const at::Tensor frequencies = 1.0 / at::pow(theta, exponents);
   return scaling ? scaled(frequencies, *scaling) : frequencies;
 }

@@ -1,7 +1,7 @@
 // From tensors to typed pointers.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include "backend.hpp"
 #include "row_types.hpp"
@@ -10,18 +10,24 @@
 namespace tessera::kernels {
 
 /// Calls body(T{}) with the storage type of `dtype`: double, float or Bf16.
-template <class Body> decltype(auto) with_type(at::ScalarType dtype, const Body& body) {
+template <class Body>
+decltype(auto) with_type(at::ScalarType dtype, const Body& body) {
   switch (dtype) {
-    case at::kDouble: return body(double{});
-    case at::kFloat: return body(float{});
-    case at::kBFloat16: return body(Bf16{});
-    default: break;
+    case at::kDouble:
+      return body(double{});
+    case at::kFloat:
+      return body(float{});
+    case at::kBFloat16:
+      return body(Bf16{});
+    default:
+      break;
   }
   fail(ExitCode::environment, "no kernel for dtype {}; use float64, float32 or bfloat16", c10::toString(dtype));
 }
 
 /// Calls body(P{}, G{}, M{}) with the storage types of parameter, gradient and moments that AdamW serves.
-template <class Body> void with_adamw_types(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& moment, const Body& body) {
+template <class Body>
+void with_adamw_types(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& moment, const Body& body) {
   const bool grad16 = grad.scalar_type() == at::kBFloat16, moment16 = moment.scalar_type() == at::kBFloat16;
   if (param.scalar_type() == at::kDouble) return body(double{}, double{}, double{});
   if (grad16 && moment16) return body(float{}, Bf16{}, Bf16{});
@@ -30,13 +36,21 @@ template <class Body> void with_adamw_types(const at::Tensor& param, const at::T
   body(float{}, float{}, float{});
 }
 
-template <class T> T* pointer(const at::Tensor& t) { return static_cast<T*>(t.mutable_data_ptr()); }
-template <class T> const T* const_pointer(const at::Tensor& t) { return static_cast<const T*>(t.const_data_ptr()); }
+template <class T>
+T* pointer(const at::Tensor& t) {
+  return static_cast<T*>(t.mutable_data_ptr());
+}
+template <class T>
+const T* const_pointer(const at::Tensor& t) {
+  return static_cast<const T*>(t.const_data_ptr());
+}
 
-template <class T> Rows<T> rows_from(const RowsOf& r, std::int64_t first) {
+template <class T>
+Rows<T> rows_from(const RowsOf& r, std::int64_t first) {
   return {pointer<T>(r.tensor) + first * r.stride, r.stride};
 }
-template <class T> Rows<const T> const_rows_from(const RowsOf& r, std::int64_t first) {
+template <class T>
+Rows<const T> const_rows_from(const RowsOf& r, std::int64_t first) {
   return {const_pointer<T>(r.tensor) + first * r.stride, r.stride};
 }
 

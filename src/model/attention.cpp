@@ -8,11 +8,11 @@
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 /// Appends this call's keys (values) to the layer's cache and returns all of them.
 Tensor remember(Tensor& cached, const Tensor& fresh) {
-  cached = cached.defined() ? torch::cat({cached, fresh}, 1) : fresh;
+  cached = cached.defined() ? at::cat({cached, fresh}, 1) : fresh;
   return cached;
 }
 

@@ -2,11 +2,11 @@
 
 namespace tessera::model {
 
-using torch::Tensor;
+using at::Tensor;
 
 Tensor balance_terms(const Tensor& chosen, const Tensor& probabilities, const Tensor& logits) {
-  const Tensor counts = torch::bincount(chosen.flatten(), {}, logits.size(1)).to(logits.scalar_type());
-  return torch::cat({counts, probabilities.sum(0), logits.logsumexp(-1).square().sum().view({1})});
+  const Tensor counts = at::bincount(chosen.flatten(), {}, logits.size(1)).to(logits.scalar_type());
+  return at::cat({counts, probabilities.sum(0), logits.logsumexp(-1).square().sum().view({1})});
 }
 
 Tensor balance_loss(const BalanceLoss& loss, const Tensor& slot, std::int64_t tokens,

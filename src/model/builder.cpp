@@ -7,7 +7,7 @@
 
 namespace tessera::model {
 
-using torch::Tensor;
+using at::Tensor;
 
 void multiply(Flow& flow, const CellContext& context) {
   flow[Slot::h] = context.operations->product(flow.take(Slot::h), context.weights[0]);
@@ -122,9 +122,8 @@ void Builder::head() {
   unit("[norm, output]", begin);
 }
 
-Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, torch::ScalarType dtype,
-                   torch::Device device) {
-  Angles angles = rotary_angles(shape, max_positions, dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
+Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype, at::Device device) {
+  Angles angles = rotary_angles(shape, max_positions, dtype == at::kDouble ? at::kDouble : at::kFloat);
   return Builder(shape, {angles.cos.to(device), angles.sin.to(device)}, stretched(shape, max_positions)).build();
 }
 

@@ -9,12 +9,12 @@
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 /// x [B, S, H, d] with its last `rotated` dimensions rotated.
 Tensor rope_behind(const Tensor& x, std::int64_t rotated, const Tensor& cos, const Tensor& sin) {
   const std::int64_t kept = x.size(3) - rotated;
-  return torch::cat({x.narrow(3, 0, kept), kernels::rope(x.narrow(3, kept, rotated), cos, sin)}, 3);
+  return at::cat({x.narrow(3, 0, kept), kernels::rope(x.narrow(3, kept, rotated), cos, sin)}, 3);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ void Builder::latents() {
                kernels::rms_norm(context.operations->product(query, context.weights[2]), context.weights[3].value, eps);
          const Tensor latent =
              kernels::rms_norm(key_value.narrow(1, 0, rank).contiguous(), context.weights[1].value, eps);
-         flow[Slot::h] = torch::cat({query, latent, key_value.narrow(1, rank, key_value.size(1) - rank)}, 1);
+         flow[Slot::h] = at::cat({query, latent, key_value.narrow(1, rank, key_value.size(1) - rank)}, 1);
        });
 }
 
@@ -60,19 +60,19 @@ void Builder::heads_from_latents() {
                          Placement::column, 0.02, "self_attn.kv_b_proj.weight");
   Cell& made =
       cell(name("attention.wqkv_b"), {wq, wkv}, {tokens_of(Slot::x), {Slot::h, Spread::tokens, {width}}},
-       [angles = angles_, a, from](Flow& flow, const CellContext& context) {
-         const std::vector<Tensor> parts = flow.take(Slot::h).split_with_sizes({from, a.rank, a.rope_dim}, 1);
-         const std::int64_t batch = context.batch, positions = parts[0].size(0) / batch;
-         const Tensor cos = context.rows_of(angles->cos, positions), sin = context.rows_of(angles->sin, positions);
-         const Tensor q = context.operations->product(parts[0].contiguous(), context.weights[0])
-                              .view({batch, positions, -1, a.nope_dim + a.rope_dim});
-         const Tensor kv = context.operations->product(parts[1].contiguous(), context.weights[1])
-                               .view({batch, positions, -1, a.nope_dim + a.value_dim});
-         const Tensor turned = kernels::rope(parts[2].reshape({batch, positions, 1, a.rope_dim}), cos, sin);
-         flow[Slot::q] = rope_behind(q, a.rope_dim, cos, sin);
-         flow[Slot::k] = torch::cat({kv.narrow(3, 0, a.nope_dim), turned.expand({-1, -1, kv.size(2), -1})}, 3);
-         flow[Slot::v] = kv.narrow(3, a.nope_dim, a.value_dim);
-       });
+           [angles = angles_, a, from](Flow& flow, const CellContext& context) {
+             const std::vector<Tensor> parts = flow.take(Slot::h).split_with_sizes({from, a.rank, a.rope_dim}, 1);
+             const std::int64_t batch = context.batch, positions = parts[0].size(0) / batch;
+             const Tensor cos = context.rows_of(angles->cos, positions), sin = context.rows_of(angles->sin, positions);
+             const Tensor q = context.operations->product(parts[0].contiguous(), context.weights[0])
+                                  .view({batch, positions, -1, a.nope_dim + a.rope_dim});
+             const Tensor kv = context.operations->product(parts[1].contiguous(), context.weights[1])
+                                   .view({batch, positions, -1, a.nope_dim + a.value_dim});
+             const Tensor turned = kernels::rope(parts[2].reshape({batch, positions, 1, a.rope_dim}), cos, sin);
+             flow[Slot::q] = rope_behind(q, a.rope_dim, cos, sin);
+             flow[Slot::k] = at::cat({kv.narrow(3, 0, a.nope_dim), turned.expand({-1, -1, kv.size(2), -1})}, 3);
+             flow[Slot::v] = kv.narrow(3, a.nope_dim, a.value_dim);
+           });
   made.input = Boundary::gather;
   made.splits_input = true;
 }

@@ -6,7 +6,7 @@
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 constexpr const char* kBound =
     "how many rows it gets depends on the data; cut in front of moe.router, or of the block behind it";
@@ -42,16 +42,16 @@ HfNames names_of(Family family) {
 
 /// Each row's expert's bias [experts, features].
 Tensor bias_of_rows(const Tensor& bias, const Tensor& counts) {
-  const Tensor experts = torch::arange(counts.size(0)).repeat_interleave(counts).to(bias.device());
+  const Tensor experts = at::arange(counts.size(0)).repeat_interleave(counts).to(bias.device());
   return bias.index_select(0, experts);
 }
 
 Tensor clamped_gate(const Tensor& gate, const Tensor& up, const ClampedGate& how) {
   const Tensor g = gate.clamp_max(how.limit);
-  return (up.clamp(-how.limit, how.limit) + 1) * (g * torch::sigmoid(how.alpha * g));
+  return (up.clamp(-how.limit, how.limit) + 1) * (g * at::sigmoid(how.alpha * g));
 }
 
-torch::ScalarType wide(torch::ScalarType type) { return type == torch::kFloat64 ? type : torch::kFloat32; }
+at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
 
 }  // namespace
 
@@ -108,7 +108,7 @@ void Builder::dispatch() {
        [experts = rule.experts, before = rule.before_experts](Flow& flow, const CellContext& context) {
          const Tensor chosen = flow.take(Slot::route).flatten();
          const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
-         const Tensor sent = torch::bincount(chosen, {}, experts).to(torch::kCPU);
+         const Tensor sent = at::bincount(chosen, {}, experts).to(at::kCPU);
          const Tensor received = context.exchange->counts(sent);
          Tensor rows = rows_of_choices(flow.take(Slot::m), order);
          if (before) {
@@ -164,20 +164,21 @@ void Builder::experts() {
 }
 
 void Builder::combine() {
-  Cell& made = cell(name("moe.combine"), {}, {tokens_of(Slot::x), tokens_of(Slot::m)},
-                    [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
-                      const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
-                      Tensor rows = flow.take(Slot::m);
-                      if (received.size(0) > 1) rows = reordered(rows, undoing(expert_order(received, rows.device())));
-                      rows = context.exchange->from_experts(rows, sent, received);
-                      rows = reordered(rows, undoing(flow.take(Slot::route)));
-                      const Tensor scores = flow.take(Slot::scores);
-                      const Tensor choices = rows.view({scores.size(0), scores.size(1), -1});
-                      flow[Slot::h] = before ? choices.sum(1)
-                                             : torch::bmm(scores.unsqueeze(1), choices.to(scores.scalar_type()))
-                                                   .squeeze(1)
-                                                   .to(choices.scalar_type());
-                    });
+  Cell& made = cell(
+      name("moe.combine"), {}, {tokens_of(Slot::x), tokens_of(Slot::m)},
+      [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
+        const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
+        Tensor rows = flow.take(Slot::m);
+        if (received.size(0) > 1) rows = reordered(rows, undoing(expert_order(received, rows.device())));
+        rows = context.exchange->from_experts(rows, sent, received);
+        rows = reordered(rows, undoing(flow.take(Slot::route)));
+        const Tensor scores = flow.take(Slot::scores);
+        const Tensor choices = rows.view({scores.size(0), scores.size(1), -1});
+        flow[Slot::h] =
+            before
+                ? choices.sum(1)
+                : at::bmm(scores.unsqueeze(1), choices.to(scores.scalar_type())).squeeze(1).to(choices.scalar_type());
+      });
   made.output = Boundary::from_experts;
   made.residual = true;
   made.bound = kBound;

@@ -27,10 +27,10 @@ std::int64_t Model::active_parameter_count() const {
   return std::llround(count);
 }
 
-void ExpertLoads::add(int mixture, const torch::Tensor& chosen) {
-  torch::NoGradGuard no_grad;
-  torch::Tensor& count = counts[static_cast<std::size_t>(mixture)];
-  if (count.defined()) count += torch::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
+void ExpertLoads::add(int mixture, const at::Tensor& chosen) {
+  at::NoGradGuard no_grad;
+  at::Tensor& count = counts[static_cast<std::size_t>(mixture)];
+  if (count.defined()) count += at::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
 }
 
 const TokenExchange& no_exchange() {

@@ -8,13 +8,13 @@
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 /// [S, S'] true where a query looks: the last query stands at the last key's position.
 Tensor visible(const Attention& input) {
   const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
-  const auto options = torch::TensorOptions(torch::kInt64).device(input.q.device());
-  const Tensor query = torch::arange(keys - queries, keys, options).unsqueeze(1), key = torch::arange(keys, options);
+  const auto options = at::TensorOptions(at::kLong).device(input.q.device());
+  const Tensor query = at::arange(keys - queries, keys, options).unsqueeze(1), key = at::arange(keys, options);
   const Tensor causal = key <= query;
   return input.window > 0 ? causal.logical_and(key > query - input.window) : causal;
 }
@@ -23,20 +23,20 @@ Tensor visible(const Attention& input) {
 Tensor attention_with_sinks(const Attention& input, double scale) {
   const std::int64_t heads = input.q.size(2), group = heads / input.k.size(2);
   const auto per_head = [&](const Tensor& x) { return x.transpose(1, 2).repeat_interleave(group, 1); };
-  const Tensor logits = torch::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
-  const auto wide = logits.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const Tensor logits = at::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
+  const auto wide = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const Tensor masked =
       logits.to(wide).masked_fill(visible(input).logical_not(), -std::numeric_limits<double>::infinity());
   const Tensor sinks = input.sinks.to(wide).view({1, -1, 1, 1}).expand({logits.size(0), -1, logits.size(2), 1});
-  const Tensor weights = torch::softmax(torch::cat({masked, sinks}, 3), 3).narrow(3, 0, logits.size(3));
-  return torch::matmul(weights.to(input.v.scalar_type()), per_head(input.v)).transpose(1, 2);
+  const Tensor weights = at::softmax(at::cat({masked, sinks}, 3), 3).narrow(3, 0, logits.size(3));
+  return at::matmul(weights.to(input.v.scalar_type()), per_head(input.v)).transpose(1, 2);
 }
 
 }  // namespace
 
 std::vector<Tensor> Operations::products(const Tensor& x, std::span<const Weight> weights) const {
   std::vector<Tensor> result;
-  for (const Weight& weight : weights) result.push_back(torch::linear(x, weight.value));
+  for (const Weight& weight : weights) result.push_back(at::linear(x, weight.value));
   return result;
 }
 

@@ -3,16 +3,16 @@
 
 namespace tessera::model {
 
-torch::Tensor CellContext::rows_of(const torch::Tensor& table, std::int64_t count) const {
+at::Tensor CellContext::rows_of(const at::Tensor& table, std::int64_t count) const {
   if (positions.empty()) return table.narrow(0, position, count);
-  std::vector<torch::Tensor> rows;
+  std::vector<at::Tensor> rows;
   std::int64_t held = 0;
   for (const Range& range : positions) {
     rows.push_back(table.narrow(0, range.begin, range.size));
     held += range.size;
   }
   TESSERA_EXPECT(held == count, "{} positions for {} tokens of a sequence", held, count);
-  return rows.size() == 1 ? rows[0] : torch::cat(rows);
+  return rows.size() == 1 ? rows[0] : at::cat(rows);
 }
 
 }  // namespace tessera::model

@@ -8,7 +8,7 @@
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 /// YaRN's sharpening of attention: 0.1 weight ln(factor) + 1.
 double sharpening(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
@@ -20,7 +20,7 @@ double dimension_of(double rotations, std::int64_t dims, double theta, const Yar
 }
 
 /// As transformers' _compute_yarn_parameters and TorchTitan's precompute_freqs_cis.
-Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, torch::ScalarType dtype) {
+Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, at::ScalarType dtype) {
   double low = dimension_of(yarn.beta_fast, dims, theta, yarn), high = dimension_of(yarn.beta_slow, dims, theta, yarn);
   if (yarn.truncate) {
     low = std::floor(low);
@@ -30,7 +30,7 @@ Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, torch
   high = std::min(high, static_cast<double>(dims - 1));
   if (low == high) high += 0.001;
   const Tensor own = kernels::rope_frequencies(dims, theta, std::nullopt, dtype);
-  const Tensor stretched = torch::arange(dims / 2, dtype).sub(low).div(high - low).clamp(0, 1);
+  const Tensor stretched = at::arange(dims / 2, dtype).sub(low).div(high - low).clamp(0, 1);
   return own / yarn.factor * stretched + own * (1 - stretched);
 }
 
@@ -51,11 +51,11 @@ bool stretched(const DecoderShape& shape, std::int64_t positions) {
   return shape.yarn && !(shape.yarn->only_beyond && positions <= shape.yarn->original_max_position);
 }
 
-Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, torch::ScalarType dtype) {
+Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype) {
   const std::int64_t dims = shape.latent ? shape.latent->rope_dim : shape.head_dim;
   if (stretched(shape, positions)) {
     const Tensor angles =
-        torch::outer(torch::arange(positions, dtype), yarn_frequencies(dims, shape.rope_theta, *shape.yarn, dtype));
+        at::outer(at::arange(positions, dtype), yarn_frequencies(dims, shape.rope_theta, *shape.yarn, dtype));
     const double factor = shape.yarn->rotation_factor();
     return {angles.cos() * factor, angles.sin() * factor};
   }

@@ -7,11 +7,11 @@ namespace tessera::model {
 
 /// Shared by the cells of all layers: [positions, rotated dimensions / 2] each.
 struct Angles {
-  torch::Tensor cos, sin;
+  at::Tensor cos, sin;
 };
 
 /// With the shape's scaling, in `dtype` (float32 or float64).
-Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, torch::ScalarType dtype);
+Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype);
 
 /// Does the shape's YaRN take part in a model for so many positions?
 bool stretched(const DecoderShape& shape, std::int64_t positions);

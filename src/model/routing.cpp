@@ -5,23 +5,23 @@
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 /// Scores with those of all but the best groups at minus infinity.
 Tensor within_best_groups(const Tensor& scores, const RoutingRule& rule) {
   const Tensor grouped = scores.view({scores.size(0), rule.groups, -1});
   const Tensor worth = std::get<0>(grouped.topk(2, -1)).sum(-1);
   const Tensor kept = std::get<1>(worth.topk(rule.kept_groups, -1, true, false));
-  const Tensor dropped = torch::ones_like(worth, torch::kBool).scatter_(1, kept, false);
+  const Tensor dropped = at::ones_like(worth, at::kBool).scatter_(1, kept, false);
   return grouped.masked_fill(dropped.unsqueeze(-1), -std::numeric_limits<double>::infinity()).view(scores.sizes());
 }
 
 /// No gradient passes a choice.
 Tensor choose(const Tensor& scores, const Tensor& bias, const RoutingRule& rule) {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   const std::int64_t tokens = scores.size(0);
   if (rule.forced_even)
-    return torch::arange(tokens * rule.top_k, scores.options().dtype(torch::kInt64))
+    return at::arange(tokens * rule.top_k, scores.options().dtype(at::kLong))
         .remainder(rule.experts)
         .view({tokens, rule.top_k});
   Tensor merit = bias.defined() ? scores + bias.to(scores.scalar_type()) : scores;
@@ -33,7 +33,7 @@ Tensor choose(const Tensor& scores, const Tensor& bias, const RoutingRule& rule)
 
 Routing route(const Tensor& logits, const Tensor& bias, const RoutingRule& rule) {
   const bool sigmoid = rule.score == ScoreFunction::sigmoid;
-  const Tensor scores = sigmoid ? torch::sigmoid(logits) : torch::softmax(logits, -1);
+  const Tensor scores = sigmoid ? at::sigmoid(logits) : at::softmax(logits, -1);
   Routing routing;
   routing.chosen = choose(scores, bias, rule);
   routing.weights = scores.gather(1, routing.chosen);
@@ -44,8 +44,8 @@ Routing route(const Tensor& logits, const Tensor& bias, const RoutingRule& rule)
 }
 
 void balance_bias(Tensor bias, const Tensor& load, double rate) {
-  torch::NoGradGuard no_grad;
-  const Tensor tokens = load.to(bias.device(), torch::kFloat64);
+  at::NoGradGuard no_grad;
+  const Tensor tokens = load.to(bias.device(), at::kDouble);
   const Tensor step = rate * (tokens.mean() - tokens).sign();
   bias.add_((step - step.mean()).to(bias.scalar_type()));
 }

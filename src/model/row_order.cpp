@@ -1,50 +1,57 @@
 #include "row_order.hpp"
 
+#include "tessera/kernels/operation.hpp"
+
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::tensor_list;
+using at::Tensor;
+using kernels::Kept;
 
-struct RowsOfChoices : torch::autograd::Function<RowsOfChoices> {
-  static Tensor forward(AutogradContext* context, const Tensor& tokens, const Tensor& order) {
-    context->save_for_backward({order});
-    context->saved_data["tokens"] = tokens.size(0);
-    return tokens.index_select(0, order.div(order.size(0) / tokens.size(0), "floor"));
+/// Of tokens and order.
+struct RowsOfChoices final : kernels::Operation {
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    const Tensor &rows = inputs[0], &order = inputs[1];
+    kept.save({order});
+    tokens = rows.size(0);
+    return {rows.index_select(0, order.div(order.size(0) / tokens, "floor"))};
   }
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const Tensor order = context->get_saved_variables()[0];
-    const std::int64_t tokens = context->saved_data["tokens"].toInt(), choices = order.size(0) / tokens;
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const Tensor order = kept.saved()[0];
+    const std::int64_t choices = order.size(0) / tokens;
     const Tensor in_place = gradients[0].index_select(0, undoing(order));
     return {in_place.view({tokens, choices, -1}).sum(1), {}};
   }
+  std::int64_t tokens = 0;
 };
 
-struct Reordered : torch::autograd::Function<Reordered> {
-  static Tensor forward(AutogradContext* context, const Tensor& rows, const Tensor& order) {
-    context->save_for_backward({order});
-    return rows.index_select(0, order);
+/// Of rows and order.
+struct Reordered final : kernels::Operation {
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs[1]});
+    return {inputs[0].index_select(0, inputs[1])};
   }
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    return {gradients[0].index_select(0, undoing(context->get_saved_variables()[0])), {}};
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    return {gradients[0].index_select(0, undoing(kept.saved()[0])), {}};
   }
 };
 
 }  // namespace
 
 Tensor undoing(const Tensor& order) {
-  Tensor back = torch::empty_like(order);
-  back.scatter_(0, order, torch::arange(order.size(0), order.options()));
+  Tensor back = at::empty_like(order);
+  back.scatter_(0, order, at::arange(order.size(0), order.options()));
   return back;
 }
 
-Tensor rows_of_choices(const Tensor& tokens, const Tensor& order) { return RowsOfChoices::apply(tokens, order); }
+Tensor rows_of_choices(const Tensor& tokens, const Tensor& order) {
+  return kernels::apply(RowsOfChoices(), {tokens, order});
+}
 
-Tensor reordered(const Tensor& rows, const Tensor& order) { return Reordered::apply(rows, order); }
+Tensor reordered(const Tensor& rows, const Tensor& order) { return kernels::apply(Reordered(), {rows, order}); }
 
-Tensor expert_order(const Tensor& received, torch::Device device) {
-  const Tensor experts = torch::arange(received.size(1)).repeat({received.size(0)});
+Tensor expert_order(const Tensor& received, at::Device device) {
+  const Tensor experts = at::arange(received.size(1)).repeat({received.size(0)});
   const Tensor of_rows = experts.repeat_interleave(received.flatten());
   return of_rows.argsort(/*stable=*/true, 0, false).to(device);
 }

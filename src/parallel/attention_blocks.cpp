@@ -5,9 +5,9 @@
 namespace tessera::parallel {
 namespace {
 
+using at::Tensor;
 using kernels::AttentionPart;
 using kernels::AttentionValue;
-using torch::Tensor;
 
 /// [B, S, ...] -> the tile's rows of some sequences.
 struct Cut {
@@ -17,10 +17,10 @@ struct Cut {
   }
 };
 
-Tensor window_mask(const AttentionTile& tile, std::int64_t window, torch::Device device) {
-  const auto options = torch::TensorOptions(torch::kLong).device(device);
-  const Tensor query = torch::arange(tile.query_position, tile.query_position + tile.rows.size, options).unsqueeze(1);
-  const Tensor back = query - torch::arange(tile.key_position, tile.key_position + tile.columns.size, options);
+Tensor window_mask(const AttentionTile& tile, std::int64_t window, at::Device device) {
+  const auto options = at::TensorOptions(at::kLong).device(device);
+  const Tensor query = at::arange(tile.query_position, tile.query_position + tile.rows.size, options).unsqueeze(1);
+  const Tensor back = query - at::arange(tile.key_position, tile.key_position + tile.columns.size, options);
   return window > 0 ? back.ge(0).logical_and_(back.lt(window)) : back.ge(0);
 }
 
@@ -45,20 +45,18 @@ void for_tiles(const AttentionPlan& plan, const Tensor& q, const KeyValueBlock& 
 
 }  // namespace
 
-torch::ScalarType sum_type(const Tensor& x) {
-  return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-}
+at::ScalarType sum_type(const Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
 AttentionSum::AttentionSum(const AttentionPlan& plan, const Tensor& q, std::int64_t value_dim)
     : plan_(plan),
       q_(q),
-      out_(torch::zeros({q.size(0), q.size(1), q.size(2), value_dim}, q.options().dtype(sum_type(q)))),
-      logsumexp_(torch::full({q.size(0), q.size(1), q.size(2)}, -HUGE_VAL, out_.options())) {}
+      out_(at::zeros({q.size(0), q.size(1), q.size(2), value_dim}, q.options().dtype(sum_type(q)))),
+      logsumexp_(at::full({q.size(0), q.size(1), q.size(2)}, -HUGE_VAL, out_.options())) {}
 
 void AttentionSum::add(const KeyValueBlock& block, int owner) {
   for_tiles(plan_, q_, block, owner, [this](const AttentionPart& part, const Cut& rows, const Cut&) {
     const AttentionValue more = kernels::attention_part(part);
-    const Tensor out = rows.of(out_), before = rows.of(logsumexp_), after = torch::logaddexp(before, more.logsumexp);
+    const Tensor out = rows.of(out_), before = rows.of(logsumexp_), after = at::logaddexp(before, more.logsumexp);
     out.mul_((before - after).exp_().unsqueeze(-1));
     out.addcmul_(more.out.to(out.scalar_type()), (more.logsumexp - after).exp_().unsqueeze(-1));
     before.copy_(after);
@@ -66,7 +64,7 @@ void AttentionSum::add(const KeyValueBlock& block, int owner) {
 }
 
 void AttentionSum::add_sinks(const Tensor& sinks) {
-  const Tensor after = torch::logaddexp(logsumexp_, sinks.to(logsumexp_.scalar_type()));
+  const Tensor after = at::logaddexp(logsumexp_, sinks.to(logsumexp_.scalar_type()));
   out_.mul_((logsumexp_ - after).exp_().unsqueeze(-1));
   logsumexp_ = after;
 }
@@ -78,7 +76,7 @@ AttentionGradient::AttentionGradient(const AttentionPlan& plan, const Tensor& q,
     : plan_(plan),
       q_(q),
       grad_out_(grad_out.contiguous()),
-      grad_q_(torch::zeros(q.sizes(), q.options().dtype(sum_type(q)))),
+      grad_q_(at::zeros(q.sizes(), q.options().dtype(sum_type(q)))),
       value_(value) {}
 
 void AttentionGradient::add(const KeyValueBlock& block, int owner, const KeyValueBlock& gradients) {

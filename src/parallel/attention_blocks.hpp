@@ -1,7 +1,7 @@
 // This rank's queries against one block of keys and values after the other, forward and backward.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <functional>
 
@@ -21,41 +21,41 @@ struct AttentionPlan {
 
 /// Keys and values [B, S, Hkv, d] of one rank's positions.
 struct KeyValueBlock {
-  torch::Tensor k, v;
+  at::Tensor k, v;
 };
 
 /// float32, or float64 for float64.
-torch::ScalarType sum_type(const torch::Tensor& x);
+at::ScalarType sum_type(const at::Tensor& x);
 
 /// Softmax over the blocks seen so far.
 class AttentionSum {
  public:
-  AttentionSum(const AttentionPlan& plan, const torch::Tensor& q, std::int64_t value_dim);
+  AttentionSum(const AttentionPlan& plan, const at::Tensor& q, std::int64_t value_dim);
   /// Adds the keys of context-parallel rank `owner`.
   void add(const KeyValueBlock& block, int owner);
   /// Adds one logit for each head that has no value.
-  void add_sinks(const torch::Tensor& sinks);
+  void add_sinks(const at::Tensor& sinks);
   /// In the type of the queries.
   kernels::AttentionValue value() const;
 
  private:
   const AttentionPlan& plan_;
-  torch::Tensor q_, out_, logsumexp_;
+  at::Tensor q_, out_, logsumexp_;
 };
 
 /// The way back: `value` is what the forward gave.
 class AttentionGradient {
  public:
-  AttentionGradient(const AttentionPlan& plan, const torch::Tensor& q, const kernels::AttentionValue& value,
-                    const torch::Tensor& grad_out);
+  AttentionGradient(const AttentionPlan& plan, const at::Tensor& q, const kernels::AttentionValue& value,
+                    const at::Tensor& grad_out);
   /// Adds to the gradients of a block, of the block's shapes and sum_type.
   void add(const KeyValueBlock& block, int owner, const KeyValueBlock& gradients);
-  torch::Tensor queries() const { return grad_q_.to(q_.scalar_type()); }
-  torch::Tensor sinks(const torch::Tensor& sinks) const;
+  at::Tensor queries() const { return grad_q_.to(q_.scalar_type()); }
+  at::Tensor sinks(const at::Tensor& sinks) const;
 
  private:
   const AttentionPlan& plan_;
-  torch::Tensor q_, grad_out_, grad_q_;
+  at::Tensor q_, grad_out_, grad_q_;
   kernels::AttentionValue value_;
 };
 

@@ -2,15 +2,16 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
+#include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::tensor_list;
+using at::Tensor;
+using kernels::Kept;
+using Tensors = std::vector<Tensor>;
 
 /// [T, n] as [tp, T / tp, n].
 Tensor by_rank(const Tensor& tokens, const TokenChunks& how) {
@@ -24,7 +25,7 @@ int chunks_of(std::int64_t rows, const TokenChunks& how) {
 }
 
 Tensor tokens_like(const Tensor& other, std::int64_t tokens, std::int64_t features) {
-  return torch::empty({tokens, features}, other.options());
+  return at::empty({tokens, features}, other.options());
 }
 
 /// One chunk on its way.
@@ -39,7 +40,7 @@ Transfer start_gather(const Tensor& piece, int chunk, const TokenChunks& how) {
   Transfer transfer;
   transfer.rows = chunk_of(piece.size(0), how.count, chunk);
   transfer.sent = piece.narrow(0, transfer.rows.begin, transfer.rows.size);
-  transfer.data = torch::empty({how.tp->size(), transfer.rows.size, piece.size(1)}, piece.options());
+  transfer.data = at::empty({how.tp->size(), transfer.rows.size, piece.size(1)}, piece.options());
   transfer.request = how.tp->all_gather(buffer_of(transfer.sent), buffer_of(transfer.data));
   return transfer;
 }
@@ -78,7 +79,7 @@ class Reduction {
     for (int chunk = 0; chunk < count; ++chunk) {
       Transfer transfer;
       transfer.rows = chunk_of(piece_.size(0), how.count, chunk);
-      transfer.data = torch::empty({how.tp->size(), transfer.rows.size, features}, like.options());
+      transfer.data = at::empty({how.tp->size(), transfer.rows.size, features}, like.options());
       for (int rank = 0; rank < how.tp->size(); ++rank) make(rank, transfer.rows, transfer.data[rank]);
       transfer.sent = piece_.narrow(0, transfer.rows.begin, transfer.rows.size);
       transfer.request = how.tp->reduce_scatter(buffer_of(transfer.data), buffer_of(transfer.sent));
@@ -100,19 +101,6 @@ class Reduction {
 
 Tensor part(const Tensor& tokens_by_rank, int rank, Range rows) {
   return tokens_by_rank[rank].narrow(0, rows.begin, rows.size);
-}
-
-/// Communicators outlive every graph, so the graph carries their address.
-void remember(AutogradContext* context, const TokenChunks& how) {
-  context->saved_data["tp"] = reinterpret_cast<std::int64_t>(how.tp);
-  context->saved_data["count"] = how.count;
-  context->saved_data["overlap"] = how.overlap;
-  context->saved_data["gradients"] = reinterpret_cast<std::int64_t>(how.gradients);
-}
-TokenChunks recall(AutogradContext* context) {
-  return {reinterpret_cast<comm::Communicator*>(context->saved_data["tp"].toInt()),
-          static_cast<int>(context->saved_data["count"].toInt()), context->saved_data["overlap"].toBool(),
-          reinterpret_cast<WeightGradients*>(context->saved_data["gradients"].toInt())};
 }
 
 /// The gradient of `weight` for outputs' gradients g [tp, T / tp, out] and inputs x [tp, T / tp, in], which are read
@@ -152,92 +140,103 @@ class WeightGradient {
   WeightGradients* later_;
 };
 
-struct GatheredProducts : torch::autograd::Function<GatheredProducts> {
-  static tensor_list forward(AutogradContext* context, const Tensor& piece, at::TensorList weights, TokenChunks how) {
-    remember(context, how);
-    tensor_list saved{piece}, outputs;
-    saved.insert(saved.end(), weights.begin(), weights.end());
-    context->save_for_backward(saved);
+/// Of a piece of the tokens and the weights. Communicators and queues outlive every graph.
+class GatheredProducts final : public kernels::Operation {
+ public:
+  explicit GatheredProducts(const TokenChunks& how) : how_(how) {}
+
+  Tensors forward(Kept& kept, std::span<const Tensor> inputs) override {
+    const Tensor& piece = inputs[0];
+    const auto weights = inputs.subspan(1);
+    kept.save({inputs.begin(), inputs.end()});
+    Tensors outputs;
     for (const Tensor& weight : weights)
-      outputs.push_back(tokens_like(piece, piece.size(0) * how.tp->size(), weight.size(0)));
+      outputs.push_back(tokens_like(piece, piece.size(0) * how_.tp->size(), weight.size(0)));
     const auto multiply = [&](int rank, Range rows, const Tensor& tokens) {
       for (std::size_t i = 0; i < weights.size(); ++i) {
-        Tensor into = part(by_rank(outputs[i], how), rank, rows);
-        torch::mm_out(into, tokens, weights[i].t());
+        Tensor into = part(by_rank(outputs[i], how_), rank, rows);
+        at::mm_out(into, tokens, weights[i].t());
       }
     };
-    for_gathered(piece, how, multiply, [] {});
+    for_gathered(piece, how_, multiply, [] {});
     return outputs;
   }
 
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const TokenChunks how = recall(context);
-    const tensor_list saved = context->get_saved_variables();
+  Tensors backward(Kept& kept, Tensors gradients) override {
+    const Tensors saved = kept.saved();
     const Tensor& piece = saved[0];
     const std::span weights(saved.data() + 1, saved.size() - 1);
     for (Tensor& gradient : gradients) gradient = gradient.contiguous();
 
-    Tensor whole = tokens_like(piece, piece.size(0) * how.tp->size(), piece.size(1));
+    Tensor whole = tokens_like(piece, piece.size(0) * how_.tp->size(), piece.size(1));
     const Tensor mine = piece.contiguous();
-    comm::Request gather = how.tp->all_gather(buffer_of(mine), buffer_of(whole));
-    if (!how.overlap) gather.wait();
-    Reduction reduction(whole.size(0), whole.size(1), piece, how, [&](int rank, Range rows, Tensor into) {
-      torch::mm_out(into, part(by_rank(gradients[0], how), rank, rows), weights[0]);
+    comm::Request gather = how_.tp->all_gather(buffer_of(mine), buffer_of(whole));
+    if (!how_.overlap) gather.wait();
+    Reduction reduction(whole.size(0), whole.size(1), piece, how_, [&](int rank, Range rows, Tensor into) {
+      at::mm_out(into, part(by_rank(gradients[0], how_), rank, rows), weights[0]);
       for (std::size_t i = 1; i < weights.size(); ++i)
-        into.addmm_(part(by_rank(gradients[i], how), rank, rows), weights[i]);
+        into.addmm_(part(by_rank(gradients[i], how_), rank, rows), weights[i]);
     });
     gather.wait();
-    tensor_list result{Tensor()};
+    Tensors result{Tensor()};
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      WeightGradient of_weight(weights[i], by_rank(gradients[i], how), by_rank(whole, how), how);
+      WeightGradient of_weight(weights[i], by_rank(gradients[i], how_), by_rank(whole, how_), how_);
       of_weight.start();
       result.push_back(of_weight.finish());
     }
     result[0] = reduction.finish();
-    result.push_back(Tensor());  // of TokenChunks
     return result;
   }
+
+ private:
+  TokenChunks how_;
 };
 
-struct ReducedProduct : torch::autograd::Function<ReducedProduct> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, TokenChunks how) {
-    remember(context, how);
-    context->save_for_backward({x, weight});
-    const Tensor tokens = by_rank(x, how);
-    return Reduction(
-               x.size(0), weight.size(0), x, how,
-               [&](int rank, Range rows, Tensor into) { torch::mm_out(into, part(tokens, rank, rows), weight.t()); })
-        .finish();
+/// Of x and weight.
+class ReducedProduct final : public kernels::Operation {
+ public:
+  explicit ReducedProduct(const TokenChunks& how) : how_(how) {}
+
+  Tensors forward(Kept& kept, std::span<const Tensor> inputs) override {
+    const Tensor &x = inputs[0], &weight = inputs[1];
+    kept.save({x, weight});
+    const Tensor tokens = by_rank(x, how_);
+    const auto multiply = [&](int rank, Range rows, Tensor into) {
+      at::mm_out(into, part(tokens, rank, rows), weight.t());
+    };
+    return {Reduction(x.size(0), weight.size(0), x, how_, multiply).finish()};
   }
 
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const TokenChunks how = recall(context);
-    const tensor_list saved = context->get_saved_variables();
+  Tensors backward(Kept& kept, Tensors gradients) override {
+    const Tensors saved = kept.saved();
     const Tensor &x = saved[0], &weight = saved[1];
-    const Tensor whole = tokens_like(x, x.size(0), weight.size(0)), input = torch::empty_like(x);
-    WeightGradient of_weight(weight, by_rank(whole, how), by_rank(x, how), how);
+    const Tensor whole = tokens_like(x, x.size(0), weight.size(0)), input = at::empty_like(x);
+    WeightGradient of_weight(weight, by_rank(whole, how_), by_rank(x, how_), how_);
     const auto multiply = [&](int rank, Range rows, const Tensor& tokens) {
-      part(by_rank(whole, how), rank, rows).copy_(tokens);
-      Tensor into = part(by_rank(input, how), rank, rows);
-      torch::mm_out(into, tokens, weight);
+      part(by_rank(whole, how_), rank, rows).copy_(tokens);
+      Tensor into = part(by_rank(input, how_), rank, rows);
+      at::mm_out(into, tokens, weight);
     };
-    for_gathered(gradients[0].contiguous(), how, multiply, [&] { of_weight.start(); });
-    return {input, of_weight.finish(), Tensor()};
+    for_gathered(gradients[0].contiguous(), how_, multiply, [&] { of_weight.start(); });
+    return {input, of_weight.finish()};
   }
+
+ private:
+  TokenChunks how_;
 };
 
 }  // namespace
 
 std::vector<Tensor> gathered_products(const Tensor& piece, std::span<const model::Weight> weights,
                                       const TokenChunks& chunks) {
-  tensor_list values;
-  for (const model::Weight& weight : weights) values.push_back(weight.value);
-  return GatheredProducts::apply(piece.contiguous(), at::TensorList(values), chunks);
+  Tensors inputs{piece.contiguous()};
+  for (const model::Weight& weight : weights) inputs.push_back(weight.value);
+  return kernels::apply_all(std::make_unique<GatheredProducts>(chunks), std::move(inputs));
 }
 
 Tensor reduced_product(const Tensor& x, const model::Weight& weight, const TokenChunks& chunks) {
   TESSERA_EXPECT(x.size(0) % chunks.tp->size() == 0, "{} tokens on {} ranks", x.size(0), chunks.tp->size());
-  return ReducedProduct::apply(x.contiguous(), weight.value, chunks);
+  return kernels::apply(ReducedProduct(chunks), {x.contiguous(), weight.value});
 }
 
 }  // namespace tessera::parallel

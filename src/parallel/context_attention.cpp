@@ -4,14 +4,14 @@
 
 #include "attention_blocks.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::tensor_list;
+using at::Tensor;
+using kernels::Kept;
 
 /// Keys and values (or their gradients) one behind the other: what travels.
 class Packing {
@@ -19,9 +19,9 @@ class Packing {
   Packing(const Tensor& k, const Tensor& v)
       : k_(k.sizes().vec()), v_(v.sizes().vec()), options_(k.options()), type_(sum_type(k)) {}
   std::int64_t numel() const { return c10::multiply_integers(k_) + c10::multiply_integers(v_); }
-  Tensor packed(const Tensor& k, const Tensor& v) const { return torch::cat({k.reshape({-1}), v.reshape({-1})}); }
+  Tensor packed(const Tensor& k, const Tensor& v) const { return at::cat({k.reshape({-1}), v.reshape({-1})}); }
   /// Gradients of blocks, in the type that they are summed in.
-  Tensor zeros(int blocks) const { return torch::zeros({blocks, numel()}, options_.dtype(type_)); }
+  Tensor zeros(int blocks) const { return at::zeros({blocks, numel()}, options_.dtype(type_)); }
   KeyValueBlock block(const Tensor& packed) const {
     const std::int64_t keys = c10::multiply_integers(k_);
     const Tensor flat = packed.view({-1});
@@ -30,8 +30,8 @@ class Packing {
 
  private:
   std::vector<std::int64_t> k_, v_;
-  torch::TensorOptions options_;
-  torch::ScalarType type_;
+  at::TensorOptions options_;
+  at::ScalarType type_;
 };
 
 /// Sends to the next rank and receives from the one before, all in one group. Undefined tensors do not travel.
@@ -61,7 +61,7 @@ void ring_forward(comm::Communicator& cp, const Packing& packing, Tensor here, A
     Tensor next;
     comm::Request arriving;
     if (step + 1 < ring.size()) {
-      next = torch::empty_like(here);
+      next = at::empty_like(here);
       arriving = ring.rotate({here}, {next});
     }
     sum.add(packing.block(here), ring.owner(step));
@@ -78,8 +78,8 @@ Tensor ring_backward(comm::Communicator& cp, const Packing& packing, Tensor here
   for (int step = 0; step < ring.size(); ++step) {
     Tensor next, arrived;
     comm::Request arriving;
-    if (step + 1 < ring.size()) next = torch::empty_like(here);
-    if (step > 0) arrived = torch::empty_like(behind);
+    if (step + 1 < ring.size()) next = at::empty_like(here);
+    if (step > 0) arrived = at::empty_like(behind);
     if (ring.size() > 1) arriving = ring.rotate({step + 1 < ring.size() ? here : Tensor(), behind}, {next, arrived});
     const Tensor mine = packing.zeros(1);
     gradient.add(packing.block(here), ring.owner(step), packing.block(mine));
@@ -88,7 +88,7 @@ Tensor ring_backward(comm::Communicator& cp, const Packing& packing, Tensor here
     here = next;
   }
   if (ring.size() == 1) return behind;
-  Tensor home = torch::empty_like(behind);
+  Tensor home = at::empty_like(behind);
   ring.rotate({behind}, {home}).wait();
   return home;
 }
@@ -96,7 +96,7 @@ Tensor ring_backward(comm::Communicator& cp, const Packing& packing, Tensor here
 /// Starts to gather everybody's block; this rank's own is used meanwhile.
 template <class Use>
 void with_all_blocks(comm::Communicator& cp, const Packing& packing, const Tensor& mine, Use use) {
-  const Tensor all = torch::empty({cp.size(), packing.numel()}, mine.options());
+  const Tensor all = at::empty({cp.size(), packing.numel()}, mine.options());
   comm::Request gathered = cp.all_gather(buffer_of(mine), buffer_of(all));
   use(mine, cp.rank());
   gathered.wait();
@@ -111,7 +111,7 @@ void gathered_forward(comm::Communicator& cp, const Packing& packing, const Tens
 }
 
 Tensor gathered_backward(comm::Communicator& cp, const Packing& packing, Tensor mine, AttentionGradient& gradient) {
-  const Tensor all = packing.zeros(cp.size()), home = torch::empty({packing.numel()}, all.options());
+  const Tensor all = packing.zeros(cp.size()), home = at::empty({packing.numel()}, all.options());
   with_all_blocks(cp, packing, mine, [&](const Tensor& block, int owner) {
     gradient.add(packing.block(block), owner, packing.block(all[owner]));
   });
@@ -119,46 +119,43 @@ Tensor gathered_backward(comm::Communicator& cp, const Packing& packing, Tensor 
   return home;
 }
 
-/// What the graph carries from forward to backward beside tensors.
-struct Carried final : torch::CustomClassHolder {
-  explicit Carried(AttentionPlan plan) : plan(std::move(plan)) {}
-  AttentionPlan plan;
-};
+/// Of queries, keys, values and sinks, of which there may be none: [0].
+class ContextAttention final : public kernels::Operation {
+ public:
+  explicit ContextAttention(AttentionPlan plan) : plan_(std::move(plan)) {}
 
-struct ContextAttention : torch::autograd::Function<ContextAttention> {
-  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const Tensor& sinks, c10::intrusive_ptr<Carried> carried) {
-    const AttentionPlan& plan = carried->plan;
-    comm::Communicator& cp = *plan.context.cp;
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    const Tensor &q = inputs[0], &k = inputs[1], &v = inputs[2], &sinks = inputs[3];
+    comm::Communicator& cp = *plan_.context.cp;
     const Packing packing(k, v);
-    AttentionSum sum(plan, q, v.size(3));
+    AttentionSum sum(plan_, q, v.size(3));
     if (cp.size() == 1)
       sum.add({k, v}, 0);
-    else if (plan.context.rotation == Rotation::ring)
+    else if (plan_.context.rotation == Rotation::ring)
       ring_forward(cp, packing, packing.packed(k, v), sum);
     else
       gathered_forward(cp, packing, packing.packed(k, v), sum);
     if (sinks.numel() > 0) sum.add_sinks(sinks);
     const kernels::AttentionValue value = sum.value();
-    context->save_for_backward({q, k, v, sinks, value.out, value.logsumexp});
-    context->saved_data["plan"] = c10::IValue::make_capsule(carried);
-    return value.out;
+    kept.save({q, k, v, sinks, value.out, value.logsumexp});
+    return {value.out};
   }
 
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const auto carried = c10::static_intrusive_pointer_cast<Carried>(context->saved_data["plan"].toCapsule());
-    const AttentionPlan& plan = carried->plan;
-    comm::Communicator& cp = *plan.context.cp;
-    const auto saved = context->get_saved_variables();
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    comm::Communicator& cp = *plan_.context.cp;
+    const auto saved = kept.saved();
     const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &sinks = saved[3];
     const Packing packing(k, v);
-    AttentionGradient gradient(plan, q, {saved[4], saved[5]}, grads[0]);
-    const bool ring = plan.context.rotation == Rotation::ring || cp.size() == 1;
+    AttentionGradient gradient(plan_, q, {saved[4], saved[5]}, gradients[0]);
+    const bool ring = plan_.context.rotation == Rotation::ring || cp.size() == 1;
     const Tensor home = (ring ? ring_backward : gathered_backward)(cp, packing, packing.packed(k, v), gradient);
     const KeyValueBlock own = packing.block(home);
     return {gradient.queries(), own.k.to(k.scalar_type()), own.v.to(v.scalar_type()),
-            sinks.numel() > 0 ? gradient.sinks(sinks) : Tensor(), Tensor()};
+            sinks.numel() > 0 ? gradient.sinks(sinks) : Tensor()};
   }
+
+ private:
+  AttentionPlan plan_;
 };
 
 }  // namespace
@@ -171,10 +168,9 @@ Tensor context_attention(const model::Attention& input, const ContextParallel& c
   TESSERA_EXPECT(!documents || documents->empty() || std::cmp_equal(documents->size(), input.q.size(0)),
                  "documents of {} sequences for {}", documents->size(), input.q.size(0));
   const double scale = input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
-  const Tensor sinks = input.sinks.defined() ? input.sinks : torch::empty({0}, input.q.options());  // apply() wants one
-  return ContextAttention::apply(
-      input.q, input.k, input.v, sinks,
-      c10::make_intrusive<Carried>(AttentionPlan{context, std::move(documents), scale, input.window}));
+  const Tensor sinks = input.sinks.defined() ? input.sinks : at::empty({0}, input.q.options());
+  return kernels::apply(ContextAttention({context, std::move(documents), scale, input.window}),
+                        {input.q, input.k, input.v, sinks});
 }
 
 }  // namespace tessera::parallel

@@ -50,7 +50,7 @@ void Executor::forward(const Action& action, Pass& pass) {
     hand_over(action, action.stage + 1, std::move(out), outputs_, inputs_);
     return;
   }
-  torch::Tensor loss, token_losses;
+  at::Tensor loss, token_losses;
   const LossInput input{data.labels, pass.scale, &token_losses};
   if (pass.evaluates)
     stage.evaluate(number, in, &input);
@@ -100,7 +100,7 @@ void Executor::send(const Action& action, int to, std::map<Key, Flow>& from, con
   Transfer sent;
   pp_.group_start();
   for (const Crossing& crossing : slots) {
-    const torch::Tensor value = flow[crossing.slot].detach().contiguous();
+    const at::Tensor value = flow[crossing.slot].detach().contiguous();
     TESSERA_EXPECT(value.sizes() == crossing.shape, "slot {} crosses the cut with another shape than its cell declares",
                    model::name_of(crossing.slot));
     pp_.send(buffer_of(value), stages_.map().rank_of(to));
@@ -116,8 +116,7 @@ void Executor::receive(const Action& action, int from, std::map<Key, Transfer>& 
   Transfer incoming;
   pp_.group_start();
   for (const Crossing& crossing : slots) {
-    incoming.flow[crossing.slot] =
-        torch::empty(crossing.shape, torch::TensorOptions(crossing.type).device(options.device));
+    incoming.flow[crossing.slot] = at::empty(crossing.shape, at::TensorOptions(crossing.type).device(options.device));
     pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from));
   }
   incoming.request = pp_.group_end();

@@ -1,14 +1,13 @@
 #include "tessera/parallel/expert_parallel.hpp"
 
+#include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::tensor_list;
-
+using at::Tensor;
+using kernels::Kept;
 using Counts = std::vector<std::int64_t>;
 
 /// Rows for (from) each rank, from a matrix [ranks, experts of one] in host memory.
@@ -25,42 +24,42 @@ Tensor exchanged(const Tensor& rows, const Counts& out, const Counts& in, comm::
   };
   std::int64_t arriving = 0;
   for (const std::int64_t count : in) arriving += count;
-  const Tensor contiguous = rows.contiguous(), arrived = torch::empty({arriving, width}, rows.options());
+  const Tensor contiguous = rows.contiguous(), arrived = at::empty({arriving, width}, rows.options());
   const Counts out_elements = elements(out), in_elements = elements(in);
   ep.all_to_all_v(buffer_of(contiguous), out_elements, buffer_of(arrived), in_elements).wait();
   return arrived;
 }
 
-/// Communicators outlive every graph, so the graph carries their address.
-struct Exchange : torch::autograd::Function<Exchange> {
-  static Tensor forward(AutogradContext* context, const Tensor& rows, const Counts& out, const Counts& in,
-                        comm::Communicator* ep) {
-    context->saved_data["out"] = out;
-    context->saved_data["in"] = in;
-    context->saved_data["ep"] = reinterpret_cast<std::int64_t>(ep);
-    return exchanged(rows, out, in, *ep);
+/// Of rows. The communicator outlives every graph.
+class Exchange final : public kernels::Operation {
+ public:
+  Exchange(Counts out, Counts in, comm::Communicator& ep) : out_(std::move(out)), in_(std::move(in)), ep_(ep) {}
+  std::vector<Tensor> forward(Kept&, std::span<const Tensor> inputs) override {
+    return {exchanged(inputs[0], out_, in_, ep_)};
   }
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const Counts out = context->saved_data["out"].toIntVector(), in = context->saved_data["in"].toIntVector();
-    auto& ep = *reinterpret_cast<comm::Communicator*>(context->saved_data["ep"].toInt());
-    return {exchanged(gradients[0], in, out, ep), {}, {}, {}};
+  std::vector<Tensor> backward(Kept&, std::vector<Tensor> gradients) override {
+    return {exchanged(gradients[0], in_, out_, ep_)};
   }
+
+ private:
+  Counts out_, in_;
+  comm::Communicator& ep_;
 };
 
 }  // namespace
 
 Tensor ExpertExchange::counts(const Tensor& sent) const {
-  const Tensor mine = sent.view({ep_.size(), -1}).contiguous(), received = torch::empty_like(mine);
+  const Tensor mine = sent.view({ep_.size(), -1}).contiguous(), received = at::empty_like(mine);
   ep_.host().all_to_all(buffer_of(mine), buffer_of(received)).wait();
   return received;
 }
 
 Tensor ExpertExchange::to_experts(const Tensor& rows, const Tensor& sent, const Tensor& received) const {
-  return Exchange::apply(rows, rows_of_ranks(sent.view(received.sizes())), rows_of_ranks(received), &ep_);
+  return kernels::apply(Exchange(rows_of_ranks(sent.view(received.sizes())), rows_of_ranks(received), ep_), {rows});
 }
 
 Tensor ExpertExchange::from_experts(const Tensor& rows, const Tensor& sent, const Tensor& received) const {
-  return Exchange::apply(rows, rows_of_ranks(received), rows_of_ranks(sent.view(received.sizes())), &ep_);
+  return kernels::apply(Exchange(rows_of_ranks(received), rows_of_ranks(sent.view(received.sizes())), ep_), {rows});
 }
 
 }  // namespace tessera::parallel

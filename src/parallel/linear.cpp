@@ -1,21 +1,13 @@
 #include "tessera/parallel/linear.hpp"
 
 #include "tessera/kernels/grouped_mm.hpp"
+#include "tessera/kernels/operation.hpp"
 
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::tensor_list;
-
-/// Queues outlive every graph, so the graph carries their address.
-void remember(AutogradContext* context, WeightGradients* gradients) {
-  context->saved_data["gradients"] = reinterpret_cast<std::int64_t>(gradients);
-}
-WeightGradients& recall(AutogradContext* context) {
-  return *reinterpret_cast<WeightGradients*>(context->saved_data["gradients"].toInt());
-}
+using at::Tensor;
+using kernels::Kept;
 
 /// What autograd is to add to `weight`'s gradient: compute(), or nothing yet if it is to come later.
 template <class Compute>
@@ -25,42 +17,53 @@ Tensor now_or_later(WeightGradients& gradients, const Tensor& weight, Compute co
   return {};
 }
 
-struct Linear : torch::autograd::Function<Linear> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, WeightGradients* gradients) {
-    context->save_for_backward({x, weight});
-    remember(context, gradients);
-    return torch::linear(x, weight);
+/// Of x and weight. The queue outlives every graph.
+class Linear final : public kernels::Operation {
+ public:
+  explicit Linear(WeightGradients& gradients) : gradients_(gradients) {}
+
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs[0], inputs[1]});
+    return {at::linear(inputs[0], inputs[1])};
   }
 
-  static tensor_list backward(AutogradContext* context, tensor_list out) {
-    const auto saved = context->get_saved_variables();
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> out) override {
+    const auto saved = kept.saved();
     const Tensor &x = saved[0], &weight = saved[1], &g = out[0];
     Tensor of_x, of_weight;
-    if (context->needs_input_grad(0)) of_x = g.mm(weight);
-    if (context->needs_input_grad(1))
-      of_weight = now_or_later(recall(context), weight, [g, x = x.detach()] { return g.t().mm(x); });
-    return {of_x, of_weight, Tensor()};
+    if (kept.needs_gradient(0)) of_x = g.mm(weight);
+    if (kept.needs_gradient(1))
+      of_weight = now_or_later(gradients_, weight, [g, x = x.detach()] { return g.t().mm(x); });
+    return {of_x, of_weight};
   }
+
+ private:
+  WeightGradients& gradients_;
 };
 
-struct ExpertLinear : torch::autograd::Function<ExpertLinear> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& counts,
-                        WeightGradients* gradients) {
-    context->save_for_backward({x, weight, counts});
-    remember(context, gradients);
-    return kernels::grouped_mm(x, weight, counts);
+/// Of x, weight and counts.
+class ExpertLinear final : public kernels::Operation {
+ public:
+  explicit ExpertLinear(WeightGradients& gradients) : gradients_(gradients) {}
+
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs[0], inputs[1], inputs[2]});
+    return {kernels::grouped_mm(inputs[0], inputs[1], inputs[2])};
   }
 
-  static tensor_list backward(AutogradContext* context, tensor_list out) {
-    const auto saved = context->get_saved_variables();
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> out) override {
+    const auto saved = kept.saved();
     const Tensor &x = saved[0], &weight = saved[1], &counts = saved[2], g = out[0].contiguous();
     Tensor of_x, of_weight;
-    if (context->needs_input_grad(0)) of_x = kernels::grouped_mm(g, weight.transpose(1, 2), counts);
-    if (context->needs_input_grad(1))
-      of_weight = now_or_later(recall(context), weight,
+    if (kept.needs_gradient(0)) of_x = kernels::grouped_mm(g, weight.transpose(1, 2), counts);
+    if (kept.needs_gradient(1))
+      of_weight = now_or_later(gradients_, weight,
                                [g, x = x.detach(), counts] { return kernels::grouped_weight_gradient(g, x, counts); });
-    return {of_x, of_weight, Tensor(), Tensor()};
+    return {of_x, of_weight, {}};
   }
+
+ private:
+  WeightGradients& gradients_;
 };
 
 }  // namespace
@@ -71,11 +74,11 @@ void add_gradient(Tensor& leaf, const Tensor& gradient) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, WeightGradients& gradients) {
-  return Linear::apply(x, weight, &gradients);
+  return kernels::apply(Linear(gradients), {x, weight});
 }
 
 Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& counts, WeightGradients& gradients) {
-  return ExpertLinear::apply(x, weight, counts, &gradients);
+  return kernels::apply(ExpertLinear(gradients), {x, weight, counts});
 }
 
 std::vector<Tensor> LinearOperations::products(const Tensor& x, std::span<const model::Weight> weights) const {

@@ -9,7 +9,7 @@
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 std::int64_t bytes_of(const ActivationBytes& unit, Recompute how) {
   if (how == Recompute::nothing) return unit.nothing;
@@ -59,7 +59,7 @@ void Remakes::drop(const model::Flow& in, const model::Flow& out) {
 }
 
 void Remakes::restore() {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   for (Entry& entry : entries_) {
     if (entry.bytes == 0) continue;
     kernels::move_storage(entry.remake().contiguous(), entry.made);

@@ -8,20 +8,20 @@
 namespace tessera::parallel {
 namespace {
 
+using at::Tensor;
 using mesh::Axis;
-using torch::Tensor;
 
 constexpr std::int64_t kPiece = 1 << 20;  ///< words at a time, so that the odd numbers need little memory
 constexpr auto kMultiplier = static_cast<std::int64_t>(0x9E3779B97F4A7C16U);  ///< even: its multiples plus 1 are odd
 
 /// Words times odd numbers, summed modulo 2^64: one wrong word always changes it.
 std::int64_t hash_of(const Tensor& flat) {
-  torch::NoGradGuard no_grad;
-  const Tensor words = flat.view(torch::kInt64);
-  Tensor sum = torch::zeros({}, words.options());
+  at::NoGradGuard no_grad;
+  const Tensor words = flat.view(at::kLong);
+  Tensor sum = at::zeros({}, words.options());
   for (std::int64_t begin = 0; begin < words.numel(); begin += kPiece) {
     const std::int64_t count = std::min(kPiece, words.numel() - begin);
-    const Tensor odd = torch::arange(begin, begin + count, words.options()).mul_(kMultiplier).add_(1);
+    const Tensor odd = at::arange(begin, begin + count, words.options()).mul_(kMultiplier).add_(1);
     sum.add_(words.narrow(0, begin, count).mul(odd).sum());
   }
   return sum.item<std::int64_t>();

@@ -9,7 +9,7 @@
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 constexpr std::int64_t kAlignment = 32;  // elements: 64 bytes in bfloat16, and whole vectors in float32
 
@@ -117,11 +117,11 @@ void ShardGroup::cut(ShardedParam& param, std::size_t dim, int pieces, int piece
 
 void ShardGroup::allocate() {
   const auto options =
-      torch::TensorOptions(options_.precision.master).device(options_.offload ? torch::kCPU : options_.device);
+      at::TensorOptions(options_.precision.master).device(options_.offload ? at::kCPU : options_.device);
   const bool pinned = options_.offload && options_.device.is_cuda();
   flat_master_ =
-      options_.home ? options_.home->flat_master_ : torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
-  if (options_.trainable) flat_gradient_ = torch::zeros({chunk_elements_}, options.pinned_memory(pinned));
+      options_.home ? options_.home->flat_master_ : at::zeros({chunk_elements_}, options.pinned_memory(pinned));
+  if (options_.trainable) flat_gradient_ = at::zeros({chunk_elements_}, options.pinned_memory(pinned));
   for (ShardedParam& param : params_) {
     const auto mine = [&](const Tensor& flat) {
       return flat.narrow(0, param.flat_begin, param.rows.size * param.row_elements())
@@ -135,8 +135,8 @@ void ShardGroup::allocate() {
 
 void ShardGroup::allocate_weights(ShardedParam& param) {
   param.storage = aliased() ? param.master
-                            : torch::empty(with_rows(param.shared_shape(), fsdp_.size() * param.chunk_rows),
-                                           torch::TensorOptions(options_.precision.compute).device(options_.device));
+                            : at::empty(with_rows(param.shared_shape(), fsdp_.size() * param.chunk_rows),
+                                        at::TensorOptions(options_.precision.compute).device(options_.device));
   // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to
   // autograd.
   param.leaf = param.storage.narrow(0, 0, param.shared_shape()[0])
@@ -156,12 +156,12 @@ void ShardGroup::start_unshard() {
   if (gathered_ || gathering_) return;
   gathering_ = true;
   if (aliased()) return;
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   comm::Communicator& from = kept_.defined() ? *inner_ : fsdp_;
   gather_in_ =
       kept_.defined() ? kept_ : flat_master_.to(options_.device, options_.precision.compute, /*non_blocking=*/true);
   if (fsdp_.size() == 1) return;
-  gather_out_ = torch::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
+  gather_out_ = at::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
   gather_ = from.all_gather(buffer_of(gather_in_), buffer_of(gather_out_));
   ++gather_count_.gathers;
   gather_count_.bytes +=
@@ -178,7 +178,7 @@ void ShardGroup::finish_unshard() {
 }
 
 void ShardGroup::copy_out() {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   const Tensor all = fsdp_.size() == 1 ? gather_in_.unsqueeze(0) : gather_out_;
   for (ShardedParam& param : params_) {
     const std::int64_t chunk = param.chunk_rows * param.row_elements();
@@ -190,7 +190,7 @@ void ShardGroup::copy_out() {
 }
 
 std::int64_t ShardGroup::gathered_bytes() const {
-  return fsdp_.size() * chunk_elements_ * static_cast<std::int64_t>(torch::elementSize(options_.precision.compute));
+  return fsdp_.size() * chunk_elements_ * static_cast<std::int64_t>(at::elementSize(options_.precision.compute));
 }
 
 void ShardGroup::reshard() {
@@ -203,11 +203,10 @@ void ShardGroup::reshard() {
 void ShardGroup::reshard_within(comm::Communicator& inner) {
   finish_unshard();
   if (!kept_.defined() && !aliased()) {
-    torch::NoGradGuard no_grad;
+    at::NoGradGuard no_grad;
     inner_ = &inner;
     const std::int64_t ranks = fsdp_.size() / inner.size(), begin = inner.rank() * ranks;
-    kept_ = torch::empty({ranks, chunk_elements_},
-                         torch::TensorOptions(options_.precision.compute).device(options_.device));
+    kept_ = at::empty({ranks, chunk_elements_}, at::TensorOptions(options_.precision.compute).device(options_.device));
     for (const ShardedParam& param : params_) {
       const std::int64_t chunk = param.chunk_rows * param.row_elements();
       kept_.narrow(1, param.flat_begin, chunk).copy_(param.storage.view({fsdp_.size(), chunk}).narrow(0, begin, ranks));
@@ -242,13 +241,13 @@ void ShardGroup::add_leaf_gradient(ShardedParam& param, const Tensor& flat, bool
 
 void ShardGroup::accumulate(std::int64_t microbatch, bool tree) {
   if (!options_.trainable) return;
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   const bool same = !partials_.empty() && partials_.back().level == 0 && partials_.back().index == microbatch;
   const bool first = partials_.empty() || (tree && !same);
   if (first) {
     merge();
-    const auto options = torch::TensorOptions(options_.precision.master).device(options_.device);
-    partials_.push_back({0, microbatch, torch::empty({fsdp_.size(), chunk_elements_}, options)});
+    const auto options = at::TensorOptions(options_.precision.master).device(options_.device);
+    partials_.push_back({0, microbatch, at::empty({fsdp_.size(), chunk_elements_}, options)});
   }
   for (ShardedParam& param : params_) add_leaf_gradient(param, partials_.back().flat, first);
 }
@@ -278,23 +277,23 @@ bool ShardGroup::merge_last() {
 void ShardGroup::start_reduction() {
   if (!options_.trainable || (partials_.empty() && (reducing_ || reduced_))) return;
   wait_reduction();
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   reducing_ = true;
-  const auto options = torch::TensorOptions(options_.precision.master).device(options_.device);
+  const auto options = at::TensorOptions(options_.precision.master).device(options_.device);
   merge();
-  if (partials_.empty()) partials_.push_back({0, 0, torch::zeros({fsdp_.size(), chunk_elements_}, options)});
+  if (partials_.empty()) partials_.push_back({0, 0, at::zeros({fsdp_.size(), chunk_elements_}, options)});
   std::ranges::sort(partials_, {}, &Partial::first);
   for (; partials_.size() > 1; partials_.pop_back()) partials_[partials_.size() - 2].flat.add_(partials_.back().flat);
   reduce_in_ = partials_.back().flat.to(options_.precision.reduce);
   partials_.clear();
   const bool in_place = !reduced_ && !options_.offload && options_.precision.reduce == options_.precision.master;
-  reduce_out_ = in_place ? flat_gradient_ : torch::empty({chunk_elements_}, reduce_in_.options());
+  reduce_out_ = in_place ? flat_gradient_ : at::empty({chunk_elements_}, reduce_in_.options());
   reduction_ = fsdp_.reduce_scatter(buffer_of(reduce_in_), buffer_of(reduce_out_));
 }
 
 void ShardGroup::wait_reduction() {
   if (!reducing_) return;
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   reduction_.wait();
   if (reduced_)
     flat_gradient_.add_(reduce_out_.to(flat_gradient_.device(), flat_gradient_.scalar_type()));
@@ -313,14 +312,14 @@ void ShardGroup::finish_reduction() {
 
 void ShardGroup::sum_gradient(comm::Communicator& over) {
   if (over.size() == 1) return;
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   const Tensor sum = flat_gradient_.to(options_.device, options_.precision.reduce);
   over.all_reduce(buffer_of(sum)).wait();
   if (!sum.is_same(flat_gradient_)) flat_gradient_.copy_(sum);
 }
 
 void ShardGroup::add_gradient(const ShardGroup& other) {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   flat_gradient_.add_(other.flat_gradient_);
 }
 

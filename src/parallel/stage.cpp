@@ -45,7 +45,7 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
     return;
   }
   const TensorSlice box = param.slice("");
-  const torch::Tensor host = torch::empty(param.master.sizes(), param.master.options().device(torch::kCPU));
+  const at::Tensor host = at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
   kernels::fill_normal(host, {seed, kernels::stream_of(param.spec->fqn)}, box.global_shape, box.offset,
                        {init.mean, init.std, init.low, init.high});
   param.master.copy_(host);
@@ -105,8 +105,8 @@ std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
     shape.insert(shape.end(), live.features.begin(), live.features.end());
     if (live.spread == model::Spread::features || live.spread == model::Spread::heads)
       shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
-    const bool wide = live.slot == model::Slot::balance && options_.precision.compute != torch::kFloat64;
-    result.push_back({live.slot, std::move(shape), wide ? torch::kFloat32 : options_.precision.compute});
+    const bool wide = live.slot == model::Slot::balance && options_.precision.compute != at::kDouble;
+    result.push_back({live.slot, std::move(shape), wide ? at::kFloat : options_.precision.compute});
   }
   return result;
 }
@@ -151,7 +151,7 @@ std::vector<ShardGroup*> Stage::make_groups(const model::UnitSpec& unit, const S
 }
 
 void Stage::initialize(std::uint64_t seed) {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) draw(param, seed);
 }
@@ -182,7 +182,7 @@ model::CellContext Stage::context_with(const model::Operations& operations) cons
   return context;
 }
 
-Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, torch::Tensor* loss_value) {
+Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, at::Tensor* loss_value) {
   const ContextOperations operations = operations_of(microbatch);
   model::CellContext context = context_with(operations);
   context.loads = &loads_;
@@ -236,7 +236,7 @@ Stage::Owed Stage::take_owed(std::size_t unit) {
 }
 
 void Stage::backward_weights(int microbatch) {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   for (std::size_t k = units_.size(); k-- > 0;) {
     const Owed owed = std::move(owed_.extract({microbatch, k}).mapped());
     for (std::size_t g = 0; g < owed.gradients.size(); ++g)
@@ -275,7 +275,7 @@ void Stage::split_copies() {
 void Stage::sum_replicated() {
   comm::Communicator& tp = mesh_.along(Axis::tp);
   if (tp.size() == 1) return;
-  std::map<int, std::vector<torch::Tensor>> pieces;  // by the number of copies
+  std::map<int, std::vector<at::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
     for (const ShardedParam& param : group->params()) {
       const bool by_tokens = param.spec->placement == model::Placement::replicated;
@@ -285,12 +285,12 @@ void Stage::sum_replicated() {
   for (auto& [copies, gradients] : pieces) sum_pieces(gradients, mesh_.neighbours(tp, copies));
 }
 
-void Stage::sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const {
-  torch::NoGradGuard no_grad;
-  const torch::Tensor all = torch::cat(pieces).to(options_.device);
+void Stage::sum_pieces(std::vector<at::Tensor>& pieces, comm::Communicator& over) const {
+  at::NoGradGuard no_grad;
+  const at::Tensor all = at::cat(pieces).to(options_.device);
   over.all_reduce(buffer_of(all)).wait();
   std::int64_t begin = 0;
-  for (torch::Tensor& piece : pieces) {
+  for (at::Tensor& piece : pieces) {
     piece.copy_(all.narrow(0, begin, piece.numel()));
     begin += piece.numel();
   }
@@ -308,7 +308,7 @@ Flow Stage::evaluate(int microbatch, const Flow& in, const LossInput* loss) {
 }
 
 Flow Stage::pass(const Flow& in, const model::CellContext& context, const LossInput* loss) {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].finish_unshard();

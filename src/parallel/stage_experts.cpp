@@ -18,30 +18,30 @@ TensorParallel Stage::tensor_parallel() {
 }
 
 void Stage::make_buffers() {
-  const auto type = options_.precision.master == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-  const auto options = torch::TensorOptions(type).device(options_.device);
+  const auto type = options_.precision.master == at::kDouble ? at::kDouble : at::kFloat;
+  const auto options = at::TensorOptions(type).device(options_.device);
   buffers_.resize(model_.buffers.size());
   loads_.counts.resize(model_.mixtures.size());
   for (std::int64_t i = cells_.begin; i < cells_.end(); ++i) {
     const model::Cell& cell = model_.cells[static_cast<std::size_t>(i)];
     for (const int buffer : cell.buffers)
       buffers_[static_cast<std::size_t>(buffer)] =
-          torch::zeros(model_.buffers[static_cast<std::size_t>(buffer)].shape, options);
+          at::zeros(model_.buffers[static_cast<std::size_t>(buffer)].shape, options);
     for (std::size_t m = 0; m < model_.mixtures.size(); ++m)
       if (cell.name == model_.mixtures[m].name + ".router")
-        loads_.counts[m] = torch::zeros({model_.mixtures[m].experts}, options.dtype(torch::kInt64));
+        loads_.counts[m] = at::zeros({model_.mixtures[m].experts}, options.dtype(at::kLong));
   }
 }
 
-std::vector<torch::Tensor> Stage::balance_experts(bool update) {
-  torch::NoGradGuard no_grad;
+std::vector<at::Tensor> Stage::balance_experts(bool update) {
+  at::NoGradGuard no_grad;
   using enum Axis;
   const bool apart = !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
   comm::Communicator& all =
       apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
-  std::vector<torch::Tensor> loads(model_.mixtures.size());
+  std::vector<at::Tensor> loads(model_.mixtures.size());
   for (std::size_t m = 0; m < model_.mixtures.size(); ++m) {
-    torch::Tensor& count = loads_.counts[m];
+    at::Tensor& count = loads_.counts[m];
     if (!count.defined()) continue;
     loads[m] = all_reduced(count, all);
     count.zero_();

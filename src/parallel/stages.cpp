@@ -93,7 +93,7 @@ GatherCount Stages::gather_count() const {
 namespace {
 
 /// Puts what `from` has where `into` has nothing.
-void fill(std::vector<torch::Tensor>& into, const std::vector<torch::Tensor>& from) {
+void fill(std::vector<at::Tensor>& into, const std::vector<at::Tensor>& from) {
   into.resize(from.size());
   for (std::size_t i = 0; i < from.size(); ++i)
     if (!into[i].defined()) into[i] = from[i];
@@ -101,8 +101,8 @@ void fill(std::vector<torch::Tensor>& into, const std::vector<torch::Tensor>& fr
 
 }  // namespace
 
-std::vector<torch::Tensor> Stages::balance_experts(bool update) {
-  std::vector<torch::Tensor> loads;
+std::vector<at::Tensor> Stages::balance_experts(bool update) {
+  std::vector<at::Tensor> loads;
   for (const auto& stage : stages_) fill(loads, stage->balance_experts(update));
   return loads;
 }

@@ -1,19 +1,18 @@
 #include "tessera/parallel/tensor_parallel.hpp"
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::tensor_list;
+using at::Tensor;
 
 Tensor all_gathered(const Tensor& piece, comm::Communicator& tp) {
   auto shape = piece.sizes().vec();
   shape[0] *= tp.size();
-  Tensor whole = torch::empty(shape, piece.options());
+  Tensor whole = at::empty(shape, piece.options());
   const Tensor contiguous = piece.contiguous();
   tp.all_gather(buffer_of(contiguous), buffer_of(whole)).wait();
   return whole;
@@ -22,7 +21,7 @@ Tensor all_gathered(const Tensor& piece, comm::Communicator& tp) {
 Tensor reduce_scattered(const Tensor& partial, comm::Communicator& tp) {
   auto shape = partial.sizes().vec();
   shape[0] /= tp.size();
-  Tensor piece = torch::empty(shape, partial.options());
+  Tensor piece = at::empty(shape, partial.options());
   const Tensor contiguous = partial.contiguous();
   tp.reduce_scatter(buffer_of(contiguous), buffer_of(piece)).wait();
   return piece;
@@ -57,48 +56,50 @@ namespace {
 
 using Move = Tensor (*)(const Tensor&, comm::Communicator&);
 
-/// `forward` of what passes, and `backward` of its gradient. Communicators outlive every graph, so the graph carries
-/// their address.
-template <Move forward_of, Move backward_of>
-struct AlongTp : torch::autograd::Function<AlongTp<forward_of, backward_of>> {
-  static Tensor forward(AutogradContext* context, const Tensor& input, comm::Communicator* tp) {
-    context->saved_data["tp"] = reinterpret_cast<std::int64_t>(tp);
-    return forward_of(input, *tp);
+/// `forward_of` of what passes, and `backward_of` of its gradient. The communicator outlives every graph.
+class AlongTp final : public kernels::Operation {
+ public:
+  AlongTp(Move forward_of, Move backward_of, comm::Communicator& tp)
+      : forward_of_(forward_of), backward_of_(backward_of), tp_(tp) {}
+  std::vector<Tensor> forward(kernels::Kept&, std::span<const Tensor> inputs) override {
+    return {forward_of_(inputs[0], tp_)};
   }
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    auto* tp = reinterpret_cast<comm::Communicator*>(context->saved_data["tp"].toInt());
-    return {backward_of(gradients[0], *tp), Tensor()};
+  std::vector<Tensor> backward(kernels::Kept&, std::vector<Tensor> gradients) override {
+    return {backward_of_(gradients[0], tp_)};
   }
+
+ private:
+  Move forward_of_, backward_of_;
+  comm::Communicator& tp_;
 };
 
-template <Move forward_of, Move backward_of>
-Tensor along(const Tensor& input, comm::Communicator& tp) {
-  return tp.size() == 1 ? input : AlongTp<forward_of, backward_of>::apply(input, &tp);
+Tensor along(Move forward_of, Move backward_of, const Tensor& input, comm::Communicator& tp) {
+  return tp.size() == 1 ? input : kernels::apply(AlongTp(forward_of, backward_of, tp), {input});
 }
 
 }  // namespace
 
 Tensor gather_tokens(const Tensor& piece, comm::Communicator& tp) {
-  return along<all_gathered, reduce_scattered>(piece, tp);
+  return along(all_gathered, reduce_scattered, piece, tp);
 }
 
 Tensor reduce_tokens(const Tensor& partial, comm::Communicator& tp) {
-  return along<reduce_scattered, all_gathered>(partial, tp);
+  return along(reduce_scattered, all_gathered, partial, tp);
 }
 
-Tensor share_tokens(const Tensor& tokens, comm::Communicator& tp) { return along<unchanged, all_reduced>(tokens, tp); }
+Tensor share_tokens(const Tensor& tokens, comm::Communicator& tp) { return along(unchanged, all_reduced, tokens, tp); }
 
-Tensor sum_tokens(const Tensor& partial, comm::Communicator& tp) { return along<all_reduced, unchanged>(partial, tp); }
+Tensor sum_tokens(const Tensor& partial, comm::Communicator& tp) { return along(all_reduced, unchanged, partial, tp); }
 
 Tensor own_tokens(const Tensor& tokens, comm::Communicator& tp) {
   TESSERA_EXPECT(tokens.size(0) % tp.size() == 0, "{} tokens on {} ranks", tokens.size(0), tp.size());
-  return along<own_piece, all_gathered>(tokens, tp);
+  return along(own_piece, all_gathered, tokens, tp);
 }
 
-Tensor all_tokens(const Tensor& piece, comm::Communicator& tp) { return along<all_gathered, own_piece>(piece, tp); }
+Tensor all_tokens(const Tensor& piece, comm::Communicator& tp) { return along(all_gathered, own_piece, piece, tp); }
 
 Tensor gather_columns(const Tensor& piece, comm::Communicator& tp) {
-  return along<all_columns, own_columns>(piece, tp);
+  return along(all_columns, own_columns, piece, tp);
 }
 
 }  // namespace tessera::parallel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
 #include "unit_operations.hpp"
 
@@ -18,7 +19,7 @@ using model::Slot;
 Flow detached(const Flow& flow) {
   Flow result;
   for (const Slot slot : kSlotList) {
-    const torch::Tensor& value = flow[slot];
+    const at::Tensor& value = flow[slot];
     if (value.defined()) result[slot] = value.is_floating_point() ? value.detach().set_requires_grad(true) : value;
   }
   return result;
@@ -41,7 +42,7 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
 }  // namespace
 
 Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-           const TensorParallel& tensor, std::span<const torch::Tensor> buffers, std::span<const std::string> remade)
+           const TensorParallel& tensor, std::span<const at::Tensor> buffers, std::span<const std::string> remade)
     : name_(spec.name), groups_(std::move(groups)), tensor_(tensor), balance_(model.balance) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
@@ -79,13 +80,13 @@ void Unit::reshard_within(comm::Communicator& inner, comm::Communicator* experts
 }
 
 /// A router and its experts get this rank's part of the tokens or, where ranks share each expert, all of them.
-torch::Tensor Unit::for_experts(const torch::Tensor& tokens) const {
+at::Tensor Unit::for_experts(const at::Tensor& tokens) const {
   if (tensor_.experts_cut)
     return tensor_.sequence ? gather_tokens(tokens, tensor_.tp) : share_tokens(tokens, tensor_.tp);
   return tensor_.sequence ? tokens : own_tokens(tokens, tensor_.tp);
 }
 
-torch::Tensor Unit::from_experts(const torch::Tensor& tokens) const {
+at::Tensor Unit::from_experts(const at::Tensor& tokens) const {
   if (tensor_.experts_cut) return tensor_.sequence ? reduce_tokens(tokens, tensor_.tp) : sum_tokens(tokens, tensor_.tp);
   return tensor_.sequence ? tokens : all_tokens(tokens, tensor_.tp);
 }
@@ -99,7 +100,7 @@ void Unit::gather(const model::Cell& cell, Flow& flow, UnitOperations& operation
     operations.gather_next(tensor_.chunks);
     return;
   }
-  const torch::Tensor h = flow.take(Slot::h);
+  const at::Tensor h = flow.take(Slot::h);
   flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
   if (tensor_.sequence) operations.remakable(flow[Slot::h], [h, &tp] { return gather_tokens(h, tp); });
 }
@@ -110,7 +111,7 @@ void Unit::reduce(const model::Cell& cell, Flow& flow, UnitOperations& operation
   if (cell.output == Boundary::from_experts) flow[Slot::h] = from_experts(flow.take(Slot::h));
   if (cell.output != Boundary::reduce || tp.size() == 1 || operations.take_reduced()) return;
   const Slot slot = cell.residual ? Slot::h : Slot::x;
-  const torch::Tensor partial = flow.take(slot);
+  const at::Tensor partial = flow.take(slot);
   flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
 }
 
@@ -134,7 +135,7 @@ void Unit::run(const Step& step, Flow& flow, model::CellContext context, UnitOpe
 
 TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const LossInput* loss,
                         Recompute recompute) const {
-  torch::AutoGradMode grad(recompute != Recompute::unit && torch::GradMode::is_enabled());
+  at::AutoGradMode grad(recompute != Recompute::unit && at::GradMode::is_enabled());
   TapeEntry entry;
   entry.in = detached(in);
   entry.recompute = recompute;
@@ -153,7 +154,7 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
   return entry;
 }
 
-torch::Tensor Unit::loss_of(const torch::Tensor& logits, const LossInput& loss) const {
+at::Tensor Unit::loss_of(const at::Tensor& logits, const LossInput& loss) const {
   if (tensor_.vocabulary_loss)
     return vocabulary_parallel_loss(logits, loss.labels, vocab_begin_, loss.scale, tensor_.tp, loss.token_losses);
   return vocabulary_parallel_loss(gather_columns(logits, tensor_.tp), loss.labels, 0, loss.scale, *alone_,
@@ -161,14 +162,14 @@ torch::Tensor Unit::loss_of(const torch::Tensor& logits, const LossInput& loss) 
 }
 
 /// Where ranks of tp share each expert, all of them saw every token: each takes its part of what they all computed.
-void Unit::add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const {
-  const auto sum = [this](const torch::Tensor& counts) {
+void Unit::add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput& loss) const {
+  const auto sum = [this](const at::Tensor& counts) {
     return tensor_.microbatch ? all_reduced(counts, *tensor_.microbatch) : counts;
   };
   const int holders = tensor_.microbatch ? tensor_.microbatch->size() : 1,
             copies = tensor_.experts_cut ? tensor_.tp.size() : 1;
   const std::int64_t tokens = loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
-  const torch::Tensor part = model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
+  const at::Tensor part = model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
   if (loss.balance) *loss.balance += part.item<double>();
   entry.loss = entry.loss + part.to(entry.loss.scalar_type());
 }
@@ -176,17 +177,17 @@ void Unit::add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossIn
 Flow Unit::backward(TapeEntry entry, const model::CellContext& context, const Flow& out_gradients) const {
   if (entry.recompute == Recompute::unit) entry = forward(entry.in, context, nullptr);
   entry.remakes.restore();
-  std::vector<torch::Tensor> roots, gradients;
+  std::vector<at::Tensor> roots, gradients;
   if (entry.loss.defined()) {
     roots.push_back(entry.loss);
-    gradients.push_back(torch::ones_like(entry.loss));
+    gradients.push_back(at::ones_like(entry.loss));
   }
   for (const Slot slot : kSlotList) {
     if (!entry.out[slot].defined() || !out_gradients[slot].defined() || !entry.out[slot].requires_grad()) continue;
     roots.push_back(entry.out[slot]);
     gradients.push_back(out_gradients[slot]);
   }
-  if (!roots.empty()) torch::autograd::backward(roots, gradients);  // a frozen embedding has nothing to do
+  if (!roots.empty()) kernels::run_backward(roots, gradients);  // a frozen embedding has nothing to do
   Flow result;
   for (const Slot slot : kSlotList)
     if (entry.in[slot].defined() && entry.in[slot].requires_grad()) result[slot] = entry.in[slot].grad();

@@ -8,7 +8,7 @@
 
 namespace tessera::parallel {
 
-using torch::Tensor;
+using at::Tensor;
 
 bool UnitOperations::take_reduced() {
   reduce_.reset();
@@ -32,7 +32,7 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x, std::span<const mo
   }
   std::vector<Tensor> results = inner_.products(x, weights);
   for (std::size_t i = 0; i < weights.size(); ++i)
-    if (remade(weights[i])) remakable(results[i], [x, weight = weights[i].value] { return torch::linear(x, weight); });
+    if (remade(weights[i])) remakable(results[i], [x, weight = weights[i].value] { return at::linear(x, weight); });
   return results;
 }
 

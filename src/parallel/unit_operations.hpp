@@ -28,11 +28,10 @@ class UnitOperations final : public model::Operations {
   /// Throws a broken contract if a cell that was to gather multiplied nothing.
   void expect_done(const std::string& cell) const;
 
-  std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
-  torch::Tensor expert_product(const torch::Tensor& x, const model::Weight& weight,
-                               const torch::Tensor& counts) const override;
-  torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
-  void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override;
+  std::vector<at::Tensor> products(const at::Tensor& x, std::span<const model::Weight> weights) const override;
+  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight, const at::Tensor& counts) const override;
+  at::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
+  void remakable(const at::Tensor& made, std::function<at::Tensor()> remake) const override;
 
  private:
   bool remade(const model::Weight& weight) const;

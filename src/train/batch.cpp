@@ -33,11 +33,11 @@ std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t beg
 }
 
 /// Values [begin, begin + count); undefined where there are none.
-torch::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t count,
-                        torch::Device device) {
+at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t count,
+                     at::Device device) {
   if (values.empty()) return {};
   auto* from = const_cast<std::int32_t*>(values.data()) + begin;
-  return torch::from_blob(from, {count}, torch::kInt32).to(torch::kInt64).to(device);
+  return at::from_blob(from, {count}, at::kInt).to(at::kLong).to(device);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int
   return rows;
 }
 
-Batch batch_of(const Rows& rows, const BatchPlan& plan, torch::Device device) {
+Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device) {
   Batch batch;
   const std::int64_t each = plan.microbatch_rows, size = each * plan.cut.positions();
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {
@@ -77,7 +77,7 @@ Batch batch_of(const Rows& rows, const BatchPlan& plan, torch::Device device) {
 }
 
 Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
-                 std::int64_t vocab, torch::Device device) {
+                 std::int64_t vocab, at::Device device) {
   return batch_of(read_rows(source, plan, first, reader, vocab), plan, device);
 }
 

@@ -58,7 +58,7 @@ class PinnedMemory {
 
 class CudaCopies final : public DeviceCopies {
  public:
-  explicit CudaCopies(torch::Device device) : device_(device) {
+  explicit CudaCopies(at::Device device) : device_(device) {
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     for (cudaEvent_t* event : {&computed_, &copied_})
       check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -93,14 +93,12 @@ class CudaCopies final : public DeviceCopies {
   }
 
   /// An event that was never recorded is done.
-  void hold_updates() override {
-    check_cuda(cudaStreamWaitEvent(compute_stream(), copied_, 0), "cudaStreamWaitEvent");
-  }
+  void hold_updates() override { check_cuda(cudaStreamWaitEvent(compute_stream(), copied_, 0), "cudaStreamWaitEvent"); }
 
  private:
   cudaStream_t compute_stream() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
 
-  torch::Device device_;
+  at::Device device_;
   PinnedMemory memory_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t computed_ = nullptr, copied_ = nullptr;
@@ -108,29 +106,29 @@ class CudaCopies final : public DeviceCopies {
 
 }  // namespace
 
-torch::Device choose_device(const comm::World& world) {
-  if (!torch::cuda::is_available()) return torch::kCPU;
+at::Device choose_device(const comm::World& world) {
+  if (!(c10::cuda::device_count() > 0)) return at::kCPU;
   const auto index = static_cast<c10::DeviceIndex>(comm::choose_device(world.local_rank()));
   c10::cuda::set_device(index);
   comm::set_compute_stream_provider([] { return static_cast<void*>(c10::cuda::getCurrentCUDAStream().stream()); });
-  return {torch::kCUDA, index};
+  return {at::kCUDA, index};
 }
 
-torch::Device default_device() {
-  return torch::cuda::is_available() ? torch::Device(torch::kCUDA, 0) : torch::Device(torch::kCPU);
+at::Device default_device() {
+  return (c10::cuda::device_count() > 0) ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
 }
 
-std::string device_name(torch::Device device) {
+std::string device_name(at::Device device) {
   return device.is_cuda() ? at::cuda::getDeviceProperties(device.index())->name : "";
 }
 
-std::int64_t peak_device_bytes(torch::Device device) {
+std::int64_t peak_device_bytes(at::Device device) {
   if (!device.is_cuda()) return 0;
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
   return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
 }
 
-std::int64_t free_bytes(torch::Device device, int local_ranks) {
+std::int64_t free_bytes(at::Device device, int local_ranks) {
   if (!device.is_cuda()) return metrics::available_host_bytes() / local_ranks;
   std::size_t free = 0, total = 0;
   const auto error = cudaMemGetInfo(&free, &total);
@@ -140,11 +138,11 @@ std::int64_t free_bytes(torch::Device device, int local_ranks) {
   return static_cast<std::int64_t>(free) + stats.reserved_bytes[all].current - stats.allocated_bytes[all].current;
 }
 
-std::unique_ptr<DeviceCopies> make_device_copies(torch::Device device) {
+std::unique_ptr<DeviceCopies> make_device_copies(at::Device device) {
   return device.is_cuda() ? std::make_unique<CudaCopies>(device) : nullptr;
 }
 
-void synchronize(torch::Device device) {
+void synchronize(at::Device device) {
   if (device.is_cuda()) c10::cuda::device_synchronize();
 }
 

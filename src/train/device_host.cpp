@@ -5,12 +5,12 @@
 
 namespace tessera::train {
 
-torch::Device choose_device(const comm::World&) { return torch::kCPU; }
-torch::Device default_device() { return torch::kCPU; }
-std::string device_name(torch::Device) { return {}; }
-std::int64_t peak_device_bytes(torch::Device) { return 0; }
-std::int64_t free_bytes(torch::Device, int local_ranks) { return metrics::available_host_bytes() / local_ranks; }
-void synchronize(torch::Device) {}
-std::unique_ptr<DeviceCopies> make_device_copies(torch::Device) { return nullptr; }
+at::Device choose_device(const comm::World&) { return at::kCPU; }
+at::Device default_device() { return at::kCPU; }
+std::string device_name(at::Device) { return {}; }
+std::int64_t peak_device_bytes(at::Device) { return 0; }
+std::int64_t free_bytes(at::Device, int local_ranks) { return metrics::available_host_bytes() / local_ranks; }
+void synchronize(at::Device) {}
+std::unique_ptr<DeviceCopies> make_device_copies(at::Device) { return nullptr; }
 
 }  // namespace tessera::train

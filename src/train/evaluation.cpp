@@ -20,7 +20,7 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   require(job.validation.enable, ExitCode::usage, "validation is switched off ({}); leave validation.enable out",
           resolved.origin("validation.enable"));
   const mesh::Layout layout = layout_of(resolved, world.size());
-  const torch::Device device = choose_device(world);
+  const at::Device device = choose_device(world);
   std::optional<comm::Watchdog> watchdog(std::in_place, std::chrono::seconds(job.comm.init_timeout_seconds),
                                          world.rank(), end_hanging_job(world));
   const BatchPlan plan = BatchPlan::make(job, layout), validated = BatchPlan::of_validation(job, layout);

@@ -48,8 +48,7 @@ void Faults::keep(std::int64_t step, const std::string& what) {
   what_ = what;
   const Fault fault{step, trainer_.first_sample(step - 1), trainer_.batch_plan().global_batch, what,
                     job_.checkpoint.enable ? checkpoints_ : std::filesystem::path()};
-  kept_in_ = on_rank_zero(trainer_.mesh().control(),
-                          [&] { return write_fault_bundle(job_, fault, source_).string(); });
+  kept_in_ = on_rank_zero(trainer_.mesh().control(), [&] { return write_fault_bundle(job_, fault, source_).string(); });
   reporter_.note(fmt::format("step {}: {}; its batch is in {}", step, what, kept_in_));
 }
 
@@ -57,7 +56,7 @@ std::optional<Position> Faults::load_before(std::int64_t step) {
   const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, trainer_.model());
   if (choice.is_partial() || !choice.left_out().empty()) {  // what the run began without begins again as it did then
     trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
-    for (const torch::Tensor& buffer : trainer_.stages().holdings().buffers)
+    for (const at::Tensor& buffer : trainer_.stages().holdings().buffers)
       if (buffer.defined()) buffer.zero_();
     for (optim::ParamState& state : trainer_.optimizer_states()) {
       state.exp_avg.zero_();

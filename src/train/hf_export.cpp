@@ -78,12 +78,12 @@ std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::Model& mod
 }
 
 /// One expert's part of a parameter.
-torch::Tensor read_expert(const checkpoint::Opened& checkpoint, const model::ParamSpec& spec, std::int64_t expert,
-                          DType dtype) {
+at::Tensor read_expert(const checkpoint::Opened& checkpoint, const model::ParamSpec& spec, std::int64_t expert,
+                       DType dtype) {
   TensorSlice box{"model/" + spec.fqn, dtype, spec.global_shape, Shape(spec.global_shape.size(), 0), spec.global_shape};
   box.offset[0] = expert;
   box.extent[0] = 1;
-  const torch::Tensor values = torch::empty(box.extent, parallel::scalar_type_of(dtype));
+  const at::Tensor values = at::empty(box.extent, parallel::scalar_type_of(dtype));
   checkpoint.read(box, values.data_ptr());
   return values[0];
 }
@@ -98,10 +98,10 @@ const model::ParamSpec& odd_twin(const model::Model& model, const model::ParamSp
 void export_expert(const checkpoint::Opened& checkpoint, const model::Model& model, const model::ParamSpec& spec,
                    std::int64_t expert, DType dtype, checkpoint::SafetensorsWriter& writer) {
   using enum model::HfLayout;
-  torch::Tensor values = read_expert(checkpoint, spec, expert, dtype);
+  at::Tensor values = read_expert(checkpoint, spec, expert, dtype);
   if (spec.hf_layout == even || spec.hf_layout == even_transposed) {
-    const torch::Tensor twin = read_expert(checkpoint, odd_twin(model, spec), expert, dtype);
-    values = torch::stack({values, twin}, 1).flatten(0, 1);  // rows by turns
+    const at::Tensor twin = read_expert(checkpoint, odd_twin(model, spec), expert, dtype);
+    values = at::stack({values, twin}, 1).flatten(0, 1);  // rows by turns
   }
   if (values.dim() == 2 && spec.hf_layout != each_expert) values = values.t();
   values = values.contiguous();
@@ -146,7 +146,7 @@ void export_hf(const fs::path& folder, const fs::path& out, DType dtype) {
   const model::DecoderShape shape =
       decoder_shape_of(resolved.job, opened.find("model/tok_embeddings.weight")->shape[0]);
   fs::create_directories(out);
-  export_hf_weights(opened, model::make_decoder(shape, 1, torch::kFloat32), dtype, out / "model.safetensors");
+  export_hf_weights(opened, model::make_decoder(shape, 1, at::kFloat), dtype, out / "model.safetensors");
   write_json(out / "config.json",
              nlohmann::ordered_json::parse(model::hf_config_of(shape, std::string(name_of(dtype)))));
 }

@@ -37,7 +37,7 @@ class Import {
             "{} has TorchTitan's names, which are read of Llama alone: other families order their rows differently "
             "there; convert the checkpoint with TorchTitan's scripts/checkpoint_conversion/convert_to_hf.py first",
             path_);
-    model_ = model::make_decoder(shape, 1, torch::kFloat32);
+    model_ = model::make_decoder(shape, 1, at::kFloat);
     for (const model::ParamSpec& spec : model_.params) add(spec);
     for (const model::BufferSpec& buffer : model_.buffers) add(buffer);
     warn_of_unused();
@@ -50,7 +50,7 @@ class Import {
     if (const auto* buffer = std::get_if<const model::BufferSpec*>(&origin)) return read(**buffer, box, values);
     const model::ParamSpec& spec = *std::get<const model::ParamSpec*>(origin);
     if (titan_) return reader_.read(renamed(box, spec.fqn), values);
-    const torch::Tensor out = torch::from_blob(values, box.extent, parallel::scalar_type_of(box.dtype));
+    const at::Tensor out = at::from_blob(values, box.extent, parallel::scalar_type_of(box.dtype));
     read_hf_box(reader_, spec, box, out, path_);
   }
 

@@ -9,8 +9,8 @@
 namespace tessera::train {
 namespace {
 
+using at::Tensor;
 using model::HfLayout;
-using torch::Tensor;
 
 bool transposes(HfLayout layout) {
   return layout == HfLayout::transposed || layout == HfLayout::even_transposed || layout == HfLayout::odd_transposed;
@@ -67,7 +67,7 @@ void read_rearranged(const HfSource& reader, const model::ParamSpec& spec, Tenso
     box.offset.back() *= 2;
     box.extent.back() *= 2;
   }
-  Tensor stored = torch::empty(box.extent, out.options());
+  Tensor stored = at::empty(box.extent, out.options());
   reader.read(box, stored.data_ptr());
   if (const int which = twin(spec.hf_layout); which >= 0) stored = stored.slice(-1, which, std::nullopt, 2);
   out.copy_(transposes(spec.hf_layout) ? stored.transpose(1, 2) : stored);

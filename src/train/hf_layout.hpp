@@ -1,7 +1,7 @@
 // Boxes of our parameters in the tensors of Hugging Face files, whose layout differs.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <string>
 
@@ -28,7 +28,7 @@ std::string hf_misfit(const HfSource& reader, const std::string& name, const Sha
 
 /// Reads the box of our parameter into `out` (its shape and type, host memory). `path` is for messages. Throws
 /// Error(data) naming a missing or misshapen tensor.
-void read_hf_box(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box, torch::Tensor out,
+void read_hf_box(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box, at::Tensor out,
                  const std::string& path);
 
 }  // namespace tessera::train

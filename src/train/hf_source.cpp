@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <array>
 #include <cmath>
@@ -119,13 +119,13 @@ void HfSource::read(const TensorSlice& box, void* out) const {
   if (at == quantized_.end()) return reader_.read(box, out);
   TESSERA_EXPECT(box.global_shape == at->second.entry.shape, "{}", box.name);
   if (element_count(box.extent) == 0) return;
-  const torch::Tensor target = torch::from_blob(out, box.extent, parallel::scalar_type_of(box.dtype));
+  const at::Tensor target = at::from_blob(out, box.extent, parallel::scalar_type_of(box.dtype));
   const std::int64_t rows = std::max<std::int64_t>(1, kDecodedElements / (element_count(box.extent) / box.extent[0]));
   for (std::int64_t row = 0; row < box.extent[0]; row += rows) {
     TensorSlice part = box;
     part.offset[0] += row;
     part.extent[0] = std::min(rows, box.extent[0] - row);
-    const torch::Tensor decoded = torch::empty(part.extent, torch::kFloat32);
+    const at::Tensor decoded = at::empty(part.extent, at::kFloat);
     if (at->second.mxfp4)
       decode_mxfp4(at->second, part, decoded.data_ptr<float>());
     else

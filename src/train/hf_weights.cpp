@@ -11,8 +11,8 @@ namespace tessera::train {
 namespace {
 
 /// One rank's box of a gradient on its way to rank 0: offsets, extents, values in float64.
-std::string pack(const TensorSlice& slice, const torch::Tensor& gradient) {
-  const torch::Tensor values = gradient.to(torch::kCPU, torch::kFloat64).contiguous();
+std::string pack(const TensorSlice& slice, const at::Tensor& gradient) {
+  const at::Tensor values = gradient.to(at::kCPU, at::kDouble).contiguous();
   std::string bytes;
   const auto append = [&bytes](const void* data, std::size_t size) {
     bytes.append(static_cast<const char*>(data), size);
@@ -23,23 +23,23 @@ std::string pack(const TensorSlice& slice, const torch::Tensor& gradient) {
   return bytes;
 }
 
-void unpack(const std::string& bytes, torch::Tensor whole) {
+void unpack(const std::string& bytes, at::Tensor whole) {
   if (bytes.empty()) return;
   const auto dims = static_cast<std::size_t>(whole.dim());
   std::vector<std::int64_t> numbers(2 * dims);
   std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
-  torch::Tensor target = whole;
+  at::Tensor target = whole;
   for (std::size_t d = 0; d < dims; ++d)
     target = target.narrow(static_cast<std::int64_t>(d), numbers[d], numbers[dims + d]);
   const char* values = bytes.data() + numbers.size() * sizeof(std::int64_t);
-  if (target.numel() > 0) target.copy_(torch::from_blob(const_cast<char*>(values), target.sizes(), torch::kFloat64));
+  if (target.numel() > 0) target.copy_(at::from_blob(const_cast<char*>(values), target.sizes(), at::kDouble));
 }
 
 const std::string& name_in_dump(const model::ParamSpec& spec) {
   return spec.hf_layout == model::HfLayout::same ? spec.hf_name : spec.fqn;
 }
 
-torch::Tensor in_hf_order(const model::ParamSpec& spec, const torch::Tensor& whole) {
+at::Tensor in_hf_order(const model::ParamSpec& spec, const at::Tensor& whole) {
   if (spec.rope_heads == 0) return whole;
   const std::int64_t half = head_dim_of(spec) / 2;
   return whole.view({spec.rope_heads, half, 2, -1}).transpose(1, 2).reshape(whole.sizes());
@@ -73,22 +73,22 @@ HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path
 void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path,
                      const std::set<std::string>& left_out) {
   const HfSource reader(path);
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   for (const auto& ref : holdings.params) {
     const parallel::ShardedParam& param = *ref.param;
     if (left_out.contains(param.spec->fqn)) continue;
-    const torch::Tensor host = torch::empty(param.master.sizes(), param.master.options().device(torch::kCPU));
+    const at::Tensor host = at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
     read_hf_box(reader, *param.spec, param.slice(""), host, path.string());
     param.master.copy_(host);
   }
   for (std::size_t i = 0; i < model.buffers.size(); ++i) {
-    const torch::Tensor& buffer = holdings.buffers[i];
+    const at::Tensor& buffer = holdings.buffers[i];
     const std::string& name = model.buffers[i].hf_name;
     if (!buffer.defined() || name.empty() || left_out.contains(model.buffers[i].fqn)) continue;
     const checkpoint::SafetensorsEntry* entry = reader.find(name);
     require(entry && entry->shape == model.buffers[i].shape, ExitCode::data, "{} has no tensor {} of the right shape",
             path.string(), name);
-    const torch::Tensor host = torch::empty(buffer.sizes(), buffer.options().device(torch::kCPU));
+    const at::Tensor host = at::empty(buffer.sizes(), buffer.options().device(at::kCPU));
     const Shape& shape = entry->shape;
     reader.read({name, parallel::dtype_of(buffer.scalar_type()), shape, Shape(shape.size(), 0), shape},
                 host.data_ptr());
@@ -97,15 +97,15 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::Model& mod
 }
 
 void for_each_whole(const parallel::ParamRefs& params, const model::Model& model, comm::Communicator& control,
-                    const std::function<torch::Tensor(const parallel::ShardedParam&)>& pick,
-                    const std::function<void(const model::ParamSpec&, const torch::Tensor&)>& take) {
+                    const std::function<at::Tensor(const parallel::ShardedParam&)>& pick,
+                    const std::function<void(const model::ParamSpec&, const at::Tensor&)>& take) {
   for (const model::ParamSpec& spec : model.params) {
     std::string mine;
     for (const auto& ref : params)
       if (ref.param->spec == &spec && ref.counted) mine = pack(ref.param->slice(""), pick(*ref.param));
     const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
     if (control.rank() != 0) continue;
-    const torch::Tensor whole = torch::zeros(spec.global_shape, torch::kFloat64);
+    const at::Tensor whole = at::zeros(spec.global_shape, at::kDouble);
     for (const std::string& box : boxes) unpack(box, whole);
     take(spec, in_hf_order(spec, whole));
   }
@@ -125,10 +125,10 @@ void dump_gradients(const parallel::ParamRefs& params, const model::Model& model
   for_each_whole(
       params, model, control,
       [](const parallel::ShardedParam& param) {
-        return param.gradient.defined() ? param.gradient : torch::zeros_like(param.master);
+        return param.gradient.defined() ? param.gradient : at::zeros_like(param.master);
       },
-      [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
-        const torch::Tensor values = whole.to(type).contiguous();
+      [&](const model::ParamSpec& spec, const at::Tensor& whole) {
+        const at::Tensor values = whole.to(type).contiguous();
         writer->write(name_in_dump(spec), 0, values.numel(), values.data_ptr());
       });
   if (writer) writer->finish();

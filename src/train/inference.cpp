@@ -17,7 +17,7 @@ namespace {
 
 using model::Slot;
 
-parallel::StageOptions options_of(const config::Resolved& resolved, torch::Device device) {
+parallel::StageOptions options_of(const config::Resolved& resolved, at::Device device) {
   parallel::StageOptions options;
   options.precision = precision_of(resolved.job);
   if (resolved.origin("training.mixed_precision_param") == "default")
@@ -28,7 +28,7 @@ parallel::StageOptions options_of(const config::Resolved& resolved, torch::Devic
 }
 
 model::Model model_for(const config::Resolved& resolved, std::int64_t positions, std::int64_t vocab,
-                       torch::Device device) {
+                       at::Device device) {
   config::JobConfig job = resolved.job;
   if (resolved.origin("training.mixed_precision_param") == "default")
     job.training.mixed_precision_param = job.training.dtype;
@@ -36,14 +36,14 @@ model::Model model_for(const config::Resolved& resolved, std::int64_t positions,
 }
 
 /// One token from logits [vocab]; the draw is number `index` of the seed's stream.
-std::int64_t pick(const torch::Tensor& logits, const Sampling& sampling, std::uint64_t index) {
+std::int64_t pick(const at::Tensor& logits, const Sampling& sampling, std::uint64_t index) {
   if (sampling.temperature <= 0) return logits.argmax().item<std::int64_t>();
-  torch::Tensor scaled = logits.to(torch::kFloat64) / sampling.temperature;
+  at::Tensor scaled = logits.to(at::kDouble) / sampling.temperature;
   if (sampling.top_k > 0 && sampling.top_k < scaled.numel()) {
-    const torch::Tensor least = std::get<0>(scaled.topk(sampling.top_k)).min();
+    const at::Tensor least = std::get<0>(scaled.topk(sampling.top_k)).min();
     scaled = scaled.masked_fill(scaled < least, -HUGE_VAL);
   }
-  const torch::Tensor cumulative = torch::softmax(scaled, 0).cumsum(0).contiguous();
+  const at::Tensor cumulative = at::softmax(scaled, 0).cumsum(0).contiguous();
   const kernels::Philox random{sampling.seed, kernels::stream_of("generate")};
   const double draw = (random.block(index)[0] + 0.5) * 0x1p-32 * cumulative[-1].item<double>();
   const std::span<const double> sums(cumulative.data_ptr<double>(), static_cast<std::size_t>(cumulative.numel()));
@@ -62,8 +62,8 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
   load_weights_of(resolved.job, stage_->holdings(), model_, mesh_);
 }
 
-torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, std::int64_t position,
-                             model::KeyValueCache* cache) {
+at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position,
+                          model::KeyValueCache* cache) {
   model::Flow flow;
   flow[Slot::tokens] = tokens.reshape({-1}).to(device_);
   model::CellContext context;
@@ -73,14 +73,14 @@ torch::Tensor Inference::run(const torch::Tensor& tokens, std::int64_t batch, st
   return stage_->infer(flow, context)[Slot::logits];
 }
 
-torch::Tensor Inference::logits(const torch::Tensor& tokens) {
+at::Tensor Inference::logits(const at::Tensor& tokens) {
   require(tokens.size(1) <= positions_, ExitCode::usage, "{} positions asked for, room for {}", tokens.size(1),
           positions_);
   const std::int64_t vocab = model_.dimensions.vocab;
   require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 && tokens.max().item<std::int64_t>() < vocab,
           ExitCode::data, "the input holds tokens outside [0, {})", vocab);
-  const torch::Tensor flat = run(tokens, tokens.size(0), 0, nullptr).to(torch::kCPU);
-  const auto type = flat.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  const at::Tensor flat = run(tokens, tokens.size(0), 0, nullptr).to(at::kCPU);
+  const auto type = flat.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   return flat.to(type).view({tokens.size(0), tokens.size(1), vocab});
 }
 
@@ -93,16 +93,16 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
   require(static_cast<std::int64_t>(prompt.size()) + count <= positions_, ExitCode::usage,
           "{} tokens of prompt and {} new ones exceed {} positions", prompt.size(), count, positions_);
   const auto layers = static_cast<std::size_t>(model_.dimensions.layers);
-  model::KeyValueCache cache{std::vector<torch::Tensor>(layers), std::vector<torch::Tensor>(layers)};
+  model::KeyValueCache cache{std::vector<at::Tensor>(layers), std::vector<at::Tensor>(layers)};
   std::vector<std::int32_t> generated;
-  torch::Tensor next = torch::tensor(std::vector<std::int64_t>(prompt.begin(), prompt.end()));
+  at::Tensor next = at::tensor(std::vector<std::int64_t>(prompt.begin(), prompt.end()));
   std::int64_t position = 0;
   while (static_cast<std::int64_t>(generated.size()) < count) {
-    const torch::Tensor logits = run(next, 1, position, &cache);
+    const at::Tensor logits = run(next, 1, position, &cache);
     position += next.size(0);
-    generated.push_back(static_cast<std::int32_t>(pick(logits[-1].to(torch::kCPU), sampling, generated.size())));
+    generated.push_back(static_cast<std::int32_t>(pick(logits[-1].to(at::kCPU), sampling, generated.size())));
     if (stop && generated.back() == *stop) break;
-    next = torch::full({1}, generated.back(), torch::kInt64);
+    next = at::full({1}, generated.back(), at::kLong);
   }
   return generated;
 }

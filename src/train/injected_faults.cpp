@@ -24,7 +24,7 @@ void make_nan(const parallel::ParamRefs& params) {
   if (some != params.end()) some->param->gradient.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
-void flip_bit(const torch::Tensor& values) { values.view(torch::kInt32).narrow(0, 0, 1).bitwise_xor_(1); }
+void flip_bit(const at::Tensor& values) { values.view(at::kInt).narrow(0, 0, 1).bitwise_xor_(1); }
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void InjectedFaults::strike(std::int64_t step, int rank, parallel::Stages& stage
   const auto now = [&](const Entry& entry) { return entry.step == step; };
   for (const Entry& entry : entries_) {
     if (!now(entry) || entry.rank != rank || entry.call > 0) continue;
-    torch::NoGradGuard no_grad;
+    at::NoGradGuard no_grad;
     if (entry.kind == Kind::nan) make_nan(stages.trained_params());
     if (entry.kind == Kind::flip) flip_bit(stages.groups().front()->flat_master());
     if (entry.kind == Kind::freeze) std::raise(SIGSTOP);

@@ -18,10 +18,10 @@ std::size_t LossSums::part_of(std::int64_t sample) const {
   return found == names_.end() ? 0 : static_cast<std::size_t>(found - names_.begin());
 }
 
-void LossSums::add(const Rows& rows, const BatchPlan& plan, const std::vector<torch::Tensor>& token_losses,
+void LossSums::add(const Rows& rows, const BatchPlan& plan, const std::vector<at::Tensor>& token_losses,
                    std::int64_t first, std::int64_t end) {
   if (token_losses.empty()) return;
-  const torch::Tensor losses = torch::cat(token_losses).to(torch::kCPU, torch::kFloat64).contiguous();
+  const at::Tensor losses = at::cat(token_losses).to(at::kCPU, at::kDouble).contiguous();
   const std::span<const double> values(losses.data_ptr<double>(), static_cast<std::size_t>(losses.numel()));
   const auto each = static_cast<std::size_t>(plan.cut.positions());
   for (std::size_t row = 0; row < static_cast<std::size_t>(plan.rows); ++row) {

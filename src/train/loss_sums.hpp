@@ -1,7 +1,7 @@
 // Losses of a batch or of many, summed exactly: as a whole and for each part of a mixture.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -23,7 +23,7 @@ class LossSums {
 
   /// Losses of this rank's positions of a step: of the rows that begin with sample `first`, by microbatch, in the rows'
   /// order; samples from `end` on do not count. Call it where these are the rank's alone: once among the ranks of tp.
-  void add(const Rows& rows, const BatchPlan& plan, const std::vector<torch::Tensor>& token_losses, std::int64_t first,
+  void add(const Rows& rows, const BatchPlan& plan, const std::vector<at::Tensor>& token_losses, std::int64_t first,
            std::int64_t end = std::numeric_limits<std::int64_t>::max());
   /// Collective: the sums over all ranks. `flag` is summed with them and returned.
   std::int64_t reduce(comm::Communicator& control, std::int64_t flag = 0);

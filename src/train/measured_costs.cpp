@@ -39,14 +39,13 @@ class Stopwatch {
     stage_.initialize(1);
     for (const parallel::Crossing& crossing : stage_.inputs()) in_[crossing.slot] = random(crossing.shape);
     for (const parallel::Crossing& crossing : stage_.outputs()) gradients_[crossing.slot] = random(crossing.shape);
-    labels_ = torch::randint(vocab_, {options.batch * options.seq},
-                             torch::TensorOptions(torch::kLong).device(options.device));
+    labels_ = at::randint(vocab_, {options.batch * options.seq}, at::TensorOptions(at::kLong).device(options.device));
     if (stage_.first()) in_[Slot::tokens] = labels_;
   }
 
   double seconds() {
     const auto begin = std::chrono::steady_clock::now();
-    torch::Tensor loss, token_losses;
+    at::Tensor loss, token_losses;
     const parallel::LossInput input{labels_, 1, &token_losses};
     stage_.forward(0, in_, stage_.last() ? &input : nullptr, &loss);
     stage_.backward(0, gradients_);
@@ -55,15 +54,15 @@ class Stopwatch {
   }
 
  private:
-  torch::Tensor random(const std::vector<std::int64_t>& shape) const {
-    return torch::randn(shape, torch::TensorOptions(options_.device)).to(options_.precision.compute);
+  at::Tensor random(const std::vector<std::int64_t>& shape) const {
+    return at::randn(shape, at::TensorOptions(options_.device)).to(options_.precision.compute);
   }
 
   parallel::StageOptions options_;
   std::int64_t vocab_;
   Stage stage_;
   Flow in_, gradients_;
-  torch::Tensor labels_;
+  at::Tensor labels_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace tessera::train {
 namespace {
 
-std::int64_t peak_bytes(torch::Device device) {
+std::int64_t peak_bytes(at::Device device) {
   return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
 }
 
@@ -55,7 +55,7 @@ double MicrobatchTuner::kept_rows(std::int64_t rows) const {
 /// What the steps so far took beyond the model grows with the sequences that are kept at once, and must fit into what
 /// is free.
 bool MicrobatchTuner::next_fits() const {
-  const torch::Device device = trainer_.stages().options().device;
+  const at::Device device = trainer_.stages().options().device;
   const auto used = static_cast<double>(peak_bytes(device) - bytes_before_);
   const double more = used * (kept_rows(trial_.next_rows()) / kept_rows(trial_.rows()) - 1);
   return more < 0.9 * static_cast<double>(free_bytes(device, local_ranks_));

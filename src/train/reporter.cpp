@@ -1,5 +1,7 @@
 #include "reporter.hpp"
 
+#include <torch/version.h>
+
 #include <unistd.h>
 
 #include <array>
@@ -53,7 +55,7 @@ metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions
   return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
 }
 
-std::int64_t peak_memory(torch::Device device) {
+std::int64_t peak_memory(at::Device device) {
   return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
 }
 

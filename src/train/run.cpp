@@ -107,7 +107,7 @@ class Run {
     parallel::StageTableOptions options;
     options.seq = job_.training.seq_len;
     options.microbatch_tokens = plan_.microbatch_rows * plan_.cut.positions();
-    options.element_bytes = static_cast<std::int64_t>(torch::elementSize(precision_of(job_).compute));
+    options.element_bytes = static_cast<std::int64_t>(at::elementSize(precision_of(job_).compute));
     options.flops_per_second = (device_.is_cuda() ? 4e14 : 3e10) * layout_.degree(mesh::Axis::tp);
     options.bytes_per_second = device_.is_cuda() ? 25e9 : 2e9;
     return options;
@@ -331,7 +331,7 @@ class Run {
   const config::Resolved& resolved_;
   const config::JobConfig& job_;
   mesh::Layout layout_;
-  torch::Device device_;
+  at::Device device_;
   std::optional<comm::Watchdog> watchdog_;  ///< from the first call that waits for others
   BatchPlan plan_;
   InjectedFaults injected_;

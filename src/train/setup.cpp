@@ -13,9 +13,9 @@ namespace {
 
 using mesh::Axis;
 
-torch::ScalarType type_named(const std::string& name) {
-  if (name == "float64") return torch::kFloat64;
-  return name == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
+at::ScalarType type_named(const std::string& name) {
+  if (name == "float64") return at::kDouble;
+  return name == "bfloat16" ? at::kBFloat16 : at::kFloat;
 }
 
 void require_divides(std::int64_t value, const char* what, int degree, const char* key) {
@@ -73,7 +73,7 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   }
 }
 
-comm::Backend backend_of(const config::JobConfig& job, torch::Device device) {
+comm::Backend backend_of(const config::JobConfig& job, at::Device device) {
   const std::string& name = job.comm.backend;
   require(device.is_cpu() || name == "auto" || name == "nccl", ExitCode::usage,
           "comm.backend = \"{}\" moves host memory, and the model is on {}; use auto or nccl", name, device.str());
@@ -99,7 +99,7 @@ comm::Watchdog::Handler end_hanging_job(comm::World& world) {
 
 parallel::Precision precision_of(const config::JobConfig& job) {
   const auto master = type_named(job.training.dtype);
-  if (master == torch::kFloat64) return {master, master, master};
+  if (master == at::kDouble) return {master, master, master};
   return {master, type_named(job.training.mixed_precision_param), type_named(job.training.mixed_precision_reduce)};
 }
 
@@ -123,7 +123,7 @@ model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t 
 }
 
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
-                      torch::Device device) {
+                      at::Device device) {
   const model::DecoderShape shape = decoder_shape_of(job, tokenizer_vocab);
   require(tokenizer_vocab <= shape.vocab, ExitCode::data,
           "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab, shape.name,
@@ -172,7 +172,7 @@ bool weighs_memory(const config::JobConfig& job) {
          std::ranges::any_of(rules, [](const config::Strings& rule) { return rule[1] == "auto"; });
 }
 
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device,
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device,
                                         std::int64_t budget_bytes) {
   parallel::StageOptions options;
   options.precision = precision_of(job);

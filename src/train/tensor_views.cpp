@@ -5,7 +5,7 @@
 
 namespace tessera::train {
 
-void TensorViews::add(const std::string& prefix, const parallel::ParamRef& ref, const torch::Tensor& tensor) {
+void TensorViews::add(const std::string& prefix, const parallel::ParamRef& ref, const at::Tensor& tensor) {
   checkpoint::SliceView view;
   view.slice = ref.param->slice(prefix);
   view.replica = ref.replica;
@@ -13,7 +13,7 @@ void TensorViews::add(const std::string& prefix, const parallel::ParamRef& ref, 
   add(std::move(view), tensor);
 }
 
-void TensorViews::add_whole(const std::string& name, const torch::Tensor& tensor, int replica, int replicas) {
+void TensorViews::add_whole(const std::string& name, const at::Tensor& tensor, int replica, int replicas) {
   const Shape shape = tensor.sizes().vec();
   checkpoint::SliceView view;
   view.slice = {name, parallel::dtype_of(tensor.scalar_type()), shape, Shape(shape.size(), 0), shape};
@@ -22,17 +22,17 @@ void TensorViews::add_whole(const std::string& name, const torch::Tensor& tensor
   add(std::move(view), tensor);
 }
 
-void TensorViews::add(checkpoint::SliceView view, const torch::Tensor& tensor) {
+void TensorViews::add(checkpoint::SliceView view, const at::Tensor& tensor) {
   view.slice.dtype = parallel::dtype_of(tensor.scalar_type());
   TESSERA_EXPECT(tensor.is_contiguous(), "{} is not contiguous", view.slice.name);
   const bool in_place = tensor.is_cpu() || use_ == ViewUse::saving;
-  if (!in_place) copies_.emplace_back(tensor, tensor.to(torch::kCPU));
+  if (!in_place) copies_.emplace_back(tensor, tensor.to(at::kCPU));
   view.data = in_place ? tensor.data_ptr() : copies_.back().second.data_ptr();
   views_.push_back(std::move(view));
 }
 
 void TensorViews::write_back() {
-  torch::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   for (auto& [tensor, host] : copies_) tensor.copy_(host);
 }
 
@@ -43,7 +43,7 @@ TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const m
   for (const auto& ref : holdings.params) views.add("model/", ref, ref.param->master);
   const comm::Communicator& holders = mesh.along({dp_replicate, dp_shard, cp, tp});
   for (std::size_t i = 0; i < model.buffers.size(); ++i)
-    if (const torch::Tensor& buffer = holdings.buffers[i]; buffer.defined())
+    if (const at::Tensor& buffer = holdings.buffers[i]; buffer.defined())
       views.add_whole("model/" + model.buffers[i].fqn, buffer, holders.rank(), holders.size());
   return views;
 }

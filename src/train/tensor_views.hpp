@@ -20,18 +20,18 @@ class TensorViews {
  public:
   explicit TensorViews(ViewUse use) : use_(use) {}
   /// The box of `ref`'s parameter that `tensor` is, under the name prefix + fqn.
-  void add(const std::string& prefix, const parallel::ParamRef& ref, const torch::Tensor& tensor);
+  void add(const std::string& prefix, const parallel::ParamRef& ref, const at::Tensor& tensor);
   /// The whole of a tensor that `replicas` ranks hold, of which this is number `replica`.
-  void add_whole(const std::string& name, const torch::Tensor& tensor, int replica, int replicas);
+  void add_whole(const std::string& name, const at::Tensor& tensor, int replica, int replicas);
   std::span<const checkpoint::SliceView> views() const { return views_; }
   /// Brings what was loaded to the device.
   void write_back();
 
  private:
-  void add(checkpoint::SliceView view, const torch::Tensor& tensor);
+  void add(checkpoint::SliceView view, const at::Tensor& tensor);
   ViewUse use_;
   std::vector<checkpoint::SliceView> views_;
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> copies_;  ///< of a device's tensors in host memory
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  ///< of a device's tensors in host memory
 };
 
 /// "model/<fqn>" of every parameter and buffer.

@@ -19,8 +19,8 @@ std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight
   std::vector<optim::ParamState> states;
   for (const parallel::ParamRef& ref : stages.trained_params()) {
     const parallel::ShardedParam& param = *ref.param;
-    states.push_back({param.spec->fqn, param.master, param.gradient, torch::zeros_like(param.master),
-                      torch::zeros_like(param.master), weight_decay});
+    states.push_back({param.spec->fqn, param.master, param.gradient, at::zeros_like(param.master),
+                      at::zeros_like(param.master), weight_decay});
   }
   return states;
 }
@@ -34,7 +34,7 @@ Reader reader_of(mesh::DeviceMesh& mesh, const parallel::StageMap& map) {
 }
 
 Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-                 const data::SampleSource& source, torch::Device device, std::int64_t reshard_budget_bytes)
+                 const data::SampleSource& source, at::Device device, std::int64_t reshard_budget_bytes)
     : job_(job),
       model_(model),
       mesh_(mesh),
@@ -125,8 +125,8 @@ std::int64_t Trainer::first_own_sample(std::int64_t step) const {
 std::string Trainer::nonfinite_samples(std::int64_t step) {
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
   const std::int64_t begin = first_own_sample(step);
-  const auto bad = std::ranges::find_if(
-      token_losses_, [](const torch::Tensor& losses) { return !losses.isfinite().all().item<bool>(); });
+  const auto bad = std::ranges::find_if(token_losses_,
+                                        [](const at::Tensor& losses) { return !losses.isfinite().all().item<bool>(); });
   const std::int64_t here =
       bad == token_losses_.end() ? kNone : begin + (bad - token_losses_.begin()) * plan_.microbatch_rows;
   const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), here, comm::Op::min);
@@ -137,17 +137,17 @@ std::string Trainer::nonfinite_samples(std::int64_t step) {
 /// Evens out the experts' loads, which every rank then learns of.
 void Trainer::balance(StepOutcome& outcome) {
   if (model_.mixtures.empty()) return;
-  const std::vector<torch::Tensor> loads = stages_.balance_experts(!outcome.skipped);
+  const std::vector<at::Tensor> loads = stages_.balance_experts(!outcome.skipped);
   std::vector<double> figures(1 + 2 * loads.size(), 0);
   figures[0] = stages_.balance_loss();
   const bool speaks = mesh_.coord(Axis::dp_replicate) == 0 && mesh_.coord(Axis::dp_shard) == 0 &&
                       mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
   for (std::size_t m = 0; m < loads.size(); ++m) {
     if (!speaks || !loads[m].defined()) continue;
-    const torch::Tensor share = loads[m].to(torch::kCPU, torch::kFloat64) / loads[m].sum().item<double>();
+    const at::Tensor share = loads[m].to(at::kCPU, at::kDouble) / loads[m].sum().item<double>();
     const auto experts = static_cast<double>(share.size(0));
     figures[1 + 2 * m] = share.max().item<double>() * experts;
-    figures[2 + 2 * m] = -torch::xlogy(share, share).sum().item<double>() / std::log(std::max(experts, 2.0));
+    figures[2 + 2 * m] = -at::xlogy(share, share).sum().item<double>() / std::log(std::max(experts, 2.0));
   }
   mesh_.control().all_reduce({figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64}).wait();
   outcome.balance_loss = figures[0];

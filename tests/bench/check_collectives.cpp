@@ -70,7 +70,7 @@ double seconds_of_step(comm::World& world, train::Trainer& trainer, std::int64_t
 
 void run(comm::World& world, const config::Resolved& resolved) {
   const mesh::Layout layout = train::layout_of(resolved, world.size());
-  const torch::Device device = torch::kCPU;
+  const at::Device device = at::kCPU;
   const model::Model model = train::model_of(resolved.job, kVocab, kSeq, device);
   mesh::DeviceMesh mesh(world, layout, comm::Backend::mpi);
   const Tokens source;

@@ -1,6 +1,6 @@
 // How much of ring attention's communication hides behind its computation, over a simulated wire that is as slow as
 // half of the computation: `name hidden_share target`, on every rank count that mpirun gives.
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -14,8 +14,8 @@
 namespace {
 
 using namespace tessera;
+using at::Tensor;
 using parallel::Rotation;
-using torch::Tensor;
 
 constexpr std::int64_t kHeads = 8, kKeyHeads = 2, kHeadDim = 64;
 constexpr int kRounds = 9;
@@ -33,10 +33,9 @@ class Bench {
  public:
   Bench(comm::World& world, std::int64_t seq)
       : world_(world), cut_(parallel::SequenceCut::make(seq, world.size(), true)) {
-    const auto options = torch::TensorOptions().requires_grad(true);
-    input_.q = torch::randn({1, cut_.positions(), kHeads, kHeadDim}, options);
-    input_.k = torch::randn({1, cut_.positions(), kKeyHeads, kHeadDim}, options);
-    input_.v = torch::randn({1, cut_.positions(), kKeyHeads, kHeadDim}, options);
+    input_.q = at::randn({1, cut_.positions(), kHeads, kHeadDim}).requires_grad_();
+    input_.k = at::randn({1, cut_.positions(), kKeyHeads, kHeadDim}).requires_grad_();
+    input_.v = at::randn({1, cut_.positions(), kKeyHeads, kHeadDim}).requires_grad_();
   }
 
   /// Computing is real here, so it needs a core for each rank. What counts is the time that ranks waited, less what

@@ -1,5 +1,5 @@
 // Fused kernels beside the same arithmetic in eager LibTorch: forward and backward, medians of alternating runs.
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -68,7 +68,8 @@ void ropes(at::ScalarType dtype, const char* name) {
   const Tensor turn = at::complex(tables.cos, tables.sin).unsqueeze(1);
   const std::vector<Tensor> in{leaf({4, 1024, 16, 64}, dtype)};
   const Tensor dy = values({4, 1024, 16, 64}, dtype);
-  compare(name, dtype == at::kFloat ? 1.0 : 0.5, there_and_back(in, dy, [&](const auto& v) { return kernels::rope(v[0], tables.cos, tables.sin); }),
+  compare(name, dtype == at::kFloat ? 1.0 : 0.5,
+          there_and_back(in, dy, [&](const auto& v) { return kernels::rope(v[0], tables.cos, tables.sin); }),
           there_and_back(in, dy, [&](const auto& v) {
             const Tensor pairs = at::view_as_complex(v[0].to(at::kFloat).reshape({4, 1024, 16, 32, 2}));
             return at::view_as_real(pairs * turn).flatten(3).to(dtype);
@@ -95,27 +96,39 @@ void losses(at::ScalarType dtype, const char* name) {
 /// Clip, AdamW and the bf16 copy beside PyTorch's fused kernel, a multiplication and a copy.
 void optimizers() {
   const std::int64_t count = 8 << 20;
-  const auto fresh = [&] { return std::vector<Tensor>{values({count}, at::kFloat), at::randn({count}), at::zeros({count}), at::zeros({count})}; };
+  const auto fresh = [&] {
+    return std::vector<Tensor>{values({count}, at::kFloat), at::randn({count}), at::zeros({count}), at::zeros({count})};
+  };
   auto a = fresh(), b = fresh();
   const Tensor copy_a = at::empty({count}, at::kBFloat16), copy_b = at::empty({count}, at::kBFloat16);
-  std::vector<optim::ParamState> states{{.fqn = "p", .param = a[0], .grad = a[1], .exp_avg = a[2], .exp_avg_sq = a[3],
-                                         .weight_decay = 0.1, .compute_copy = copy_a}};
+  std::vector<optim::ParamState> states{{.fqn = "p",
+                                         .param = a[0],
+                                         .grad = a[1],
+                                         .exp_avg = a[2],
+                                         .exp_avg_sq = a[3],
+                                         .weight_decay = 0.1,
+                                         .compute_copy = copy_a}};
   optim::AdamW adamw{optim::AdamWOptions{}};
   const Tensor step = at::ones({});
-  compare("clip+adamw+cast f32", 0.8, [&] { adamw.step(states, 1e-3, 0.5); },
-          [&] {
-            b[1].mul_(0.999);
-            at::_fused_adamw_({b[0]}, {b[1]}, {b[2]}, {b[3]}, {}, {step}, 1e-3, 0.9, 0.95, 0.1, 1e-8, false, false);
-            copy_b.copy_(b[0]);
-          });
+  compare(
+      "clip+adamw+cast f32", 0.8, [&] { adamw.step(states, 1e-3, 0.5); },
+      [&] {
+        b[1].mul_(0.999);
+        at::_fused_adamw_({b[0]}, {b[1]}, {b[2]}, {b[3]}, {}, {step}, 1e-3, 0.9, 0.95, 0.1, 1e-8, false, false);
+        copy_b.copy_(b[0]);
+      });
 }
 
 void sums() {
   const Tensor x = values({8 << 20}, at::kFloat), x16 = x.to(at::kBFloat16), total = at::zeros({8 << 20});
-  compare("sum of squares f32", 1.0, [&] { kernels::sum_of_squares(x); }, [&] { at::linalg_vector_norm(x); });
-  compare("exact sum of squares f32", 5.0, [&] { kernels::ExactSum().add_squares(x); }, [&] { at::linalg_vector_norm(x); });
-  compare("accumulate f32 += bf16", 1.0, [&] { kernels::accumulate(total, x16); }, [&] { total.add_(x16); });
-  compare("cast f32 -> bf16", 1.0, [&] { kernels::cast_into(x16, x); }, [&] { x16.copy_(x); });
+  compare(
+      "sum of squares f32", 1.0, [&] { kernels::sum_of_squares(x); }, [&] { at::linalg_vector_norm(x); });
+  compare(
+      "exact sum of squares f32", 5.0, [&] { kernels::ExactSum().add_squares(x); }, [&] { at::linalg_vector_norm(x); });
+  compare(
+      "accumulate f32 += bf16", 1.0, [&] { kernels::accumulate(total, x16); }, [&] { total.add_(x16); });
+  compare(
+      "cast f32 -> bf16", 1.0, [&] { kernels::cast_into(x16, x); }, [&] { x16.copy_(x); });
 }
 
 }  // namespace

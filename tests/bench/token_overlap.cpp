@@ -1,6 +1,6 @@
 // How much of asynchronous tensor parallelism's communication hides behind its products, over a simulated wire that
 // takes as long as the computation: `name hidden target`, on every rank count that mpirun gives.
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -14,8 +14,8 @@
 namespace {
 
 using namespace tessera;
+using at::Tensor;
 using parallel::TokenChunks;
-using torch::Tensor;
 
 constexpr std::int64_t kTokens = 2048, kDim = 768, kChunks = 16;
 
@@ -27,11 +27,10 @@ class Bench {
  public:
   explicit Bench(comm::World& world) : world_(world) {
     const std::int64_t local = kDim / world.size();
-    const auto options = torch::TensorOptions().requires_grad(true);
-    piece_ = torch::randn({kTokens / world.size(), kDim}, options);
-    column_ = {torch::randn({local, kDim}, options), 0};
-    hidden_ = torch::randn({kTokens, local}, options);
-    row_ = {torch::randn({kDim, local}, options), 0};
+    piece_ = at::randn({kTokens / world.size(), kDim}).requires_grad_();
+    column_ = {at::randn({local, kDim}).requires_grad_(), 0};
+    hidden_ = at::randn({kTokens, local}).requires_grad_();
+    row_ = {at::randn({kDim, local}).requires_grad_(), 0};
   }
 
   void gather() {
@@ -63,7 +62,7 @@ class Bench {
     const Tensor out = product(how);
     world_.control().barrier();
     const auto between = Clock::now();
-    out.backward(torch::ones_like(out));
+    out.backward(at::ones_like(out));
     world_.control().barrier();
     return {std::chrono::duration<double>(between - begin).count(),
             std::chrono::duration<double>(Clock::now() - between).count()};

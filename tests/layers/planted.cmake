@@ -14,7 +14,7 @@ function(build_house)
     "set(USES_parallel mesh)\nset(TORCH_parallel TRUE)\n")
   file(APPEND ${house}/src/comm/comm.cpp "#include <mpi.h>\n#include <nccl.h>\n")
   file(APPEND ${house}/src/checkpoint/checkpoint.cpp "#include <hdf5.h>\n")
-  file(APPEND ${house}/src/parallel/parallel.cpp "#include <torch/torch.h>\n#include \"tessera/base/base.hpp\"\n")
+  file(APPEND ${house}/src/parallel/parallel.cpp "#include <ATen/Dispatch.h>\n#include \"tessera/base/base.hpp\"\n")
 endfunction()
 
 function(check expected what)

@@ -6,38 +6,38 @@
 // only (Dao et al., https://arxiv.org/abs/2205.14135): with P = exp(S - L) and D = rowsum(dO O), dS = P (dO V^T - D).
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 namespace tessera::kernels {
 
 /// Shapes: q [B, Sq, H, hd], k [B, Sk, Hkv, hd], v [B, Sk, Hkv, vd]; H is a multiple of Hkv, and key-value head j
 /// serves the query heads from j H / Hkv.
 struct AttentionPart {
-  torch::Tensor q, k, v;
+  at::Tensor q, k, v;
   double scale = 1;
   bool causal = false;  ///< Sq = Sk, and query i sees keys 0..i
-  torch::Tensor mask;   ///< [Sq, Sk] bool, true = visible, some in each row; undefined = all
+  at::Tensor mask;      ///< [Sq, Sk] bool, true = visible, some in each row; undefined = all
 };
 
 struct AttentionValue {
-  torch::Tensor out;        ///< [B, Sq, H, vd]
-  torch::Tensor logsumexp;  ///< [B, Sq, H] in float32, for float64 in float64
+  at::Tensor out;        ///< [B, Sq, H, vd]
+  at::Tensor logsumexp;  ///< [B, Sq, H] in float32, for float64 in float64
 };
 
 struct AttentionGradients {
-  torch::Tensor q, k, v;  ///< of the shapes of the part
+  at::Tensor q, k, v;  ///< of the shapes of the part
 };
 
 /// By LibTorch's flash attention where it can, else by products.
 AttentionValue attention_part(const AttentionPart& part);
 /// `merged`: output and logarithm over all parts of these queries; `grad_out` is the gradient of that output.
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
-                                           const torch::Tensor& grad_out);
+                                           const at::Tensor& grad_out);
 
 /// The same by products, in float32 (float64), a bounded number of scores at a time. For any shape, and the twin that
 /// the other is tested against.
 AttentionValue attention_part_by_products(const AttentionPart& part);
 AttentionGradients attention_part_by_products_backward(const AttentionPart& part, const AttentionValue& merged,
-                                                       const torch::Tensor& grad_out);
+                                                       const at::Tensor& grad_out);
 
 }  // namespace tessera::kernels

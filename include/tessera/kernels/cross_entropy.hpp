@@ -1,11 +1,11 @@
 // The pieces of a cross-entropy whose vocabulary is cut over ranks. With m = max over all ranks of row_max and
 // z = sum over all ranks of sum_exp, the loss of a row is log(z) - target, and the gradient is softmax - onehot.
 //
-// logits [N, V_local] f64, f32 or bf16, rows contiguous; labels [N] int64 or int32, global ids, -100 = ignored row; the columns
-// of this rank are the ids [vocab_begin, vocab_begin + V_local). "acc" is f64 for f64 logits, otherwise f32.
+// logits [N, V_local] f64, f32 or bf16, rows contiguous; labels [N] int64 or int32, global ids, -100 = ignored row; the
+// columns of this rank are the ids [vocab_begin, vocab_begin + V_local). "acc" is f64 for f64 logits, otherwise f32.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 
@@ -25,7 +25,7 @@ SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& r
 
 /// logits <- (exp(logit - row_max) / sum_exp - [column is the label]) * scale, in place; rows with label -100 become 0.
 /// row_max and sum_exp are those of the whole vocabulary.
-void softmax_gradient_(at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& sum_exp, const at::Tensor& labels,
-                       std::int64_t vocab_begin, double scale);
+void softmax_gradient_(at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& sum_exp,
+                       const at::Tensor& labels, std::int64_t vocab_begin, double scale);
 
 }  // namespace tessera::kernels

@@ -1,7 +1,7 @@
 // Matrix products of groups of rows, each with a matrix of its own: the experts of a mixture.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 namespace tessera::kernels {
 

@@ -5,7 +5,7 @@
 // router's logits. It travels with the tokens, through pipeline cuts too, so that one loss sees all layers.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -22,13 +22,12 @@ struct BalanceLoss {
 };
 
 /// What one layer adds to the slot: `chosen` [T, K] int64, `probabilities` [T, E] that sum to 1, `logits` [T, E].
-torch::Tensor balance_terms(const torch::Tensor& chosen, const torch::Tensor& probabilities,
-                            const torch::Tensor& logits);
+at::Tensor balance_terms(const at::Tensor& chosen, const at::Tensor& probabilities, const at::Tensor& logits);
 
 /// This rank's part of auxiliary * E sum_e f_e p_e + z * mean(log^2 sum exp logits), f and p being means over `tokens`
 /// tokens (all of the microbatch) and the layers; the parts of all ranks add up to the loss. `sum` replaces the counts
 /// of this rank's tokens by those of all ranks that hold tokens of the microbatch.
-torch::Tensor balance_loss(const BalanceLoss& loss, const torch::Tensor& slot, std::int64_t tokens,
-                           const std::function<torch::Tensor(const torch::Tensor&)>& sum);
+at::Tensor balance_loss(const BalanceLoss& loss, const at::Tensor& slot, std::int64_t tokens,
+                        const std::function<at::Tensor(const at::Tensor&)>& sum);
 
 }  // namespace tessera::model

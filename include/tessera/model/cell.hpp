@@ -4,7 +4,7 @@
 // the pieces' shapes; what must happen between ranks is declared (`input`, `output`) and put there by room parallel.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -23,14 +23,14 @@ namespace tessera::model {
 
 /// Keys and values of the positions seen so far, one pair a layer; [B, S, Hkv, hd] each. For generation.
 struct KeyValueCache {
-  std::vector<torch::Tensor> keys, values;
+  std::vector<at::Tensor> keys, values;
 };
 
 /// Tokens that each expert got, by mixture of the model: [experts] int64; undefined where nobody counts.
 struct ExpertLoads {
-  std::vector<torch::Tensor> counts;
+  std::vector<at::Tensor> counts;
   /// Adds the choices of some tokens, [T, K].
-  void add(int mixture, const torch::Tensor& chosen);
+  void add(int mixture, const at::Tensor& chosen);
 };
 
 /// What a cell needs to know beside its weights and the flow.
@@ -40,7 +40,7 @@ struct CellContext {
   std::int64_t position = 0;        ///< position of the first token of each row
   KeyValueCache* cache = nullptr;   ///< set while generating
   const Operations* operations = &plain_operations();
-  std::span<const torch::Tensor> buffers = {};  ///< in the order of Cell::buffers
+  std::span<const at::Tensor> buffers = {};  ///< in the order of Cell::buffers
   ExpertLoads* loads = nullptr;  ///< set where a token passes for the first time, not where it is recomputed
   const TokenExchange* exchange = &no_exchange();
   int expert_parts = 1;  ///< ranks that share each expert, whose outputs are summed
@@ -48,7 +48,7 @@ struct CellContext {
   std::span<const Range> positions = {};
 
   /// Rows of a table that has one for each position, for the `count` tokens that each sequence has here.
-  torch::Tensor rows_of(const torch::Tensor& table, std::int64_t count) const;
+  at::Tensor rows_of(const at::Tensor& table, std::int64_t count) const;
 };
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.

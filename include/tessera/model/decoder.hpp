@@ -80,7 +80,7 @@ struct DecoderShape {
 
 /// Cells, parameters and units. Angles are tabulated for `max_positions` positions, in the precision of `dtype`
 /// (float64 for float64, else float32), on `device`.
-Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, torch::ScalarType dtype,
-                   torch::Device device = torch::kCPU);
+Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
+                   at::Device device = at::kCPU);
 
 }  // namespace tessera::model

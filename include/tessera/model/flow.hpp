@@ -1,7 +1,7 @@
 // What travels from cell to cell: a small struct of tensors, each in a named slot.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <array>
 #include <cstdint>
@@ -28,13 +28,13 @@ std::string_view name_of(Slot slot) noexcept;
 /// An undefined tensor means that the slot is not live here.
 class Flow {
  public:
-  torch::Tensor& operator[](Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
-  const torch::Tensor& operator[](Slot slot) const { return slots_[static_cast<std::size_t>(slot)]; }
+  at::Tensor& operator[](Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  const at::Tensor& operator[](Slot slot) const { return slots_[static_cast<std::size_t>(slot)]; }
   /// The slot's tensor, leaving the slot empty, so that its memory can go as soon as the caller is done with it.
-  torch::Tensor take(Slot slot) { return std::exchange((*this)[slot], torch::Tensor()); }
+  at::Tensor take(Slot slot) { return std::exchange((*this)[slot], at::Tensor()); }
 
  private:
-  std::array<torch::Tensor, kSlots> slots_;
+  std::array<at::Tensor, kSlots> slots_;
 };
 
 }  // namespace tessera::model

@@ -1,7 +1,7 @@
 // Which experts a token goes to, and with what weight.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 
@@ -21,16 +21,16 @@ struct RoutingRule {
 };
 
 struct Routing {
-  torch::Tensor weights;        ///< [T, K]
-  torch::Tensor chosen;         ///< [T, K] int64
-  torch::Tensor probabilities;  ///< [T, E], each row's sum is 1
+  at::Tensor weights;        ///< [T, K]
+  at::Tensor chosen;         ///< [T, K] int64
+  at::Tensor probabilities;  ///< [T, E], each row's sum is 1
 };
 
 /// From logits [T, E] in float32 or float64. `bias` [E], if defined, is added to scores for the choice only
 /// (https://arxiv.org/abs/2408.15664).
-Routing route(const torch::Tensor& logits, const torch::Tensor& bias, const RoutingRule& rule);
+Routing route(const at::Tensor& logits, const at::Tensor& bias, const RoutingRule& rule);
 
 /// Loss-free balancing: d = rate * sign(mean(load) - load); bias += d - mean(d). `load` [E]: tokens of each expert.
-void balance_bias(torch::Tensor bias, const torch::Tensor& load, double rate);
+void balance_bias(at::Tensor bias, const at::Tensor& load, double rate);
 
 }  // namespace tessera::model

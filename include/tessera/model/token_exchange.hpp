@@ -1,7 +1,7 @@
 // How rows travel to the ranks that hold their experts and back; on one rank they stay.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 namespace tessera::model {
 
@@ -11,15 +11,15 @@ class TokenExchange {
  public:
   virtual ~TokenExchange() = default;
   /// `received` from `sent`.
-  virtual torch::Tensor counts(const torch::Tensor& sent) const { return sent.unsqueeze(0); }
+  virtual at::Tensor counts(const at::Tensor& sent) const { return sent.unsqueeze(0); }
   /// Rows sorted by expert -> rows for the experts here, rank by rank, each rank's sorted by expert.
-  virtual torch::Tensor to_experts(const torch::Tensor& rows, const torch::Tensor& /*sent*/,
-                                   const torch::Tensor& /*received*/) const {
+  virtual at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& /*sent*/,
+                                const at::Tensor& /*received*/) const {
     return rows;
   }
   /// The way back.
-  virtual torch::Tensor from_experts(const torch::Tensor& rows, const torch::Tensor& /*sent*/,
-                                     const torch::Tensor& /*received*/) const {
+  virtual at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& /*sent*/,
+                                  const at::Tensor& /*received*/) const {
     return rows;
   }
 };

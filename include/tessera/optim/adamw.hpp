@@ -1,7 +1,7 @@
 // AdamW over the parameters of one rank: shards of any shape, one fused sweep each.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,8 @@ struct AdamWOptions {
   double eps = 1e-8;
 };
 
-/// What the optimizer keeps of one parameter: the shard of this rank. All tensors have one shape and device, contiguous.
+/// What the optimizer keeps of one parameter: the shard of this rank. All tensors have one shape and device,
+/// contiguous.
 struct ParamState {
   std::string fqn;
   at::Tensor param;       ///< master weights, f32 or f64
@@ -23,7 +24,7 @@ struct ParamState {
   at::Tensor exp_avg;     ///< first moment, param's dtype or bf16
   at::Tensor exp_avg_sq;  ///< second moment, dtype of exp_avg
   double weight_decay = 0.0;
-  double lr_scale = 1.0;   ///< multiplies the step's learning rate
+  double lr_scale = 1.0;         ///< multiplies the step's learning rate
   at::Tensor compute_copy = {};  ///< undefined, or bf16: receives the new weights rounded, in the same sweep
 };
 
@@ -33,8 +34,8 @@ class AdamW {
   /// Throws Error(usage) unless 0 <= beta < 1 and eps >= 0.
   explicit AdamW(const AdamWOptions& options);
 
-  /// One step on every parameter with learning rate lr * lr_scale; gradients are read times clip_coefficient and left as they are.
-  /// An empty shard is skipped.
+  /// One step on every parameter with learning rate lr * lr_scale; gradients are read times clip_coefficient and left
+  /// as they are. An empty shard is skipped.
   void step(std::span<ParamState> params, double lr, double clip_coefficient = 1.0);
 
   /// Steps taken: the t of the bias correction. A resumed run sets it.

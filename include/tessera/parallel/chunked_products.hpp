@@ -5,7 +5,7 @@
 // bits depend on the number of chunks alone, never on what overlapped.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <span>
 #include <vector>
@@ -26,10 +26,10 @@ struct TokenChunks {
 
 /// piece [T / tp, in] on each rank, gathered over tokens, times each weight [out, in]: [T, out] each. Keeps the piece;
 /// backward gathers the tokens again, behind the products of the input's gradient.
-std::vector<torch::Tensor> gathered_products(const torch::Tensor& piece, std::span<const model::Weight> weights,
-                                             const TokenChunks& chunks);
+std::vector<at::Tensor> gathered_products(const at::Tensor& piece, std::span<const model::Weight> weights,
+                                          const TokenChunks& chunks);
 
 /// x [T, in] times weight [out, in], summed over the ranks and cut over tokens: [T / tp, out].
-torch::Tensor reduced_product(const torch::Tensor& x, const model::Weight& weight, const TokenChunks& chunks);
+at::Tensor reduced_product(const at::Tensor& x, const model::Weight& weight, const TokenChunks& chunks);
 
 }  // namespace tessera::parallel

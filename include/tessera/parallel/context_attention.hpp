@@ -6,7 +6,7 @@
 // (nothing of the other ranks is kept), with the gradients of each block behind it.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <memory>
 #include <vector>
@@ -36,8 +36,8 @@ struct ContextParallel {
 /// Operations::attention for this rank's positions of the sequences; scores between documents are hidden. Products of
 /// blocks that the mask hides wholly are skipped. Sums of float32 or wider; the same bits in every run. Collective over
 /// cp, backward too.
-torch::Tensor context_attention(const model::Attention& input, const ContextParallel& context,
-                                std::shared_ptr<const Documents> documents);
+at::Tensor context_attention(const model::Attention& input, const ContextParallel& context,
+                             std::shared_ptr<const Documents> documents);
 
 /// `inner` with that attention where ranks share sequences, documents are packed, or windows or sinks would make
 /// `inner` hold all scores.
@@ -47,18 +47,17 @@ class ContextOperations final : public model::Operations {
                     std::shared_ptr<const Documents> documents)
       : inner_(inner), context_(context), documents_(std::move(documents)) {}
 
-  std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override {
+  std::vector<at::Tensor> products(const at::Tensor& x, std::span<const model::Weight> weights) const override {
     return inner_.products(x, weights);
   }
-  torch::Tensor expert_product(const torch::Tensor& x, const model::Weight& weight,
-                               const torch::Tensor& counts) const override {
+  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight, const at::Tensor& counts) const override {
     return inner_.expert_product(x, weight, counts);
   }
-  torch::Tensor attention(const model::Attention& input) const override {
+  at::Tensor attention(const model::Attention& input) const override {
     const bool own = documents_ || context_.cut.ranks() > 1 || input.window > 0 || input.sinks.defined();
     return own ? context_attention(input, context_, documents_) : inner_.attention(input);
   }
-  void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override {
+  void remakable(const at::Tensor& made, std::function<at::Tensor()> remake) const override {
     inner_.remakable(made, std::move(remake));
   }
 

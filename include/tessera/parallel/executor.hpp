@@ -1,7 +1,7 @@
 // Runs a rank's action list: computes through its stages, and moves what crosses the cuts.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <list>
 #include <map>
@@ -16,14 +16,14 @@ namespace tessera::parallel {
 
 /// Tokens and labels of one microbatch on this rank, [T] int64 each, on the stage's device.
 struct Microbatch {
-  torch::Tensor tokens, labels;
+  at::Tensor tokens, labels;
   Documents documents;  ///< of its sequences, whole as on one rank; empty = each is one text
 };
 
 /// What the last stage learnt; empty elsewhere.
 struct PassResult {
-  double loss = 0;                          ///< sum over microbatches of the scaled losses
-  std::vector<torch::Tensor> token_losses;  ///< unscaled, [T] a microbatch, in the order of their forwards
+  double loss = 0;                       ///< sum over microbatches of the scaled losses
+  std::vector<at::Tensor> token_losses;  ///< unscaled, [T] a microbatch, in the order of their forwards
 };
 
 class Executor {

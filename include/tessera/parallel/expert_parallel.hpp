@@ -12,11 +12,9 @@ namespace tessera::parallel {
 class ExpertExchange final : public model::TokenExchange {
  public:
   explicit ExpertExchange(comm::Communicator& ep) : ep_(ep) {}
-  torch::Tensor counts(const torch::Tensor& sent) const override;
-  torch::Tensor to_experts(const torch::Tensor& rows, const torch::Tensor& sent,
-                           const torch::Tensor& received) const override;
-  torch::Tensor from_experts(const torch::Tensor& rows, const torch::Tensor& sent,
-                             const torch::Tensor& received) const override;
+  at::Tensor counts(const at::Tensor& sent) const override;
+  at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& sent, const at::Tensor& received) const override;
+  at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& sent, const at::Tensor& received) const override;
 
  private:
   comm::Communicator& ep_;

@@ -2,7 +2,7 @@
 // https://arxiv.org/abs/2401.10241).
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <functional>
 #include <utility>
@@ -21,7 +21,7 @@ class WeightGradients {
   /// From now on, until take(), work is put off.
   void put_off() { putting_off_ = true; }
   /// What a cell made of its weights is no leaf: its gradient must go on.
-  bool puts_off(const torch::Tensor& weight) const { return putting_off_ && weight.is_leaf(); }
+  bool puts_off(const at::Tensor& weight) const { return putting_off_ && weight.is_leaf(); }
   /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only for what puts_off() says.
   void defer(std::function<void()> compute) { work_.push_back(std::move(compute)); }
   /// What was put off, in the order in which it must run.
@@ -36,28 +36,27 @@ class WeightGradients {
 };
 
 /// Adds to a leaf's gradient as autograd does.
-void add_gradient(torch::Tensor& leaf, const torch::Tensor& gradient);
+void add_gradient(at::Tensor& leaf, const at::Tensor& gradient);
 
 /// x [T, in] times the transpose of `weight` [out, in]: [T, out]. Backward computes the input's gradient at once,
 /// and that of a leaf when `gradients`, which must outlive the graph, says: the same bits either way.
-torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, WeightGradients& gradients);
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, WeightGradients& gradients);
 
 /// The same for rows that are sorted by expert: kernels::grouped_mm with weight [experts, out, in].
-torch::Tensor expert_linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& counts,
-                            WeightGradients& gradients);
+at::Tensor expert_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& counts,
+                         WeightGradients& gradients);
 
 /// `inner` with these products.
 class LinearOperations final : public model::Operations {
  public:
   LinearOperations(const model::Operations& inner, WeightGradients& gradients) : inner_(inner), gradients_(gradients) {}
 
-  std::vector<torch::Tensor> products(const torch::Tensor& x, std::span<const model::Weight> weights) const override;
-  torch::Tensor expert_product(const torch::Tensor& x, const model::Weight& weight,
-                               const torch::Tensor& counts) const override {
+  std::vector<at::Tensor> products(const at::Tensor& x, std::span<const model::Weight> weights) const override;
+  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight, const at::Tensor& counts) const override {
     return expert_linear(x, weight.value, counts, gradients_);
   }
-  torch::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
-  void remakable(const torch::Tensor& made, std::function<torch::Tensor()> remake) const override {
+  at::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
+  void remakable(const at::Tensor& made, std::function<at::Tensor()> remake) const override {
     inner_.remakable(made, std::move(remake));
   }
 

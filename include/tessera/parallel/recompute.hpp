@@ -1,7 +1,7 @@
 // Activation recompute: what a unit's forward leaves in memory for its backward (https://arxiv.org/abs/1604.06174).
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -48,7 +48,7 @@ std::vector<Recompute> recompute_within(std::span<const ActivationBytes> units, 
 class Remakes {
  public:
   /// `made` must be the only tensor in its memory. remake() must give the same bits; it runs without autograd.
-  void add(const torch::Tensor& made, std::function<torch::Tensor()> remake);
+  void add(const at::Tensor& made, std::function<at::Tensor()> remake);
   /// Drops them, but for those that `in` or `out` shows to others.
   void drop(const model::Flow& in, const model::Flow& out);
   /// Makes the dropped ones again, in the order in which they were added.
@@ -58,8 +58,8 @@ class Remakes {
 
  private:
   struct Entry {
-    torch::Tensor made;
-    std::function<torch::Tensor()> remake;
+    at::Tensor made;
+    std::function<at::Tensor()> remake;
     std::int64_t bytes;
   };
   std::vector<Entry> entries_;

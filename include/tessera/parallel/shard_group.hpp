@@ -3,7 +3,7 @@
 // axis.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <string>
 #include <vector>
@@ -18,15 +18,15 @@ namespace tessera::parallel {
 
 /// Types of a run: masters, moments and accumulated gradients; forward and backward; what gradients are exchanged in.
 struct Precision {
-  torch::ScalarType master = torch::kFloat32;
-  torch::ScalarType compute = torch::kFloat32;
-  torch::ScalarType reduce = torch::kFloat32;
+  at::ScalarType master = at::kFloat;
+  at::ScalarType compute = at::kFloat;
+  at::ScalarType reduce = at::kFloat;
 };
 
 /// How a group keeps its tensors.
 struct GroupOptions {
   Precision precision;
-  torch::Device device = torch::kCPU;  ///< forward and backward
+  at::Device device = at::kCPU;  ///< forward and backward
   bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up for each gather
   bool trainable = true;  ///< false: no gradient, no reduction
   const class ShardGroup* home = nullptr;  ///< a group of the same parameters, whose masters are this one's too
@@ -55,11 +55,10 @@ struct ShardedParam {
   Range rows;                   ///< this fsdp rank's rows of that piece
   std::int64_t chunk_rows = 0;  ///< rows of every fsdp rank but the last ones
   std::int64_t flat_begin = 0;  ///< first element in the group's flat buffers
-  torch::Tensor master;         ///< [rows.size, ...] in Precision::master
-  torch::Tensor
-      gradient;           ///< the same shape: summed over the job once finish_reduction() returned; undefined if frozen
-  torch::Tensor storage;  ///< [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
-  torch::Tensor leaf;     ///< the first rows of `storage` as autograd sees them
+  at::Tensor master;            ///< [rows.size, ...] in Precision::master
+  at::Tensor gradient;  ///< the same shape: summed over the job once finish_reduction() returned; undefined if frozen
+  at::Tensor storage;   ///< [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
+  at::Tensor leaf;      ///< the first rows of `storage` as autograd sees them
 
   int tp_copies = 1;  ///< neighbouring tensor-parallel ranks that hold the same piece
   /// > 1: more ranks share the piece than it has experts; each expert's matrix is cut by its rows into so many, which
@@ -94,7 +93,7 @@ class ShardGroup {
   bool gathered() const { return gathered_; }
   /// Its parameters are experts', sharded over other ranks than the rest.
   /// Masters of all parameters of this rank, one behind the other, with gaps of zeros.
-  const torch::Tensor& flat_master() const { return flat_master_; }
+  const at::Tensor& flat_master() const { return flat_master_; }
   bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   bool trainable() const { return options_.trainable; }
   /// Bytes of the gathered weights.
@@ -107,8 +106,8 @@ class ShardGroup {
   /// in whatever order they come; calls for the same microbatch follow each other.
   void accumulate(std::int64_t microbatch, bool tree);
   /// Moves the leaves' gradients out, and back in later.
-  std::vector<torch::Tensor> take_leaf_gradients();
-  void put_leaf_gradients(const std::vector<torch::Tensor>& gradients);
+  std::vector<at::Tensor> take_leaf_gradients();
+  void put_leaf_gradients(const std::vector<at::Tensor>& gradients);
   /// Sums what was accumulated since the last call over fsdp and adds it to the gradient's shard; nothing to do for a
   /// frozen group.
   void start_reduction();
@@ -118,7 +117,7 @@ class ShardGroup {
   /// Forgets gathered weights (the optimizer is about to change the masters) and gradients.
   void end_step();
 
-  torch::Tensor flat_gradient() const { return flat_gradient_; }
+  at::Tensor flat_gradient() const { return flat_gradient_; }
   /// Sums the gradient over a communicator of this group's device, wherever the gradient is kept.
   void sum_gradient(comm::Communicator& over);
   /// Adds that of another group of the same parameters.
@@ -129,7 +128,7 @@ class ShardGroup {
   struct Partial {  ///< gradients of 2^level microbatches, the index-th such
     int level;
     std::int64_t index;
-    torch::Tensor flat;
+    at::Tensor flat;
     std::int64_t first() const { return index << level; }
   };
   bool aliased() const {
@@ -141,8 +140,8 @@ class ShardGroup {
   void allocate_weights(ShardedParam& param);
   void copy_out();
   void wait_reduction();
-  torch::Tensor accumulator(const ShardedParam& param, const torch::Tensor& flat) const;
-  void add_leaf_gradient(ShardedParam& param, const torch::Tensor& flat, bool first);
+  at::Tensor accumulator(const ShardedParam& param, const at::Tensor& flat) const;
+  void add_leaf_gradient(ShardedParam& param, const at::Tensor& flat, bool first);
   void merge();
   bool merge_last();
 
@@ -152,12 +151,12 @@ class ShardGroup {
   comm::Communicator& replicate_;
   std::vector<ShardedParam> params_;
   std::int64_t chunk_elements_ = 0;  ///< elements of one rank's part of the flat buffers
-  torch::Tensor flat_master_, flat_gradient_;
-  torch::Tensor gather_in_, gather_out_;
-  torch::Tensor kept_;  ///< [fsdp / inner, chunk_elements]: this rank's part among `inner_`
+  at::Tensor flat_master_, flat_gradient_;
+  at::Tensor gather_in_, gather_out_;
+  at::Tensor kept_;  ///< [fsdp / inner, chunk_elements]: this rank's part among `inner_`
   comm::Communicator* inner_ = nullptr;
   std::vector<Partial> partials_;
-  torch::Tensor reduce_in_, reduce_out_;
+  at::Tensor reduce_in_, reduce_out_;
   comm::Request gather_, reduction_;
   bool gathered_ = false, gathering_ = false, reducing_ = false;
   bool reduced_ = false;  ///< this step's gradient holds something

@@ -1,7 +1,7 @@
 // What one rank holds of the model: a pipeline stage, its sharded parameters, and the tape between its units.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <map>
 #include <memory>
@@ -41,7 +41,7 @@ struct StageOptions {
   int token_chunks = 0;        ///< > 0: tokens travel around tensor-parallel products in this many chunks
   bool overlap_chunks = true;  ///< see TokenChunks
   bool deterministic = false;  ///< microbatches are added over the fixed tree
-  torch::Device device = torch::kCPU;
+  at::Device device = at::kCPU;
   std::int64_t batch = 1;  ///< sequences of a microbatch
   std::int64_t seq = 1;    ///< positions of a sequence on this rank
   SequenceCut cut;         ///< of sequences over context-parallel ranks; by default nobody shares them
@@ -52,7 +52,7 @@ struct StageOptions {
 struct Crossing {
   model::Slot slot;
   std::vector<std::int64_t> shape;  ///< on this rank
-  torch::ScalarType type;
+  at::ScalarType type;
 };
 
 /// A parameter of this rank.
@@ -66,7 +66,7 @@ using ParamRefs = std::vector<ParamRef>;
 /// What a rank holds of the model.
 struct Holdings {
   ParamRefs params;
-  std::vector<torch::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
+  std::vector<at::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
 };
 
 /// What a backward pass computes.
@@ -105,7 +105,7 @@ class Stage {
   void set_documents(int microbatch, Documents documents);
   /// One microbatch through all units; `loss` on the last stage only. The tape keeps what backward needs.
   /// Returns the slots of outputs(); `loss_value` (last stage) gets the scaled loss.
-  model::Flow forward(int microbatch, const model::Flow& in, const LossInput* loss, torch::Tensor* loss_value);
+  model::Flow forward(int microbatch, const model::Flow& in, const LossInput* loss, at::Tensor* loss_value);
   /// Gradients of outputs() in (empty on the last stage), of inputs() out.
   model::Flow backward(int microbatch, model::Flow gradients, Backward what = Backward::whole);
   /// The rest of backward(..., Backward::inputs): together they give the bits of a whole one.
@@ -127,7 +127,7 @@ class Stage {
   /// Tokens that each expert got in this step, summed over all ranks of the stage, by mixture of the model (undefined
   /// for other stages'); evens the loads out by the biases of the choice if `update`, and forgets the counts.
   /// Collective over the ranks of the stage.
-  std::vector<torch::Tensor> balance_experts(bool update);
+  std::vector<at::Tensor> balance_experts(bool update);
   /// This rank's part of the step's balance loss; other ranks hold the rest.
   double balance_loss() const { return balance_loss_; }
   Holdings holdings() { return {params(), buffers_}; }
@@ -148,7 +148,7 @@ class Stage {
   /// What backward left for later, of one unit.
   struct Owed {
     WeightGradients::Work work;
-    std::vector<std::vector<torch::Tensor>> gradients;  ///< that the leaves of its groups have already
+    std::vector<std::vector<at::Tensor>> gradients;  ///< that the leaves of its groups have already
   };
   model::Flow pass(const model::Flow& in, const model::CellContext& context, const LossInput* loss);
   ContextOperations operations_of(int microbatch) const;
@@ -176,7 +176,7 @@ class Stage {
   void accumulate(ShardGroup& group, int microbatch);
   Owed take_owed(std::size_t unit);
   void sum_replicated();
-  void sum_pieces(std::vector<torch::Tensor>& pieces, comm::Communicator& over) const;
+  void sum_pieces(std::vector<at::Tensor>& pieces, comm::Communicator& over) const;
 
   const model::Model& model_;
   Range cells_;
@@ -199,7 +199,7 @@ class Stage {
   WeightGradients weight_gradients_;
   LinearOperations operations_{model::plain_operations(), weight_gradients_};
   std::optional<ExpertExchange> exchange_;
-  std::vector<torch::Tensor> buffers_;
+  std::vector<at::Tensor> buffers_;
   model::ExpertLoads loads_;
   double balance_loss_ = 0, balance_scale_ = 1;
   std::map<PassKey, TapeEntry> tape_;

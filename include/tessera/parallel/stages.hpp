@@ -33,7 +33,7 @@ class Stages {
   GatherCount gather_count() const;
   /// Tokens that each expert got in this step, summed over the ranks of each stage, by mixture of the model (undefined
   /// where other ranks hold it); evens the loads out if `update`. Collective over the ranks of the stages.
-  std::vector<torch::Tensor> balance_experts(bool update);
+  std::vector<at::Tensor> balance_experts(bool update);
   double balance_loss() const;
   std::int64_t kept_bytes();
   /// Of all stages, in the order of the model; a tied parameter of two of them once.

@@ -1,16 +1,16 @@
 // Tensors as communicators see them.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include "tessera/comm/buffer.hpp"
 
 namespace tessera::parallel {
 
-DType dtype_of(torch::ScalarType type);
-torch::ScalarType scalar_type_of(DType dtype);
+DType dtype_of(at::ScalarType type);
+at::ScalarType scalar_type_of(DType dtype);
 
 /// The tensor's memory; it must be contiguous and outlive the operation.
-comm::Buffer buffer_of(const torch::Tensor& tensor);
+comm::Buffer buffer_of(const at::Tensor& tensor);
 
 }  // namespace tessera::parallel

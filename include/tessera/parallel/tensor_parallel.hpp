@@ -5,41 +5,40 @@
 // is copied).
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include "tessera/comm/communicator.hpp"
 
 namespace tessera::parallel {
 
 /// The sum over the ranks, which autograd does not see.
-torch::Tensor all_reduced(const torch::Tensor& partial, comm::Communicator& tp);
+at::Tensor all_reduced(const at::Tensor& partial, comm::Communicator& tp);
 
 /// [T / tp, ...] on each rank -> [T, ...] on all. Backward: reduce_scatter of the gradients.
-torch::Tensor gather_tokens(const torch::Tensor& piece, comm::Communicator& tp);
+at::Tensor gather_tokens(const at::Tensor& piece, comm::Communicator& tp);
 
 /// Partial sums [T, ...] on each rank -> this rank's tokens of the sum, [T / tp, ...]. Backward: all_gather.
-torch::Tensor reduce_tokens(const torch::Tensor& partial, comm::Communicator& tp);
+at::Tensor reduce_tokens(const at::Tensor& partial, comm::Communicator& tp);
 
 /// Without sequence parallelism (Megatron's f and g, https://arxiv.org/abs/1909.08053): the same tokens on all ranks,
 /// whose gradients are partial sums; and partial sums, of which every rank gets the sum.
-torch::Tensor share_tokens(const torch::Tensor& tokens, comm::Communicator& tp);
-torch::Tensor sum_tokens(const torch::Tensor& partial, comm::Communicator& tp);
+at::Tensor share_tokens(const at::Tensor& tokens, comm::Communicator& tp);
+at::Tensor sum_tokens(const at::Tensor& partial, comm::Communicator& tp);
 
 /// The same tokens on all ranks [T, ...] -> this rank's [T / tp, ...], and back: each is the other's backward, for
 /// gradients are whole on all ranks, too.
-torch::Tensor own_tokens(const torch::Tensor& tokens, comm::Communicator& tp);
-torch::Tensor all_tokens(const torch::Tensor& piece, comm::Communicator& tp);
+at::Tensor own_tokens(const at::Tensor& tokens, comm::Communicator& tp);
+at::Tensor all_tokens(const at::Tensor& piece, comm::Communicator& tp);
 
 /// [T, columns / tp] on each rank -> [T, columns] on all. Every rank computes the same from them, so backward takes
 /// this rank's columns.
-torch::Tensor gather_columns(const torch::Tensor& piece, comm::Communicator& tp);
+at::Tensor gather_columns(const at::Tensor& piece, comm::Communicator& tp);
 
 /// Cross-entropy of logits [T, vocab / tp] (this rank's columns from `vocab_begin`) with labels [T] (int64, -100 =
 /// ignored), summed over valid tokens, times `scale`, as a scalar in float32 (float64 for float64 logits); equal on all
 /// ranks of tp. `token_losses`, if not null, gets the unscaled loss of each token [T], 0 where ignored. The gradient
 /// replaces the logits in their own memory.
-torch::Tensor vocabulary_parallel_loss(const torch::Tensor& logits, const torch::Tensor& labels,
-                                       std::int64_t vocab_begin, double scale, comm::Communicator& tp,
-                                       torch::Tensor* token_losses);
+at::Tensor vocabulary_parallel_loss(const at::Tensor& logits, const at::Tensor& labels, std::int64_t vocab_begin,
+                                    double scale, comm::Communicator& tp, at::Tensor* token_losses);
 
 }  // namespace tessera::parallel

@@ -4,7 +4,7 @@
 // output.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <memory>
 #include <optional>
@@ -22,17 +22,17 @@ namespace tessera::parallel {
 
 /// What the last unit needs to turn logits into the loss of one microbatch.
 struct LossInput {
-  torch::Tensor labels;                   ///< [T] int64, -100 = ignored
-  double scale = 1;                       ///< 1 / valid tokens of the whole global batch
-  torch::Tensor* token_losses = nullptr;  ///< gets the unscaled losses [T], if not null
-  double balance_scale = 1;               ///< of the balance loss: 1 / microbatches of the whole global batch
-  double* balance = nullptr;              ///< this rank's part of it is added here, if not null
+  at::Tensor labels;                   ///< [T] int64, -100 = ignored
+  double scale = 1;                    ///< 1 / valid tokens of the whole global batch
+  at::Tensor* token_losses = nullptr;  ///< gets the unscaled losses [T], if not null
+  double balance_scale = 1;            ///< of the balance loss: 1 / microbatches of the whole global batch
+  double* balance = nullptr;           ///< this rank's part of it is added here, if not null
 };
 
 /// A unit's pass over one microbatch, kept until its backward.
 struct TapeEntry {
   model::Flow in, out;
-  torch::Tensor loss;                        ///< scalar; defined behind the last unit of the model only
+  at::Tensor loss;                           ///< scalar; defined behind the last unit of the model only
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
   Remakes remakes;
 };
@@ -55,7 +55,7 @@ class Unit {
  public:
   /// `buffers`: as Model::buffers, defined where cells of the unit use them. `remade`: see RecomputePolicy::products.
   Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-       const TensorParallel& tensor, std::span<const torch::Tensor> buffers = {},
+       const TensorParallel& tensor, std::span<const at::Tensor> buffers = {},
        std::span<const std::string> remade = {});
 
   const std::string& name() const { return name_; }
@@ -81,13 +81,13 @@ class Unit {
   struct Step {
     const model::Cell* cell;
     std::vector<model::Weight> weights;
-    std::vector<torch::Tensor> buffers;
+    std::vector<at::Tensor> buffers;
     std::vector<const c10::TensorImpl*> remade;  ///< weights whose products are made again in Recompute::operations
   };
-  torch::Tensor loss_of(const torch::Tensor& logits, const LossInput& loss) const;
-  void add_balance(TapeEntry& entry, const torch::Tensor& slot, const LossInput& loss) const;
-  torch::Tensor for_experts(const torch::Tensor& tokens) const;
-  torch::Tensor from_experts(const torch::Tensor& tokens) const;
+  at::Tensor loss_of(const at::Tensor& logits, const LossInput& loss) const;
+  void add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput& loss) const;
+  at::Tensor for_experts(const at::Tensor& tokens) const;
+  at::Tensor from_experts(const at::Tensor& tokens) const;
   void run(const Step& step, model::Flow& flow, model::CellContext context, UnitOperations& operations) const;
   void gather(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
   void reduce(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;

@@ -1,7 +1,7 @@
 // The samples of one step on one rank.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -39,11 +39,11 @@ struct Batch {
 };
 
 /// Rows cut into the plan's microbatches, on `device`.
-Batch batch_of(const Rows& rows, const BatchPlan& plan, torch::Device device);
+Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device);
 
 /// Both.
 Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
-                 std::int64_t vocab, torch::Device device);
+                 std::int64_t vocab, at::Device device);
 
 /// How far to read ahead: steps that are read before they are asked for (0 = none), and how many of them at one time.
 struct Ahead {

@@ -1,7 +1,7 @@
 // The device that a rank computes on. device_host.cpp and device_cuda.cpp implement it; the build takes one of them.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <string>
 
@@ -12,21 +12,21 @@ namespace tessera::train {
 /// This rank's GPU, by its number among the ranks of its node, and made current; the host where the build or the
 /// machine has none. Communicators on device memory then follow the compute stream. Throws Error(environment) with
 /// fewer GPUs than ranks.
-torch::Device choose_device(const comm::World& world);
+at::Device choose_device(const comm::World& world);
 
 /// A GPU for one process by itself, or the host.
-torch::Device default_device();
+at::Device default_device();
 
 /// "NVIDIA H200"; empty for the host.
-std::string device_name(torch::Device device);
+std::string device_name(at::Device device);
 
 /// Most bytes that this process's tensors took on the device so far; 0 on the host, whose resident memory tells.
-std::int64_t peak_device_bytes(torch::Device device);
+std::int64_t peak_device_bytes(at::Device device);
 
 /// Bytes that this rank's tensors can still take: of its GPU, or of its share of the host's memory among `local_ranks`.
-std::int64_t free_bytes(torch::Device device, int local_ranks);
+std::int64_t free_bytes(at::Device device, int local_ranks);
 
 /// Waits until the device has done what was asked of it, so that a step's time is a time.
-void synchronize(torch::Device device);
+void synchronize(at::Device device);
 
 }  // namespace tessera::train

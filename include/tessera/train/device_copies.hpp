@@ -1,7 +1,7 @@
 // A GPU's part in saving while training goes on.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <memory>
 
@@ -19,6 +19,6 @@ struct DeviceCopies : checkpoint::CopyEngine {
 };
 
 /// Null for the host, whose memory is written and copied without.
-std::unique_ptr<DeviceCopies> make_device_copies(torch::Device device);
+std::unique_ptr<DeviceCopies> make_device_copies(at::Device device);
 
 }  // namespace tessera::train

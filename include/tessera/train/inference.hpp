@@ -1,7 +1,7 @@
 // A trained model in one process: logits and text.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -16,39 +16,39 @@
 namespace tessera::train {
 
 struct Sampling {
-  double temperature = 0;    ///< 0 = the most likely token
-  std::int64_t top_k = 0;    ///< draw among the k most likely; 0 = all
+  double temperature = 0;  ///< 0 = the most likely token
+  std::int64_t top_k = 0;  ///< draw among the k most likely; 0 = all
   std::uint64_t seed = 0;
 };
 
 class Inference {
  public:
-  /// The model of `resolved` with room for `positions` positions, in training.dtype (the mixed precision of training only where
-  /// the job sets it), with weights from checkpoint.initial_load_path if that is set, else from the newest checkpoint of the run's folder.
-  /// Throws Error(checkpoint) when neither is there.
-  /// `tokenizer_vocab`: 0 if there is no tokenizer.
+  /// The model of `resolved` with room for `positions` positions, in training.dtype (the mixed precision of training
+  /// only where the job sets it), with weights from checkpoint.initial_load_path if that is set, else from the newest
+  /// checkpoint of the run's folder. Throws Error(checkpoint) when neither is there. `tokenizer_vocab`: 0 if there is
+  /// no tokenizer.
   Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab);
 
   const model::Model& model() const { return model_; }
   /// tokens [batch, seq] int64 -> logits [batch, seq, vocab] float32 (float64 for a float64 model).
-  torch::Tensor logits(const torch::Tensor& tokens);
-  /// `count` tokens after `prompt`, with a key-value cache; stops behind `stop` if given. Throws Error(data) for an empty prompt or
-  /// tokens beyond the vocabulary, Error(usage) when prompt and count exceed `positions`.
-  std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sampling& sampling,
-                                     std::optional<std::int32_t> stop);
+  at::Tensor logits(const at::Tensor& tokens);
+  /// `count` tokens after `prompt`, with a key-value cache; stops behind `stop` if given. Throws Error(data) for an
+  /// empty prompt or tokens beyond the vocabulary, Error(usage) when prompt and count exceed `positions`.
+  std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
+                                     const Sampling& sampling, std::optional<std::int32_t> stop);
 
  private:
-  torch::Tensor run(const torch::Tensor& tokens, std::int64_t batch, std::int64_t position, model::KeyValueCache* cache);
+  at::Tensor run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position, model::KeyValueCache* cache);
 
   std::int64_t positions_;
   mesh::DeviceMesh mesh_;
-  torch::Device device_;
+  at::Device device_;
   model::Model model_;
   std::optional<parallel::Stage> stage_;
 };
 
-/// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging Face folder: model.safetensors and
-/// config.json. Throws Error(checkpoint).
+/// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging Face folder:
+/// model.safetensors and config.json. Throws Error(checkpoint).
 void export_hf(const std::filesystem::path& folder, const std::filesystem::path& out, DType dtype);
 
 }  // namespace tessera::train

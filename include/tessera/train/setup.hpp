@@ -1,7 +1,7 @@
 // From a resolved configuration to the values that the rooms below are made with.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -23,7 +23,7 @@ namespace tessera::train {
 mesh::Layout layout_of(const config::Resolved& resolved, int world);
 
 /// comm.backend on `device`: nccl on a GPU, MPI or strict on the host. Throws Error when they do not fit.
-comm::Backend backend_of(const config::JobConfig& job, torch::Device device);
+comm::Backend backend_of(const config::JobConfig& job, at::Device device);
 
 /// Lets this rank compute on its share of the node's cores, unless OMP_NUM_THREADS says otherwise.
 void use_share_of_cores(const comm::World& world);
@@ -41,7 +41,7 @@ model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t 
 /// The model of that shape, with angles for `positions` positions. Throws Error(data) when the tokenizer's vocabulary
 /// (0 = unknown) is larger than the model's.
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
-                      torch::Device device);
+                      at::Device device);
 
 /// All errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).
 void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
@@ -51,7 +51,7 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
 bool weighs_memory(const config::JobConfig& job);
 
 /// `budget_bytes`: what policy auto may keep; the same on all ranks.
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, torch::Device device,
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device,
                                         std::int64_t budget_bytes = 0);
 optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job);
 

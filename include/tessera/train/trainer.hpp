@@ -1,7 +1,7 @@
 // One rank's training state and one optimizer step.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -56,7 +56,7 @@ class Trainer {
  public:
   /// `reshard_budget_bytes`: see StageOptions.
   Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-          const data::SampleSource& source, torch::Device device, std::int64_t reshard_budget_bytes = 0);
+          const data::SampleSource& source, at::Device device, std::int64_t reshard_budget_bytes = 0);
 
   /// Gives a number that is summed over ranks with the loss, when it is: how signals are agreed on.
   using Flag = std::function<std::int64_t()>;
@@ -104,7 +104,7 @@ class Trainer {
   mesh::DeviceMesh& mesh_;
   BatchPlan plan_;
   const data::SampleSource& source_;
-  torch::Device device_;
+  at::Device device_;
   PipelinePlan pipeline_;
   parallel::StageRanges ranges_;
   parallel::Stages stages_;
@@ -116,7 +116,7 @@ class Trainer {
   metrics::PhaseTimer timer_;
   std::int64_t skipped_steps_ = 0, sample_offset_ = 0, schedule_start_ = 0;
   std::vector<std::pair<std::string, double>> source_losses_;  ///< of the last step
-  std::vector<torch::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage
+  std::vector<at::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage
 };
 
 }  // namespace tessera::train

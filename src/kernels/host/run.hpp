@@ -1,7 +1,7 @@
 // Threads for the host's row functions.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
 
@@ -18,7 +18,8 @@ inline const RowFunctions<Bf16>& functions_of(Bf16) { return host_functions().bf
 inline constexpr std::int64_t elements_per_task = 16384;
 
 /// body(first, count) over [0, rows), in parallel, each task at least elements_per_task elements of `width` a row.
-template <class Body> void for_rows(std::int64_t rows, std::int64_t width, const Body& body) {
+template <class Body>
+void for_rows(std::int64_t rows, std::int64_t width, const Body& body) {
   const std::int64_t grain = std::max<std::int64_t>(1, elements_per_task / std::max<std::int64_t>(1, width));
   at::parallel_for(0, rows, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end - begin); });
 }

@@ -1,6 +1,6 @@
 // ranks_probe together | mixed | alone | memory | memory_alone: what ranks of a verb may end with; each says what it
 // returns.
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 using namespace tessera;
 
 /// More than any machine has.
-void exhaust_memory() { torch::empty({std::int64_t{1} << 50}, torch::kUInt8); }
+void exhaust_memory() { at::empty({std::int64_t{1} << 50}, at::kByte); }
 
 void end(comm::World& world, const std::string& how) {
   const bool second = world.rank() == 1;

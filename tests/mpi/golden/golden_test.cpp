@@ -30,7 +30,7 @@ struct GoldenCase {
   std::int64_t accumulation = 1;
   std::vector<std::string> points = {};  ///< pipeline_parallel_split_points
   bool saving = false;                   ///< recompute by operation, asynchronous tensor parallelism
-  std::string rotate = "allgather";  ///< context_parallel_rotate_method
+  std::string rotate = "allgather";      ///< context_parallel_rotate_method
 };
 
 const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/llama_a/";
@@ -73,8 +73,8 @@ config::JobConfig job_of(const GoldenCase& row, const std::string& dtype, const 
 }
 
 /// sum_i t[i] cos(0.1 (i + 1)): catches what permutes a tensor and keeps its norm.
-double probe(const torch::Tensor& whole) {
-  const torch::Tensor phase = torch::arange(1, whole.numel() + 1, torch::kFloat64).mul(0.1).cos();
+double probe(const at::Tensor& whole) {
+  const at::Tensor phase = at::arange(1, whole.numel() + 1, at::kDouble).mul(0.1).cos();
   return whole.reshape({-1}).dot(phase).item<double>();
 }
 
@@ -88,9 +88,9 @@ class Trajectory {
         layout_(mesh::Layout::resolve(row.degrees, world().size())),
         job_(job_of(row, dtype, layout_)),
         mesh_(world(), layout_, comm::Backend::mpi),
-        model_(model::make_decoder(shape(), 64, dtype == "float64" ? torch::kFloat64 : torch::kFloat32)),
+        model_(model::make_decoder(shape(), 64, dtype == "float64" ? at::kDouble : at::kFloat)),
         source_(kFolder + "batches.safetensors", 8, 64),
-        trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, torch::kCPU) {
+        trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, at::kCPU) {
     train::load_hf_weights(trainer_.stages().holdings(), model_, kFolder + "weights_init.safetensors");
   }
 
@@ -120,7 +120,7 @@ class Trajectory {
   double compare(const json& expected, double gate, Pick pick) {
     double worst = 0;
     train::for_each_whole(trainer_.stages().params(), model_, mesh_.control(), pick,
-                          [&](const model::ParamSpec& spec, const torch::Tensor& whole) {
+                          [&](const model::ParamSpec& spec, const at::Tensor& whole) {
                             const json& entry = expected.at(spec.hf_name);
                             const double l2 = entry["l2"];
                             const double by_norm = std::abs(whole.norm().item<double>() - l2) / l2;

@@ -11,8 +11,8 @@
 namespace tessera::parallel {
 namespace {
 
+using at::Tensor;
 using test::world;
-using torch::Tensor;
 
 struct Case {
   bool balanced = true;
@@ -20,7 +20,7 @@ struct Case {
   std::int64_t kv_heads = 4, value_dim = 8, window = 0;
   bool sinks = false, documents = false;
   double scale = 0;
-  torch::ScalarType type = torch::kFloat64;
+  at::ScalarType type = at::kDouble;
   comm::Backend backend = comm::Backend::mpi;
 
   std::string name() const {
@@ -40,13 +40,13 @@ const std::shared_ptr<const Documents>& documents() {
 
 /// The same on every rank.
 model::Attention whole_input(const Case& c) {
-  torch::manual_seed(11);
-  const auto options = torch::TensorOptions(torch::kFloat64);
+  at::manual_seed(11);
+  const auto options = at::TensorOptions(at::kDouble);
   model::Attention input;
-  input.q = torch::randn({kBatch, kSeq, kHeads, kHeadDim}, options);
-  input.k = torch::randn({kBatch, kSeq, c.kv_heads, kHeadDim}, options);
-  input.v = torch::randn({kBatch, kSeq, c.kv_heads, c.value_dim}, options);
-  if (c.sinks) input.sinks = torch::randn({kHeads}, options);
+  input.q = at::randn({kBatch, kSeq, kHeads, kHeadDim}, options);
+  input.k = at::randn({kBatch, kSeq, c.kv_heads, kHeadDim}, options);
+  input.v = at::randn({kBatch, kSeq, c.kv_heads, c.value_dim}, options);
+  if (c.sinks) input.sinks = at::randn({kHeads}, options);
   input.scale = c.scale;
   input.window = c.window;
   for (Tensor* tensor : {&input.q, &input.k, &input.v, &input.sinks})
@@ -56,16 +56,16 @@ model::Attention whole_input(const Case& c) {
 
 /// [B, S, S]
 Tensor visible(const Case& c) {
-  const Tensor back = torch::arange(kSeq).unsqueeze(1) - torch::arange(kSeq);
+  const Tensor back = at::arange(kSeq).unsqueeze(1) - at::arange(kSeq);
   Tensor mask = back.ge(0);
   if (c.window > 0) mask = mask.logical_and(back.lt(c.window));
   std::vector<Tensor> rows;
   for (const auto& starts : *documents()) {
-    Tensor id = torch::zeros({kSeq}, torch::kLong);
+    Tensor id = at::zeros({kSeq}, at::kLong);
     for (const std::int64_t start : starts) id.narrow(0, start, kSeq - start) += 1;
     rows.push_back(c.documents ? mask.logical_and(id.unsqueeze(1).eq(id)) : mask);
   }
-  return torch::stack(rows);
+  return at::stack(rows);
 }
 
 Tensor by_the_book(const model::Attention& in, const Case& c) {
@@ -74,16 +74,16 @@ Tensor by_the_book(const model::Attention& in, const Case& c) {
                v = in.v.repeat_interleave(group, 2).transpose(1, 2);
   const double scale = c.scale > 0 ? c.scale : 1 / std::sqrt(static_cast<double>(kHeadDim));
   Tensor scores =
-      (torch::matmul(q, k.transpose(-1, -2)) * scale).masked_fill(visible(c).unsqueeze(1).logical_not(), -HUGE_VAL);
-  if (in.sinks.defined()) scores = torch::cat({scores, in.sinks.view({1, -1, 1, 1}).expand({kBatch, -1, kSeq, 1})}, -1);
-  return torch::matmul(torch::softmax(scores, -1).narrow(-1, 0, kSeq), v).transpose(1, 2);
+      (at::matmul(q, k.transpose(-1, -2)) * scale).masked_fill(visible(c).unsqueeze(1).logical_not(), -HUGE_VAL);
+  if (in.sinks.defined()) scores = at::cat({scores, in.sinks.view({1, -1, 1, 1}).expand({kBatch, -1, kSeq, 1})}, -1);
+  return at::matmul(at::softmax(scores, -1).narrow(-1, 0, kSeq), v).transpose(1, 2);
 }
 
 /// This rank's positions of a whole tensor.
 Tensor held(const Tensor& whole, const SequenceCut& cut, int rank) {
   std::vector<Tensor> parts;
   for (const Range& range : cut.ranges(rank)) parts.push_back(whole.narrow(1, range.begin, range.size));
-  return torch::cat(parts, 1);
+  return at::cat(parts, 1);
 }
 
 model::Attention leaves(const model::Attention& from, const std::function<Tensor(const Tensor&)>& take) {
@@ -94,17 +94,17 @@ model::Attention leaves(const model::Attention& from, const std::function<Tensor
 }
 
 double distance(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.to(torch::kFloat64), y = b.to(torch::kFloat64);
+  const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
   return ((x - y).norm() / y.norm()).item<double>();
 }
 
 void expect_by_the_book(const Case& c) {
   SCOPED_TRACE(c.name());
-  const double tolerance = c.type == torch::kFloat64 ? 1e-12 : c.type == torch::kFloat32 ? 1e-5 : 3e-2;
+  const double tolerance = c.type == at::kDouble ? 1e-12 : c.type == at::kFloat ? 1e-5 : 3e-2;
   const auto cp = world().make(c.backend, "cp");
   const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), c.balanced);
-  const model::Attention whole = leaves(whole_input(c), [](const Tensor& x) { return x.to(torch::kFloat64); });
-  const Tensor expected = by_the_book(whole, c), grad = torch::randn_like(expected);
+  const model::Attention whole = leaves(whole_input(c), [](const Tensor& x) { return x.to(at::kDouble); });
+  const Tensor expected = by_the_book(whole, c), grad = at::randn_like(expected);
   expected.backward(grad);
 
   const auto mine = [&](const Tensor& x) { return held(x, cut, cp->rank()); };
@@ -117,7 +117,7 @@ void expect_by_the_book(const Case& c) {
   EXPECT_LE(distance(local.k.grad(), mine(whole.k.grad())), tolerance) << "keys";
   EXPECT_LE(distance(local.v.grad(), mine(whole.v.grad())), tolerance) << "values";
   if (!c.sinks) return;
-  Tensor sinks = local.sinks.grad().to(torch::kFloat64).contiguous();  // each rank has its own queries' part
+  Tensor sinks = local.sinks.grad().to(at::kDouble).contiguous();  // each rank has its own queries' part
   cp->all_reduce({sinks.data_ptr(), sinks.numel(), DType::f64}, comm::Op::sum).wait();
   EXPECT_LE(distance(sinks, whole.sinks.grad()), tolerance) << "sinks";
 }
@@ -149,7 +149,7 @@ TEST(ContextAttention, EveryMaskByTheBook) {
 }
 
 TEST(ContextAttention, SmallerTypes) {
-  for (const auto type : {torch::kFloat32, torch::kBFloat16})
+  for (const auto type : {at::kFloat, at::kBFloat16})
     for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
       Case c;
       c.type = type;
@@ -167,14 +167,13 @@ TEST(ContextAttention, TheSameBitsTwice) {
     std::vector<Tensor> results;
     for (int repeat = 0; repeat < 2; ++repeat) {
       Case c;
-      c.type = torch::kFloat32;
+      c.type = at::kFloat;
       const model::Attention in = leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
       const Tensor out = context_attention(in, {cp.get(), cut, rotation}, nullptr);
       out.sum().backward();
-      results.push_back(
-          torch::cat({out.flatten(), in.q.grad().flatten(), in.k.grad().flatten(), in.v.grad().flatten()}));
+      results.push_back(at::cat({out.flatten(), in.q.grad().flatten(), in.k.grad().flatten(), in.v.grad().flatten()}));
     }
-    EXPECT_TRUE(torch::equal(results[0], results[1]));
+    EXPECT_TRUE(at::equal(results[0], results[1]));
   }
 }
 
@@ -184,7 +183,7 @@ TEST(ContextAttention, SendsWhatTheoryGives) {
   const std::int64_t n = cp->size();
   const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), true);
   Case c;
-  c.type = torch::kBFloat16;
+  c.type = at::kBFloat16;
   c.kv_heads = 2;
   const std::int64_t elements = kBatch * cut.positions() * c.kv_heads * 2 * kHeadDim, travels = n > 1 ? n : 0;
   for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {

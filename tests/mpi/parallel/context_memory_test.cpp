@@ -45,21 +45,21 @@ model::Model long_model() {
   shape.head_dim = 8;
   shape.hidden = 96;
   shape.vocab = 64;
-  return model::make_decoder(shape, kSeq, torch::kFloat32);
+  return model::make_decoder(shape, kSeq, at::kFloat);
 }
 
 Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
   const model::Model model = long_model();
   StageOptions options;
-  options.precision = {torch::kFloat32, torch::kFloat32, torch::kFloat32};
+  options.precision = {at::kFloat, at::kFloat, at::kFloat};
   options.cut = SequenceCut::make(kSeq, mesh.layout().degree(Axis::cp), true);
   options.seq = options.cut.positions();
   options.rotation = rotation;
   Stage stage(model, {0, static_cast<std::int64_t>(model.cells.size())}, mesh, options);
   stage.initialize(1);
   model::Flow in;
-  in[Slot::tokens] = torch::arange(options.seq) % 64;
-  torch::Tensor loss, token_losses;
+  in[Slot::tokens] = at::arange(options.seq) % 64;
+  at::Tensor loss, token_losses;
   const LossInput input{in[Slot::tokens], 1.0 / kSeq, &token_losses};
   stage.begin_step(1);
   const auto counter = std::make_shared<Counter>();

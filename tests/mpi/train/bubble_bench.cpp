@@ -45,7 +45,7 @@ class Pipeline {
 
   Measured run(const parallel::ActionLists& lists, int microbatches) {
     parallel::Executor executor(stages_, mesh_.along(mesh::Axis::pp));
-    const torch::Tensor tokens = torch::zeros({kTokens}, torch::kLong);
+    const at::Tensor tokens = at::zeros({kTokens}, at::kLong);
     const std::vector<parallel::Microbatch> data(static_cast<std::size_t>(microbatches), {tokens, tokens, {}});
     log_ = {};
     stages_.begin_step(microbatches);
@@ -124,7 +124,7 @@ model::Model five_layers() {
   shape.head_dim = 4;
   shape.hidden = 48;
   shape.vocab = 32;
-  return model::make_decoder(shape, 4, torch::kFloat32);
+  return model::make_decoder(shape, 4, at::kFloat);
 }
 
 /// Cells that sleep in proportion to their FLOPs, a block 0.1 s forward and 0.2 s backward.

@@ -53,13 +53,13 @@ config::JobConfig job_of(const GradientCase& row) {
 
 /// Whole gradients by name, from a run of one rank without communication.
 struct Reference {
-  std::map<std::string, torch::Tensor> gradients;
+  std::map<std::string, at::Tensor> gradients;
   double loss = 0;
 };
 
 model::Model model_of(const GradientCase& row) {
-  if (!row.family.empty()) return tiny_family(row.family, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
-  return tiny_model(row.tied, row.dtype == "float64" ? torch::kFloat64 : torch::kFloat32, row.kv_heads);
+  if (!row.family.empty()) return tiny_family(row.family, row.dtype == "float64" ? at::kDouble : at::kFloat);
+  return tiny_model(row.tied, row.dtype == "float64" ? at::kDouble : at::kFloat, row.kv_heads);
 }
 
 /// Balance losses are means over microbatches of what is no sum over tokens: the reference has the same microbatches.
@@ -91,12 +91,12 @@ Reference compute_reference(const GradientCase& of) {
   mesh::DeviceMesh mesh(layout, 0);
   const model::Model model = model_of(row);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
   trainer.stages().initialize(7);
   Reference reference;
   reference.loss = trainer.compute_gradients(0);
   for (const auto& ref : trainer.stages().params())
-    reference.gradients[ref.param->spec->fqn] = ref.param->gradient.to(torch::kFloat64).clone();
+    reference.gradients[ref.param->spec->fqn] = ref.param->gradient.to(at::kDouble).clone();
   return reference;
 }
 
@@ -114,11 +114,11 @@ std::vector<double> squares(train::Trainer& trainer, const model::Model& model, 
   for (const auto& ref : trainer.stages().params()) {
     if (!ref.counted) continue;
     const TensorSlice box = ref.param->slice("");
-    torch::Tensor expected = reference.gradients.at(ref.param->spec->fqn);
+    at::Tensor expected = reference.gradients.at(ref.param->spec->fqn);
     for (std::size_t d = 0; d < box.offset.size(); ++d)
       expected = expected.narrow(static_cast<std::int64_t>(d), box.offset[d], box.extent[d]);
     const auto index = static_cast<std::size_t>(ref.param->spec - model.params.data());
-    const torch::Tensor difference = ref.param->gradient.to(torch::kFloat64) - expected;
+    const at::Tensor difference = ref.param->gradient.to(at::kDouble) - expected;
     sums[2 * index] += difference.square().sum().item<double>();
     sums[2 * index + 1] += expected.square().sum().item<double>();
   }
@@ -156,7 +156,7 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   mesh::DeviceMesh mesh(world, layout, row.backend);
   const model::Model model = model_of(row);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
   trainer.stages().initialize(7);
   const double loss = trainer.compute_gradients(0);
   std::vector<double> sums = squares(trainer, model, reference);
@@ -177,7 +177,7 @@ std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
   const config::JobConfig job = job_of(row);
   const model::Model model = model_of(row);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source, torch::kCPU);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source, at::kCPU);
   trainer.stages().initialize(7);
   std::vector<double> figures;
   for (int step = 0; step < 3; ++step) {
@@ -186,9 +186,9 @@ std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
     for (const train::ExpertLoad& load : outcome.loads)
       figures.insert(figures.end(), {load.max_over_mean, load.entropy});
   }
-  const std::vector<torch::Tensor> buffers = trainer.stages().holdings().buffers;
+  const std::vector<at::Tensor> buffers = trainer.stages().holdings().buffers;
   for (std::size_t i = 0; i < model.buffers.size(); ++i) {
-    const torch::Tensor& buffer = buffers[i];
+    const at::Tensor& buffer = buffers[i];
     for (std::int64_t e = 0; e < model.buffers[i].shape[0]; ++e)
       figures.push_back(buffer.defined() ? buffer[e].item<double>() : HUGE_VAL);
   }

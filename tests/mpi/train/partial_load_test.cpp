@@ -15,7 +15,7 @@ namespace {
 using checkpoint::Policy;
 using testing::HasSubstr;
 using train::LoadChoice;
-using Tensors = std::map<std::string, torch::Tensor>;  // whole, by name; on rank 0
+using Tensors = std::map<std::string, at::Tensor>;  // whole, by name; on rank 0
 
 mesh::Degrees pipeline() { return {2, 1, world().size() / 2, 1, 1}; }
 mesh::Degrees tensor_parallel() { return {1, 1, world().size() / 2, 1, 2}; }
@@ -25,7 +25,7 @@ Tensors wholes(Fixture& fixture, Pick pick) {
   Tensors tensors;
   train::for_each_whole(
       fixture.trainer().stages().params(), fixture.trainer().model(), fixture.mesh().control(), pick,
-      [&](const model::ParamSpec& spec, const torch::Tensor& whole) { tensors[spec.fqn] = whole.clone(); });
+      [&](const model::ParamSpec& spec, const at::Tensor& whole) { tensors[spec.fqn] = whole.clone(); });
   return tensors;
 }
 Tensors weights_of(Fixture& fixture) {
@@ -35,7 +35,7 @@ Tensors moments_of(Fixture& fixture) {
   return wholes(fixture, [&](const parallel::ShardedParam& param) {
     for (auto& state : fixture.trainer().optimizer_states())
       if (state.param.is_same(param.master)) return state.exp_avg;
-    return torch::Tensor();
+    return at::Tensor();
   });
 }
 
@@ -132,8 +132,8 @@ TEST(PartialLoad, ASchedulesStartIsSaved) {
   EXPECT_EQ(second->trainer().step(4, 0).lr, first->trainer().step(4, 0).lr);
 }
 
-/// Of a checkpoint that left out the same when its run began, all is loaded; if it is damaged, none of an older one that
-/// would leave damaged values where they are.
+/// Of a checkpoint that left out the same when its run began, all is loaded; if it is damaged, none of an older one
+/// that would leave damaged values where they are.
 TEST(PartialLoad, IsDoneOnce) {
   Saved base({.degrees = pipeline()});
   const auto own = fresh({.degrees = pipeline()});

@@ -15,7 +15,7 @@ struct Costs {
 
 class Policy : public testing::Test {
  protected:
-  Policy() : model_(tiny_model(false, torch::kFloat32)) {
+  Policy() : model_(tiny_model(false, at::kFloat)) {
     job_ = tiny_job("float32");
     job_.training.global_batch_size = 16;
     job_.training.local_batch_size = 16 / world().size() / kMicrobatches;
@@ -26,7 +26,7 @@ class Policy : public testing::Test {
     degrees.ep = ep_;
     const mesh::Layout layout = mesh::Layout::resolve(degrees, world().size());
     mesh_.emplace(world(), layout, comm::Backend::mpi);
-    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, torch::kCPU, budget);
+    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, at::kCPU, budget);
     trainer_->stages().initialize(7);
     return *trainer_;
   }
@@ -94,7 +94,7 @@ TEST_F(Policy, NeighboursKeepAPart) {
 
 /// Of 4 ranks, 2 neighbours hold different experts, so that each keeps all of its own.
 TEST_F(Policy, NeighboursKeepTheirExperts) {
-  model_ = tiny_family("mixtral", torch::kFloat32);
+  model_ = tiny_family("mixtral", at::kFloat);
   ep_ = 2;
   const std::int64_t ranks = world().size(), k = 2, sharers = ranks / ep_;
   const Costs costs = costs_of("2");
@@ -113,7 +113,7 @@ TEST_F(Policy, NeighboursKeepTheirExperts) {
 TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
   job_.training.freeze = {"tok_embeddings", "layers\\.2\\.", "norm\\.weight$"};
   train::Trainer& t = trainer();
-  std::vector<torch::Tensor> before;
+  std::vector<at::Tensor> before;
   for (const auto& ref : t.stages().params()) before.push_back(ref.param->master.clone());
   t.step(1);  // step 0 warms up from nothing
   std::size_t i = 0, frozen = 0;
@@ -122,7 +122,7 @@ TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
     const bool fixed = name.starts_with("tok_") || name.starts_with("layers.2.") || name.ends_with("norm.weight");
     EXPECT_EQ(ref.param->gradient.defined(), !fixed) << name;
     if (ref.param->master.numel() > 0) {
-      EXPECT_EQ(torch::equal(ref.param->master, before[i]), fixed) << name;
+      EXPECT_EQ(at::equal(ref.param->master, before[i]), fixed) << name;
     }
     frozen += fixed;
     ++i;

@@ -5,14 +5,14 @@
 #include <chrono>
 #include <thread>
 
+#include "tessera/kernels/operation.hpp"
+
 namespace tessera::test {
 namespace {
 
+using at::Tensor;
 using model::Flow;
 using model::Slot;
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::tensor_list;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -23,22 +23,25 @@ void sleep(double seconds, NapLog& log) {
   log.slept += seconds;
 }
 
-struct Sleep : torch::autograd::Function<Sleep> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Nap* nap) {
-    context->saved_data["nap"] = reinterpret_cast<std::int64_t>(nap);
-    sleep(nap->forward, *nap->log);
-    return x.view_as(x);
+class Sleep final : public kernels::Operation {
+ public:
+  explicit Sleep(const Nap& nap) : nap_(nap) {}
+  std::vector<Tensor> forward(kernels::Kept&, std::span<const Tensor> inputs) override {
+    sleep(nap_.forward, *nap_.log);
+    return {inputs[0].view_as(inputs[0])};
   }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    const Nap& nap = *reinterpret_cast<const Nap*>(context->saved_data["nap"].toInt());
-    sleep(nap.input, *nap.log);
-    static const Tensor weight = torch::zeros({1});  // whose gradient the nap stands for
-    if (nap.gradients->puts_off(weight))
-      nap.gradients->defer([&nap] { sleep(nap.weight, *nap.log); });
+  std::vector<Tensor> backward(kernels::Kept&, std::vector<Tensor> gradients) override {
+    sleep(nap_.input, *nap_.log);
+    static const Tensor weight = at::zeros({1});  // whose gradient the nap stands for
+    if (nap_.gradients->puts_off(weight))
+      nap_.gradients->defer([&nap = nap_] { sleep(nap.weight, *nap.log); });
     else
-      sleep(nap.weight, *nap.log);
-    return {grads[0], Tensor()};
+      sleep(nap_.weight, *nap_.log);
+    return gradients;
   }
+
+ private:
+  const Nap& nap_;
 };
 
 Slot floating_slot(const Flow& flow) {
@@ -55,7 +58,7 @@ void add_naps(model::Model& model, std::span<Nap> naps) {
     cell.forward = [forward = cell.forward, nap = &naps[i]](Flow& flow, const model::CellContext& context) {
       forward(flow, context);
       const Slot slot = floating_slot(flow);
-      flow[slot] = Sleep::apply(flow[slot], nap);
+      flow[slot] = kernels::apply(Sleep(*nap), {flow[slot]});
     };
   }
 }
@@ -72,7 +75,7 @@ model::Model empty_model(int cells) {
     cell.live = i == 0 ? std::vector<model::Live>{{Slot::tokens, model::Spread::tokens, {}}}
                        : std::vector<model::Live>{{Slot::x, model::Spread::tokens, {1}}};
     cell.forward = [i, last = i + 1 == cells](Flow& flow, const model::CellContext& context) {
-      if (i == 0) flow[Slot::x] = torch::embedding(context.weights[0].value, flow.take(Slot::tokens));
+      if (i == 0) flow[Slot::x] = at::embedding(context.weights[0].value, flow.take(Slot::tokens));
       if (last) flow[Slot::logits] = flow.take(Slot::x).expand({-1, 2}).contiguous();
     };
     model.cells.push_back(std::move(cell));

@@ -23,7 +23,7 @@ struct Case {
   bool tied = true;
   std::string schedule = "1F1B";
   std::string family = {};  ///< of tiny_family(); empty = tiny_model()
-  bool async = false;  ///< asynchronous tensor parallel
+  bool async = false;       ///< asynchronous tensor parallel
   std::vector<std::string> cuts = {};
 };
 
@@ -35,9 +35,8 @@ class Fixture {
         resolved_(job(layout_, which)),
         mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
                           : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
-        model_(which.family.empty() ? tiny_model(which.tied, torch::kFloat32)
-                                    : tiny_family(which.family, torch::kFloat32)),
-        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_, torch::kCPU) {}
+        model_(which.family.empty() ? tiny_model(which.tied, at::kFloat) : tiny_family(which.family, at::kFloat)),
+        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_, at::kCPU) {}
 
   train::Trainer& trainer() { return trainer_; }
   const config::Resolved& resolved() const { return resolved_; }
@@ -47,9 +46,8 @@ class Fixture {
   template <class Pick>
   std::uint64_t hash(Pick pick) {
     std::uint64_t hash = kEmptyHash;
-    train::for_each_whole(
-        trainer_.stages().params(), model_, mesh_->control(), pick,
-        [&](const model::ParamSpec&, const torch::Tensor& whole) { hash = hash_of(hash, whole); });
+    train::for_each_whole(trainer_.stages().params(), model_, mesh_->control(), pick,
+                          [&](const model::ParamSpec&, const at::Tensor& whole) { hash = hash_of(hash, whole); });
     return hash;
   }
   std::uint64_t weights() {
@@ -59,13 +57,13 @@ class Fixture {
     return hash([this](const parallel::ShardedParam& param) {
       for (auto& state : trainer_.optimizer_states())
         if (state.param.is_same(param.master)) return state.exp_avg + 3 * state.exp_avg_sq;
-      return torch::Tensor();
+      return at::Tensor();
     });
   }
   /// Of the buffers, the biases that even experts out; the same on every rank of the world.
   std::uint64_t buffers() {
     std::uint64_t all = 0;
-    for (const torch::Tensor& buffer : trainer_.stages().holdings().buffers) {
+    for (const at::Tensor& buffer : trainer_.stages().holdings().buffers) {
       const auto mine = buffer.defined() ? static_cast<std::int64_t>(hash_of(kEmptyHash, buffer) >> 1) : 0;
       const std::int64_t highest = comm::all_reduce_scalar(world().control(), mine, comm::Op::max);
       EXPECT_TRUE(mine == 0 || mine == highest) << "ranks hold different biases";
@@ -76,8 +74,8 @@ class Fixture {
 
  private:
   static constexpr std::uint64_t kEmptyHash = 0xcbf29ce484222325u;
-  static std::uint64_t hash_of(std::uint64_t hash, const torch::Tensor& tensor) {
-    const torch::Tensor values = tensor.contiguous();
+  static std::uint64_t hash_of(std::uint64_t hash, const at::Tensor& tensor) {
+    const at::Tensor values = tensor.contiguous();
     const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
     for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
     return hash;

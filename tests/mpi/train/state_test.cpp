@@ -60,7 +60,7 @@ TEST(State, MixturesLoadOnEveryMesh) {
     for (int step = 0; step < 3; ++step) saved.trainer().step(step, 0);  // two steps of a bias may undo each other
     save(saved, folder.path(), {3, 48});
     const std::uint64_t weights = saved.weights(), moments = saved.moments();
-    const std::vector<torch::Tensor> biases = saved.trainer().stages().holdings().buffers;
+    const std::vector<at::Tensor> biases = saved.trainer().stages().holdings().buffers;
     EXPECT_EQ(biases.empty(), family == "mixtral");
     for (const mesh::Degrees& degrees :
          {with_experts({2, 1, 4, 1, 1}, 2), with_experts({1, 2, 4, 1, 1}, 1), with_experts({1, 1, 8, 1, 1}, 1),
@@ -68,7 +68,7 @@ TEST(State, MixturesLoadOnEveryMesh) {
       Fixture loaded({.degrees = degrees, .family = family});
       ASSERT_TRUE(train::load_state(loaded.trainer(), folder.path()));
       const std::uint64_t hash = loaded.weights(), other = loaded.moments();
-      const std::vector<torch::Tensor> theirs = loaded.trainer().stages().holdings().buffers;
+      const std::vector<at::Tensor> theirs = loaded.trainer().stages().holdings().buffers;
       for (std::size_t i = 0; i < biases.size(); ++i) {
         EXPECT_GT(biases[i].abs().max().item<double>(), 0);
         if (theirs[i].defined()) {

@@ -5,7 +5,7 @@
 
 namespace tessera::test {
 
-model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_heads) {
+model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads) {
   model::DecoderShape shape;
   shape.name = tied ? "tiny tied" : "tiny";
   shape.dim = 20;  // rows that 8 ranks cannot share evenly: short and empty shards
@@ -47,7 +47,7 @@ void make_gpt_oss(model::DecoderShape& shape) {
 
 }  // namespace
 
-model::Model tiny_family(const std::string& family, torch::ScalarType dtype) {
+model::Model tiny_family(const std::string& family, at::ScalarType dtype) {
   model::DecoderShape shape;
   shape.name = "tiny " + family;
   shape.dim = 20;

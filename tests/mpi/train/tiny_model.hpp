@@ -1,7 +1,7 @@
 // A Llama small enough to be trained hundreds of times in a test, and data with an uneven number of valid labels.
 #pragma once
 
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include "tessera/config/job_config.hpp"
 #include "tessera/data/sample_source.hpp"
@@ -10,11 +10,11 @@
 namespace tessera::test {
 
 /// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is not a power of two.
-model::Model tiny_model(bool tied, torch::ScalarType dtype, std::int64_t kv_heads = 8);
+model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8);
 
 /// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss), mixtral, deepseek_v3
 /// (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8 experts; mixtral 4, fewer than ranks.
-model::Model tiny_family(const std::string& family, torch::ScalarType dtype);
+model::Model tiny_family(const std::string& family, at::ScalarType dtype);
 
 /// Sequences of 16 tokens drawn from a counter; sample n ignores n % 5 of its labels, and every label if n % 7 == 3.
 class UnevenSource final : public data::SampleSource {

@@ -79,7 +79,7 @@ config::JobConfig job_of(const Row& row) {
 }
 
 model::Model model_of(const Row& row) {
-  return row.family.empty() ? tiny_model(false, torch::kFloat64) : tiny_family(row.family, torch::kFloat64);
+  return row.family.empty() ? tiny_model(false, at::kDouble) : tiny_family(row.family, at::kDouble);
 }
 
 /// A trainer on the world's ranks.
@@ -89,7 +89,7 @@ struct OnMesh {
         layout(mesh::Layout::resolve(row.degrees, world().size())),
         mesh(world(), layout, comm::Backend::strict),
         model(model_of(row)),
-        trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU) {
+        trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU) {
     trainer.stages().initialize(7);
   }
   config::JobConfig job;
@@ -110,7 +110,7 @@ double training_loss(const Row& row, std::int64_t samples) {
   mesh::DeviceMesh mesh(layout, 0);
   const model::Model model = model_of(row);
   const Thirteen source(row.seq_len);
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, torch::kCPU);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
   trainer.stages().initialize(7);
   return trainer.compute_gradients(0);
 }
@@ -141,11 +141,11 @@ TEST(Validation, HasTheLossOfTheOneRankRunOnEveryMesh) {
   }
 }
 
-std::vector<torch::Tensor> everything(train::Trainer& trainer) {
-  std::vector<torch::Tensor> all;
+std::vector<at::Tensor> everything(train::Trainer& trainer) {
+  std::vector<at::Tensor> all;
   for (auto& state : trainer.optimizer_states())
-    for (const torch::Tensor& tensor : {state.param, state.exp_avg, state.exp_avg_sq}) all.push_back(tensor.clone());
-  for (const torch::Tensor& buffer : trainer.stages().holdings().buffers)
+    for (const at::Tensor& tensor : {state.param, state.exp_avg, state.exp_avg_sq}) all.push_back(tensor.clone());
+  for (const at::Tensor& buffer : trainer.stages().holdings().buffers)
     if (buffer.defined()) all.push_back(buffer.clone());
   return all;
 }
@@ -154,7 +154,7 @@ TEST(Validation, LeavesTrainingItsBits) {
   const UnevenSource trained;
   const Thirteen source;
   for (const Row& row : rows()) {
-    std::vector<std::vector<torch::Tensor>> ends;
+    std::vector<std::vector<at::Tensor>> ends;
     for (const bool validates : {false, true}) {
       OnMesh on(row, trained);
       train::Validator validator(on.job, on.model, on.mesh, on.trainer.stages(), source);

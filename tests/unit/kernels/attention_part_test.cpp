@@ -8,10 +8,10 @@
 namespace tessera::kernels {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 double distance(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.to(torch::kFloat64), y = b.to(torch::kFloat64);
+  const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
   return ((x - y).norm() / y.norm()).item<double>();
 }
 
@@ -24,23 +24,23 @@ constexpr Shape kShapes[] = {{2, 7, 7, 4, 4, 8, 8},
                              {3, 33, 33, 4, 2, 4, 4},
                              {2, 6, 6, 4, 2, 8, 5}};
 
-AttentionPart part_of(const Shape& s, torch::ScalarType type) {
-  torch::manual_seed(7);
-  const auto options = torch::TensorOptions(type);
+AttentionPart part_of(const Shape& s, at::ScalarType type) {
+  at::manual_seed(7);
+  const auto options = at::TensorOptions(type);
   AttentionPart part;
-  part.q = torch::randn({s.batch, s.queries + 2, s.heads, s.head_dim}, options).narrow(1, 1, s.queries);  // a tile
-  part.k = torch::randn({s.batch, s.keys, s.kv_heads, s.head_dim}, options);
-  part.v = torch::randn({s.batch, s.keys, s.kv_heads, s.value_dim}, options);
+  part.q = at::randn({s.batch, s.queries + 2, s.heads, s.head_dim}, options).narrow(1, 1, s.queries);  // a tile
+  part.k = at::randn({s.batch, s.keys, s.kv_heads, s.head_dim}, options);
+  part.v = at::randn({s.batch, s.keys, s.kv_heads, s.value_dim}, options);
   part.scale = 0.3;
   return part;
 }
 
 Tensor band(std::int64_t queries, std::int64_t keys) {
-  const Tensor back = torch::arange(queries).unsqueeze(1) - torch::arange(keys);
+  const Tensor back = at::arange(queries).unsqueeze(1) - at::arange(keys);
   return back.ge(0).logical_and_(back.lt(3));
 }
 
-std::vector<AttentionPart> parts_of(const Shape& shape, torch::ScalarType type) {
+std::vector<AttentionPart> parts_of(const Shape& shape, at::ScalarType type) {
   std::vector<AttentionPart> parts(3, part_of(shape, type));
   if (shape.queries != shape.keys) return {parts[0]};
   parts[1].causal = true;
@@ -53,10 +53,10 @@ AttentionValue by_the_book(const AttentionPart& part) {
   const std::int64_t group = part.q.size(2) / part.k.size(2);
   const Tensor q = part.q.transpose(1, 2), k = part.k.repeat_interleave(group, 2).transpose(1, 2),
                v = part.v.repeat_interleave(group, 2).transpose(1, 2);
-  Tensor scores = torch::matmul(q, k.transpose(-1, -2)) * part.scale;
-  if (part.causal) scores = scores + torch::full({q.size(2), q.size(2)}, -HUGE_VAL, q.options()).triu(1);
+  Tensor scores = at::matmul(q, k.transpose(-1, -2)) * part.scale;
+  if (part.causal) scores = scores + at::full({q.size(2), q.size(2)}, -HUGE_VAL, q.options()).triu(1);
   if (part.mask.defined()) scores = scores.masked_fill(part.mask.logical_not(), -HUGE_VAL);
-  return {torch::matmul(torch::softmax(scores, -1), v).transpose(1, 2), torch::logsumexp(scores, -1).transpose(1, 2)};
+  return {at::matmul(at::softmax(scores, -1), v).transpose(1, 2), at::logsumexp(scores, -1).transpose(1, 2)};
 }
 
 void expect_by_the_book(const AttentionPart& part, bool flash, double tolerance) {
@@ -68,7 +68,7 @@ void expect_by_the_book(const AttentionPart& part, bool flash, double tolerance)
   const AttentionValue value = flash ? attention_part(part) : attention_part_by_products(part);
   EXPECT_LE(distance(value.out, expected.out), tolerance);
   EXPECT_LE(distance(value.logsumexp, expected.logsumexp), tolerance);
-  const Tensor grad = torch::randn_like(value.out);
+  const Tensor grad = at::randn_like(value.out);
   expected.out.backward(grad);
   const AttentionGradients gradients =
       flash ? attention_part_backward(part, value, grad) : attention_part_by_products_backward(part, value, grad);
@@ -82,19 +82,19 @@ TEST(AttentionPart, FlashAndProductsAgreeWithTheBook) {
     for (const bool flash : {false, true}) {
       SCOPED_TRACE(testing::Message() << (flash ? "flash, " : "products, ") << shape.heads << " heads, "
                                       << shape.kv_heads << " of keys");
-      for (const AttentionPart& part : parts_of(shape, torch::kFloat64)) expect_by_the_book(part, flash, 1e-12);
-      for (const AttentionPart& part : parts_of(shape, torch::kFloat32)) expect_by_the_book(part, flash, 1e-5);
+      for (const AttentionPart& part : parts_of(shape, at::kDouble)) expect_by_the_book(part, flash, 1e-12);
+      for (const AttentionPart& part : parts_of(shape, at::kFloat)) expect_by_the_book(part, flash, 1e-5);
     }
 }
 
 TEST(AttentionPart, HalfPrecisionKeepsItsLogarithmInFloat32) {
-  for (const AttentionPart& part : parts_of(kShapes[3], torch::kBFloat16)) {
+  for (const AttentionPart& part : parts_of(kShapes[3], at::kBFloat16)) {
     const AttentionValue flash = attention_part(part), products = attention_part_by_products(part);
-    EXPECT_EQ(flash.logsumexp.scalar_type(), torch::kFloat32);
-    EXPECT_EQ(products.out.scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(flash.logsumexp.scalar_type(), at::kFloat);
+    EXPECT_EQ(products.out.scalar_type(), at::kBFloat16);
     EXPECT_LE(distance(flash.out, products.out), 1e-2);
     EXPECT_LE(distance(flash.logsumexp, products.logsumexp), 1e-3);
-    const Tensor grad = torch::randn_like(products.out);
+    const Tensor grad = at::randn_like(products.out);
     const auto a = attention_part_backward(part, products, grad),
                b = attention_part_by_products_backward(part, products, grad);
     EXPECT_LE(distance(a.q, b.q), 2e-2);
@@ -104,11 +104,11 @@ TEST(AttentionPart, HalfPrecisionKeepsItsLogarithmInFloat32) {
 }
 
 TEST(AttentionPart, GradientsOfPartsAddUp) {
-  const AttentionPart whole = part_of({2, 7, 8, 4, 2, 8, 8}, torch::kFloat64);
+  const AttentionPart whole = part_of({2, 7, 8, 4, 2, 8, 8}, at::kDouble);
   const AttentionValue value = attention_part_by_products(whole);
-  const Tensor grad = torch::randn_like(value.out);
+  const Tensor grad = at::randn_like(value.out);
   const AttentionGradients expected = attention_part_by_products_backward(whole, value, grad);
-  Tensor grad_q = torch::zeros_like(whole.q);
+  Tensor grad_q = at::zeros_like(whole.q);
   for (const std::int64_t half : {0, 1}) {
     AttentionPart part = whole;
     part.k = whole.k.narrow(1, half * 4, 4);
@@ -122,10 +122,10 @@ TEST(AttentionPart, GradientsOfPartsAddUp) {
 }
 
 TEST(AttentionPart, ProductsTakeRowsInChunks) {
-  const AttentionPart part = parts_of({4, 600, 600, 8, 4, 4, 4}, torch::kFloat64)[1];  // 11.5 M scores: three chunks
+  const AttentionPart part = parts_of({4, 600, 600, 8, 4, 4, 4}, at::kDouble)[1];  // 11.5 M scores: three chunks
   const AttentionValue flash = attention_part(part), products = attention_part_by_products(part);
   EXPECT_LE(distance(products.out, flash.out), 1e-12);
-  const Tensor grad = torch::randn_like(products.out);
+  const Tensor grad = at::randn_like(products.out);
   const auto a = attention_part_backward(part, products, grad),
              b = attention_part_by_products_backward(part, products, grad);
   EXPECT_LE(distance(b.q, a.q), 1e-11);

@@ -75,8 +75,8 @@ TEST(CrossEntropy, TakesInt32LabelsAndStridedRows) {
 
 TEST(CrossEntropy, MaskedLogitsCountForNothing) {
   const float inf = std::numeric_limits<float>::infinity();
-  const at::Tensor logits = torch::tensor({{1.0F, -inf, 2.0F}});
-  const at::Tensor labels = torch::tensor({2}, at::kLong), max = row_max(logits);
+  const at::Tensor logits = at::tensor({1.0F, -inf, 2.0F}).view({1, 3});
+  const at::Tensor labels = at::tensor({2}, at::kLong), max = row_max(logits);
   EXPECT_EQ(max.item<float>(), 2.0F);
   EXPECT_NEAR(sum_exp_and_target(logits, max, labels, 0).sum_exp.item<float>(), 1 + std::exp(-1.0F), 1e-7);
 }
@@ -93,7 +93,8 @@ TEST(CrossEntropy, RefusesWhatDoesNotFit) {
   at::Tensor logits = at::zeros({3, 8});
   EXPECT_THROW(row_max(logits.t()), ContractViolation);
   EXPECT_THROW(sum_exp_and_target(logits, at::zeros({3}), at::zeros({2}, at::kLong), 0), ContractViolation);
-  EXPECT_THROW(sum_exp_and_target(logits, at::zeros({3}, at::kDouble), at::zeros({3}, at::kLong), 0), ContractViolation);
+  EXPECT_THROW(sum_exp_and_target(logits, at::zeros({3}, at::kDouble), at::zeros({3}, at::kLong), 0),
+               ContractViolation);
 }
 
 }  // namespace

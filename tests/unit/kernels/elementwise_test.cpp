@@ -20,7 +20,7 @@ TEST(Elementwise, CastsLikeTorch) {
 
 TEST(Elementwise, CastKeepsTheEdges) {
   const float inf = std::numeric_limits<float>::infinity();
-  const at::Tensor source = torch::tensor({0.0F, -0.0F, inf, -inf, 3.4e38F, 1e-40F, 1.00390625F, 1.01171875F});
+  const at::Tensor source = at::tensor({0.0F, -0.0F, inf, -inf, 3.4e38F, 1e-40F, 1.00390625F, 1.01171875F});
   const at::Tensor got = at::empty({8}, at::kBFloat16), nan = at::empty({1}, at::kBFloat16);
   cast_into(got, source);
   EXPECT_TRUE(at::equal(got, source.to(at::kBFloat16)));

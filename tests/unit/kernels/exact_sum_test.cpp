@@ -1,7 +1,7 @@
 #include "tessera/kernels/exact_sum.hpp"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -25,7 +25,8 @@ TEST(Swiglu, PackedEqualsItsTwin) {
   at::manual_seed(3);
   for (const auto dtype : dtypes)
     for (const std::int64_t width : {1, 13, 96})
-      expect_twins([](const auto& in) { return swiglu_packed(in[0]); }, packed_twin, {random({5, 9, 2 * width}, dtype, 3.0)});
+      expect_twins([](const auto& in) { return swiglu_packed(in[0]); }, packed_twin,
+                   {random({5, 9, 2 * width}, dtype, 3.0)});
 }
 
 TEST(Swiglu, ReadsViewsInPlaceAndTransposedOnesToo) {
@@ -38,7 +39,7 @@ TEST(Swiglu, ReadsViewsInPlaceAndTransposedOnesToo) {
 
 TEST(Swiglu, KeepsTheEdges) {
   const float inf = std::numeric_limits<float>::infinity();
-  const auto gate = torch::tensor({-inf, -200.0F, -88.0F, 0.0F, 200.0F, inf, std::nanf("")});
+  const auto gate = at::tensor({-inf, -200.0F, -88.0F, 0.0F, 200.0F, inf, std::nanf("")});
   const auto y = swiglu(gate, at::ones({7}));
   EXPECT_TRUE(std::isnan(y[0].item<float>()));  // -inf * 0, as silu has it
   EXPECT_EQ(y[1].item<float>(), 0.0F);

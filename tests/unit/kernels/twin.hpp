@@ -2,7 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include "tessera/kernels/tensor.hpp"
 
 #include <functional>
 #include <vector>
@@ -30,7 +30,8 @@ inline void expect_close(const at::Tensor& got, const at::Tensor& want, double l
 
 using Kernel = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-/// Runs kernel and twin on `inputs` (the twin on f64 copies), compares results and, for one random output gradient, the gradients.
+/// Runs kernel and twin on `inputs` (the twin on f64 copies), compares results and, for one random output gradient, the
+/// gradients.
 inline void expect_twins(const Kernel& kernel, const Kernel& twin, const std::vector<at::Tensor>& inputs) {
   const at::ScalarType dtype = inputs[0].scalar_type();
   std::vector<at::Tensor> ours, theirs;

@@ -8,19 +8,19 @@
 namespace tessera::model {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 Tensor by_loop(const Attention& a) {
   const std::int64_t queries = a.q.size(1), keys = a.k.size(1), heads = a.q.size(2), group = heads / a.k.size(2);
   const double scale = a.scale > 0 ? a.scale : 1 / std::sqrt(static_cast<double>(a.q.size(3)));
-  Tensor out = torch::zeros({a.q.size(0), queries, heads, a.v.size(3)}, a.q.options());
+  Tensor out = at::zeros({a.q.size(0), queries, heads, a.v.size(3)}, a.q.options());
   for (std::int64_t b = 0; b < a.q.size(0); ++b)
     for (std::int64_t h = 0; h < heads; ++h)
       for (std::int64_t i = 0; i < queries; ++i) {
         const std::int64_t last = keys - queries + i,
                            first = a.window > 0 ? std::max<std::int64_t>(0, last - a.window + 1) : 0;
         double sum = a.sinks.defined() ? std::exp(a.sinks[h].item<double>()) : 0;
-        Tensor value = torch::zeros({a.v.size(3)}, a.q.options());
+        Tensor value = at::zeros({a.v.size(3)}, a.q.options());
         for (std::int64_t j = first; j <= last; ++j) {
           const double weight = std::exp(scale * a.q[b][i][h].dot(a.k[b][j][h / group]).item<double>());
           sum += weight;
@@ -47,16 +47,16 @@ INSTANTIATE_TEST_SUITE_P(Rows, AttentionTwin,
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(AttentionTwin, AgreesWithTheLoop) {
-  torch::manual_seed(1);
+  at::manual_seed(1);
   const Row& row = GetParam();
-  const auto options = torch::TensorOptions(torch::kFloat64);
+  const auto options = at::TensorOptions(at::kDouble);
   Attention a;
-  a.q = torch::randn({2, row.queries, 4, 6}, options);
-  a.k = torch::randn({2, row.keys, 2, 6}, options);
-  a.v = torch::randn({2, row.keys, 2, 5}, options);
+  a.q = at::randn({2, row.queries, 4, 6}, options);
+  a.k = at::randn({2, row.keys, 2, 6}, options);
+  a.v = at::randn({2, row.keys, 2, 5}, options);
   a.scale = row.scale;
   a.window = row.window;
-  if (row.sinks) a.sinks = torch::randn({4}, options);
+  if (row.sinks) a.sinks = at::randn({4}, options);
   EXPECT_LE((plain_operations().attention(a) - by_loop(a)).abs().max().item<double>(), 1e-12);
 }
 

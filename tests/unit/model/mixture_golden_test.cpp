@@ -11,19 +11,19 @@
 namespace tessera::model {
 namespace {
 
+using at::Tensor;
 using nlohmann::json;
-using torch::Tensor;
 
 const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/moe/";
 
 json cases() { return json::parse(std::ifstream(kFolder + "moe_layer.json")); }
 
-Tensor stored(const std::string& name, torch::ScalarType type) {
+Tensor stored(const std::string& name, at::ScalarType type) {
   static const checkpoint::SafetensorsReader reader(kFolder + "moe_layer.safetensors");
   const checkpoint::SafetensorsEntry* entry = reader.find(name);
   EXPECT_TRUE(entry) << name;
-  const bool whole = type == torch::kInt32;
-  const Tensor values = torch::empty(entry->shape, whole ? torch::kInt32 : torch::kFloat32);
+  const bool whole = type == at::kInt;
+  const Tensor values = at::empty(entry->shape, whole ? at::kInt : at::kFloat);
   reader.read_whole(name, whole ? DType::i32 : DType::f32, values.data_ptr());
   return values.to(type);
 }
@@ -52,20 +52,19 @@ DecoderShape shape_of(const json& args) {
 
 /// The mixture's cells of a model of one layer, run as a unit runs them on one rank.
 struct Layer {
-  Layer(const std::string& name, const json& args, torch::ScalarType type)
-      : model(make_decoder(shape_of(args), 1, type)) {
+  Layer(const std::string& name, const json& args, at::ScalarType type) : model(make_decoder(shape_of(args), 1, type)) {
     for (const ParamSpec& spec : model.params)
       if (const auto at = spec.fqn.find(".moe."); at != spec.fqn.npos)
         weights[spec.fqn.substr(at + 5)] = stored(name + "." + spec.fqn.substr(at + 5), type).requires_grad_(true);
-    bias = torch::zeros({args["num_experts"].get<std::int64_t>()}, type);
-    if (!args["expert_bias"].is_null()) bias = torch::tensor(args["expert_bias"].get<std::vector<double>>()).to(type);
-    loads.counts = {torch::zeros_like(bias, torch::kInt64)};
+    bias = at::zeros({args["num_experts"].get<std::int64_t>()}, type);
+    if (!args["expert_bias"].is_null()) bias = at::tensor(args["expert_bias"].get<std::vector<double>>()).to(type);
+    loads.counts = {at::zeros_like(bias, at::kLong)};
   }
 
   /// y of tokens x [T, dim]; `scores` and `chosen` get what the router decided.
   Tensor run(const Tensor& x) {
     Flow flow;
-    flow[Slot::x] = torch::zeros_like(x);
+    flow[Slot::x] = at::zeros_like(x);
     flow[Slot::m] = x;
     for (const Cell& cell : model.cells) {
       if (cell.name.find(".moe.") == std::string::npos) continue;
@@ -96,8 +95,8 @@ struct Layer {
 
 /// sum of t_i cos(0.1 (i + 1)): catches what keeps the norm.
 double probe(const Tensor& t) {
-  const Tensor flat = t.to(torch::kFloat64).flatten();
-  return (flat * torch::cos(0.1 * torch::arange(1, flat.size(0) + 1, torch::kFloat64))).sum().item<double>();
+  const Tensor flat = t.to(at::kDouble).flatten();
+  return (flat * at::cos(0.1 * at::arange(1, flat.size(0) + 1, at::kDouble))).sum().item<double>();
 }
 
 double worst(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
@@ -113,18 +112,18 @@ INSTANTIATE_TEST_SUITE_P(Routings, MoeGolden,
                                          "sigmoid_top3_grouped_bias_shared"));
 
 TEST_P(MoeGolden, OutputsAndGradientsInFloat32) {
-  Layer layer(name_, case_["args"], torch::kFloat32);
-  const Tensor x = stored(name_ + ".x", torch::kFloat32).requires_grad_(true);
+  Layer layer(name_, case_["args"], at::kFloat);
+  const Tensor x = stored(name_ + ".x", at::kFloat).requires_grad_(true);
   const Tensor y = layer.run(x.view({-1, x.size(2)})).view(x.sizes());
-  EXPECT_LE(worst(y, stored(name_ + ".y_f32", torch::kFloat32)), 2.4e-6);
-  y.backward(stored(name_ + ".dy", torch::kFloat32));
-  EXPECT_LE(worst(x.grad(), stored(name_ + ".dx_f32", torch::kFloat32)), 2.4e-6);
+  EXPECT_LE(worst(y, stored(name_ + ".y_f32", at::kFloat)), 2.4e-6);
+  y.backward(stored(name_ + ".dy", at::kFloat));
+  EXPECT_LE(worst(x.grad(), stored(name_ + ".dx_f32", at::kFloat)), 2.4e-6);
 }
 
 TEST_P(MoeGolden, EveryWeightsGradientInFloat64) {
-  Layer layer(name_, case_["args"], torch::kFloat64);
-  const Tensor x = stored(name_ + ".x", torch::kFloat64).requires_grad_(true);
-  layer.run(x.view({-1, x.size(2)})).view(x.sizes()).backward(stored(name_ + ".dy", torch::kFloat64));
+  Layer layer(name_, case_["args"], at::kDouble);
+  const Tensor x = stored(name_ + ".x", at::kDouble).requires_grad_(true);
+  layer.run(x.view({-1, x.size(2)})).view(x.sizes()).backward(stored(name_ + ".dy", at::kDouble));
   EXPECT_EQ(case_["grads_f64"].size(), layer.weights.size());
   for (const auto& [weight, expected] : case_["grads_f64"].items()) {
     const Tensor gradient = layer.weights.at(weight).grad();
@@ -135,17 +134,17 @@ TEST_P(MoeGolden, EveryWeightsGradientInFloat64) {
 }
 
 TEST_P(MoeGolden, ChoicesWeightsAndLoads) {
-  Layer layer(name_, case_["args"], torch::kFloat32);
-  const Tensor x = stored(name_ + ".x", torch::kFloat32);
+  Layer layer(name_, case_["args"], at::kFloat);
+  const Tensor x = stored(name_ + ".x", at::kFloat);
   layer.run(x.view({-1, x.size(2)}));
   const auto [ascending, order] = layer.chosen.sort(1);
-  EXPECT_TRUE(ascending.equal(stored(name_ + ".topk_idx_ascending", torch::kInt32).to(torch::kInt64)));
-  EXPECT_LE(worst(layer.scores.gather(1, order), stored(name_ + ".topk_weight_f32", torch::kFloat32)), 1e-6);
+  EXPECT_TRUE(ascending.equal(stored(name_ + ".topk_idx_ascending", at::kInt).to(at::kLong)));
+  EXPECT_LE(worst(layer.scores.gather(1, order), stored(name_ + ".topk_weight_f32", at::kFloat)), 1e-6);
   const Tensor load = layer.loads.counts[0];
-  EXPECT_TRUE(load.equal(torch::tensor(case_["tokens_per_expert"].get<std::vector<double>>()).to(torch::kInt64)));
+  EXPECT_TRUE(load.equal(at::tensor(case_["tokens_per_expert"].get<std::vector<double>>()).to(at::kLong)));
   balance_bias(layer.bias, load, case_["load_balance_coeff"]);
-  const Tensor updated = torch::tensor(case_["expert_bias_after_update"].get<std::vector<double>>());
-  EXPECT_LE(worst(layer.bias, updated.to(torch::kFloat32)), 1e-7);
+  const Tensor updated = at::tensor(case_["expert_bias_after_update"].get<std::vector<double>>());
+  EXPECT_LE(worst(layer.bias, updated.to(at::kFloat)), 1e-7);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tessera/optim/adamw.hpp"
 
 #include <gtest/gtest.h>
+#include <torch/optim/adamw.h>
 
 #include "tessera/base/error.hpp"
 
@@ -8,8 +9,12 @@ namespace tessera::optim {
 namespace {
 
 ParamState state_of(const std::string& fqn, const at::Tensor& param, double weight_decay) {
-  return {.fqn = fqn, .param = param.clone(), .grad = at::empty_like(param), .exp_avg = at::zeros_like(param),
-          .exp_avg_sq = at::zeros_like(param), .weight_decay = weight_decay};
+  return {.fqn = fqn,
+          .param = param.clone(),
+          .grad = at::empty_like(param),
+          .exp_avg = at::zeros_like(param),
+          .exp_avg_sq = at::zeros_like(param),
+          .weight_decay = weight_decay};
 }
 
 double distance(const at::Tensor& a, const at::Tensor& b) {
@@ -22,7 +27,8 @@ void follow_torch(at::ScalarType dtype, double limit) {
   const at::Tensor a = at::randn({33, 7}, at::kDouble).to(dtype), b = at::randn({50}, at::kDouble).to(dtype);
   const at::Tensor ta = a.clone().requires_grad_(), tb = b.clone().requires_grad_();
   const auto options = [](double decay) {
-    return std::make_unique<torch::optim::AdamWOptions>(torch::optim::AdamWOptions(1e-2).betas({0.9, 0.95}).weight_decay(decay));
+    return std::make_unique<torch::optim::AdamWOptions>(
+        torch::optim::AdamWOptions(1e-2).betas({0.9, 0.95}).weight_decay(decay));
   };
   std::vector<torch::optim::OptimizerParamGroup> groups;
   groups.emplace_back(std::vector<at::Tensor>{ta}, options(0.1));

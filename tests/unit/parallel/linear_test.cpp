@@ -7,7 +7,7 @@
 namespace tessera::parallel {
 namespace {
 
-using torch::Tensor;
+using at::Tensor;
 
 struct Gradients {
   Tensor x, weight;
@@ -16,9 +16,9 @@ struct Gradients {
 /// Of a product used twice, as a microbatch whose weight already has a gradient would.
 Gradients gradients_of(
     const std::function<Tensor(const Tensor&, const Tensor&)>& product, const std::function<void()>& behind = [] {}) {
-  torch::manual_seed(1);
-  const Tensor x = torch::randn({6, 5}).requires_grad_(), weight = torch::randn({3, 5}).requires_grad_();
-  weight.mutable_grad() = torch::randn({3, 5});
+  at::manual_seed(1);
+  const Tensor x = at::randn({6, 5}).requires_grad_(), weight = at::randn({3, 5}).requires_grad_();
+  weight.mutable_grad() = at::randn({3, 5});
   product(x, weight).square().sum().backward();
   behind();
   return {x.grad(), weight.grad()};
@@ -27,8 +27,7 @@ Gradients gradients_of(
 TEST(Linear, HasTheBitsOfTorchsOwnAtOnceAndLater) {
   WeightGradients gradients;
   const auto ours = [&](const Tensor& x, const Tensor& weight) { return linear(x, weight, gradients); };
-  const Gradients expected =
-      gradients_of([](const Tensor& x, const Tensor& weight) { return torch::linear(x, weight); });
+  const Gradients expected = gradients_of([](const Tensor& x, const Tensor& weight) { return at::linear(x, weight); });
   const Gradients at_once = gradients_of(ours);
   gradients.put_off();
   const Gradients later = gradients_of(ours, [&] {
@@ -37,18 +36,18 @@ TEST(Linear, HasTheBitsOfTorchsOwnAtOnceAndLater) {
     for (const auto& compute : work) compute();
   });
   for (const Gradients& each : {at_once, later}) {
-    EXPECT_TRUE(torch::equal(each.x, expected.x));
-    EXPECT_TRUE(torch::equal(each.weight, expected.weight));
+    EXPECT_TRUE(at::equal(each.x, expected.x));
+    EXPECT_TRUE(at::equal(each.weight, expected.weight));
   }
   EXPECT_FALSE(gradients.puts_off(expected.weight));
 }
 
 TEST(Linear, ExpertsToo) {
   WeightGradients gradients;
-  const Tensor counts = torch::tensor({4, 0, 2}, torch::kLong);
+  const Tensor counts = at::tensor({4, 0, 2}, at::kLong);
   const auto run = [&](const std::function<Tensor(const Tensor&, const Tensor&)>& product) {
-    torch::manual_seed(2);
-    const Tensor x = torch::randn({6, 5}).requires_grad_(), weight = torch::randn({3, 4, 5}).requires_grad_();
+    at::manual_seed(2);
+    const Tensor x = at::randn({6, 5}).requires_grad_(), weight = at::randn({3, 4, 5}).requires_grad_();
     product(x, weight).square().sum().backward();
     for (const auto& compute : gradients.take()) compute();
     return Gradients{x.grad(), weight.grad()};
@@ -59,19 +58,19 @@ TEST(Linear, ExpertsToo) {
   gradients.put_off();
   const Gradients later = run(ours);
   for (const Gradients& each : {at_once, later}) {
-    EXPECT_TRUE(torch::equal(each.x, expected.x));
-    EXPECT_TRUE(torch::equal(each.weight, expected.weight));
+    EXPECT_TRUE(at::equal(each.x, expected.x));
+    EXPECT_TRUE(at::equal(each.weight, expected.weight));
   }
 }
 
 TEST(Linear, ComputesOnlyWhatIsAskedFor) {
   WeightGradients gradients;
   gradients.put_off();
-  const Tensor x = torch::randn({2, 3}).requires_grad_(), frozen = torch::randn({4, 3});
+  const Tensor x = at::randn({2, 3}).requires_grad_(), frozen = at::randn({4, 3});
   linear(x, frozen, gradients).sum().backward();
   EXPECT_TRUE(x.grad().defined());
   EXPECT_TRUE(gradients.take().empty());
-  const Tensor weight = torch::randn({4, 3}).requires_grad_(), data = torch::randn({2, 3});
+  const Tensor weight = at::randn({4, 3}).requires_grad_(), data = at::randn({2, 3});
   linear(data, weight, gradients).sum().backward();
   EXPECT_TRUE(weight.grad().defined());
   EXPECT_FALSE(data.grad().defined());

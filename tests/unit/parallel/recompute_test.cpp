@@ -46,13 +46,13 @@ TEST(Recompute, StaysBelowEveryBudgetAndGivesBackWhatIsLeft) {
 }
 
 TEST(Remakes, GraphsSeeTheSameBitsAfterTheMemoryWasGone) {
-  torch::manual_seed(1);
-  const auto leaf = [](std::vector<std::int64_t> shape) { return torch::randn(shape).requires_grad_(true); };
-  const torch::Tensor x = leaf({64, 32}), weight = leaf({16, 32});
+  at::manual_seed(1);
+  const auto leaf = [](std::vector<std::int64_t> shape) { return at::randn(shape).requires_grad_(true); };
+  const at::Tensor x = leaf({64, 32}), weight = leaf({16, 32});
   const auto gradients = [&](Remakes* remakes) {
-    const torch::Tensor made = torch::sigmoid(x * 2);
-    if (remakes) remakes->add(made, [x] { return torch::sigmoid(x * 2); });
-    const torch::Tensor loss = torch::linear(made, weight).square().sum();
+    const at::Tensor made = at::sigmoid(x * 2);
+    if (remakes) remakes->add(made, [x] { return at::sigmoid(x * 2); });
+    const at::Tensor loss = at::linear(made, weight).square().sum();
     if (remakes) {
       remakes->drop({}, {});
       EXPECT_EQ(remakes->dropped_bytes(), 64 * 32 * 4);
@@ -63,15 +63,15 @@ TEST(Remakes, GraphsSeeTheSameBitsAfterTheMemoryWasGone) {
   };
   Remakes remakes;
   const auto plain = gradients(nullptr), remade = gradients(&remakes);
-  EXPECT_TRUE(torch::equal(plain[0], remade[0]));
-  EXPECT_TRUE(torch::equal(plain[1], remade[1]));
+  EXPECT_TRUE(at::equal(plain[0], remade[0]));
+  EXPECT_TRUE(at::equal(plain[1], remade[1]));
 }
 
 TEST(Remakes, WhatOthersSeeStays) {
   Flow in, out;
-  out[Slot::h] = torch::ones({4, 4}).view({2, 8});
+  out[Slot::h] = at::ones({4, 4}).view({2, 8});
   Remakes remakes;
-  remakes.add(out[Slot::h].view({16}), [] { return torch::zeros({16}); });
+  remakes.add(out[Slot::h].view({16}), [] { return at::zeros({16}); });
   remakes.drop(in, out);
   EXPECT_EQ(remakes.dropped_bytes(), 0);
   remakes.restore();
@@ -80,9 +80,9 @@ TEST(Remakes, WhatOthersSeeStays) {
 
 #ifndef __SANITIZE_ADDRESS__  // whose allocator is not the one that is asked
 TEST(AllocatedBytes, FollowTensors) {
-  const std::int64_t before = kernels::allocated_bytes(torch::kCPU);
-  const torch::Tensor large = torch::empty({1 << 20});
-  EXPECT_NEAR(static_cast<double>(kernels::allocated_bytes(torch::kCPU) - before), 4 << 20, 1 << 16);
+  const std::int64_t before = kernels::allocated_bytes(at::kCPU);
+  const at::Tensor large = at::empty({1 << 20});
+  EXPECT_NEAR(static_cast<double>(kernels::allocated_bytes(at::kCPU) - before), 4 << 20, 1 << 16);
 }
 #endif
 

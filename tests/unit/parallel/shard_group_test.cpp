@@ -6,13 +6,13 @@ namespace tessera::parallel {
 namespace {
 
 /// Gradients of eleven microbatches, added in the given order.
-torch::Tensor sum_in_order(const std::vector<std::int64_t>& order) {
+at::Tensor sum_in_order(const std::vector<std::int64_t>& order) {
   const model::ParamSpec spec{"w", {5, 7}, model::Placement::replicated, {}, "w"};
   const auto alone = comm::make_self_communicator("one rank");
   ShardGroup group("w", {&spec}, {alone.get(), alone.get(), alone.get()}, {});
   for (const std::int64_t microbatch : order) {
-    torch::manual_seed(static_cast<std::uint64_t>(microbatch));
-    group.params()[0].leaf.mutable_grad() = torch::randn({5, 7});
+    at::manual_seed(static_cast<std::uint64_t>(microbatch));
+    group.params()[0].leaf.mutable_grad() = at::randn({5, 7});
     group.accumulate(microbatch, /*tree=*/true);
   }
   group.start_reduction();
@@ -22,9 +22,9 @@ torch::Tensor sum_in_order(const std::vector<std::int64_t>& order) {
 
 /// A schedule from a file may run backwards in any order; deterministic mode adds over the same tree.
 TEST(ShardGroup, TreeDoesNotDependOnTheOrder) {
-  const torch::Tensor expected = sum_in_order({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
-  EXPECT_TRUE(torch::equal(sum_in_order({10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}), expected));
-  EXPECT_TRUE(torch::equal(sum_in_order({3, 0, 10, 7, 6, 1, 2, 9, 4, 8, 5}), expected));
+  const at::Tensor expected = sum_in_order({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_TRUE(at::equal(sum_in_order({10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}), expected));
+  EXPECT_TRUE(at::equal(sum_in_order({3, 0, 10, 7, 6, 1, 2, 9, 4, 8, 5}), expected));
 }
 
 TEST(ShardGroup, MastersMayLiveElsewhere) {

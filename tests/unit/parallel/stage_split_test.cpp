@@ -23,7 +23,7 @@ model::Model with_layers(std::int64_t layers) {
   shape.head_dim = 4;
   shape.hidden = 48;
   shape.vocab = 32;
-  return model::make_decoder(shape, 8, torch::kFloat32);
+  return model::make_decoder(shape, 8, at::kFloat);
 }
 
 /// Blocks of each stage; the embedding is one cell, norm and output are two.

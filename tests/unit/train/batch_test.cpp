@@ -36,27 +36,27 @@ BatchPlan plan_of(int cp) {
 }
 
 Batch read(const BatchPlan& plan, const Reader& reader) {
-  return read_batch(Counting(), plan, 0, reader, 1000, torch::kCPU);
+  return read_batch(Counting(), plan, 0, reader, 1000, at::kCPU);
 }
 
 TEST(Batch, RanksOfOneSequenceReadTheirPositions) {
   const Batch batch = read(plan_of(2), {1, 0});  // samples 2 and 3, chunks 0 and 3
   const auto& [tokens, labels, documents] = batch.microbatches.at(0);
-  EXPECT_TRUE(torch::equal(tokens, torch::tensor({200, 201, 206, 207, 300, 301, 306, 307})));
-  EXPECT_TRUE(torch::equal(labels, torch::tensor({201, 202, 207, -100, 301, 302, 307, -100})));
+  EXPECT_TRUE(at::equal(tokens, at::tensor({200, 201, 206, 207, 300, 301, 306, 307}, at::kLong)));
+  EXPECT_TRUE(at::equal(labels, at::tensor({201, 202, 207, -100, 301, 302, 307, -100}, at::kLong)));
   EXPECT_TRUE(documents.empty());
   EXPECT_EQ(batch.valid_tokens, 6);
-  EXPECT_TRUE(
-      torch::equal(read(plan_of(2), {0, 1}).microbatches[0].tokens, torch::tensor({2, 3, 4, 5, 102, 103, 104, 105})));
+  EXPECT_TRUE(at::equal(read(plan_of(2), {0, 1}).microbatches[0].tokens,
+                        at::tensor({2, 3, 4, 5, 102, 103, 104, 105}, at::kLong)));
 }
 
 TEST(Batch, StagesReadWhatTheyNeed) {
   const auto first = read(plan_of(1), {0, 0, true, false}), last = read(plan_of(1), {0, 0, false, true});
   const auto both = read(plan_of(1), {0, 0});
-  EXPECT_TRUE(torch::equal(first.microbatches[0].tokens, both.microbatches[0].tokens));
+  EXPECT_TRUE(at::equal(first.microbatches[0].tokens, both.microbatches[0].tokens));
   EXPECT_FALSE(first.microbatches[0].labels.defined());
   EXPECT_EQ(first.valid_tokens, 0);
-  EXPECT_TRUE(torch::equal(last.microbatches[0].labels, both.microbatches[0].labels));
+  EXPECT_TRUE(at::equal(last.microbatches[0].labels, both.microbatches[0].labels));
   EXPECT_FALSE(last.microbatches[0].tokens.defined());
   EXPECT_EQ(last.valid_tokens, both.valid_tokens);
 }

@@ -29,10 +29,10 @@ config::Resolved job(const std::string& family, const char* config, const char* 
                           "none", "--activation_checkpoint.mode", "none"});
 }
 
-torch::Tensor expected(const std::string& family, const char* name, DType dtype) {
+at::Tensor expected(const std::string& family, const char* name, DType dtype) {
   const checkpoint::SafetensorsReader reader(kFolder + family + "/expected.safetensors");
-  const auto type = dtype == DType::i64 ? torch::kInt64 : dtype == DType::f64 ? torch::kFloat64 : torch::kFloat32;
-  const torch::Tensor values = torch::empty(reader.find(name)->shape, type);
+  const auto type = dtype == DType::i64 ? at::kLong : dtype == DType::f64 ? at::kDouble : at::kFloat;
+  const at::Tensor values = at::empty(reader.find(name)->shape, type);
   reader.read_whole(name, dtype, values.data_ptr());
   return values;
 }
@@ -42,8 +42,8 @@ INSTANTIATE_TEST_SUITE_P(All, Families, testing::Values("qwen3", "qwen3_moe", "m
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Families, LogitsAreThoseOfTransformers) {
-  const torch::Tensor ids = expected(GetParam(), "input_ids", DType::i64);
-  const torch::Tensor logits = expected(GetParam(), "logits", DType::f32);
+  const at::Tensor ids = expected(GetParam(), "input_ids", DType::i64);
+  const at::Tensor logits = expected(GetParam(), "logits", DType::f32);
   for (const char* config : {"config.json", "config.v4.json"})
     for (const char* dtype : {"float32", "float64"}) {
       Inference model(job(GetParam(), config, dtype), 24, 0);
@@ -58,7 +58,7 @@ TEST_P(Families, GenerationFollowsTheLogits) {
   const auto generated = model.generate(prompt, 12, {}, std::nullopt);
   std::vector<std::int64_t> all(prompt.begin(), prompt.end());
   for (const std::int32_t token : generated) {
-    const torch::Tensor logits = model.logits(torch::tensor(all).view({1, -1}));
+    const at::Tensor logits = model.logits(at::tensor(all).view({1, -1}));
     EXPECT_EQ(token, logits[0][-1].argmax().item<std::int64_t>()) << "behind " << all.size() << " tokens";
     all.push_back(token);
   }
@@ -81,7 +81,7 @@ class Stored final : public data::SampleSource {
   }
 
  private:
-  torch::Tensor ids_;
+  at::Tensor ids_;
 };
 
 /// A job of one rank whose weights are the family's.
@@ -90,9 +90,9 @@ struct OneRank {
       : resolved(job(family, "config.json", dtype)),
         layout(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1)),
         mesh(layout, 0),
-        model(model_of(resolved.job, 0, 24, torch::kCPU)),
+        model(model_of(resolved.job, 0, 24, at::kCPU)),
         source(family),
-        trainer(resolved.job, model, mesh, BatchPlan::make(resolved.job, layout), source, torch::kCPU) {
+        trainer(resolved.job, model, mesh, BatchPlan::make(resolved.job, layout), source, at::kCPU) {
     load_hf_weights(trainer.stages().holdings(), model, kFolder + family);
   }
 
@@ -140,7 +140,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
       config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(), "--checkpoint.initial_load_path",
                        (folder / "hf").string(), "--checkpoint.initial_load_in_hf"}),
       24, 0);
-  const torch::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
+  const at::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
   EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
   fs::remove_all(folder);
 }
@@ -148,7 +148,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
 TEST(FamiliesMistakes, AreNamed) {
   EXPECT_THROW(
       load_hf_weights(OneRank("mixtral", "float32").trainer.stages().holdings(),
-                      model_of(job("mixtral", "config.json", "float32").job, 0, 24, torch::kCPU), kFolder + "qwen3"),
+                      model_of(job("mixtral", "config.json", "float32").job, 0, 24, at::kCPU), kFolder + "qwen3"),
       Error);
 }
 

@@ -126,9 +126,9 @@ TEST_F(HfImport, QuantizedWeightsLoadDirectly) {
                                    folder, "--checkpoint.initial_load_in_hf"};
     if (quantized) words.push_back("--checkpoint.initial_load_in_hf_quantized");
     Inference model(config::resolve(words), 16, 0);
-    return model.logits(torch::arange(16).view({1, -1}));
+    return model.logits(at::arange(16).view({1, -1}));
   };
-  const torch::Tensor theirs = logits(from + "/twin", false);
+  const at::Tensor theirs = logits(from + "/twin", false);
   EXPECT_TRUE(logits(from, true).equal(theirs));
   EXPECT_TRUE(logits(from, false).equal(theirs)) << "the files say themselves that they are quantized";
 }

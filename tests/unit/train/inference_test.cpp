@@ -12,8 +12,8 @@ namespace {
 const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/hf_tiny/";
 
 config::Resolved job(const std::string& config) {
-  return config::resolve({"--model.hf_config", kFolder + config, "--checkpoint.initial_load_path", kFolder + "model.safetensors",
-                          "--checkpoint.initial_load_in_hf"});
+  return config::resolve({"--model.hf_config", kFolder + config, "--checkpoint.initial_load_path",
+                          kFolder + "model.safetensors", "--checkpoint.initial_load_in_hf"});
 }
 
 std::vector<std::int32_t> expected_ids(const std::string& name) {
@@ -29,12 +29,12 @@ INSTANTIATE_TEST_SUITE_P(Spellings, HfTiny, testing::Values("config.json", "conf
 TEST_P(HfTiny, LogitsAreThoseOfTransformers) {
   Inference model(job(GetParam()), 40, 0);
   const auto ids = expected_ids("input_ids");
-  const torch::Tensor tokens = torch::tensor(std::vector<std::int64_t>(ids.begin(), ids.end())).view({1, -1});
-  const torch::Tensor logits = model.logits(tokens)[0];
+  const at::Tensor tokens = at::tensor(std::vector<std::int64_t>(ids.begin(), ids.end())).view({1, -1});
+  const at::Tensor logits = model.logits(tokens)[0];
   const checkpoint::SafetensorsReader reader(kFolder + "expected.safetensors");
-  const torch::Tensor expected = torch::empty({10, 1000});
+  const at::Tensor expected = at::empty({10, 1000});
   reader.read_whole("logits_every4th_f32", DType::f32, expected.data_ptr());
-  const torch::Tensor every4th = logits.index({torch::indexing::Slice(0, torch::indexing::None, 4)});
+  const at::Tensor every4th = logits.index({at::indexing::Slice(0, at::indexing::None, 4)});
   EXPECT_LE((every4th - expected).abs().max().item<double>(), 2e-6);
   const auto argmax = expected_ids("logits_argmax");
   for (std::size_t i = 0; i < argmax.size(); ++i)
@@ -61,7 +61,7 @@ TEST(Inference, RefusesWhatTheModelCannotTake) {
   EXPECT_THROW(model.generate({}, 2, {}, std::nullopt), Error);
   EXPECT_THROW(model.generate({1000}, 2, {}, std::nullopt), Error);
   EXPECT_THROW(model.generate({1, 2}, 7, {}, std::nullopt), Error);
-  EXPECT_THROW(model.logits(torch::full({1, 4}, -1, torch::kInt64)), Error);
+  EXPECT_THROW(model.logits(at::full({1, 4}, -1, at::kLong)), Error);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ model::Model tiny(bool tied) {
   shape.hidden = 16;
   shape.vocab = 32;
   shape.tied = tied;
-  return model::make_decoder(shape, 16, torch::kFloat32);
+  return model::make_decoder(shape, 16, at::kFloat);
 }
 
 config::Checkpoint excluding(std::vector<std::string> what) {

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 class PipelinePlanTest : public testing::Test {
  protected:
-  PipelinePlanTest() : model_(model::make_decoder({}, 4, torch::kFloat32)) {
+  PipelinePlanTest() : model_(model::make_decoder({}, 4, at::kFloat)) {
     job_.training.local_batch_size = 8;
     job_.parallelism.pipeline_parallel_degree = 2;
   }

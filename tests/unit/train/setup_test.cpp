@@ -18,7 +18,7 @@ std::string refusal(const char* family, const char* flavor, const mesh::Degrees&
   job.training.seq_len = seq_len;
   job.training.local_batch_size = 1;
   const mesh::Layout layout = mesh::Layout::resolve(degrees, world);
-  const model::Model model = model::make_decoder(model::decoder_flavor(family, flavor), 1, torch::kFloat32);
+  const model::Model model = model::make_decoder(model::decoder_flavor(family, flavor), 1, at::kFloat);
   try {
     check_model_fits(model, layout, BatchPlan::make(job, layout), sequence_parallel);
   } catch (const Error& error) {

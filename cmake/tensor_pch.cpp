@@ -1,0 +1,1 @@
+// The translation unit behind the precompiled headers: tensors for components that use them, GoogleTest for tests.

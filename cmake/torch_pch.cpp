@@ -1,1 +1,0 @@
-// The translation unit behind the precompiled header that every LibTorch room shares.
