@@ -100,55 +100,57 @@ int import_weights(const std::string& weights, const std::string& to, const std:
 }
 
 int run(const tessera::app::Args& args) {
-  CLI::App app{"Looks at checkpoints, thins them out and converts them; exits with 5 when one is damaged.", "ckpt"};
-  app.require_subcommand(1);
+  tessera::app::Flags app{"Looks at checkpoints, thins them out and converts them; exits with 5 when one is damaged.",
+                          "ckpt"};
+  app.require_subcommand();
   std::string folder, other, to, weights, config, stored_type, format = "safetensors", type = "float32";
   bool with_tensors = false, deep = false, quick = false, dry_run = false;
   int files = 1;
   checkpoint::PruneOptions prune;
   const auto add = [&](const char* name, const char* summary) {
-    CLI::App* verb = app.add_subcommand(name, summary);
-    verb->add_option("folder", folder, "a run's folder, its checkpoint folder, or one step's folder")->required();
+    tessera::app::Flags verb = app.add_subcommand(name, summary);
+    verb.add_option("folder", folder, "a run's folder, its checkpoint folder, or one step's folder").required();
     return verb;
   };
-  const CLI::App* listing = add("list", "one line for each step");
-  CLI::App* showing = add("show", "what a checkpoint says of itself (of a folder: its newest)");
-  showing->add_flag("--tensors", with_tensors, "names, types and shapes too");
-  CLI::App* verifying = add("verify", "is every byte as it was written");
-  CLI::Option* thorough =
-      verifying->add_flag("--deep", deep, "compare every byte with its checksum (this is the default)");
-  verifying->add_flag("--quick", quick, "only manifest, sizes and tables")->excludes(thorough);
-  CLI::App* exporting = add("export", "weights for other programs, with a Hugging Face config.json");
-  exporting->add_option("--to", to, "the folder to make")->required();
-  exporting->add_option("--format", format, "safetensors");
-  exporting->add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
-  CLI::App* comparing = add("diff", "which tensors differ, and how much; exits with 0 when all is equal, else with 1");
-  comparing->add_option("other", other, "the second checkpoint")->required();
-  CLI::App* pruning = add("prune", "removes old checkpoints, never the newest whole one");
-  pruning->add_option("--keep-latest", prune.retention.keep_latest, "how many of the newest valid ones stay")
-      ->required();
-  pruning->add_option("--keep-every", prune.retention.keep_every, "steps that are multiples of this stay too")
-      ->check(CLI::PositiveNumber);
-  pruning->add_flag("--damaged", prune.damaged, "damaged ones older than a whole one go too, and *.damaged-*");
-  pruning->add_flag("--partial", prune.partial, "*.partial-* of saves that ended go too");
-  pruning->add_flag("--dry-run", dry_run, "only say what would go");
-  CLI::App* resharding = add("reshard", "writes a checkpoint again in another number of files, bit for bit");
-  resharding->add_option("to", to, "the checkpoint folder to make its step folder in")->required();
-  resharding->add_option("--ranks", files, "shard files, one for each rank of the next job")->required();
-  CLI::App* importing = app.add_subcommand("import", "weights of other programs as a checkpoint to start from");
-  importing->add_option("weights", weights, "a Hugging Face folder or a .safetensors file")->required();
-  importing->add_option("--to", to, "the checkpoint folder to make step-00000000 in")->required();
-  importing->add_option("--config", config, "a job with the model's name and flavor [config.json beside the weights]");
-  importing->add_option("--dtype", stored_type, "float32, bfloat16 or float16 [as stored]");
-  importing->add_option("--ranks", files, "shard files, one for each rank of the next job [1]");
-  if (!tessera::app::parse(app, args)) return 0;
-  if (listing->parsed()) return list(folder);
-  if (verifying->parsed()) return verify(folder, !quick);
-  if (exporting->parsed()) return export_weights(folder, to, format, type);
-  if (importing->parsed()) return import_weights(weights, to, config, stored_type, files);
-  if (comparing->parsed()) return tessera::app::diff_checkpoints(folder, other);
-  if (pruning->parsed()) return tessera::app::prune_checkpoints(folder, prune, dry_run);
-  if (resharding->parsed()) return tessera::app::reshard_checkpoint(folder, to, files);
+  const tessera::app::Flags listing = add("list", "one line for each step");
+  tessera::app::Flags showing = add("show", "what a checkpoint says of itself (of a folder: its newest)");
+  showing.add_flag("--tensors", with_tensors, "names, types and shapes too");
+  tessera::app::Flags verifying = add("verify", "is every byte as it was written");
+  const tessera::app::Flag thorough =
+      verifying.add_flag("--deep", deep, "compare every byte with its checksum (this is the default)");
+  verifying.add_flag("--quick", quick, "only manifest, sizes and tables").excludes(thorough);
+  tessera::app::Flags exporting = add("export", "weights for other programs, with a Hugging Face config.json");
+  exporting.add_option("--to", to, "the folder to make").required();
+  exporting.add_option("--format", format, "safetensors");
+  exporting.add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
+  tessera::app::Flags comparing =
+      add("diff", "which tensors differ, and how much; exits with 0 when all is equal, else with 1");
+  comparing.add_option("other", other, "the second checkpoint").required();
+  tessera::app::Flags pruning = add("prune", "removes old checkpoints, never the newest whole one");
+  pruning.add_option("--keep-latest", prune.retention.keep_latest, "how many of the newest valid ones stay").required();
+  pruning.add_option("--keep-every", prune.retention.keep_every, "steps that are multiples of this stay too")
+      .positive();
+  pruning.add_flag("--damaged", prune.damaged, "damaged ones older than a whole one go too, and *.damaged-*");
+  pruning.add_flag("--partial", prune.partial, "*.partial-* of saves that ended go too");
+  pruning.add_flag("--dry-run", dry_run, "only say what would go");
+  tessera::app::Flags resharding = add("reshard", "writes a checkpoint again in another number of files, bit for bit");
+  resharding.add_option("to", to, "the checkpoint folder to make its step folder in").required();
+  resharding.add_option("--ranks", files, "shard files, one for each rank of the next job").required();
+  tessera::app::Flags importing =
+      app.add_subcommand("import", "weights of other programs as a checkpoint to start from");
+  importing.add_option("weights", weights, "a Hugging Face folder or a .safetensors file").required();
+  importing.add_option("--to", to, "the checkpoint folder to make step-00000000 in").required();
+  importing.add_option("--config", config, "a job with the model's name and flavor [config.json beside the weights]");
+  importing.add_option("--dtype", stored_type, "float32, bfloat16 or float16 [as stored]");
+  importing.add_option("--ranks", files, "shard files, one for each rank of the next job [1]");
+  if (!app.parse(args)) return 0;
+  if (listing.parsed()) return list(folder);
+  if (verifying.parsed()) return verify(folder, !quick);
+  if (exporting.parsed()) return export_weights(folder, to, format, type);
+  if (importing.parsed()) return import_weights(weights, to, config, stored_type, files);
+  if (comparing.parsed()) return tessera::app::diff_checkpoints(folder, other);
+  if (pruning.parsed()) return tessera::app::prune_checkpoints(folder, prune, dry_run);
+  if (resharding.parsed()) return tessera::app::reshard_checkpoint(folder, to, files);
   show_one(newest_of(folder), with_tensors);
   return 0;
 }

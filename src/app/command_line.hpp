@@ -1,45 +1,74 @@
-// CLI11 for verbs: --help prints and ends well, a bad flag is the user's error.
+// The flags of a command. CLI11 parses them; its header costs 10 s of compile time, so that only command_line.cpp sees
+// it.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <iostream>
+#include <cstddef>
+#include <memory>
+#include <string>
 
 #include "verb.hpp"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace tessera::app {
 
-/// Parses the words after the verb. False when the user asked for help, which was printed: return 0 then.
-/// Throws Error(usage) for anything that CLI11 refuses.
-inline bool parse(CLI::App& app, Args args) {
-  std::ranges::reverse(args);  // CLI11 takes them last first
-  try {
-    app.parse(args);
-    return true;
-  } catch (const CLI::CallForHelp&) {
-    std::cout << app.help();
-    return false;
-  } catch (const CLI::CallForAllHelp&) {
-    std::cout << app.help("", CLI::AppFormatMode::All);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    fail(ExitCode::usage, "{}; `tessera help {}` shows its use", error.what(), app.get_name());
-  }
-}
+/// One flag or positional argument of a command: a handle, valid as long as the command's Flags.
+class Flag {
+ public:
+  Flag required();
+  Flag at_least(double least);
+  Flag between(double least, double most);
+  Flag positive();
+  /// A list whose values may stand in one word, separated by `separator`.
+  Flag delimiter(char separator);
+  Flag excludes(const Flag& other);
+  Flag needs(const Flag& other);
+  /// --help shows the value that the variable has now.
+  Flag show_default();
+  /// Whether the user gave it.
+  bool given() const;
 
-/// Words of a verb that also takes a job's flags: `--section.key [value]` apart from the verb's own.
+ private:
+  friend class Flags;
+  explicit Flag(CLI::Option* option) : option_(option) {}
+  CLI::Option* option_;
+};
+
+/// The flags of one command, or of one of its subcommands. Variables take their values in parse(), and must outlive it.
+class Flags {
+ public:
+  /// `command` is what the user types after "tessera".
+  Flags(const std::string& summary, const std::string& command);
+
+  /// A value: `names` is "-o,--output", or "file" for a positional argument. T: std::string, bool, int, std::int64_t,
+  /// std::uint64_t, double, vectors and optionals of some of them; command_line.cpp lists them.
+  template <class T>
+  Flag add_option(const std::string& names, T& value, const std::string& help);
+  /// A switch that takes no value.
+  Flag add_flag(const std::string& names, bool& value, const std::string& help);
+
+  Flags add_subcommand(const std::string& name, const std::string& summary);
+  /// Refuses a command line that names no subcommand.
+  void require_subcommand();
+  /// Whether the user named this subcommand.
+  bool parsed() const;
+
+  /// Parses the words after the command. False when the user asked for help, which was printed: return 0 then.
+  /// Throws Error(usage) for words that do not fit, with the nearest that would.
+  bool parse(Args args);
+
+ private:
+  explicit Flags(std::shared_ptr<CLI::App> app) : app_(std::move(app)) {}
+  std::shared_ptr<CLI::App> app_;
+};
+
+/// Words of a command that also takes a job's flags: `--section.key [value]` apart from the command's own.
 struct SplitArgs {
   Args own, job;
 };
-inline SplitArgs split_job_flags(const Args& args) {
-  SplitArgs split;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    const bool job_flag = args[i].starts_with("--") && args[i].find('.') < args[i].find('=');
-    (job_flag ? split.job : split.own).push_back(args[i]);
-    const bool value_follows = job_flag && args[i].find('=') == std::string::npos && i + 1 < args.size() && !args[i + 1].starts_with("--");
-    if (value_follows) split.job.push_back(args[++i]);
-  }
-  return split;
-}
+SplitArgs split_job_flags(const Args& args);
 
 }  // namespace tessera::app

@@ -1,19 +1,19 @@
 // The flags by which verbs are told how files hold documents.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "command_line.hpp"
 #include "tessera/data/text_corpus.hpp"
 
 namespace tessera::app {
 
 class CorpusFlags {
  public:
-  void add_to(CLI::App& app) {
-    app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), or folders of them")->required();
+  void add_to(Flags& app) {
+    app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), or folders of them").required();
     app.add_option("--jsonl-key", options_.jsonl_key, "member of each JSON object that holds the text [text]");
     app.add_option("--documents", rule_, "one document of plain text: file, lines, paragraphs or chapters [file]");
     app.add_option("--split-regex", options_.split_regex, "a line that matches begins a document of plain text");

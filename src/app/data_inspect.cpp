@@ -123,14 +123,14 @@ std::string tokenizer_of(const config::JobConfig& job) {
 
 }  // namespace
 
-DataInspect::DataInspect(CLI::App& parent)
+DataInspect::DataInspect(Flags& parent)
     : app_(parent.add_subcommand("inspect", "what a token file holds, or what samples of a job are")) {
-  app_->add_option("file", file_, "token file; with --sample a job's configuration");
-  app_->add_option("--sample", samples_, "global numbers of samples of a job: [FILE] [--section.key value ...]");
-  app_->add_option("--tokenizer", tokenizer_, "tokenizer.json or its folder: shows text too [the job's]");
-  app_->add_option("--tokens", tokens_, "most tokens shown [16]")->check(CLI::Range(0, 1 << 24));
-  app_->add_flag("--quick", quick_, "do not read the whole file to compare it with its hash");
-  app_->add_flag("--json", json_, "for programs");
+  app_.add_option("file", file_, "token file; with --sample a job's configuration");
+  app_.add_option("--sample", samples_, "global numbers of samples of a job: [FILE] [--section.key value ...]");
+  app_.add_option("--tokenizer", tokenizer_, "tokenizer.json or its folder: shows text too [the job's]");
+  app_.add_option("--tokens", tokens_, "most tokens shown [16]").between(0, 1 << 24);
+  app_.add_flag("--quick", quick_, "do not read the whole file to compare it with its hash");
+  app_.add_flag("--json", json_, "for programs");
 }
 
 int DataInspect::run(const Args& job_flags) const {
@@ -155,7 +155,8 @@ int DataInspect::inspect_samples(const Args& job_flags) const {
   Args words = job_flags;
   if (!file_.empty()) words.insert(words.begin(), file_);
   const config::JobConfig job = config::resolve(words).job;
-  const std::int64_t batch = std::max<std::int64_t>(0, job.training.global_batch_size);  // 0: all that a replay file has
+  const std::int64_t batch =
+      std::max<std::int64_t>(0, job.training.global_batch_size);  // 0: all that a replay file has
   const auto alone = comm::make_self_communicator("data inspect");
   const train::Samples samples = train::open_job_samples(job, batch, *alone);
   const auto tokenizer = load_if_named(tokenizer_.empty() ? tokenizer_of(job) : tokenizer_);

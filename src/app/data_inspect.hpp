@@ -1,19 +1,19 @@
 // tessera data inspect: what is in a token file, and in the samples of a job.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "command_line.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
 
 class DataInspect {
  public:
-  explicit DataInspect(CLI::App& parent);
-  bool asked() const { return static_cast<bool>(*app_); }
+  explicit DataInspect(Flags& parent);
+  bool asked() const { return app_.parsed(); }
   /// `job_flags`: words of the command line that are keys of a job.
   int run(const Args& job_flags) const;
 
@@ -21,7 +21,7 @@ class DataInspect {
   int inspect_file() const;
   int inspect_samples(const Args& job_flags) const;
 
-  CLI::App* app_;
+  Flags app_;
   std::string file_, tokenizer_;
   std::vector<std::int64_t> samples_;
   std::int64_t tokens_ = 16;

@@ -24,14 +24,14 @@ struct Prepare {
   tessera::app::CorpusFlags corpus;
   data::PrepareOptions options;
   std::string tokenizer, output;
-  CLI::App* app;
+  tessera::app::Flags app;
 
-  explicit Prepare(CLI::App& parent) : app(parent.add_subcommand("prepare", "text -> token file")) {
-    app->add_option("--tokenizer", tokenizer, "tokenizer.json or its folder")->required();
-    app->add_option("-o,--output", output, "the token file to write")->required();
-    app->add_option("--seed", options.seed, "key of the shuffle of documents [0]");
-    app->add_option("--threads", options.threads, "encoders [all that the machine has]");
-    corpus.add_to(*app);
+  explicit Prepare(tessera::app::Flags& parent) : app(parent.add_subcommand("prepare", "text -> token file")) {
+    app.add_option("--tokenizer", tokenizer, "tokenizer.json or its folder").required();
+    app.add_option("-o,--output", output, "the token file to write").required();
+    app.add_option("--seed", options.seed, "key of the shuffle of documents [0]");
+    app.add_option("--threads", options.threads, "encoders [all that the machine has]");
+    corpus.add_to(app);
   }
 
   int run() {
@@ -45,10 +45,11 @@ struct Prepare {
 
 struct OneFile {
   std::string file;
-  CLI::App* app;
+  tessera::app::Flags app;
 
-  OneFile(CLI::App& parent, const char* name, const char* summary) : app(parent.add_subcommand(name, summary)) {
-    app->add_option("file", file, "token file")->required();
+  OneFile(tessera::app::Flags& parent, const char* name, const char* summary)
+      : app(parent.add_subcommand(name, summary)) {
+    app.add_option("file", file, "token file").required();
   }
 
   int show() const {
@@ -68,19 +69,19 @@ struct OneFile {
 };
 
 int run(const tessera::app::Args& args) {
-  CLI::App app{"Token files: what training reads.", "data"};
-  app.require_subcommand(1);
+  tessera::app::Flags app{"Token files: what training reads.", "data"};
+  app.require_subcommand();
   Prepare prepare(app);
   OneFile show(app, "show", "what a token file says about itself");
   OneFile verify(app, "verify", "reads a whole token file and checks it");
   tessera::app::DataInspect inspect(app);
   const auto [own, job_flags] = tessera::app::split_job_flags(args);
-  if (!tessera::app::parse(app, own)) return 0;
+  if (!app.parse(own)) return 0;
   if (inspect.asked()) return inspect.run(job_flags);
   tessera::require(job_flags.empty(), tessera::ExitCode::usage, "{} is a key of a job, which `data inspect` takes",
                    job_flags.empty() ? "" : job_flags.front());
-  if (*prepare.app) return prepare.run();
-  return *show.app ? show.show() : verify.verify();
+  if (prepare.app.parsed()) return prepare.run();
+  return show.app.parsed() ? show.show() : verify.verify();
 }
 
 const tessera::app::VerbRegistration registration{"data",

@@ -1,6 +1,5 @@
 // tessera eval [config]: the loss over a job's validation data; eval --logits OUT --input IN [config]: a model's
 // logits.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -72,18 +71,18 @@ int run_loss(Args job, bool json) {
 int run(const Args& args) {
   std::string logits, input, config;
   bool json = false;
-  CLI::App app(
+  tessera::app::Flags app(
       "The loss over a job's validation data ([validation]: dataset_path, or split of the training data), on all ranks "
       "of the job; or with --logits the logits [batch, seq, vocab] (float32) of the tokens in a safetensors file "
       "(input_ids, int32 or int64 [batch, seq]), in one process. The model is the job's: [FILE] [--section.key value "
       "...], its weights those of checkpoint.initial_load_path or the newest checkpoint of job.dump_folder.",
-      "tessera eval");
-  auto* out = app.add_option("--logits", logits, "safetensors file to write");
-  app.add_option("--input", input, "safetensors file to read")->needs(out);
+      "eval");
+  const auto out = app.add_option("--logits", logits, "safetensors file to write");
+  app.add_option("--input", input, "safetensors file to read").needs(out);
   app.add_flag("--json", json, "the loss for programs");
   app.add_option("config", config, "configuration file");
   auto [own, job] = tessera::app::split_job_flags(args);
-  if (!tessera::app::parse(app, own)) return 0;
+  if (!app.parse(own)) return 0;
   if (!config.empty()) job.insert(job.begin(), config);
   tessera::require(logits.empty() || !input.empty(), ExitCode::usage, "--logits needs --input, a file of tokens");
   return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);

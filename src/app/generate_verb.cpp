@@ -1,7 +1,6 @@
 // tessera generate RUN --prompt TEXT ...: text from a trained model.
-#include <CLI/CLI.hpp>
-#include <filesystem>
 #include <fmt/ranges.h>
+#include <filesystem>
 #include <iostream>
 
 #include "command_line.hpp"
@@ -25,11 +24,13 @@ struct Options {
   std::vector<std::string> overrides;
 };
 
-/// The run's folder with its configuration, or a configuration file; what CLI11 does not know are the job's own flags.
+/// The run's folder with its configuration, or a configuration file; what is not a flag of this command are the job's
+/// own flags.
 tessera::config::Resolved job_of(const Options& options) {
   if (!options.run.empty() && std::filesystem::is_directory(options.run)) {
     Args words{(std::filesystem::path(options.run) / "config.toml").string(), "--job.dump_folder", options.run};
-    tessera::require(std::filesystem::exists(words[0]), ExitCode::usage, "{} is not the folder of a run: it has no config.toml", options.run);
+    tessera::require(std::filesystem::exists(words[0]), ExitCode::usage,
+                     "{} is not the folder of a run: it has no config.toml", options.run);
     words.insert(words.end(), options.overrides.begin(), options.overrides.end());
     return tessera::config::resolve(words);
   }
@@ -63,21 +64,28 @@ int generate(const Options& options) {
 
 int run(const Args& args) {
   Options options;
-  CLI::App app("Writes text with a trained model: the newest checkpoint of a run's folder, or the weights that the job's flags name "
-               "(--checkpoint.initial_load_path).",
-               "tessera generate");
+  tessera::app::Flags app(
+      "Writes text with a trained model: the newest checkpoint of a run's folder, or the weights that the job's flags "
+      "name "
+      "(--checkpoint.initial_load_path).",
+      "generate");
   app.add_option("run", options.run, "the run's folder (job.dump_folder), or a configuration file");
-  auto* text = app.add_option("--prompt", options.prompt, "text to go on from");
-  app.add_option("--prompt-ids", options.prompt_ids, "token ids to go on from, comma-separated")->delimiter(',')->excludes(text);
-  app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to write")->capture_default_str()->check(CLI::Range(1, 1 << 24));
-  app.add_option("--temperature", options.sampling.temperature, "0 = the most likely token each time")->capture_default_str()->check(CLI::NonNegativeNumber);
-  app.add_option("--top-k", options.sampling.top_k, "draw among the k most likely; 0 = all")->capture_default_str()->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", options.sampling.seed, "of the draws")->capture_default_str();
+  const auto text = app.add_option("--prompt", options.prompt, "text to go on from");
+  app.add_option("--prompt-ids", options.prompt_ids, "token ids to go on from, comma-separated")
+      .delimiter(',')
+      .excludes(text);
+  app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to write").show_default().between(1, 1 << 24);
+  app.add_option("--temperature", options.sampling.temperature, "0 = the most likely token each time")
+      .show_default()
+      .at_least(0);
+  app.add_option("--top-k", options.sampling.top_k, "draw among the k most likely; 0 = all").show_default().at_least(0);
+  app.add_option("--seed", options.sampling.seed, "of the draws").show_default();
   app.add_flag("--print-ids", options.print_ids, "print token ids instead of text");
   const auto [own, job] = tessera::app::split_job_flags(args);
-  if (!tessera::app::parse(app, own)) return 0;
+  if (!app.parse(own)) return 0;
   options.overrides = job;
-  tessera::require(options.prompt || !options.prompt_ids.empty(), ExitCode::usage, "give --prompt TEXT or --prompt-ids IDS");
+  tessera::require(options.prompt || !options.prompt_ids.empty(), ExitCode::usage,
+                   "give --prompt TEXT or --prompt-ids IDS");
   return generate(options);
 }
 

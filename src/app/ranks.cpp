@@ -27,7 +27,8 @@ config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
     const config::Resolved resolved = config::resolve(args);
     for (const std::string& warning : resolved.warnings) log::warning("{}", warning);
     std::string missing;
-    for (const std::string& line : config::unsupported_for_run(resolved)) missing += (missing.empty() ? "" : "\n") + line;
+    for (const std::string& line : config::unsupported_for_run(resolved))
+      missing += (missing.empty() ? "" : "\n") + line;
     if (!missing.empty()) throw Error(ExitCode::usage, missing);
     return resolved.serialize();
   });
@@ -73,7 +74,8 @@ int leave(comm::World& world, comm::Communicator& leaving, int code, const std::
 
 int run_on_ranks(const Args& args, const RankBody& body) {
   comm::World world(nullptr, nullptr);
-  log::configure(world.rank() == 0 ? log::Level::info : log::Level::error, world.rank() == 0 ? "" : fmt::format("rank {}", world.rank()));
+  log::configure(world.rank() == 0 ? log::Level::info : log::Level::error,
+                 world.rank() == 0 ? "" : fmt::format("rank {}", world.rank()));
   const auto leaving = world.make(comm::Backend::mpi, "leaving");
   try {
     const config::Resolved resolved = agree_on_configuration(world, args);

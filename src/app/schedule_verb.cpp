@@ -1,6 +1,5 @@
 // tessera schedule NAME | FILE.csv: a pipeline schedule as figures, picture and table; no ranks, no model.
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "command_line.hpp"
@@ -62,24 +61,23 @@ void check(const parallel::ScheduleTable& table, const std::string& name) {
 
 int run(const tessera::app::Args& args) {
   Wanted wanted;
-  CLI::App app("Checks a pipeline schedule and tells its bubble and the activations that each rank keeps.", "schedule");
+  tessera::app::Flags app("Checks a pipeline schedule and tells its bubble and the activations that each rank keeps.",
+                          "schedule");
   app.add_option("schedule", wanted.schedule,
                  "1F1B, GPipe, Interleaved1F1B, LoopedBFS, ZBH1, InterleavedZeroBubble, ZBVZeroBubble, "
                  "DualPipeV, or a CSV file in PyTorch's notation")
-      ->required();
-  app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]")->check(CLI::Range(1, 4096));
-  app.add_option("--microbatches", wanted.microbatches, "of one pass [8]")->check(CLI::Range(1, 65536));
-  app.add_option("--stages-per-rank", wanted.stages_a_rank, "[1 or 2, as the schedule needs]")
-      ->check(CLI::Range(1, 64));
+      .required();
+  app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]").between(1, 4096);
+  app.add_option("--microbatches", wanted.microbatches, "of one pass [8]").between(1, 65536);
+  app.add_option("--stages-per-rank", wanted.stages_a_rank, "[1 or 2, as the schedule needs]").between(1, 64);
   app.add_option("--map", wanted.map, "stage -> rank: loop, v, or ranks with commas between [as the schedule needs]");
-  app.add_option("--forward", wanted.durations.forward, "time of F [1]")->check(CLI::PositiveNumber);
-  app.add_option("--input-gradient", wanted.durations.input, "time of I [1]; B takes I and W")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--weight-gradient", wanted.durations.weight, "time of W [1]")->check(CLI::PositiveNumber);
-  app.add_option("--transfer", wanted.durations.transfer, "time from rank to rank [0]")->check(CLI::NonNegativeNumber);
+  app.add_option("--forward", wanted.durations.forward, "time of F [1]").positive();
+  app.add_option("--input-gradient", wanted.durations.input, "time of I [1]; B takes I and W").positive();
+  app.add_option("--weight-gradient", wanted.durations.weight, "time of W [1]").positive();
+  app.add_option("--transfer", wanted.durations.transfer, "time from rank to rank [0]").at_least(0);
   app.add_option("-o,--out", wanted.svg, "write a picture of the timeline (SVG)");
   app.add_option("--csv", wanted.csv, "write the schedule in PyTorch's notation");
-  if (!tessera::app::parse(app, args)) return 0;
+  if (!app.parse(args)) return 0;
   const parallel::ScheduleTable table = table_of(wanted);
   check(table, wanted.schedule);
   const auto timeline = simulate(table.computations, table.map, wanted.durations);

@@ -31,21 +31,21 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 struct Train {
   tessera::app::CorpusFlags corpus;
   data::TrainerOptions options;
-  std::string pattern = "llama3", special, output;
-  CLI::App* app;
+  std::string pattern = "llama3", output;
+  std::optional<std::string> special;
+  tessera::app::Flags app;
 
-  explicit Train(CLI::App& parent) : app(parent.add_subcommand("train", "learn byte-level BPE from text")) {
-    app->add_option("--vocab-size", options.vocab_size, "ids in all: 256 bytes, merges, special tokens [2048]");
-    app->add_option("--pattern", pattern, "how text is cut into words: llama3, gpt2 or qwen [llama3]");
-    app->add_option("--special", special, "special tokens, with commas between [those of the pattern]");
-    app->add_option("-o,--output", output, "folder for tokenizer.json and tokenizer_config.json")->required();
-    corpus.add_to(*app);
+  explicit Train(tessera::app::Flags& parent) : app(parent.add_subcommand("train", "learn byte-level BPE from text")) {
+    app.add_option("--vocab-size", options.vocab_size, "ids in all: 256 bytes, merges, special tokens [2048]");
+    app.add_option("--pattern", pattern, "how text is cut into words: llama3, gpt2 or qwen [llama3]");
+    app.add_option("--special", special, "special tokens, with commas between [those of the pattern]");
+    app.add_option("-o,--output", output, "folder for tokenizer.json and tokenizer_config.json").required();
+    corpus.add_to(app);
   }
 
   int run() {
     options.pattern = data::pattern_from_name(pattern);
-    const bool named = app->count("--special") > 0;
-    options.special_tokens = named ? split_at_commas(special) : data::usual_special_tokens(options.pattern);
+    options.special_tokens = special ? split_at_commas(*special) : data::usual_special_tokens(options.pattern);
     const auto vocabulary = data::train_vocabulary(corpus.open(), options, data::terminal_progress("tokenizer train"));
     data::write_tokenizer(output, vocabulary, options);
     std::cout << fmt::format("{}: {} tokens, {} merges, {} special\n", output, vocabulary.tokens.size(),
@@ -91,10 +91,11 @@ json decode(const data::Tokenizer& tokenizer, const json& value) {
 
 struct Convert {
   std::string file;
-  CLI::App* app;
+  tessera::app::Flags app;
 
-  Convert(CLI::App& parent, const char* name, const char* summary) : app(parent.add_subcommand(name, summary)) {
-    app->add_option("file", file, "tokenizer.json or its folder")->required();
+  Convert(tessera::app::Flags& parent, const char* name, const char* summary)
+      : app(parent.add_subcommand(name, summary)) {
+    app.add_option("file", file, "tokenizer.json or its folder").required();
   }
 
   int run(json (*convert)(const data::Tokenizer&, const json&)) const {
@@ -104,14 +105,14 @@ struct Convert {
 };
 
 int run(const tessera::app::Args& args) {
-  CLI::App app{"Byte-level BPE in Hugging Face's tokenizer.json.", "tokenizer"};
-  app.require_subcommand(1);
+  tessera::app::Flags app{"Byte-level BPE in Hugging Face's tokenizer.json.", "tokenizer"};
+  app.require_subcommand();
   Train train(app);
   Convert to_ids(app, "encode", "JSONL of strings on standard input -> JSONL of lists of ids on standard output");
   Convert to_text(app, "decode", "JSONL of lists of ids on standard input -> JSONL of strings on standard output");
-  if (!tessera::app::parse(app, args)) return 0;
-  if (*train.app) return train.run();
-  return *to_ids.app ? to_ids.run(&encode) : to_text.run(&decode);
+  if (!app.parse(args)) return 0;
+  if (train.app.parsed()) return train.run();
+  return to_ids.app.parsed() ? to_ids.run(&encode) : to_text.run(&decode);
 }
 
 const tessera::app::VerbRegistration registration{"tokenizer", "train a tokenizer, encode and decode text", &run};

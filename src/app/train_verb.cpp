@@ -11,10 +11,12 @@ using tessera::app::Args;
 
 int run(const Args& args) {
   if (args == Args{"--help"}) {
-    std::cout << "Usage: tessera train [FILE] [--section.key value ...]\n"
-                 "Trains as FILE (TOML) and the flags say, on all ranks of the job: start it with srun, mpirun or `tessera launch`.\n"
-                 "The same command line run again goes on from the newest valid checkpoint (checkpoint.enable = true).\n"
-                 "Keys: `tessera config keys`. Exit codes: `man tessera`.\n";
+    std::cout
+        << "Usage: tessera train [FILE] [--section.key value ...]\n"
+           "Trains as FILE (TOML) and the flags say, on all ranks of the job: start it with srun, mpirun or `tessera "
+           "launch`.\n"
+           "The same command line run again goes on from the newest valid checkpoint (checkpoint.enable = true).\n"
+           "Keys: `tessera config keys`. Exit codes: `man tessera`.\n";
     return 0;
   }
   // From before MPI's start until the process is gone: what is safe is not to end as a crash.

@@ -43,7 +43,11 @@ const Verb& find(const std::string& name) {
 }
 
 int help(const Args& args) {
-  if (!args.empty()) return find(args.front()).run({"--help"});
+  if (!args.empty()) {
+    Args words(args.begin() + 1, args.end());
+    words.emplace_back("--help");
+    return find(args.front()).run(words);
+  }
   print_usage(std::cout);
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "command_line.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -36,6 +37,24 @@ int throw_what(const Args& args) {
 
 const VerbRegistration thrower{"throw", "throws", &throw_what};
 
+int keep_boxes(const Args& args) {
+  std::string folder, to;
+  int count = 0;
+  double weight = 1;
+  Flags boxes("Keeps boxes.", "boxes");
+  boxes.require_subcommand();
+  boxes.add_subcommand("list", "all boxes").add_option("folder", folder, "where").required();
+  Flags moving = boxes.add_subcommand("move", "moves them");
+  moving.add_option("--to", to, "where to").required();
+  moving.add_option("--count", count, "how many").between(1, 4096);
+  moving.add_option("--most", count, "at most").at_least(0);
+  moving.add_option("--weight", weight, "of each").positive();
+  if (boxes.parse(args)) std::printf("%d to %s\n", count, to.c_str());
+  return 0;
+}
+
+const VerbRegistration keeper{"boxes", "keeps boxes", &keep_boxes};
+
 TEST(App, ListsItsVerbs) {
   for (const Args& args : {Args{"--help"}, Args{"-h"}, Args{"help"}}) {
     const Outcome o = outcome(args);
@@ -49,6 +68,38 @@ TEST(App, KeepsWhatFilesHoldFromTheTerminal) {
   EXPECT_EQ(o.code, 4);
   EXPECT_THAT(o.err, StartsWith("tessera: no such tensor: '?[2J?xxx"));
   EXPECT_LT(o.err.size(), 40'000u);
+}
+
+TEST(App, NamesTheNearestFlagAndCommand) {
+  const std::pair<Args, const char*> mistakes[] = {
+      {{"boxes", "lst"}, "`tessera boxes` has no command 'lst'; did you mean 'list'?"},
+      {{"boxes"}, "`tessera boxes` needs a command: list, move"},
+      {{"boxes", "move"}, "--to is required; `tessera boxes move --help` shows its use"},
+      {{"boxes", "list", "a", "--ful"},
+       "`tessera boxes list` has no flag '--ful'; `tessera boxes list --help` lists them"},
+      {{"boxes", "move", "--to", "b", "--cont", "4"},
+       "`tessera boxes move` has no flag '--cont'; did you mean '--count'?"},
+      {{"boxes", "list", "a", "b"}, "`tessera boxes list` takes no further argument 'b'"},
+      {{"boxes", "move", "--to", "b", "--count", "0"}, "--count: must be 1 to 4096, not 0;"},
+      {{"boxes", "move", "--to", "b", "--count", "x"}, "--count: must be 1 to 4096, not x;"},
+      {{"boxes", "move", "--to", "b", "--weight", "0"}, "--weight: must be greater than 0, not 0;"},
+      {{"boxes", "move", "--to", "b", "--most", "-1"}, "--most: must be at least 0, not -1;"}};
+  for (const auto& [args, message] : mistakes) {
+    const Outcome o = outcome(args);
+    EXPECT_EQ(o.code, 2);
+    EXPECT_THAT(o.err, HasSubstr(message));
+  }
+}
+
+TEST(App, ReadsFlags) { EXPECT_EQ(outcome({"boxes", "move", "--to=there", "--count", "7"}).out, "7 to there\n"); }
+
+TEST(App, HelpsWithASubcommand) {
+  for (const Args& args : {Args{"help", "boxes", "move"}, Args{"boxes", "move", "--help"}}) {
+    const Outcome o = outcome(args);
+    EXPECT_EQ(o.code, 0);
+    EXPECT_THAT(o.out, HasSubstr("Usage: tessera boxes move [OPTIONS]"));
+    EXPECT_THAT(o.out, HasSubstr("--weight"));
+  }
 }
 
 TEST(App, WantsAVerb) {
