@@ -7,6 +7,7 @@
 
 #include "box.hpp"
 #include "json_text.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/checkpoint/crc32c.hpp"
 
 namespace tessera::checkpoint {
@@ -147,7 +148,7 @@ void append_list(std::string& text, const char* key, const List& list, const ToJ
   text += fmt::format("\"{}\": [", key);
   const char* separator = "\n";
   for (const auto& item : list) {
-    text += separator + to_json_of(item).dump();
+    text += separator + json_text(to_json_of(item));
     separator = ",\n";
   }
   text += "\n],\n";
@@ -173,7 +174,7 @@ Manifest new_manifest(std::string uuid, std::int64_t step, std::string mesh, std
           {}};
 }
 
-std::string to_text(const ShardRecord& shard) { return to_json(shard).dump(); }
+std::string to_text(const ShardRecord& shard) { return json_text(to_json(shard)); }
 
 std::string to_text(const Manifest& manifest) {
   OrderedJson head = {{"format", "tessera-checkpoint"},
@@ -184,10 +185,10 @@ std::string to_text(const Manifest& manifest) {
                       {"mesh", manifest.mesh},
                       {"written", manifest.written},
                       {"writer", manifest.writer},
-                      {"state", OrderedJson::parse(manifest.extra)},
+                      {"state", parse_ordered_json(manifest.extra)},
                       {"config", manifest.config_toml}};
   std::string text = "{\n";
-  for (const auto& [key, value] : head.items()) text += fmt::format("\"{}\": {},\n", key, value.dump());
+  for (const auto& [key, value] : head.items()) text += fmt::format("\"{}\": {},\n", key, json_text(value));
   append_list(text, "tensors", manifest.tensors, [](const TensorInfo& tensor) {
     return OrderedJson::array({tensor.name, name_of(tensor.dtype), tensor.shape});
   });
@@ -207,7 +208,7 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& path
   manifest.written = text_member(json, "written", source);
   manifest.writer = text_member(json, "writer", source);
   manifest.config_toml = text_member(json, "config", source);
-  manifest.extra = member(json, "state", source).dump();
+  manifest.extra = json_text(member(json, "state", source));
   parse_lists(json, manifest, source);
   return manifest;
 }

@@ -7,6 +7,7 @@
 
 #include "box.hpp"
 #include "json_text.hpp"
+#include "tessera/base/json.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -128,7 +129,7 @@ std::string place_safetensors(std::vector<PlacedEntry>& entries, const std::map<
   });
   std::string text = "{";
   const auto add = [&](const std::string& key, const nlohmann::ordered_json& value) {
-    text += fmt::format("{}{}:{}", text.size() == 1 ? "" : ",", Json(key).dump(), value.dump());
+    text += fmt::format("{}{}:{}", text.size() == 1 ? "" : ",", json_text(Json(key)), json_text(value));
   };
   if (!metadata.empty()) add("__metadata__", metadata);
   std::int64_t next = 0;

@@ -12,6 +12,7 @@
 #include "json_text.hpp"
 #include "step_folder.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/retention.hpp"
 
@@ -101,7 +102,7 @@ void Saving::check_options() {
           "\"{}\" cannot name a shard file", options_.coord_name);
   const nlohmann::json extra = parse_json(state_.json_extra, {"the training state", ExitCode::usage});
   require(extra.is_object(), ExitCode::usage, "the training state is not a JSON object");
-  extra_ = extra.dump();
+  extra_ = json_text(extra);
 }
 
 /// Makes the partial folder. False when a valid checkpoint of this step is there already.

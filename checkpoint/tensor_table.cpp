@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "box.hpp"
+#include "tessera/base/json.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -62,11 +63,11 @@ std::vector<TensorInfo> TensorTable::tensors() const {
 std::string TensorTable::to_text() const {
   nlohmann::json json = nlohmann::json::array({conflict_});
   for (const auto& [name, row] : rows_) json.push_back({name, static_cast<int>(row.dtype), row.shape, row.elements});
-  return json.dump();
+  return json_text(json);
 }
 
 TensorTable TensorTable::from_text(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const nlohmann::json json = parse_valid_json(text);
   TensorTable table;
   table.conflict_ = json.at(0).get<std::string>();
   for (std::size_t i = 1; i < json.size(); ++i)

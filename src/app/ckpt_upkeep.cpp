@@ -8,6 +8,7 @@
 
 #include "ckpt_folders.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/checkpoint/compare.hpp"
 #include "tessera/checkpoint/reshard.hpp"
 
@@ -30,9 +31,9 @@ void print(const checkpoint::TensorComparison& tensor) {
 
 /// The members of two JSON objects that are not equal.
 std::size_t print_states(const std::string& a, const std::string& b) {
-  const auto of_a = nlohmann::json::parse(a), of_b = nlohmann::json::parse(b);
+  const auto of_a = parse_valid_json(a), of_b = parse_valid_json(b);
   const auto text = [](const nlohmann::json& of, const std::string& key) {
-    return of.is_object() && of.contains(key) ? of[key].dump() : "not there";
+    return of.is_object() && of.contains(key) ? json_text(of[key]) : "not there";
   };
   auto keys = of_a;
   if (of_a.is_object() && of_b.is_object()) keys.update(of_b);

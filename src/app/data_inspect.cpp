@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/comm/communicator.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/data/document_lengths.hpp"
@@ -71,9 +72,9 @@ Json facts_of(const data::SampleSource& source, std::int64_t sample, std::int64_
 
 std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.is_null() ? "none" : value.dump();
+  if (!value.is_array()) return value.is_null() ? "none" : json_text(value);
   std::string text;
-  for (const Json& entry : value) text += (text.empty() ? "" : " ") + entry.dump();
+  for (const Json& entry : value) text += (text.empty() ? "" : " ") + json_text(entry);
   return text;
 }
 
@@ -100,14 +101,14 @@ std::string as_text(const Json& facts) {
     if (name == "document_lengths")
       text += lengths_text(value, facts["tokens"].get<std::int64_t>());
     else if (name == "text" || name == "first_text")
-      text += fmt::format("{:<18}{}\n", label, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+      text += fmt::format("{:<18}{}\n", label, json_text(value));
     else
       text += fmt::format("{:<18}{}\n", label, value_text(value));
   }
   return text;
 }
 
-std::string as_json(const Json& facts) { return facts.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string as_json(const Json& facts) { return json_text(facts, 2) + "\n"; }
 
 std::optional<data::Tokenizer> load_if_named(const std::string& path) {
   if (path.empty()) return std::nullopt;

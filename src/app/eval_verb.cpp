@@ -5,6 +5,7 @@
 
 #include "command_line.hpp"
 #include "ranks.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 #include "tessera/train/evaluation.hpp"
 #include "tessera/train/inference.hpp"
@@ -46,7 +47,7 @@ std::string as_json(const ValidationResult& result) {
   nlohmann::ordered_json json{
       {"loss", result.loss}, {"tokens", result.tokens}, {"samples", result.samples}, {"seconds", result.seconds}};
   for (const auto& [name, loss] : result.parts) json["parts"][name] = loss;
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return tessera::json_text(json, 2) + "\n";
 }
 
 std::string as_text(const ValidationResult& result) {

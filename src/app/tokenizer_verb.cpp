@@ -7,6 +7,7 @@
 
 #include "command_line.hpp"
 #include "corpus_flags.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/tokenizer_trainer.hpp"
 #include "verb.hpp"
@@ -59,10 +60,10 @@ int answer_lines(const std::function<json(const json&)>& answer) {
   std::string line;
   for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    const json value = json::parse(line, nullptr, false);
+    const json value = tessera::parse_json(line);
     try {
       require(!value.is_discarded(), ExitCode::data, "no valid JSON; give one value a line");
-      std::cout << answer(value).dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
+      std::cout << tessera::json_text(answer(value)) << '\n';
     } catch (const tessera::Error& error) {
       tessera::fail(error.code(), "standard input:{}: {}", number, error.what());
     }
@@ -78,7 +79,7 @@ json encode(const data::Tokenizer& tokenizer, const json& value) {
 std::int32_t id_from(const json& value) {
   const bool fits = value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int32_t>::max();
   require(fits, ExitCode::data, "an id is a whole number of 31 bits, not {}",
-          value.is_number() ? value.dump() : value.type_name());
+          value.is_number() ? tessera::json_text(value) : value.type_name());
   return value.get<std::int32_t>();
 }
 

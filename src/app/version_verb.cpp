@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "build_facts.hpp"
+#include "tessera/base/json.hpp"
 #include "verb.hpp"
 
 namespace {
@@ -25,7 +26,7 @@ void print_json() {
   for (const auto& fact : tessera::app::kBuildFacts) json["build"][fact.name] = fact.value;
   json["run"] = nlohmann::ordered_json::object();
   for (const auto& fact : tessera::app::runtime_facts()) json["run"][fact.name] = fact.value();
-  std::cout << json.dump(2) << "\n";
+  std::cout << tessera::json_text(json, 2) << "\n";
 }
 
 int run(const Args& args) {

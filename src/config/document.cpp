@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/suggest.hpp"
 
@@ -86,7 +87,7 @@ std::string keys_as_table(std::string_view section) {
 std::string keys_as_json() {
   auto list = nlohmann::ordered_json::array();
   for (const Option& option : options()) list.push_back(as_json(option));
-  return list.dump(2) + "\n";
+  return json_text(list, 2) + "\n";
 }
 
 std::string keys_as_man_page() {

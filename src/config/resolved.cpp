@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/resolve.hpp"
 
@@ -87,12 +88,12 @@ std::string Resolved::serialize() const {
   json keys;
   for (const Option& option : options())
     keys[std::string(option.key)] = {{"value", to_json(get(option, job))}, {"origin", origin(option.key)}};
-  return json{{"keys", std::move(keys)}, {"warnings", warnings}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(json{{"keys", std::move(keys)}, {"warnings", warnings}});
 }
 
 Resolved Resolved::deserialize(std::string_view text) {
   try {
-    return read(json::parse(text));
+    return read(parse_valid_json(text));
   } catch (const json::exception& error) {
     fail(ExitCode::environment,
          "the configuration that rank 0 sent cannot be read ({}); are all ranks the same program?", error.what());

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 
 namespace tessera::data {
 namespace {
@@ -57,7 +58,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& where) {
   require(!nests_too_deeply(text), ExitCode::data, "{}: JSON nested too deeply; correct the file or get it again",
           where);
   try {
-    return nlohmann::json::parse(text.begin(), text.end());
+    return parse_valid_json(text);
   } catch (const nlohmann::json::exception& problem) {
     std::string why = problem.what();
     if (const auto tag = why.find("] "); tag != why.npos) why.erase(0, tag + 2);

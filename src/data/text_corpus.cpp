@@ -8,6 +8,7 @@
 #include "json_reader.hpp"
 #include "mapped_file.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "text_files.hpp"
 
 namespace tessera::data {
@@ -96,7 +97,7 @@ std::string TextCorpus::Parts::from_jsonl(const MappedFile& file, std::string_vi
     const auto before = file.bytes().substr(0, static_cast<std::size_t>(line.data() - file.bytes().data()));
     fail(ExitCode::data, "{}:{}: {}", file.path().string(), 1 + std::count(before.begin(), before.end(), '\n'), what());
   };
-  const nlohmann::json value = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  const nlohmann::json value = tessera::parse_json(line);
   check(!value.is_discarded(), [] { return "this line is no valid JSON; JSONL has one object a line"; });
   check(value.is_object(), [&] {
     return fmt::format("a JSON object is needed here, not {}; JSONL has one object a line", value.type_name());

@@ -5,6 +5,7 @@
 #include "content_hash.hpp"
 #include "json_reader.hpp"
 #include "nfc.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 #include "tokenizer_parts.hpp"
 #include "tokenizer_special.hpp"
@@ -169,7 +170,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
   const JsonNode root(document, file.string()), model = root["model"], added = root["added_tokens"];
 
   auto parts = std::make_unique<Parts>();
-  parts->content_hash = data::content_hash(document.dump());
+  parts->content_hash = data::content_hash(json_text(document));
   check_model(model);
   check_decoder(root["decoder"]);
   parts->nfc = read_normalizer(root["normalizer"]);

@@ -1,5 +1,6 @@
 #include "byte_alphabet.hpp"
 #include "output_file.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/data/tokenizer_trainer.hpp"
 #include "tokenizer_layout.hpp"
 
@@ -65,7 +66,7 @@ ordered_json model(const TrainedVocabulary& vocabulary, Pattern pattern) {
 
 void write_json(const std::filesystem::path& path, const ordered_json& document) {
   OutputFile file(path);
-  file.write(document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  file.write(json_text(document, 2) + "\n");
   file.commit();
 }
 

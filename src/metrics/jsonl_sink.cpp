@@ -14,6 +14,7 @@
 
 #include "output_file.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 
 namespace tessera::metrics {
@@ -46,7 +47,7 @@ std::string number(double value) {
   return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{:.17g}", value);
 }
 
-std::string quoted(const std::string& text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string quoted(const std::string& text) { return json_text(json(text)); }
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 

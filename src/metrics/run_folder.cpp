@@ -12,6 +12,7 @@
 
 #include "output_file.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "text_file.hpp"
@@ -44,7 +45,7 @@ ordered_json new_run() { return {{"format", "tessera-run 1"}, {"attempts", order
 ordered_json runs_so_far(const std::filesystem::path& file) {
   const auto text = read_text(file);
   if (!text) return new_run();
-  ordered_json run = ordered_json::parse(*text, nullptr, false);
+  ordered_json run = parse_ordered_json(*text);
   if (run.is_object() && run.contains("attempts") && run["attempts"].is_array()) return run;
   const std::string kept = file.string() + ".damaged";
   rename_durably(file, kept);
@@ -90,7 +91,7 @@ void RunFolder::add_attempt(Attempt attempt) const {
   const std::filesystem::path file = folder_ / "run.json";
   ordered_json run = runs_so_far(file);
   run["attempts"].push_back(to_json(attempt));
-  write_file_atomically(file, run.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  write_file_atomically(file, json_text(run, 2) + "\n");
 }
 
 }  // namespace tessera::metrics

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "hf_reader.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/config/suggest.hpp"
 #include "tessera/model/families.hpp"
 
@@ -17,7 +18,8 @@ json parse(const std::filesystem::path& file) {
   std::ifstream in(file);
   require(in.good(), ExitCode::usage, "cannot open {} (model.hf_config); name a Hugging Face config.json",
           file.string());
-  json parsed = json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  json parsed = parse_json(text);
   require(parsed.is_object(), ExitCode::usage, "{} is not a JSON object; name a Hugging Face config.json",
           file.string());
   return parsed;

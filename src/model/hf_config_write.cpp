@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/model/families.hpp"
 
 namespace tessera::model {
@@ -125,7 +126,7 @@ std::string hf_config_of(const DecoderShape& shape, const std::string& dtype) {
   if (shape.window > 0) config["sliding_window"] = shape.window;
   if (shape.latent) add_latent(config, *shape.latent);
   if (shape.mixture) add_mixture(config, shape);
-  return config.dump(2);
+  return json_text(config, 2);
 }
 
 }  // namespace tessera::model

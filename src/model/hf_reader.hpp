@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 
 namespace tessera::model {
 
@@ -26,7 +27,7 @@ class HfReader {
     try {
       return object_.at(key).get<T>();
     } catch (const nlohmann::json::exception&) {
-      fail(ExitCode::usage, "{}: \"{}\" has the wrong type ({})", where_, key, object_.at(key).dump());
+      fail(ExitCode::usage, "{}: \"{}\" has the wrong type ({})", where_, key, json_text(object_.at(key)));
     }
   }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "tessera/base/json.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 #include "tessera/metrics/atomic_file.hpp"
@@ -82,7 +83,7 @@ fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault, co
       {"replay", fmt::format("tessera train JOB.toml --job.dump_folder ELSEWHERE --training.dataset replay "
                              "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
                              batch.string(), start_from(newest_before(fault), job), without_the_jobs_data(job))}};
-  metrics::write_file_atomically(folder / "fault.json", report.dump(2) + "\n");
+  metrics::write_file_atomically(folder / "fault.json", json_text(report, 2) + "\n");
   return folder;
 }
 

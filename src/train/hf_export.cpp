@@ -8,6 +8,7 @@
 
 #include "hf_layout.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/export.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
@@ -43,7 +44,7 @@ config::Resolved job_inside(const checkpoint::Opened& opened) {
 
 void write_json(const fs::path& file, const nlohmann::ordered_json& json) {
   std::ofstream out(file);
-  out << json.dump(2) << "\n";
+  out << json_text(json, 2) << "\n";
   require(out.good(), ExitCode::environment, "cannot write {}", file.string());
 }
 
@@ -147,8 +148,7 @@ void export_hf(const fs::path& folder, const fs::path& out, DType dtype) {
       decoder_shape_of(resolved.job, opened.find("model/tok_embeddings.weight")->shape[0]);
   fs::create_directories(out);
   export_hf_weights(opened, model::make_decoder(shape, 1, at::kFloat), dtype, out / "model.safetensors");
-  write_json(out / "config.json",
-             nlohmann::ordered_json::parse(model::hf_config_of(shape, std::string(name_of(dtype)))));
+  write_json(out / "config.json", parse_ordered_json(model::hf_config_of(shape, std::string(name_of(dtype)))));
 }
 
 }  // namespace tessera::train

@@ -4,6 +4,7 @@
 
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 
 namespace tessera::train {
 namespace {
@@ -44,12 +45,10 @@ checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, c
                       {"data", trainer.source().identity()},
                       {"load_step", choice.step},
                       {"left_out", choice.left_out()}};
-  return {position.step, state.dump()};
+  return {position.step, json_text(state)};
 }
 
-json state_in(const checkpoint::Opened& opened) {
-  return json::parse(opened.extra(), nullptr, /*allow_exceptions=*/false);
-}
+json state_in(const checkpoint::Opened& opened) { return parse_json(opened.extra()); }
 
 /// "" in a state that lacks it, as one of an earlier release may.
 std::string text_of(const json& state, const char* key) {
