@@ -14,7 +14,7 @@ namespace tessera::train {
 namespace {
 
 /// Those from `freeze` on may strike a call.
-constexpr std::array<std::string_view, 7> kKinds{"nan", "flip", "freeze", "die", "skip", "shape", "order"};
+constexpr std::array<std::string_view, 8> kKinds{"nan", "flip", "spike", "freeze", "die", "skip", "shape", "order"};
 constexpr std::array kOfCalls{WrongCalls::Kind::freeze, WrongCalls::Kind::die, WrongCalls::Kind::skip,
                               WrongCalls::Kind::shape, WrongCalls::Kind::order};
 
@@ -22,6 +22,12 @@ constexpr std::array kOfCalls{WrongCalls::Kind::freeze, WrongCalls::Kind::die, W
 void make_nan(const parallel::ParamRefs& params) {
   const auto some = std::ranges::find_if(params, [](const auto& ref) { return ref.param->gradient.numel() > 0; });
   if (some != params.end()) some->param->gradient.fill_(std::numeric_limits<double>::quiet_NaN());
+}
+
+/// The loss of the next step jumps on every kind of processor: the output layer's part of this rank alone changes each
+/// logit by some factor.
+void spoil(const std::vector<parallel::ShardGroup*>& groups) {
+  for (const parallel::ShardGroup* group : groups) group->flat_master().mul_(64);
 }
 
 void flip_bit(const at::Tensor& values) { values.view(at::kInt).narrow(0, 0, 1).bitwise_xor_(1); }
@@ -36,8 +42,8 @@ InjectedFaults::InjectedFaults(const std::vector<std::string>& entries, int worl
     const bool good = std::regex_match(text, parts, form);
     const auto kind = good ? std::ranges::find(kKinds, std::string_view(parts[2].str())) : kKinds.end();
     require(kind != kKinds.end(), ExitCode::usage,
-            "debug.inject_faults: '{}' is no STEP:KIND:RANK[:CALL] with KIND nan, flip, freeze, die, skip, shape or "
-            "order",
+            "debug.inject_faults: '{}' is no STEP:KIND:RANK[:CALL] with KIND nan, flip, spike, freeze, die, skip, "
+            "shape or order",
             text);
     const int rank = std::stoi(parts[3]);
     require(rank < world, ExitCode::usage, "debug.inject_faults: '{}' is for rank {} of {}", text, rank, world);
@@ -70,6 +76,7 @@ void InjectedFaults::strike(std::int64_t step, int rank, parallel::Stages& stage
     at::NoGradGuard no_grad;
     if (entry.kind == Kind::nan) make_nan(stages.trained_params());
     if (entry.kind == Kind::flip) flip_bit(stages.groups().front()->flat_master());
+    if (entry.kind == Kind::spike) spoil(stages.groups());
     if (entry.kind == Kind::freeze) std::raise(SIGSTOP);
     if (entry.kind == Kind::die) std::raise(SIGKILL);
   }

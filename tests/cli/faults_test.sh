@@ -31,11 +31,12 @@ check "to the last checkpoint and behind the batch" "$(says back 'back to step 4
 check "every step is once in metrics.jsonl" "$(steps back)" "1 2 3 4 5 6 7 8 "
 check "a resumed run reads on behind it" "$(run back --training.steps 10)$(says back 'resumed after step 8')" 01
 check "without checkpoints there is nothing to go back to" "$(run back2 $inject 2:nan:0 --optimizer.on_nonfinite rewind --checkpoint.no_enable)" 6
-# A learning rate that is far too high: the loss of step 17 is 2.1 standard deviations above those before it.
-high="--training.steps 18 --optimizer.lr 2 --lr_scheduler.warmup_steps 18 --lr_scheduler.decay_ratio 0"
-check "a loss that jumps is noticed" "$(run spike $high --optimizer.spike_zscore 1)$(says spike 'step 17.*standard deviations above the last ones')" 01
-check "and gone back from" "$(run spike2 $high --optimizer.spike_zscore 1 --optimizer.on_spike rewind)" 0
-check "to the last checkpoint and behind the batch" "$(says spike2 'back to step 16, and on with sample 136')" 1
+# What is wrong with the parameters after step 17 shows in the loss of step 18.
+jump="--training.steps 18 --optimizer.spike_zscore 10 $inject 17:spike:1"
+check "a loss that jumps is noticed" "$(run spike $jump)$(says spike 'step 18.*standard deviations above the last ones')" 01
+check "and gone back from" "$(run spike2 $jump --optimizer.on_spike rewind)" 0
+check "to the last checkpoint and behind the batch" "$(says spike2 'back to step 16, and on with sample 144')" 1
+check "no other loss is a spike" "$(run calm --training.steps 18 --optimizer.spike_zscore 10)$(says calm 'standard deviations')" 00
 replicas="--parallelism.data_parallel_replicate_degree 4 --parallelism.data_parallel_shard_degree 1"
 check "equal replicas go through" "$(run equal $replicas --debug.check_replicas 2)" 0
 check "a wrong bit ends the run with 3" "$(run flip $replicas --debug.check_replicas 2 $inject 3:flip:2)" 3

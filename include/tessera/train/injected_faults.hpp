@@ -17,7 +17,8 @@ class InjectedFaults {
  public:
   /// Each of `entries` is STEP:KIND:RANK or STEP:KIND:RANK:CALL (steps and calls from 1). Without CALL, when the
   /// gradients of the step are there: nan (a gradient of that rank is not a number), flip (a bit of one of its
-  /// parameters is wrong from then on), freeze (it stops without a word), die (it is gone). At that collective call of
+  /// parameters is wrong from then on), spike (all its parameters grow 64 times, so that the loss of the next step
+  /// jumps), freeze (it stops without a word), die (it is gone). At that collective call of
   /// the step, the first if CALL is left out: skip (leaves it out), shape (one element too few), order (enters another
   /// communicator first); freeze and die with CALL.
   /// Throws Error(usage) for anything else, and for a rank that is not there.
@@ -34,7 +35,7 @@ class InjectedFaults {
   void strike(std::int64_t step, int rank, parallel::Stages& stages);
 
  private:
-  enum class Kind : std::uint8_t { nan, flip, freeze, die, skip, shape, order };
+  enum class Kind : std::uint8_t { nan, flip, spike, freeze, die, skip, shape, order };
   struct Entry {
     std::int64_t step;
     Kind kind;

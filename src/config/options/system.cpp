@@ -67,7 +67,8 @@ OptionList debugging() {
       OPTION(debug.dump_gradients, "Folder for the unclipped gradients of step 1, whole, with Hugging Face names")
           .is_ours(),
       OPTION(debug.inject_faults,
-             "Faults on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a parameter), freeze, die; or, as "
+             "Faults on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a parameter), spike (its "
+             "parameters grow 64 times, and the next loss), freeze, die; or, as "
              "STEP:KIND:RANK:CALL, of a collective call: skip, shape, order, freeze, die")
           .is_ours(),
       OPTION(debug.check_replicas,
