@@ -39,7 +39,8 @@ ended "$job"
 same sbatch 4
 
 printf '# two runs\n\n--job.description "first of two" --training.steps 3 --lr_scheduler.total_steps 4\n--optimizer.lr 0\n' >sweep.list
-job=$(sbatch --parsable -n 8 --array=1-3 "$source/jobs/array.sbatch" sweep.list "$source/tests/jobs/tiny.toml")
+job=$(sbatch --parsable -n 8 --array=1-3 "$source/jobs/array.sbatch" sweep.list "$source/tests/jobs/tiny.toml" \
+  --training.steps=4 --optimizer.lr 8e-4) # the list has other steps for run 1, another learning rate for run 2
 ended "$job"
 same outputs/sweep/1 3
 [ "$(losses outputs/sweep/2 | wc -l)" = 4 ] || fail "run 2 of the array has $(losses outputs/sweep/2 | wc -l) steps"
