@@ -21,6 +21,15 @@ std::string refusal(const Option& option, const Resolved& resolved) {
                      option.working.size() > 1 ? fmt::format("{}", fmt::join(option.working, " or ")) : alternative);
 }
 
+/// Is the feature that this key turns on (true, a degree, a size, a list) turned on?
+bool turned_on(const Option& option, const JobConfig& job) {
+  const Value value = get(option, job);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number > 1;
+  if (const auto* list = std::get_if<Strings>(&value)) return !list->empty();
+  return false;
+}
+
 Resolved finish(Draft&& draft) {
   Resolved resolved;
   for (const Option& option : options()) {
@@ -52,13 +61,17 @@ Resolved resolve(const std::vector<std::string>& args) {
 }
 
 void warn_of_unsupported(Draft& draft) {
+  const auto without_effect = [&](const Option& option) {
+    return draft.written(option.key) && !honoured(option, draft.job);
+  };
   std::string list;
   for (const Option& option : options()) {
-    if (!draft.written(option.key) || !option.under.empty() || honoured(option, draft.job)) continue;
-    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", setting(option, draft.job),
-                        draft.place_of(option.key).origin());
+    const Option* partner = option.under.empty() ? nullptr : find_option(option.under);
+    const bool told = partner && (without_effect(*partner) || !turned_on(*partner, draft.job));
+    if (!without_effect(option) || told) continue;
+    list += fmt::format("\n  {} ({})", setting(option, draft.job), draft.place_of(option.key).origin());
   }
-  if (!list.empty()) draft.warnings.push_back("accepted, but Tessera does not act on it yet: " + list);
+  if (!list.empty()) draft.warnings.push_back("these keys have no effect in this version of Tessera:" + list);
 }
 
 std::vector<std::string> unsupported_for_run(const Resolved& resolved) {

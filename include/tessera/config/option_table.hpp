@@ -38,12 +38,12 @@ struct Option {
   bool minus_one = false;      ///< -1 is in range too
   bool count_too = false;      ///< of a string: a whole number from 1 serves beside the allowed values
   std::vector<std::string_view>
-      columns{};  ///< of a list of lists: what each holds; [[key]] tables with these keys serve too
+      columns{};                  ///< of a list of lists: what each holds; [[key]] tables with these keys serve too
   std::size_t spare_columns = 0;  ///< the last so many of them may be left out
   Support support = Support::full;
   bool ours = false;         ///< not a key of TorchTitan v0.2.2
   bool decisive = false;     ///< without support a run would mean something else, so it does not start
-  std::string_view under{};  ///< matters only together with this key, which speaks for it in warnings
+  std::string_view under{};  ///< matters only where this key turns its feature on; a warning names the two once
   bool (*relevant)(const JobConfig&) = nullptr;  ///< matters only then
   std::string_view alias{};                      ///< another spelling of the key
   std::string_view zero_word{};                  ///< of an integer: a word that stands for 0

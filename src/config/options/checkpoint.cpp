@@ -35,7 +35,7 @@ OptionList checkpoint_options() {
              "Make the last checkpoint model-only; Tessera's last one resumes too, and `tessera "
              "ckpt export` writes the model alone")
           .works_with({"false"}),
-      OPTION(checkpoint.last_save_in_hf, "Write the last checkpoint as Hugging Face weights").later(),
+      OPTION(checkpoint.last_save_in_hf, "Write the last checkpoint as Hugging Face weights").later().never_ignored(),
       OPTION(checkpoint.export_dtype, "Type of a model-only checkpoint")
           .one_of({"float32", "bfloat16", "float16"})
           .with("checkpoint.last_save_model_only")
@@ -60,7 +60,8 @@ OptionList checkpoint_options() {
       OPTION(checkpoint.create_seed_checkpoint,
              "Save the initial values for runs on other meshes; Tessera's initial values do not "
              "depend on the mesh")
-          .later(),
+          .later()
+          .never_ignored(),
       OPTION(checkpoint.load_only, "Load, never save"),
       OPTION(checkpoint.files, "One file for each rank, for each node, or a single one")
           .one_of({"rank", "node", "single"})

@@ -40,7 +40,7 @@ OptionList job_options() {
           .at_least(0)
           .is_ours(),
       OPTION(model.moe_z_loss_coeff, "Weight of the routers' z-loss; none = 0").at_least(0).is_ours(),
-      OPTION(model.converters, "Conversions of the model, such as float8").later(),
+      OPTION(model.converters, "Conversions of the model, such as float8").later().never_ignored(),
       OPTION(model.print_after_conversion, "Print the model after its conversions").later(),
 
       OPTION(optimizer.name, "Optimizer").one_of({"AdamW", "Adam"}).works_with({"AdamW"}).never_ignored(),

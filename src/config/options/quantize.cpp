@@ -9,6 +9,7 @@ OptionList quantize_options() {
       OPTION(quantize.linear.float8.enable,
              "Matrix products of linear layers in float8; as model.converters = [\"float8\"]")
           .later()
+          .never_ignored()
           .is_ours(),
       OPTION(quantize.linear.float8.recipe_name, "Which blocks share a scale")
           .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"})

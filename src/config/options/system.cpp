@@ -83,10 +83,10 @@ OptionList debugging() {
 
 OptionList others() {
   return {
-      OPTION(memory_estimation.enable, "Estimate memory in place of training").later(),
+      OPTION(memory_estimation.enable, "Estimate memory in place of training").later().never_ignored(),
       OPTION(memory_estimation.disable_fake_mode, "with real tensors").with("memory_estimation.enable").later(),
 
-      OPTION(fault_tolerance.enable, "Replicas that come and go (TorchFT)").later(),
+      OPTION(fault_tolerance.enable, "Replicas that come and go (TorchFT)").later().never_ignored(),
       OPTION(fault_tolerance.process_group, "Who carries them").with("fault_tolerance.enable").later(),
       OPTION(fault_tolerance.process_group_timeout_ms, "Limit of one operation")
           .at_least(1)

@@ -299,7 +299,23 @@ TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
   const auto warnings = resolve({"--compile.enable", "--training.gc_freq", "10"}).warnings;
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("compile.enable = true (command line)"));
-  EXPECT_THAT(warnings[0], HasSubstr("training.gc_freq = 10"));
+  EXPECT_THAT(warnings[0], HasSubstr("\n  training.gc_freq = 10 (command line)"));
+}
+
+TEST(Resolve, WarnsOfKeysBesideFeaturesThatWork) {
+  const std::vector<std::string> experts{"--parallelism.expert_parallel_degree", "8"};
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"--checkpoint.export_dtype", "bfloat16"},
+        {"--comm.save_traces_folder", "elsewhere"},
+        {"--parallelism.expert_parallel_comm_backend", "deepep", experts[0], experts[1]}}) {
+    const auto warnings = resolve(args).warnings;
+    ASSERT_EQ(warnings.size(), 1u) << args[0];
+    EXPECT_THAT(warnings[0], HasSubstr(args[0].substr(2)));
+  }
+  // Beside a feature that is off they mean nothing in TorchTitan either.
+  EXPECT_THAT(
+      resolve({"--profiling.profile_freq", "5", "--parallelism.expert_parallel_comm_backend", "deepep"}).warnings,
+      IsEmpty());
 }
 
 TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
@@ -312,7 +328,13 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
         {"--optimizer.name", "Adam"},
         {"--model.name", "flux"},
-        {"--comm.mode", "fake_backend"}}) {
+        {"--comm.mode", "fake_backend"},
+        {"--model.converters", "float8"},
+        {"--quantize.linear.float8.enable", "true"},
+        {"--checkpoint.last_save_in_hf", "true"},
+        {"--checkpoint.create_seed_checkpoint", "true"},
+        {"--memory_estimation.enable", "true"},
+        {"--fault_tolerance.enable", "true"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
     const auto reasons = unsupported_for_run(resolve(all));
