@@ -14,7 +14,7 @@
 namespace tessera::checkpoint {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{16} << 20;
+constexpr std::size_t kComparedBytes = std::size_t{16} << 20;
 
 /// Part of a tensor, and its values as numbers where its type has any.
 struct Chunk {
@@ -85,7 +85,7 @@ void compare_values(const Opened& a, const Opened& b, TensorComparison& out) {
   TensorReader of_a(a, *out.a), of_b(b, *out.b);
   const std::int64_t rows = shape.empty() ? 1 : shape.front(), row_elements = out.elements / rows;
   const std::int64_t chunk =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(kChunkBytes / sizeof(double)) / row_elements, 1, rows);
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(kComparedBytes / sizeof(double)) / row_elements, 1, rows);
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
     const Chunk& from_a = of_a.read(first, count, count * row_elements);

@@ -1,8 +1,8 @@
-# tessera_component(NAME [SOURCES files] [TENSOR_SOURCES files] [USES components] [LINK targets] [PRIVATE_LINK targets])
+# tessera_component(NAME [SOURCES files] [TENSOR_SOURCES files] [USES components] [LINK targets] [PRIVATE_LINK targets] [UNITY])
 #   makes libtessera_NAME and tessera::NAME from all these files, with include/tessera/NAME/*.hpp as its public headers; it may
 #   include what it USES and nothing else (cmake/CheckLayers.cmake). TENSOR_SOURCES include tessera/kernels/tensor.hpp, are
 #   compiled with it as their precompiled header, and make the component one that links with LibTorch. SOURCES may not
-#   include it.
+#   include it. UNITY compiles twelve files at a time (TESSERA_UNITY_BUILD): names in unnamed namespaces must then differ.
 # tessera_cuda_sources(ROOM SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a room; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
@@ -27,7 +27,7 @@ function(tessera_without_tensors)
 endfunction()
 
 function(tessera_component room)
-  cmake_parse_arguments(ARG "" "" "SOURCES;TENSOR_SOURCES;USES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "UNITY" "" "SOURCES;TENSOR_SOURCES;USES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(tessera_${room} SHARED ${ARG_SOURCES} ${ARG_TENSOR_SOURCES})
   add_library(tessera::${room} ALIAS tessera_${room})
   list(TRANSFORM ARG_USES PREPEND tessera_ OUTPUT_VARIABLE used)
@@ -37,6 +37,9 @@ function(tessera_component room)
   # A room that calls what it does not link with fails here, not in the program. (A sanitizer's runtime is in the program.)
   if(NOT TESSERA_SANITIZE)
     target_link_options(tessera_${room} PRIVATE -Wl,-z,defs)
+  endif()
+  if(ARG_UNITY AND TESSERA_UNITY_BUILD)
+    set_target_properties(tessera_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   endif()
   set(torch OFF)
   if(ARG_TENSOR_SOURCES)

@@ -19,7 +19,7 @@ const std::vector<std::string_view>& schedules() {
   return find_option("parallelism.pipeline_parallel_schedule")->allowed;
 }
 
-std::string folded(std::string_view name) {
+std::string lower_letters(std::string_view name) {
   std::string out;
   for (const unsigned char c : name)
     if (c != '-' && c != '_' && c != ' ') out += static_cast<char>(std::tolower(c));
@@ -307,14 +307,14 @@ class Checker {
 }  // namespace
 
 std::string canonical_schedule(std::string_view name) {
-  std::string wanted = folded(name);
+  std::string wanted = lower_letters(name);
   if (wanted.starts_with("schedule")) wanted.erase(0, 8);
   // Megatron's and the papers' words for PyTorch's names.
   if (wanted == "interleave1f1b") wanted = "interleaved1f1b";
   if (wanted == "zbv") wanted = "zbvzerobubble";
   if (wanted == "interleavezerobubble") wanted = "interleavedzerobubble";
   for (const std::string_view known : schedules())
-    if (folded(known) == wanted) return std::string(known);
+    if (lower_letters(known) == wanted) return std::string(known);
   return {};
 }
 

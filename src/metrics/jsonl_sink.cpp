@@ -28,7 +28,7 @@ struct Column {
   double StepRecord::*real;
 };
 
-constexpr std::array columns{
+constexpr std::array kColumns{
     Column{"step", &StepRecord::step, nullptr},
     Column{"loss", nullptr, &StepRecord::loss},
     Column{"grad_norm", nullptr, &StepRecord::grad_norm},
@@ -82,8 +82,8 @@ class RecordReader final : public nlohmann::json_sax<json> {
   /// False, which ends the reading, outside of an object. What is nested in the record is passed over.
   bool take(double real, std::optional<std::int64_t> whole) {
     if (depth_ != 1) return depth_ > 1;
-    const auto column = std::ranges::find(columns, std::string_view(name_), &Column::name);
-    if (column == columns.end()) return record_.extra.emplace_back(name_, real), true;
+    const auto column = std::ranges::find(kColumns, std::string_view(name_), &Column::name);
+    if (column == kColumns.end()) return record_.extra.emplace_back(name_, real), true;
     if (column->real != nullptr) record_.*column->real = real;
     if (column->whole != nullptr && whole) record_.*column->whole = *whole;
     has_step_ = has_step_ || (column->whole == &StepRecord::step && whole);
@@ -142,7 +142,7 @@ std::string to_json_line(const StepRecord& record) {
   const auto add = [&line](std::string_view quoted_name, const std::string& value) {
     line += fmt::format("{}{}: {}", line.empty() ? "{" : ", ", quoted_name, value);
   };
-  for (const Column& column : columns)
+  for (const Column& column : kColumns)
     add(fmt::format("\"{}\"", column.name),
         column.real != nullptr ? number(record.*column.real) : fmt::format("{}", record.*column.whole));
   for (const auto& [name, value] : record.extra) add(quoted(name), number(value));

@@ -19,7 +19,7 @@ namespace {
 constexpr double width = 960, height = 540;
 constexpr double left = 68, right = 884, top = 104, bottom = 484;
 constexpr double strip_top = 436, strip_gap = 20;
-constexpr std::size_t columns = static_cast<std::size_t>(right - left);
+constexpr std::size_t pixel_columns = static_cast<std::size_t>(right - left);
 
 // Colors are plain properties and the dark ones override them: a viewer that knows no media queries shows the light
 // picture.
@@ -135,7 +135,7 @@ std::string rate_label(double rate) {
 /// The learning rate from 0 to its peak > 0, in a strip of its own over the same steps.
 std::string rate_strip(const Curves& curves, const Scale& x, double peak) {
   const Scale y{0, peak, bottom, strip_top};
-  std::vector<Point> points = thin(curves.rate, columns / 4);
+  std::vector<Point> points = thin(curves.rate, pixel_columns / 4);
   const std::string edge = path_data(points, x, y);
   std::erase_if(points, [](const Point& p) { return !std::isfinite(p.y); });
   const double last = points.back().y;
@@ -175,8 +175,8 @@ std::string header(const LossCurveOptions& options, double floor) {
 
 /// The frame cuts off what exceeds the scale.
 std::string loss_curves(std::span<const Point> raw, std::span<const Point> mean, const Scale& x, const Scale& y) {
-  return "<g clip-path=\"url(#frame)\">\n" + path("raw", path_data(thin(raw, columns), x, y)) +
-         path("mean", path_data(thin(mean, columns / 2), x, y)) + "</g>\n" + end_label(mean, x, y) + legend();
+  return "<g clip-path=\"url(#frame)\">\n" + path("raw", path_data(thin(raw, pixel_columns), x, y)) +
+         path("mean", path_data(thin(mean, pixel_columns / 2), x, y)) + "</g>\n" + end_label(mean, x, y) + legend();
 }
 
 std::string empty_frame(double floor, std::string_view why) {
