@@ -86,6 +86,16 @@ RunFolder::RunFolder(std::filesystem::path folder) : folder_(std::move(folder)) 
 
 void RunFolder::write_config(std::string_view toml) const { write_file_atomically(folder_ / "config.toml", toml); }
 
+std::filesystem::path RunFolder::set_metrics_aside() const {
+  std::error_code error;
+  if (const auto bytes = std::filesystem::file_size(metrics_file(), error); error || bytes == 0) return {};
+  std::filesystem::path aside;
+  for (int number = 1; aside.empty() || std::filesystem::exists(aside, error); ++number)
+    aside = folder_ / fmt::format("metrics.{}.jsonl", number);
+  rename_durably(metrics_file(), aside);
+  return aside;
+}
+
 void RunFolder::add_attempt(Attempt attempt) const {
   if (attempt.started.empty()) attempt.started = utc_now("{:%Y-%m-%dT%H:%M:%SZ}");
   const std::filesystem::path file = folder_ / "run.json";

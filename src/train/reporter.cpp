@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "tessera/base/log.hpp"
 #include "tessera/metrics/loss_curve.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
@@ -116,8 +117,17 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         hosts,
                         command_line,
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
+  if (first_step == 1) set_metrics_aside();
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(job), first_step, job.training.steps, peak_);
+}
+
+void Reporter::set_metrics_aside() const {
+  const std::filesystem::path aside = folder_->set_metrics_aside();
+  if (aside.empty()) return;
+  const bool resumes = resolved_.job.checkpoint.enable;
+  log::info("starting anew, because {}; the metrics of the last run are kept in {}",
+            resumes ? "there is no checkpoint" : "checkpoint.enable is false", aside.string());
 }
 
 metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds) const {

@@ -44,6 +44,7 @@ class Reporter {
   void begin_next();
   void open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
             const std::vector<std::string>& hosts);
+  void set_metrics_aside() const;
   metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
   void add_shares(metrics::StepRecord& record) const;
 

@@ -11,7 +11,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/metrics/atomic_file.hpp"
-#include "tessera/metrics/run_folder.hpp"
+#include "tessera/metrics/folder_lock.hpp"
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
@@ -45,6 +45,7 @@ class Run {
                   end_hanging_job(world)),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
+        folder_lock_(lock_folder()),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
         mesh_(world, layout_, backend_of(job_, device_), injected_.decorate()) {
@@ -74,6 +75,17 @@ class Run {
   }
 
  private:
+  /// Before anything is written there. Throws, on all ranks, where another job owns the folder or it is not writable.
+  std::unique_ptr<metrics::FolderLock> lock_folder() {
+    const comm::Watchdog::Patience patience = slow_disks();
+    std::unique_ptr<metrics::FolderLock> lock;
+    on_rank_zero(world_.control(), [&] {
+      lock = std::make_unique<metrics::FolderLock>(job_.job.dump_folder);
+      return std::string();
+    });
+    return lock;
+  }
+
   /// What does not fit is said before communicators or weights take any memory.
   model::Model checked_model() const {
     model::Model model = model_of(job_, samples_.vocab, job_.training.seq_len, device_);
@@ -118,8 +130,6 @@ class Run {
   /// Where the run stands: resumed, or at step 0 with initial or loaded weights.
   Position begin() {
     const comm::Watchdog::Patience patience = slow_disks();
-    on_rank_zero(mesh_.control(),
-                 [&] { return metrics::RunFolder(job_.job.dump_folder).path().string(); });  // or it is not writable
     if (const auto position = resume()) return *position;
     if (job_.checkpoint.initial_load_path)
       load_initial();
@@ -167,6 +177,7 @@ class Run {
   ExitCode loop(std::int64_t done) {
     for (std::int64_t step = done; step < job_.training.steps;) {
       const double began = metrics::monotonic_seconds();
+      if (folder_lock_) folder_lock_->check();
       comm::Watchdog::heartbeat(step + 1);
       injected_.arm(step + 1, world_.rank());
       if (tuner_) tuner_->before_step();
@@ -335,6 +346,7 @@ class Run {
   std::optional<comm::Watchdog> watchdog_;  ///< from the first call that waits for others
   BatchPlan plan_;
   InjectedFaults injected_;
+  const std::unique_ptr<metrics::FolderLock> folder_lock_;  ///< on rank 0
   Samples samples_;
   model::Model model_;
   mesh::DeviceMesh mesh_;

@@ -91,6 +91,20 @@ TEST(RunFolder, ADamagedRunJsonIsKeptAsideAndStopsNothing) {
   }
 }
 
+TEST(RunFolder, MetricsOfARunThatStartsAnewAreKept) {
+  const ScratchFolder scratch;
+  const RunFolder run(scratch / "run");
+  EXPECT_EQ(run.set_metrics_aside(), "") << "there are none";
+  overwrite(run.metrics_file(), "");
+  EXPECT_EQ(run.set_metrics_aside(), "") << "they hold nothing";
+  for (const char* name : {"run/metrics.1.jsonl", "run/metrics.2.jsonl"}) {
+    overwrite(run.metrics_file(), name);
+    EXPECT_EQ(run.set_metrics_aside(), scratch / name);
+    EXPECT_EQ(contents(scratch / name), name);
+    EXPECT_FALSE(std::filesystem::exists(run.metrics_file()));
+  }
+}
+
 TEST(AttemptId, IsATimeAndIsUnique) {
   std::set<std::string> ids;
   for (int i = 0; i < 100; ++i) ids.insert(make_attempt_id());
