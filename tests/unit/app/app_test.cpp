@@ -102,26 +102,6 @@ TEST(App, HelpsWithASubcommand) {
   }
 }
 
-TEST(App, WantsAVerb) {
-  const Outcome o = outcome({});
-  EXPECT_EQ(o.code, 2);
-  EXPECT_THAT(o.out, IsEmpty());
-  EXPECT_THAT(o.err, HasSubstr("Usage"));
-}
-
-TEST(App, SuggestsTheVerbThatWasMeant) {
-  const Outcome o = outcome({"confg", "show"});
-  EXPECT_EQ(o.code, 2);
-  EXPECT_EQ(o.err, "tessera: 'confg' is not a verb of tessera; did you mean 'config'?\n");
-  EXPECT_EQ(outcome({"help", "confg"}).code, 2);
-}
-
-TEST(App, HelpOfAVerbIsTheVerbsOwn) {
-  const Outcome o = outcome({"help", "config"});
-  EXPECT_EQ(o.code, 0);
-  EXPECT_EQ(o.out, outcome({"config", "--help"}).out);
-}
-
 TEST(App, TurnsExceptionsIntoMessagesAndCodes) {
   const Outcome error = outcome({"throw", "error"});
   EXPECT_EQ(error.code, 4);
@@ -132,30 +112,6 @@ TEST(App, TurnsExceptionsIntoMessagesAndCodes) {
     EXPECT_THAT(bug.err, StartsWith("tessera: this is a bug"));
   }
   EXPECT_EQ(outcome({"throw", "memory"}).code, 3);
-}
-
-TEST(App, ShowsAJobWithOrigins) {
-  const Outcome o = outcome({"config", "show", "--training.steps", "7"});
-  EXPECT_EQ(o.code, 0);
-  EXPECT_THAT(o.out, testing::ContainsRegex("\nsteps = 7 +# command line\n"));
-}
-
-TEST(App, KeepsWarningsOffStandardOutput) {
-  const Outcome o = outcome({"config", "show", "--compile.enable"});
-  EXPECT_THAT(o.out, Not(HasSubstr("does not act")));
-  EXPECT_THAT(o.err, HasSubstr("compile.enable = true (command line)"));
-}
-
-TEST(App, ExitsWith2OnMistakes) {
-  for (const Args& args :
-       {Args{"config", "show", "--training.stpes", "7"}, Args{"config", "show", "/no/such.toml"}, Args{"config"},
-        Args{"config", "shw"}, Args{"config", "keys", "--jsn"}, Args{"config", "keys", "trainin"},
-        Args{"config", "keys", "a", "b"}, Args{"--version", "--jsn"}, Args{""}, Args{"--"}}) {
-    const Outcome o = outcome(args);
-    EXPECT_EQ(o.code, 2);
-    EXPECT_THAT(o.out, IsEmpty());
-    EXPECT_THAT(o.err, StartsWith("tessera: "));
-  }
 }
 
 TEST(App, TellsItsVersion) {
