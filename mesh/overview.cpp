@@ -37,6 +37,8 @@ std::string list_hosts(const std::vector<std::string>& hosts) {
 }  // namespace
 
 std::string DeviceMesh::overview() const {
+  if (layout_.world() == 1)
+    return fmt::format("mesh of 1 rank{}\n", impl_->hosts.empty() ? "" : " on " + impl_->hosts.front());
   std::string text =
       fmt::format("mesh {} of {} {}\n", layout_.to_string(), layout_.world(), layout_.world() == 1 ? "rank" : "ranks");
   text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", "axis", "degree", "backend", "group of rank 0");

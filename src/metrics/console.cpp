@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ostream>
 #include <utility>
+#include <vector>
 
 #include "tessera/metrics/human.hpp"
 
@@ -27,11 +28,14 @@ std::string painted(const std::string& text, Color color, bool wanted) {
   return wanted ? fmt::format("\x1b[{}m{}\x1b[0m", static_cast<int>(color), text) : text;
 }
 
-/// Fixed point in `width` characters, or with an exponent where that is too narrow.
+/// Fixed point in `width` characters: fewer decimals where that is too narrow, and an exponent where even the integer
+/// part is.
 std::string number(double value, int width, int decimals) {
   if (!std::isfinite(value)) return fmt::format("{:>{}}", value, width);
-  std::string text = fmt::format("{:>{}.{}f}", value, width, decimals);
-  return static_cast<int>(text.size()) <= width ? text : fmt::format("{:>{}.{}e}", value, width, 1);
+  for (; decimals >= 1; --decimals)
+    if (std::string text = fmt::format("{:>{}.{}f}", value, width, decimals); static_cast<int>(text.size()) <= width)
+      return text;
+  return fmt::format("{:>{}.{}e}", value, width, 1);
 }
 
 std::string percent(double fraction) {
@@ -44,29 +48,60 @@ std::string peak_line(const Peak& peak) {
   return fmt::format("MFU is against {} a device ({})", human_flops(peak.flops), peak.source);
 }
 
-}  // namespace
+/// One figure of a line. Its width is the same in every line, so that all lines leave out the same ones.
+struct Part {
+  std::string text;
+  Color color;
+  int rank;  ///< parts of a higher one are left out first; 0: never
+  int width = 0;
+};
 
-std::string step_line(const StepRecord& record, std::int64_t last_step, double eta_seconds, bool color) {
-  const auto digits = fmt::formatted_size("{}", last_step);
-  const auto paint = [color](std::string text, Color with) { return painted(text, with, color); };
+std::vector<Part> parts_of(const StepRecord& record, double eta_seconds, const LineStyle& style) {
+  const auto digits = fmt::formatted_size("{}", style.last_step);
   const Color loss_color = std::isfinite(record.loss) ? green : red;
   const Color norm_color = std::isfinite(record.grad_norm) ? yellow : red;
-  std::string line = paint(fmt::format("step {:>{}}/{}", record.step, digits, last_step), bold);
-  line += "  " + paint("loss " + number(record.loss, 8, 5), loss_color);
-  line += "  " + paint("grad_norm " + number(record.grad_norm, 8, 4), norm_color);
-  line += fmt::format("  lr {:.3e}", record.lr);
-  line += "  " + paint(fmt::format("{:>5} tok/s  {:>5} tok/s/device", human_count(record.tokens_per_second),
-                                   human_count(record.tps)),
-                       blue);
-  line += "  " + paint("mfu " + percent(record.mfu), magenta);
-  line += "  " + paint(fmt::format("mem {:>8}", human_bytes(record.memory_bytes)), cyan);
-  return line + "  " + paint(fmt::format("eta {}", human_duration(eta_seconds)), faint);
+  std::vector<Part> parts{{fmt::format("step {:>{}}/{}", record.step, digits, style.last_step), bold, 0},
+                          {"loss " + number(record.loss, 8, 5), loss_color, 0},
+                          {"grad_norm " + number(record.grad_norm, 7, 4), norm_color, 1},
+                          {fmt::format("lr {:.2e}", record.lr), plain, 2},
+                          {fmt::format("{:>5} tok/s", human_count(record.tokens_per_second)), blue, 0},
+                          {fmt::format("{:>5} tok/s/device", human_count(record.tps)), blue, style.devices > 1 ? 6 : 7},
+                          {"mfu " + percent(record.mfu), magenta, 3},
+                          {fmt::format("mem {:>8}", human_bytes(record.memory_bytes)), cyan, 5},
+                          {fmt::format("eta {:<5}", human_duration(eta_seconds)), faint, 4}};
+  for (Part& part : parts) part.width = static_cast<int>(part.text.size());
+  return parts;
 }
 
-Console::Console(std::ostream& out, Terminal terminal, std::int64_t first_step, std::int64_t last_step, Peak peak)
+/// Leaves out what is not wanted on one device, and what does not fit.
+void fit(std::vector<Part>& parts, int columns) {
+  constexpr int kNotWanted = 7;
+  for (int rank = kNotWanted; rank > 0; --rank) {
+    int width = -2;
+    for (const Part& part : parts) width += part.width + 2;
+    if (rank < kNotWanted && width <= columns) return;
+    std::erase_if(parts, [&](const Part& part) { return part.rank == rank; });
+  }
+}
+
+}  // namespace
+
+std::string step_line(const StepRecord& record, double eta_seconds, const LineStyle& style) {
+  std::vector<Part> parts = parts_of(record, eta_seconds, style);
+  fit(parts, style.columns);
+  std::string line;
+  for (const Part& part : parts)
+    line +=
+        (line.empty() ? "" : "  ") + (part.color == plain ? part.text : painted(part.text, part.color, style.color));
+  if (!style.color) line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+Console::Console(std::ostream& out, Terminal terminal, std::int64_t first_step, std::int64_t last_step, Peak peak,
+                 int devices)
     : out_(out),
       terminal_(terminal),
-      last_step_(last_step),
+      style_{last_step, devices, terminal.interactive ? terminal.columns - 1 : 100, terminal.color},
       peak_(std::move(peak)),
       progress_(out, terminal, "training", last_step, first_step - 1) {}
 
@@ -74,8 +109,12 @@ Console::~Console() { finish(); }
 
 void Console::step(const StepRecord& record, double eta_seconds, bool print_line) {
   progress_.update(record.step);
-  if (!std::exchange(peak_named_, true)) print(painted(peak_line(peak_), faint, terminal_.color));
-  if (print_line) print(step_line(record, last_step_, eta_seconds, terminal_.color));
+  if (!std::exchange(peak_named_, true)) {
+    print(painted(peak_line(peak_), faint, terminal_.color));
+    const std::string memory = human_bytes(record.memory_bytes);
+    print(painted(fmt::format("memory of the largest rank after this step: {}", memory), faint, terminal_.color));
+  }
+  if (print_line) print(step_line(record, eta_seconds, style_));
 }
 
 void Console::note(std::string_view line) { print(line); }

@@ -96,7 +96,9 @@ Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer
       speaks_(world.rank() == 0),
       ranks_(world.size()),
       flops_(flops_of(trainer.model(), resolved.job.training.seq_len)),
-      peak_(peak_of(resolved.job, trainer.stages().options(), world.local_size())) {
+      peak_(peak_of(resolved.job, trainer.stages().options(), world.local_size())),
+      summary_(first_step, resolved.job.training.steps),
+      first_step_(first_step) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
   on_rank_zero(world.control(), [&] {
     open(world, command_line, first_step, hosts);
@@ -119,7 +121,8 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
   if (first_step == 1) set_metrics_aside();
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
-  console_ = std::make_unique<metrics::Console>(std::cout, terminal(job), first_step, job.training.steps, peak_);
+  console_ =
+      std::make_unique<metrics::Console>(std::cout, terminal(job), first_step, job.training.steps, peak_, ranks_);
 }
 
 void Reporter::set_metrics_aside() const {
@@ -167,6 +170,7 @@ void Reporter::measure() {
       .all_reduce({all.data(), static_cast<std::int64_t>(all.size()), DType::i64}, comm::Op::max)
       .wait();
   worst_ = {all[0], all[1], all[2], all[3], all[4]};
+  waited_ = exposed - exposed_before_;
 }
 
 /// Traffic counts from here on: that of validation belongs to no step.
@@ -188,17 +192,30 @@ void Reporter::add_shares(metrics::StepRecord& record) const {
 
 void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds,
                     const std::optional<ValidationResult>& validation) {
+  const double waited = waited_;
   begin_next();
   if (!speaks_) return;
   meter_.add(trainer_.step_tokens(), seconds);
   metrics::StepRecord row = record(step, outcome, seconds);
+  summary_.step(row, waited);
+  if (validation) summary_.time().validation += validation->seconds;
   add_shares(row);
   for (const auto& [name, loss] : outcome.source_losses) row.extra.emplace_back("data/" + name + "/loss", loss);
   if (validation) add_validation(row, *validation);
   sink_->write(row);
-  const std::int64_t last = resolved_.job.training.steps, every = resolved_.job.metrics.log_freq;
-  console_->step(row, meter_.eta_seconds(last - step), step == 1 || step == last || step % every == 0);
+  console_->step(row, meter_.eta_seconds(resolved_.job.training.steps - step), is_shown(step));
   std::cout.flush();
+}
+
+/// The first steps, because nobody knows yet how long one takes; and no silence of minutes.
+bool Reporter::is_shown(std::int64_t step) {
+  constexpr int kFirstSteps = 5;
+  constexpr double kLongestSilence = 30;
+  const double now = metrics::monotonic_seconds();
+  const bool shown = step < first_step_ + kFirstSteps || step == resolved_.job.training.steps ||
+                     step % resolved_.job.metrics.log_freq == 0 || now - shown_at_ >= kLongestSilence;
+  if (shown) shown_at_ = now;
+  return shown;
 }
 
 void Reporter::rewind(std::int64_t step) {
@@ -212,11 +229,15 @@ void Reporter::note(const std::string& line) {
   std::cout.flush();
 }
 
-void Reporter::finish() {
+void Reporter::finish(bool complete) {
   if (!console_) return;
   console_->finish();
   const std::string subtitle = trainer_.model().name + ", " + trainer_.mesh().layout().to_string();
   metrics::write_loss_curve(folder_->loss_curve_file(), folder_->metrics_file(), {"Training loss", subtitle, true});
+  if (!complete) return;
+  summary_.time().all = metrics::monotonic_seconds() - began_;
+  std::cout << summary_.text(folder_->path(), resolved_.job.checkpoint.enable && !resolved_.job.checkpoint.load_only)
+            << std::flush;
 }
 
 }  // namespace tessera::train

@@ -13,6 +13,7 @@
 #include "tessera/metrics/jsonl_sink.hpp"
 #include "tessera/metrics/meter.hpp"
 #include "tessera/metrics/run_folder.hpp"
+#include "tessera/metrics/run_summary.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/validator.hpp"
 
@@ -33,8 +34,10 @@ class Reporter {
   void rewind(std::int64_t step);
   /// A line for people, above the progress bar.
   void note(const std::string& line);
-  /// The loss curve; removes the bar.
-  void finish();
+  /// Seconds that the run spent outside of steps.
+  void spent_on_checkpoints(double seconds) { summary_.time().checkpoints += seconds; }
+  /// Draws the loss curve and removes the bar. `complete`: the last step is done, and what came out is said.
+  void finish(bool complete);
 
  private:
   /// Of the rank that has the most of each, in this step.
@@ -42,6 +45,7 @@ class Reporter {
     std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0, exposed_nanoseconds = 0;
   };
   void begin_next();
+  bool is_shown(std::int64_t step);
   void open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
             const std::vector<std::string>& hosts);
   void set_metrics_aside() const;
@@ -55,9 +59,13 @@ class Reporter {
   metrics::FlopsPerToken flops_;
   metrics::Peak peak_;
   metrics::StepMeter meter_;
+  metrics::RunSummary summary_;
+  std::int64_t first_step_;
+  double began_ = metrics::monotonic_seconds(), shown_at_ = began_;
   Worst worst_;                           ///< of the last step that was measured
   parallel::GatherCount gathers_before_;  ///< of this rank, when the last step was reported
   double exposed_before_ = 0;
+  double waited_ = 0;  ///< of this rank for others, in the last step that was measured
   std::unique_ptr<metrics::RunFolder> folder_;
   std::unique_ptr<metrics::JsonlSink> sink_;
   std::unique_ptr<metrics::Console> console_;

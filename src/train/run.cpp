@@ -70,7 +70,7 @@ class Run {
       tuner_.emplace(*trainer_, job_, world_.local_size());
     const ExitCode code = loop(start.step);
     watchdog_.reset();
-    reporter_->finish();
+    reporter_->finish(code == ExitCode::done);
     return code;
   }
 
@@ -307,6 +307,7 @@ class Run {
 
   void save(std::int64_t step) {
     const comm::Watchdog::Patience patience = slow_disks();
+    const double began = metrics::monotonic_seconds();
     finish_save();
     if (save_plan_) save_plan_->save_began(now());
     const Position position{step, trainer_->first_sample(step)};
@@ -314,6 +315,7 @@ class Run {
       note_saved(save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position));
     else
       begin_save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position);
+    reporter_->spent_on_checkpoints(metrics::monotonic_seconds() - began);
   }
 
   void note_saved(const std::optional<checkpoint::SaveResult>& result) {
@@ -334,7 +336,7 @@ class Run {
                                                        : ExitCode::terminated);
     const bool time_is_up = (flags & kTimeIsUp) != 0;
     reporter_->note(fmt::format("stopped {} after step {}{}", time_is_up ? "before the allocation ends" : "by a signal",
-                                step, saves() ? "; run the same command to go on" : "; nothing was saved"));
+                                step, saves() ? "; run the same command to resume" : "; nothing was saved"));
     return code;
   }
 

@@ -14,16 +14,25 @@
 
 namespace tessera::metrics {
 
-/// The line of one step, without a line end; columns keep their place while steps have no more digits than `last_step`:
-/// "step   7/100  loss  8.10342  grad_norm   1.2345  lr 2.000e-03  45.6k tok/s  5.70k tok/s/device  mfu 12.3%  mem 1.23
-/// GiB  eta 2h03m"
-std::string step_line(const StepRecord& record, std::int64_t last_step, double eta_seconds, bool color);
+/// How the line of a step is laid out; the same for all lines of a run, so that columns keep their place.
+struct LineStyle {
+  std::int64_t last_step = 1;  ///< where training ends
+  int devices = 1;             ///< on one, tokens per second and device say nothing new
+  int columns = 100;           ///< what does not fit is left out, the least important first
+  bool color = false;
+};
+
+/// The line of one step, without a line end. In 100 columns:
+/// "step   7/100  loss  8.10342  grad_norm  1.2345  lr 2.00e-03  45.6k tok/s  mfu 12.3%  eta 2h03m"
+/// Wider lines also have memory, and tokens per second and device.
+std::string step_line(const StepRecord& record, double eta_seconds, const LineStyle& style);
 
 class Console {
  public:
-  /// `last_step`: where training ends; `first_step`: that of the first record. `peak` is named once, before the first
-  /// line.
-  Console(std::ostream& out, Terminal terminal, std::int64_t first_step, std::int64_t last_step, Peak peak);
+  /// `last_step`: where training ends; `first_step`: that of the first record. `peak` and the memory of the first step
+  /// are named once, before the first line.
+  Console(std::ostream& out, Terminal terminal, std::int64_t first_step, std::int64_t last_step, Peak peak,
+          int devices = 1);
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -40,7 +49,7 @@ class Console {
 
   std::ostream& out_;
   Terminal terminal_;
-  std::int64_t last_step_;
+  LineStyle style_;
   Peak peak_;
   bool peak_named_ = false;
   Progress progress_;

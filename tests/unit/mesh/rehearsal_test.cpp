@@ -36,5 +36,9 @@ TEST(Rehearsal, OverviewNamesEveryAxis) {
             "  tp                 2  recording 0, 1\n");
 }
 
+TEST(Rehearsal, OverviewOfOneRankIsOneLine) {
+  EXPECT_EQ(DeviceMesh(Layout::resolve({}, 1), 0).overview(), "mesh of 1 rank\n");
+}
+
 }  // namespace
 }  // namespace tessera::mesh

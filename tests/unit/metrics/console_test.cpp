@@ -30,10 +30,32 @@ StepRecord record(std::int64_t step) {
           .extra = {}};
 }
 
-TEST(StepLine, SaysAllOfIt) {
-  EXPECT_EQ(step_line(record(7), 100, 7380, false),
-            "step   7/100  loss  8.10342  grad_norm   1.2345  lr 2.000e-03  45.6k tok/s  5.70k tok/s/device  mfu 12.3% "
+constexpr LineStyle plain(std::int64_t last_step) { return {.last_step = last_step}; }
+
+TEST(StepLine, SaysAllOfItWhereThereIsRoom) {
+  EXPECT_EQ(step_line(record(7), 7380, {.last_step = 100, .devices = 8, .columns = 130}),
+            "step   7/100  loss  8.10342  grad_norm  1.2345  lr 2.00e-03  45.6k tok/s  5.70k tok/s/device  mfu 12.3% "
             " mem 1.23 GiB  eta 2h03m");
+  EXPECT_EQ(step_line(record(7), 7380, plain(100)),
+            "step   7/100  loss  8.10342  grad_norm  1.2345  lr 2.00e-03  45.6k tok/s  mfu 12.3%  eta 2h03m");
+}
+
+TEST(StepLine, OneDeviceHasNoSpeedOfItsOwn) {
+  EXPECT_THAT(step_line(record(7), 7380, {.last_step = 100, .devices = 1, .columns = 200}), Not(HasSubstr("device")));
+  EXPECT_THAT(step_line(record(7), 7380, {.last_step = 100, .devices = 2, .columns = 200}), HasSubstr("device"));
+}
+
+TEST(StepLine, FitsTheColumns) {
+  for (const int columns : {100, 79, 60, 50})
+    for (const std::int64_t last : {30, 100, 10'000, 100'000})
+      for (const bool color : {false, true}) {
+        const LineStyle style{.last_step = last, .devices = 8, .columns = columns, .color = color};
+        std::string line = step_line(record(7), 7380, style);
+        for (auto at = line.find('\x1b'); at != line.npos; at = line.find('\x1b'))
+          line.erase(at, line.find('m', at) - at + 1);
+        EXPECT_LE(static_cast<int>(line.size()), columns) << line;
+        EXPECT_THAT(line, HasSubstr("loss  8.10342"));
+      }
 }
 
 TEST(StepLine, KeepsItsColumns) {
@@ -44,9 +66,9 @@ TEST(StepLine, KeepsItsColumns) {
   other.tokens_per_second = 568;
   other.mfu = not_a_number;
   other.memory_bytes = 900 << 20;
-  const std::string a = step_line(record(7), 100, 0, false);
-  const std::string b = step_line(other, 100, 0, false);
-  for (const char* word : {"loss", "grad_norm", "lr", "tok/s", "mfu", "mem", "eta"})
+  const std::string a = step_line(record(7), 0, plain(100));
+  const std::string b = step_line(other, 0, plain(100));
+  for (const char* word : {"loss", "grad_norm", "lr", "tok/s", "mfu", "eta"})
     EXPECT_EQ(a.find(word), b.find(word)) << b;
 }
 
@@ -54,14 +76,16 @@ TEST(StepLine, ShowsWhatIsNotFiniteAndWhatIsHuge) {
   StepRecord broken = record(1);
   broken.loss = not_a_number;
   broken.grad_norm = 1e30;
-  const std::string line = step_line(broken, 1, not_a_number, false);
+  const std::string line = step_line(broken, not_a_number, plain(1));
   EXPECT_THAT(line, HasSubstr("loss      nan"));
-  EXPECT_THAT(line, HasSubstr("grad_norm  1.0e+30"));
+  EXPECT_THAT(line, HasSubstr("grad_norm 1.0e+30"));
   EXPECT_THAT(line, HasSubstr("eta -"));
 }
 
 TEST(StepLine, IsTheSameTextUnderItsPaint) {
-  const std::string painted = step_line(record(7), 100, 7380, true);
+  LineStyle style = plain(100);
+  style.color = true;
+  const std::string painted = step_line(record(7), 7380, style);
   std::string stripped;
   for (std::size_t i = 0; i < painted.size(); ++i) {
     if (painted[i] == '\x1b')
@@ -70,7 +94,7 @@ TEST(StepLine, IsTheSameTextUnderItsPaint) {
       stripped += painted[i];
   }
   EXPECT_NE(painted, stripped);
-  EXPECT_EQ(stripped, step_line(record(7), 100, 7380, false));
+  EXPECT_EQ(stripped, step_line(record(7), 7380, plain(100)));
 }
 
 TEST(Console, NamesThePeakOnceAndWritesPlainLinesToAFile) {
@@ -82,8 +106,10 @@ TEST(Console, NamesThePeakOnceAndWritesPlainLinesToAFile) {
     console.note("saved step 2");
     console.step(record(3), 0);
   }
-  EXPECT_EQ(out.str(), "MFU is against 504 GFLOP/s a device (estimate: 2 cores)\n" + step_line(record(1), 3, 2, false) +
-                           "\nsaved step 2\n" + step_line(record(3), 3, 0, false) + "\n");
+  EXPECT_EQ(out.str(),
+            "MFU is against 504 GFLOP/s a device (estimate: 2 cores)\n"
+            "memory of the largest rank after this step: 1.23 GiB\n" +
+                step_line(record(1), 2, plain(3)) + "\nsaved step 2\n" + step_line(record(3), 0, plain(3)) + "\n");
 }
 
 TEST(Console, SaysWhyThereIsNoMfu) {

@@ -1,0 +1,106 @@
+#include "tessera/metrics/run_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "tessera/metrics/human.hpp"
+
+namespace tessera::metrics {
+namespace {
+
+std::string summary_row(std::string_view name, const std::string& value) {
+  return fmt::format("  {:<15}{}\n", name, value);
+}
+
+double extra_of(const StepRecord& record, std::string_view name) {
+  const auto found = std::ranges::find(record.extra, name, &std::pair<std::string, double>::first);
+  return found == record.extra.end() ? 0 : found->second;
+}
+
+/// In quotes where a shell would take it for more than one word.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "_-+./:=@%,0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  if (!text.empty() && text.find_first_not_of(plain) == text.npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+void RunSummary::step(const StepRecord& record, double exposed_seconds) {
+  if (std::isnan(first_loss_)) first_loss_ = record.loss;
+  if (std::isfinite(record.loss)) loss_ = record.loss;
+  ++steps_;
+  tokens_ += record.tokens;
+  step_seconds_ += record.step_seconds;
+  memory_bytes_ = std::max(memory_bytes_, record.memory_bytes);
+  skipped_ = static_cast<std::int64_t>(extra_of(record, "skipped_steps"));
+  const double busy =
+      extra_of(record, "time/forward") + extra_of(record, "time/communication") + extra_of(record, "time/optimizer");
+  time_.data += extra_of(record, "time/data");
+  time_.communication += std::min(busy, exposed_seconds);
+  time_.compute += std::max(0.0, busy - exposed_seconds);
+}
+
+std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints) const {
+  std::string text = fmt::format("training is complete ({} of {} steps)", last_step_, last_step_);
+  if (first_step_ > last_step_) text += "; nothing is left to do: raise training.steps to train on";
+  text += "\n" + figures();
+  std::error_code ignored;
+  for (const auto& [name, file] : {std::pair{"loss curve", "loss.svg"}, std::pair{"report", "index.html"}})
+    if (std::filesystem::exists(folder / file, ignored)) text += summary_row(name, (folder / file).string());
+  return text + "next:\n" + next_commands(shell_word(folder.string()), checkpoints);
+}
+
+std::string RunSummary::figures() const {
+  if (steps_ == 0) return "";
+  std::string text = summary_row("loss", fmt::format("{:.5f} (first step: {:.5f})", loss_, first_loss_));
+  text += summary_row("speed", fmt::format("{} tok/s: {} tokens in {}",
+                                           human_count(static_cast<double>(tokens_) / std::max(step_seconds_, 1e-9)),
+                                           human_count(static_cast<double>(tokens_)), human_duration(step_seconds_)));
+  text += summary_row("time", shares());
+  text += summary_row("memory", human_bytes(memory_bytes_) + " on the largest rank");
+  if (skipped_ > 0)
+    text +=
+        summary_row("skipped steps", fmt::format("{} of {}: loss or gradient was not finite", skipped_, last_step_));
+  return text;
+}
+
+std::string RunSummary::shares() const {
+  const TimeSpent& t = time_;
+  const double known = t.compute + t.communication + t.data + t.checkpoints + t.validation;
+  const double all = std::max({t.all, known, 1e-9});
+  std::string text;
+  for (const auto& [name, seconds] : std::array<std::pair<const char*, double>, 6>{{{"compute", t.compute},
+                                                                                    {"communication", t.communication},
+                                                                                    {"data", t.data},
+                                                                                    {"checkpoints", t.checkpoints},
+                                                                                    {"validation", t.validation},
+                                                                                    {"other", all - known}}})
+    if (const double percent = 100 * seconds / all; percent >= 0.05)
+      text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, percent);
+  return text;
+}
+
+std::string RunSummary::next_commands(const std::string& folder, bool checkpoints) const {
+  const auto steps = fmt::format("--training.steps {}", 2 * last_step_);
+  if (!checkpoints)
+    return fmt::format(
+        "  the same command with --checkpoint.enable: train and keep the weights\n"
+        "  the same command with --checkpoint.enable {}: train longer\n"
+        "  tessera config show {}/config.toml: all settings of this run\n",
+        steps, folder);
+  return fmt::format(
+      "  tessera generate {} --prompt 'Once upon a time': let the model write\n"
+      "  tessera ckpt export {} --to DIR: weights for Hugging Face's libraries\n"
+      "  the same command with {}: train on\n",
+      folder, folder, steps);
+}
+
+}  // namespace tessera::metrics

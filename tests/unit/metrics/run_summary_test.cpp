@@ -1,0 +1,82 @@
+#include "tessera/metrics/run_summary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "scratch_folder.hpp"
+
+namespace tessera::metrics {
+namespace {
+
+using test::overwrite;
+using test::ScratchFolder;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+StepRecord record(std::int64_t step, double loss, double skipped = 0) {
+  return {.step = step,
+          .loss = loss,
+          .tokens = 1000,
+          .step_seconds = 2,
+          .memory_bytes = 349 << 20,
+          .extra = {{"time/data", 0.1},
+                    {"time/forward", 1.5},
+                    {"time/communication", 0.2},
+                    {"time/optimizer", 0.1},
+                    {"skipped_steps", skipped}}};
+}
+
+TEST(RunSummary, SaysWhatCameOutAndWhereTheTimeWent) {
+  RunSummary summary(1, 2);
+  summary.step(record(1, 8.126284), 0.3);
+  summary.step(record(2, 2.5), 0.5);
+  summary.time().checkpoints = 0.4;
+  summary.time().all = 4.4;
+  const std::string text = summary.text("/nowhere", true);
+  EXPECT_THAT(text, StartsWith("training is complete (2 of 2 steps)\n"
+                               "  loss           2.50000 (first step: 8.12628)\n"
+                               "  speed          500 tok/s: 2.00k tokens in 4.0s\n"
+                               "  time           compute 63.6%, communication 18.2%, data 4.5%, checkpoints 9.1%, "
+                               "other 4.5%\n"
+                               "  memory         349 MiB on the largest rank\n"
+                               "next:\n"));
+}
+
+TEST(RunSummary, NamesTheFilesThatAreThere) {
+  const ScratchFolder scratch;
+  EXPECT_THAT(RunSummary(1, 1).text(scratch / "", true), Not(HasSubstr("loss.svg")));
+  overwrite(scratch / "loss.svg", "x");
+  overwrite(scratch / "index.html", "x");
+  const std::string text = RunSummary(1, 1).text(scratch / "", true);
+  EXPECT_THAT(text, HasSubstr("  loss curve     " + (scratch / "loss.svg").string()));
+  EXPECT_THAT(text, HasSubstr("  report         " + (scratch / "index.html").string()));
+}
+
+TEST(RunSummary, CountsSkippedSteps) {
+  RunSummary summary(1, 3);
+  summary.step(record(1, 8), 0);
+  EXPECT_THAT(summary.text("x", false), Not(HasSubstr("skipped")));
+  summary.step(record(2, std::numeric_limits<double>::quiet_NaN(), 1), 0);
+  summary.step(record(3, std::numeric_limits<double>::quiet_NaN(), 2), 0);
+  EXPECT_THAT(summary.text("x", false), HasSubstr("skipped steps  2 of 3: loss or gradient was not finite\n"));
+  EXPECT_THAT(summary.text("x", false), HasSubstr("loss           8.00000 (")) << "the last one that was a number";
+}
+
+TEST(RunSummary, OfAJobThatHasNothingLeftToDo) {
+  EXPECT_THAT(RunSummary(31, 30).text("outputs", true),
+              StartsWith("training is complete (30 of 30 steps); nothing is left to do: raise training.steps to train "
+                         "on\nnext:\n"));
+}
+
+TEST(RunSummary, CommandsFitWhatTheRunHas) {
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("  tessera generate 'my run' --prompt "));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("with --training.steps 60: train on\n"));
+  EXPECT_THAT(RunSummary(1, 30).text("run", false), Not(HasSubstr("tessera generate"))) << "there are no weights";
+  EXPECT_THAT(RunSummary(1, 30).text("run", false), HasSubstr("with --checkpoint.enable: "));
+}
+
+}  // namespace
+}  // namespace tessera::metrics
