@@ -11,9 +11,9 @@
 #include <set>
 
 #include "tessera/base/log.hpp"
-#include "tessera/metrics/loss_curve.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/report/loss_curve.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 
@@ -233,7 +233,7 @@ void Reporter::finish(bool complete) {
   if (!console_) return;
   console_->finish();
   const std::string subtitle = trainer_.model().name + ", " + trainer_.mesh().layout().to_string();
-  metrics::write_loss_curve(folder_->loss_curve_file(), folder_->metrics_file(), {"Training loss", subtitle, true});
+  report::write_loss_curve(folder_->loss_curve_file(), folder_->metrics_file(), {"Training loss", subtitle, true});
   if (!complete) return;
   summary_.time().all = metrics::monotonic_seconds() - began_;
   std::cout << summary_.text(folder_->path(), resolved_.job.checkpoint.enable && !resolved_.job.checkpoint.load_only)

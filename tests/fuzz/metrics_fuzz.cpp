@@ -1,7 +1,7 @@
 // metrics.jsonl: read, drawn, and cut back to the step that the first byte says.
 #include "input.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
-#include "tessera/metrics/loss_curve.hpp"
+#include "tessera/report/loss_curve.hpp"
 
 using namespace tessera;
 
@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Front input(data, size);
   const auto resume_step = input.number<std::uint8_t>();
   const auto file = folder.put("metrics.jsonl", input.rest());
-  fuzz::takes({ExitCode::data}, [&] { (void)metrics::loss_curve_svg(metrics::read_records(file)); });
+  fuzz::takes({ExitCode::data}, [&] { (void)report::loss_curve_svg(metrics::read_records(file)); });
   if (resume_step % 2 == 0) return 0;
   const std::int64_t last = metrics::JsonlSink(file, resume_step).last_step();
   // What was kept is records of rising steps.

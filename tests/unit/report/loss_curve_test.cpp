@@ -1,16 +1,21 @@
-#include "tessera/metrics/loss_curve.hpp"
+#include "tessera/report/loss_curve.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "scratch_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
+#include "unit/metrics/scratch_folder.hpp"
+#include "well_formed.hpp"
 
-namespace tessera::metrics {
+namespace tessera::report {
 namespace {
+
+using metrics::JsonlSink;
+using metrics::StepRecord;
+namespace test = metrics::test;
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
@@ -24,34 +29,6 @@ std::vector<StepRecord> falling_loss(std::int64_t steps) {
     r.lr = 2e-3 * std::min(1.0, static_cast<double>(i + 1) / 20);
   }
   return records;
-}
-
-/// Not gmock's HasSubstr, which prints the whole picture when it fails.
-bool has(std::string_view svg, std::string_view text) { return svg.find(text) != svg.npos; }
-
-/// Every tag is closed in its order, and no attribute holds a raw '<': enough of XML to catch a slip of the writer.
-bool well_formed(std::string_view svg) {
-  std::vector<std::string> open;
-  for (auto at = svg.find('<'); at != svg.npos; at = svg.find('<', at + 1)) {
-    const auto end = svg.find('>', at);
-    if (end == svg.npos || svg.substr(at + 1, end - at - 1).find('<') != svg.npos) return false;
-    const std::string_view tag = svg.substr(at + 1, end - at - 1);
-    const std::string name(
-        tag.substr(tag.front() == '/' ? 1 : 0, tag.find_first_of(" /", 1) - (tag.front() == '/' ? 1 : 0)));
-    if (tag.front() == '/') {
-      if (open.empty() || open.back() != name) return false;
-      open.pop_back();
-    } else if (tag.back() != '/') {
-      open.push_back(name);
-    }
-  }
-  return open.empty();
-}
-
-TEST(WellFormed, SeesMistakes) {
-  EXPECT_TRUE(well_formed("<a><b x=\"1\"/><c>t</c></a>"));
-  EXPECT_FALSE(well_formed("<a><b></a>"));
-  EXPECT_FALSE(well_formed("<a x=\"<\"/>"));
 }
 
 TEST(LossCurve, HoldsCurvesAxesTitleAndBothSchemes) {
@@ -120,5 +97,21 @@ TEST(LossCurve, IsWrittenFromTheRunsMetrics) {
   EXPECT_THROW(write_loss_curve("/proc/no/loss.svg", records), Error);
 }
 
+StepRecord at(std::int64_t step, double loss) {
+  StepRecord record;
+  record.step = step;
+  record.loss = loss;
+  return record;
+}
+
+TEST(LossCurve, CurvesOfNumbersThatDoublesCannotTellApartEnd) {
+  constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  for (const auto& records :
+       {std::vector{at(last, 1)}, std::vector{at(last - 1, 1), at(last, 2)}, std::vector{at(last, 1), at(1, 2)},
+        std::vector{at(1, 1e29), at(2, std::nextafter(1e29, 2e29))}, std::vector{at(1, -1e29), at(2, 1e29)},
+        std::vector{at(1, 1), at(2, std::nextafter(1.0, 2.0))}, std::vector{at(1, 5e-324), at(2, 0)}})
+    EXPECT_LT(loss_curve_svg(records).size(), 20'000u);
+}
+
 }  // namespace
-}  // namespace tessera::metrics
+}  // namespace tessera::report

@@ -8,7 +8,7 @@
 
 #include "tessera/metrics/step_record.hpp"
 
-namespace tessera::metrics {
+namespace tessera::report {
 
 struct LossCurveOptions {
   std::string title = "Training loss";
@@ -18,13 +18,13 @@ struct LossCurveOptions {
 
 /// Raw loss thin, its moving mean bold, over steps; non-finite losses are gaps. Longer runs are thinned to the
 /// lowest and highest value of each column. No records, or none finite: the axes and a word that says so.
-std::string loss_curve_svg(std::span<const StepRecord> records, const LossCurveOptions& options = {});
+std::string loss_curve_svg(std::span<const metrics::StepRecord> records, const LossCurveOptions& options = {});
 
 /// Written aside and renamed. Throws Error(environment) naming the file.
-void write_loss_curve(const std::filesystem::path& svg, std::span<const StepRecord> records,
+void write_loss_curve(const std::filesystem::path& svg, std::span<const metrics::StepRecord> records,
                       const LossCurveOptions& options = {});
 /// From a metrics.jsonl.
 void write_loss_curve(const std::filesystem::path& svg, const std::filesystem::path& metrics_jsonl,
                       const LossCurveOptions& options = {});
 
-}  // namespace tessera::metrics
+}  // namespace tessera::report

@@ -1,4 +1,4 @@
-// Axes, ticks and paths: what any plot of the room needs.
+// Axes, ticks and paths: what any plot needs.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 #include "smoothing.hpp"
 
-namespace tessera::metrics {
+namespace tessera::report {
 
 /// A straight line through two pairs: data -> pixels.
 struct Scale {
@@ -28,10 +28,7 @@ std::string tick_label(double value, double step);
 /// 250, 1k, 2.5k, 1M.
 std::string count_label(double value);
 
-/// Text for an element or a quoted attribute; characters that XML 1.0 forbids become U+FFFD.
-std::string escape_xml(std::string_view text);
-
 /// The `d` of a <path>, a tenth of a pixel exact; gaps lift the pen.
 std::string path_data(std::span<const Point> points, const Scale& x, const Scale& y);
 
-}  // namespace tessera::metrics
+}  // namespace tessera::report

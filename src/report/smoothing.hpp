@@ -5,12 +5,9 @@
 #include <span>
 #include <vector>
 
-namespace tessera::metrics {
+#include "tessera/report/chart.hpp"
 
-struct Point {
-  double x = 0;
-  double y = 0;  ///< NaN: a gap
-};
+namespace tessera::report {
 
 /// Mean over [i - half, i + half]. At the beginning both sides shrink alike, so that a steep start keeps its place; at
 /// the end only the right side is cut, so that the last value is a mean and not the last sample. Non-finite values do
@@ -24,4 +21,4 @@ std::vector<double> smooth(std::span<const double> values, std::size_t half);
 /// points stay as they are. x must rise.
 std::vector<Point> thin(std::span<const Point> points, std::size_t columns);
 
-}  // namespace tessera::metrics
+}  // namespace tessera::report

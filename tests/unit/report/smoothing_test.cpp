@@ -8,7 +8,7 @@
 
 #include "svg_plot.hpp"
 
-namespace tessera::metrics {
+namespace tessera::report {
 namespace {
 
 using testing::ElementsAre;
@@ -81,22 +81,10 @@ TEST(Labels, HaveTheDigitsThatTheyNeed) {
   EXPECT_EQ(count_label(1e6), "1M");
 }
 
-TEST(EscapeXml, LeavesOnlyWhatXmlMayHold) {
-  EXPECT_EQ(escape_xml("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
-  EXPECT_EQ(escape_xml("2 × 2 × 2"), "2 × 2 × 2");
-  const std::string replacement = "\xef\xbf\xbd";
-  using namespace std::string_literals;
-  EXPECT_EQ(escape_xml("\0\x1b"s), replacement + replacement);
-  EXPECT_EQ(escape_xml("\xff"
-                       "a\xc3"),
-            replacement + "a" + replacement);
-  EXPECT_EQ(escape_xml("\xed\xa0\x80").substr(0, 3), replacement) << "a surrogate";
-}
-
 TEST(PathData, LiftsThePenOverGaps) {
   const std::vector<Point> points{{0, 0}, {1, 1}, {2, not_a_number}, {3, 1}};
   EXPECT_EQ(path_data(points, {0, 3, 0, 30}, {0, 1, 10, 0}), "M0.0 10.0L10.0 0.0M30.0 0.0");
 }
 
 }  // namespace
-}  // namespace tessera::metrics
+}  // namespace tessera::report

@@ -1,4 +1,4 @@
-#include "tessera/metrics/loss_curve.hpp"
+#include "tessera/report/loss_curve.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,9 @@
 #include "svg_plot.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
+#include "tessera/report/page.hpp"
 
-namespace tessera::metrics {
+namespace tessera::report {
 namespace {
 
 // Pixels of the picture; the loss is drawn from `top` down to the rate's strip, or to `bottom` where there is none.
@@ -62,9 +63,9 @@ std::optional<Limits> usual_losses(std::span<const Point> raw) {
   return Limits{values[cut], std::max(beginning, values[values.size() - 1 - cut])};
 }
 
-Curves curves_of(std::span<const StepRecord> records) {
+Curves curves_of(std::span<const metrics::StepRecord> records) {
   Curves curves;
-  for (const StepRecord& r : records) {
+  for (const metrics::StepRecord& r : records) {
     const bool drawable = std::abs(r.loss) < largest_loss;
     curves.raw.push_back({static_cast<double>(r.step), drawable ? r.loss : std::numeric_limits<double>::quiet_NaN()});
     curves.rate.push_back({static_cast<double>(r.step), r.lr});
@@ -97,7 +98,7 @@ std::string line(std::string_view name, double x1, double y1, double x2, double 
 
 std::string text(double x, double y, std::string_view anchor, std::string_view content, std::string_view name = "") {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor,
-                     name.empty() ? "" : fmt::format(" class=\"{}\"", name), escape_xml(content));
+                     name.empty() ? "" : fmt::format(" class=\"{}\"", name), escape(content));
 }
 
 std::string path(std::string_view name, const std::string& data) {
@@ -168,7 +169,7 @@ std::string header(const LossCurveOptions& options, double floor) {
              "<title>{2}</title>\n{3}"
              "<clipPath id=\"frame\"><rect x=\"{4:g}\" y=\"{5:g}\" width=\"{6:g}\" height=\"{7:g}\"/></clipPath>\n"
              "<rect class=\"page\" width=\"{0:g}\" height=\"{1:g}\"/>\n",
-             width, height, escape_xml(options.title), style, left, top, right - left, floor - top) +
+             width, height, escape(options.title), style, left, top, right - left, floor - top) +
          text(left - 40, 42, "start", options.title, "title") +
          (options.subtitle.empty() ? "" : text(left - 40, 64, "start", options.subtitle));
 }
@@ -183,7 +184,7 @@ std::string empty_frame(double floor, std::string_view why) {
   return text((left + right) / 2, (top + floor) / 2, "middle", why);
 }
 
-Scale step_scale(std::span<const StepRecord> records) {
+Scale step_scale(std::span<const metrics::StepRecord> records) {
   if (records.empty()) return {0, 1, left, right};
   const auto first = static_cast<double>(records.front().step - 1);
   const double next = std::nextafter(first + 1, std::numeric_limits<double>::infinity());  // first + 1 may be first
@@ -192,7 +193,7 @@ Scale step_scale(std::span<const StepRecord> records) {
 
 }  // namespace
 
-std::string loss_curve_svg(std::span<const StepRecord> records, const LossCurveOptions& options) {
+std::string loss_curve_svg(std::span<const metrics::StepRecord> records, const LossCurveOptions& options) {
   const Curves curves = curves_of(records);
   const Scale x = step_scale(records);
   const double peak = options.learning_rate ? peak_rate(curves) : 0;
@@ -205,14 +206,14 @@ std::string loss_curve_svg(std::span<const StepRecord> records, const LossCurveO
   return svg + "</svg>\n";
 }
 
-void write_loss_curve(const std::filesystem::path& svg, std::span<const StepRecord> records,
+void write_loss_curve(const std::filesystem::path& svg, std::span<const metrics::StepRecord> records,
                       const LossCurveOptions& options) {
-  write_file_atomically(svg, loss_curve_svg(records, options));
+  metrics::write_file_atomically(svg, loss_curve_svg(records, options));
 }
 
 void write_loss_curve(const std::filesystem::path& svg, const std::filesystem::path& metrics_jsonl,
                       const LossCurveOptions& options) {
-  write_loss_curve(svg, read_records(metrics_jsonl), options);
+  write_loss_curve(svg, metrics::read_records(metrics_jsonl), options);
 }
 
-}  // namespace tessera::metrics
+}  // namespace tessera::report

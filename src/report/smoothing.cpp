@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace tessera::metrics {
+namespace tessera::report {
 namespace {
 
 struct Sums {
@@ -73,4 +73,4 @@ std::vector<Point> thin(std::span<const Point> points, std::size_t columns) {
   return out;
 }
 
-}  // namespace tessera::metrics
+}  // namespace tessera::report
