@@ -6,6 +6,9 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/matrix_product.hpp"
+#include "tessera/kernels/operation.hpp"
+#include "widening.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -61,6 +64,23 @@ AttentionGradients on_host_backward(const AttentionPart& part, const AttentionVa
   return {shapes.positions(q), shapes.key_gradient(k), shapes.key_gradient(v)};
 }
 
+AttentionPart widened_part(AttentionPart part) {
+  for (Tensor* x : {&part.q, &part.k, &part.v}) *x = widened(*x);
+  return part;
+}
+
+AttentionValue on_host_widened(const AttentionPart& part) {
+  const auto [out, logsumexp] = on_host(widened_part(part));
+  return {narrowed(out), logsumexp};
+}
+
+AttentionGradients on_host_widened_backward(const AttentionPart& part, const AttentionValue& merged,
+                                            const Tensor& grad_out) {
+  const auto [q, k, v] =
+      on_host_backward(widened_part(part), {widened(merged.out), merged.logsumexp}, widened(grad_out));
+  return {narrowed(q), narrowed(k), narrowed(v)};
+}
+
 Tensor heads_first(const Tensor& x) { return x.transpose(1, 2); }
 
 AttentionValue on_device(const AttentionPart& part) {
@@ -86,18 +106,52 @@ bool flash_on_device(const AttentionPart& part) {
   return part.q.is_cuda() && half && head == part.v.size(3) && head % 8 == 0 && head <= 256 && !part.mask.defined();
 }
 
+/// Of q, k and v; `part_` has the rest.
+class WholeAttention final : public Operation {
+ public:
+  explicit WholeAttention(const AttentionPart& part)
+      : part_{.scale = part.scale, .causal = part.causal, .mask = part.mask} {}
+
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    const auto [out, logsumexp] = attention_part(with(inputs));
+    kept.save({inputs[0], inputs[1], inputs[2], out, logsumexp});
+    return {out};
+  }
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const auto saved = kept.saved();
+    const auto [q, k, v] = attention_part_backward(with(saved), {saved[3], saved[4]}, gradients[0]);
+    return {q, k, v};
+  }
+
+ private:
+  AttentionPart with(std::span<const Tensor> inputs) const {
+    AttentionPart part = part_;
+    part.q = inputs[0];
+    part.k = inputs[1];
+    part.v = inputs[2];
+    return part;
+  }
+
+  AttentionPart part_;
+};
+
 }  // namespace
+
+Tensor attention(const AttentionPart& part) {
+  return apply(WholeAttention(part), {part.q, part.k, part.v});
+}
 
 AttentionValue attention_part(const AttentionPart& part) {
   at::NoGradGuard no_grad;
-  if (flash_on_host(part)) return on_host(part);
+  if (flash_on_host(part)) return widens(part.q) ? on_host_widened(part) : on_host(part);
   return flash_on_device(part) ? on_device(part) : attention_part_by_products(part);
 }
 
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
                                            const Tensor& grad_out) {
   at::NoGradGuard no_grad;
-  if (flash_on_host(part)) return on_host_backward(part, merged, grad_out);
+  if (flash_on_host(part))
+    return widens(part.q) ? on_host_widened_backward(part, merged, grad_out) : on_host_backward(part, merged, grad_out);
   return flash_on_device(part) ? on_device_backward(part, merged, grad_out)
                                : attention_part_by_products_backward(part, merged, grad_out);
 }

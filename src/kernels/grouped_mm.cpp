@@ -3,6 +3,7 @@
 #include <span>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::kernels {
@@ -28,7 +29,7 @@ Tensor product(const Tensor& x, const Tensor& w, const Tensor& counts, bool tran
   for (std::int64_t g = 0; g < w.size(0); ++g) {
     const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
     Tensor part = y.narrow(0, row, rows);
-    if (rows > 0) at::mm_out(part, x.narrow(0, row, rows), matrices[g]);
+    if (rows > 0) kernels::mm_out(part, x.narrow(0, row, rows), matrices[g]);
     row += rows;
   }
   return y;
@@ -68,7 +69,7 @@ Tensor grouped_weight_gradient(const Tensor& dy, const Tensor& x, const Tensor& 
     const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
     Tensor part = dw[g];
     if (rows > 0)
-      at::mm_out(part, dy.narrow(0, row, rows).t(), x.narrow(0, row, rows));
+      kernels::mm_out(part, dy.narrow(0, row, rows).t(), x.narrow(0, row, rows));
     else
       part.zero_();
     row += rows;

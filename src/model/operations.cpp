@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
+#include "tessera/kernels/matrix_product.hpp"
 
 namespace tessera::model {
 namespace {
@@ -23,20 +25,20 @@ Tensor visible(const Attention& input) {
 Tensor attention_with_sinks(const Attention& input, double scale) {
   const std::int64_t heads = input.q.size(2), group = heads / input.k.size(2);
   const auto per_head = [&](const Tensor& x) { return x.transpose(1, 2).repeat_interleave(group, 1); };
-  const Tensor logits = at::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
+  const Tensor logits = kernels::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
   const auto wide = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const Tensor masked =
       logits.to(wide).masked_fill(visible(input).logical_not(), -std::numeric_limits<double>::infinity());
   const Tensor sinks = input.sinks.to(wide).view({1, -1, 1, 1}).expand({logits.size(0), -1, logits.size(2), 1});
   const Tensor weights = at::softmax(at::cat({masked, sinks}, 3), 3).narrow(3, 0, logits.size(3));
-  return at::matmul(weights.to(input.v.scalar_type()), per_head(input.v)).transpose(1, 2);
+  return kernels::matmul(weights.to(input.v.scalar_type()), per_head(input.v)).transpose(1, 2);
 }
 
 }  // namespace
 
 std::vector<Tensor> Operations::products(const Tensor& x, std::span<const Weight> weights) const {
   std::vector<Tensor> result;
-  for (const Weight& weight : weights) result.push_back(at::linear(x, weight.value));
+  for (const Weight& weight : weights) result.push_back(kernels::linear(x, weight.value));
   return result;
 }
 
@@ -50,6 +52,8 @@ Tensor Operations::attention(const Attention& input) const {
   if (input.sinks.defined()) return attention_with_sinks(input, scale);
   const bool windowed = input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
   const auto mask = causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
+  if (kernels::widens(input.q))
+    return kernels::attention({input.q, input.k, input.v, scale, causal, mask.value_or(Tensor())});
   const bool grouped = input.q.size(2) != input.k.size(2);
   return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2), input.v.transpose(1, 2),
                                           mask, 0.0, causal, scale, grouped)

@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
+#include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
@@ -114,7 +115,7 @@ class WeightGradient {
   }
   /// This rank's tokens are there.
   void start() {
-    if (weight_.requires_grad() && !later_) sum_ = g_[rank_].t().mm(x_[rank_]);
+    if (weight_.requires_grad() && !later_) sum_ = kernels::mm(g_[rank_].t(), x_[rank_]);
   }
   /// All are. Nothing if the gradient comes later, or never.
   Tensor finish() {
@@ -131,7 +132,7 @@ class WeightGradient {
  private:
   Tensor whole() {
     for (std::int64_t rank = 0; rank < g_.size(0); ++rank)
-      if (rank != rank_) sum_.addmm_(g_[rank].t(), x_[rank]);
+      if (rank != rank_) kernels::addmm_(sum_, g_[rank].t(), x_[rank]);
     return sum_;
   }
 
@@ -155,7 +156,7 @@ class GatheredProducts final : public kernels::Operation {
     const auto multiply = [&](int rank, Range rows, const Tensor& tokens) {
       for (std::size_t i = 0; i < weights.size(); ++i) {
         Tensor into = part(by_rank(outputs[i], how_), rank, rows);
-        at::mm_out(into, tokens, weights[i].t());
+        kernels::mm_out(into, tokens, weights[i].t());
       }
     };
     for_gathered(piece, how_, multiply, [] {});
@@ -173,9 +174,9 @@ class GatheredProducts final : public kernels::Operation {
     comm::Request gather = how_.tp->all_gather(buffer_of(mine), buffer_of(whole));
     if (!how_.overlap) gather.wait();
     Reduction reduction(whole.size(0), whole.size(1), piece, how_, [&](int rank, Range rows, Tensor into) {
-      at::mm_out(into, part(by_rank(gradients[0], how_), rank, rows), weights[0]);
+      kernels::mm_out(into, part(by_rank(gradients[0], how_), rank, rows), weights[0]);
       for (std::size_t i = 1; i < weights.size(); ++i)
-        into.addmm_(part(by_rank(gradients[i], how_), rank, rows), weights[i]);
+        kernels::addmm_(into, part(by_rank(gradients[i], how_), rank, rows), weights[i]);
     });
     gather.wait();
     Tensors result{Tensor()};
@@ -202,7 +203,7 @@ class ReducedProduct final : public kernels::Operation {
     kept.save({x, weight});
     const Tensor tokens = by_rank(x, how_);
     const auto multiply = [&](int rank, Range rows, Tensor into) {
-      at::mm_out(into, part(tokens, rank, rows), weight.t());
+      kernels::mm_out(into, part(tokens, rank, rows), weight.t());
     };
     return {Reduction(x.size(0), weight.size(0), x, how_, multiply).finish()};
   }
@@ -215,7 +216,7 @@ class ReducedProduct final : public kernels::Operation {
     const auto multiply = [&](int rank, Range rows, const Tensor& tokens) {
       part(by_rank(whole, how_), rank, rows).copy_(tokens);
       Tensor into = part(by_rank(input, how_), rank, rows);
-      at::mm_out(into, tokens, weight);
+      kernels::mm_out(into, tokens, weight);
     };
     for_gathered(gradients[0].contiguous(), how_, multiply, [&] { of_weight.start(); });
     return {input, of_weight.finish()};

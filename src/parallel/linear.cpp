@@ -1,6 +1,7 @@
 #include "tessera/parallel/linear.hpp"
 
 #include "tessera/kernels/grouped_mm.hpp"
+#include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::parallel {
@@ -24,16 +25,16 @@ class Linear final : public kernels::Operation {
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     kept.save({inputs[0], inputs[1]});
-    return {at::linear(inputs[0], inputs[1])};
+    return {kernels::linear(inputs[0], inputs[1])};
   }
 
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> out) override {
     const auto saved = kept.saved();
     const Tensor &x = saved[0], &weight = saved[1], &g = out[0];
     Tensor of_x, of_weight;
-    if (kept.needs_gradient(0)) of_x = g.mm(weight);
+    if (kept.needs_gradient(0)) of_x = kernels::mm(g, weight);
     if (kept.needs_gradient(1))
-      of_weight = now_or_later(gradients_, weight, [g, x = x.detach()] { return g.t().mm(x); });
+      of_weight = now_or_later(gradients_, weight, [g, x = x.detach()] { return kernels::mm(g.t(), x); });
     return {of_x, of_weight};
   }
 

@@ -10,6 +10,7 @@
 #include "reporter.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/microbatch_steps.hpp"
+#include "tessera/kernels/matrix_product.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/folder_lock.hpp"
 #include "tessera/parallel/stage_table.hpp"
@@ -159,6 +160,7 @@ class Run {
     reporter_->note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", model_.name,
                                 static_cast<double>(model_.parameter_count()) / 1e6, layout_.to_string(), device_.str(),
                                 plan_.global_batch, job_.training.seq_len));
+    if (device_.is_cpu()) reporter_->note("kernels: " + kernels::host_engines());
     if (const int ranks = layout_.degree(mesh::Axis::pp); plan_.microbatches < ranks && world_.rank() == 0)
       log::warning(
           "{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) gives "

@@ -28,11 +28,15 @@ struct AttentionGradients {
   at::Tensor q, k, v;  ///< of the shapes of the part
 };
 
-/// By LibTorch's flash attention where it can, else by products.
+/// By LibTorch's flash attention where it can, else by products. Where widens(q) it computes in float32 and rounds the
+/// results.
 AttentionValue attention_part(const AttentionPart& part);
 /// `merged`: output and logarithm over all parts of these queries; `grad_out` is the gradient of that output.
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
                                            const at::Tensor& grad_out);
+
+/// `out` of a part that holds all keys; differentiable in q, k and v. Keeps them, out and logsumexp for backward.
+at::Tensor attention(const AttentionPart& part);
 
 /// The same by products, in float32 (float64), a bounded number of scores at a time. For any shape, and the twin that
 /// the other is tested against.

@@ -1,5 +1,7 @@
 #include "tessera/kernels/instruction_set.hpp"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -30,6 +32,16 @@ InstructionSet choose() {
   return wanted == nullptr ? best : std::min(best, from_name(wanted));
 }
 
+/// Whether the limit that oneDNN reads leaves it the bfloat16 instructions. Names that it does not know are no limit.
+bool onednn_may_use_bfloat16() {
+  const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  if (limit == nullptr) limit = std::getenv("DNNL_MAX_CPU_ISA");
+  if (limit == nullptr) return true;
+  for (const char* without : {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"})
+    if (strcasecmp(limit, without) == 0) return false;
+  return true;
+}
+
 }  // namespace
 
 std::string_view name_of(InstructionSet set) noexcept {
@@ -44,6 +56,12 @@ std::string_view name_of(InstructionSet set) noexcept {
 InstructionSet instruction_set() {
   static const InstructionSet chosen = choose();
   return chosen;
+}
+
+bool has_bfloat16_products() {
+  static const bool has = instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16") &&
+                          onednn_may_use_bfloat16();
+  return has;
 }
 
 const HostFunctions& host_functions() {

@@ -1,0 +1,132 @@
+// Products against plain float32 (float64) sums: bit by bit where those are exact, to one rounding elsewhere. On a
+// processor with bfloat16 instructions the tests of CTest with TESSERA_CPU=avx2 run the widened products.
+#include "tessera/kernels/matrix_product.hpp"
+
+#include <cmath>
+
+#include "tessera/kernels/attention_part.hpp"
+#include "tessera/kernels/grouped_mm.hpp"
+#include "tessera/kernels/instruction_set.hpp"
+#include "tessera/kernels/operation.hpp"
+#include "twin.hpp"
+
+namespace tessera::kernels::test {
+namespace {
+
+using at::Tensor;
+
+struct Shape {
+  std::int64_t m, k, n;
+};
+constexpr Shape kShapes[] = {{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {65, 1, 127}, {1, 300, 2}, {130, 257, 63}, {0, 4, 3}};
+
+/// Small whole numbers, so that every sum of products is exact in float32.
+Tensor whole_numbers(at::IntArrayRef shape) { return at::randint(-4, 5, shape, at::kFloat).to(at::kBFloat16); }
+
+Tensor reference(const Tensor& a, const Tensor& b) { return at::matmul(a.to(at::kDouble), b.to(at::kDouble)); }
+
+/// Every layout that products are called with: plain, transposed, a part of wider rows, every second column.
+std::vector<Tensor> layouts(const Tensor& x) {
+  Tensor wide = at::zeros({x.size(0), x.size(1) + 3}, x.options()),
+         spread = at::zeros({x.size(0), 2 * x.size(1)}, x.options());
+  wide.narrow(1, 2, x.size(1)).copy_(x);
+  spread.slice(1, 0, 2 * x.size(1), 2).copy_(x);
+  return {x, x.t().contiguous().t(), wide.narrow(1, 2, x.size(1)), spread.slice(1, 0, 2 * x.size(1), 2)};
+}
+
+TEST(MatrixProduct, HasTheBitsOfExactSums) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
+    const Tensor a = whole_numbers({s.m, s.k}), b = whole_numbers({s.k, s.n}), c = whole_numbers({s.m, s.n});
+    const Tensor sum = reference(a, b).to(at::kBFloat16),
+                 more = (reference(a, b) + c.to(at::kDouble)).to(at::kBFloat16);
+    for (const Tensor& left : layouts(a))
+      for (const Tensor& right : layouts(b)) {
+        EXPECT_TRUE(at::equal(kernels::mm(left, right), sum));
+        Tensor into = c.clone();
+        kernels::addmm_(into, left, right);
+        EXPECT_TRUE(at::equal(into, more));
+      }
+  }
+}
+
+/// The float32 sum may be off by a few roundings of float32, so a value may round to the other neighbour: never
+/// further.
+TEST(MatrixProduct, RoundsOnce) {
+  for (const Shape& s : kShapes) {
+    const Tensor a = random({s.m, s.k}, at::kBFloat16), b = random({s.k, s.n}, at::kBFloat16);
+    const Tensor want = reference(a, b), got = kernels::mm(a, b).to(at::kDouble);
+    const Tensor terms = at::matmul(a.to(at::kDouble).abs(), b.to(at::kDouble).abs());
+    const Tensor bound = want.abs() * std::ldexp(1.0, -8) + terms * (static_cast<double>(s.k) * std::ldexp(1.0, -24));
+    EXPECT_TRUE((got - want).abs().le(bound * 1.01).all().item<bool>()) << s.m << " x " << s.k << " x " << s.n;
+  }
+}
+
+/// More than one tile in both directions.
+TEST(MatrixProduct, TilesFitTogether) {
+  const Tensor a = whole_numbers({70, 40000}).sign(), b = whole_numbers({40000, 66}).sign();
+  EXPECT_TRUE(at::equal(kernels::mm(a, b), reference(a, b).to(at::kBFloat16)));
+}
+
+/// Gradients too: of small whole numbers they are exact.
+TEST(MatrixProduct, LinearAndMatmulDifferentiate) {
+  const auto exact = [](const std::vector<Tensor>& inputs, const auto& kernel, const auto& twin) {
+    std::vector<Tensor> ours, theirs;
+    for (const Tensor& input : inputs) {
+      ours.push_back(input.clone().requires_grad_());
+      theirs.push_back(input.to(at::kDouble).requires_grad_());
+    }
+    const Tensor y = kernel(ours), want = twin(theirs), dy = whole_numbers(y.sizes());
+    EXPECT_TRUE(at::equal(y, want.to(at::kBFloat16)));
+    run_backward({y}, {dy});
+    run_backward({want}, {dy.to(at::kDouble)});
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      EXPECT_TRUE(at::equal(ours[i].grad(), theirs[i].grad().to(at::kBFloat16)));
+  };
+  const auto linear = [](const auto& v) { return kernels::linear(v[0], v[1]); };
+  exact({whole_numbers({3, 5, 7}), whole_numbers({9, 7})}, linear,
+        [](const auto& v) { return at::linear(v[0], v[1]); });
+  const auto matmul = [](const auto& v) { return kernels::matmul(v[0], v[1]); };
+  exact({whole_numbers({2, 3, 5, 7}), whole_numbers({2, 3, 7, 4})}, matmul,
+        [](const auto& v) { return at::matmul(v[0], v[1]); });
+  const Tensor counts = at::tensor({4, 0, 3}, at::kLong);
+  const auto grouped = [&](const auto& v) { return kernels::grouped_mm(v[0], v[1], counts); };
+  exact({whole_numbers({7, 5}), whole_numbers({3, 6, 5})}, grouped, [](const auto& v) {
+    return at::cat({at::linear(v[0].narrow(0, 0, 4), v[1][0]), at::linear(v[0].narrow(0, 4, 3), v[1][2])});
+  });
+}
+
+/// What the tests above would not notice: that products are not widened where they should be.
+TEST(MatrixProduct, WidensExactlyWhereThereAreNoInstructions) {
+  const Tensor half = at::zeros({2, 2}, at::kBFloat16);
+  EXPECT_EQ(widens(half), !has_bfloat16_products());
+  EXPECT_FALSE(widens(half.to(at::kFloat)));
+  EXPECT_FALSE(has_bfloat16_products() && instruction_set() != InstructionSet::avx512);
+}
+
+TEST(MatrixProduct, RefusesShapesThatDoNotFit) {
+  const Tensor a = at::zeros({2, 3}, at::kBFloat16), out = at::zeros({2, 2}, at::kBFloat16);
+  EXPECT_ANY_THROW(kernels::mm_out(out, a, a));
+}
+
+/// Attention as one operation, beside its definition in float64.
+TEST(MatrixProduct, AttentionDifferentiates) {
+  for (const std::int64_t kv_heads : {4, 2}) {
+    const std::vector<Tensor> inputs{random({2, 9, 4, 8}, at::kBFloat16), random({2, 9, kv_heads, 8}, at::kBFloat16),
+                                     random({2, 9, kv_heads, 8}, at::kBFloat16)};
+    expect_twins(
+        [](const auto& v) {
+          return attention({v[0], v[1], v[2], 0.3, true, {}});
+        },
+        [&](const auto& v) {
+          const auto heads = [&](const Tensor& x) { return x.repeat_interleave(4 / x.size(2), 2).transpose(1, 2); };
+          const Tensor scores = at::matmul(heads(v[0]), heads(v[1]).transpose(2, 3)) * 0.3;
+          const Tensor hidden = at::ones({9, 9}, at::kBool).triu(1);
+          return at::matmul(at::softmax(scores.masked_fill(hidden, -HUGE_VAL), -1), heads(v[2])).transpose(1, 2);
+        },
+        inputs);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::kernels::test
