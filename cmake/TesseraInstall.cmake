@@ -38,6 +38,9 @@ install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDI
 # --- For those who use it -----------------------------------------------------------------------------------------------
 configure_file(share/modulefiles/tessera.in ${PROJECT_BINARY_DIR}/share/modulefiles/tessera/${PROJECT_VERSION} @ONLY)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/share/modulefiles DESTINATION ${CMAKE_INSTALL_DATADIR})
+# In a checkout the program finds the shipped files by the same way as in a prefix: ../share/tessera.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/share/tessera ${PROJECT_BINARY_DIR}/share/tessera SYMBOLIC)
 install(DIRECTORY share/tessera/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
 install(DIRECTORY jobs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/jobs FILES_MATCHING PATTERN "*.sbatch" PATTERN "*.list")
 install(FILES share/bash-completion/completions/tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

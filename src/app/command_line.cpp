@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/config/option_table.hpp"
 #include "tessera/config/suggest.hpp"
 
 namespace tessera::app {
@@ -154,10 +155,12 @@ bool Flags::parse(Args args) {
   }
 }
 
-SplitArgs split_job_flags(const Args& args) {
+SplitArgs split_job_flags(const Args& args, const Args& keep) {
   SplitArgs split;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const bool job_flag = args[i].starts_with("--") && args[i].find('.') < args[i].find('=');
+    const std::string name = args[i].substr(0, args[i].find('='));
+    const bool short_flag = config::find_short_flag(name) && std::ranges::find(keep, name) == keep.end();
+    const bool job_flag = name.starts_with("--") && (short_flag || name.find('.') != std::string::npos);
     (job_flag ? split.job : split.own).push_back(args[i]);
     const bool value_follows =
         job_flag && args[i].find('=') == std::string::npos && i + 1 < args.size() && !args[i + 1].starts_with("--");

@@ -65,10 +65,11 @@ class Flags {
   std::shared_ptr<CLI::App> app_;
 };
 
-/// Words of a command that also takes a job's flags: `--section.key [value]` apart from the command's own.
+/// Words of a command that also takes a job's flags: `--section.key [value]` and the job's short flags (--data) apart
+/// from the command's own. `keep`: short flags that are the command's own.
 struct SplitArgs {
   Args own, job;
 };
-SplitArgs split_job_flags(const Args& args);
+SplitArgs split_job_flags(const Args& args, const Args& keep = {});
 
 }  // namespace tessera::app

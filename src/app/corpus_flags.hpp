@@ -13,19 +13,24 @@ namespace tessera::app {
 class CorpusFlags {
  public:
   void add_to(Flags& app) {
-    app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), or folders of them").required();
+    app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), also compressed (.gz, .zst), or folders of them")
+        .required();
     app.add_option("--jsonl-key", options_.jsonl_key, "member of each JSON object that holds the text [text]");
     app.add_option("--documents", rule_, "one document of plain text: file, lines, paragraphs or chapters [file]");
     app.add_option("--split-regex", options_.split_regex, "a line that matches begins a document of plain text");
     app.add_flag("--unwrap", options_.unwrap, "join hard-wrapped lines: an unindented line continues the one above");
   }
 
-  data::CorpusOptions options() const {
+  data::CorpusOptions options(const std::filesystem::path& scratch) const {
     data::CorpusOptions options = options_;
+    options.scratch = scratch;
     options.documents = data::document_rule_from_name(rule_);
     return options;
   }
-  data::TextCorpus open() const { return data::TextCorpus({files_.begin(), files_.end()}, options()); }
+  /// `scratch`: a folder for what compressed files hold, while they are read.
+  data::TextCorpus open(const std::filesystem::path& scratch) const {
+    return data::TextCorpus({files_.begin(), files_.end()}, options(scratch));
+  }
 
  private:
   std::vector<std::string> files_;

@@ -36,8 +36,9 @@ struct Prepare {
 
   int run() {
     const data::Tokenizer loaded = data::Tokenizer::load(tokenizer);
+    const auto folder = std::filesystem::absolute(output).parent_path();
     const data::TokenFileInfo info =
-        data::prepare(corpus.open(), loaded, output, options, data::terminal_progress("data prepare"));
+        data::prepare(corpus.open(folder), loaded, output, options, data::terminal_progress("data prepare"));
     std::cout << fmt::format("{}: {}\n", output, describe(info));
     return 0;
   }
@@ -75,7 +76,7 @@ int run(const tessera::app::Args& args) {
   OneFile show(app, "show", "what a token file says about itself");
   OneFile verify(app, "verify", "reads a whole token file and checks it");
   tessera::app::DataInspect inspect(app);
-  const auto [own, job_flags] = tessera::app::split_job_flags(args);
+  const auto [own, job_flags] = tessera::app::split_job_flags(args, {"--tokenizer"});
   if (!app.parse(own)) return 0;
   if (inspect.asked()) return inspect.run(job_flags);
   tessera::require(job_flags.empty(), tessera::ExitCode::usage, "{} is a key of a job, which `data inspect` takes",

@@ -47,7 +47,8 @@ struct Train {
   int run() {
     options.pattern = data::pattern_from_name(pattern);
     options.special_tokens = special ? split_at_commas(*special) : data::usual_special_tokens(options.pattern);
-    const auto vocabulary = data::train_vocabulary(corpus.open(), options, data::terminal_progress("tokenizer train"));
+    const auto vocabulary =
+        data::train_vocabulary(corpus.open(output), options, data::terminal_progress("tokenizer train"));
     data::write_tokenizer(output, vocabulary, options);
     std::cout << fmt::format("{}: {} tokens, {} merges, {} special\n", output, vocabulary.tokens.size(),
                              vocabulary.merges.size(), options.special_tokens.size());

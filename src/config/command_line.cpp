@@ -66,6 +66,7 @@ class Reader {
     const Place place = here(shown(name));
     std::optional<std::string> inline_text;
     if (equals != text.npos) inline_text = text.substr(equals + 1);
+    if (const Option* option = find_short_flag(name)) return known(*option, inline_text, place);
     if (const Option* option = find_option(key)) return known(*option, inline_text, place);
     if (const Option* option = negated(key)) return off(*option, inline_text, place);
     unknown(key, inline_text.has_value(), place);

@@ -58,6 +58,7 @@ void derive(Draft& draft) {
   widen(draft, "training.mixed_precision_param", draft.job.training.mixed_precision_param);
   widen(draft, "training.mixed_precision_reduce", draft.job.training.mixed_precision_reduce);
   shorten_warmup(draft);
+  find_data(draft);
   share_sizes(draft);
 }
 

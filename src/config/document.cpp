@@ -65,7 +65,8 @@ nlohmann::ordered_json as_json(const Option& option) {
           {"optional", is_optional(option)},     {"default", default_text(option)},
           {"allowed", words(option.allowed)},    {"support", support},
           {"works_with", words(option.working)}, {"ours", option.ours},
-          {"alias", std::string(option.alias)},  {"help", std::string(option.help)}};
+          {"alias", std::string(option.alias)},  {"short_flag", std::string(option.short_flag)},
+          {"help", std::string(option.help)}};
 }
 
 }  // namespace
@@ -78,9 +79,10 @@ std::string keys_as_table(std::string_view section) {
   std::string text;
   for (const Option& option : options())
     if (in_section(option, section))
-      text += fmt::format("{:<{}}  {}\n{:<{}}  {}; default {}; acted on: {}{}\n", option.key, width, option.help, "",
+      text += fmt::format("{:<{}}  {}\n{:<{}}  {}; default {}; acted on: {}{}{}\n", option.key, width, option.help, "",
                           width, type_text(option), default_text(option), support_text(option),
-                          option.ours ? "; Tessera's own" : "");
+                          option.ours ? "; Tessera's own" : "",
+                          option.short_flag.empty() ? "" : fmt::format("; short flag: {}", option.short_flag));
   return text;
 }
 
@@ -102,8 +104,10 @@ std::string keys_as_man_page() {
       section = section_of(option.key);
       text += fmt::format(".SH [{}]\n", section);
     }
-    text += fmt::format(".TP\n.B {}\n{}.\nType: {}. Default: {}. Acted on: {}.\n", roff(option.key), roff(option.help),
-                        roff(type_text(option)), roff(default_text(option)), roff(support_text(option)));
+    text +=
+        fmt::format(".TP\n.B {}\n{}.\nType: {}. Default: {}. Acted on: {}.{}\n", roff(option.key), roff(option.help),
+                    roff(type_text(option)), roff(default_text(option)), roff(support_text(option)),
+                    option.short_flag.empty() ? "" : fmt::format(" Short flag: {}.", roff(option.short_flag)));
   }
   return text;
 }
@@ -112,6 +116,7 @@ std::string flags_as_words() {
   std::string text;
   for (const Option& option : options()) {
     text += fmt::format("--{}\n", option.key);
+    if (!option.short_flag.empty()) text += fmt::format("{}\n", option.short_flag);
     if (is_boolean(option)) text += fmt::format("--{}.no_{}\n", section_of(option.key), leaf_of(option.key));
   }
   return text;

@@ -78,6 +78,8 @@ struct CommandLine {
 };
 CommandLine read_command_line(const std::vector<std::string>& args, Draft& draft);
 
+/// Names of data become paths: of what lies in TESSERA_DATA, or of the sample text that comes with Tessera.
+void find_data(Draft& draft);
 /// What one key implies for another: old names, float64, warm-up longer than the schedule.
 void derive(Draft& draft);
 /// Values that contradict each other.

@@ -13,6 +13,7 @@ namespace {
 struct Table {
   std::vector<Option> options;
   std::map<std::string_view, const Option*> by_key;  ///< other spellings too
+  std::map<std::string_view, const Option*> by_short_flag;
   std::set<std::string_view> sections;
 
   Table() {
@@ -25,6 +26,7 @@ struct Table {
   void add(const Option& option) {
     by_key.emplace(option.key, &option);
     if (!option.alias.empty()) by_key.emplace(option.alias, &option);
+    if (!option.short_flag.empty()) by_short_flag.emplace(option.short_flag, &option);
     for (auto s = section_of(option.key); !s.empty(); s = section_of(s)) sections.insert(s);
   }
 };
@@ -49,6 +51,11 @@ const std::vector<Option>& options() { return table().options; }
 const Option* find_option(std::string_view key) {
   const auto found = table().by_key.find(canonical(key));
   return found == table().by_key.end() ? nullptr : found->second;
+}
+
+const Option* find_short_flag(std::string_view flag) {
+  const auto found = table().by_short_flag.find(flag);
+  return found == table().by_short_flag.end() ? nullptr : found->second;
 }
 
 bool is_section(std::string_view name) { return table().sections.contains(canonical(name)); }

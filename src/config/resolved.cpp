@@ -20,7 +20,7 @@ constexpr std::size_t kCommentColumn = 56;
 /// "steps = 100      # job.toml:12"; an absent value is a comment, for TOML has no null.
 std::string toml_line(const Option& option, const Resolved& resolved) {
   const Value value = get(option, resolved.job);
-  const bool absent = std::holds_alternative<std::monostate>(value) && default_of(option) == value;
+  const bool absent = std::holds_alternative<std::monostate>(value) && default_of(option) == value && !option.looked_up;
   const std::string shown = absent || !std::holds_alternative<std::monostate>(value) ? to_toml(value) : "\"none\"";
   const std::string text = fmt::format("{}{} = {}", absent ? "# " : "", leaf_of(option.key), shown);
   return fmt::format("{:<{}}  # {}\n", text, kCommentColumn, resolved.origin(option.key));

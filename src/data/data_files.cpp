@@ -3,6 +3,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <map>
 
 #include "tessera/base/error.hpp"
 #include "text_files.hpp"
@@ -32,6 +33,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   require(tokens.empty() || text.empty(), ExitCode::data,
           "the folder '{}' holds token files and text; name one kind by a pattern, such as {}/*.tokens",
           folder.string(), folder.string());
+  refuse_copies(text);
   return tokens.empty() ? text : tokens;
 }
 
@@ -51,6 +53,15 @@ std::vector<fs::path> files_that_match(const fs::path& pattern) {
 
 }  // namespace
 
+void refuse_copies(const std::vector<fs::path>& files) {
+  std::map<fs::path, const fs::path*> seen;
+  for (const fs::path& file : files) {
+    const auto [other, is_new] = seen.emplace(unpacked_name(file), &file);
+    require(is_new, ExitCode::data, "'{}' and '{}' are one text twice; remove one, or name the files by a pattern",
+            other->second->string(), file.string());
+  }
+}
+
 std::vector<fs::path> data_files(const fs::path& path) {
   std::error_code problem;
   const bool folder = fs::is_directory(path, problem);
@@ -59,7 +70,9 @@ std::vector<fs::path> data_files(const fs::path& path) {
           "there is no file or folder '{}'; check the path", path.string());
   std::vector<fs::path> files = folder ? files_in(path) : files_that_match(path);
   require(!files.empty(), ExitCode::data, "{} '{}'; name the files that hold the data",
-          folder ? "no token file and no .jsonl, .json or .txt file in the folder" : "no file matches", path.string());
+          folder ? "no token file and no .jsonl, .json or .txt file (nor .gz or .zst of one) in the folder"
+                 : "no file matches",
+          path.string());
   std::ranges::sort(files);
   return files;
 }

@@ -24,18 +24,24 @@ struct Descriptor {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const auto check = [&](bool fine, const char* why) {
-    require(fine, ExitCode::data, "cannot read '{}' ({}); check the path and its permissions", path.string(), why);
-  };
   // O_NONBLOCK: a named pipe in the place of a file must not hang the job.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  check(file.number >= 0, std::strerror(errno));
+  map(file.number);
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path, int descriptor) : path_(path) { map(descriptor); }
+
+void MappedFile::map(int descriptor) {
+  const auto check = [&](bool fine, const char* why) {
+    require(fine, ExitCode::data, "cannot read '{}' ({}); check the path and its permissions", path_.string(), why);
+  };
+  check(descriptor >= 0, std::strerror(errno));
   struct stat status {};
-  check(::fstat(file.number, &status) == 0, std::strerror(errno));
+  check(::fstat(descriptor, &status) == 0, std::strerror(errno));
   check(S_ISREG(status.st_mode), "it is no regular file");
   if (status.st_size == 0) return;
   const auto size = static_cast<std::size_t>(status.st_size);
-  void* start = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.number, 0);
+  void* start = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
   check(start != MAP_FAILED, std::strerror(errno));
   bytes_ = {static_cast<const char*>(start), size};
 }

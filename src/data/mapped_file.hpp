@@ -10,6 +10,8 @@ class MappedFile {
  public:
   /// Throws Error(data) for what is no readable regular file.
   explicit MappedFile(const std::filesystem::path& path);
+  /// Maps what the descriptor is open on, which may be closed then; messages call it `path`.
+  MappedFile(const std::filesystem::path& path, int descriptor);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
@@ -19,6 +21,8 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  void map(int descriptor);
+
   std::filesystem::path path_;
   std::string_view bytes_;
 };

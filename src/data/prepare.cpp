@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/data/keyed_permutation.hpp"
+#include "text_files.hpp"
 
 namespace tessera::data {
 namespace {
@@ -147,10 +148,13 @@ std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, co
 std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts, const Tokenizer& tokenizer,
                                         const std::filesystem::path& cache_folder, const PrepareOptions& options,
                                         const Progress& progress) {
-  const TextCorpus corpus(texts, options.corpus);
+  CorpusOptions how = options.corpus;
+  if (how.scratch.empty()) how.scratch = cache_folder;
+  const TextCorpus corpus(texts, how);
   const TokenFileInfo info = describe(corpus, tokenizer, options.seed);
   const std::uint64_t key = content_hash(fmt::format("{} {} {}", info.source_hash, info.tokenizer_hash, info.seed));
-  const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens", texts.front().stem().string(), key);
+  const auto cached =
+      cache_folder / fmt::format("{}-{:016x}.tokens", unpacked_name(texts.front()).stem().string(), key);
   if (!is_there(cached, info)) write_tokens(corpus, tokenizer, cached, info, options, progress);
   return cached;
 }

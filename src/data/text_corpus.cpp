@@ -7,6 +7,7 @@
 #include "document_split.hpp"
 #include "json_reader.hpp"
 #include "mapped_file.hpp"
+#include "open_text.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "text_files.hpp"
@@ -32,15 +33,13 @@ std::vector<fs::path> expand_folders(const std::vector<fs::path>& paths) {
       if (entry.is_regular_file(problem) && is_text_file(entry.path())) files.push_back(entry.path());
     }
     require(files.size() > before, ExitCode::data,
-            "no .jsonl, .json or .txt file in the folder '{}'; name the files that hold the text", path.string());
+            "no .jsonl, .json or .txt file in the folder '{}' (.gz and .zst of them, too); name the files that hold "
+            "the text",
+            path.string());
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+    refuse_copies(files);
   }
   return files;
-}
-
-void refuse_compressed(const MappedFile& file) {
-  const bool packed = file.bytes().starts_with("\x1f\x8b") || file.bytes().starts_with("\x28\xb5\x2f\xfd");
-  require(!packed, ExitCode::data, "'{}' is compressed; unpack it first", file.path().string());
 }
 
 CorpusOptions resolve(CorpusOptions options) {
@@ -76,8 +75,7 @@ struct TextCorpus::Parts {
 };
 
 void TextCorpus::Parts::add(const fs::path& path) {
-  const MappedFile& file = files.emplace_back(path);
-  refuse_compressed(file);
+  const MappedFile& file = files.emplace_back(open_text(path, options.scratch));
   for (const Range& range : find_documents(file)) documents.push_back({range, files.size() - 1});
 }
 

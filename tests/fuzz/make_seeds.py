@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """make_seeds.py SOURCE_DIR OUT: first inputs for the fuzz targets, small ones made from the recipes and golden files."""
+import gzip
 import json
 import pathlib
 import struct
@@ -68,6 +69,14 @@ def corpus():
     put("corpus", "regex2", b"\x18(?i:it)|\\p{L}+(?=x)|[^\\s\\w]\\K.\n" + text.encode())
 
 
+def packed_corpus():
+    """Text in gzip, and in a Zstandard frame of one raw block."""
+    lines = b'{"text": "one"}\n{"text": "two"}\n'
+    put("corpus", "gzip", b"\x21" + gzip.compress(lines, mtime=0) + gzip.compress(b"", mtime=0))
+    block = struct.pack("<I", len(lines) << 3 | 1)[:3] + lines
+    put("corpus", "zstd", b"\x41" + b"\x28\xb5\x2f\xfd\x20" + bytes([len(lines)]) + block)
+
+
 def token_file():
     for vocab, width, letter in ((300, 2, "H"), (70000, 4, "I")):
         ids = struct.pack(f"<7{letter}", *range(7))
@@ -113,5 +122,5 @@ def schedule():
     put("schedule", "transfers", "0F0,0SEND_F0,1UNSHARD\n")
 
 
-for make in (config, tokenizer, safetensors, corpus, token_file, manifest, shard, metrics, schedule):
+for make in (config, tokenizer, safetensors, corpus, packed_corpus, token_file, manifest, shard, metrics, schedule):
     make()

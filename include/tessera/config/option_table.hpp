@@ -46,8 +46,10 @@ struct Option {
   std::string_view under{};  ///< matters only where this key turns its feature on; a warning names the two once
   bool (*relevant)(const JobConfig&) = nullptr;  ///< matters only then
   std::string_view alias{};                      ///< another spelling of the key
-  std::string_view zero_word{};                  ///< of an integer: a word that stands for 0
-  bool list_too = false;                         ///< of a string: a list of numbers serves, too, as "1,2,3"
+  std::string_view short_flag{};                 ///< "--data": a flag without the section
+  bool looked_up = false;        ///< of an optional: one that is not written is looked up by name, so "none" is printed
+  std::string_view zero_word{};  ///< of an integer: a word that stands for 0
+  bool list_too = false;         ///< of a string: a list of numbers serves, too, as "1,2,3"
 };
 
 /// Every option, section by section, in the order in which jobs are written.
@@ -56,6 +58,9 @@ const std::vector<Option>& options();
 /// The option of a key or of one of its other spellings (aliases, quantize.dense = quantize.linear); null when there is
 /// none.
 const Option* find_option(std::string_view key);
+
+/// The option of a short flag such as "--data"; null when there is none.
+const Option* find_short_flag(std::string_view flag);
 
 /// Is this a section ("training", "quantize.linear")?
 bool is_section(std::string_view name);

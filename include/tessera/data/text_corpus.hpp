@@ -23,14 +23,19 @@ struct CorpusOptions {
   std::string split_regex = "";
   /// Undoes hard wrapping: an unindented line continues the line above it; indentation and blank lines go.
   bool unwrap = false;
-  /// Member of each JSON object that holds the text; files that end in .jsonl or .json are JSONL.
+  /// Member of each JSON object that holds the text; files that end in .jsonl or .json are JSONL, and
+  /// those with .gz or .zst behind it.
   std::string jsonl_key = "text";
+  /// Where compressed files (.gz, .zst) are unpacked while they are read; empty: the system's folder for temporary
+  /// files.
+  std::filesystem::path scratch = {};
 };
 
 /// DocumentRule from its name; throws Error(usage) with the names.
 DocumentRule document_rule_from_name(const std::string& name);
 
-/// Files mapped into memory and an index of their documents (24 bytes each). Reading is thread-safe.
+/// Files mapped into memory, compressed ones from a copy on disk, and an index of their documents (24 bytes each).
+/// Reading is thread-safe.
 class TextCorpus {
  public:
   /// Throws Error(data) for a file that cannot be read, Error(usage) for a bad regex.

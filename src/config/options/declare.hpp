@@ -22,6 +22,8 @@ class Declaration {
   Declaration& at_most(double v) { return option_.maximum = v, *this; }
   Declaration& below(double v) { return option_.maximum = v, option_.below_maximum = true, *this; }
   Declaration& or_minus_one() { return option_.minus_one = true, *this; }
+  Declaration& short_flag(std::string_view flag) { return option_.short_flag = flag, *this; }
+  Declaration& looked_up() { return option_.looked_up = true, *this; }
   Declaration& or_word_for_zero(std::string_view word) { return option_.zero_word = word, *this; }
   Declaration& or_list() { return option_.list_too = true, *this; }
   Declaration& or_count() { return option_.count_too = true, *this; }

@@ -27,7 +27,8 @@ OptionList job_options() {
              "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3; 0.6B to 235B-A22B for qwen3; "
              "16B, 236B, 671B "
              "for deepseek_v3; 20b, 120b for gpt_oss; 8x7B, 8x22B for mixtral"),
-      OPTION(model.hf_assets_path, "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)"),
+      OPTION(model.hf_assets_path, "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)")
+          .short_flag("--tokenizer"),
       OPTION(model.tokenizer_path, "Old name of model.hf_assets_path"),
       OPTION(model.hf_config, "A Hugging Face config.json that alone defines the model, in place of name and flavor")
           .is_ours(),

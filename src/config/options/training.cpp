@@ -8,9 +8,13 @@ OptionList training_proper() {
   return {
       OPTION(training.dataset,
              "What is read from dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay "
-             "(a safetensors file of batches); TorchTitan's c4 names mean text")
+             "(a safetensors file of batches); TorchTitan's c4 names mean text; c4_test without a path is a text that "
+             "comes "
+             "with Tessera")
           .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"}),
-      OPTION(training.dataset_path, "File or folder of the data, or a pattern of files: text/*.jsonl"),
+      OPTION(training.dataset_path, "File or folder of the data, or a pattern of files: text/*.jsonl")
+          .short_flag("--data")
+          .looked_up(),
       OPTION(training.mixture,
              "Several sources in the place of dataset_path: [[training.mixture]] tables with path, weight and, if you "
              "like, name; as a flag \"web/*.tokens,0.7;books.tokens,0.3,books\"")
@@ -98,6 +102,7 @@ OptionList validation() {
           .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"})
           .with("validation.enable"),
       OPTION(validation.dataset_path, "Like training.dataset_path; without it what validation.split holds out")
+          .looked_up()
           .with("validation.enable"),
       OPTION(validation.split,
              "Share of each source's windows, its last ones, that are never trained on, whether or not "

@@ -58,8 +58,6 @@ TEST(TextCorpus, NamesFileAndLineOfMistakes) {
     EXPECT_THAT(refusal(line), HasSubstr("x.jsonl:3: ")) << line;
   }
   EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "none.txt"}, {}); }), HasSubstr("none.txt"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.file("z.jsonl", "\x1f\x8b...")}, {}); }),
-              HasSubstr("compressed"));
   EXPECT_THAT(error_of(ExitCode::usage, [&] { TextCorpus({folder.file("t.txt", "x")}, {.split_regex = "("}); }),
               HasSubstr("the pattern '('"));
 }

@@ -1,0 +1,92 @@
+// Data that a job names: in the folder TESSERA_DATA, or the sample text that comes with Tessera.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "draft.hpp"
+#include "tessera/base/shipped_files.hpp"
+
+namespace tessera::config {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDataFolder = "TESSERA_DATA";
+constexpr const char* kSample = "c4_test";
+
+/// What a name may lack of the file's, in the order in which it is tried.
+constexpr std::array kEndings{"",         ".tokens",   ".jsonl", ".jsonl.gz", ".jsonl.zst", ".json",
+                              ".json.gz", ".json.zst", ".txt",   ".txt.gz",   ".txt.zst"};
+
+bool is_there(const fs::path& path) {
+  std::error_code problem;
+  return fs::exists(path, problem);
+}
+
+/// The file or folder of that name in TESSERA_DATA.
+std::optional<std::string> in_data_folder(const std::string& name) {
+  const char* folder = std::getenv(kDataFolder);
+  if (!folder || !*folder || name.empty() || fs::path(name).is_absolute()) return std::nullopt;
+  std::error_code problem;
+  for (const char* ending : kEndings)
+    if (const fs::path path = fs::absolute(fs::path(folder) / (name + ending), problem); is_there(path))
+      return path.lexically_normal().string();
+  return std::nullopt;
+}
+
+bool is_torchtitans(const std::string& dataset) { return dataset.starts_with("c4"); }
+
+struct DataSource {
+  std::string section;
+  const std::string& dataset;
+  std::optional<std::string>& path;
+};
+
+void find_path(Draft& draft, const DataSource& source) {
+  const std::string key = source.section + ".dataset_path";
+  const auto take = [&](std::string path, std::string origin) {
+    source.path = std::move(path);
+    draft.derived[key] = std::move(origin);
+  };
+  if (source.path) {
+    if (is_there(*source.path)) return;
+    if (auto found = in_data_folder(*source.path)) take(std::move(*found), kDataFolder);
+  } else if (is_torchtitans(source.dataset) && !draft.written(key)) {  // "none" means none
+    const fs::path sample = share_folder() / "datasets" / kSample / "data.jsonl";
+    if (auto found = in_data_folder(source.dataset))
+      take(std::move(*found), kDataFolder);
+    else if (source.dataset == kSample && draft.written(source.section + ".dataset") && is_there(sample))
+      take(sample.string(), source.section + ".dataset");
+  }
+}
+
+/// TorchTitan's debug jobs name a tokenizer of its checkout. The sample text has one of its own to take the place of
+/// that.
+void find_tokenizer(Draft& draft) {
+  std::string& path = draft.job.model.hf_assets_path;
+  const fs::path sample = share_folder() / "datasets" / kSample;
+  const auto& text = draft.job.training.dataset_path;
+  if (path != JobConfig{}.model.hf_assets_path || is_there(path) || !text || *text != sample / "data.jsonl") return;
+  draft.warnings.push_back(fmt::format("there is no {}: {} is read with the tokenizer that comes with it ({})", path,
+                                       kSample, sample.string()));
+  path = sample.string();
+  draft.derived["model.hf_assets_path"] = "training.dataset";
+}
+
+}  // namespace
+
+void find_data(Draft& draft) {
+  Training& training = draft.job.training;
+  Validation& validation = draft.job.validation;
+  if (training.mixture.empty()) find_path(draft, {"training", training.dataset, training.dataset_path});
+  for (Strings& row : training.mixture)
+    if (!row.empty() && !is_there(row[0])) row[0] = in_data_folder(row[0]).value_or(row[0]);
+  if (validation.enable && validation.split == 0)
+    find_path(draft, {"validation", validation.dataset, validation.dataset_path});
+  find_tokenizer(draft);
+}
+
+}  // namespace tessera::config
