@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "draft.hpp"
+#include "tessera/config/toml_tree.hpp"
 
 namespace tessera::config {
 
@@ -207,7 +208,45 @@ std::optional<toml::table> parse(const std::string& path, std::string text, Draf
   return {};
 }
 
+TomlNode tree_of(const toml::node& node);
+
+TomlTable tree_of(const toml::table& table) {
+  TomlTable entries;
+  for (const auto& [key, node] : table) {
+    const toml::source_position& at = key.source().begin;
+    entries.push_back({std::string(key.str()), static_cast<int>(at.line), static_cast<int>(at.column), tree_of(node)});
+  }
+  std::ranges::stable_sort(entries, {}, [](const TomlEntry& entry) { return std::pair(entry.line, entry.column); });
+  return entries;
+}
+
+TomlNode tree_of(const toml::node& node) {
+  const toml::source_position& at = node.source().begin;
+  TomlNode tree{static_cast<int>(at.line), static_cast<int>(at.column), {}};
+  if (const auto* table = node.as_table()) return tree.value = tree_of(*table), tree;
+  if (const auto* array = node.as_array()) {
+    TomlList list;
+    for (const toml::node& element : *array) list.push_back(tree_of(element));
+    return tree.value = std::move(list), tree;
+  }
+  if (auto v = node.value_exact<bool>()) tree.value = *v;
+  if (auto v = node.value_exact<std::int64_t>()) tree.value = *v;
+  if (auto v = node.value_exact<double>()) tree.value = *v;
+  if (auto v = node.value_exact<std::string>()) tree.value = std::move(*v);
+  return tree;
+}
+
 }  // namespace
+
+TomlTable read_toml_tree(const std::string& path) {
+  Draft draft;
+  TomlTable tree;
+  auto text = read_text(path, draft);
+  if (text && within_bounds(*text, path, draft))
+    if (const auto table = parse(path, std::move(*text), draft)) tree = tree_of(*table);
+  throw_if_wrong(draft);
+  return tree;
+}
 
 void read_toml_file(const std::string& path, Draft& draft) {
   auto text = read_text(path, draft);
