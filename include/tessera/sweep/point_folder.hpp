@@ -1,0 +1,60 @@
+// The folder of a point: what it was asked, how often it was started, and how each attempt ended.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tessera/sweep/sweep.hpp"
+
+namespace tessera::sweep {
+
+/// What a point is doing. `stopped`: saved everything, and resumes when it is run again.
+enum class State : std::uint8_t { missing, queued, running, stopped, failed, done };
+std::string_view name_of(State state);
+
+/// A value as point.json has it: a number, or text.
+using Cell = std::variant<double, std::string>;
+std::string text_of(const Cell& cell);
+
+struct PointStatus {
+  int number = 0;
+  std::filesystem::path folder;
+  std::vector<std::pair<std::string, Cell>> values;  ///< of the keys that the sweep varies
+  State state = State::missing;
+  std::optional<int> code;  ///< exit code of the last attempt
+  std::string reason;       ///< of a point that is neither done nor missing: one line
+  int attempts = 0;
+  std::int64_t step = 0, steps = 0;  ///< reached, wanted
+};
+
+/// The folder of a sweep, when points are to run in it.
+///
+/// prepare() makes the folder of each point with its point.json, and keeps the job file as it is now. Throws
+/// Error(usage) where a point has run with other settings, or with another job file: points that do not compare.
+void prepare(const Sweep& sweep, const std::vector<Point>& points);
+
+/// The folder of the sweep that a user names: a sweep file's, or a folder itself. Throws Error(usage) where nothing has
+/// been prepared.
+std::filesystem::path folder_named(const std::string& file_or_folder);
+/// The sweep file from which a folder was prepared.
+std::string sweep_file_of(const std::filesystem::path& folder);
+
+/// A line of attempts.log, and one of output.log that sets this attempt's output apart. `where` is one line.
+void note_start(const std::filesystem::path& point_folder, const std::string& where);
+void note_end(const std::filesystem::path& point_folder, int code);
+
+/// From what lies in the folder alone. A point without an end is running while its owner gives signs of life.
+PointStatus read_status(const std::filesystem::path& point_folder);
+/// Of every point that was prepared, by number. Throws Error(data) naming a point.json that is damaged.
+std::vector<PointStatus> read_statuses(const std::filesystem::path& folder);
+
+/// "12 points: 9 done, 1 running, 2 failed".
+std::string summary(const std::vector<PointStatus>& points);
+/// A line for each point, with its values.
+std::string status_table(const std::vector<PointStatus>& points);
+
+}  // namespace tessera::sweep

@@ -1,0 +1,120 @@
+// Folders of points, made before anything runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "point_files.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/metrics/atomic_file.hpp"
+#include "tessera/sweep/point_folder.hpp"
+
+namespace tessera::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr std::size_t kConflictsShown = 3;
+
+void make_folder(const fs::path& folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  require(!code, ExitCode::environment, "cannot make the folder {} ({}); choose another `folder`", folder.string(),
+          code.message());
+}
+
+ordered_json json_value(const config::Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole;
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  return shown_value(value);
+}
+
+std::string point_text(const Sweep& sweep, const Point& point) {
+  ordered_json values = ordered_json::object();
+  for (const Setting& setting : point.settings) values[std::string(setting.option->key)] = json_value(setting.value);
+  const ordered_json text{{"format", "tessera-point 1"},
+                          {"point", point.number},
+                          {"values", values},
+                          {"steps", config::resolve(train_arguments(sweep, point)).job.training.steps},
+                          {"flags", flags(sweep, point)}};
+  return json_text(text, 1) + "\n";
+}
+
+fs::path folder_of(const Sweep& sweep, const Point& point) { return fs::path(sweep.folder) / point_name(point.number); }
+
+bool has_run(const fs::path& point_folder) { return fs::exists(point_folder / kMetricsFile); }
+
+/// "point-0007 has run with ..., and would run with ... now"; empty where it has not run, or is the same.
+std::string conflict(const Sweep& sweep, const Point& point) {
+  const fs::path folder = folder_of(sweep, point);
+  const auto text = has_run(folder) ? text_in(folder / kPointFile) : std::nullopt;
+  const ordered_json before = parse_ordered_json(text.value_or("null"));
+  if (!before.is_object() || !before.contains("flags") || before["flags"] == ordered_json(flags(sweep, point)))
+    return "";
+  return fmt::format("\n  {} has run with {}, and has {} now", point_name(point.number),
+                     shell_words(before["flags"].get<std::vector<std::string>>()), shell_words(flags(sweep, point)));
+}
+
+void refuse_conflicts(const Sweep& sweep, const std::vector<Point>& points) {
+  std::vector<std::string> conflicts;
+  for (const Point& point : points)
+    if (std::string text = conflict(sweep, point); !text.empty()) conflicts.push_back(std::move(text));
+  if (conflicts.empty()) return;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kConflictsShown, conflicts.size()); ++i) text += conflicts[i];
+  fail(ExitCode::usage, "{}: {} point(s) of {} have run with other settings; choose another `folder`{}", sweep.file,
+       conflicts.size(), sweep.folder, text);
+}
+
+/// Keeps the job file for later starts, and refuses another one for points that have run.
+void keep_job(const Sweep& sweep, const std::vector<Point>& points) {
+  const fs::path copy = fs::path(sweep.folder) / kJobCopy;
+  const auto now = text_in(sweep.job), before = text_in(copy);
+  require(now.has_value(), ExitCode::usage, "{}: cannot read the job file {}", sweep.file, sweep.job);
+  if (before == now) return;
+  const bool begun = std::ranges::any_of(points, [&](const Point& point) { return has_run(folder_of(sweep, point)); });
+  require(
+      !before || !begun, ExitCode::usage,
+      "{} has changed since points of {} have run (then: {}); choose another `folder`, or remove that copy to mix the "
+      "two",
+      sweep.job, sweep.folder, copy.string());
+  metrics::write_file_atomically(copy, *now);
+}
+
+}  // namespace
+
+void prepare(const Sweep& sweep, const std::vector<Point>& points) {
+  make_folder(sweep.folder);
+  refuse_conflicts(sweep, points);
+  keep_job(sweep, points);
+  const ordered_json origin{{"format", "tessera-sweep 1"},
+                            {"sweep", fs::absolute(sweep.file).lexically_normal().string()},
+                            {"points", points.size()},
+                            {"ranks", sweep.ranks}};
+  metrics::write_file_atomically(fs::path(sweep.folder) / kSweepFile, json_text(origin, 1) + "\n");
+  for (const Point& point : points) {
+    const fs::path folder = folder_of(sweep, point);
+    make_folder(folder);
+    const std::string text = point_text(sweep, point);
+    if (text_in(folder / kPointFile) != text) metrics::write_file_atomically(folder / kPointFile, text);
+  }
+}
+
+fs::path folder_named(const std::string& file_or_folder) {
+  const fs::path folder = fs::is_directory(file_or_folder) ? file_or_folder : read_sweep(file_or_folder).folder;
+  require(fs::exists(folder / kSweepFile), ExitCode::usage,
+          "{} has no points yet; start them with `tessera sweep run` or `submit`", folder.string());
+  return folder;
+}
+
+std::string sweep_file_of(const fs::path& folder) {
+  const ordered_json origin = parse_ordered_json(text_in(folder / kSweepFile).value_or(""));
+  require(origin.is_object() && origin.contains("sweep") && origin["sweep"].is_string(), ExitCode::usage,
+          "{} does not say from which file it was made; name the sweep file itself", (folder / kSweepFile).string());
+  return origin["sweep"].get<std::string>();
+}
+
+}  // namespace tessera::sweep

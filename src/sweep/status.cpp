@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "point_files.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
+#include "tessera/sweep/point_folder.hpp"
+#include "text_table.hpp"
+
+namespace tessera::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 6> kNames{"missing", "queued", "running", "stopped", "failed", "done"};
+constexpr std::chrono::seconds kSilence{60};  ///< an owner touches its folder each 5 s, and needs some to begin
+
+/// Whether anything that a living point touches was touched of late.
+bool alive(const fs::path& folder) {
+  return std::ranges::any_of(std::array{".owner", kAttemptsFile, kMetricsFile}, [&](const char* name) {
+    std::error_code error;
+    const auto touched = fs::last_write_time(folder / name, error);
+    return !error && fs::file_time_type::clock::now() - touched < kSilence;
+  });
+}
+
+/// The step of the last whole line of metrics.jsonl.
+std::int64_t step_reached(const fs::path& folder) {
+  std::string text = tail_of(folder / kMetricsFile, 64 << 10);
+  text.resize(text.rfind('\n') == text.npos ? 0 : text.rfind('\n'));
+  const ordered_json line = parse_ordered_json(std::string_view(text).substr(text.rfind('\n') + 1));
+  return line.is_object() && line.contains("step") && line["step"].is_number_integer()
+             ? line["step"].get<std::int64_t>()
+             : 0;
+}
+
+void read_point_file(PointStatus& point) {
+  const fs::path file = point.folder / kPointFile;
+  const ordered_json text = parse_ordered_json(text_in(file).value_or(""));
+  require(text.is_object() && text.contains("point") && text["point"].is_number_integer() && text.contains("values") &&
+              text["values"].is_object() && text.contains("steps") && text["steps"].is_number_integer(),
+          ExitCode::data, "{} is damaged; remove it, and run the sweep again to have it written anew", file.string());
+  point.number = text["point"].get<int>();
+  point.steps = text["steps"].get<std::int64_t>();
+  for (const auto& [key, value] : text["values"].items())
+    point.values.emplace_back(key, value.is_number()   ? Cell{value.get<double>()}
+                                   : value.is_string() ? Cell{value.get<std::string>()}
+                                                       : Cell{json_text(value)});
+}
+
+void judge_end(PointStatus& point, int code) {
+  // srun returns 0 when it could not start its ranks.
+  const bool idle = code == 0 && point.step == 0;
+  point.state = code == 0 && !idle ? State::done : code == 75 ? State::stopped : State::failed;
+  if (point.state == State::done) return;
+  const std::string printed = point.state == State::failed ? printed_reason(point.folder) : "";
+  point.reason = !printed.empty() ? printed
+                 : idle           ? "exit code 0 without a step: the ranks did not start; see output.log"
+                                  : meaning_of(code);
+}
+
+void judge(PointStatus& point, const Attempts& attempts) {
+  point.code = attempts.code;
+  if (attempts.count == 0) {
+    point.state = State::missing;
+  } else if (!attempts.code) {
+    point.state = alive(point.folder) ? State::running : State::failed;
+    point.reason =
+        point.state == State::running
+            ? attempts.where
+            : fmt::format("ended without an exit code: its job was killed, or its node failed ({})", attempts.where);
+  } else {
+    judge_end(point, *attempts.code);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(State state) { return kNames[static_cast<std::size_t>(state)]; }
+
+std::string text_of(const Cell& cell) {
+  const auto* number = std::get_if<double>(&cell);
+  return number ? fmt::format("{}", *number) : std::get<std::string>(cell);
+}
+
+void note_start(const fs::path& point_folder, const std::string& where) {
+  const std::string now = utc_now();
+  append_to(point_folder / kOutputFile,
+            fmt::format("=== attempt {}: {} {}\n", read_attempts(point_folder).count + 1, now, where));
+  append_to(point_folder / kAttemptsFile, fmt::format("start {} {}\n", now, where));
+}
+
+void note_end(const fs::path& point_folder, int code) {
+  append_to(point_folder / kAttemptsFile, fmt::format("end {} {}\n", utc_now(), code));
+}
+
+PointStatus read_status(const fs::path& point_folder) {
+  PointStatus point;
+  point.folder = point_folder;
+  read_point_file(point);
+  const Attempts attempts = read_attempts(point_folder);
+  point.attempts = attempts.count;
+  point.step = step_reached(point_folder);
+  judge(point, attempts);
+  return point;
+}
+
+std::vector<PointStatus> read_statuses(const fs::path& folder) {
+  std::vector<PointStatus> points;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with("point-") && fs::exists(entry.path() / kPointFile))
+      points.push_back(read_status(entry.path()));
+  std::ranges::sort(points, {}, &PointStatus::number);
+  return points;
+}
+
+std::string summary(const std::vector<PointStatus>& points) {
+  std::vector<std::string> counts;
+  for (const State state : {State::done, State::running, State::queued, State::stopped, State::failed, State::missing})
+    if (const auto count = std::ranges::count(points, state, &PointStatus::state); count > 0)
+      counts.push_back(fmt::format("{} {}", count, name_of(state)));
+  return fmt::format("{} point{}: {}", points.size(), points.size() == 1 ? "" : "s", fmt::join(counts, ", "));
+}
+
+std::string status_table(const std::vector<PointStatus>& points) {
+  TextTable cells{{"point", "state", "code", "step", "tries", "settings"}};
+  for (const PointStatus& point : points) {
+    std::string settings;
+    for (const auto& [key, value] : point.values)
+      settings += fmt::format("{}{}={}", settings.empty() ? "" : " ", key, text_of(value));
+    if (!point.reason.empty()) settings += "\n    " + point.reason;
+    cells.push_back({fmt::format("{}", point.number), std::string(name_of(point.state)),
+                     point.code ? fmt::format("{}", *point.code) : "-", fmt::format("{}/{}", point.step, point.steps),
+                     fmt::format("{}", point.attempts), settings});
+  }
+  return aligned(cells);
+}
+
+}  // namespace tessera::sweep

@@ -1,0 +1,163 @@
+// Points that run, and what their folders say of them afterwards.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "sweep_files.hpp"
+#include "tessera/sweep/local_run.hpp"
+
+namespace tessera::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+using test::SweepFolder;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Run : public testing::Test {
+ protected:
+  Sweep sweep(const std::string& text) {
+    folder_.write("base.toml", "[training]\ndataset_path = \"x\"\nsteps = 3\n");
+    return read_sweep(folder_.write("s.toml", "job = \"base.toml\"\nfolder = \"" + out().string() + "\"\n" + text));
+  }
+  Sweep four() { return sweep("[grid]\noptimizer.lr = [1, 2, 3, 4]\n"); }
+  fs::path out() const { return folder_.path() / "out"; }
+  fs::path point(int number) const { return out() / point_name(number); }
+  /// Jobs that each run one shell line in their point's folder.
+  std::vector<LocalJob> jobs(const std::map<int, std::string>& lines) const {
+    std::vector<LocalJob> all;
+    for (const auto& [number, line] : lines)
+      all.push_back({number, point(number), {"sh", "-c", "cd " + point(number).string() + "; " + line}});
+    return all;
+  }
+
+  SweepFolder folder_;
+};
+
+const std::string kStep = "echo '{\"step\": 3, \"loss\": 1.5}' >>metrics.jsonl; ";
+
+TEST_F(Run, NotesHowEachPointEnded) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  std::vector<int> codes;
+  const bool stopped = run_local(jobs({{1, kStep + "exit 0"},
+                                       {2, "echo; echo 'tessera: there is no data (x); name some'; exit 4"},
+                                       {3, kStep + "exit 75"}}),
+                                 2, [&](const LocalJob&, int code, std::size_t) { codes.push_back(code); });
+  EXPECT_FALSE(stopped);
+  EXPECT_THAT(codes, testing::UnorderedElementsAre(0, 4, 75));
+  const auto all = read_statuses(out());
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[0].state, State::done);
+  EXPECT_EQ(all[0].step, 3);
+  EXPECT_EQ(all[0].steps, 3);
+  EXPECT_EQ(all[1].state, State::failed);
+  EXPECT_EQ(all[1].code, 4);
+  EXPECT_EQ(all[1].reason, "there is no data (x); name some");
+  EXPECT_EQ(all[2].state, State::stopped);
+  EXPECT_EQ(all[3].state, State::missing);
+  EXPECT_EQ(summary(all), "4 points: 1 done, 1 stopped, 1 failed, 1 missing");
+  EXPECT_THAT(status_table(all), AllOf(HasSubstr("optimizer.lr=2"), HasSubstr("there is no data")));
+}
+
+TEST_F(Run, TellsTheReasonOfTheLastAttemptOnly) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  const auto nothing = [](const LocalJob&, int, std::size_t) {};
+  run_local(jobs({{1, "echo; echo 'tessera: first'; exit 2"}}), 1, nothing);
+  run_local(jobs({{1, "kill -9 $$"}}), 1, nothing);
+  const PointStatus status = read_status(point(1));
+  EXPECT_EQ(status.attempts, 2);
+  EXPECT_EQ(status.code, 137);
+  EXPECT_THAT(status.reason, HasSubstr("killed"));
+}
+
+TEST_F(Run, AnEndOfZeroWithoutAStepIsAFailure) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  run_local(jobs({{1, "exit 0"}}), 1, [](const LocalJob&, int, std::size_t) {});
+  EXPECT_EQ(read_status(point(1)).state, State::failed) << "srun returns 0 when it could not start its ranks";
+}
+
+TEST_F(Run, APointWithoutAnEndIsRunningWhileItIsTouched) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  note_start(point(1), "slurm 7_1 on node1");
+  EXPECT_EQ(read_status(point(1)).state, State::running);
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(point(1) / "attempts.log", long_ago);
+  const PointStatus dead = read_status(point(1));
+  EXPECT_EQ(dead.state, State::failed);
+  EXPECT_FALSE(dead.code);
+  EXPECT_THAT(dead.reason, HasSubstr("slurm 7_1 on node1"));
+}
+
+TEST_F(Run, ASignalStopsWhatRunsAndStartsNothingMore) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  std::thread user([this] {
+    while (!fs::exists(point(1) / "ready")) usleep(10000);
+    ::kill(::getpid(), SIGTERM);
+  });
+  const std::string wait = "trap 'exit 75' TERM; touch ready; while :; do sleep 0.05; done";
+  EXPECT_TRUE(run_local(jobs({{1, wait}, {2, kStep}}), 1, [](const LocalJob&, int, std::size_t) {}));
+  user.join();
+  EXPECT_EQ(read_status(point(1)).state, State::stopped);
+  EXPECT_EQ(read_status(point(2)).state, State::missing);
+}
+
+TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  const Sweep other = sweep("[grid]\noptimizer.lr = [5, 2, 3, 4]\n");
+  EXPECT_NO_THROW(prepare(other, points(other))) << "nothing has run";
+  folder_.write("out/point-0001/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
+  EXPECT_NO_THROW(prepare(other, points(other)));
+  const Sweep again = four();
+  try {
+    prepare(again, points(again));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("point-0001 has run with --optimizer.lr=5"), HasSubstr("--optimizer.lr=1 now")));
+  }
+  folder_.write("base.toml", "[training]\ndataset_path = \"y\"\n");
+  const Sweep edited = read_sweep(folder_.write(
+      "t.toml", "job = \"base.toml\"\nfolder = \"" + out().string() + "\"\n[grid]\noptimizer.lr = [5, 2, 3, 4]\n"));
+  EXPECT_THROW(prepare(edited, points(edited)), Error) << "the job file has changed since";
+}
+
+TEST_F(Run, AddingPointsLeavesThoseThatHaveRun) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  run_local(jobs({{1, kStep}}), 1, [](const LocalJob&, int, std::size_t) {});
+  const Sweep more = sweep("[grid]\noptimizer.lr = [1, 2, 3, 4, 5]\n[[exclude]]\noptimizer.lr = 2\n");
+  prepare(more, points(more));
+  std::vector<int> numbers;
+  for (const PointStatus& status : read_statuses(out())) numbers.push_back(status.number);
+  EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(read_status(point(1)).state, State::done);
+}
+
+TEST_F(Run, NamesADamagedPointFile) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  folder_.write("out/point-0002/point.json", "{\"point\": \"two\"}");
+  try {
+    read_statuses(out());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_THAT(error.what(), HasSubstr("point-0002/point.json is damaged"));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::sweep
