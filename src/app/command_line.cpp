@@ -125,6 +125,7 @@ template Flag Flags::add_option(const std::string&, std::int64_t&, const std::st
 template Flag Flags::add_option(const std::string&, std::uint64_t&, const std::string&);
 template Flag Flags::add_option(const std::string&, double&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::optional<std::string>&, const std::string&);
+template Flag Flags::add_option(const std::string&, std::optional<int>&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::vector<std::int32_t>&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::vector<std::int64_t>&, const std::string&);

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
 
 #include "launched_job.hpp"
 #include "node_cores.hpp"
+#include "this_program.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -55,13 +55,6 @@ Request parse(const Args& args) {
     request.ranks = rank_count(request.options[i + 1]);
   }
   return request;
-}
-
-std::string this_program() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  require(length > 0 && length < PATH_MAX, ExitCode::environment, "/proc/self/exe cannot be read; mount /proc");
-  return {path, static_cast<std::size_t>(length)};
 }
 
 /// Threads of each rank: what the user set, else an equal share of the cores.

@@ -94,10 +94,6 @@ double Trainer::reduce_loss(const Rows& rows, std::int64_t step, const Flag& fla
   return sums.tokens() > 0 ? sums.loss() : 0.0;
 }
 
-parallel::GradientNorm Trainer::gradient_norm() {
-  return parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
-}
-
 StepOutcome Trainer::step(std::int64_t step, const Flag& flag, const std::function<void()>& with_gradients) {
   timer_.reset();
   StepOutcome outcome;
@@ -106,7 +102,8 @@ StepOutcome Trainer::step(std::int64_t step, const Flag& flag, const std::functi
   outcome.source_losses = source_losses_;
   if (with_gradients) with_gradients();
   const auto phase = timer_.time(metrics::Phase::optimizer);
-  const parallel::GradientNorm norm = gradient_norm();
+  const parallel::GradientNorm norm =
+      parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
   outcome.grad_norm = norm.norm;
   outcome.nonfinite = norm.first_nonfinite.empty() ? "the loss alone" : norm.first_nonfinite;
   outcome.skipped = !std::isfinite(norm.norm) || !std::isfinite(outcome.loss);

@@ -2,7 +2,7 @@
 # Runs a command inside a Slurm of its own on this machine, and ends that Slurm with all that ran in it:
 #   with_slurm.sh NODES CPUS COMMAND [ARG...]
 # NODES pretended nodes (node1 ...) of CPUS processors each, more than the machine has if you like; no root needed. COMMAND sees
-# SLURM_CONF and SLURM_TEST_DIR (a scratch folder of the cluster). Its exit code comes back; 77 if Slurm is not installed.
+# SLURM_CONF and SLURM_TEST_DIR (a scratch folder of the cluster). SLURM_TEST_CONF: more lines of slurm.conf. Its exit code comes back; 77 if Slurm is not installed.
 set -euo pipefail
 umask 022
 [ $# -ge 3 ] || { echo "usage: with_slurm.sh NODES CPUS COMMAND [ARG...]" >&2; exit 2; }
@@ -92,6 +92,7 @@ CONF
   for ((n = 1; n <= nodes; n++)); do
     echo "NodeName=node$n NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + n)) CPUs=$cpus RealMemory=1000"
   done
+  printf '%s\n' "${SLURM_TEST_CONF:-}"
   echo "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
 } >"$dir/slurm.conf"
 

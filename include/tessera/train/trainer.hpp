@@ -67,8 +67,6 @@ class Trainer {
   /// The first half of it: gradients of that step, summed over the job and unclipped, in the stages' groups. The sum of
   /// the flags goes to `flags`.
   double compute_gradients(std::int64_t step, const Flag& flag = {}, std::int64_t* flags = nullptr);
-  /// The norm of those gradients by which step() clips them. Collective.
-  parallel::GradientNorm gradient_norm();
 
   /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and
   /// changes nothing, where they do not fit the job's batch or schedule.

@@ -148,7 +148,6 @@ std::vector<GoldenCase> cases() {
   return {{"pp2 dp2 tp2", {2, 1, 2, 1, 2}},
           {"pp2 dp2 tp2 GPipe", {2, 1, 2, 1, 2}, "GPipe", 2},
           {"dp8", {1, 1, 8, 1, 1}},
-          {"replicate2 dp2 tp2", {1, 2, 2, 1, 2}},
           {"pp4 tp2", {4, 1, 1, 1, 2}},
           {"pp4 dp2, cut inside blocks",
            {4, 1, 2, 1, 1},

@@ -42,11 +42,9 @@ struct GradientError {
   double worst = 0;       ///< largest relative L2 difference over all parameters
   std::string parameter;  ///< where
   double loss = 0;        ///< relative difference of the loss
-  double norm = 0;        ///< relative difference of the norm by which the trainer clips
 };
 
-/// Runs the first step on one rank (every rank by itself) and on the mesh, and compares each parameter's gradient and
-/// the norm of all.
+/// Runs the first step on one rank (every rank by itself) and on the mesh, and compares each parameter's gradient.
 /// Collective over `world`.
 GradientError compare_gradients(comm::World& world, const GradientCase& row);
 

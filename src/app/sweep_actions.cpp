@@ -1,0 +1,233 @@
+#include "sweep_actions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+
+#include "node_cores.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/sweep/local_run.hpp"
+#include "tessera/sweep/results.hpp"
+#include "tessera/sweep/slurm.hpp"
+#include "this_program.hpp"
+
+namespace tessera::app {
+namespace {
+
+constexpr int kSomeFailed = 1;
+
+/// What `tessera train` would refuse about a point's configuration.
+std::string fault_of_job(const Args& train_arguments) {
+  try {
+    std::string text;
+    for (const std::string& line : config::unsupported_for_run(config::resolve(train_arguments)))
+      text += (text.empty() ? "" : "\n") + line;
+    return text;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// The sweep that a file or the folder of an earlier start names.
+sweep::Sweep sweep_named(const std::string& file_or_folder) {
+  const bool folder = std::filesystem::is_directory(file_or_folder);
+  return sweep::read_sweep(folder ? sweep::sweep_file_of(sweep::folder_named(file_or_folder)) : file_or_folder);
+}
+
+/// The points of a folder, with what Slurm knows of them where it answers. None where nothing has been prepared.
+std::vector<sweep::PointStatus> statuses_in(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "sweep.json")) return {};
+  std::vector<sweep::PointStatus> statuses = sweep::read_statuses(folder);
+  sweep::add_queue_states(folder, statuses);
+  return statuses;
+}
+
+/// Points that are to start now; says how many do not.
+std::vector<sweep::Point> points_to_start(const sweep::Sweep& sweep, const std::vector<sweep::Point>& points,
+                                          bool only_failed) {
+  using sweep::State;
+  std::map<int, State> states;
+  for (const sweep::PointStatus& status : statuses_in(sweep.folder)) states[status.number] = status.state;
+  std::map<State, int> skipped;
+  std::vector<sweep::Point> chosen;
+  for (const sweep::Point& point : points) {
+    const auto known = states.find(point.number);
+    const State state = known == states.end() ? State::missing : known->second;
+    const bool idle = state != State::done && state != State::running && state != State::queued;
+    if (only_failed ? state == State::failed : idle)
+      chosen.push_back(point);
+    else
+      ++skipped[state];
+  }
+  std::string text;
+  for (const auto& [state, count] : skipped)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name_of(state));
+  if (!text.empty()) std::cout << fmt::format("skipped: {}\n", text);
+  return chosen;
+}
+
+/// As a user would type it, but for the program's path: ranks of several launches must not be bound to the same cores.
+std::vector<std::string> launch_command(const std::string& program, const sweep::Sweep& sweep,
+                                        const sweep::Point& point, int at_once) {
+  std::vector<std::string> command{program, "launch", "-n", std::to_string(sweep.ranks)};
+  if (at_once > 1) command.insert(command.end(), {"--bind-to", "none"});
+  command.insert(command.end(), {"--", "train"});
+  std::ranges::copy(sweep::train_arguments(sweep, point), std::back_inserter(command));
+  return command;
+}
+
+/// Ranks of all points share the cores of this machine.
+void share_cores(int ranks) {
+  const Cores cores = usable_cores();
+  setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores.threads / ranks)).c_str(), 0);
+  if (ranks > cores.physical) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+}
+
+std::string line_of(const sweep::PointStatus& point, std::size_t ended, std::size_t all) {
+  std::string settings;
+  for (const auto& [key, value] : point.values) settings += fmt::format(" {}={}", key, sweep::text_of(value));
+  return fmt::format("[{}/{}] {} {}{}, step {}/{}:{}{}\n", ended, all, sweep::point_name(point.number),
+                     name_of(point.state), point.state == sweep::State::failed ? fmt::format(" ({})", *point.code) : "",
+                     point.step, point.steps, settings, point.reason.empty() ? "" : "\n    " + point.reason);
+}
+
+int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all, const std::vector<sweep::Point>& points,
+             const SweepRequest& request) {
+  const int that_fit = std::max(1, usable_cores().physical / sweep.ranks);
+  const int at_once = request.at_once.value_or(sweep.at_once.value_or(that_fit));
+  for (const sweep::Point& point : points)
+    if (request.dry_run) std::cout << sweep::shell_words(launch_command("tessera", sweep, point, at_once)) << '\n';
+  if (request.dry_run) return 0;
+  sweep::prepare(sweep, all);
+  sweep.job = (std::filesystem::path(sweep.folder) / "job.toml").string();
+  std::cout << fmt::format("starting {} of {} points, {} at once; Ctrl-C saves and stops them\n", points.size(),
+                           all.size(), at_once)
+            << std::flush;
+  const std::string program = this_program();
+  std::vector<sweep::LocalJob> jobs;
+  for (const sweep::Point& point : points)
+    jobs.push_back({point.number, std::filesystem::path(sweep.folder) / sweep::point_name(point.number),
+                    launch_command(program, sweep, point, at_once)});
+  share_cores(at_once * sweep.ranks);
+  bool failed = false;
+  const bool stopped = sweep::run_local(jobs, at_once, [&](const sweep::LocalJob& job, int, std::size_t ended) {
+    const sweep::PointStatus point = sweep::read_status(job.folder);
+    failed |= point.state == sweep::State::failed;
+    std::cout << line_of(point, ended, jobs.size()) << std::flush;
+  });
+  std::cout << fmt::format("{}\nnext: tessera sweep collect {}\n", summary(sweep::read_statuses(sweep.folder)),
+                           sweep.folder);
+  if (stopped) return static_cast<int>(ExitCode::requeue);
+  return failed ? kSomeFailed : 0;
+}
+
+/// What --dry-run takes where no Slurm answers: Slurm's own default.
+constexpr int kUsualArraySize = 1001;
+
+int size_of_arrays(bool dry_run) try { return sweep::max_array_size(); } catch (const Error& error) {
+  if (!dry_run) throw;
+  log::warning("{}; MaxArraySize is taken to be {}", error.what(), kUsualArraySize);
+  return kUsualArraySize;
+}
+
+int submit(const sweep::Sweep& sweep, const std::vector<sweep::Point>& all, const std::vector<sweep::Point>& points,
+           const SweepRequest& request) {
+  const sweep::Submission submission{sweep::next_submission(sweep.folder), points,
+                                     sweep::array_shape(points.size(), size_of_arrays(request.dry_run)),
+                                     request.at_once.value_or(sweep.at_once.value_or(0)), this_program()};
+  const std::filesystem::path script = submission.folder / "sweep.sbatch";
+  if (request.dry_run) {
+    std::cout << fmt::format("--- {}\n{}--- {}\n{}--- then: sbatch {}\n", script.string(),
+                             sweep::script_text(sweep, submission), (submission.folder / "points.list").string(),
+                             sweep::list_text(sweep, submission), script.string());
+    return 0;
+  }
+  sweep::prepare(sweep, all);
+  sweep::write_submission(sweep, submission);
+  std::string job;
+  try {
+    job = sweep::submit_script(script);
+  } catch (const Error& error) {
+    std::filesystem::remove_all(submission.folder);
+    throw;
+  }
+  sweep::note_job(submission, job);
+  std::cout << fmt::format("submitted {}: array job {}, {} tasks for {} points\nnext: tessera sweep status {}\n",
+                           script.string(), job, submission.shape.tasks, points.size(), sweep.folder);
+  return 0;
+}
+
+/// Where points are to run: as asked for, else as they ran before.
+bool on_slurm(const SweepRequest& request, const sweep::Sweep& sweep) {
+  require(request.on.empty() || request.on == "slurm" || request.on == "local", ExitCode::usage,
+          "--on must be slurm or local, not {}", request.on);
+  return request.on.empty() ? std::filesystem::exists(std::filesystem::path(sweep.folder) / "submissions")
+                            : request.on == "slurm";
+}
+
+std::string text_of_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+int expand_sweep(const SweepRequest& request) {
+  const sweep::Sweep sweep = sweep::read_sweep(request.file);
+  const std::vector<sweep::Point> points = sweep::points(sweep);
+  (request.lines ? std::cerr : std::cout) << sweep::overview(sweep, points.size());
+  sweep::check_points(sweep, points, &fault_of_job);
+  if (!request.lines) std::cout << '\n' << sweep::table(points);
+  for (const sweep::Point& point : points)
+    if (request.lines) std::cout << sweep::shell_words(sweep::flags(sweep, point)) << '\n';
+  return 0;
+}
+
+int start_sweep(const SweepRequest& request) {
+  const sweep::Sweep sweep = sweep_named(request.file);
+  const bool slurm = on_slurm(request, sweep);
+  const std::vector<sweep::Point> all = sweep::points(sweep);
+  std::cout << sweep::overview(sweep, all.size());
+  sweep::check_points(sweep, all, &fault_of_job);
+  const std::vector<sweep::Point> points = points_to_start(sweep, all, request.only_failed);
+  if (points.empty()) {
+    std::cout << "nothing is left to start\n";
+    return 0;
+  }
+  return slurm ? submit(sweep, all, points, request) : run_here(sweep, all, points, request);
+}
+
+int show_sweep(const SweepRequest& request) {
+  const std::vector<sweep::PointStatus> points = statuses_in(sweep::folder_named(request.file));
+  std::cout << status_table(points) << summary(points) << '\n';
+  const auto done = [](const sweep::PointStatus& point) { return point.state == sweep::State::done; };
+  return std::ranges::all_of(points, done) ? 0 : kSomeFailed;
+}
+
+int collect_sweep(const SweepRequest& request) {
+  require(request.heat.empty() || request.heat.size() == 2, ExitCode::usage,
+          "--heat needs two keys, as --heat optimizer.lr,training.seq_len");
+  const std::filesystem::path folder = sweep::folder_named(request.file);
+  const std::string file = sweep::sweep_file_of(folder);
+  const sweep::Results results = sweep::collect(statuses_in(folder), request.by);
+  sweep::write_results(folder, results,
+                       {std::filesystem::path(file).stem().string(), text_of_file(file),
+                        text_of_file(folder / "job.toml"), request.heat});
+  constexpr std::size_t kShown = 10;
+  std::vector<sweep::PointStatus> points;
+  for (const sweep::PointResult& result : results.points) points.push_back(result.status);
+  std::cout << results_table(results, kShown);
+  if (results.points.size() > kShown) std::cout << fmt::format("... and {} more\n", results.points.size() - kShown);
+  std::cout << fmt::format("{}\n", summary(points));
+  for (const char* name : {"results.csv", "results.json", "index.html"}) std::cout << (folder / name).string() << '\n';
+  return 0;
+}
+
+}  // namespace tessera::app
