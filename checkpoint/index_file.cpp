@@ -73,7 +73,7 @@ void write_index(const fs::path& folder, const fs::path& step_folder, const Mani
   std::int64_t boxes = 0;
   for (const ShardRecord& shard : manifest.shards) boxes += shard.boxes.count;
   if (boxes > kMostBoxes)
-    return log::info("{} boxes are too many for {}; it is left out", boxes, (step_folder / kIndexName).string());
+    return log::info("{} boxes are too many for {}; it is not written", boxes, (step_folder / kIndexName).string());
   Parts parts(manifest.tensors.size());
   for (const ShardRecord& shard : manifest.shards) add_parts(parts, step_folder, shard, manifest);
   const fs::path temporary = folder / (std::string(kIndexName) + ".partial-" + manifest.uuid);

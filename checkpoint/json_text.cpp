@@ -33,7 +33,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
     const auto [at, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
-    if (!is_new) source_.damaged(fmt::format("the key \"{}\" stands there twice", name));
+    if (!is_new) source_.damaged(fmt::format("the key \"{}\" is there twice", name));
     member_ = &at->second;
     return true;
   }

@@ -129,7 +129,7 @@ template <class List>
 void check_unique(const List& list, const char* what, const TextSource& source) {
   std::set<std::string_view> names;
   for (const auto& item : list)
-    if (!names.insert(item.name).second) source.damaged(fmt::format("{} {} stands there twice", what, item.name));
+    if (!names.insert(item.name).second) source.damaged(fmt::format("{} {} is there twice", what, item.name));
 }
 
 void parse_lists(const Json& json, Manifest& manifest, const TextSource& source) {

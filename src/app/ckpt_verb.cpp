@@ -59,7 +59,7 @@ int verify(const std::string& argument, bool deep) {
     const auto findings = checkpoint::verify(step.path, deep);
     std::cout << fmt::format("{}: {}\n", step.path.string(),
                              !findings.empty() ? "DAMAGED"
-                             : deep            ? "whole, every byte"
+                             : deep            ? "valid, every byte compared"
                                                : "complete");
     for (const auto& finding : findings) std::cout << fmt::format("  {}\n", finding.what);
     damaged += !findings.empty();
@@ -100,7 +100,7 @@ int import_weights(const std::string& weights, const std::string& to, const std:
 }
 
 int run(const tessera::app::Args& args) {
-  tessera::app::Flags app{"Looks at checkpoints, thins them out and converts them; exits with 5 when one is damaged.",
+  tessera::app::Flags app{"Inspects, verifies, prunes and converts checkpoints. Exits with 5 if one is damaged.",
                           "ckpt"};
   app.require_subcommand();
   std::string folder, other, to, weights, config, stored_type, format = "safetensors", type = "float32";
@@ -112,37 +112,35 @@ int run(const tessera::app::Args& args) {
     verb.add_option("folder", folder, "a run's folder, its checkpoint folder, or one step's folder").required();
     return verb;
   };
-  const tessera::app::Flags listing = add("list", "one line for each step");
-  tessera::app::Flags showing = add("show", "what a checkpoint says of itself (of a folder: its newest)");
-  showing.add_flag("--tensors", with_tensors, "names, types and shapes too");
-  tessera::app::Flags verifying = add("verify", "is every byte as it was written");
-  const tessera::app::Flag thorough =
-      verifying.add_flag("--deep", deep, "compare every byte with its checksum (this is the default)");
-  verifying.add_flag("--quick", quick, "only manifest, sizes and tables").excludes(thorough);
-  tessera::app::Flags exporting = add("export", "weights for other programs, with a Hugging Face config.json");
-  exporting.add_option("--to", to, "the folder to make").required();
-  exporting.add_option("--format", format, "safetensors");
+  const tessera::app::Flags listing = add("list", "list checkpoints, one a line");
+  tessera::app::Flags showing = add("show", "print the header of a checkpoint (of a folder: the latest valid one)");
+  showing.add_flag("--tensors", with_tensors, "print names, types and shapes of the tensors");
+  tessera::app::Flags verifying = add("verify", "compare every byte with its checksum");
+  const tessera::app::Flag thorough = verifying.add_flag("--deep", deep, "compare every byte (the default)");
+  verifying.add_flag("--quick", quick, "compare manifest, sizes and tables only").excludes(thorough);
+  tessera::app::Flags exporting = add("export", "write the weights as Hugging Face safetensors with config.json");
+  exporting.add_option("--to", to, "folder to create").required();
+  exporting.add_option("--format", format, "safetensors, the only one");
   exporting.add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
-  tessera::app::Flags comparing =
-      add("diff", "which tensors differ, and how much; exits with 0 when all is equal, else with 1");
+  tessera::app::Flags comparing = add("diff", "print the tensors that differ, and by how much; exits with 1 if any do");
   comparing.add_option("other", other, "the second checkpoint").required();
-  tessera::app::Flags pruning = add("prune", "removes old checkpoints, never the newest whole one");
-  pruning.add_option("--keep-latest", prune.retention.keep_latest, "how many of the newest valid ones stay").required();
-  pruning.add_option("--keep-every", prune.retention.keep_every, "steps that are multiples of this stay too")
+  tessera::app::Flags pruning = add("prune", "remove old checkpoints, never the latest valid one");
+  pruning.add_option("--keep-latest", prune.retention.keep_latest, "number of latest valid checkpoints to keep")
+      .required();
+  pruning.add_option("--keep-every", prune.retention.keep_every, "also keep steps that are multiples of this")
       .positive();
-  pruning.add_flag("--damaged", prune.damaged, "damaged ones older than a whole one go too, and *.damaged-*");
-  pruning.add_flag("--partial", prune.partial, "*.partial-* of saves that ended go too");
-  pruning.add_flag("--dry-run", dry_run, "only say what would go");
-  tessera::app::Flags resharding = add("reshard", "writes a checkpoint again in another number of files, bit for bit");
-  resharding.add_option("to", to, "the checkpoint folder to make its step folder in").required();
-  resharding.add_option("--ranks", files, "shard files, one for each rank of the next job").required();
-  tessera::app::Flags importing =
-      app.add_subcommand("import", "weights of other programs as a checkpoint to start from");
+  pruning.add_flag("--damaged", prune.damaged, "also remove damaged ones older than a valid one, and *.damaged-*");
+  pruning.add_flag("--partial", prune.partial, "also remove *.partial-* of saves that have ended");
+  pruning.add_flag("--dry-run", dry_run, "only print what would be removed");
+  tessera::app::Flags resharding = add("reshard", "rewrite a checkpoint with another number of files");
+  resharding.add_option("to", to, "checkpoint folder in which to create the step folder").required();
+  resharding.add_option("--ranks", files, "number of shard files").required();
+  tessera::app::Flags importing = app.add_subcommand("import", "convert Hugging Face weights to a checkpoint");
   importing.add_option("weights", weights, "a Hugging Face folder or a .safetensors file").required();
-  importing.add_option("--to", to, "the checkpoint folder to make step-00000000 in").required();
-  importing.add_option("--config", config, "a job with the model's name and flavor [config.json beside the weights]");
+  importing.add_option("--to", to, "checkpoint folder in which to create step-00000000").required();
+  importing.add_option("--config", config, "job file with model name and flavor [the config.json beside the weights]");
   importing.add_option("--dtype", stored_type, "float32, bfloat16 or float16 [as stored]");
-  importing.add_option("--ranks", files, "shard files, one for each rank of the next job [1]");
+  importing.add_option("--ranks", files, "number of shard files [1]");
   if (!app.parse(args)) return 0;
   if (listing.parsed()) return list(folder);
   if (verifying.parsed()) return verify(folder, !quick);

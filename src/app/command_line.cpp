@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "help_text.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/suggest.hpp"
 
@@ -146,10 +147,10 @@ bool Flags::parse(Args args) {
     app_->parse(args);
     return true;
   } catch (const CLI::CallForHelp&) {
-    std::cout << deepest(*app_).help(deepest(*app_).get_parent() ? app_->get_name() : "");
+    std::cout << help_text(deepest(*app_).help(deepest(*app_).get_parent() ? app_->get_name() : ""));
     return false;
   } catch (const CLI::CallForAllHelp&) {
-    std::cout << app_->help("", CLI::AppFormatMode::All);
+    std::cout << help_text(app_->help("", CLI::AppFormatMode::All));
     return false;
   } catch (const CLI::ParseError& error) {
     refuse(*app_, error);

@@ -19,8 +19,8 @@ constexpr const char* kUsage =
     "Usage: tessera config show [FILE.toml] [--section.key VALUE]...\n"
     "       tessera config keys [--json | --man | --flags] [SECTION]\n"
     "\n"
-    "show  prints the whole job as TOML; each value's comment says where it comes from\n"
-    "keys  lists every key: type, default, whether Tessera acts on it, meaning\n";
+    "show  print the resolved job as TOML; comments give the origin of each value\n"
+    "keys  list every key with its meaning, type, default and support\n";
 
 int show(const Args& args) {
   const config::Resolved resolved = config::resolve(args);
@@ -58,6 +58,6 @@ int run(const Args& args) {
                 config::did_you_mean(what, {"show", "keys"}));
 }
 
-const tessera::app::VerbRegistration registration{"config", "show a job's resolved configuration, list all keys", &run};
+const tessera::app::VerbRegistration registration{"config", "print a resolved job; list all keys", &run};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The flags by which verbs are told how files hold documents.
+// The flags that say how files hold documents.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ class CorpusFlags {
   void add_to(Flags& app) {
     app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), also compressed (.gz, .zst), or folders of them")
         .required();
-    app.add_option("--jsonl-key", options_.jsonl_key, "member of each JSON object that holds the text [text]");
+    app.add_option("--jsonl-key", options_.jsonl_key, "key of the text in each JSON object [text]");
     app.add_option("--documents", rule_, "one document of plain text: file, lines, paragraphs or chapters [file]");
     app.add_option("--split-regex", options_.split_regex, "a line that matches begins a document of plain text");
     app.add_flag("--unwrap", options_.unwrap, "join hard-wrapped lines: an unindented line continues the one above");

@@ -125,20 +125,20 @@ std::string tokenizer_of(const config::JobConfig& job) {
 }  // namespace
 
 DataInspect::DataInspect(Flags& parent)
-    : app_(parent.add_subcommand("inspect", "what a token file holds, or what samples of a job are")) {
+    : app_(parent.add_subcommand("inspect", "show the contents of a token file, or samples of a job")) {
   app_.add_option("file", file_, "token file; with --sample a job's configuration");
-  app_.add_option("--sample", samples_, "global numbers of samples of a job: [FILE] [--section.key value ...]");
-  app_.add_option("--tokenizer", tokenizer_, "tokenizer.json or its folder: shows text too [the job's]");
-  app_.add_option("--tokens", tokens_, "most tokens shown [16]").between(0, 1 << 24);
-  app_.add_flag("--quick", quick_, "do not read the whole file to compare it with its hash");
-  app_.add_flag("--json", json_, "for programs");
+  app_.add_option("--sample", samples_, "numbers of samples of a job ([FILE] [--section.key value ...])");
+  app_.add_option("--tokenizer", tokenizer_, "tokenizer.json or its folder, to show the text [the job's]");
+  app_.add_option("--tokens", tokens_, "number of tokens to show [16]").between(0, 1 << 24);
+  app_.add_flag("--quick", quick_, "do not compare the file with its hash");
+  app_.add_flag("--json", json_, "print JSON");
 }
 
 int DataInspect::run(const Args& job_flags) const {
   if (!samples_.empty()) return inspect_samples(job_flags);
   require(!file_.empty(), ExitCode::usage,
           "name a token file, or --sample and a job; `tessera help data` shows the use");
-  require(job_flags.empty(), ExitCode::usage, "{} is a key of a job, which --sample looks into",
+  require(job_flags.empty(), ExitCode::usage, "{} is a key of a job; it needs --sample",
           job_flags.empty() ? "" : job_flags.front());
   return inspect_file();
 }
@@ -147,7 +147,7 @@ int DataInspect::inspect_file() const {
   const data::TokenFile file = data::TokenFile::open(file_);
   if (!quick_) file.verify(json_ ? data::Progress() : data::terminal_progress("data inspect"));
   Json facts = facts_of(file, tokens_, load_if_named(tokenizer_));
-  facts["content"] = quick_ ? "not checked" : "whole: it has the hash that it names";
+  facts["content"] = quick_ ? "not checked" : "hash OK";
   std::cout << (json_ ? as_json(facts) : as_text(facts));
   return 0;
 }

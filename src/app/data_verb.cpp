@@ -26,7 +26,8 @@ struct Prepare {
   std::string tokenizer, output;
   tessera::app::Flags app;
 
-  explicit Prepare(tessera::app::Flags& parent) : app(parent.add_subcommand("prepare", "text -> token file")) {
+  explicit Prepare(tessera::app::Flags& parent)
+      : app(parent.add_subcommand("prepare", "tokenize text into a token file")) {
     app.add_option("--tokenizer", tokenizer, "tokenizer.json or its folder").required();
     app.add_option("-o,--output", output, "the token file to write").required();
     app.add_option("--seed", options.seed, "key of the shuffle of documents [0]");
@@ -64,28 +65,28 @@ struct OneFile {
   int verify() const {
     const data::TokenFile tokens = data::TokenFile::open(file);
     tokens.verify(data::terminal_progress("data verify"));
-    std::cout << fmt::format("{}: whole, {}\n", file, describe(tokens.info()));
+    std::cout << fmt::format("{}: hash OK, {}\n", file, describe(tokens.info()));
     return 0;
   }
 };
 
 int run(const tessera::app::Args& args) {
-  tessera::app::Flags app{"Token files: what training reads.", "data"};
+  tessera::app::Flags app{"Makes and inspects token files, which training reads.", "data"};
   app.require_subcommand();
   Prepare prepare(app);
-  OneFile show(app, "show", "what a token file says about itself");
-  OneFile verify(app, "verify", "reads a whole token file and checks it");
+  OneFile show(app, "show", "print the header of a token file");
+  OneFile verify(app, "verify", "compare a token file with its hash");
   tessera::app::DataInspect inspect(app);
   const auto [own, job_flags] = tessera::app::split_job_flags(args, {"--tokenizer"});
   if (!app.parse(own)) return 0;
   if (inspect.asked()) return inspect.run(job_flags);
-  tessera::require(job_flags.empty(), tessera::ExitCode::usage, "{} is a key of a job, which `data inspect` takes",
+  tessera::require(job_flags.empty(), tessera::ExitCode::usage,
+                   "{} is a key of a job; only `tessera data inspect` takes those",
                    job_flags.empty() ? "" : job_flags.front());
   if (prepare.app.parsed()) return prepare.run();
   return show.app.parsed() ? show.show() : verify.verify();
 }
 
-const tessera::app::VerbRegistration registration{"data",
-                                                  "prepare text for training, look into token files and samples", &run};
+const tessera::app::VerbRegistration registration{"data", "make token files; inspect token files and samples", &run};
 
 }  // namespace

@@ -73,14 +73,15 @@ int run(const Args& args) {
   std::string logits, input, config;
   bool json = false;
   tessera::app::Flags app(
-      "The loss over a job's validation data ([validation]: dataset_path, or split of the training data), on all ranks "
-      "of the job; or with --logits the logits [batch, seq, vocab] (float32) of the tokens in a safetensors file "
-      "(input_ids, int32 or int64 [batch, seq]), in one process. The model is the job's: [FILE] [--section.key value "
-      "...], its weights those of checkpoint.initial_load_path or the newest checkpoint of job.dump_folder.",
+      "Computes the loss over a job's validation data (section [validation]), on all ranks of the job.\n"
+      "With --logits it writes the logits of given tokens instead, in one process: float32 [batch, seq,\n"
+      "vocab] from input_ids, int32 or int64 [batch, seq].\n"
+      "The job is [FILE] [--section.key value ...]. The weights are those of\n"
+      "checkpoint.initial_load_path, or of the latest valid checkpoint in job.dump_folder.\n",
       "eval");
   const auto out = app.add_option("--logits", logits, "safetensors file to write");
   app.add_option("--input", input, "safetensors file to read").needs(out);
-  app.add_flag("--json", json, "the loss for programs");
+  app.add_flag("--json", json, "print the loss as JSON");
   app.add_option("config", config, "configuration file");
   auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;
@@ -89,6 +90,7 @@ int run(const Args& args) {
   return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);
 }
 
-const tessera::app::VerbRegistration registration{"eval", "loss on validation data, or logits on given tokens", &run};
+const tessera::app::VerbRegistration registration{"eval", "compute the validation loss, or the logits of given tokens",
+                                                  &run};
 
 }  // namespace

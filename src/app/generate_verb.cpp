@@ -65,21 +65,22 @@ int generate(const Options& options) {
 int run(const Args& args) {
   Options options;
   tessera::app::Flags app(
-      "Writes text with a trained model: the newest checkpoint of a run's folder, or the weights that the job's flags "
-      "name "
-      "(--checkpoint.initial_load_path).",
+      "Generates text with the latest valid checkpoint of a run, or with the weights of\n"
+      "--checkpoint.initial_load_path.\n",
       "generate");
   app.add_option("run", options.run, "the run's folder (job.dump_folder), or a configuration file");
-  const auto text = app.add_option("--prompt", options.prompt, "text to go on from");
-  app.add_option("--prompt-ids", options.prompt_ids, "token ids to go on from, comma-separated")
+  const auto text = app.add_option("--prompt", options.prompt, "text to continue");
+  app.add_option("--prompt-ids", options.prompt_ids, "token ids to continue, comma-separated")
       .delimiter(',')
       .excludes(text);
-  app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to write").show_default().between(1, 1 << 24);
+  app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to generate").show_default().between(1, 1 << 24);
   app.add_option("--temperature", options.sampling.temperature, "0 = the most likely token each time")
       .show_default()
       .at_least(0);
-  app.add_option("--top-k", options.sampling.top_k, "draw among the k most likely; 0 = all").show_default().at_least(0);
-  app.add_option("--seed", options.sampling.seed, "of the draws").show_default();
+  app.add_option("--top-k", options.sampling.top_k, "sample from the k most likely tokens; 0 = all")
+      .show_default()
+      .at_least(0);
+  app.add_option("--seed", options.sampling.seed, "seed of the sampling").show_default();
   app.add_flag("--print-ids", options.print_ids, "print token ids instead of text");
   const auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;
@@ -89,6 +90,6 @@ int run(const Args& args) {
   return generate(options);
 }
 
-const tessera::app::VerbRegistration registration{"generate", "write text with a trained model", &run};
+const tessera::app::VerbRegistration registration{"generate", "generate text with a trained model", &run};
 
 }  // namespace

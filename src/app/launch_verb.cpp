@@ -19,11 +19,11 @@ namespace tessera::app {
 namespace {
 
 constexpr const char* kUsage =
-    "Usage: tessera launch [-n N] [option of mpirun]... -- VERB [ARGUMENT]...\n\n"
+    "Usage: tessera launch [-n N] [option of mpirun]... -- COMMAND [ARGUMENT]...\n\n"
     "Starts N ranks of this program under mpirun, e.g. `tessera launch -n 8 -- train job.toml`.\n"
-    "The first Ctrl-C or SIGTERM asks the ranks for a checkpoint and a clean end (they get SIGUSR1), the second ends\n"
-    "them now. Returns the ranks' exit code. OMP_NUM_THREADS is cores / ranks unless set. Under Slurm use srun "
-    "instead.\n";
+    "The first Ctrl-C or SIGTERM asks the ranks to save a checkpoint and to end (they get SIGUSR1).\n"
+    "The second ends them at once. The exit code is the ranks' own.\n"
+    "OMP_NUM_THREADS is cores / ranks unless set. Under Slurm use srun instead.\n";
 
 struct Request {
   Args options;  ///< mpirun's
@@ -100,7 +100,7 @@ int run(const Args& args) {
     return 0;
   }
   require(!std::getenv("OMPI_COMM_WORLD_SIZE"), ExitCode::usage,
-          "launch runs under mpirun already; leave out one of the two");
+          "`tessera launch` is already running under mpirun; use only one of the two");
   return run_job(plan(parse(args)));
 }
 

@@ -61,21 +61,25 @@ void check(const parallel::ScheduleTable& table, const std::string& name) {
 
 int run(const tessera::app::Args& args) {
   Wanted wanted;
-  tessera::app::Flags app("Checks a pipeline schedule and tells its bubble and the activations that each rank keeps.",
+  tessera::app::Flags app("Checks a pipeline schedule; prints its bubble and the activations that each rank keeps.",
                           "schedule");
   app.add_option("schedule", wanted.schedule,
                  "1F1B, GPipe, Interleaved1F1B, LoopedBFS, ZBH1, InterleavedZeroBubble, ZBVZeroBubble, "
                  "DualPipeV, or a CSV file in PyTorch's notation")
       .required();
   app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]").between(1, 4096);
-  app.add_option("--microbatches", wanted.microbatches, "of one pass [8]").between(1, 65536);
-  app.add_option("--stages-per-rank", wanted.stages_a_rank, "[1 or 2, as the schedule needs]").between(1, 64);
-  app.add_option("--map", wanted.map, "stage -> rank: loop, v, or ranks with commas between [as the schedule needs]");
-  app.add_option("--forward", wanted.durations.forward, "time of F [1]").positive();
-  app.add_option("--input-gradient", wanted.durations.input, "time of I [1]; B takes I and W").positive();
-  app.add_option("--weight-gradient", wanted.durations.weight, "time of W [1]").positive();
-  app.add_option("--transfer", wanted.durations.transfer, "time from rank to rank [0]").at_least(0);
-  app.add_option("-o,--out", wanted.svg, "write a picture of the timeline (SVG)");
+  app.add_option("--microbatches", wanted.microbatches, "microbatches of one pass [8]").between(1, 65536);
+  app.add_option("--stages-per-rank", wanted.stages_a_rank, "stages on each rank [1 or 2, as the schedule needs]")
+      .between(1, 64);
+  app.add_option("--map", wanted.map, "rank of each stage: loop, v, or a comma-separated list [as the schedule needs]");
+  app.add_option("--forward", wanted.durations.forward, "duration of F, the forward pass [1]").positive();
+  app.add_option("--input-gradient", wanted.durations.input,
+                 "duration of I, the gradient of the input [1]; B takes I + W")
+      .positive();
+  app.add_option("--weight-gradient", wanted.durations.weight, "duration of W, the gradient of the weights [1]")
+      .positive();
+  app.add_option("--transfer", wanted.durations.transfer, "duration of a transfer [0]").at_least(0);
+  app.add_option("-o,--out", wanted.svg, "draw the timeline (SVG)");
   app.add_option("--csv", wanted.csv, "write the schedule in PyTorch's notation");
   if (!app.parse(args)) return 0;
   const parallel::ScheduleTable table = table_of(wanted);
@@ -91,7 +95,6 @@ int run(const tessera::app::Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"schedule", "a pipeline schedule's bubble, activations and picture",
-                                                  &run};
+const tessera::app::VerbRegistration registration{"schedule", "simulate and draw a pipeline schedule", &run};
 
 }  // namespace

@@ -37,9 +37,10 @@ struct Train {
   tessera::app::Flags app;
 
   explicit Train(tessera::app::Flags& parent) : app(parent.add_subcommand("train", "learn byte-level BPE from text")) {
-    app.add_option("--vocab-size", options.vocab_size, "ids in all: 256 bytes, merges, special tokens [2048]");
-    app.add_option("--pattern", pattern, "how text is cut into words: llama3, gpt2 or qwen [llama3]");
-    app.add_option("--special", special, "special tokens, with commas between [those of the pattern]");
+    app.add_option("--vocab-size", options.vocab_size,
+                   "size of the vocabulary: 256 bytes, merges and special tokens [2048]");
+    app.add_option("--pattern", pattern, "how text is split into words: llama3, gpt2 or qwen [llama3]");
+    app.add_option("--special", special, "special tokens, comma-separated [those of the pattern]");
     app.add_option("-o,--output", output, "folder for tokenizer.json and tokenizer_config.json").required();
     corpus.add_to(app);
   }
@@ -107,11 +108,11 @@ struct Convert {
 };
 
 int run(const tessera::app::Args& args) {
-  tessera::app::Flags app{"Byte-level BPE in Hugging Face's tokenizer.json.", "tokenizer"};
+  tessera::app::Flags app{"Trains and applies byte-level BPE in Hugging Face's tokenizer.json.", "tokenizer"};
   app.require_subcommand();
   Train train(app);
-  Convert to_ids(app, "encode", "JSONL of strings on standard input -> JSONL of lists of ids on standard output");
-  Convert to_text(app, "decode", "JSONL of lists of ids on standard input -> JSONL of strings on standard output");
+  Convert to_ids(app, "encode", "strings on standard input (JSONL) to lists of ids");
+  Convert to_text(app, "decode", "lists of ids on standard input (JSONL) to strings");
   if (!app.parse(args)) return 0;
   if (train.app.parsed()) return train.run();
   return to_ids.app.parsed() ? to_ids.run(&encode) : to_text.run(&decode);

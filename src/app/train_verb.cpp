@@ -11,15 +11,17 @@ using tessera::app::Args;
 
 int run(const Args& args) {
   if (args == Args{"--help"}) {
-    std::cout
-        << "Usage: tessera train [FILE] [--section.key value ...]\n"
-           "Trains as FILE (TOML) and the flags say, on all ranks of the job: start it with srun, mpirun or `tessera "
-           "launch`.\n"
-           "The same command line run again goes on from the newest valid checkpoint (checkpoint.enable = true).\n"
-           "Keys: `tessera config keys`. Exit codes: `man tessera`.\n";
+    std::cout << "Usage: tessera train [FILE] [--section.key value ...]\n"
+                 "\n"
+                 "Trains the model that FILE (TOML) and the flags describe. Flags take precedence.\n"
+                 "Start it on all ranks with srun, mpirun or `tessera launch`.\n"
+                 "With checkpoint.enable = true, run the same command again to resume from the latest valid\n"
+                 "checkpoint. The mesh may differ.\n"
+                 "\n"
+                 "`tessera config keys` lists all keys, `tessera --help` the exit codes.\n";
     return 0;
   }
-  // From before MPI's start until the process is gone: what is safe is not to end as a crash.
+  // From before MPI's start until the process ends: a run that has saved must not end as a crash.
   static const auto* signals = new tessera::train::SignalGuard;
   static_cast<void>(signals);
   return tessera::app::run_on_ranks(args, [](auto& world, const auto& resolved, const Args& words) {

@@ -25,10 +25,18 @@ std::vector<RuntimeFact>& facts() {
 }
 
 void print_usage(std::ostream& out) {
-  out << "Usage: tessera VERB [ARGUMENT]...\n       tessera --version [--json]\n       tessera help VERB\n\nVerbs:\n";
+  out << "Usage: tessera COMMAND [ARGUMENT]...\n       tessera COMMAND --help\n       tessera --version "
+         "[--json]\n\nCommands:\n";
   for (const Verb& verb : verbs()) out << fmt::format("  {:<11} {}\n", verb.name, verb.summary);
-  out << "\nExit codes: 0 done, 2 wrong use or configuration, 3 environment, 4 data, 5 checkpoint,\n"
-         "6 non-finite numbers, 7 communication, 75 checkpointed and to be requeued.\n";
+  out << "\nExit codes:\n"
+         "  0  success\n"
+         "  2  wrong usage or configuration\n"
+         "  3  environment: MPI, GPU, libraries, permissions, memory\n"
+         "  4  data or tokenizer\n"
+         "  5  a checkpoint is damaged or missing, or cannot be written\n"
+         "  6  stopped on non-finite values\n"
+         "  7  communication failed or hung\n"
+         "  75 stopped and saved: run the same command again to resume\n";
 }
 
 const Verb& find(const std::string& name) {
@@ -38,7 +46,7 @@ const Verb& find(const std::string& name) {
     names.emplace_back(verb.name);
   }
   const std::string hint = config::did_you_mean(name, names);
-  fail(ExitCode::usage, "'{}' is not a verb of tessera{}", name.substr(0, 60),
+  fail(ExitCode::usage, "'{}' is not a command of tessera{}", name.substr(0, 60),
        hint.empty() ? "; `tessera --help` lists them" : hint);
 }
 

@@ -41,7 +41,6 @@ int run(const Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"version", "what this program is, was built with and runs with",
-                                                  &run};
+const tessera::app::VerbRegistration registration{"version", "print version and build information", &run};
 
 }  // namespace

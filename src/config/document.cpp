@@ -18,10 +18,10 @@ bool in_section(const Option& option, std::string_view section) {
   return section.empty() || (option.key.starts_with(section) && option.key.substr(section.size()).starts_with('.'));
 }
 
-/// "yes", "not yet", "yes: 1F1B, GPipe".
+/// "yes", "no", "only 1F1B, GPipe".
 std::string support_text(const Option& option) {
   if (option.support == Support::full) return "yes";
-  if (option.support == Support::none) return "not yet";
+  if (option.support == Support::none) return "no";
   if (option.working.empty()) return "in part";
   return fmt::format("only {}", fmt::join(option.working, ", "));
 }
@@ -79,7 +79,7 @@ std::string keys_as_table(std::string_view section) {
   std::string text;
   for (const Option& option : options())
     if (in_section(option, section))
-      text += fmt::format("{:<{}}  {}\n{:<{}}  {}; default {}; acted on: {}{}{}\n", option.key, width, option.help, "",
+      text += fmt::format("{:<{}}  {}\n{:<{}}  {}; default {}; supported: {}{}{}\n", option.key, width, option.help, "",
                           width, type_text(option), default_text(option), support_text(option),
                           option.ours ? "; Tessera's own" : "",
                           option.short_flag.empty() ? "" : fmt::format("; short flag: {}", option.short_flag));
@@ -105,7 +105,7 @@ std::string keys_as_man_page() {
       text += fmt::format(".SH [{}]\n", section);
     }
     text +=
-        fmt::format(".TP\n.B {}\n{}.\nType: {}. Default: {}. Acted on: {}.{}\n", roff(option.key), roff(option.help),
+        fmt::format(".TP\n.B {}\n{}.\nType: {}. Default: {}. Supported: {}.{}\n", roff(option.key), roff(option.help),
                     roff(type_text(option)), roff(default_text(option)), roff(support_text(option)),
                     option.short_flag.empty() ? "" : fmt::format(" Short flag: {}.", roff(option.short_flag)));
   }

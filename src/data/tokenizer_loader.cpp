@@ -97,7 +97,7 @@ void read_bytes(const JsonNode& model, Parts& parts) {
   if (missing == 0) return;
   if (!model["unk_token"].is_null())
     model["unk_token"].refuse("unknown tokens are not supported, and the vocabulary lacks bytes");
-  log::warning("{}: the vocabulary lacks {} of the 256 bytes; they will be left out of texts", model.where(), missing);
+  log::warning("{}: the vocabulary lacks {} of the 256 bytes; tokenizing skips them", model.where(), missing);
 }
 
 std::pair<std::string, std::string> merge_pair(const JsonNode& merge) {

@@ -122,7 +122,7 @@ std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_ste
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return 0;
   std::ifstream in(file, std::ios::binary);
-  require(in.good(), ExitCode::environment, "cannot read {} (to go on after step {}); mend its permissions",
+  require(in.good(), ExitCode::environment, "cannot read {} (to resume after step {}); correct its permissions",
           file.string(), resume_step);
   std::filesystem::path aside = file;
   aside += ".partial";

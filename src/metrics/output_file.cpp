@@ -22,7 +22,7 @@ std::string_view remedy(int code) {
     case EACCES:
     case EPERM:
     case EROFS:
-      return "mend its permissions or choose another job.dump_folder";
+      return "correct its permissions or choose another job.dump_folder";
     default:
       return "choose another job.dump_folder";
   }

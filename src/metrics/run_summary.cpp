@@ -97,9 +97,9 @@ std::string RunSummary::next_commands(const std::string& folder, bool checkpoint
         "  tessera config show {}/config.toml: all settings of this run\n",
         steps, folder);
   return fmt::format(
-      "  tessera generate {} --prompt 'Once upon a time': let the model write\n"
+      "  tessera generate {} --prompt 'Once upon a time': generate text\n"
       "  tessera ckpt export {} --to DIR: weights for Hugging Face's libraries\n"
-      "  the same command with {}: train on\n",
+      "  the same command with {}: train longer\n",
       folder, folder, steps);
 }
 

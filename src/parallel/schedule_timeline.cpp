@@ -33,7 +33,7 @@ class Simulation {
         waiting +=
             fmt::format("{}rank {} at {}", waiting.empty() ? "" : ", ", rank, to_string(lists_[rank][next_[rank]]));
     require(waiting.empty(), ExitCode::usage,
-            "the pipeline schedule waits for ever: {}; put what they wait for before it", waiting);
+            "the pipeline schedule deadlocks: {}; move what they wait for before them", waiting);
     return std::move(timeline_);
   }
 

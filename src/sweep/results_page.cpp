@@ -82,7 +82,7 @@ report::Html curves_of(const Results& results) {
   }
   const std::string note = left_out == 0
                                ? "The eight best points have colors."
-                               : fmt::format("The eight best points have colors; the {} worst are left out.", left_out);
+                               : fmt::format("The eight best points have colors; the {} worst are not drawn.", left_out);
   return report::line_chart(chart) + report::paragraph(note);
 }
 

@@ -45,7 +45,7 @@ void read_point_file(PointStatus& point) {
   const ordered_json text = parse_ordered_json(text_in(file).value_or(""));
   require(text.is_object() && text.contains("point") && text["point"].is_number_integer() && text.contains("values") &&
               text["values"].is_object() && text.contains("steps") && text["steps"].is_number_integer(),
-          ExitCode::data, "{} is damaged; remove it, and run the sweep again to have it written anew", file.string());
+          ExitCode::data, "{} is damaged; remove it, and run the sweep again to write a new one", file.string());
   point.number = text["point"].get<int>();
   point.steps = text["steps"].get<std::int64_t>();
   for (const auto& [key, value] : text["values"].items())

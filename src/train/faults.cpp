@@ -35,7 +35,7 @@ Faults::Verdict Faults::judge_nonfinite(std::int64_t step, const StepOutcome& ou
   if (skipped_ == 0) keep(step, what);
   if (policy == "stop") return Verdict::stop;
   if (policy == "rewind") return Verdict::go_back;
-  reporter_.note(fmt::format("step {} left out: {}", step, what));
+  reporter_.note(fmt::format("step {} skipped: {}", step, what));
   ++skipped_;
   require(skipped_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
           "{} steps in a row were not finite, the last in {}; lower optimizer.lr or look at {} "
@@ -94,7 +94,7 @@ void Faults::check_replicas(std::int64_t step) {
   if (every == 0 || step % every != 0) return;
   const std::string fault = parallel::find_replica_fault(trainer_.stages(), trainer_.mesh());
   require(fault.empty(), ExitCode::environment,
-          "after step {}: {}. A processor or memory gives wrong results there: leave its node out, and go on from a "
+          "after step {}: {}. A processor or memory gives wrong results there: exclude its node, and resume from a "
           "checkpoint before step {} (checkpoint.load_step), with newer ones moved away",
           step, fault, step - every + 1);
 }

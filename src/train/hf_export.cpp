@@ -115,8 +115,8 @@ void warn_of_lost_biases(const model::Model& model) {
   for (const model::BufferSpec& buffer : model.buffers)
     if (buffer.hf_name.empty()) {
       log::warning(
-          "{} and the like have no place in Hugging Face's files and are left out; without them tokens may "
-          "choose other experts",
+          "{} and the like have no place in Hugging Face's files and are not exported; without them the router "
+          "may select other experts",
           buffer.fqn);
       return;
     }

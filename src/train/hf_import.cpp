@@ -112,8 +112,8 @@ class Import {
     for (const SafetensorsEntry& entry : reader_.stored())
       if (!used_.contains(entry.name) && unused++ == 0) first = entry.name;
     if (unused > 0)
-      log::warning("{}: {} tensors are no part of {} and are left out, the first of them {}", path_, unused,
-                   model_.name, first);
+      log::warning("{}: {} tensors are no part of {} and are skipped, the first of them {}", path_, unused, model_.name,
+                   first);
   }
 
   std::string path_;

@@ -74,8 +74,8 @@ at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int
 }
 
 at::Tensor Inference::logits(const at::Tensor& tokens) {
-  require(tokens.size(1) <= positions_, ExitCode::usage, "{} positions asked for, room for {}", tokens.size(1),
-          positions_);
+  require(tokens.size(1) <= positions_, ExitCode::usage, "{} positions are requested, and the model was built for {}",
+          tokens.size(1), positions_);
   const std::int64_t vocab = model_.dimensions.vocab;
   require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 && tokens.max().item<std::int64_t>() < vocab,
           ExitCode::data, "the input holds tokens outside [0, {})", vocab);

@@ -129,7 +129,7 @@ void Reporter::set_metrics_aside() const {
   const std::filesystem::path aside = folder_->set_metrics_aside();
   if (aside.empty()) return;
   const bool resumes = resolved_.job.checkpoint.enable;
-  log::info("starting anew, because {}; the metrics of the last run are kept in {}",
+  log::info("starting from step 1, because {}; the metrics of the last run are kept in {}",
             resumes ? "there is no checkpoint" : "checkpoint.enable is false", aside.string());
 }
 

@@ -74,8 +74,8 @@ void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
   require(
       then.empty() || now.empty() || then == now, ExitCode::usage,
       "{} was trained on other data than this job has, or in another order: other files or sources, training.seq_len, "
-      "validation.split or debug.seed. Put them back; or begin this data anew by checkpoint.exclude_from_loading = "
-      "[\"dataloader\"]",
+      "validation.split or debug.seed. Put them back, choose another job.dump_folder, or start this data from its "
+      "beginning with checkpoint.exclude_from_loading = [\"dataloader\"]",
       opened.folder().string());
 }
 

@@ -82,7 +82,7 @@ check "cannot be masked" "$(grep -c 'batches.safetensors does not know them' "$w
 check "samples of a replay file" "$("$tessera" data inspect "$work/job.toml" --training.dataset replay --training.dataset_path "$bundle/batch.safetensors" --sample 7 | grep -c '^sample  *7$')" 1
 
 inspect() { "$tessera" data inspect "$@"; }
-check "a token file is looked into" "$(inspect "$work/books.tokens" --tokenizer "$work/tok" --tokens 12 | grep -cE '^(documents +150|content +whole.*|first text .*chapter.*)$')" 3
+check "a token file is looked into" "$(inspect "$work/books.tokens" --tokenizer "$work/tok" --tokens 12 | grep -cE '^(documents +150|content +hash OK|first text .*chapter.*)$')" 3
 check "for programs" "$(inspect "$work/books.tokens" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(sum(c["documents"] for c in d["document_lengths"]), len(d["first_tokens"]))')" "150 16"
 check "samples tell their sources" "$(inspect "$work/job.toml" "${mix[@]}" --json $(seq -f '--sample %.0f' 0 63) | python3 -c '
 import collections, json, sys

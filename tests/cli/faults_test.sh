@@ -16,8 +16,8 @@ says() { grep -cE -- "$2" "$work/$1.log"; }
 inject=--debug.inject_faults
 
 check "an undisturbed run" "$(run whole)" 0
-check "a step whose gradient is not a number is left out" "$(run skip $inject 3:nan:1)" 0
-check "which is said" "$(says skip 'step 3 left out: .*not finite.*[(]rank 1[)]')" 1
+check "a step whose gradient is not a number is skipped" "$(run skip $inject 3:nan:1)" 0
+check "which is said" "$(says skip 'step 3 skipped: .*not finite.*[(]rank 1[)]')" 1
 check "its batch is kept" "$(ls "$work/skip/faults/step-00000003")" "batch.safetensors
 fault.json"
 check "the batch can be replayed" "$(run replay --training.dataset_path "$work/skip/faults/step-00000003/batch.safetensors" --training.steps 1)" 0

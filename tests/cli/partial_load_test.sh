@@ -48,7 +48,7 @@ cp -r "$work/jump" "$work/skip"
 same_rate=(--lr_scheduler.warmup_steps 0 --lr_scheduler.decay_ratio 0 "$exclude" optimizer)
 check "a jump back" "$(run jump "${saving[@]}" "${same_rate[@]}" --debug.inject_faults 6:nan:0 --optimizer.on_nonfinite rewind)" 0
 says "to the start" jump "back to step 4, and on with sample 48"
-check "two steps that are left out" "$(run skip "${saving[@]}" "${same_rate[@]}" --debug.inject_faults 5:nan:0,6:nan:0)" 0
+check "two skipped steps" "$(run skip "${saving[@]}" "${same_rate[@]}" --debug.inject_faults 5:nan:0,6:nan:0)" 0
 check "lead to the same weights and moments" "$(loss jump 5) $(loss jump 6)" "$(loss skip 7) $(loss skip 8)"
 
 # Three layers where two are stored.

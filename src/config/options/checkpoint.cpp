@@ -44,7 +44,7 @@ OptionList checkpoint_options() {
              "Train on while a checkpoint is written, from a copy in host memory; async_with_pinned_mem is the same")
           .one_of({"disabled", "async", "async_with_pinned_mem"}),
       OPTION(checkpoint.keep_latest_k, "Checkpoints to keep, at least 2; 0 = all").at_least(0),
-      OPTION(checkpoint.keep_every, "Steps whose multiples are kept for ever, beside keep_latest_k; 0 = none")
+      OPTION(checkpoint.keep_every, "Steps whose multiples are kept permanently, in addition to keep_latest_k; 0 = none")
           .at_least(0)
           .is_ours(),
       OPTION(checkpoint.load_step, "Step to load; -1 = the newest").at_least(0).or_minus_one(),

@@ -67,7 +67,7 @@ OptionList job_options() {
           .with("optimizer.spike_zscore")
           .is_ours(),
       OPTION(optimizer.max_skipped_steps,
-             "Faults in a row (steps left out, or jumps back to one checkpoint) before the run stops with code 6")
+             "Faults in a row (skipped steps, or rewinds to one checkpoint) before the run stops with code 6")
           .at_least(0)
           .is_ours(),
 

@@ -59,7 +59,7 @@ TEST(HostileJson, AFileHasFewRunsOfTensors) {
 TEST(HostileJson, RepeatedKeysAreRefused) {
   const TextSource source{"m", ExitCode::checkpoint};
   EXPECT_THAT(refusal([&] { parse_json(R"({"a": {"b": 1, "c": 2, "b": 3}})", source); }),
-              HasSubstr("\"b\" stands there twice"));
+              HasSubstr("\"b\" is there twice"));
 }
 
 TEST(HostileJson, ValuesOfEveryKindArriveAsTheyStandThere) {

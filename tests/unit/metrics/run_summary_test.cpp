@@ -73,7 +73,7 @@ TEST(RunSummary, OfAJobThatHasNothingLeftToDo) {
 
 TEST(RunSummary, CommandsFitWhatTheRunHas) {
   EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("  tessera generate 'my run' --prompt "));
-  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("with --training.steps 60: train on\n"));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("with --training.steps 60: train longer\n"));
   EXPECT_THAT(RunSummary(1, 30).text("run", false), Not(HasSubstr("tessera generate"))) << "there are no weights";
   EXPECT_THAT(RunSummary(1, 30).text("run", false), HasSubstr("with --checkpoint.enable: "));
 }

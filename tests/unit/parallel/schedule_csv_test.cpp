@@ -79,8 +79,8 @@ TEST_F(ScheduleCsv, LongCellsNeedNoStackAndNoLongMessage) {
 }
 
 TEST_F(ScheduleCsv, WhatWouldNeverEndIsRefused) {
-  EXPECT_THAT(refusal("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n"), HasSubstr("waits for ever: rank 0 at 0B0, rank 1 at 1F1"));
-  EXPECT_THAT(refusal("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"), HasSubstr("waits for ever"));
+  EXPECT_THAT(refusal("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n"), HasSubstr("deadlocks: rank 0 at 0B0, rank 1 at 1F1"));
+  EXPECT_THAT(refusal("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"), HasSubstr("deadlocks"));
   EXPECT_THAT(refusal("0F0,0I0,0F1,0I1,0W0\n"), HasSubstr("never done: 0W1"));
   EXPECT_THAT(refusal("0F0,0F0,0B0\n"), HasSubstr("done before"));
   EXPECT_THROW(read_schedule_csv("/nowhere/schedule.csv"), Error);

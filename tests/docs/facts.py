@@ -1,0 +1,121 @@
+"""What exists: the program's commands, flags and keys, and the repository's files, tests, presets and variables."""
+
+import json
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+
+DOCUMENTS = ["README.md", "INSTALL.md", "CONTRIBUTING.md", "CHANGELOG.md", "share/man/man1/tessera.1.in"]
+
+
+def output_of(*command, **options):
+    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=60, check=False, **options)
+    return done.stdout
+
+
+def commands_in(help_text, above=""):
+    """The names in a help text's list of commands, or in its lines of use: "tessera config show"."""
+    listed = re.search(r"^commands:\n((?: .*\n?)+)", help_text, re.M | re.I)
+    if listed:
+        return re.findall(r"^  ([\w-]+)", listed[1], re.M)
+    return re.findall(rf"^(?:Usage:)? +tessera {above} ([a-z][a-z-]*)", help_text, re.M) if above else []
+
+
+class Facts:
+    def __init__(self, root, tessera, build):
+        self.root, self.tessera, self.build = Path(root), tessera, Path(build)
+
+    @cached_property
+    def documents(self):
+        pages = sorted((self.root / "share/doc/tessera").glob("*.md"))
+        return [self.root / name for name in DOCUMENTS] + pages
+
+    @cached_property
+    def options(self):
+        return json.loads(output_of(self.tessera, "config", "keys", "--json"))
+
+    @cached_property
+    def keys(self):
+        """Keys, their other spellings, and what stands before the last dot of each."""
+        return {name for option in self.options for name in (option["key"], option["alias"]) if name}
+
+    @cached_property
+    def short_flags(self):
+        return {option["short_flag"] for option in self.options if option.get("short_flag")}
+
+    @cached_property
+    def booleans(self):
+        return {option["key"] for option in self.options if option["type"] == "boolean"}
+
+    @cached_property
+    def sections(self):
+        return {key.rsplit(".", 1)[0] for key in self.keys} | {key.split(".")[0] for key in self.keys}
+
+    def help(self, *command):
+        return self.helps.get(command, "")
+
+    @cached_property
+    def helps(self):
+        """The help text of the program, of each command and of each command of a command."""
+        helps = {(): output_of(self.tessera, "--help")}
+        level = [(name,) for name in commands_in(helps[()])]
+        while level:
+            with ThreadPoolExecutor(2) as pool:
+                texts = list(pool.map(lambda command: output_of(self.tessera, *command, "--help"), level))
+            helps.update(zip(level, texts))
+            level = [(*above, name) for above, text in zip(level, texts) for name in commands_in(text, above[0])
+                     if len(above) < 2]
+        return helps
+
+    @cached_property
+    def tracked(self):
+        """Every file of the repository, as a relative path."""
+        if (self.root / ".git").exists():
+            return set(output_of("git", "-C", self.root, "ls-files", "-co", "--exclude-standard").split("\n")) - {""}
+        return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
+
+    @cached_property
+    def file_names(self):
+        return {Path(path).name for path in self.tracked}
+
+    @cached_property
+    def identifiers(self):
+        """Every word with an underscore, dot or dash that stands in the repository outside its documents."""
+        found = set()
+        skipped = {str(path.relative_to(self.root)) for path in self.documents}
+        for name in self.tracked - skipped:
+            path = self.root / name
+            if name.startswith("tests/docs/") or not path.is_file():
+                continue
+            if path.suffix in {".cpp", ".hpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".toml", ".in", ".json",
+                               ".sbatch", ".list", ".supp", ""} and path.stat().st_size < 400_000:
+                found |= set(re.findall(r"[A-Za-z_][A-Za-z0-9_]+", path.read_text("utf-8", errors="ignore")))
+        return found
+
+    @cached_property
+    def components(self):
+        names = set()
+        for name in self.tracked:
+            if name.endswith("CMakeLists.txt"):
+                names |= set(re.findall(r"^tessera_component\((\w+)", (self.root / name).read_text("utf-8"), re.M))
+        return names
+
+    @cached_property
+    def tests(self):
+        return set(re.findall(r"Test +#\d+: (\S+)", output_of("ctest", "-N", cwd=self.build)))
+
+    @cached_property
+    def labels(self):
+        return set(re.findall(r"^  (\S+)", output_of("ctest", "--print-labels", cwd=self.build), re.M))
+
+    @cached_property
+    def presets(self):
+        text = (self.root / "CMakePresets.json").read_text("utf-8")
+        return set(re.findall(r'"name": "([\w-]+)"', text))
+
+    @cached_property
+    def bootstrap_help(self):
+        return output_of(self.root / "bootstrap", "--help")
