@@ -7,6 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/parallel/stage_split.hpp"
+#include "tessera/train/cores.hpp"
 
 namespace tessera::train {
 namespace {
@@ -84,10 +85,16 @@ comm::Backend backend_of(const config::JobConfig& job, at::Device device) {
   return device.is_cuda() ? comm::Backend::nccl : comm::Backend::mpi;
 }
 
-void use_share_of_cores(const comm::World& world) {
-  if (std::getenv("OMP_NUM_THREADS")) return;
-  const int cores = std::max(1, at::get_num_threads());
-  at::set_num_threads(std::max(1, cores / world.local_size()));
+void use_share_of_cores(comm::World& world) {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int cores = cores_of_this_rank(world), wanted = text ? std::atoi(text) : 0;
+  at::set_num_threads(wanted > 0 ? std::min(wanted, cores) : cores);
+  const std::int64_t fewer = comm::all_reduce_scalar(world.control(), std::int64_t{wanted > cores});
+  if (fewer > 0 && world.rank() == 0)
+    log::warning(
+        "OMP_NUM_THREADS asks for more threads than {} of {} ranks have cores; they start one thread for each core "
+        "(rank 0: {} threads wanted, {} cores)",
+        fewer, world.size(), wanted, cores);
 }
 
 comm::Watchdog::Handler end_hanging_job(comm::World& world) {

@@ -25,8 +25,9 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world);
 /// comm.backend on `device`: nccl on a GPU, MPI or strict on the host. Throws Error when they do not fit.
 comm::Backend backend_of(const config::JobConfig& job, at::Device device);
 
-/// Lets this rank compute on its share of the node's cores, unless OMP_NUM_THREADS says otherwise.
-void use_share_of_cores(const comm::World& world);
+/// Lets this rank compute with OMP_NUM_THREADS threads, by default as many as its share of the node's cores. It never
+/// starts more threads than that share; rank 0 warns where a rank was to. Collective.
+void use_share_of_cores(comm::World& world);
 
 /// What a watchdog does with a report: says it and ends the job on all ranks with code 7.
 comm::Watchdog::Handler end_hanging_job(comm::World& world);
