@@ -56,7 +56,7 @@ interrupted() {
   trap - INT TERM
   [ -z "$child" ] || kill -TERM -- "-$child" 2>/dev/null || true
   printf '\n' >&2
-  die 130 "interrupted${phase_name:+ in: $phase_name}; run the same command to go on from there"
+  die 130 "interrupted${phase_name:+ in: $phase_name}; run the same command to resume there"
 }
 trap interrupted INT TERM
 

@@ -14,6 +14,7 @@ import fenced
 import help_texts
 import markdown
 import metrics_page
+import pictures
 import planted
 import references
 import rules
@@ -24,7 +25,7 @@ def findings_of(path, facts):
     """(line, what is wrong) of one document, in the order of its lines."""
     page = markdown.read(path)
     checks = [*rules.RULES, *references.RULES, *fenced.RULES, *features.RULES,
-              *metrics_page.RULES]
+              *metrics_page.RULES, *pictures.RULES]
     return sorted({finding for check in checks for finding in check(page, facts)})
 
 
@@ -33,7 +34,7 @@ def all_findings(facts):
     for path in facts.documents:
         for line, what in findings_of(path, facts):
             yield f"{os.path.relpath(path, facts.root)}:{line}: {what}"
-    for where, what in [*help_texts.helps(facts), *help_texts.messages(facts)]:
+    for where, what in [*help_texts.helps(facts), *help_texts.scripts(facts), *help_texts.messages(facts)]:
         yield f"{where}: {what}"
 
 

@@ -5,10 +5,15 @@ import re
 import rules
 
 
+def named_helps(facts):
+    for command, text in facts.helps.items():
+        yield " ".join(("tessera", *command, "--help")), text
+    yield "./bootstrap --help", facts.bootstrap_help
+
+
 def helps(facts):
     """(name, what is wrong) for the help text of each command."""
-    for command, text in facts.helps.items():
-        name = " ".join(("tessera", *command, "--help"))
+    for name, text in named_helps(facts):
         for line in text.splitlines():
             if len(line) > rules.MOST_COLUMNS:
                 yield name, f"{len(line)} columns, at most {rules.MOST_COLUMNS}: {line.strip()[:50]}..."
@@ -43,6 +48,15 @@ def literals_of(text):
                 yield number, found[-1]
     if joined:
         yield start, joined
+
+
+def scripts(facts):
+    """(file:line, what is wrong) for the comments and messages of job scripts, recipes, sweeps and bootstrap."""
+    for name in sorted(facts.tracked):
+        if re.match(r"jobs/|share/tessera/(recipes|sweeps)/", name):
+            for number, line in enumerate((facts.root / name).read_text("utf-8").splitlines(), 1):
+                for finding in rules.banned_in(line):
+                    yield f"{name}:{number}", finding
 
 
 def messages(facts):
