@@ -58,7 +58,7 @@ std::string FileGroup::file_name(const std::string& coord_name) const {
 void require_coherent(const std::filesystem::path& folder) {
   struct statfs status {};
   if (::statfs(folder.c_str(), &status) != 0)
-    fail_errno(ExitCode::checkpoint, "cannot ask for the file system of", folder, errno);
+    fail_errno(ExitCode::checkpoint, "cannot find the file system of", folder, errno);
   require(status.f_type != kNfsMagic, ExitCode::usage,
           "{} is on NFS, where writes of several nodes to one file may be lost; use checkpoint.files = \"node\" or "
           "\"rank\", or another file system",

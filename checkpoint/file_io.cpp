@@ -97,7 +97,7 @@ File File::create_or_join(const std::filesystem::path& path, ExitCode kind) {
 
 std::int64_t File::size() const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail_errno(kind_, "cannot ask for the size of", path_, errno);
+  if (::fstat(descriptor_, &status) != 0) fail_errno(kind_, "cannot find the size of", path_, errno);
   return status.st_size;
 }
 

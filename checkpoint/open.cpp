@@ -39,7 +39,7 @@ class Skipped {
   /// Error(checkpoint) when there was one.
   void fail_if_any(const fs::path& folder) const {
     require(lines_.empty(), ExitCode::checkpoint,
-            "no checkpoint in {} can be loaded; move the damaged ones away to start afresh:{}", folder.string(),
+            "no checkpoint in {} can be loaded; move the damaged ones away to start from step 1:{}", folder.string(),
             lines_);
   }
 

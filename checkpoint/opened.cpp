@@ -28,8 +28,8 @@ void Opened::Impl::check(const TensorSlice& slice) const {
   require(stored.shape == slice.global_shape, ExitCode::usage, "tensor {} has shape {} in checkpoint {}, not {}",
           slice.name, to_string(stored.shape), folder.string(), to_string(slice.global_shape));
   require(convertible(stored.dtype, slice.dtype), ExitCode::usage,
-          "tensor {} is {} in checkpoint {} and cannot become {}", slice.name, name_of(stored.dtype), folder.string(),
-          name_of(slice.dtype));
+          "tensor {} is {} in checkpoint {} and cannot be converted to {}", slice.name, name_of(stored.dtype),
+          folder.string(), name_of(slice.dtype));
   TESSERA_EXPECT(lies_in(box_of(slice), slice.global_shape), "box {} leaves tensor {}", to_string(box_of(slice)),
                  slice.name);
 }

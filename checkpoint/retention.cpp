@@ -66,7 +66,8 @@ std::vector<Removal> plan_prune(const fs::path& folder, const PruneOptions& opti
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const Leftover kind = leftover_of(entry.path());
-    if (kind == Leftover::debris) removals.push_back({entry.path(), "half written or half removed"});
+    if (kind == Leftover::debris)
+      removals.push_back({entry.path(), "incomplete: its save or its removal was interrupted"});
     if (kind == Leftover::damaged && options.damaged) removals.push_back({entry.path(), "set aside as damaged"});
     if (kind == Leftover::partial && options.partial && is_dead_partial(entry.path(), options.stale_partial_seconds))
       removals.push_back({entry.path(), "left by a save that ended"});

@@ -79,11 +79,11 @@ void check_layout(std::vector<PlacedEntry>& entries, std::int64_t data_bytes, co
   for (const PlacedEntry& placed : entries) {
     if (placed.begin > data_bytes || placed.bytes > data_bytes - placed.begin)
       source.damaged(
-          fmt::format("tensor \"{}\" ends at byte {} of {} data bytes; the file is cut short or its header wrong",
+          fmt::format("tensor \"{}\" ends at byte {} of {} data bytes; the file is truncated or its header is wrong",
                       placed.entry.name, placed.begin + placed.bytes, data_bytes));
     if (placed.begin != next)
       source.damaged(fmt::format("tensor \"{}\" begins at data byte {} where {} was expected: {}", placed.entry.name,
-                                 placed.begin, next, placed.begin < next ? "tensors overlap" : "there is a hole"));
+                                 placed.begin, next, placed.begin < next ? "tensors overlap" : "there is a gap"));
     next = placed.begin + placed.bytes;
   }
   if (next != data_bytes) source.damaged(fmt::format("{} bytes follow the last tensor", data_bytes - next));

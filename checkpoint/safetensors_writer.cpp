@@ -78,7 +78,7 @@ void SafetensorsWriter::finish() {
   for (std::size_t i = 0; i < impl_->entries.size(); ++i) {
     const SafetensorsEntry& entry = impl_->entries[i].entry;
     require(impl_->written[i] == element_count(entry.shape), ExitCode::data,
-            "{} of {} elements of \"{}\" were written to {}; the file is dropped", impl_->written[i].load(),
+            "{} of {} elements of \"{}\" were written to {}; the file is not kept", impl_->written[i].load(),
             element_count(entry.shape), entry.name, impl_->path.string());
   }
   impl_->file->sync();

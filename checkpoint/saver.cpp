@@ -213,7 +213,7 @@ FileLayout file_layout_from_name(std::string_view name) {
   if (name == "rank") return FileLayout::rank;
   if (name == "node") return FileLayout::node;
   if (name == "single") return FileLayout::single;
-  fail(ExitCode::usage, "\"{}\" is no layout of checkpoint files; use \"rank\", \"node\" or \"single\"", name);
+  fail(ExitCode::usage, "\"{}\" is not a layout of checkpoint files; use \"rank\", \"node\" or \"single\"", name);
 }
 
 SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,

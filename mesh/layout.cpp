@@ -76,7 +76,7 @@ std::string advice(const Five& degrees, int world, bool exactly) {
 void check_each(const Five& degrees) {
   for (std::size_t i = 0; i < 5; ++i)
     require(degrees[i] >= 1 || degrees[i] == -1, ExitCode::usage,
-            "{} {} is no degree; it may be 1 or more, or -1 for the rest", kNames[i], degrees[i]);
+            "{} {} is not a degree; use 1 or more, or -1 for the rest", kNames[i], degrees[i]);
   const auto open = std::count(degrees.begin(), degrees.end(), -1);
   if (open <= 1) return;
   std::string names;
@@ -90,8 +90,8 @@ std::int64_t checked_product(Five degrees) {
   std::int64_t result = 1;
   for (int& degree : degrees) {
     result *= degree;
-    require(result <= (std::int64_t{1} << 31) - 1, ExitCode::usage,
-            "{} is more ranks than there can be; lower a degree", product_text(degrees));
+    require(result <= (std::int64_t{1} << 31) - 1, ExitCode::usage, "{} is more ranks than supported; lower a degree",
+            product_text(degrees));
   }
   return result;
 }

@@ -66,7 +66,7 @@ int verify(const std::string& argument, bool deep) {
   }
   if (steps.back().path != argument)
     if (const auto hint = checkpoint::check_hint(steps.back().path.parent_path()))
-      std::cout << fmt::format("{} (a hint for people and scripts; resuming does not read it)\n", hint->what);
+      std::cout << fmt::format("{} (resuming does not read this file)\n", hint->what);
   tessera::require(damaged == 0, ExitCode::checkpoint, "{} of {} checkpoints in {} are damaged; resuming skips them",
                    damaged, steps.size(), argument);
   return 0;
@@ -94,7 +94,7 @@ int import_weights(const std::string& weights, const std::string& to, const std:
   if (!type.empty()) options.dtype = dtype_named(type);
   const fs::path made = tessera::train::import_weights(weights, options);
   const checkpoint::Summary s = checkpoint::summarize(made);
-  std::cout << fmt::format("{}: {} tensors, {}; start from it with checkpoint.initial_load_path\n", made.string(),
+  std::cout << fmt::format("{}: {} tensors, {}; use it as checkpoint.initial_load_path\n", made.string(),
                            s.tensors.size(), human_bytes(s.file_bytes));
   return 0;
 }

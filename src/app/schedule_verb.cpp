@@ -56,7 +56,7 @@ void print(const std::string& name, const parallel::ScheduleTable& table, const 
 
 void check(const parallel::ScheduleTable& table, const std::string& name) {
   const std::string fault = find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
-  tessera::require(fault.empty(), ExitCode::usage, "{} is no schedule that ends: {}", name, fault);
+  tessera::require(fault.empty(), ExitCode::usage, "{} deadlocks: {}", name, fault);
 }
 
 int run(const tessera::app::Args& args) {

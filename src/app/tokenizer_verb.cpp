@@ -51,8 +51,9 @@ struct Train {
     const auto vocabulary =
         data::train_vocabulary(corpus.open(output), options, data::terminal_progress("tokenizer train"));
     data::write_tokenizer(output, vocabulary, options);
-    std::cout << fmt::format("{}: {} tokens, {} merges, {} special\n", output, vocabulary.tokens.size(),
-                             vocabulary.merges.size(), options.special_tokens.size());
+    const std::size_t special_tokens = options.special_tokens.size();
+    std::cout << fmt::format("{}: vocabulary of {}: 256 bytes, {} merges, {} special tokens\n", output,
+                             vocabulary.tokens.size() + special_tokens, vocabulary.merges.size(), special_tokens);
     return 0;
   }
 };
@@ -64,7 +65,7 @@ int answer_lines(const std::function<json(const json&)>& answer) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const json value = tessera::parse_json(line);
     try {
-      require(!value.is_discarded(), ExitCode::data, "no valid JSON; give one value a line");
+      require(!value.is_discarded(), ExitCode::data, "not valid JSON; give one value a line");
       std::cout << tessera::json_text(answer(value)) << '\n';
     } catch (const tessera::Error& error) {
       tessera::fail(error.code(), "standard input:{}: {}", number, error.what());
@@ -80,7 +81,7 @@ json encode(const data::Tokenizer& tokenizer, const json& value) {
 
 std::int32_t id_from(const json& value) {
   const bool fits = value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int32_t>::max();
-  require(fits, ExitCode::data, "an id is a whole number of 31 bits, not {}",
+  require(fits, ExitCode::data, "an id is an integer of 31 bits, not {}",
           value.is_number() ? tessera::json_text(value) : value.type_name());
   return value.get<std::int32_t>();
 }

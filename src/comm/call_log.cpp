@@ -112,7 +112,7 @@ std::string describe(const CallView& view, std::int64_t now) {
     case CallState::issued:
       return fmt::format("{}: issued {:.1f} s ago", what, seconds_between(view.issued_ns, now));
     case CallState::waited_for:
-      return fmt::format("{}: waited for since {:.1f} s", what, seconds_between(view.waited_ns, now));
+      return fmt::format("{}: waiting for {:.1f} s", what, seconds_between(view.waited_ns, now));
     default:
       return fmt::format("{}: {} {:.6f} s, {:.1f} s ago", what,
                          view.state == CallState::done ? "done in" : "failed after",

@@ -200,7 +200,7 @@ void MpiOperation::wait_at_most(double seconds) {
     fail(std::make_exception_ptr(Error(
         ExitCode::communication,
         fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all members had joined it; "
-                    "another rank has failed: see its message",
+                    "another rank has failed; see its message",
                     describe(info_), place_.axis, place_.rank, place_.size, seconds))));
   wait();
 }

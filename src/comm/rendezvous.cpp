@@ -156,7 +156,7 @@ std::string missing_report(const Meeting& meeting, const Place& place, const Cal
   std::vector<int> missing;
   for (const int rank : meeting.missing) missing.push_back(world_rank_of(place.comm, rank));
   std::string text = fmt::format(
-      "{} on axis {} (rank {} of {}) waited {:g} s in vain for {} {}, all ranks must issue their operations in one "
+      "{} on axis {} (rank {} of {}) waited {:g} s for {} {}, all ranks must issue their operations in one "
       "global order",
       describe(info), place.axis, place.rank, place.size, strict_timeout_seconds(),
       missing.size() == 1 ? "world rank" : "world ranks", fmt::join(missing, ", "));
@@ -166,7 +166,7 @@ std::string missing_report(const Meeting& meeting, const Place& place, const Cal
 }
 
 std::string failure_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
-  return fmt::format("{} on axis {} cannot come to an end, another rank has failed: {}", describe(info), place.axis,
+  return fmt::format("{} on axis {} cannot complete, because another rank has failed: {}", describe(info), place.axis,
                      meeting.failure);
 }
 

@@ -7,7 +7,7 @@ namespace tessera::comm {
 namespace {
 
 [[noreturn]] void no_device() {
-  fail(ExitCode::environment, "this build of Tessera has no GPU support; build it with TESSERA_WITH_CUDA=ON");
+  fail(ExitCode::environment, "this build of Tessera has no GPU support; build with TESSERA_WITH_CUDA=ON");
 }
 
 }  // namespace

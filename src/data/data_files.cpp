@@ -26,8 +26,8 @@ std::vector<fs::path> files_in(const fs::path& folder) {
       text.push_back(file);
     else  // left out, it would change which samples there are
       require(file.extension() != ".tokens", ExitCode::data,
-              "'{}' in the folder '{}' is no token file that can be read; repair or remove it",
-              file.filename().string(), folder.string());
+              "'{}' in the folder '{}' is not a readable token file; repair or remove it", file.filename().string(),
+              folder.string());
   }
   require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(), problem.message());
   require(tokens.empty() || text.empty(), ExitCode::data,

@@ -38,7 +38,7 @@ void MappedFile::map(int descriptor) {
   check(descriptor >= 0, std::strerror(errno));
   struct stat status {};
   check(::fstat(descriptor, &status) == 0, std::strerror(errno));
-  check(S_ISREG(status.st_mode), "it is no regular file");
+  check(S_ISREG(status.st_mode), "it is not a regular file");
   if (status.st_size == 0) return;
   const auto size = static_cast<std::size_t>(status.st_size);
   void* start = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);

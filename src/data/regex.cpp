@@ -32,7 +32,7 @@ struct Scratch {
   pcre2_jit_stack* stack = pcre2_jit_stack_create(std::size_t{64} << 10, std::size_t{16} << 20, nullptr);
 
   Scratch() {
-    require(match && context, ExitCode::environment, "PCRE2 has no memory left; give the job more");
+    require(match && context, ExitCode::environment, "PCRE2 is out of memory; use a smaller pattern or more memory");
     pcre2_set_heap_limit(context, kHeapKibibytes);
     if (stack) pcre2_jit_stack_assign(context, nullptr, stack);
   }
@@ -80,13 +80,13 @@ int search(const pcre2_code* code, std::string_view text, std::size_t from, std:
 }  // namespace
 
 Regex Regex::make(const std::string& pattern, unsigned flags, ExitCode code) {
-  require(pattern.size() <= kPatternBytes, code, "a pattern of {} bytes is too long; {} is the most", pattern.size(),
+  require(pattern.size() <= kPatternBytes, code, "a pattern of {} bytes is too long; use at most {}", pattern.size(),
           kPatternBytes);
   int error = 0;
   PCRE2_SIZE where = 0;
   pcre2_code* made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), flags | PCRE2_UTF,
                                    &error, &where, nullptr);
-  require(made != nullptr, code, "the pattern '{}' is no regular expression ({} at byte {}); correct it", pattern,
+  require(made != nullptr, code, "the pattern '{}' is not a regular expression ({} at byte {}); correct it", pattern,
           error_text(error), where);
   pcre2_jit_compile(made, PCRE2_JIT_COMPLETE);  // without JIT the interpreter does the same, slower
   return Regex(std::make_shared<const Code>(made, pattern));
@@ -101,8 +101,9 @@ Regex Regex::literal(std::string_view text) { return make(std::string(text), PCR
 bool Regex::find(std::string_view text, std::size_t from, Match& match) const {
   const int found = search(code_->code, text, from, PCRE2_NO_UTF_CHECK, match);
   if (found == PCRE2_ERROR_NOMATCH) return false;
-  require(found >= 0, ExitCode::data, "the pattern '{}' gives up on a text of {} bytes ({}); use a simpler pattern",
-          code_->pattern, text.size(), error_text(found));
+  require(found >= 0, ExitCode::data,
+          "the pattern '{}' exceeds its limits on a text of {} bytes ({}); use a simpler pattern", code_->pattern,
+          text.size(), error_text(found));
   return true;
 }
 

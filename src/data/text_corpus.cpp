@@ -57,7 +57,7 @@ DocumentRule document_rule_from_name(const std::string& name) {
   if (name == "lines") return DocumentRule::lines;
   if (name == "paragraphs") return DocumentRule::paragraphs;
   if (name == "chapters") return DocumentRule::chapters;
-  fail(ExitCode::usage, "no such rule for documents: '{}'; use file, lines, paragraphs or chapters", name);
+  fail(ExitCode::usage, "unknown rule for documents: '{}'; use file, lines, paragraphs or chapters", name);
 }
 
 struct TextCorpus::Parts {
@@ -96,16 +96,15 @@ std::string TextCorpus::Parts::from_jsonl(const MappedFile& file, std::string_vi
     fail(ExitCode::data, "{}:{}: {}", file.path().string(), 1 + std::count(before.begin(), before.end(), '\n'), what());
   };
   const nlohmann::json value = tessera::parse_json(line);
-  check(!value.is_discarded(), [] { return "this line is no valid JSON; JSONL has one object a line"; });
+  check(!value.is_discarded(), [] { return "this line is not valid JSON; JSONL has one object a line"; });
   check(value.is_object(), [&] {
     return fmt::format("a JSON object is needed here, not {}; JSONL has one object a line", value.type_name());
   });
   const auto text = value.find(options.jsonl_key);
-  check(text != value.end(), [&] {
-    return fmt::format("no member '{}'; name the one that holds the text (--jsonl-key)", options.jsonl_key);
-  });
+  check(text != value.end(),
+        [&] { return fmt::format("no key '{}'; name the one that holds the text (--jsonl-key)", options.jsonl_key); });
   check(text->is_string(), [&] {
-    return fmt::format("member '{}' is no string but {}; correct the line", options.jsonl_key, text->type_name());
+    return fmt::format("member '{}' is not a string but {}; correct the line", options.jsonl_key, text->type_name());
   });
   return text->get<std::string>();
 }

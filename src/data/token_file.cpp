@@ -47,9 +47,9 @@ bool has_sane_counts(const TokenFileHeader& h) {
 TokenFileHeader read_header(const MappedFile& file) {
   TokenFileHeader header{};
   const std::string_view bytes = file.bytes();
-  check(bytes.size() >= sizeof header, file.path(), "is no token file (only {} bytes)", bytes.size());
+  check(bytes.size() >= sizeof header, file.path(), "is not a token file (only {} bytes)", bytes.size());
   std::memcpy(&header, bytes.data(), sizeof header);
-  check(std::equal(header.magic, header.magic + 8, TokenFileHeader::kMagic), file.path(), "is no token file");
+  check(std::equal(header.magic, header.magic + 8, TokenFileHeader::kMagic), file.path(), "is not a token file");
   check(header.version == TokenFileHeader::kVersion, file.path(),
         "is a token file of version {}, this program reads {}", header.version, TokenFileHeader::kVersion);
   check(header.hash() == header.header_hash && has_sane_counts(header), file.path(), "has a damaged header");
@@ -135,8 +135,7 @@ void TokenFile::verify(const Progress& progress) const {
     done += portion.size();
     if (progress) progress(done, payload.size());
   }
-  check(hash.value() == parts_->header.payload_hash, path(),
-        "is damaged (its content does not have the hash that it names)");
+  check(hash.value() == parts_->header.payload_hash, path(), "is damaged (its content does not match its hash)");
   const auto index = parts_->index();
   check(index.front() == 0 && index.back() == parts_->header.token_count && std::is_sorted(index.begin(), index.end()),
         path(), "has an index that does not ascend");

@@ -22,7 +22,7 @@ Pattern pattern_from_name(const std::string& name) {
   if (name == "gpt2") return Pattern::gpt2;
   if (name == "llama3") return Pattern::llama3;
   if (name == "qwen") return Pattern::qwen;
-  fail(ExitCode::usage, "no such pattern: '{}'; use gpt2, llama3 or qwen", name);
+  fail(ExitCode::usage, "unknown pattern '{}'; use gpt2, llama3 or qwen", name);
 }
 
 std::vector<std::string> usual_special_tokens(Pattern pattern) {

@@ -38,7 +38,7 @@ bool read_normalizer(const JsonNode& node) {
   if (node.is_null()) return false;
   const std::string& type = node["type"].string();
   if (type == "NFC") return true;
-  if (type != "Sequence") node.refuse("the normalizer '" + type + "' is not supported; NFC is, and none");
+  if (type != "Sequence") node.refuse("the normalizer '" + type + "' is not supported; use NFC or none");
   const JsonNode list = node["normalizers"];
   bool nfc = false;
   for (std::size_t i = 0; i < list.array().size(); ++i) nfc |= read_normalizer(list[i]);
@@ -49,7 +49,7 @@ void check_decoder(const JsonNode& node) {
   if (node.is_null()) return;
   const std::string& type = node["type"].string();
   if (type == "ByteLevel" || type == "Fuse") return;
-  if (type != "Sequence") node.refuse("the decoder '" + type + "' is not supported; ByteLevel is");
+  if (type != "Sequence") node.refuse("the decoder '" + type + "' is not supported; use ByteLevel");
   const JsonNode list = node["decoders"];
   for (std::size_t i = 0; i < list.array().size(); ++i) check_decoder(list[i]);
 }
@@ -108,7 +108,7 @@ std::pair<std::string, std::string> merge_pair(const JsonNode& merge) {
   const std::string& both = merge.string();
   const std::size_t blank = both.find(' ');
   if (blank == both.npos || both.find(' ', blank + 1) != both.npos)
-    merge.refuse("a merge is two tokens with a blank between");
+    merge.refuse("a merge is two tokens separated by a blank");
   return {both.substr(0, blank), both.substr(blank + 1)};
 }
 
@@ -146,7 +146,7 @@ void read_added_tokens(const JsonNode& list, Vocabulary& vocabulary, Parts& part
   for (std::size_t i = 0; i < list.array().size(); ++i) {
     AddedToken token = read_added_token(list[i], vocabulary.most());
     const auto known = parts.ids.find(token.content);
-    if (known != parts.ids.end() && known->second != token.id) list[i].refuse("its id in the vocabulary is another");
+    if (known != parts.ids.end() && known->second != token.id) list[i].refuse("it has another id in the vocabulary");
     const auto kind = token.special ? Parts::Kind::special : Parts::Kind::ordinary;
     if (known == parts.ids.end()) {
       vocabulary.add(list[i], token.content, token.id, token.content, kind);

@@ -28,7 +28,7 @@ void check_options(const TrainerOptions& options) {
           "special tokens must be distinct and not empty; correct --special");
   for (const std::string& token : distinct) {
     require(valid_utf8_prefix(token) == token.size(), ExitCode::usage,
-            "a special token is no UTF-8; correct --special");
+            "a special token is not valid UTF-8; correct --special");
   }
 }
 

@@ -165,7 +165,7 @@ Peak host_peak_of(std::string_view cpuinfo, DType dtype, double cores, double cl
   const VectorUnit* unit = dtype == DType::f64 ? widest_unit(flags, DType::f32) : widest_unit(flags, dtype);
   const bool floating = dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   if (unit == nullptr || hz <= 0 || !floating)
-    return {0, fmt::format("no figure for {} on this processor", name_of(dtype))};
+    return {0, fmt::format("no peak is known for {} on this processor", name_of(dtype))};
   const double per_cycle = unit->flops_per_cycle * halves(cpuinfo, *unit) * (dtype == DType::f64 ? 0.5 : 1);
   return {cores * hz * per_cycle,
           fmt::format("estimate: {:.4g} cores x {:.2f} GHz{} x {:g} {} FLOP/cycle of {}", cores, hz / 1e9,

@@ -49,7 +49,7 @@ ordered_json runs_so_far(const std::filesystem::path& file) {
   if (run.is_object() && run.contains("attempts") && run["attempts"].is_array()) return run;
   const std::string kept = file.string() + ".damaged";
   rename_durably(file, kept);
-  log::warning("{} is not a run's JSON; kept it as {} and began a new one", file.string(), kept);
+  log::warning("{} is not the JSON of a run; it is kept as {}, and a new one is written", file.string(), kept);
   return new_run();
 }
 
@@ -58,8 +58,8 @@ void create_folder(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder, code);
   if (!code && !std::filesystem::is_directory(folder)) code = std::make_error_code(std::errc::not_a_directory);
   if (code)
-    fail(ExitCode::environment, "cannot make the run's folder {} ({}); choose another job.dump_folder", folder.string(),
-         code.message());
+    fail(ExitCode::environment, "cannot create the run's folder {} ({}); choose another job.dump_folder",
+         folder.string(), code.message());
 }
 
 /// Permission bits do not tell (root, access lists, quotas, read-only mounts): writing does.

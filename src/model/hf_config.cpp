@@ -60,7 +60,7 @@ void read_scaling(DecoderShape& shape, const json* object, const HfReader& reade
     shape.yarn = yarn_scaling(inner, reader.positive("max_position_embeddings", 4096));
   } else {
     require(type == "default", ExitCode::usage,
-            "{}: RoPE scaling of type \"{}\" is not supported; llama3, yarn and default are", reader.where(), type);
+            "{}: RoPE scaling of type \"{}\" is not supported; use llama3, yarn or default", reader.where(), type);
   }
 }
 
@@ -79,7 +79,7 @@ struct Defaults {
 
 DecoderShape read_common(const HfReader& reader, Family family, const Defaults& d) {
   const auto activation = reader.get<std::string>("hidden_act", "silu");
-  require(activation == "silu", ExitCode::usage, "{}: hidden_act \"{}\" is not supported; silu is", reader.where(),
+  require(activation == "silu", ExitCode::usage, "{}: hidden_act \"{}\" is not supported; use silu", reader.where(),
           activation);
   DecoderShape shape;
   shape.family = family;
@@ -180,8 +180,8 @@ DecoderShape read_deepseek(const HfReader& reader) {
   require(reader.get<bool>("rope_interleave", true), ExitCode::usage,
           "{}: \"rope_interleave\" = false is not supported", reader.where());
   const auto scoring = reader.get<std::string>("scoring_func", "sigmoid");
-  require(scoring == "sigmoid", ExitCode::usage, "{}: scoring_func \"{}\" is not supported; sigmoid is", reader.where(),
-          scoring);
+  require(scoring == "sigmoid", ExitCode::usage, "{}: scoring_func \"{}\" is not supported; use sigmoid",
+          reader.where(), scoring);
   DecoderShape shape = read_common(reader, Family::deepseek_v3, {7168, 18432, 61, 128, 128, 64, 129280, 1e-6, 10000});
   require(shape.kv_heads == shape.heads, ExitCode::usage, "{}: latent attention has as many key-value heads as heads",
           reader.where());
@@ -244,7 +244,7 @@ DecoderShape decoder_from_hf_config(const std::filesystem::path& file) {
   const auto type = reader.get<std::string>("model_type", "llama");
   std::vector<std::string> known;
   for (const auto& [name, read] : readers) known.push_back(name);
-  require(readers.contains(type), ExitCode::usage, "{}: model_type \"{}\" is not supported{}; {} are", file.string(),
+  require(readers.contains(type), ExitCode::usage, "{}: model_type \"{}\" is not supported{}; use {}", file.string(),
           type, config::did_you_mean(type, known), fmt::join(known, ", "));
   DecoderShape shape = readers.at(type)(reader);
   shape.name = type + " (" + file.filename().string() + ")";

@@ -83,7 +83,7 @@ void add_mixture(Json& config, const DecoderShape& shape) {
     config["router_aux_loss_coef"] = m.auxiliary;
   }
   require(!deepseek || m.routing.score == ScoreFunction::sigmoid, ExitCode::usage,
-          "{} chooses experts by softmax, which Hugging Face's class for deepseek_v3 does not; it cannot be exported",
+          "{} selects experts by softmax, which Hugging Face's class for deepseek_v3 cannot do; it is not exported",
           shape.name);
   if (deepseek) {
     config["n_shared_experts"] = m.shared;

@@ -101,7 +101,8 @@ void Executor::send(const Action& action, int to, std::map<Key, Flow>& from, con
   pp_.group_start();
   for (const Crossing& crossing : slots) {
     const at::Tensor value = flow[crossing.slot].detach().contiguous();
-    TESSERA_EXPECT(value.sizes() == crossing.shape, "slot {} crosses the cut with another shape than its cell declares",
+    TESSERA_EXPECT(value.sizes() == crossing.shape,
+                   "slot {} crosses the cut with a shape that its cell does not declare",
                    model::name_of(crossing.slot));
     pp_.send(buffer_of(value), stages_.map().rank_of(to));
     sent.flow[crossing.slot] = value;

@@ -51,7 +51,7 @@ void Remakes::add(const Tensor& made, std::function<Tensor()> remake) {
 void Remakes::drop(const model::Flow& in, const model::Flow& out) {
   for (Entry& entry : entries_) {
     const auto bytes = static_cast<std::int64_t>(entry.made.nbytes());
-    TESSERA_EXPECT(entry.made.is_contiguous(), "a tensor that is made again has gaps");
+    TESSERA_EXPECT(entry.made.is_contiguous(), "a recomputed tensor is not dense");
     if (shows(in, entry.made) || shows(out, entry.made)) continue;
     kernels::release_storage(entry.made);
     entry.bytes = bytes;

@@ -53,7 +53,7 @@ std::string find_replica_fault(Stages& stages, mesh::DeviceMesh& mesh) {
     const auto right = majority(hashes);
     if (right == mine[g]) continue;  // another rank stands against this one and others
     fault = fmt::format("parameters of {} on rank {} differ from {}", groups[g]->name(), mesh.rank(),
-                        right ? "those of its replicas" : "another replica's, which of them is right is not known");
+                        right ? "those of its replicas" : "another replica's; which one is right is not known");
   }
   std::string text;
   for (const std::string& one : comm::all_gather_strings(mesh.control(), fault))

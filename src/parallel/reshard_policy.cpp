@@ -77,7 +77,7 @@ void require_matches(const std::string& pattern, const std::vector<std::string>&
   try {
     if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) return;
   } catch (const std::regex_error& error) {
-    fail(ExitCode::usage, "{}: \"{}\" is no regular expression ({})", key, pattern, error.what());
+    fail(ExitCode::usage, "{}: \"{}\" is not a regular expression ({})", key, pattern, error.what());
   }
   std::string plain = pattern;
   std::erase_if(plain, [](char c) { return c == '\\' || c == '$' || c == '^'; });

@@ -120,10 +120,10 @@ class Reader {
     if (cell.empty()) return;
     if (is_transfer(cell))
       wrong(cell,
-            "is no computation; Tessera puts transfers and gathers itself: leave them out (PyTorch: format "
+            "is not a computation; remove transfers and gathers, which Tessera adds itself (PyTorch: format "
             "compute_only)");
     const auto action = computation(cell);
-    if (!action) wrong(cell, "is no action; write stage, F, I, W or B, and microbatch, such as 0F0");
+    if (!action) wrong(cell, "is not an action; write stage, F, I, W or B, and microbatch, such as 0F0");
     take(*action, cell);
   }
 
@@ -131,7 +131,7 @@ class Reader {
     const int rank = static_cast<int>(lists_.size()) - 1;
     const auto [place, fresh] = rank_of_.try_emplace(action.stage, rank);
     if (!fresh && place->second != rank)
-      wrong(cell, fmt::format("has a stage that row {} has, too; a stage is on one rank", place->second + 1));
+      wrong(cell, fmt::format("has a stage that row {} also has; a stage is on one rank", place->second + 1));
     microbatches_ = std::max(microbatches_, action.microbatch + 1);
     lists_.back().push_back(action);
   }

@@ -92,7 +92,8 @@ void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
     cut(param, 0, axes.experts->size(), axes.experts->rank(), "expert_parallel_degree");
   if (dim >= 0) {
     require(ranks % param.tp_copies == 0, ExitCode::usage,
-            "{} has {} heads, which tensor_parallel_degree {} is no multiple of", spec.fqn, spec.max_pieces, ranks);
+            "{} has {} heads, and tensor_parallel_degree {} is not a multiple of that", spec.fqn, spec.max_pieces,
+            ranks);
     cut(param, static_cast<std::size_t>(dim), ranks / param.tp_copies, axes.tp->rank() / param.tp_copies,
         "tensor_parallel_degree");
   }

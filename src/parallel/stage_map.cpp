@@ -57,13 +57,13 @@ StageMap StageMap::parse(const std::string& text, int stages, int ranks, const c
   if (text == "loop" || text == "v") {
     require(stages % ranks == 0, ExitCode::usage,
             "{} = \"{}\" gives every rank the same number of stages; {} stages "
-            "on {} ranks do not go: choose a multiple, or a list of ranks",
+            "on {} ranks are not a multiple; choose one, or a list of ranks",
             key, text, stages, ranks);
     return text == "loop" ? loop(ranks, stages / ranks) : v(ranks, stages / ranks);
   }
   const std::vector<int> list = numbers(text);
   require(!list.empty(), ExitCode::usage,
-          "{} = \"{}\" is no map of stages; write loop, v, or the rank of each stage, "
+          "{} = \"{}\" is not a map of stages; write loop, v, or the rank of each stage, "
           "as in \"0,1,1,0\"",
           key, text);
   const auto valid = [ranks](int rank) { return rank >= 0 && rank < ranks; };

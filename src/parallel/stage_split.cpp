@@ -59,8 +59,8 @@ Range cells_named(const Model& model, const std::string& typed, const char* key)
   for (const model::UnitSpec& unit : model.units) known.push_back(unit.name);
   for (const model::Cell& cell : model.cells) known.push_back(cell.name);
   fail(ExitCode::usage,
-       "{}: \"{}\" is no block or cell of {}{}. Blocks are layers.0 to layers.{}; cells of one are, e.g., {}, {}", key,
-       typed, model.name, config::did_you_mean(typed, known), model.dimensions.layers - 1, model.cells[1].name,
+       "{}: \"{}\" is not a block or cell of {}{}. Blocks are layers.0 to layers.{}; cells of one are, e.g., {}, {}",
+       key, typed, model.name, config::did_you_mean(typed, known), model.dimensions.layers - 1, model.cells[1].name,
        model.cells[2].name);
 }
 
@@ -180,7 +180,7 @@ StageRanges split_by_modules(const Model& model, const std::vector<std::vector<s
     for (const std::string& name : part) {
       const Range named = cells_named(model, name, key);
       require(named.begin == next, ExitCode::usage,
-              "{}: {} stands where {} should; list every module once, in the order of the model", key, name,
+              "{}: {} is listed where {} is expected; list every module once, in the order of the model", key, name,
               next < size_of(model) ? model.cells[static_cast<std::size_t>(next)].name : "nothing more");
       next = named.end();
     }
@@ -197,8 +197,8 @@ StageRanges split_balanced(const Model& model, int stages, std::span<const doubl
   const std::vector<bool> first = places(model, granularity);
   const auto possible = std::ranges::count(first, true);
   require(stages <= possible, ExitCode::usage,
-          "{} pipeline stages are more than the {} places where {} can be cut; choose at most that", stages, possible,
-          model.name);
+          "{} pipeline stages are more than the {} places where {} can be cut; choose at most that many", stages,
+          possible, model.name);
   std::vector<double> before{0};  // before[i]: cost of cells 0..i-1
   for (const double cost : costs) before.push_back(before.back() + cost);
   const double limit = least_maximum(before, first, stages) * (1 + 1e-9);

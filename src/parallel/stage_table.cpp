@@ -87,7 +87,7 @@ class StageTable {
     return fmt::format("cut at {}: gains {:.2g} s a microbatch over {}, moves {} more each way ({:.2g} s at {}/s){}\n",
                        cell(cut), gained, cell(other), metrics::human_bytes(more), paid,
                        metrics::human_bytes(static_cast<std::int64_t>(options_.bytes_per_second)),
-                       gained < paid ? fmt::format(". WARNING: it loses; {} is better", cell(other)) : "");
+                       gained < paid ? fmt::format(". WARNING: it is slower than {}", cell(other)) : "");
   }
 
   const Model& model_;

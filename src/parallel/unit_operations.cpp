@@ -17,7 +17,7 @@ bool UnitOperations::take_reduced() {
 }
 
 void UnitOperations::expect_done(const std::string& cell) const {
-  TESSERA_EXPECT(!gather_, "{} was to gather its tokens in a product, and has none", cell);
+  TESSERA_EXPECT(!gather_, "{} has no tokens to gather in its product", cell);
 }
 
 bool UnitOperations::remade(const model::Weight& weight) const {

@@ -17,7 +17,7 @@ namespace tessera::train {
 ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) {
   const config::JobConfig& job = resolved.job;
   use_share_of_cores(world);
-  require(job.validation.enable, ExitCode::usage, "validation is switched off ({}); leave validation.enable out",
+  require(job.validation.enable, ExitCode::usage, "validation.enable is false ({}); remove it",
           resolved.origin("validation.enable"));
   const mesh::Layout layout = layout_of(resolved, world.size());
   const at::Device device = choose_device(world);

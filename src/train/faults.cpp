@@ -70,18 +70,18 @@ std::int64_t Faults::go_back(std::int64_t step) {
   const std::int64_t next_sample = trainer_.first_sample(step);
   const auto position = job_.checkpoint.enable ? load_before(step) : std::nullopt;
   require(position.has_value(), ExitCode::nonfinite,
-          "step {}: {}; there is no checkpoint to go back to: set checkpoint.enable, and checkpoint.interval below {}",
+          "step {}: {}; there is no checkpoint to rewind to; set checkpoint.enable, and checkpoint.interval below {}",
           step, what_, step);
   jumps_ = position->step == jumped_to_ ? jumps_ + 1 : 1;
   jumped_to_ = position->step;
   require(jumps_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
-          "went back to step {} {} times, the last time because {}; lower optimizer.lr or look at {} "
+          "rewound to step {} {} times, the last time because {}; lower optimizer.lr or look at {} "
           "(optimizer.max_skipped_steps = {})",
           jumped_to_, jumps_, what_, kept_in_, job_.optimizer.max_skipped_steps);
   trainer_.set_first_sample(position->step, next_sample);
   spikes_.forget();
   reporter_.rewind(position->step);
-  reporter_.note(fmt::format("back to step {}, and on with sample {}", position->step, next_sample));
+  reporter_.note(fmt::format("rewound to step {}; training continues with sample {}", position->step, next_sample));
   return position->step;
 }
 

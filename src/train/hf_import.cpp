@@ -33,10 +33,11 @@ class Import {
     const SafetensorsEntry* embedding = titan_ ? reader_.find(kEmbedding) : reader_.find("model.embed_tokens.weight");
     const bool has_rows = embedding != nullptr && embedding->shape.size() == 2;
     const model::DecoderShape shape = decoder_shape_of(job, has_rows ? embedding->shape[0] : 0);
-    require(!titan_ || shape.family == model::Family::llama, ExitCode::data,
-            "{} has TorchTitan's names, which are read of Llama alone: other families order their rows differently "
-            "there; convert the checkpoint with TorchTitan's scripts/checkpoint_conversion/convert_to_hf.py first",
-            path_);
+    require(
+        !titan_ || shape.family == model::Family::llama, ExitCode::data,
+        "{} has TorchTitan's names, which are supported for Llama only, because other families order their rows "
+        "differently; convert the checkpoint with TorchTitan's scripts/checkpoint_conversion/convert_to_hf.py first",
+        path_);
     model_ = model::make_decoder(shape, 1, at::kFloat);
     for (const model::ParamSpec& spec : model_.params) add(spec);
     for (const model::BufferSpec& buffer : model_.buffers) add(buffer);
@@ -68,14 +69,13 @@ class Import {
 
   void add(const model::ParamSpec& spec) {
     const std::string misfit = titan_ ? hf_misfit(reader_, spec.fqn, spec.global_shape) : hf_misfit(reader_, spec);
-    require(misfit.empty(), ExitCode::data, "{}: {} (for {}); is it the weights of another model?", path_, misfit,
+    require(misfit.empty(), ExitCode::data, "{}: {} (for {}); are these the weights of another model?", path_, misfit,
             spec.fqn);
     const SafetensorsEntry* entry = titan_ ? reader_.find(spec.fqn) : hf_entry(reader_, hf_tensor_name(spec, 0));
-    require(
-        size_of(entry->dtype) > 1 && is_floating(entry->dtype), ExitCode::data,
-        "{}: {} is stored as {} without scales that are known; read are float32, bfloat16, float16, float64, FP8 in "
-        "blocks of 128 x 128 and MXFP4",
-        path_, entry->name, name_of(entry->dtype));
+    require(size_of(entry->dtype) > 1 && is_floating(entry->dtype), ExitCode::data,
+            "{}: {} is stored as {} without known scales; supported are float32, bfloat16, float16, float64, FP8 in "
+            "blocks of 128 x 128 and MXFP4",
+            path_, entry->name, name_of(entry->dtype));
     tensors_.push_back({kGroup + spec.fqn, dtype_.value_or(entry->dtype), spec.global_shape});
     origins_.emplace(tensors_.back().name, &spec);
     use(spec, entry->name);
@@ -85,7 +85,7 @@ class Import {
   void add(const model::BufferSpec& buffer) {
     const std::string& name = titan_ ? buffer.fqn : buffer.hf_name;
     if (const SafetensorsEntry* entry = name.empty() ? nullptr : reader_.find(name))
-      require(entry->shape == buffer.shape, ExitCode::data, "{}: {} has another shape than the model's {}", path_, name,
+      require(entry->shape == buffer.shape, ExitCode::data, "{}: {} differs in shape from the model's {}", path_, name,
               buffer.fqn);
     tensors_.push_back({kGroup + buffer.fqn, DType::f32, buffer.shape});
     origins_.emplace(tensors_.back().name, &buffer);

@@ -27,7 +27,7 @@ const checkpoint::SafetensorsEntry& find(const HfSource& reader, const model::Pa
   const checkpoint::SafetensorsEntry* entry = hf_entry(reader, name);
   require(entry, ExitCode::data, "{} has no tensor {} (for {})", path, name, spec.fqn);
   require(entry->shape == hf_tensor_shape(spec), ExitCode::data,
-          "{}: {} has another shape than the model's {}; is it the weights of another model?", path, entry->name,
+          "{}: {} differs in shape from the model's {}; are these the weights of another model?", path, entry->name,
           spec.fqn);
   return *entry;
 }

@@ -69,7 +69,7 @@ std::string stem(const std::string& name, std::string_view suffix) {
 
 void require_scales(bool good, const std::string& path, const SafetensorsEntry& values,
                     const SafetensorsEntry& scales) {
-  require(good, ExitCode::data, "{}: {} [{}] does not go with {} [{}] as its scales", path, scales.name,
+  require(good, ExitCode::data, "{}: the scales {} [{}] do not fit {} [{}]", path, scales.name,
           fmt::join(scales.shape, ", "), values.name, fmt::join(values.shape, ", "));
 }
 

@@ -42,7 +42,7 @@ InjectedFaults::InjectedFaults(const std::vector<std::string>& entries, int worl
     const bool good = std::regex_match(text, parts, form);
     const auto kind = good ? std::ranges::find(kKinds, std::string_view(parts[2].str())) : kKinds.end();
     require(kind != kKinds.end(), ExitCode::usage,
-            "debug.inject_faults: '{}' is no STEP:KIND:RANK[:CALL] with KIND nan, flip, spike, freeze, die, skip, "
+            "debug.inject_faults: '{}' is not STEP:KIND:RANK[:CALL] with KIND nan, flip, spike, freeze, die, skip, "
             "shape or order",
             text);
     const int rank = std::stoi(parts[3]);
@@ -51,7 +51,7 @@ InjectedFaults::InjectedFaults(const std::vector<std::string>& entries, int worl
     if (parts[4].matched) entry.call = std::stoll(parts[4]);
     if (entry.call == 0 && entry.kind >= Kind::skip) entry.call = 1;
     require(entry.call == 0 || entry.kind >= Kind::freeze, ExitCode::usage,
-            "debug.inject_faults: '{}' names a call, which {} does not strike", text, std::string(*kind));
+            "debug.inject_faults: '{}' names a call, and {} does not apply to calls", text, std::string(*kind));
     entries_.push_back(entry);
   }
 }

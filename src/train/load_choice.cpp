@@ -38,7 +38,7 @@ void require_same_tying(const checkpoint::Opened& opened, const model::Model& mo
        "the output layer in {} {}, and in {} it {}; use the configuration that it was written with, or {} by "
        "checkpoint.exclude_from_loading = [\"{}\"]",
        opened.folder().string(), tied ? together : apart, model.name, tied ? apart : together,
-       tied ? "begin with an output layer of initial values" : "leave the output layer of the checkpoint out", kOutput);
+       tied ? "start with initial values of the output layer" : "skip the output layer of the checkpoint", kOutput);
 }
 
 }  // namespace

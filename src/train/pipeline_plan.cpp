@@ -39,7 +39,7 @@ StageMap map_of(const config::Parallelism& p, const model::Model& model, Schedul
       fits, ExitCode::usage,
       "{} pipeline stages on pipeline_parallel_degree {}: {} runs {} stage(s) on each rank{}; name {} cuts, or choose "
       "another pipeline_parallel_layers_per_stage, degree or schedule",
-      stages, ranks, name_of(schedule), usual, each == StagesARank::several ? ", or a whole number more" : "",
+      stages, ranks, name_of(schedule), usual, each == StagesARank::several ? " or a multiple of that" : "",
       usual * ranks - 1);
   const std::string& map = p.pipeline_parallel_stage_map;
   if (map != "default") return StageMap::parse(map, stages, ranks, "parallelism.pipeline_parallel_stage_map");

@@ -325,7 +325,7 @@ class Run {
     const bool held = job_.checkpoint.async_mode == "disabled";
     if (save_plan_) save_plan_->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
     if (result->kept_existing)
-      return log::warning("{} was there already and is kept; nothing of this run was written", result->folder.string());
+      return log::warning("{} exists and is kept; this run wrote nothing there", result->folder.string());
     reporter_->note(fmt::format("checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(),
                                 static_cast<double>(result->bytes) / 1e6, result->seconds,
                                 held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));

@@ -33,7 +33,7 @@ std::vector<fs::path> token_files(const config::JobConfig& job, const Named& sou
   const std::vector<fs::path> files = data::data_files(path);
   if (data::TokenFile::is_token_file(files.front())) return files;
   require(source.dataset != "tokens", ExitCode::data,
-          "'{}' is no token file; make one with `tessera data prepare`, or set dataset = \"text\"",
+          "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
           files.front().string());
   const data::Tokenizer tokenizer = data::Tokenizer::load(job.model.hf_assets_path);
   const fs::path cache =
@@ -111,7 +111,7 @@ std::unique_ptr<data::SampleSource> open_replay(const config::JobConfig& job, co
                                                 std::int64_t global_batch, std::int64_t seq_len) {
   auto source = std::make_unique<ReplaySource>(file, global_batch, seq_len);
   require(!masks_documents(job) || job.training.document_end_id || source->knows_documents(), ExitCode::usage,
-          "documents are masked, and {} does not know them; give it a tensor \"documents\", or set "
+          "documents are masked, and {} does not mark them; give it a tensor \"documents\", or set "
           "training.document_end_id to the token that ends one",
           file.string());
   return source;

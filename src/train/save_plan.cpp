@@ -58,7 +58,8 @@ std::optional<double> job_end_from_environment() {
     const char* end = text + std::strlen(text);
     if (const auto [stop, error] = std::from_chars(text, end, seconds); error == std::errc() && stop == end)
       return seconds;
-    log::warning("{} = '{}' is not a time in seconds since 1970; the last checkpoint is not planned by it", name, text);
+    log::warning("{} = '{}' is not a time in seconds since 1970; it is ignored, and no last checkpoint is planned",
+                 name, text);
   }
   return std::nullopt;
 }

@@ -41,8 +41,7 @@ void check_pieces(const model::Model& model, int tp) {
 void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
   const int ep = layout.expert_degree();
   require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
-          "{} has no experts to share out; set expert_parallel_degree and expert_tensor_parallel_degree to 1",
-          model.name);
+          "{} has no experts; set expert_parallel_degree and expert_tensor_parallel_degree to 1", model.name);
   for (const model::MixtureSpec& mixture : model.mixtures)
     require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
   if (!layout.experts_cut_by_tp()) return;
@@ -117,10 +116,9 @@ model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t 
   if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
     shape.vocab = std::max(shape.vocab, tokenizer_vocab);
   const config::Model& m = job.model;
-  require(
-      shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff), ExitCode::usage,
-      "{} has no mixture of experts; leave model.moe_load_balance_coeff, moe_aux_loss_coeff and moe_z_loss_coeff out",
-      shape.name);
+  require(shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff), ExitCode::usage,
+          "{} has no mixture of experts; remove model.moe_load_balance_coeff, moe_aux_loss_coeff and moe_z_loss_coeff",
+          shape.name);
   if (!shape.mixture) return shape;
   shape.mixture->balance_rate = m.moe_load_balance_coeff.value_or(shape.mixture->balance_rate);
   shape.mixture->auxiliary = m.moe_aux_loss_coeff.value_or(shape.mixture->auxiliary);

@@ -106,8 +106,8 @@ std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::pa
   const auto newest = checkpoint::open_newest(control, folder, log, latest_step);
   if (!newest || newest->step() <= choice.step) return choice.step;
   require(is_of_this_course(*newest, choice), ExitCode::usage,
-          "{} is newer than checkpoint.load_step = {}, and of another course: the checkpoints of this run would stand "
-          "beside those after step {}. Move these away, or take another job.dump_folder and start from step {} by "
+          "{} is newer than checkpoint.load_step = {}, and this run would save beside the checkpoints after step {}. "
+          "Move these away, or choose another job.dump_folder and start from step {} with "
           "checkpoint.initial_load_path",
           newest->folder().string(), choice.step, choice.step, choice.step);
   return -1;

@@ -78,7 +78,7 @@ check "is run again" "$(run again "${again[@]}")" 0
 check "to the loss that it had" "$(near "$(column loss again)" "$(column loss fault | sed -n 5p)")" near
 cp "$work/plain.toml" "$work/job.toml"
 check "a replay file without documents" "$(run no --training.document_mask --training.dataset_path "$here/../golden/llama_a/batches.safetensors" --training.dataset replay)" 2
-check "cannot be masked" "$(grep -c 'batches.safetensors does not know them' "$work/no.log")" 1
+check "cannot be masked" "$(grep -c 'batches.safetensors does not mark them' "$work/no.log")" 1
 check "samples of a replay file" "$("$tessera" data inspect "$work/job.toml" --training.dataset replay --training.dataset_path "$bundle/batch.safetensors" --sample 7 | grep -c '^sample  *7$')" 1
 
 inspect() { "$tessera" data inspect "$@"; }
@@ -102,7 +102,7 @@ refused "a truncated token file" 4 'short.tokens. is truncated' "${tokens[@]}" "
 refused "a damaged header" 4 'header.tokens. has a damaged header' "${tokens[@]}" "$work/header.tokens"
 refused "one damaged file of several" 4 'short.tokens' --training.mixture "$work/books.tokens,1;$work/short.tokens,1"
 printf x | cat - "$work/books.tokens" >"$work/magic.tokens"
-refused "a file that is none" 4 'magic.tokens. is no token file' "${tokens[@]}" "$work/magic.tokens"
+refused "a file that is none" 4 'magic.tokens. is not a token file' "${tokens[@]}" "$work/magic.tokens"
 refused "no file" 4 'nowhere' "${tokens[@]}" "$work/nowhere.tokens"
 refused "a pattern of nothing" 4 'no file matches' "${tokens[@]}" "$work/*.nothing"
 mkdir "$work/empty"

@@ -27,7 +27,7 @@ check "in one message that names step and rank" "$(says stop '^tessera: step 5: 
 check "the same command without the fault goes on" "$(run stop)" 0
 check "with the bits of the undisturbed run" "$(weights stop)" "$(weights whole)"
 check "rewind goes back" "$(run back $inject 6:nan:0 --optimizer.on_nonfinite rewind)" 0
-check "to the last checkpoint and behind the batch" "$(says back 'back to step 4, and on with sample 48')" 1
+check "to the last checkpoint and behind the batch" "$(says back 'rewound to step 4; training continues with sample 48')" 1
 check "every step is once in metrics.jsonl" "$(steps back)" "1 2 3 4 5 6 7 8 "
 check "a resumed run reads on behind it" "$(run back --training.steps 10)$(says back 'resumed after step 8')" 01
 check "without checkpoints there is nothing to go back to" "$(run back2 $inject 2:nan:0 --optimizer.on_nonfinite rewind --checkpoint.no_enable)" 6
@@ -35,7 +35,7 @@ check "without checkpoints there is nothing to go back to" "$(run back2 $inject 
 jump="--training.steps 18 --optimizer.spike_zscore 10 $inject 17:spike:1"
 check "a loss that jumps is noticed" "$(run spike $jump)$(says spike 'step 18.*standard deviations above the last ones')" 01
 check "and gone back from" "$(run spike2 $jump --optimizer.on_spike rewind)" 0
-check "to the last checkpoint and behind the batch" "$(says spike2 'back to step 16, and on with sample 144')" 1
+check "to the last checkpoint and behind the batch" "$(says spike2 'rewound to step 16; training continues with sample 144')" 1
 check "no other loss is a spike" "$(run calm --training.steps 18 --optimizer.spike_zscore 10)$(says calm 'standard deviations')" 00
 replicas="--parallelism.data_parallel_replicate_degree 4 --parallelism.data_parallel_shard_degree 1"
 check "equal replicas go through" "$(run equal $replicas --debug.check_replicas 2)" 0

@@ -35,7 +35,7 @@ for ((seed = first; seed <= last; seed++)); do
   check "seed $seed, $fault ends with 7" "$(run "seed$seed" $mesh --debug.inject_faults $fault)" 7
   check "within 30 s of the last step" $(($(since_last_step "seed$seed") <= 30)) 1 # 10 s where nobody else computes
   # Among those that disagree, or the one that is waited for in vain, or the last of a chain of such.
-  named="(disagree.* world ranks? ([0-9]+, )*$rank[:,]|in vain for world ranks? ([0-9]+, )*$rank[;,]|, for rank $rank[;:])"
+  named="(disagree.* world ranks? ([0-9]+, )*$rank[:,]|[0-9] s for world ranks? ([0-9]+, )*$rank[;,]|, for rank $rank[;:])"
   check "rank $rank and a call are named" "$(grep -cE "^tessera: .*(call|group) [0-9].*" "$work/seed$seed.log" | sed 's/^[1-9].*/some/') $(grep -qE "$named" "$work/seed$seed.log" && echo named)" \
     "some named"
   check "no process is left" "$(pgrep -fc -- "--job.dump_folder $work/")" 0

@@ -34,7 +34,7 @@ says "is not forgotten" again "would save over its own checkpoints"
 # From a step that is not the newest.
 cp -r "$work/base" "$work/branch"
 check "beside newer checkpoints" "$(run branch "${saving[@]}" --checkpoint.load_step 4)" 2
-says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and of another course"
+says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and this run would save beside"
 check "unless nothing is saved" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --checkpoint.load_only)" 0
 mv "$work/branch/checkpoint/step-00000008" "$work/branch/kept"
 check "when they are away" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --optimizer.lr 1e-5)" 0
@@ -47,7 +47,7 @@ cp -r "$work/base" "$work/jump" && rm -rf "$work/jump/checkpoint/step-00000008"
 cp -r "$work/jump" "$work/skip"
 same_rate=(--lr_scheduler.warmup_steps 0 --lr_scheduler.decay_ratio 0 "$exclude" optimizer)
 check "a jump back" "$(run jump "${saving[@]}" "${same_rate[@]}" --debug.inject_faults 6:nan:0 --optimizer.on_nonfinite rewind)" 0
-says "to the start" jump "back to step 4, and on with sample 48"
+says "to the start" jump "rewound to step 4; training continues with sample 48"
 check "two skipped steps" "$(run skip "${saving[@]}" "${same_rate[@]}" --debug.inject_faults 5:nan:0,6:nan:0)" 0
 check "lead to the same weights and moments" "$(loss jump 5) $(loss jump 6)" "$(loss skip 7) $(loss skip 8)"
 
@@ -56,7 +56,7 @@ llama 3 >"$work/config.json"
 check "another model" "$(run deep --checkpoint.initial_load_path "$base")" 2
 says "is refused with a table" deep "missing  model/layers.2."
 check "unless the job takes what fits" "$(run deep --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch warn)" 0
-says "and is told" deep "is not all that this job asks for"
+says "and is told" deep "lacks tensors of this job, or has others"
 check "or does not care" "$(run deep2 --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch ignore)" 0
 check "in silence" "$(grep -c 'is not all' "$work/deep2.log")" 0
 check "an unknown policy" "$(run deep3 --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch lax)" 2
@@ -68,7 +68,7 @@ llama 2 >"$work/config.json"
 # Out to Hugging Face and in again; what a file lacks.
 "$tessera" ckpt export "$base" --to "$work/hf" >/dev/null
 "$tessera" ckpt import "$work/hf" --to "$work/in" --ranks 2 >"$work/import.log" 2>&1; check "import" $? 0
-says "says how to begin" import "start from it with checkpoint.initial_load_path"
+says "says how to begin" import "use it as checkpoint.initial_load_path"
 check "verify what was imported" "$("$tessera" ckpt verify "$work/in" >/dev/null; echo $?)" 0
 check "a start from imported weights" "$(run imported --checkpoint.initial_load_path "$work/in/step-00000000")" 0
 check "and from the files themselves" "$(run direct --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 0
@@ -81,7 +81,7 @@ says "and told" deep5 "layers.2.attention.wq.weight: there is no model.layers.2.
 "$tessera" ckpt import "$work/hf" --to "$work/in" >"$work/import.log" 2>&1; check "import onto itself" $? 2
 "$tessera" ckpt import "$work/nowhere" --to "$work/in2" >"$work/import.log" 2>&1; check "import of nothing" $? 4
 "$tessera" ckpt import "$work/hf" --to "$work/in2" --config "$work/job.toml" >"$work/import.log" 2>&1; check "import as another model" $? 4
-says "is named" import "is it the weights of another model?"
+says "is named" import "are these the weights of another model?"
 
 # Often, because runs fail often; the clock of one rank decides.
 llama 2 >"$work/config.json"

@@ -110,7 +110,7 @@ TEST_F(Mismatch, OrderOfTwoCommunicators) {
   auto other = world().make(Backend::strict, "dp");
   Communicator& first = last() ? *other : *comm_;
   const std::string message = all_reduce(first, DType::f32, 10);
-  EXPECT_THAT(message, AllOf(HasSubstr("waited 2 s in vain"), HasSubstr("one global order")));
+  EXPECT_THAT(message, AllOf(HasSubstr("waited 2 s for"), HasSubstr("one global order")));
   // Or another rank began much earlier and has given up.
   if (!last()) {
     EXPECT_THAT(message, AnyOf(HasSubstr(fmt::format("rank {} blocked in dp", n() - 1)), HasSubstr("has failed")));
@@ -121,7 +121,7 @@ TEST_F(Mismatch, AMissingRank) {
   be_impatient();
   if (last()) return world().control().barrier();
   EXPECT_THAT(error_of([&] { comm_->barrier(); }),
-              AllOf(HasSubstr(fmt::format("in vain for world rank {},", n() - 1)), HasSubstr("blocked in world")));
+              AllOf(HasSubstr(fmt::format("s for world rank {},", n() - 1)), HasSubstr("blocked in world")));
   world().control().barrier();
 }
 

@@ -21,7 +21,7 @@ TEST(CallLog, TellsWhatEachCallDoes) {
   const auto calls = recent(page, 100);
   ASSERT_EQ(calls.size(), 3u);
   EXPECT_THAT(describe(calls[0], now_ns()), HasSubstr("tp 1/2: all_reduce(sum, f32, 1024 elements), call 1: done in"));
-  EXPECT_THAT(describe(calls[1], calls[1].waited_ns), HasSubstr("call 2: waited for since 0.0 s"));
+  EXPECT_THAT(describe(calls[1], calls[1].waited_ns), HasSubstr("call 2: waiting for 0.0 s"));
   EXPECT_THAT(describe(calls[2], calls[2].issued_ns), HasSubstr("call 3: issued 0.0 s ago"));
   use_call_page(nullptr);
 }

@@ -21,8 +21,8 @@ TEST(HostileFiles, ANamedPipeIsNoFile) {
     ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
   EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder / "tokenizer.json"); }),
               HasSubstr("tokenizer.json"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "text.txt"}, {}); }), HasSubstr("no regular file"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TokenFile::open(folder / "tokens"); }), HasSubstr("no regular file"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "text.txt"}, {}); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TokenFile::open(folder / "tokens"); }), HasSubstr("not a regular file"));
   EXPECT_FALSE(TokenFile::is_token_file(folder / "tokens"));
 }
 
@@ -69,7 +69,7 @@ TEST(HostileFiles, MatchesThatMoveTheirBeginningEnd) {
 TEST(HostileFiles, PatternsHaveABound) {
   EXPECT_THAT(error_of(ExitCode::data, [] { Regex::compile(std::string(1 << 20, 'a')); }), HasSubstr("too long"));
   EXPECT_THAT(error_of(ExitCode::data, [] { Regex::compile(std::string(8000, '(') + std::string(8000, ')')); }),
-              HasSubstr("no regular expression"));
+              HasSubstr("not a regular expression"));
 }
 
 }  // namespace

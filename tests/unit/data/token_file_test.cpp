@@ -105,7 +105,7 @@ TEST(TokenFile, DamageIsRefused) {
   }
   EXPECT_THAT(refusal(whole.substr(0, whole.size() - 1)), HasSubstr("truncated"));
   EXPECT_THAT(refusal(whole + "x"), HasSubstr("grown"));
-  EXPECT_THAT(refusal("plain text"), HasSubstr("no token file"));
+  EXPECT_THAT(refusal("plain text"), HasSubstr("not a token file"));
   EXPECT_FALSE(TokenFile::is_token_file(folder.file("z", "TSR")));
   EXPECT_FALSE(TokenFile::is_token_file(folder.path()));
 }

@@ -114,9 +114,9 @@ TEST(Console, NamesThePeakOnceAndWritesPlainLinesToAFile) {
 
 TEST(Console, SaysWhyThereIsNoMfu) {
   std::ostringstream out;
-  Console console(out, Terminal{}, 1, 3, {0, "no figure for f32 on this processor"});
+  Console console(out, Terminal{}, 1, 3, {0, "no peak is known for f32 on this processor"});
   console.step(record(1), 2);
-  EXPECT_THAT(out.str(), StartsWith("MFU is not known: no figure for f32 on this processor\n"));
+  EXPECT_THAT(out.str(), StartsWith("MFU is not known: no peak is known for f32 on this processor\n"));
 }
 
 TEST(Console, OnAScreenLinesStandAboveTheBar) {

@@ -50,7 +50,7 @@ TEST(RunFolder, IsMadeWithWhatIsAboveItAndLeftEmpty) {
 TEST(RunFolder, OneClearErrorWhereItCannotBe) {
   const ScratchFolder scratch;
   overwrite(scratch / "file", "x");
-  EXPECT_THAT(message_of(scratch / "file"), HasSubstr("cannot make the run's folder " + (scratch / "file").string()));
+  EXPECT_THAT(message_of(scratch / "file"), HasSubstr("cannot create the run's folder " + (scratch / "file").string()));
   EXPECT_THAT(message_of(scratch / "file/run"), HasSubstr("(Not a directory); choose another job.dump_folder"));
   EXPECT_THAT(message_of("/proc/self/fdinfo"), HasSubstr("cannot write /proc/self/fdinfo/"));
 }

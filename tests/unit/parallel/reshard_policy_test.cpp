@@ -76,7 +76,7 @@ TEST(ReshardPolicy, PatternsMustMatchSomething) {
   EXPECT_NO_THROW(require_matches("^layers", names, "key"));
   EXPECT_THAT(refusal([&] { require_matches("^layer\\.0$", names, "key"); }),
               testing::HasSubstr("did you mean 'layers.0'"));
-  EXPECT_THAT(refusal([&] { require_matches("(", names, "key"); }), testing::HasSubstr("no regular expression"));
+  EXPECT_THAT(refusal([&] { require_matches("(", names, "key"); }), testing::HasSubstr("not a regular expression"));
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST(StageSplit, TakesTorchTitansModuleLists) {
   EXPECT_THAT(refusal([&] {
                 split_by_modules(model, {{"tok_embeddings", "layers.0"}, {"layers.2", "norm", "output"}});
               }),
-              testing::HasSubstr("layers.2 stands where layers.1.attention_norm should"));
+              testing::HasSubstr("layers.2 is listed where layers.1.attention_norm is expected"));
   EXPECT_THAT(refusal([&] {
                 split_by_modules(model, {{"tok_embeddings"}, {"layers.0", "layers.1", "layers.2", "norm"}});
               }),
@@ -176,7 +176,7 @@ TEST(StageTable, SaysWhatCutsCostAndGain) {
   EXPECT_THAT(table, testing::HasSubstr("cut at layers."));
   EXPECT_THAT(table, testing::Not(testing::HasSubstr("WARNING")));
   options.bytes_per_second = 1;  // a wire so slow that no cut inside a block is worth its bytes
-  EXPECT_THAT(stage_table(model, fine, StageMap::loop(4), options), testing::HasSubstr("WARNING: it loses"));
+  EXPECT_THAT(stage_table(model, fine, StageMap::loop(4), options), testing::HasSubstr("WARNING: it is slower"));
   EXPECT_THAT(stage_table(model, split_by_layers(model, 4, 1, 1), StageMap::loop(4), options),
               testing::Not(testing::HasSubstr("cut at")));
 }

@@ -100,7 +100,7 @@ TEST_F(HfImport, TorchTitansNamesGiveTheSameCheckpoint) {
   write_with_titans_names(opened(qwen), *this / "qwen.safetensors");
   EXPECT_THAT(refusal(*this / "qwen.safetensors",
                       {*this / "no", {"--model.hf_config", kGolden + "families/qwen3/config.json"}, {}, 1}),
-              HasSubstr("of Llama alone"));
+              HasSubstr("for Llama only"));
 }
 
 TEST_F(HfImport, TypesConvert) {
@@ -136,13 +136,13 @@ TEST_F(HfImport, QuantizedWeightsLoadDirectly) {
 TEST_F(HfImport, MistakesAreNamed) {
   const std::string tiny = kGolden + "hf_tiny", qwen = kGolden + "families/qwen3";
   EXPECT_THAT(refusal(qwen, {*this / "a", {"--model.hf_config", tiny + "/config.json"}, {}, 1}),
-              HasSubstr("is it the weights of another model?"));
+              HasSubstr("are these the weights of another model?"));
   fs::create_directories(*this / "bare");
   fs::copy_file(tiny + "/model.safetensors", *this / "bare" / "model.safetensors");
   EXPECT_THAT(refusal(*this / "bare", {*this / "b", {}, {}, 1}), HasSubstr("--config"));
   fs::resize_file(*this / "bare" / "model.safetensors", fs::file_size(*this / "bare" / "model.safetensors") - 1);
   EXPECT_THAT(refusal(*this / "bare", {*this / "c", {"--model.hf_config", tiny + "/config.json"}, {}, 1}),
-              HasSubstr("cut short"));
+              HasSubstr("truncated"));
   import_weights(tiny, {*this / "d", {}, {}, 1});
   try {
     import_weights(tiny, {*this / "d", {}, {}, 1});
@@ -165,9 +165,9 @@ TEST_F(HfImport, ScalesMustGoWithTheirTensor) {
   };
   fs::create_directories(*this / "");
   EXPECT_THAT(write({{"w", DType::f8e4m3, {129, 3}}, {"w_scale_inv", DType::f32, {1, 1}}}),
-              HasSubstr("w_scale_inv [1, 1] does not go with w [129, 3]"));
+              HasSubstr("w_scale_inv [1, 1] do not fit w [129, 3]"));
   EXPECT_THAT(write({{"w_blocks", DType::u8, {2, 3, 1, 16}}, {"w_scales", DType::u8, {2, 3}}}),
-              HasSubstr("w_scales [2, 3] does not go with w_blocks [2, 3, 1, 16]"));
+              HasSubstr("w_scales [2, 3] do not fit w_blocks [2, 3, 1, 16]"));
   EXPECT_THAT(write({{"w", DType::f8e4m3, {129, 3}}}), HasSubstr("there is no model.embed_tokens.weight"));
 }
 

@@ -67,7 +67,7 @@ TEST_F(PipelinePlanTest, RefusesWhatDoesNotFit) {
   p_.pipeline_parallel_schedule = "Interleaved1F1B";
   EXPECT_EQ(refusal(), "");
   p_.pipeline_parallel_layers_per_stage = 4;
-  EXPECT_THAT(refusal(), HasSubstr("or a whole number more"));
+  EXPECT_THAT(refusal(), HasSubstr("or a multiple of that"));
   p_.pipeline_parallel_layers_per_stage.reset();
   p_.pipeline_parallel_stage_map = "v";
   EXPECT_THAT(refusal(), HasSubstr("stage map \"loop\""));
