@@ -48,7 +48,7 @@ int keys(const Args& args) {
 int run(const Args& args) {
   const std::string what = args.empty() ? "" : args.front();
   const Args rest(args.begin() + (args.empty() ? 0 : 1), args.end());
-  if (what == "--help" || what == "-h" || (!rest.empty() && (rest[0] == "--help" || rest[0] == "-h"))) {
+  if (tessera::app::asks_for_help(args)) {
     std::cout << kUsage;
     return 0;
   }

@@ -3,15 +3,18 @@
 // Plain mpirun gives its ranks about one second after Ctrl-C and then returns 1 whatever they return. Here mpirun runs
 // in a session of its own, where the terminal's signals do not reach it, and gets the one that it forwards: SIGUSR1.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "launched_job.hpp"
 #include "node_cores.hpp"
+#include "tessera/base/log.hpp"
 #include "this_program.hpp"
 #include "verb.hpp"
 
@@ -48,6 +51,10 @@ Request parse(const Args& args) {
   require(dashes != args.end() && dashes + 1 != args.end(), ExitCode::usage,
           "launch does not know what to run; put it behind --, as in `tessera launch -n 8 -- train job.toml`");
   Request request{{args.begin(), dashes}, {dashes + 1, args.end()}, {}};
+  require(std::filesystem::path(request.words.front()).filename() != "tessera", ExitCode::usage,
+          "launch starts tessera itself; omit the word tessera: `tessera launch {}{}-- {}...`",
+          fmt::join(request.options, " "), request.options.empty() ? "" : " ",
+          request.words.size() > 1 ? request.words[1] + " " : "");
   for (std::size_t i = 0; i < request.options.size(); ++i) {
     const std::string& option = request.options[i];
     if (option != "-n" && option != "-np" && option != "--np" && option != "--n" && option != "-c") continue;
@@ -71,6 +78,10 @@ JobPlan plan(const Request& request) {
       std::getenv("SLURM_JOB_ID") ||
       any_of(request.options, {"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile"});
   const bool crowded = !elsewhere && request.ranks.value_or(1) > cores.physical;
+  constexpr int kCrowd = 4;  // ranks on a hardware thread
+  if (crowded && *request.ranks > kCrowd * cores.threads)
+    log::warning("{} ranks share {} cores: steps will be slow; `-n {}` gives each rank a core", *request.ranks,
+                 cores.physical, cores.physical);
   const int threads = elsewhere ? 1 : threads_per_rank(cores, request.ranks);
   JobPlan job;
   job.command = {"mpirun", "--quiet"};
@@ -94,14 +105,18 @@ JobPlan plan(const Request& request) {
 }
 
 int run(const Args& args) {
-  const bool help = args.empty() || args.front() == "--help" || args.front() == "-h";
-  if (help) {
-    std::cout << kUsage;
+  const auto dashes = std::ranges::find(args, "--");
+  if (args.empty() || asks_for_help({args.begin(), dashes})) {
+    std::cout << kUsage << "\n" << kExitCodes;
     return 0;
   }
   require(!std::getenv("OMPI_COMM_WORLD_SIZE"), ExitCode::usage,
           "`tessera launch` is already running under mpirun; use only one of the two");
-  return run_job(plan(parse(args)));
+  const Request request = parse(args);
+  // Said once here, and not by each rank.
+  const Verb& verb = find_verb(request.words.front());
+  if (const Args words(request.words.begin() + 1, request.words.end()); asks_for_help(words)) return verb.run(words);
+  return run_job(plan(request));
 }
 
 const VerbRegistration registration{"launch", "start ranks on this machine: launch -n 8 -- train ...", &run};

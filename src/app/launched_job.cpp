@@ -17,8 +17,10 @@
 #include <fstream>
 #include <optional>
 
+#include "lost_rank.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/rank_record.hpp"
 
 namespace tessera::app {
 namespace {
@@ -209,6 +211,9 @@ class Job {
     return code_of(*status);
   }
 
+  /// Whether the user asked for the end, in whatever way.
+  bool was_asked() const { return asked_by_ != 0; }
+
  private:
   /// Where it has ended. Whoever else has ended is this process's child because its parent is gone.
   std::optional<int> status_of_mpirun() const {
@@ -256,8 +261,17 @@ int run_job(const JobPlan& plan) {
   std::optional<SharedMemoryFolder> folder;
   for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);
   if (plan.local) folder.emplace();
-  if (folder && !folder->path().empty()) setenv("OMPI_MCA_btl_vader_backing_directory", folder->path().c_str(), 0);
-  return Job(start(plan.command, blocked.before()), blocked.handled()).wait();
+  if (folder && !folder->path().empty()) {
+    setenv("OMPI_MCA_btl_vader_backing_directory", folder->path().c_str(), 0);
+    setenv(comm::kRankRecordsVariable, folder->path().c_str(), 1);
+  }
+  Job job(start(plan.command, blocked.before()), blocked.handled());
+  const int code = job.wait();
+  const bool by_signal = code > 128 && code < 128 + NSIG && !job.was_asked();
+  const auto records = folder ? comm::read_rank_records(folder->path()) : std::vector<comm::RankRecord>{};
+  if (const std::string lost = by_signal ? how_a_rank_was_lost(code - 128, records) : ""; !lost.empty())
+    log::error("{}", lost);
+  return code;
 }
 
 }  // namespace tessera::app

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "tessera/base/file_trouble.hpp"
 #include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/out_of_memory.hpp"
@@ -83,6 +84,8 @@ int run_on_ranks(const Args& args, const RankBody& body) {
   } catch (const Error& error) {
     return leave(world, *leaving, static_cast<int>(error.code()), error.what());
   } catch (const std::exception& error) {
+    if (const std::string file = file_trouble(error); !file.empty())
+      return leave(world, *leaving, static_cast<int>(ExitCode::environment), file);
     if (const std::string memory = out_of_memory(error); !memory.empty())
       return leave(world, *leaving, static_cast<int>(ExitCode::environment),
                    memory + "; use a smaller batch, more ranks or recompute");

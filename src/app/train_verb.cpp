@@ -10,7 +10,7 @@ namespace {
 using tessera::app::Args;
 
 int run(const Args& args) {
-  if (args == Args{"--help"}) {
+  if (tessera::app::asks_for_help(args)) {
     std::cout << "Usage: tessera train [FILE] [--section.key value ...]\n"
                  "\n"
                  "Trains the model that FILE (TOML) and the flags describe. Flags take precedence.\n"
@@ -18,7 +18,8 @@ int run(const Args& args) {
                  "With checkpoint.enable = true, run the same command again to resume from the latest valid\n"
                  "checkpoint. The mesh may differ.\n"
                  "\n"
-                 "`tessera config keys` lists all keys, `tessera --help` the exit codes.\n";
+                 "`tessera config keys` lists all keys.\n\n"
+              << tessera::app::kExitCodes;
     return 0;
   }
   // From before MPI's start until the process ends: a run that has saved must not end as a crash.

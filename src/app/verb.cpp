@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "tessera/base/file_trouble.hpp"
 #include "tessera/base/out_of_memory.hpp"
 #include "tessera/config/suggest.hpp"
 
@@ -28,33 +29,14 @@ void print_usage(std::ostream& out) {
   out << "Usage: tessera COMMAND [ARGUMENT]...\n       tessera COMMAND --help\n       tessera --version "
          "[--json]\n\nCommands:\n";
   for (const Verb& verb : verbs()) out << fmt::format("  {:<11} {}\n", verb.name, verb.summary);
-  out << "\nExit codes:\n"
-         "  0  success\n"
-         "  2  wrong usage or configuration\n"
-         "  3  environment: MPI, GPU, libraries, permissions, memory\n"
-         "  4  data or tokenizer\n"
-         "  5  a checkpoint is damaged or missing, or cannot be written\n"
-         "  6  stopped on non-finite values\n"
-         "  7  communication failed or hung\n"
-         "  75 stopped and saved: run the same command again to resume\n";
-}
-
-const Verb& find(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs()) {
-    if (name == verb.name) return verb;
-    names.emplace_back(verb.name);
-  }
-  const std::string hint = config::did_you_mean(name, names);
-  fail(ExitCode::usage, "'{}' is not a command of tessera{}", name.substr(0, 60),
-       hint.empty() ? "; `tessera --help` lists them" : hint);
+  out << "\n" << kExitCodes;
 }
 
 int help(const Args& args) {
   if (!args.empty()) {
     Args words(args.begin() + 1, args.end());
     words.emplace_back("--help");
-    return find(args.front()).run(words);
+    return find_verb(args.front()).run(words);
   }
   print_usage(std::cout);
   return 0;
@@ -68,8 +50,8 @@ int dispatch(const Args& args) {
   const Args rest(args.begin() + 1, args.end());
   const std::string& word = args.front();
   if (word == "--help" || word == "-h" || word == "help") return help(word == "help" ? rest : Args{});
-  if (word == "--version" || word == "-V") return find("version").run(rest);
-  return find(word).run(rest);
+  if (word == "--version" || word == "-V") return find_verb("version").run(rest);
+  return find_verb(word).run(rest);
 }
 
 /// Messages quote what stands in files: a terminal gets none of its control characters, and no more than some pages.
@@ -105,6 +87,22 @@ RuntimeFactRegistration::RuntimeFactRegistration(const char* name, std::string (
 }
 
 const std::vector<Verb>& verbs() { return registry(); }
+
+const Verb& find_verb(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) {
+    if (name == verb.name) return verb;
+    names.emplace_back(verb.name);
+  }
+  const std::string hint = config::did_you_mean(name, names);
+  fail(ExitCode::usage, "'{}' is not a command of tessera{}", name.substr(0, 60),
+       hint.empty() ? "; `tessera --help` lists them" : hint);
+}
+
+bool asks_for_help(const Args& args) {
+  return std::ranges::any_of(args, [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+}
+
 const std::vector<RuntimeFact>& runtime_facts() { return facts(); }
 
 int run(const Args& args) {
@@ -113,6 +111,7 @@ int run(const Args& args) {
   } catch (const Error& error) {
     return report(error.what(), error.code());
   } catch (const std::exception& error) {
+    if (const std::string file = file_trouble(error); !file.empty()) return report(file, ExitCode::environment);
     if (const std::string memory = out_of_memory(error); !memory.empty())
       return report(memory + "; use a smaller job or more memory", ExitCode::environment);
     return report_bug(error.what());

@@ -24,6 +24,23 @@ struct VerbRegistration {
 
 /// Every registered verb, by name.
 const std::vector<Verb>& verbs();
+/// Throws Error(usage) with the nearest name for one that is not registered.
+const Verb& find_verb(const std::string& name);
+
+/// Whether the user asks for help, wherever the flag stands.
+bool asks_for_help(const Args& args);
+
+/// For --help: the exit codes, in lines.
+inline constexpr const char* kExitCodes =
+    "Exit codes:\n"
+    "  0  success\n"
+    "  2  wrong usage or configuration\n"
+    "  3  environment: MPI, GPU, libraries, permissions, memory, a folder in use\n"
+    "  4  data or tokenizer\n"
+    "  5  a checkpoint is damaged or missing, or cannot be written\n"
+    "  6  stopped on non-finite values\n"
+    "  7  communication failed or hung\n"
+    "  75 stopped and saved: run the same command again to resume\n";
 
 /// What a room knows of its libraries at run time, for `tessera --version`: {"MPI", &library_version}.
 struct RuntimeFact {

@@ -30,12 +30,12 @@ void print_json() {
 }
 
 int run(const Args& args) {
-  if (args.empty())
+  if (tessera::app::asks_for_help(args))
+    std::cout << "Usage: tessera --version [--json]\n";
+  else if (args.empty())
     print_text();
   else if (args == Args{"--json"})
     print_json();
-  else if (args == Args{"--help"})
-    std::cout << "Usage: tessera --version [--json]\n";
   else
     tessera::fail(tessera::ExitCode::usage, "--version takes --json or nothing, not '{}'", args.front());
   return 0;

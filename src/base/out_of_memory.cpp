@@ -1,10 +1,29 @@
 #include "tessera/base/out_of_memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <new>
 #include <string_view>
 
 namespace tessera {
+namespace {
+
+/// "61.0 GiB" of "... you tried to allocate 65536000000 bytes. Error code 12 ...", as LibTorch says it on the host.
+std::string bytes_wanted(std::string_view text) {
+  constexpr std::string_view before = "tried to allocate ", behind = " bytes";
+  const std::size_t at = text.find(before);
+  if (at == text.npos) return {};
+  double bytes = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + at + before.size(), end, bytes);
+  if (error != std::errc{} || !std::string_view(rest, end).starts_with(behind)) return {};
+  constexpr double mebi = 1 << 20, gibi = 1 << 30;
+  return bytes >= gibi ? fmt::format("{:.1f} GiB", bytes / gibi) : fmt::format("{:.1f} MiB", bytes / mebi);
+}
+
+}  // namespace
 
 std::string out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "out of memory";
@@ -15,7 +34,9 @@ std::string out_of_memory(const std::exception& error) {
     // Its sentence and the rest of the line: before them LibTorch has a place in its source, behind them a stack.
     const std::size_t line = text.rfind('\n', at) + 1, sentence = text.substr(0, at).rfind(". ") + 2;  // npos + 1 is 0
     const std::size_t begin = sentence == 1 ? line : std::max(line, sentence);
-    return std::string(text.substr(begin, text.find('\n', at) - begin));
+    const std::string_view said = text.substr(begin, text.find('\n', at) - begin);
+    const std::string bytes = bytes_wanted(said);
+    return bytes.empty() ? std::string(said) : "out of memory: could not allocate " + bytes;
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include "node.hpp"
 #include "peers.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/rank_record.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -64,6 +65,7 @@ struct World::Impl {
     MPI_Comm_rank(node.get(), &local_rank);
     MPI_Comm_size(node.get(), &local_size);
     share_call_pages(node.get(), place.rank);
+    rank_record::begin(place.rank);
     control = std::make_unique<MpiCommunicator>(duplicate(place), place.axis, Rules::relaxed);
   }
 };
@@ -74,6 +76,7 @@ World::World(int* argc, char*** argv) {
 }
 
 World::~World() {
+  rank_record::end();
   impl_.reset();
   MPI_Finalize();
 }

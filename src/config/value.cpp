@@ -209,7 +209,7 @@ std::string number_text(double number) {
   return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   std::string out = "\"";
   for (const unsigned char c : text) {
     if (c == '"' || c == '\\')
@@ -290,13 +290,13 @@ Value value_from_text(const Option& option, std::string_view text) {
 
 std::string to_toml(const Value& value) {
   const auto string_list = [](const Strings& list) {
-    return bracketed(list, [](const std::string& s) { return quoted(s); });
+    return bracketed(list, [](const std::string& s) { return quoted_text(s); });
   };
   return std::visit(Overloaded{[](std::monostate) -> std::string { return "none"; },
                                [](bool on) -> std::string { return on ? "true" : "false"; },
                                [](std::int64_t number) { return fmt::format("{}", number); },
                                [](double number) { return number_text(number); },
-                               [](const std::string& text) { return quoted(text); },
+                               [](const std::string& text) { return quoted_text(text); },
                                [&](const Strings& list) { return string_list(list); },
                                [&](const std::vector<Strings>& lists) { return bracketed(lists, string_list); }},
                     value);

@@ -20,7 +20,10 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code ignored;
   require(!std::filesystem::is_directory(path_, ignored), ExitCode::environment,
           "cannot write '{}' (it is a folder); name a file in it", path_.string());
-  if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), ignored);
+  std::error_code error;
+  if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
+  require(!error, ExitCode::environment, "cannot make the folder '{}' ({}); check the path and its permissions",
+          path_.parent_path().string(), error.message());
   aside_ = path_.string() + fmt::format(".partial-{}", ::getpid());
   descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_with_errno("cannot make");

@@ -171,6 +171,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
 
   auto parts = std::make_unique<Parts>();
   parts->content_hash = data::content_hash(json_text(document));
+  if (root.is_object() && !model.is_object())
+    root.refuse("this is no tokenizer.json: it has no \"model\"; make one with `tessera tokenizer train`");
   check_model(model);
   check_decoder(root["decoder"]);
   parts->nfc = read_normalizer(root["normalizer"]);

@@ -81,12 +81,12 @@ void PhaseTimer::reset() {
 
 Phase PhaseTimer::enter(Phase phase) {
   charge();
-  return std::exchange(current_, phase);
+  return current_.exchange(phase);
 }
 
 void PhaseTimer::charge() {
   const double now = clock_();
-  seconds_[static_cast<std::size_t>(current_)] += now - std::exchange(since_, now);
+  seconds_[static_cast<std::size_t>(current_.load())] += now - std::exchange(since_, now);
 }
 
 }  // namespace tessera::metrics

@@ -91,16 +91,12 @@ std::string RunSummary::shares() const {
 std::string RunSummary::next_commands(const std::string& folder, bool checkpoints) const {
   const auto steps = fmt::format("--training.steps {}", 2 * last_step_);
   if (!checkpoints)
-    return fmt::format(
-        "  the same command with --checkpoint.enable: train and keep the weights\n"
-        "  the same command with --checkpoint.enable {}: train longer\n"
-        "  tessera config show {}/config.toml: all settings of this run\n",
-        steps, folder);
-  return fmt::format(
-      "  tessera generate {} --prompt 'Once upon a time': generate text\n"
-      "  tessera ckpt export {} --to DIR: weights for Hugging Face's libraries\n"
-      "  the same command with {}: train longer\n",
-      folder, folder, steps);
+    return summary_row("keep weights", "the same command with --checkpoint.enable") +
+           summary_row("train longer", "the same command with " + steps) +
+           summary_row("see settings", fmt::format("tessera config show {}/config.toml", folder));
+  return summary_row("write text", fmt::format("tessera generate {} --prompt 'Once upon a time'", folder)) +
+         summary_row("export weights", fmt::format("tessera ckpt export {} --to DIR", folder)) +
+         summary_row("train on", "the same command with " + steps);
 }
 
 }  // namespace tessera::metrics

@@ -18,6 +18,7 @@ PassResult Executor::evaluate(const ActionList& list, std::span<const Microbatch
 
 PassResult Executor::run(const ActionList& list, Pass pass) {
   for (const Action& action : list) {
+    current_microbatch_ = pass.first + action.microbatch;
     computes(action.kind) ? compute(action, pass) : move(action);
     outgoing_.remove_if([](Transfer& sent) { return sent.request.test(); });
   }

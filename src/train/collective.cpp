@@ -1,8 +1,7 @@
 #include "tessera/train/collective.hpp"
 
-#include <filesystem>
-
 #include "tessera/base/error.hpp"
+#include "tessera/base/file_trouble.hpp"
 #include "tessera/base/out_of_memory.hpp"
 
 namespace tessera::train {
@@ -15,12 +14,10 @@ std::string outcome_of(const std::function<void()>& work) {
     return {};
   } catch (const Error& error) {
     return std::to_string(static_cast<int>(error.code())) + " " + error.what();
-  } catch (const std::filesystem::filesystem_error& error) {
-    return std::to_string(static_cast<int>(ExitCode::environment)) + " " + error.what();
   } catch (const std::exception& error) {
-    const std::string memory = out_of_memory(error);
-    if (memory.empty()) throw;
-    return std::to_string(static_cast<int>(ExitCode::environment)) + " " + memory;
+    const std::string file = file_trouble(error), what = file.empty() ? out_of_memory(error) : file;
+    if (what.empty()) throw;
+    return std::to_string(static_cast<int>(ExitCode::environment)) + " " + what;
   }
 }
 

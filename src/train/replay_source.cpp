@@ -12,7 +12,8 @@ ReplaySource::ReplaySource(const std::filesystem::path& file, std::int64_t globa
   const checkpoint::SafetensorsReader reader(file);
   const auto load = [&](const char* name) {
     const checkpoint::SafetensorsEntry* entry = reader.find(name);
-    require(entry, ExitCode::data, "{} has no tensor \"{}\"; a replay file has inputs and labels, int32 [steps, rows, seq]", file_, name);
+    require(entry, ExitCode::data,
+            "{} has no tensor \"{}\"; a replay file has inputs and labels, int32 [steps, rows, seq]", file_, name);
     require(entry->shape.size() == 3 && entry->shape[2] == seq_len, ExitCode::data,
             "{}: \"{}\" must be [steps, rows, {}] (training.seq_len)", file_, name, seq_len);
     require(steps_ == 0 || (entry->shape[0] == steps_ && entry->shape[1] == rows_), ExitCode::data,

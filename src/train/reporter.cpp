@@ -110,7 +110,7 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                     const std::vector<std::string>& hosts) {
   const config::JobConfig& job = resolved_.job;
   folder_ = std::make_unique<metrics::RunFolder>(job.job.dump_folder);
-  folder_->write_config(resolved_.to_toml());
+  folder_->write_config(resolved_.with_absolute_paths().to_toml());
   folder_->add_attempt({metrics::make_attempt_id(),
                         "",
                         first_step,

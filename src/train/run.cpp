@@ -1,32 +1,34 @@
 #include "tessera/train/run.hpp"
 
 #include <chrono>
-#include <csignal>
 #include <iostream>
 #include <optional>
 
 #include "faults.hpp"
 #include "microbatch_tuner.hpp"
 #include "reporter.hpp"
+#include "step_watch.hpp"
+#include "take_folder.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/rank_record.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/metrics/atomic_file.hpp"
-#include "tessera/metrics/folder_lock.hpp"
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/device_copies.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/injected_faults.hpp"
+#include "tessera/train/memory_need.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/samples.hpp"
-#include "tessera/train/save_plan.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/signals.hpp"
 #include "tessera/train/training_state.hpp"
 #include "tessera/train/validator.hpp"
 #include "unwatch.hpp"
+#include "wishes.hpp"
 
 namespace tessera::train {
 namespace {
@@ -46,15 +48,16 @@ class Run {
                   end_hanging_job(world)),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
-        folder_lock_(lock_folder()),
+        folder_lock_(take_folder()),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
         mesh_(world, layout_, backend_of(job_, device_), injected_.decorate()) {
+    check_memory(job_, model_, mesh_, plan_, device_, world);
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 
   ExitCode execute(const std::vector<std::string>& command_line) {
-    make_save_plan();
+    wishes_.emplace(job_, world_.rank(), world_.size());
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
     const Position start = begin();
@@ -67,24 +70,23 @@ class Run {
     faults_.emplace(job_, *trainer_, *reporter_, *samples_.source, checkpoint_folder());
     if (samples_.validation) validator_.emplace(job_, model_, mesh_, trainer_->stages(), *samples_.validation);
     announce(start);
+    note_on_record(start);
+    if (world_.rank() == 0)
+      step_watch_.emplace([this] { return trainer_->whereabouts(); },
+                          [](const std::string& line) { log::info("{}", line); });
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
       tuner_.emplace(*trainer_, job_, world_.local_size());
     const ExitCode code = loop(start.step);
+    step_watch_.reset();
     watchdog_.reset();
     reporter_->finish(code == ExitCode::done);
     return code;
   }
 
  private:
-  /// Before anything is written there. Throws, on all ranks, where another job owns the folder or it is not writable.
-  std::unique_ptr<metrics::FolderLock> lock_folder() {
+  std::unique_ptr<metrics::FolderLock> take_folder() {
     const comm::Watchdog::Patience patience = slow_disks();
-    std::unique_ptr<metrics::FolderLock> lock;
-    on_rank_zero(world_.control(), [&] {
-      lock = std::make_unique<metrics::FolderLock>(job_.job.dump_folder);
-      return std::string();
-    });
-    return lock;
+    return train::take_folder(world_.control(), job_);
   }
 
   /// What does not fit is said before communicators or weights take any memory.
@@ -171,6 +173,13 @@ class Run {
                                   start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
   }
 
+  /// For `tessera launch`, should this rank be killed.
+  void note_on_record(const Position& start) {
+    if (start.step == 0) return;
+    comm::rank_record::note_step(start.step);
+    comm::rank_record::note_saved(start.step);
+  }
+
   void begin_is_over() {
     watchdog_.reset();
     watchdog_.emplace(std::chrono::seconds(job_.comm.train_timeout_seconds), world_.rank(), end_hanging_job(world_));
@@ -181,6 +190,7 @@ class Run {
       const double began = metrics::monotonic_seconds();
       if (folder_lock_) folder_lock_->check();
       comm::Watchdog::heartbeat(step + 1);
+      if (step_watch_) step_watch_->begin(step + 1);
       injected_.arm(step + 1, world_.rank());
       if (tuner_) tuner_->before_step();
       cut_batch(step + 1);
@@ -188,15 +198,15 @@ class Run {
       synchronize(device_);
       if (step == done) begin_is_over();
       const double seconds = metrics::monotonic_seconds() - began;
-      if (save_plan_) save_plan_->step_took(seconds);
+      if (SavePlan* plan = save_plan()) plan->step_took(seconds);
       if (outcome.skipped) finish_save();  // whatever the verdict: what was begun is from before
       const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
       reporter_->measure();
-      reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict, ends(outcome)));
+      reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict, Wishes::ends(outcome.flags)));
       if (tuner_) tune(seconds);
       note_saved(saver_->poll());
       if (verdict == Faults::Verdict::stop) {
-        if (step > 0 && saves()) save(step);  // the weights are those before this step
+        if (step > 0 && wishes_->saves()) save(step);  // the weights are those before this step
         finish_save();
         faults_->stop(step + 1);
       }
@@ -207,25 +217,26 @@ class Run {
         continue;
       }
       faults_->check_replicas(++step);
-      if (must_save(step, outcome.flags != 0)) save(step);
-      if (ends(outcome) && step < job_.training.steps) return stopped(step, outcome.flags);
+      comm::rank_record::note_step(step);
+      if (wishes_->must_save(step, outcome.flags)) save(step);
+      if (Wishes::ends(outcome.flags) && step < job_.training.steps) return stopped(step, outcome.flags);
     }
     finish_save();
     return decide(ExitCode::done);
   }
+
+  SavePlan* save_plan() { return wishes_->plan() ? &*wishes_->plan() : nullptr; }
 
   static ExitCode decide(ExitCode code) {
     SignalGuard::decide(static_cast<int>(code));
     return code;
   }
 
-  static bool ends(const StepOutcome& outcome) { return (outcome.flags & ~kSaveWish) != 0; }
-
   /// Where a step counts and is one of those to be followed by validation, and time is left for it.
   std::optional<ValidationResult> validate(std::int64_t step, Faults::Verdict verdict, bool last) {
     if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
     const ValidationResult result = validator_->run(step);
-    if (save_plan_) save_plan_->validation_took(result.seconds);
+    if (SavePlan* plan = save_plan()) plan->validation_took(result.seconds);
     reporter_->note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step, result.loss,
                                 result.tokens, result.seconds));
     return result;
@@ -250,51 +261,15 @@ class Run {
   }
 
   StepOutcome step_once(std::int64_t step) {
-    const auto flag = [this] { return flag_of(SignalGuard::received()) + wishes(); };
-    return trainer_->step(step, flag, [this, step] {
-      if (device_copies_) device_copies_->hold_updates();
-      injected_.strike(step + 1, world_.rank(), trainer_->stages());
-      if (step > 0 || !job_.debug.dump_gradients) return;
-      dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
-                     fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
-    });
-  }
-
-  // Flags are summed over ranks: signals in the low bits, interrupts in the high ones, and between them what rank 0 has
-  // planned.
-  static constexpr std::int64_t kSignal = 1, kSaveWish = std::int64_t{1} << 30, kTimeIsUp = std::int64_t{1} << 31,
-                                kInterrupt = std::int64_t{1} << 32;
-
-  static std::int64_t flag_of(int signal) { return signal == 0 ? 0 : signal == SIGINT ? kInterrupt : kSignal; }
-
-  static double now() {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  }
-
-  bool saves() const { return job_.checkpoint.enable && !job_.checkpoint.load_only; }
-
-  /// Rank 0 alone looks at the clock; the others learn of it with the step's own reduction.
-  void make_save_plan() {
-    if (!saves() || world_.rank() != 0) return;
-    SavePlan::Options options;
-    if (job_.checkpoint.interval == 0)
-      options.failures = job_.checkpoint.mtbf_hours > 0 ? job_.checkpoint.mtbf_hours * 3600
-                                                        : usual_seconds_between_failures(world_.size());
-    options.end = job_end_from_environment();
-    save_plan_.emplace(options, now());
-  }
-
-  std::int64_t wishes() const {
-    if (!save_plan_) return 0;
-    const double time = now();
-    return (save_plan_->is_due(time) ? kSaveWish : 0) + (save_plan_->is_last(time) ? kTimeIsUp : 0);
-  }
-
-  bool must_save(std::int64_t step, bool wanted) const {
-    if (!saves()) return false;
-    const std::int64_t interval = job_.checkpoint.interval;
-    return wanted || step == job_.training.steps || (interval > 0 && step % interval == 0) ||
-           (step == 1 && job_.checkpoint.enable_first_step_checkpoint);
+    return trainer_->step(
+        step, [this] { return wishes_->flags(); },
+        [this, step] {
+          if (device_copies_) device_copies_->hold_updates();
+          injected_.strike(step + 1, world_.rank(), trainer_->stages());
+          if (step > 0 || !job_.debug.dump_gradients) return;
+          dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
+                         fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
+        });
   }
 
   /// While ranks wait for the slowest disk.
@@ -311,7 +286,8 @@ class Run {
     const comm::Watchdog::Patience patience = slow_disks();
     const double began = metrics::monotonic_seconds();
     finish_save();
-    if (save_plan_) save_plan_->save_began(now());
+    saving_step_ = step;
+    if (SavePlan* plan = save_plan()) plan->save_began(Wishes::now());
     const Position position{step, trainer_->first_sample(step)};
     if (job_.checkpoint.async_mode == "disabled")
       note_saved(save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position));
@@ -322,8 +298,10 @@ class Run {
 
   void note_saved(const std::optional<checkpoint::SaveResult>& result) {
     if (!result) return;
+    comm::rank_record::note_saved(saving_step_);
     const bool held = job_.checkpoint.async_mode == "disabled";
-    if (save_plan_) save_plan_->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
+    if (SavePlan* plan = save_plan())
+      plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
     if (result->kept_existing)
       return log::warning("{} exists and is kept; this run wrote nothing there", result->folder.string());
     reporter_->note(fmt::format("checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(),
@@ -333,12 +311,10 @@ class Run {
 
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
     finish_save();
-    const ExitCode code = decide(saves()               ? ExitCode::requeue
-                                 : flags >= kInterrupt ? ExitCode::interrupted
-                                                       : ExitCode::terminated);
-    const bool time_is_up = (flags & kTimeIsUp) != 0;
-    reporter_->note(fmt::format("stopped {} after step {}{}", time_is_up ? "before the allocation ends" : "by a signal",
-                                step, saves() ? "; run the same command to resume" : "; nothing was saved"));
+    const ExitCode code = decide(wishes_->code_of_end(flags));
+    const char* why = Wishes::time_is_up(flags) ? "before the allocation ends" : "by a signal";
+    reporter_->note(fmt::format("stopped {} after step {}{}", why, step,
+                                wishes_->saves() ? "; run the same command to resume" : "; nothing was saved"));
     return code;
   }
 
@@ -360,9 +336,11 @@ class Run {
   std::optional<Validator> validator_;    ///< if the job validates
   std::optional<Reporter> reporter_;
   std::optional<Faults> faults_;
+  std::optional<StepWatch> step_watch_;          ///< on rank 0, while it trains
   std::unique_ptr<DeviceCopies> device_copies_;  ///< on a GPU
   std::optional<checkpoint::Saver> saver_;
-  std::optional<SavePlan> save_plan_;  ///< on rank 0 of a job that saves
+  std::int64_t saving_step_ = 0;  ///< of the checkpoint begun last
+  std::optional<Wishes> wishes_;
 };
 
 }  // namespace

@@ -146,9 +146,8 @@ Samples open_job_samples(const config::JobConfig& job, std::int64_t global_batch
   Samples samples;
   std::vector<Opened> sources;
   if (training.dataset == "replay") {
-    on_all_ranks(control, [&] {
-      samples.source = open_replay(job, *training.dataset_path, global_batch, training.seq_len);
-    });
+    on_all_ranks(control,
+                 [&] { samples.source = open_replay(job, *training.dataset_path, global_batch, training.seq_len); });
   } else {
     sources = open_sources(job, control);
     on_all_ranks(control, [&] { make_windows(job, sources, samples); });

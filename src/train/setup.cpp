@@ -24,6 +24,33 @@ void require_divides(std::int64_t value, const char* what, int degree, const cha
           key, degree, value);
 }
 
+/// Where the degrees come from that ask for more than one rank: the others cannot be at fault.
+std::string origins_of(const config::Resolved& resolved, const mesh::Degrees& degrees) {
+  std::string origins;
+  for (const auto& [degree, key] : {std::pair{degrees.pp, "pipeline_parallel_degree"},
+                                    {degrees.dp_replicate, "data_parallel_replicate_degree"},
+                                    {degrees.dp_shard, "data_parallel_shard_degree"},
+                                    {degrees.cp, "context_parallel_degree"},
+                                    {degrees.tp, "tensor_parallel_degree"},
+                                    {degrees.ep, "expert_parallel_degree"},
+                                    {degrees.etp, "expert_tensor_parallel_degree"}}) {
+    const std::string origin = resolved.origin(std::string("parallelism.") + key);
+    if (degree != 1 && degree != -1 && origin != "default")
+      origins += fmt::format("\n  {}: parallelism.{}", origin, key);
+  }
+  return origins;
+}
+
+/// For a mesh that needs more ranks than there are: how to start them.
+std::string more_ranks(const mesh::Degrees& degrees, int world) {
+  std::int64_t ranks = 1;
+  for (const int degree : {degrees.pp, degrees.dp_replicate, degrees.dp_shard, degrees.cp, degrees.tp})
+    if (degree > 0 && ranks < 1'000'000) ranks *= degree;
+  if (ranks <= world || ranks > 1'000'000) return "";
+  return fmt::format("; or start {}{} ranks: `tessera launch -n {} -- train ...`, `srun -n {} tessera train ...`",
+                     degrees.dp_shard == -1 ? "a multiple of " : "", ranks, ranks, ranks);
+}
+
 /// What tensor parallelism cuts can be cut in so many pieces.
 void check_pieces(const model::Model& model, int tp) {
   for (const model::ParamSpec& spec : model.params) {
@@ -62,14 +89,7 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   try {
     return mesh::Layout::resolve(degrees, world);
   } catch (const Error& error) {
-    std::string origins;
-    for (const char* key : {"pipeline_parallel_degree", "data_parallel_replicate_degree", "data_parallel_shard_degree",
-                            "context_parallel_degree", "tensor_parallel_degree", "expert_parallel_degree",
-                            "expert_tensor_parallel_degree"}) {
-      const std::string origin = resolved.origin(std::string("parallelism.") + key);
-      if (origin != "default") origins += fmt::format("\n  {}: parallelism.{}", origin, key);
-    }
-    throw Error(error.code(), error.what() + origins);
+    throw Error(error.code(), error.what() + more_ranks(degrees, world) + origins_of(resolved, degrees));
   }
 }
 

@@ -121,6 +121,22 @@ std::int64_t Trainer::first_own_sample(std::int64_t step) const {
   return first_sample(step) + mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
 }
 
+std::string Trainer::whereabouts() const {
+  switch (timer_.current()) {
+    case metrics::Phase::data:
+      return "reading data";
+    case metrics::Phase::forward:
+      return fmt::format("forward and backward, microbatch {} of {}", executor_.current_microbatch() + 1,
+                         plan_.microbatches_a_step());
+    case metrics::Phase::communication:
+      return "reducing gradients and the loss";
+    case metrics::Phase::optimizer:
+      return "gradient norm and optimizer";
+    default:
+      return "between steps: checkpoint, validation or metrics";
+  }
+}
+
 /// The first microbatch of the job whose loss is not finite; nothing where the losses are, and only gradients overflow.
 std::string Trainer::nonfinite_samples(std::int64_t step) {
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();

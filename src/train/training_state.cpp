@@ -5,6 +5,7 @@
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/config/recorded.hpp"
 
 namespace tessera::train {
 namespace {
@@ -71,12 +72,15 @@ bool is_of_this_course(const checkpoint::Opened& opened, const LoadChoice& choic
 /// A position counts in the data that it was saved with.
 void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened, const json& state) {
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
-  require(
-      then.empty() || now.empty() || then == now, ExitCode::usage,
-      "{} was trained on other data than this job has, or in another order: other files or sources, training.seq_len, "
-      "validation.split or debug.seed. Put them back, choose another job.dump_folder, or start this data from its "
-      "beginning with checkpoint.exclude_from_loading = [\"dataloader\"]",
-      opened.folder().string());
+  if (then.empty() || now.empty() || then == now) return;
+  const std::string what = config::differences(opened.config_toml(), trainer.job(),
+                                               {"training.seq_len", "training.dataset", "training.dataset_path",
+                                                "training.mixture", "validation.split", "debug.seed"});
+  fail(ExitCode::usage,
+       "{} was trained on other data than this job has, or in another order ({}). Put them back, choose another "
+       "job.dump_folder, or start this data from its beginning with checkpoint.exclude_from_loading = "
+       "[\"dataloader\"]",
+       opened.folder().string(), what.empty() ? "the content of its files" : what);
 }
 
 Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {

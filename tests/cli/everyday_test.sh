@@ -28,9 +28,37 @@ says "says that it is complete" done "^training is complete (3 of 3 steps)$"
 says "with the loss" done "^  loss  *[0-9.]* (first step: [0-9.]*)$"
 says "where the time went" done "^  time  *compute [0-9.]*%.* checkpoints [0-9.]*%"
 says "the picture's path" done "^  loss curve  *$work/done/loss.svg$"
-says "and what to do next" done "^  tessera generate $work/done --prompt "
+says "and what to do next" done "^  write text  *tessera generate $work/done --prompt "
 check "no line is wider than 100 columns" "$(grep '^step ' "$work/done.log" | grep -c '.\{101\}')" 0
+check "its record has absolute paths" "$(cd "$work" && "$tessera" config show done/config.toml | grep -c "^dataset_path = \"/")" 1
 check "the same command once more" "$(train 1 done --training.steps 3 --checkpoint.enable)" 0
 says "has nothing left to do" done "^training is complete (3 of 3 steps); nothing is left to do: raise training.steps to train on$"
+
+# Another job in an old folder.
+check "another sequence length in an old folder is refused" "$(train 1 done --training.steps 5 --checkpoint.enable --training.seq_len 32)" 2
+says "with what differs" done "was trained on other data than this job has, or in another order (training.seq_len is 32, was 64). .*choose another job.dump_folder"
+small=(--model.hf_config=none --model.name llama3 --training.steps 1 --checkpoint.enable)
+check "a model by its name" "$(train 1 named "${small[@]}" --model.flavor debugmodel)" 0
+check "another model in an old folder is refused" "$(train 1 named "${small[@]}" --model.flavor 1B)" 2
+says "by its name" named "named/checkpoint holds checkpoints of another model: llama3 debugmodel, and this job trains llama3 1B; choose another job.dump_folder"
+
+# A signal is answered at once; a model that does not fit is refused at once.
+timeout 200 "$tessera" launch -n 2 -- train "$work/job.toml" --job.dump_folder "$work/asked" --training.steps 5000 --checkpoint.enable >"$work/asked.log" 2>&1 &
+job=$!
+until [ "$(made asked)" != "" ] || ! kill -0 $job 2>/dev/null; do sleep 0.05; done
+kill -TERM $job; wait $job
+check "a signal ends the run with 75" $? 75
+says "is answered, once" asked "^signal received: saving after this step; a second signal stops now$"
+says "and the way on is said" asked "stopped by a signal after step [0-9]*; run the same command to resume$"
+check "a model that does not fit is refused" "$(train 2 large --model.hf_config=none --model.name llama3 --model.flavor 405B --training.seq_len 64)" 3
+says "with what it needs and what is free, once" large "llama3 405B needs at least [0-9.]* TiB on rank 0 ($(hostname)), where [0-9.]* GiB are free (weights "
+
+# A rank that is killed.
+check "a killed rank ends the job with 137" "$(train 2 lost --training.steps 9 --checkpoint.enable --checkpoint.interval 2 --debug.inject_faults 6:die:1)" 137
+says "and is named, with the way on" lost "rank 1 was ended by signal 9 (killed) after step 5; run the same command to resume (newest checkpoint: step 4)"
+check "a killed rank of a job that does not save" "$(train 2 gone --training.steps 9 --debug.inject_faults 3:die:0)" 137
+says "has no way on" gone "rank 0 was ended by signal 9 (killed) after step 2; no checkpoint was saved: the same command starts from step 1"
+
+says "mpirun's signals to the others are no wish of the user" lost "signal received" 0
 
 finish

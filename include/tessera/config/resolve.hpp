@@ -21,6 +21,9 @@ struct Resolved {
   const std::string& origin(std::string_view key) const;
   /// Every key, with its origin as a comment; reads back as the same job.
   std::string to_toml() const;
+  /// The same job with the paths of its files absolute, as the current folder makes them: for a run's record, which is
+  /// read from other folders.
+  Resolved with_absolute_paths() const;
   /// JSON that deserialize() takes: what rank 0 broadcasts. All bits of every value are kept.
   std::string serialize() const;
   /// Throws Error(environment) when the text is not serialize()'s.

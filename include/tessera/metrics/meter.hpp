@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -90,6 +91,7 @@ class PhaseTimer {
 
   [[nodiscard]] Scope time(Phase phase) { return {*this, phase}; }
   double seconds(Phase phase);  ///< since reset(), with what runs now
+  Phase current() const noexcept { return current_; }  ///< any thread may ask
   void reset();                 ///< all to zero; open scopes stay open
 
  private:
@@ -97,7 +99,7 @@ class PhaseTimer {
   void charge();
 
   Clock clock_;
-  Phase current_ = Phase::other;
+  std::atomic<Phase> current_ = Phase::other;
   double since_;
   std::array<double, phase_count> seconds_{};
 };

@@ -3,6 +3,7 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <span>
@@ -36,6 +37,8 @@ class Executor {
   PassResult run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale);
   /// A list of forwards without a tape (Stage::evaluate): the token losses of all microbatches.
   PassResult evaluate(const ActionList& list, std::span<const Microbatch> microbatches);
+  /// Number, in its step, of the microbatch that is being worked on. Any thread may ask.
+  int current_microbatch() const noexcept { return current_microbatch_; }
 
  private:
   using Key = std::pair<int, int>;  ///< stage, microbatch
@@ -66,6 +69,7 @@ class Executor {
   std::map<Key, model::Flow> outputs_, input_gradients_;  ///< computed here, to be sent
   std::map<Key, Transfer> inputs_, output_gradients_;     ///< here or on their way in
   std::list<Transfer> outgoing_;
+  std::atomic<int> current_microbatch_ = 0;
 };
 
 }  // namespace tessera::parallel

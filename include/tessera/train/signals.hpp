@@ -18,6 +18,8 @@ class SignalGuard {
 
   /// The first signal that came, 0 if none.
   static int received();
+  /// Printed on standard error at the first signal, by the handler; null: nothing. `text` must live for ever.
+  static void answer_with(const char* text);
   /// All is safe, and the process is to leave with `code`: a second signal no longer changes that.
   static void decide(int code);
 };

@@ -80,6 +80,7 @@ class Trainer {
   parallel::Stages& stages() { return stages_; }
   const parallel::StageRanges& stage_ranges() const { return ranges_; }
   const model::Model& model() const { return model_; }
+  const config::JobConfig& job() const { return job_; }
   const data::SampleSource& source() const { return source_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
   std::vector<optim::ParamState>& optimizer_states() { return states_; }
@@ -90,6 +91,8 @@ class Trainer {
   /// The step at which the learning rate's schedule began: 0, but for runs that begin it anew.
   std::int64_t schedule_start() const { return schedule_start_; }
   void set_schedule_start(std::int64_t step) { schedule_start_ = step; }
+  /// "forward and backward, microbatch 3 of 8": where the step is. Any thread may ask.
+  std::string whereabouts() const;
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:

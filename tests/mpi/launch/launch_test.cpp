@@ -115,7 +115,11 @@ TEST_F(LaunchTest, ReturnsTheRanksCode) {
   EXPECT_THAT(seven.text, testing::Not(HasSubstr("Primary job")));
 }
 
-TEST_F(LaunchTest, ACrashedRankEndsTheJob) { EXPECT_EQ(launch({"-n", "2", "--", "probe", "crash"}).code, 137); }
+TEST_F(LaunchTest, ACrashedRankEndsTheJobAndIsSaid) {
+  const Outcome outcome = launch({"-n", "2", "--", "probe", "crash"});
+  EXPECT_EQ(outcome.code, 137);
+  EXPECT_THAT(outcome.text, HasSubstr("was ended by signal 9 (killed)"));
+}
 
 TEST_F(LaunchTest, MoreRanksThanCoresAndOptionsOfMpirun) {
   EXPECT_THAT(launch({"-n", "6", "--mca", "btl", "self,vader", "--", "probe", "threads"}).text,
@@ -184,6 +188,20 @@ TEST_F(LaunchTest, WrongUseIsExplained) {
   EXPECT_THAT(launch({"-n", "two", "--", "probe"}).text, HasSubstr("not a number of ranks"));
   EXPECT_THAT(launch({"-n", "0", "--", "probe"}).text, HasSubstr("not a number of ranks"));
   EXPECT_EQ(launch({"--help"}).code, 0);
+  EXPECT_THAT(launch({"-n", "2", "--help"}).text, HasSubstr("Usage: tessera launch"));
+}
+
+TEST_F(LaunchTest, TheProgramItselfIsNoCommand) {
+  const Outcome outcome = launch({"-n", "2", "--", "tessera", "probe", "return", "0"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.text, HasSubstr("omit the word tessera: `tessera launch -n 2 -- probe ...`"));
+  EXPECT_THAT(launch({"-n", "2", "--", "prob"}).text, HasSubstr("did you mean 'probe'?"));
+}
+
+TEST_F(LaunchTest, ACrowdIsNoticed) {
+  EXPECT_THAT(launch({"-n", "500", "--mca", "plm", "nonsense", "--", "probe", "return", "0"}).text,
+              HasSubstr("500 ranks share"));
+  EXPECT_THAT(launch({"-n", "1", "--", "probe", "return", "0"}).text, testing::Not(HasSubstr("share")));
 }
 
 TEST_F(LaunchTest, WithoutMpirun) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "config_files.hpp"
 #include "tessera/base/error.hpp"
@@ -39,6 +40,20 @@ TEST(Resolve, FlagsWinOverTheFileOverDefaults) {
   EXPECT_EQ(resolved.origin("training.seq_len"), file.path() + ":3");
   EXPECT_EQ(resolved.origin("training.max_norm"), "default");
   EXPECT_EQ(resolved.job.job.config_file, file.path());
+}
+
+TEST(Resolve, PathsOfARecordAreAbsolute) {
+  const Resolved resolved = resolve({"--model.hf_assets_path", "tok", "--training.dataset_path", "./text/*.jsonl",
+                                     "--checkpoint.initial_load_path", "/weights", "--job.dump_folder", "run"});
+  const JobConfig job = resolved.with_absolute_paths().job;
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(job.model.hf_assets_path, here + "/tok");
+  EXPECT_EQ(job.training.dataset_path, here + "/text/*.jsonl");
+  EXPECT_EQ(job.checkpoint.initial_load_path, "/weights");
+  EXPECT_EQ(job.job.dump_folder, here + "/run");
+  EXPECT_EQ(job.validation.dataset_path, std::nullopt);
+  EXPECT_EQ(resolve({}).with_absolute_paths().job.model.hf_assets_path, JobConfig{}.model.hf_assets_path)
+      << "a default that nobody wrote stays";
 }
 
 TEST(Resolve, ConfigFileFlagIsThePositionalOne) {

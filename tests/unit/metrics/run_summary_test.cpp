@@ -72,10 +72,10 @@ TEST(RunSummary, OfAJobThatHasNothingLeftToDo) {
 }
 
 TEST(RunSummary, CommandsFitWhatTheRunHas) {
-  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("  tessera generate 'my run' --prompt "));
-  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("with --training.steps 60: train longer\n"));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("write text     tessera generate 'my run' --prompt "));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("train on       the same command with --training.steps 60\n"));
   EXPECT_THAT(RunSummary(1, 30).text("run", false), Not(HasSubstr("tessera generate"))) << "there are no weights";
-  EXPECT_THAT(RunSummary(1, 30).text("run", false), HasSubstr("with --checkpoint.enable: "));
+  EXPECT_THAT(RunSummary(1, 30).text("run", false), HasSubstr("with --checkpoint.enable\n"));
 }
 
 }  // namespace

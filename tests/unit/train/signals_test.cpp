@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <string>
 
 namespace tessera::train {
 namespace {
@@ -43,6 +44,23 @@ TEST(Signals, ASecondOneEndsTheProcess) {
                 raise(signal);
               }),
               code);
+}
+
+TEST(Signals, TheFirstOneIsAnsweredAtOnceAndOnce) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EQ(code_of([&] {
+              dup2(ends[1], STDERR_FILENO);
+              const SignalGuard guard;
+              SignalGuard::answer_with("saving after this step\n");
+              raise(SIGTERM);
+              raise(SIGTERM);
+            }),
+            0);
+  close(ends[1]);
+  char text[100];
+  EXPECT_EQ(std::string(text, static_cast<std::size_t>(read(ends[0], text, sizeof(text)))), "saving after this step\n");
+  close(ends[0]);
 }
 
 TEST(Signals, WhatWasDecidedStays) {

@@ -1,0 +1,35 @@
+// What is known of a rank when it is gone: each rank of a job under `tessera launch` keeps it in a file, for the
+// launcher to read at the end.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace tessera::comm {
+
+/// Names the folder for the files of the ranks; set by `tessera launch`.
+inline constexpr const char* kRankRecordsVariable = "TESSERA_RANK_RECORDS";
+
+struct RankRecord {
+  int rank = 0;
+  std::int64_t step = 0;         ///< the last one that has ended; 0: none
+  std::int64_t saved_step = -1;  ///< of the newest checkpoint; -1: none
+  bool asked_to_end = false;     ///< has got a SIGTERM, as mpirun sends it to the ranks that are left
+  bool ended = false;            ///< has left in good order
+};
+
+/// Each does nothing where no record is kept. World begins and ends the record.
+namespace rank_record {
+void begin(int rank);
+void note_step(std::int64_t step) noexcept;
+void note_saved(std::int64_t step) noexcept;
+/// May be called by a signal handler.
+void note_asked_to_end() noexcept;
+void end() noexcept;
+}  // namespace rank_record
+
+/// The records in a folder, by rank.
+std::vector<RankRecord> read_rank_records(const std::filesystem::path& folder);
+
+}  // namespace tessera::comm

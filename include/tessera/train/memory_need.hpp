@@ -1,0 +1,47 @@
+// Bytes that a job is sure to take on a rank, counted before any of them is allocated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/base/shard.hpp"
+#include "tessera/comm/world.hpp"
+#include "tessera/config/job_config.hpp"
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/mesh/layout.hpp"
+#include "tessera/model/model.hpp"
+#include "tessera/parallel/stage.hpp"
+#include "tessera/train/batch_plan.hpp"
+
+namespace tessera::train {
+
+/// A lower bound: a job that needs no more may still not fit, one that needs more never does.
+struct MemoryNeed {
+  std::int64_t weights = 0;      ///< this rank's shard, in training.dtype
+  std::int64_t gradients = 0;    ///< of the same type
+  std::int64_t optimizer = 0;    ///< two moments
+  std::int64_t gathered = 0;     ///< weights of the largest unit in the type of computation
+  std::int64_t activations = 0;  ///< of one microbatch: the inputs of all units, and the logits
+
+  std::int64_t state() const { return weights + gradients + optimizer; }
+  std::int64_t work() const { return gathered + activations; }
+  std::int64_t total() const { return state() + work(); }
+};
+
+/// Of a rank whose pipeline stages have these cells of the model.
+MemoryNeed memory_need(const model::Model& model, const mesh::Layout& layout, const std::vector<Range>& cells,
+                       const parallel::StageOptions& options);
+
+/// Throws Error(environment) that names the parts where `needed` bytes exceed `free` ones; 0 free bytes are not known.
+/// `where`: "on rank 3 (node7)".
+void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed, std::int64_t free,
+                const std::string& where);
+
+/// Collective: throws, on all ranks, where a rank has less free memory than the job takes there. Free is what its GPU
+/// has, or its share of what the node's memory and the control group can give. Not of the split "measured", which is
+/// not known before weights are there.
+void check_memory(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
+                  const BatchPlan& plan, at::Device device, comm::World& world);
+
+}  // namespace tessera::train

@@ -1,0 +1,129 @@
+#include "tessera/train/memory_need.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/base/error.hpp"
+#include "tessera/metrics/human.hpp"
+#include "tessera/train/collective.hpp"
+#include "tessera/train/device.hpp"
+#include "tessera/train/pipeline_plan.hpp"
+#include "tessera/train/setup.hpp"
+#include "tessera/train/stage_ranges.hpp"
+
+namespace tessera::train {
+namespace {
+
+using mesh::Axis;
+using metrics::human_bytes;
+
+/// Ranks that each have a piece of the parameter when it is gathered, and those that share such a piece.
+struct Cuts {
+  std::int64_t pieces = 1, shards = 1;
+};
+
+Cuts cuts_of(const model::ParamSpec& spec, const mesh::Layout& layout) {
+  using enum model::Placement;
+  const std::int64_t tp = layout.degree(Axis::tp), fsdp = layout.degree(Axis::dp_shard) * layout.degree(Axis::cp);
+  if (model::counts_experts(spec.placement)) {
+    const std::int64_t pieces = layout.expert_degree() * (layout.experts_cut_by_tp() ? tp : 1);
+    return {pieces, std::max<std::int64_t>(1, fsdp * tp / pieces)};
+  }
+  const bool cut = spec.placement == column || spec.placement == row || spec.placement == vocabulary;
+  const std::int64_t pieces = spec.max_pieces > 0 ? std::min<std::int64_t>(tp, spec.max_pieces) : tp;
+  return {cut ? pieces : 1, fsdp};
+}
+
+std::set<int> params_of(const model::Model& model, std::int64_t begin, std::int64_t end) {
+  std::set<int> params;
+  for (std::int64_t cell = begin; cell < end; ++cell) {
+    const std::vector<int>& used = model.cells[static_cast<std::size_t>(cell)].params;
+    params.insert(used.begin(), used.end());
+  }
+  return params;
+}
+
+/// Elements of the parameters as gathered, and of this rank's shards of them.
+struct Elements {
+  std::int64_t gathered = 0, own = 0;
+};
+
+Elements elements_of(const model::Model& model, const std::set<int>& params, const mesh::Layout& layout) {
+  Elements elements;
+  for (const int param : params) {
+    const model::ParamSpec& spec = model.params[static_cast<std::size_t>(param)];
+    const Cuts cuts = cuts_of(spec, layout);
+    const std::int64_t piece = element_count(spec.global_shape) / cuts.pieces;
+    elements.gathered += piece;
+    elements.own += piece / cuts.shards;
+  }
+  return elements;
+}
+
+std::int64_t bytes_of(at::ScalarType type) { return static_cast<std::int64_t>(at::elementSize(type)); }
+
+}  // namespace
+
+MemoryNeed memory_need(const model::Model& model, const mesh::Layout& layout, const std::vector<Range>& cells,
+                       const parallel::StageOptions& options) {
+  MemoryNeed need;
+  const parallel::Precision& types = options.precision;
+  const std::int64_t compute = bytes_of(types.compute), master = bytes_of(types.master);
+  const std::int64_t tokens = options.batch * options.seq, tp = layout.degree(Axis::tp);
+  std::int64_t largest = 0, inputs = 0;
+  std::set<int> all;
+  for (const Range& range : cells) {
+    all.merge(params_of(model, range.begin, range.end()));
+    for (const model::UnitSpec& unit : model.units) {
+      const std::int64_t begin = std::max<std::int64_t>(unit.begin, range.begin);
+      const std::int64_t end = std::min<std::int64_t>(unit.end, range.end());
+      if (begin >= end) continue;
+      largest = std::max(largest, elements_of(model, params_of(model, begin, end), layout).gathered);
+      ++inputs;
+    }
+    const bool has_logits = range.end() == static_cast<std::int64_t>(model.cells.size());
+    if (has_logits) need.activations += tokens * (model.dimensions.vocab / tp) * compute;
+  }
+  const Elements elements = elements_of(model, all, layout);
+  need.weights = elements.own * master;
+  if (options.freeze.empty()) {
+    need.gradients = need.weights;
+    need.optimizer = 2 * need.weights;
+  }
+  const bool aliased = types.compute == types.master && !options.offload && elements.own == elements.gathered;
+  if (!aliased) need.gathered = largest * compute;
+  need.activations += inputs * tokens / (options.sequence_parallel ? tp : 1) * model.dimensions.dim * compute;
+  return need;
+}
+
+void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed, std::int64_t free,
+                const std::string& where) {
+  if (free <= 0 || needed <= free) return;
+  fail(ExitCode::environment,
+       "{} needs at least {} {}, where {} are free (weights {}, gradients {}, optimizer {}, gathered weights {}, "
+       "activations {}); use {} times as many ranks or more (data_parallel_shard_degree, tensor_parallel_degree, "
+       "pipeline_parallel_degree), a smaller model, or smaller batches",
+       model, human_bytes(needed), where, human_bytes(free), human_bytes(need.weights), human_bytes(need.gradients),
+       human_bytes(need.optimizer), human_bytes(need.gathered), human_bytes(need.activations),
+       (needed + free - 1) / free);
+}
+
+void check_memory(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
+                  const BatchPlan& plan, at::Device device, comm::World& world) {
+  const parallel::StageOptions options = stage_options_of(job, plan, device);
+  const parallel::StageMap map = pipeline_plan_of(job, model, mesh.layout(), plan).map;
+  if (map.stages() > 1 && job.parallelism.pipeline_parallel_split == "measured") return;
+  const parallel::StageRanges ranges = stage_ranges_of(job, model, mesh, map.stages(), options);
+  std::vector<Range> mine;
+  for (const int stage : map.stages_of(mesh.coord(Axis::pp))) mine.push_back(ranges[static_cast<std::size_t>(stage)]);
+  const MemoryNeed need = memory_need(model, mesh.layout(), mine, options);
+  const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
+  on_all_ranks(world.control(), [&] {
+    const bool apart = device.is_cuda() && options.offload;  // state in host memory, work in the device's
+    check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, world.local_size()), rank);
+    if (apart)
+      check_need(model.name, need, need.state(), free_bytes(at::kCPU, world.local_size()), "in host memory " + rank);
+  });
+}
+
+}  // namespace tessera::train
