@@ -117,11 +117,17 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all, const std
                     launch_command(program, sweep, point, at_once)});
   share_cores(at_once * sweep.ranks);
   bool failed = false;
-  const bool stopped = sweep::run_local(jobs, at_once, [&](const sweep::LocalJob& job, int, std::size_t ended) {
+  const auto started = [](const sweep::LocalJob& job) {
+    std::cout << fmt::format("{} starts; its output: {}\n", sweep::point_name(job.number),
+                             (job.folder / "output.log").string())
+              << std::flush;
+  };
+  const auto ended = [&](const sweep::LocalJob& job, std::size_t count) {
     const sweep::PointStatus point = sweep::read_status(job.folder);
     failed |= point.state == sweep::State::failed;
-    std::cout << line_of(point, ended, jobs.size()) << std::flush;
-  });
+    std::cout << line_of(point, count, jobs.size()) << std::flush;
+  };
+  const bool stopped = sweep::run_local(jobs, {at_once, sweep.seconds}, {started, ended});
   std::cout << fmt::format("{}\nnext: tessera sweep collect {}\n", summary(sweep::read_statuses(sweep.folder)),
                            sweep.folder);
   if (stopped) return static_cast<int>(ExitCode::requeue);

@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -71,34 +73,57 @@ class HeldSignals {
 
 class Pool {
  public:
-  Pool(const std::vector<LocalJob>& jobs, std::size_t at_once, const Ended& ended)
-      : jobs_(jobs), at_once_(at_once), ended_(ended) {}
+  Pool(const std::vector<LocalJob>& jobs, const LocalLimits& limits, const LocalObserver& observer)
+      : limits_(limits), observer_(observer) {
+    for (const LocalJob& job : jobs) waiting_.push_back(&job);
+  }
 
   bool run() {
     for (;;) {
-      while (!stopped_ && next_ < jobs_.size() && running_.size() < at_once_) start(jobs_[next_++]);
+      while (!stopped_ && !waiting_.empty() && running_.size() < static_cast<std::size_t>(limits_.at_once)) start();
       if (running_.empty()) return stopped_.has_value();
       const int signal = held_.next();
       if (signal != 0 && signal != SIGCHLD) stop();
       bury();
+      for (auto& [child, running] : running_) hold_to_limit(child, running);
     }
   }
 
  private:
-  void start(const LocalJob& job) {
+  struct Running {
+    const LocalJob* job;
+    Clock::time_point since;
+    std::int64_t first_step;
+    int signals = 0;  ///< for its limit
+  };
+
+  void start() {
+    const LocalJob& job = *waiting_.front();
+    waiting_.pop_front();
     char host[256] = {};
     gethostname(host, sizeof(host) - 1);
+    const std::int64_t step = read_status(job.folder).step;
     note_start(job.folder, fmt::format("local on {}, sweep's PID {}", host, getpid()));
     const pid_t parent = getpid(), child = fork();
     if (child == 0) become(job, parent, held_.before());
     require(child > 0, ExitCode::environment, "cannot start a process: {}", strerror(errno));
-    running_[child] = &job;
+    running_[child] = {&job, Clock::now(), step};
+    observer_.started(job);
   }
 
   void stop() {
     if (stopped_ && Clock::now() - *stopped_ < kSameWish) return;
     stopped_ = Clock::now();
-    for (const auto& [child, job] : running_) kill(child, SIGTERM);
+    for (const auto& [child, running] : running_) kill(child, SIGTERM);
+  }
+
+  void hold_to_limit(pid_t child, Running& running) const {
+    if (!limits_.seconds || running.signals == 2) return;
+    const auto end = running.since + std::chrono::seconds(*limits_.seconds);
+    const auto due = running.signals == 0 ? end - std::chrono::seconds(warning_seconds(*limits_.seconds)) : end;
+    if (Clock::now() < due) return;
+    ++running.signals;
+    kill(child, SIGTERM);
   }
 
   /// Notes the end of those that have ended.
@@ -107,26 +132,39 @@ class Pool {
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
       const auto found = running_.find(child);
       if (found == running_.end()) continue;
-      const LocalJob& job = *found->second;
+      const Running running = found->second;
       running_.erase(found);
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      note_end(job.folder, code);
-      ended_(job, code, ++count_);
+      end(running, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     }
   }
 
-  const std::vector<LocalJob>& jobs_;
-  std::size_t at_once_, next_ = 0, count_ = 0;
-  const Ended& ended_;
+  void end(const Running& running, int code) {
+    note_end(running.job->folder, code);
+    const bool time_was_up = code == static_cast<int>(ExitCode::requeue) && running.signals > 0 && !stopped_;
+    if (time_was_up && read_status(running.job->folder).step > running.first_step)
+      waiting_.push_back(running.job);
+    else
+      observer_.ended(*running.job, ++ended_);
+  }
+
+  const LocalLimits limits_;
+  const LocalObserver& observer_;
   HeldSignals held_;
-  std::map<pid_t, const LocalJob*> running_;
+  std::deque<const LocalJob*> waiting_;
+  std::map<pid_t, Running> running_;
+  std::size_t ended_ = 0;
   std::optional<Clock::time_point> stopped_;  ///< when the last signal was passed on
 };
 
 }  // namespace
 
-bool run_local(const std::vector<LocalJob>& jobs, int at_once, const Ended& ended) {
-  return Pool(jobs, static_cast<std::size_t>(at_once), ended).run();
+std::int64_t warning_seconds(std::int64_t limit_seconds) {
+  constexpr std::int64_t kUsual = 120;
+  return std::min(kUsual, limit_seconds / 2);
+}
+
+bool run_local(const std::vector<LocalJob>& jobs, const LocalLimits& limits, const LocalObserver& observer) {
+  return Pool(jobs, limits, observer).run();
 }
 
 }  // namespace tessera::sweep

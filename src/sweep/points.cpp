@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/sweep/sweep.hpp"
+#include "reading.hpp"
 
 namespace tessera::sweep {
 namespace {
@@ -12,13 +12,11 @@ bool fits(const Exclusion::Condition& condition, const Settings& settings) {
   return setting != settings.end() && std::ranges::find(condition.values, setting->value) != condition.values.end();
 }
 
-bool excluded(const Sweep& sweep, const Settings& settings) {
-  return std::ranges::any_of(sweep.exclusions, [&](const Exclusion& exclusion) {
-    return std::ranges::all_of(exclusion.conditions, [&](const auto& condition) { return fits(condition, settings); });
-  });
-}
-
 }  // namespace
+
+bool fits(const Exclusion& exclusion, const Settings& settings) {
+  return std::ranges::all_of(exclusion.conditions, [&](const auto& condition) { return fits(condition, settings); });
+}
 
 int numbers(const Sweep& sweep) {
   std::int64_t product = 1;
@@ -37,7 +35,9 @@ std::optional<Point> point_of(const Sweep& sweep, int number) {
   Point point{number, {}};
   for (auto row = rows.rbegin(); row != rows.rend(); ++row)
     point.settings.insert(point.settings.end(), (*row)->begin(), (*row)->end());
-  return excluded(sweep, point.settings) ? std::nullopt : std::optional(std::move(point));
+  const bool excluded =
+      std::ranges::any_of(sweep.exclusions, [&](const Exclusion& e) { return fits(e, point.settings); });
+  return excluded ? std::nullopt : std::optional(std::move(point));
 }
 
 std::vector<Point> points(const Sweep& sweep) {

@@ -71,6 +71,9 @@ std::vector<Axis> read_grid(const config::TomlEntry& block, Problems& problems);
 Settings read_common(const config::TomlEntry& block, Problems& problems);
 std::vector<Exclusion> read_exclusions(const config::TomlEntry& block, Problems& problems);
 
+/// Whether a point with these settings is excluded.
+bool fits(const Exclusion& exclusion, const Settings& settings);
+
 /// The tables of [[name]]; anything else is a problem.
 std::vector<const config::TomlTable*> tables_of(const config::TomlEntry& block, Problems& problems);
 /// The block as one table; null (and a problem) where it is something else.

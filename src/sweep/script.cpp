@@ -9,15 +9,13 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/metrics/atomic_file.hpp"
+#include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/slurm.hpp"
 
 namespace tessera::sweep {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Seconds before the time limit at which the ranks are told to save.
-constexpr std::int64_t kWarning = 120;
 
 std::string absolute_text(const fs::path& path) {
   std::string text = fs::absolute(path).lexically_normal().string();
@@ -28,7 +26,7 @@ std::string absolute_text(const fs::path& path) {
 /// The lines for sbatch, which a user may change before the script is submitted again.
 std::string options_text(const Sweep& sweep, const Submission& submission) {
   const std::int64_t time = sweep.seconds.value_or(0) * submission.shape.per_task;
-  const std::int64_t warning = time > 0 ? std::min(kWarning, time / 2) : kWarning;
+  const std::int64_t warning = warning_seconds(time > 0 ? time : 86400);
   const std::string limit = submission.at_once > 0 ? fmt::format("%{}", submission.at_once) : "";
   std::string text = fmt::format("#SBATCH --job-name={}\n", shell_words({fs::path(sweep.file).stem().string()}));
   text += fmt::format("#SBATCH --array=1-{}{}\n#SBATCH --ntasks={}\n", submission.shape.tasks, limit, sweep.ranks);

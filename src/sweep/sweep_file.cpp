@@ -159,14 +159,14 @@ constexpr std::array<Reader::Known, 12> Reader::kEntries{{{"job", &Reader::job},
                                                           {"exclude", &Reader::exclude},
                                                           {"slurm", &Reader::slurm}}};
 
-/// The points that an exclusion takes out; an exclusion of nothing is a mistake.
+/// An exclusion of nothing is a mistake.
 void check_exclusions(const Sweep& sweep, Problems& problems) {
-  for (const Exclusion& exclusion : sweep.exclusions) {
-    Sweep alone = sweep;
-    alone.exclusions = {exclusion};
-    if (points(alone).size() == static_cast<std::size_t>(numbers(sweep)))
+  Sweep all = sweep;
+  all.exclusions.clear();
+  const std::vector<Point> everything = points(all);
+  for (const Exclusion& exclusion : sweep.exclusions)
+    if (std::ranges::none_of(everything, [&](const Point& point) { return fits(exclusion, point.settings); }))
       problems.add(exclusion.line, 1, "this exclusion fits no point; its values must be those of the sweep");
-  }
 }
 
 void check_size(const Sweep& sweep, Problems& problems) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include "reading.hpp"
 #include "tessera/config/suggest.hpp"
@@ -132,10 +133,10 @@ std::vector<Value> values_of_range(const Option& option, const TomlNode& node, P
 
 /// Complains of values that are there twice: two points would be one.
 void refuse_repeats(const Option& option, const TomlNode& node, const std::vector<Value>& values, Problems& problems) {
-  for (std::size_t i = 1; i < values.size(); ++i)
-    if (std::find(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(i), values[i]) !=
-        values.begin() + static_cast<std::ptrdiff_t>(i))
-      return problems.add(node, fmt::format("{} has the value {} twice; keep one", option.key, shown_value(values[i])));
+  std::set<Value> seen;
+  for (const Value& value : values)
+    if (!seen.insert(value).second)
+      return problems.add(node, fmt::format("{} has the value {} twice; keep one", option.key, shown_value(value)));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ for point in "${killed[@]}"; do
 done
 if [ "${SWEEP_REQUEUE:-0}" = 1 ]; then
   reach "$points" 1
-  scancel --signal=USR1 "$(squeue -h -r -o %i | tail -n 1)"
+  scancel --signal=USR1 "$(sed 's/.*"job":"\([0-9]*\)".*/\1/' lr/submissions/1/submission.json)_$points"
 fi
 all_left
 failures=$((${#killed[@]} + 1))

@@ -1,7 +1,9 @@
 // Points as processes of this machine, several at once.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +17,27 @@ struct LocalJob {
   std::vector<std::string> command;  ///< found on PATH
 };
 
-/// Told of each point that has ended, and of how many have ended so far.
-using Ended = std::function<void(const LocalJob& job, int code, std::size_t ended)>;
+/// Told of each start, and of each job that has come to its end, with how many have so far.
+struct LocalObserver {
+  std::function<void(const LocalJob& job)> started;
+  std::function<void(const LocalJob& job, std::size_t ended)> ended;
+};
+
+struct LocalLimits {
+  int at_once = 1;
+  std::optional<std::int64_t> seconds;  ///< of one attempt
+};
+
+/// Seconds before a limit at which ranks are told to save.
+std::int64_t warning_seconds(std::int64_t limit_seconds);
 
 /// Runs the jobs in their order, `at_once` at a time, and notes start and end of each in its folder.
 ///
-/// A job that fails does not stop the others. The first SIGINT, SIGTERM or SIGHUP is passed on to the jobs that run as
-/// SIGTERM, and no further job starts; a second one, a second or more later, is passed on too. Returns whether the
-/// sweep was stopped so. Throws Error(environment) where no process can be made.
-bool run_local(const std::vector<LocalJob>& jobs, int at_once, const Ended& ended);
+/// A job that fails does not stop the others. Shortly before its limit a job gets SIGTERM, and at its limit another
+/// one; if it then ends with 75 after further steps, it runs again when the others have. The first SIGINT, SIGTERM or
+/// SIGHUP is passed on to the jobs that run as SIGTERM, and no further job starts; a second one, a second or more
+/// later, is passed on too. Returns whether the sweep was stopped so. Throws Error(environment) where no process can be
+/// made.
+bool run_local(const std::vector<LocalJob>& jobs, const LocalLimits& limits, const LocalObserver& observer);
 
 }  // namespace tessera::sweep

@@ -55,7 +55,7 @@ struct Point {
   Settings settings;
 };
 
-constexpr std::int64_t kMostPoints = 100'000;
+constexpr std::int64_t kMostPoints = 10'000;
 
 /// Throws Error(usage) with every problem of the file and its file:line:column.
 Sweep read_sweep(const std::string& file);

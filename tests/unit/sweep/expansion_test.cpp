@@ -135,9 +135,7 @@ TEST(Expansion, AThousandPointsAreCheckedInASecond) {
   const auto began = std::chrono::steady_clock::now();
   const Sweep sweep = read_sweep(file);
   const std::vector<Point> all = points(sweep);
-  check_points(sweep, all, [](const auto& words) {
-    return config::resolve(words).warnings.empty() ? "" : "warned";
-  });
+  check_points(sweep, all, [](const auto& words) { return config::resolve(words).warnings.empty() ? "" : "warned"; });
   const std::string text = table(all);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   EXPECT_EQ(all.size(), 1000U);

@@ -41,18 +41,20 @@ class Run : public testing::Test {
   SweepFolder folder_;
 };
 
+const LocalObserver kSilent{[](const LocalJob&) {}, [](const LocalJob&, std::size_t) {}};
 const std::string kStep = "echo '{\"step\": 3, \"loss\": 1.5}' >>metrics.jsonl; ";
 
 TEST_F(Run, NotesHowEachPointEnded) {
   const Sweep s = four();
   prepare(s, points(s));
-  std::vector<int> codes;
-  const bool stopped = run_local(jobs({{1, kStep + "exit 0"},
-                                       {2, "echo; echo 'tessera: there is no data (x); name some'; exit 4"},
-                                       {3, kStep + "exit 75"}}),
-                                 2, [&](const LocalJob&, int code, std::size_t) { codes.push_back(code); });
+  std::vector<int> order;
+  const bool stopped = run_local(
+      jobs({{1, kStep + "exit 0"},
+            {2, "echo; echo 'tessera: there is no data (x); name some'; exit 4"},
+            {3, kStep + "exit 75"}}),
+      {2, {}}, {[&](const LocalJob& job) { order.push_back(job.number); }, [](const LocalJob&, std::size_t) {}});
   EXPECT_FALSE(stopped);
-  EXPECT_THAT(codes, testing::UnorderedElementsAre(0, 4, 75));
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
   const auto all = read_statuses(out());
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0].state, State::done);
@@ -70,9 +72,8 @@ TEST_F(Run, NotesHowEachPointEnded) {
 TEST_F(Run, TellsTheReasonOfTheLastAttemptOnly) {
   const Sweep s = four();
   prepare(s, points(s));
-  const auto nothing = [](const LocalJob&, int, std::size_t) {};
-  run_local(jobs({{1, "echo; echo 'tessera: first'; exit 2"}}), 1, nothing);
-  run_local(jobs({{1, "kill -9 $$"}}), 1, nothing);
+  run_local(jobs({{1, "echo; echo 'tessera: first'; exit 2"}}), {1, {}}, kSilent);
+  run_local(jobs({{1, "kill -9 $$"}}), {1, {}}, kSilent);
   const PointStatus status = read_status(point(1));
   EXPECT_EQ(status.attempts, 2);
   EXPECT_EQ(status.code, 137);
@@ -82,7 +83,7 @@ TEST_F(Run, TellsTheReasonOfTheLastAttemptOnly) {
 TEST_F(Run, AnEndOfZeroWithoutAStepIsAFailure) {
   const Sweep s = four();
   prepare(s, points(s));
-  run_local(jobs({{1, "exit 0"}}), 1, [](const LocalJob&, int, std::size_t) {});
+  run_local(jobs({{1, "exit 0"}}), {1, {}}, kSilent);
   EXPECT_EQ(read_status(point(1)).state, State::failed) << "srun returns 0 when it could not start its ranks";
 }
 
@@ -107,10 +108,23 @@ TEST_F(Run, ASignalStopsWhatRunsAndStartsNothingMore) {
     ::kill(::getpid(), SIGTERM);
   });
   const std::string wait = "trap 'exit 75' TERM; touch ready; while :; do sleep 0.05; done";
-  EXPECT_TRUE(run_local(jobs({{1, wait}, {2, kStep}}), 1, [](const LocalJob&, int, std::size_t) {}));
+  EXPECT_TRUE(run_local(jobs({{1, wait}, {2, kStep}}), {1, {}}, kSilent));
   user.join();
   EXPECT_EQ(read_status(point(1)).state, State::stopped);
   EXPECT_EQ(read_status(point(2)).state, State::missing);
+}
+
+TEST_F(Run, APointWhoseTimeIsUpGoesOnLaterAsLongAsItMakesSteps) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  const std::string wait = "trap 'exit 75' TERM; while :; do sleep 0.05; done";
+  const std::string step = "echo \"{\\\"step\\\": $(cat attempts.log | grep -c start)}\" >>metrics.jsonl; ";
+  run_local(jobs({{1, "[ $(grep -c start attempts.log) -lt 3 ] || exit 0; " + step + wait}, {2, wait}}), {2, 2},
+            kSilent);
+  EXPECT_EQ(read_status(point(1)).attempts, 3);
+  EXPECT_EQ(read_status(point(1)).state, State::done);
+  EXPECT_EQ(read_status(point(2)).attempts, 1) << "it would never end";
+  EXPECT_EQ(read_status(point(2)).state, State::stopped);
 }
 
 TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
@@ -137,7 +151,7 @@ TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
 TEST_F(Run, AddingPointsLeavesThoseThatHaveRun) {
   const Sweep s = four();
   prepare(s, points(s));
-  run_local(jobs({{1, kStep}}), 1, [](const LocalJob&, int, std::size_t) {});
+  run_local(jobs({{1, kStep}}), {1, {}}, kSilent);
   const Sweep more = sweep("[grid]\noptimizer.lr = [1, 2, 3, 4, 5]\n[[exclude]]\noptimizer.lr = 2\n");
   prepare(more, points(more));
   std::vector<int> numbers;
