@@ -6,9 +6,10 @@
 # tessera_cuda_sources(ROOM SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a room; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
-# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [TIMEOUT s] [LABELS l...] [TORCH])
-#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. Those without TORCH
-#   are labelled without_torch, and the target tests_without_torch builds them all.
+# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [TIMEOUT s] [LABELS l...] [TORCH])
+#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
+#   cases that do not run on so many ranks, as a filter of GoogleTest. Tests without TORCH are labelled without_torch, and
+#   the target tests_without_torch builds them all.
 
 add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
@@ -77,7 +78,7 @@ if(TESSERA_BUILD_TESTS)
 endif()
 
 function(tessera_test name)
-  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 400)
   endif()
@@ -110,8 +111,11 @@ function(tessera_test name)
   foreach(n IN LISTS ARG_RANKS)
     # `timeout` ends mpirun and its ranks together; ctest's own limit is the second net.
     math(EXPR hard "${ARG_TIMEOUT} + 30")
+    set(filter ${ARG_EXCEPT})
+    list(FILTER filter INCLUDE REGEX "^${n}:")
+    list(TRANSFORM filter REPLACE "^${n}:" "--gtest_filter=-")
     add_test(NAME ${name}_np${n}
-      COMMAND ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_TIMEOUT} ${n} $<TARGET_FILE:${name}>)
+      COMMAND ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_TIMEOUT} ${n} $<TARGET_FILE:${name}> ${filter})
     set_tests_properties(${name}_np${n} PROPERTIES TIMEOUT ${hard} LABELS "mpi;${ARG_LABELS}" PROCESSORS 2)
   endforeach()
 endfunction()

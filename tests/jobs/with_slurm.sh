@@ -2,14 +2,15 @@
 # Runs a command inside a Slurm of its own on this machine, and ends that Slurm with all that ran in it:
 #   with_slurm.sh NODES CPUS COMMAND [ARG...]
 # NODES pretended nodes (node1 ...) of CPUS processors each, more than the machine has if you like; no root needed. COMMAND sees
-# SLURM_CONF and SLURM_TEST_DIR (a scratch folder of the cluster). SLURM_TEST_CONF: more lines of slurm.conf. Its exit code comes back; 77 if Slurm is not installed.
+# SLURM_CONF and SLURM_TEST_DIR (a scratch folder of the cluster). SLURM_TEST_CONF: more lines of slurm.conf. Its exit code comes back;
+# 2 if Slurm is not installed.
 set -euo pipefail
 umask 022
 [ $# -ge 3 ] || { echo "usage: with_slurm.sh NODES CPUS COMMAND [ARG...]" >&2; exit 2; }
 nodes=$1 cpus=$2; shift 2
 PATH=$PATH:/usr/sbin:/sbin
 for program in munged slurmctld slurmd srun scontrol; do
-  command -v $program >/dev/null || { echo "with_slurm: $program is not installed (./bootstrap deps installs it)"; exit 77; }
+  command -v $program >/dev/null || { echo "with_slurm: $program is not installed (./bootstrap deps installs it)"; exit 2; }
 done
 
 dir=$(mktemp -d /tmp/slurm.XXXXXX) # sockets live in it: its name must be short
