@@ -6,10 +6,14 @@
 # tessera_cuda_sources(ROOM SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a room; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
-# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [TIMEOUT s] [LABELS l...] [TORCH])
+# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [TIMEOUT s] [LABELS l...] [TORCH])
 #   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
-#   cases that do not run on so many ranks, as a filter of GoogleTest. Tests without TORCH are labelled without_torch, and
-#   the target tests_without_torch builds them all.
+#   cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2 (of these rank counts) it runs a second
+#   time as tessera_test_avx2() says. Tests without TORCH are labelled without_torch, and the target tests_without_torch
+#   builds them all.
+# tessera_test_avx2(NAME COMMAND...)
+#   where the processor has AVX-512 adds the test NAME.avx2: the command of test NAME, with its properties, as a processor
+#   that has AVX2 and no more computes it. For tests that compare figures.
 
 add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
@@ -77,8 +81,26 @@ if(TESSERA_BUILD_TESTS)
     <ATen/TensorIndexing.h> <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
+file(STRINGS /proc/cpuinfo _avx512 REGEX "^flags.* avx512f" LIMIT_COUNT 1)
+
+function(tessera_test_avx2 name)
+  if(NOT _avx512)
+    return()
+  endif()
+  add_test(NAME ${name}.avx2 COMMAND ${ARGN})
+  foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
+    get_property(value TEST ${name} PROPERTY ${property})
+    if(value)
+      set_property(TEST ${name}.avx2 PROPERTY ${property} ${value})
+    endif()
+  endforeach()
+  set_property(TEST ${name}.avx2 APPEND PROPERTY LABELS avx2)
+  set_property(TEST ${name}.avx2 APPEND PROPERTY ENVIRONMENT
+    TESSERA_CPU=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2)
+endfunction()
+
 function(tessera_test name)
-  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 400)
   endif()
@@ -106,6 +128,9 @@ function(tessera_test name)
     # Threads enough to see them, and none that spin: beside other tests that costs minutes.
     set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "unit;${ARG_LABELS}"
       ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
+    if("AVX2" IN_LIST ARGN)
+      tessera_test_avx2(${name} ${name})
+    endif()
     return()
   endif()
   foreach(n IN LISTS ARG_RANKS)
@@ -114,8 +139,11 @@ function(tessera_test name)
     set(filter ${ARG_EXCEPT})
     list(FILTER filter INCLUDE REGEX "^${n}:")
     list(TRANSFORM filter REPLACE "^${n}:" "--gtest_filter=-")
-    add_test(NAME ${name}_np${n}
-      COMMAND ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_TIMEOUT} ${n} $<TARGET_FILE:${name}> ${filter})
+    set(command ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_TIMEOUT} ${n} $<TARGET_FILE:${name}> ${filter})
+    add_test(NAME ${name}_np${n} COMMAND ${command})
     set_tests_properties(${name}_np${n} PROPERTIES TIMEOUT ${hard} LABELS "mpi;${ARG_LABELS}" PROCESSORS 2)
+    if(n IN_LIST ARG_AVX2)
+      tessera_test_avx2(${name}_np${n} ${command})
+    endif()
   endforeach()
 endfunction()
