@@ -1,5 +1,7 @@
-// Limits on time hold for ordinary programs.
+// Limits on time hold for ordinary programs, and on machines that stand still for seconds.
 #pragma once
+
+#include <ctime>
 
 namespace tessera::test {
 
@@ -9,5 +11,8 @@ inline constexpr int kSlowdown = 10;
 #else
 inline constexpr int kSlowdown = 1;
 #endif
+
+/// Processor time of this process so far, which a busy machine does not lengthen.
+inline double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 }  // namespace tessera::test

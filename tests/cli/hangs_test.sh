@@ -19,7 +19,7 @@ check "a disk that hangs ends the job with 7" "$(slow 300 3)" 7
 check "rank 2 is not in a call" "$(grep -c 'rank 2 (before the first step): not in a call' "$work/load.log" | sed 's/^[1-9].*/some/')" some
 check "a slow one is waited for" "$(slow 15 60)" 0
 
-export TESSERA_STRICT_TIMEOUT_SECONDS=3
+export TESSERA_STRICT_TIMEOUT_SECONDS=6
 kinds=(skip shape order freeze)
 meshes=("--parallelism.pipeline_parallel_degree 2 --parallelism.data_parallel_shard_degree 2"
         "--parallelism.pipeline_parallel_degree 2 --parallelism.tensor_parallel_degree 2"
@@ -33,7 +33,7 @@ for ((seed = first; seed <= last; seed++)); do
   fault=$((1 + RANDOM % 4)):$kind:$rank:$((1 + RANDOM % 12))
   # shellcheck disable=SC2086
   check "seed $seed, $fault ends with 7" "$(run "seed$seed" $mesh --debug.inject_faults $fault)" 7
-  check "within 30 s of the last step" $(($(since_last_step "seed$seed") <= 30)) 1 # 10 s where nobody else computes
+  check "within 90 s of the last step" $(($(since_last_step "seed$seed") <= 90)) 1 # 10 s where nobody else computes
   # Among those that disagree, or the one that is waited for in vain, or the last of a chain of such.
   named="(disagree.* world ranks? ([0-9]+, )*$rank[:,]|[0-9] s for world ranks? ([0-9]+, )*$rank[;,]|, for rank $rank[;:])"
   check "rank $rank and a call are named" "$(grep -cE "^tessera: .*(call|group) [0-9].*" "$work/seed$seed.log" | sed 's/^[1-9].*/some/') $(grep -qE "$named" "$work/seed$seed.log" && echo named)" \
