@@ -7,7 +7,7 @@
 #include "shard_file.hpp"
 #include "shard_writer.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include "box.hpp"
 #include "json_text.hpp"
 #include "tessera/base/json.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

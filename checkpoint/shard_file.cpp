@@ -4,7 +4,7 @@
 
 #include "box.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

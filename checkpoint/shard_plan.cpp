@@ -5,7 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

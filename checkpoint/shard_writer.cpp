@@ -6,7 +6,7 @@
 #include "combined_writes.hpp"
 #include "hdf5_file.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

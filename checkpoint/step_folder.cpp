@@ -12,7 +12,7 @@
 #include "file_io.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

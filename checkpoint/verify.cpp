@@ -7,7 +7,7 @@
 #include "read_manifest.hpp"
 #include "shard_file.hpp"
 #include "step_folder.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {

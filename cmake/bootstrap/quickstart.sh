@@ -67,8 +67,9 @@ quickstart() {
   train "resumed on 4 pipeline stages x 2 tensor" $((steps + 20)) --parallelism.pipeline_parallel_degree 4 --parallelism.tensor_parallel_degree 2
   begin "generate text"
   "$tessera" generate "$run" --prompt "In the beginning" --max-new-tokens 64 --temperature 0.8 --top-k 40 --seed 1 | tee "$run/sample.txt"
+  "$tessera" report "$run" >/dev/null
   finish
   touch "$run/.complete"
   show_phases
-  say "loss curve: $run/loss.svg; metrics: $run/metrics.jsonl; checkpoints: $run/checkpoint"
+  say "open $run/index.html to see the run; metrics: $run/metrics.jsonl; checkpoints: $run/checkpoint"
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "columns.hpp"
 #include "output_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
@@ -21,25 +22,6 @@ namespace tessera::metrics {
 namespace {
 
 using nlohmann::json;
-
-struct Column {
-  std::string_view name;
-  std::int64_t StepRecord::*whole;  ///< one of the two is set
-  double StepRecord::*real;
-};
-
-constexpr std::array kColumns{
-    Column{"step", &StepRecord::step, nullptr},
-    Column{"loss", nullptr, &StepRecord::loss},
-    Column{"grad_norm", nullptr, &StepRecord::grad_norm},
-    Column{"lr", nullptr, &StepRecord::lr},
-    Column{"tokens", &StepRecord::tokens, nullptr},
-    Column{"step_seconds", nullptr, &StepRecord::step_seconds},
-    Column{"tokens_per_second", nullptr, &StepRecord::tokens_per_second},
-    Column{"tps", nullptr, &StepRecord::tps},
-    Column{"mfu", nullptr, &StepRecord::mfu},
-    Column{"memory_bytes", &StepRecord::memory_bytes, nullptr},
-};
 
 /// 17 significant digits give back every double; a bare "-0" would read as an integer, which has no sign of zero.
 std::string number(double value) {

@@ -2,30 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace tessera::report {
 namespace {
 
-struct Tick {
-  double at;  ///< on the axis
-  std::string label;
-};
-
-std::vector<Tick> linear_ticks(const Scale& scale, int count, double smallest) {
-  const double step = tick_step(scale.from_low, scale.from_high, count, smallest);
+std::vector<Tick> linear_ticks(double low, double high, int count) {
+  const double step = tick_step(low, high, count);
   std::vector<Tick> all;
-  for (const double value : ticks(scale.from_low, scale.from_high, step)) {
-    const bool small = step < 1e-3, large = std::abs(value) >= 1e4;
+  for (const double value : ticks(low, high, step)) {
+    const bool small = step < 1e-3, large = std::max(std::abs(low), std::abs(high)) >= 1e4;
     all.push_back({value, small || large ? short_number(value) : tick_label(value, step)});
   }
   return all;
 }
 
-/// Powers of ten; with their doubles and fives where there are few.
-std::vector<Tick> log_ticks(const Scale& scale) {
+/// Powers of ten; with their doubles and fives where there are few; round values where there is not even one.
+std::vector<Tick> log_ticks(const Scale& scale, int count) {
   const double decades = scale.from_high - scale.from_low;
+  if (decades < 1) {
+    std::vector<Tick> all = linear_ticks(std::pow(10, scale.from_low), std::pow(10, scale.from_high), count);
+    for (Tick& tick : all) tick.at = axis_value(tick.at, true);
+    std::erase_if(all, [](const Tick& tick) { return !std::isfinite(tick.at); });
+    return all;
+  }
   const double every = std::max(1.0, std::ceil(decades / 8));
   std::vector<Tick> all;
   for (double power = std::floor(scale.from_low); power <= scale.from_high && all.size() < 40; power += every)
@@ -34,9 +36,7 @@ std::vector<Tick> log_ticks(const Scale& scale) {
       const bool wanted = factor == 1 || decades < 2.5;
       if (wanted && at >= scale.from_low && at <= scale.from_high) all.push_back({at, short_number(std::pow(10, at))});
     }
-  return all.size() >= 2 ? all
-                         : std::vector<Tick>{{scale.from_low, short_number(std::pow(10, scale.from_low))},
-                                             {scale.from_high, short_number(std::pow(10, scale.from_high))}};
+  return all;
 }
 
 }  // namespace
@@ -53,6 +53,24 @@ std::string short_number(double value) {
 double axis_value(double value, bool log) {
   if (!log) return value;
   return value > 0 ? std::log10(value) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<Tick> axis_ticks(const Axis& axis, int count) {
+  return axis.log ? log_ticks(axis.scale, count) : linear_ticks(axis.scale.from_low, axis.scale.from_high, count);
+}
+
+double usual_high(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::ranges::sort(values);
+  const double median = values[values.size() / 2];
+  const double limit = median + 2 * (median - values.front());
+  return limit > values.front() ? std::min(values.back(), limit) : values.back();
+}
+
+std::string svg_begin_fixed(double width, double height, std::string_view description) {
+  std::string begin = svg_begin(width, height, description);
+  return begin.insert(begin.find(' '), fmt::format(" style=\"width:{0:g}px;min-width:{0:g}px\"", width));
 }
 
 std::string svg_begin(double width, double height, std::string_view description) {
@@ -76,11 +94,11 @@ std::string dot_at(double x, double y, std::string_view css_class) {
 
 std::string axis_lines(const Axis& x, const Axis& y, std::string_view x_label) {
   std::string svg;
-  for (const Tick& tick : y.log ? log_ticks(y.scale) : linear_ticks(y.scale, 5, 0)) {
+  for (const Tick& tick : axis_ticks(y, 5)) {
     svg += line_from("gridline", kFrame.left, y.scale(tick.at), kFrame.right, y.scale(tick.at));
     svg += text_at(kFrame.left - 8, y.scale(tick.at) + 4, "end", tick.label);
   }
-  for (const Tick& tick : x.log ? log_ticks(x.scale) : linear_ticks(x.scale, 7, 0)) {
+  for (const Tick& tick : axis_ticks(x, 7)) {
     svg += line_from("axis", x.scale(tick.at), kFrame.bottom, x.scale(tick.at), kFrame.bottom + 4);
     svg += text_at(x.scale(tick.at), kFrame.bottom + 18, "middle", tick.label);
   }

@@ -24,6 +24,20 @@ struct Axis {
   bool log = false;
 };
 
+struct Tick {
+  double at;  ///< on the axis
+  std::string label;
+};
+/// About `count` round values of the axis.
+std::vector<Tick> axis_ticks(const Axis& axis, int count);
+
+/// The highest value that is not far above the rest: what diverged must not make all others look alike. NaN where no
+/// value is finite.
+double usual_high(std::vector<double> values);
+
+/// An <svg> that keeps its size: a wide one scrolls.
+std::string svg_begin_fixed(double width, double height, std::string_view description);
+
 /// Lines and numbers of both axes, and `x_label` under the right end.
 std::string axis_lines(const Axis& x, const Axis& y, std::string_view x_label);
 

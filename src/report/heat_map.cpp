@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "chart_frame.hpp"
 #include "tessera/base/error.hpp"
@@ -18,13 +19,10 @@ struct Colors {
 };
 
 Colors colors_of(const std::vector<double>& values) {
-  std::vector<double> known;
-  std::ranges::copy_if(values, std::back_inserter(known), [](double v) { return std::isfinite(v); });
-  if (known.empty()) return {};
-  std::ranges::sort(known);
-  const double median = known[known.size() / 2];
-  const double usual = median + 2 * (median - known.front());
-  return {known.front(), usual > known.front() ? std::min(known.back(), usual) : known.back()};
+  double low = std::numeric_limits<double>::infinity();
+  for (const double value : values)
+    if (std::isfinite(value)) low = std::min(low, value);
+  return {low, usual_high(values)};
 }
 
 double label_width(const std::vector<std::string>& labels) {
@@ -46,14 +44,10 @@ class Map {
     const double height = kAbove + kRowHeight * static_cast<double>(chart_.y_labels.size()) + 12;
     // Cells keep their size: a map of three by three does not fill the page.
     return {fmt::format("<figure class=\"scrolls\">\n<figcaption>{}</figcaption>\n{}{}{}</svg>\n</figure>\n",
-                        escape(chart_.title), sized(svg_begin(width, height, chart_.title), width), labels(), cells())};
+                        escape(chart_.title), svg_begin_fixed(width, height, chart_.title), labels(), cells())};
   }
 
  private:
-  static std::string sized(std::string begin, double width) {
-    return begin.insert(begin.find(' '), fmt::format(" style=\"width:{0:g}px;min-width:{0:g}px\"", width));
-  }
-
   double x(std::size_t column) const { return left_ + cell_ * static_cast<double>(column); }
   static double y(std::size_t row) { return kAbove + kRowHeight * static_cast<double>(row); }
 

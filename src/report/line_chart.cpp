@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "chart_frame.hpp"
 #include "hover.hpp"
@@ -67,6 +68,9 @@ class Drawing {
       classes_.push_back(colored ? fmt::format("c{}", colors++) : "muted");
       measure(points_.back());
     }
+    // A series that diverged must not flatten the others.
+    if (highs_.size() >= 3) highs_.push_back(y_.low);
+    if (!highs_.empty()) y_.high = usual_high(highs_);
   }
 
   Html html() const {
@@ -78,7 +82,7 @@ class Drawing {
   void measure(const std::vector<Point>& points) {
     if (points.empty()) return;
     x_.take(points.front().x), x_.take(points.back().x);
-    if (const Extent y = usual_extent(points); !y.empty()) y_.take(y.low), y_.take(y.high);
+    if (const Extent y = usual_extent(points); !y.empty()) y_.low = std::min(y_.low, y.low), highs_.push_back(y.high);
   }
 
   std::string legend() const {
@@ -162,6 +166,7 @@ class Drawing {
   std::vector<std::vector<Point>> points_;
   std::vector<std::string> classes_;
   Extent x_, y_;
+  std::vector<double> highs_;  ///< of the series
 };
 
 }  // namespace

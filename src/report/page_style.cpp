@@ -6,7 +6,7 @@ const std::string_view kPageStyle = R"(
 :root{color-scheme:light dark;--page:#f3f5f7;--card:#ffffff;--text:#1f2328;--soft:#57606a;--line:#e1e5e9;--axis:#9aa4ae;
 --accent:#0a66c2;--on:#ffffff;--muted:#b4bcc5;--mark:#cf222e;
 --s0:#0a66c2;--s1:#d9730d;--s2:#1a7f37;--s3:#8250df;--s4:#0e8a8a;--s5:#bf3989;--s6:#7d4e00;--s7:#cf222e}
-@media (prefers-color-scheme:dark){:root{--page:#0a0d12;--card:#12171e;--text:#e6edf3;--soft:#9aa4ae;--line:#262d36;
+@media (prefers-color-scheme:dark){:root{--page:#04070b;--card:#0d1117;--text:#e6edf3;--soft:#9aa4ae;--line:#262d36;
 --axis:#59636e;--accent:#58a6ff;--on:#04101f;--muted:#47515c;--mark:#ff7b72;
 --s0:#58a6ff;--s1:#f0883e;--s2:#56d364;--s3:#bc8cff;--s4:#39c5cf;--s5:#ff7bbd;--s6:#d4a72c;--s7:#ff7b72}}
 *{box-sizing:border-box}
@@ -15,7 +15,7 @@ font:15px/1.5 system-ui,-apple-system,"Segoe UI","Helvetica Neue",Helvetica,Aria
 header,main{max-width:1240px;margin:0 auto;padding:0 24px}
 header{padding-top:32px}
 h1{font-size:26px;line-height:1.25;margin:0;overflow-wrap:anywhere}
-header p{margin:4px 0 0;color:var(--soft);overflow-wrap:anywhere}
+header p{max-width:none;margin:4px 0 0;color:var(--soft);overflow-wrap:anywhere}
 section{margin:24px 0;padding:20px 24px;background:var(--card);border:1px solid var(--line);border-radius:10px}
 h2{font-size:18px;margin:0 0 12px}
 p{margin:8px 0;max-width:80ch}
@@ -29,7 +29,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:5px 18px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 tr:last-child td{border-bottom:0}
 th{color:var(--soft);font-size:13px;font-weight:600;white-space:nowrap}
-td{max-width:60ch;overflow-wrap:anywhere}
+td{max-width:60ch;overflow-wrap:break-word}
 .n{text-align:right;white-space:nowrap;overflow-wrap:normal}
 tr.strong td{font-weight:600}
 tr.faint td{color:var(--soft)}
@@ -40,7 +40,7 @@ details>*:not(summary){margin-top:8px}
 img{display:block;max-width:100%;height:auto}
 figure{margin:0;min-width:0}
 figcaption{font-weight:600}
-figure svg{display:block;width:100%;height:auto}
+figure>svg{display:block;width:100%;max-width:860px;height:auto}
 figure.scrolls{overflow-x:auto}
 .legend{display:flex;flex-wrap:wrap;gap:2px 18px;margin:2px 0 0;padding:0;list-style:none;color:var(--soft);font-size:13px}
 .legend i{display:inline-block;width:18px;height:3px;margin-right:6px;vertical-align:middle;border-radius:2px;background:var(--c)}

@@ -10,42 +10,23 @@
 namespace tessera::report {
 namespace {
 
-constexpr double kTop = 34, kBottom = 300, kHeight = 320, kSide = 70, kBetween = 130;
+constexpr double kTop = 34, kBottom = 300, kHeight = 320, kBetween = 150;
 
 /// One vertical axis.
 struct Vertical {
   double x;
-  bool log;
-  Scale scale;
-  std::vector<double> shown;  ///< values that have a label
+  Axis axis;
+  std::vector<Tick> ticks;
+  /// What lies above the axis is drawn at its end.
+  double y(double value) const { return std::clamp(axis.scale(axis_value(value, axis.log)), kTop, kBottom); }
 };
 
-std::set<double> known_values(const ParallelCoordinates& chart, std::size_t d) {
+std::vector<double> known_values(const ParallelCoordinates& chart, std::size_t d) {
   std::set<double> values;
   for (const Member& member : chart.members)
     if (std::isfinite(member.values[d])) values.insert(member.values[d]);
-  return values;
-}
-
-/// The values themselves where they are few, as those of a sweep mostly are.
-std::vector<double> labelled(const std::set<double>& values, bool log) {
-  constexpr std::size_t kMost = 8;
-  if (values.size() <= kMost) return {values.begin(), values.end()};
-  std::vector<double> some;
-  const double low = axis_value(*values.begin(), log), high = axis_value(*values.rbegin(), log);
-  for (int i = 0; i <= 4; ++i)
-    some.push_back(log ? std::pow(10, low + (high - low) * i / 4) : low + (high - low) * i / 4);
-  return some;
-}
-
-Vertical vertical(const ParallelCoordinates& chart, std::size_t d, double x) {
-  std::set<double> values = known_values(chart, d);
   for (std::size_t i = 0; i < chart.dimensions[d].labels.size(); ++i) values.insert(static_cast<double>(i));
-  if (values.empty()) return {x, false, {0, 1, kBottom, kTop}, {}};
-  const bool log = chart.dimensions[d].log && *values.begin() > 0;
-  double low = axis_value(*values.begin(), log), high = axis_value(*values.rbegin(), log);
-  if (!(high > low)) low -= std::max(1.0, std::abs(low)), high += std::max(1.0, std::abs(high));
-  return {x, log, {low, high, kBottom, kTop}, labelled(values, log)};
+  return {values.begin(), values.end()};
 }
 
 std::string label_of(const Dimension& dimension, double value) {
@@ -53,13 +34,33 @@ std::string label_of(const Dimension& dimension, double value) {
   return dimension.labels.empty() || i >= dimension.labels.size() ? short_number(value) : dimension.labels[i];
 }
 
+/// The values themselves where they are few, as those of a sweep's key mostly are.
+std::vector<Tick> ticks_of(const Dimension& dimension, const std::vector<double>& values, const Axis& axis,
+                           bool result) {
+  constexpr std::size_t kMost = 8;
+  if (result || (values.size() > kMost && dimension.labels.empty())) return axis_ticks(axis, 5);
+  std::vector<Tick> ticks;
+  for (const double value : values) ticks.push_back({axis_value(value, axis.log), label_of(dimension, value)});
+  return ticks;
+}
+
+Vertical vertical(const ParallelCoordinates& chart, std::size_t d, double x) {
+  const bool result = d + 1 == chart.dimensions.size();
+  const std::vector<double> values = known_values(chart, d);
+  if (values.empty()) return {x, {{0, 1, kBottom, kTop}, false}, {}};
+  const bool log = chart.dimensions[d].log && values.front() > 0;
+  double low = axis_value(values.front(), log), high = axis_value(result ? usual_high(values) : values.back(), log);
+  if (!(high > low)) low -= std::max(1.0, std::abs(low)), high += std::max(1.0, std::abs(high));
+  const Axis axis{{low, high, kBottom, kTop}, log};
+  return {x, axis, ticks_of(chart.dimensions[d], values, axis, result)};
+}
+
 std::string drawn(const Vertical& axis, const Dimension& dimension) {
   std::string svg = line_from("axis", axis.x, kTop, axis.x, kBottom);
   svg += text_at(axis.x, kTop - 16, "middle", dimension.name, "name");
-  for (const double value : axis.shown) {
-    const double y = axis.scale(axis_value(value, axis.log));
-    svg += line_from("axis", axis.x - 4, y, axis.x, y);
-    svg += text_at(axis.x - 7, y + 4, "end", label_of(dimension, value), "halo");
+  for (const Tick& tick : axis.ticks) {
+    const double y = axis.axis.scale(tick.at);
+    svg += line_from("axis", axis.x - 4, y, axis.x, y) + text_at(axis.x - 7, y + 4, "end", tick.label, "halo");
   }
   return svg;
 }
@@ -77,8 +78,7 @@ std::string line_of(const ParallelCoordinates& chart, const Member& member, cons
                     double strength) {
   std::vector<Point> points;
   for (std::size_t d = 0; d < axes.size(); ++d)
-    if (std::isfinite(member.values[d]))
-      points.push_back({axes[d].x, axes[d].scale(axis_value(member.values[d], axes[d].log))});
+    if (std::isfinite(member.values[d])) points.push_back({axes[d].x, axes[d].y(member.values[d])});
   const bool known = std::isfinite(member.values.back());
   const Scale same{0, 1, 0, 1};
   return fmt::format(
@@ -110,6 +110,13 @@ std::string lines(const ParallelCoordinates& chart, const std::vector<Vertical>&
   return svg + "</g>\n";
 }
 
+/// Between two axes, so that their names stand side by side.
+double distance_of(const ParallelCoordinates& chart) {
+  std::size_t longest = 0;
+  for (const Dimension& dimension : chart.dimensions) longest = std::max(longest, dimension.name.size());
+  return std::max(kBetween, 24 + 7.2 * static_cast<double>(longest));
+}
+
 }  // namespace
 
 Html parallel_coordinates(const ParallelCoordinates& chart) {
@@ -117,16 +124,17 @@ Html parallel_coordinates(const ParallelCoordinates& chart) {
   for (const Member& member : chart.members)
     TESSERA_EXPECT(member.values.size() == chart.dimensions.size(), "{} values of {}", member.values.size(),
                    member.name);
-  const double width = std::max(620.0, 2 * kSide + kBetween * static_cast<double>(chart.dimensions.size() - 1));
-  const double between = (width - 2 * kSide) / static_cast<double>(chart.dimensions.size() - 1);
+  const double between = distance_of(chart), side = between / 2;
+  const double width = 2 * side + between * static_cast<double>(chart.dimensions.size() - 1);
   std::vector<Vertical> axes;
   std::string drawn_axes;
   for (std::size_t d = 0; d < chart.dimensions.size(); ++d) {
-    axes.push_back(vertical(chart, d, kSide + between * static_cast<double>(d)));
+    axes.push_back(vertical(chart, d, side + between * static_cast<double>(d)));
     drawn_axes += drawn(axes.back(), chart.dimensions[d]);
   }
   return {fmt::format("<figure class=\"scrolls\">\n<figcaption>{}</figcaption>\n{}{}{}</svg>\n</figure>\n",
-                      escape(chart.title), svg_begin(width, kHeight, chart.title), lines(chart, axes), drawn_axes)};
+                      escape(chart.title), svg_begin_fixed(width, kHeight, chart.title), lines(chart, axes),
+                      drawn_axes)};
 }
 
 }  // namespace tessera::report

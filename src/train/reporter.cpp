@@ -10,10 +10,10 @@
 #include <limits>
 #include <set>
 
+#include "run_pictures.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
-#include "tessera/report/loss_curve.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 
@@ -104,6 +104,18 @@ Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer
     open(world, command_line, first_step, hosts);
     return std::string();
   });
+  if (resolved.job.metrics.enable_tensorboard) open_events(world);
+}
+
+/// Where TorchTitan has them: a folder for each start of a run, and in it one for each rank if all ranks write. All
+/// ranks write the same figures of the job, and times of their own.
+void Reporter::open_events(comm::World& world) {
+  const config::JobConfig& job = resolved_.job;
+  const std::string stamp = comm::all_gather_strings(world.control(), metrics::tensorboard_stamp()).front();
+  if (!speaks_ && !job.metrics.save_for_all_ranks) return;
+  std::filesystem::path folder = std::filesystem::path(job.job.dump_folder) / job.metrics.save_tb_folder / stamp;
+  if (job.metrics.save_for_all_ranks) folder /= fmt::format("rank_{}", world.rank());
+  events_ = std::make_unique<metrics::TensorBoardWriter>(folder, first_step_);
 }
 
 void Reporter::open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
@@ -194,14 +206,16 @@ void Reporter::step(std::int64_t step, const StepOutcome& outcome, double second
                     const std::optional<ValidationResult>& validation) {
   const double waited = waited_;
   begin_next();
-  if (!speaks_) return;
-  meter_.add(trainer_.step_tokens(), seconds);
+  if (!speaks_ && !events_) return;
   metrics::StepRecord row = record(step, outcome, seconds);
-  summary_.step(row, waited);
-  if (validation) summary_.time().validation += validation->seconds;
   add_shares(row);
   for (const auto& [name, loss] : outcome.source_losses) row.extra.emplace_back("data/" + name + "/loss", loss);
   if (validation) add_validation(row, *validation);
+  if (events_) events_->write(row);
+  if (!speaks_) return;
+  meter_.add(trainer_.step_tokens(), seconds);
+  summary_.step(row, waited);
+  if (validation) summary_.time().validation += validation->seconds;
   sink_->write(row);
   console_->step(row, meter_.eta_seconds(resolved_.job.training.steps - step), is_shown(step));
   std::cout.flush();
@@ -219,6 +233,7 @@ bool Reporter::is_shown(std::int64_t step) {
 }
 
 void Reporter::rewind(std::int64_t step) {
+  if (events_) events_->restart(step + 1);
   if (!speaks_) return;
   sink_.reset();
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), step);
@@ -232,8 +247,7 @@ void Reporter::note(const std::string& line) {
 void Reporter::finish(bool complete) {
   if (!console_) return;
   console_->finish();
-  const std::string subtitle = trainer_.model().name + ", " + trainer_.mesh().layout().to_string();
-  report::write_loss_curve(folder_->loss_curve_file(), folder_->metrics_file(), {"Training loss", subtitle, true});
+  write_run_pictures(*folder_, resolved_.job, trainer_);
   if (!complete) return;
   summary_.time().all = metrics::monotonic_seconds() - began_;
   std::cout << summary_.text(folder_->path(), resolved_.job.checkpoint.enable && !resolved_.job.checkpoint.load_only)

@@ -14,6 +14,7 @@
 #include "tessera/metrics/meter.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/metrics/run_summary.hpp"
+#include "tessera/metrics/tensorboard.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/validator.hpp"
 
@@ -45,6 +46,7 @@ class Reporter {
     std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0, exposed_nanoseconds = 0;
   };
   void begin_next();
+  void open_events(comm::World& world);
   bool is_shown(std::int64_t step);
   void open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
             const std::vector<std::string>& hosts);
@@ -69,6 +71,7 @@ class Reporter {
   std::unique_ptr<metrics::RunFolder> folder_;
   std::unique_ptr<metrics::JsonlSink> sink_;
   std::unique_ptr<metrics::Console> console_;
+  std::unique_ptr<metrics::TensorBoardWriter> events_;  ///< on rank 0 or on all; none unless the job wants it
 };
 
 }  // namespace tessera::train

@@ -9,7 +9,7 @@ LITERAL = re.compile(r'"((?:time|fsdp|comm|moe|validation)/[a-z_]+)"|Column\{"(\
 
 
 def written(facts):
-    text = "\n".join(path.read_text("utf-8") for folder in WRITERS for path in (facts.root / folder).rglob("*.cpp"))
+    text = "\n".join(path.read_text("utf-8") for folder in WRITERS for path in (facts.root / folder).rglob("*.[ch]pp"))
     return {first or second for first, second in LITERAL.findall(text)}, text
 
 

@@ -116,11 +116,19 @@ def metrics():
     put("metrics", "odd", b"\0" + (line % (9223372036854775807, "-1e29")).encode() + b'{"step": 1, "x": [{"a": 1}], "s": "t"}\n')
 
 
+def run():
+    attempts = b'{"format": "tessera-run 1", "attempts": [{"id": "a", "started": "2026-11-23T07:00:00Z", "first_step": 2, "ranks": 8, ' \
+               b'"mesh": "pp=2", "hosts": ["n1"], "command_line": ["tessera", "train"], "versions": {"mpi": "4.1"}}]}'
+    steps = b"".join(b'{"step": %d, "loss": 4.5, "lr": 0.001, "validation/loss": 5, "skipped_steps": 1}\n' % i for i in range(1, 9))
+    put("run", "whole", attempts + b"\0" + steps)
+    put("run", "steps", b'{"attempts":[]}\0' + steps)
+
+
 def schedule():
     put("schedule", "one", "0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n")
     put("schedule", "zero_bubble", "0F0,3F0,3I0,3W0,0B0\n1F0,2F0,(2I0;2W0)OVERLAP_F_B,1B0\n")
     put("schedule", "transfers", "0F0,0SEND_F0,1UNSHARD\n")
 
 
-for make in (config, tokenizer, safetensors, corpus, packed_corpus, token_file, manifest, shard, metrics, schedule):
+for make in (config, tokenizer, safetensors, corpus, packed_corpus, token_file, manifest, shard, metrics, run, schedule):
     make()

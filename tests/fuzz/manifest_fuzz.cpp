@@ -1,13 +1,13 @@
 // manifest.json without its last member, the checksum, which is made.
 #include "input.hpp"
 #include "manifest.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 using namespace tessera;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
-  text += fmt::format("\"crc32c\": \"{:08x}\"\n}}\n", checkpoint::crc32c(0, text.data(), text.size()));
+  text += fmt::format("\"crc32c\": \"{:08x}\"\n}}\n", crc32c(0, text.data(), text.size()));
   checkpoint::Manifest manifest;
   if (!fuzz::takes({ExitCode::checkpoint}, [&] { manifest = checkpoint::parse_manifest(text, "manifest.json"); }))
     return 0;

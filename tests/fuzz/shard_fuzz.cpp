@@ -4,7 +4,7 @@
 #include "input.hpp"
 #include "opened.hpp"
 #include "shard_file.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 using namespace tessera;

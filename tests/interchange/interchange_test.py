@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What other programs read of a run, and what it reads of theirs: h5py its checkpoint, transformers its exported weights, PyTorch's DCP.
 
-    interchange_test.py h5py|transformers|dcp TESSERA        TESSERA: the program
+    interchange_test.py h5py|transformers|dcp|tensorboard TESSERA        TESSERA: the program
 
 A tiny Llama is trained for four steps on 2 x 2 x 2 ranks. h5py must show every tensor whole; transformers must compute the
 logits that `tessera eval --logits` computes from the same exported folder. A DCP checkpoint with TorchTitan's names, written by two
@@ -151,6 +151,31 @@ def check_dcp(tessera, folder):
     assert refused.returncode == 1 and "is no DCP checkpoint" in refused.stderr, refused.stderr
 
 
+def scalars_of(folder):
+    """What TensorBoard's own package finds below a folder: {tag: {step: value}}."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0}).Reload()
+    return {tag: {e.step: e.value for e in found.Scalars(tag)} for tag in found.Tags()["scalars"]}
+
+
+def check_tensorboard(tessera, folder):
+    """Its scalars are those of metrics.jsonl, rounded to float32, on every rank."""
+    run(tessera, "launch", "-n", 8, "--", "train", job(folder, tied=False), "--metrics.enable_tensorboard",
+        "--metrics.save_tb_folder", "events", "--metrics.save_for_all_ranks", "--training.steps", 3)
+    records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
+    wanted = {}
+    for record in records:
+        for name, value in record.items():
+            if name != "step" and value is not None:
+                wanted.setdefault(name, {})[record["step"]] = float(np.float32(value))
+    (start,) = (folder / "run/events").iterdir()
+    assert sorted(p.name for p in start.iterdir()) == [f"rank_{n}" for n in range(8)], list(start.iterdir())
+    assert scalars_of(start / "rank_0") == wanted
+    assert scalars_of(start / "rank_7")["loss"] == wanted["loss"]
+    print(f"{len(wanted)} scalars of {len(records)} steps are the same")
+
+
 def main():
     what, tessera = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     for tied in (False, True) if what == "transformers" else (False,):
@@ -159,6 +184,8 @@ def main():
                 check_h5py(tessera, pathlib.Path(folder))
             elif what == "dcp":
                 check_dcp(tessera, pathlib.Path(folder))
+            elif what == "tensorboard":
+                check_tensorboard(tessera, pathlib.Path(folder))
             else:
                 check_transformers(tessera, pathlib.Path(folder), tied)
 

@@ -35,11 +35,11 @@ OptionList observation() {
           .above(0)
           .is_ours(),
       OPTION(metrics.disable_color_printing, "Print without colours"),
-      OPTION(metrics.enable_tensorboard, "Write TensorBoard files; metrics.jsonl is always written").later(),
-      OPTION(metrics.save_tb_folder, "Folder of the TensorBoard files").with("metrics.enable_tensorboard").later(),
-      OPTION(metrics.save_for_all_ranks, "TensorBoard and W&B from every rank")
-          .with("metrics.enable_tensorboard")
-          .later(),
+      OPTION(metrics.enable_tensorboard, "Write TensorBoard files too; metrics.jsonl is always written"),
+      OPTION(metrics.save_tb_folder, "Folder of the TensorBoard files, in the run's folder")
+          .with("metrics.enable_tensorboard"),
+      OPTION(metrics.save_for_all_ranks, "TensorBoard files of every rank; else of rank 0")
+          .with("metrics.enable_tensorboard"),
       OPTION(metrics.enable_wandb, "Send metrics to Weights & Biases").later(),
 
       OPTION(profiling.enable_profiling, "Record traces of some steps").later(),

@@ -15,7 +15,7 @@
 #include "manifest.hpp"
 #include "shard_file.hpp"
 #include "temporary_folder.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace {

@@ -9,7 +9,7 @@
 
 #include "checkpoint_fixture.hpp"
 #include "read_manifest.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

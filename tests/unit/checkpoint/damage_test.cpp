@@ -11,7 +11,7 @@
 #include "sample.hpp"
 #include "temporary_folder.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {

@@ -5,7 +5,7 @@
 
 #include "json_text.hpp"
 #include "manifest.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

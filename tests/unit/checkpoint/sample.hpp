@@ -9,7 +9,7 @@
 #include "box.hpp"
 #include "tessera/base/shard.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 

@@ -193,10 +193,10 @@ steps = 1200
 )");
   const Resolved r = resolve({file.path()});
   ASSERT_EQ(r.warnings.size(), 1u);
-  for (const char* key : {"model.converters", "metrics.enable_tensorboard", "profiling.enable_profiling"})
+  for (const char* key : {"model.converters", "profiling.enable_profiling"})
     EXPECT_THAT(r.warnings[0], HasSubstr(key));
   // What is off, or not pipelined, is not worth a word.
-  for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile"})
+  for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile", "tensorboard"})
     EXPECT_THAT(r.warnings[0], Not(HasSubstr(key)));
 }
 

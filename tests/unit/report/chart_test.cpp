@@ -106,6 +106,12 @@ TEST(LineChart, NumbersThatDoublesCannotTellApartEnd) {
     }
 }
 
+TEST(LineChart, ASeriesThatDivergedDoesNotFlattenTheOthers) {
+  std::vector<Series> series{falling("a", 50), falling("b", 50), falling("c", 50)};
+  for (Point& p : series[2].points) p.y += 1000;
+  EXPECT_TRUE(has(line_chart({.title = "t", .series = series}).text, ">4</text>"));
+}
+
 TEST(LineChart, MarksStandWhereTheyBelong) {
   const LineChart chart{.title = "t", .series = {falling("a", 100)}, .marks = {{50, "resumed"}, {500, "outside"}}};
   const std::string html = line_chart(chart).text;

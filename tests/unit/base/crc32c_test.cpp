@@ -1,4 +1,4 @@
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::checkpoint {
+namespace tessera {
 namespace {
 
 std::uint32_t bit_by_bit(const std::string& text) {
@@ -41,4 +41,4 @@ TEST(Crc32c, AllPathsAgreeAtEveryLengthAndAlignment) {
 }
 
 }  // namespace
-}  // namespace tessera::checkpoint
+}  // namespace tessera

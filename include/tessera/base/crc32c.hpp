@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tessera::checkpoint {
+namespace tessera {
 
 /// The checksum of `bytes` bytes, going on from `crc` (0 to begin): crc32c(crc32c(0, a), b) is that of a followed by b.
 /// Uses the processor's instruction in three interleaved streams where there is one.
@@ -13,4 +13,4 @@ std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t bytes) noe
 /// The slow twin: eight table look-ups for 8 bytes, any processor.
 std::uint32_t crc32c_portable(std::uint32_t crc, const void* data, std::size_t bytes) noexcept;
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera

@@ -1,4 +1,4 @@
-#include "tessera/checkpoint/crc32c.hpp"
+#include "tessera/base/crc32c.hpp"
 
 #include <array>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tessera::checkpoint {
+namespace tessera {
 namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78u;
@@ -123,4 +123,4 @@ std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t bytes) noe
   return crc32c_portable(crc, data, bytes);
 }
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera

@@ -1,0 +1,141 @@
+#include "tessera/report/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
+#include "tessera/config/option_table.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/metrics/jsonl_sink.hpp"
+#include "tessera/metrics/meter.hpp"
+
+namespace tessera::report {
+namespace {
+
+namespace fs = std::filesystem;
+using metrics::StepRecord;
+
+metrics::Attempt attempt_of(const nlohmann::json& json) {
+  metrics::Attempt attempt;
+  attempt.id = json.value("id", "");
+  attempt.started = json.value("started", "");
+  attempt.first_step = json.value("first_step", std::int64_t{1});
+  attempt.ranks = json.value("ranks", 1);
+  attempt.mesh = json.value("mesh", "");
+  attempt.hosts = json.value("hosts", std::vector<std::string>());
+  attempt.command_line = json.value("command_line", std::vector<std::string>());
+  for (const auto& [name, version] : json.value("versions", nlohmann::json::object()).items())
+    attempt.versions.emplace_back(name, version.get<std::string>());
+  return attempt;
+}
+
+std::vector<metrics::Attempt> read_attempts(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return {};
+  const nlohmann::json json = parse_json(std::string{std::istreambuf_iterator<char>(in), {}});
+  std::vector<metrics::Attempt> attempts;
+  try {
+    for (const nlohmann::json& attempt : json.at("attempts")) attempts.push_back(attempt_of(attempt));
+  } catch (const nlohmann::json::exception&) {
+    fail(ExitCode::data, "{} is not the JSON of a run; remove it to go without the list of attempts", file.string());
+  }
+  return attempts;
+}
+
+void read_settings(TrainingRun& run) {
+  const fs::path file = run.folder / "config.toml";
+  try {
+    config::JobConfig job = config::resolve({file.string()}).job;
+    for (const config::Option& option : config::options())
+      if (option.key != "job.config_file")  // the file that was read just now
+        run.settings.push_back(
+            {std::string(option.key), config::to_text(get(option, job)), config::to_text(default_of(option))});
+  } catch (const Error& error) {
+    run.settings_problem = error.what();
+  }
+}
+
+double value_of(const StepRecord& record, std::string_view name) {
+  if (name == "loss") return record.loss;
+  if (name == "grad_norm") return record.grad_norm;
+  if (name == "lr") return record.lr;
+  if (name == "tokens_per_second") return record.tokens_per_second;
+  if (name == "mfu") return record.mfu;
+  const auto found = std::ranges::find(record.extra, name, &std::pair<std::string, double>::first);
+  return found == record.extra.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
+bool has_column(const StepRecord& record, std::string_view name) {
+  return std::isfinite(value_of(record, name)) || name == "loss" || name == "grad_norm";
+}
+
+double median_of_last(const TrainingRun& run, std::string_view name) {
+  metrics::Window window;
+  for (const StepRecord& record : run.records)
+    if (const double value = value_of(record, name); std::isfinite(value)) window.add(value);
+  return window.median();
+}
+
+}  // namespace
+
+TrainingRun read_run(const fs::path& folder) {
+  const fs::path metrics = folder / "metrics.jsonl", attempts = folder / "run.json";
+  std::error_code ignored;
+  require(fs::is_directory(folder, ignored), ExitCode::usage,
+          "{} is not a folder; name the folder of a run (job.dump_folder)", folder.string());
+  require(fs::exists(metrics, ignored) || fs::exists(attempts, ignored), ExitCode::usage,
+          "{} is not the folder of a run: it has no metrics.jsonl and no run.json; name a job.dump_folder",
+          folder.string());
+  TrainingRun run{folder, fs::weakly_canonical(folder).filename().string(), {}, read_attempts(attempts), {}, ""};
+  if (fs::exists(metrics, ignored)) run.records = metrics::read_records(metrics);
+  read_settings(run);
+  return run;
+}
+
+std::vector<std::int64_t> resumed_at(const TrainingRun& run) {
+  std::vector<std::int64_t> steps;
+  for (const metrics::Attempt& attempt : run.attempts) {
+    // Records after the first step of a later attempt were dropped, and with them the marks of earlier ones there.
+    std::erase_if(steps, [&](std::int64_t step) { return step >= attempt.first_step; });
+    if (attempt.first_step > 1) steps.push_back(attempt.first_step);
+  }
+  return steps;
+}
+
+std::vector<Point> column(const TrainingRun& run, std::string_view name) {
+  std::vector<Point> points;
+  for (const StepRecord& record : run.records)
+    if (has_column(record, name)) points.push_back({static_cast<double>(record.step), value_of(record, name)});
+  return points;
+}
+
+Totals totals_of(const TrainingRun& run) {
+  Totals totals;
+  totals.last_loss = totals.best_loss = std::numeric_limits<double>::quiet_NaN();
+  for (const StepRecord& record : run.records) {
+    totals.tokens += record.tokens;
+    totals.seconds += std::isfinite(record.step_seconds) ? record.step_seconds : 0;
+    totals.memory_bytes = std::max(totals.memory_bytes, record.memory_bytes);
+    if (!std::isfinite(record.loss)) continue;
+    totals.last_loss = record.loss;
+    if (record.loss >= totals.best_loss) continue;
+    totals.best_loss = record.loss;
+    totals.best_step = record.step;
+  }
+  if (!run.records.empty()) totals.last_step = run.records.back().step;
+  if (const auto skipped = column(run, "skipped_steps"); !skipped.empty())
+    totals.skipped_steps = static_cast<std::int64_t>(skipped.back().y);
+  totals.tokens_per_second = median_of_last(run, "tokens_per_second");
+  totals.mfu = median_of_last(run, "mfu");
+  return totals;
+}
+
+}  // namespace tessera::report
