@@ -79,13 +79,31 @@ tessera::DType dtype_named(const std::string& type) {
   return *dtype;
 }
 
-int export_weights(const std::string& argument, const std::string& to, const std::string& format,
-                   const std::string& type) {
-  tessera::require(format == "safetensors", ExitCode::usage, "--format {} is not known; use safetensors", format);
-  tessera::train::export_hf(newest_of(argument), to, dtype_named(type));
-  std::cout << fmt::format("{}: written\n", to);
-  return 0;
-}
+struct Export {
+  std::string to, format = "safetensors", type = "float32";
+  std::optional<std::string> tokenizer;
+  bool replace = false;
+
+  void add_to(tessera::app::Flags& app) {
+    app.add_option("--to", to, "folder to create").required();
+    app.add_option("--format", format, "safetensors, the only one");
+    app.add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
+    app.add_option("--tokenizer", tokenizer, "tokenizer.json or its folder [the run's]");
+    app.add_flag("--force", replace, "replace what an export wrote there before");
+  }
+
+  int run(const std::string& argument) const {
+    tessera::require(format == "safetensors", ExitCode::usage, "--format {} is not known; use safetensors", format);
+    tessera::train::ExportOptions options{dtype_named(type), replace, {}};
+    if (tokenizer) options.tokenizer = *tokenizer;
+    const tessera::train::Exported made = tessera::train::export_hf(newest_of(argument), to, options);
+    std::cout << fmt::format("{}: weights of step {} as {}, {}\n", to, made.step, type, human_bytes(made.bytes));
+    std::cout << (made.tokenizer
+                      ? fmt::format("tokenizer: that in {}\n", made.tokenizer->string())
+                      : fmt::format("no tokenizer: {}; name it with --tokenizer PATH\n", made.why_no_tokenizer));
+    return 0;
+  }
+};
 
 int import_weights(const std::string& weights, const std::string& to, const std::string& config,
                    const std::string& type, int files) {
@@ -103,7 +121,8 @@ int run(const tessera::app::Args& args) {
   tessera::app::Flags app{"Inspects, verifies, prunes and converts checkpoints. Exits with 5 if one is damaged.",
                           "ckpt"};
   app.require_subcommand();
-  std::string folder, other, to, weights, config, stored_type, format = "safetensors", type = "float32";
+  std::string folder, other, to, weights, config, stored_type;
+  Export exported;
   bool with_tensors = false, deep = false, quick = false, dry_run = false;
   int files = 1;
   checkpoint::PruneOptions prune;
@@ -118,10 +137,8 @@ int run(const tessera::app::Args& args) {
   tessera::app::Flags verifying = add("verify", "compare every byte with its checksum");
   const tessera::app::Flag thorough = verifying.add_flag("--deep", deep, "compare every byte (the default)");
   verifying.add_flag("--quick", quick, "compare manifest, sizes and tables only").excludes(thorough);
-  tessera::app::Flags exporting = add("export", "write the weights as Hugging Face safetensors with config.json");
-  exporting.add_option("--to", to, "folder to create").required();
-  exporting.add_option("--format", format, "safetensors, the only one");
-  exporting.add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
+  tessera::app::Flags exporting = add("export", "write weights and tokenizer as a Hugging Face folder");
+  exported.add_to(exporting);
   tessera::app::Flags comparing = add("diff", "print the tensors that differ, and by how much; exits with 1 if any do");
   comparing.add_option("other", other, "the second checkpoint").required();
   tessera::app::Flags pruning = add("prune", "remove old checkpoints, never the latest valid one");
@@ -144,7 +161,7 @@ int run(const tessera::app::Args& args) {
   if (!app.parse(args)) return 0;
   if (listing.parsed()) return list(folder);
   if (verifying.parsed()) return verify(folder, !quick);
-  if (exporting.parsed()) return export_weights(folder, to, format, type);
+  if (exporting.parsed()) return exported.run(folder);
   if (importing.parsed()) return import_weights(weights, to, config, stored_type, files);
   if (comparing.parsed()) return tessera::app::diff_checkpoints(folder, other);
   if (pruning.parsed()) return tessera::app::prune_checkpoints(folder, prune, dry_run);

@@ -5,6 +5,7 @@
 
 #include "command_line.hpp"
 #include "tessera/data/tokenizer.hpp"
+#include "tessera/train/hf_import.hpp"
 #include "tessera/train/inference.hpp"
 #include "verb.hpp"
 
@@ -24,18 +25,27 @@ struct Options {
   std::vector<std::string> overrides;
 };
 
-/// The run's folder with its configuration, or a configuration file; what is not a flag of this command are the job's
-/// own flags.
+/// What stands for a folder: the job of a run, or of a Hugging Face folder such as `ckpt export` writes.
+Args words_of(const std::filesystem::path& folder) {
+  const std::string config = (folder / "config.toml").string(), path = folder.string();
+  if (std::filesystem::exists(config)) return {config, "--job.dump_folder", path};
+  tessera::require(tessera::train::holds_hf_weights(folder), ExitCode::usage,
+                   "{} is neither the folder of a run (it has no config.toml) nor one of Hugging Face weights", path);
+  return {"--model.hf_config",
+          (folder / "config.json").string(),
+          "--model.hf_assets_path",
+          path,
+          "--checkpoint.initial_load_path",
+          path,
+          "--checkpoint.initial_load_in_hf"};
+}
+
+/// The job of a folder or of a configuration file; what are not flags of this command are the job's own flags.
 tessera::config::Resolved job_of(const Options& options) {
-  if (!options.run.empty() && std::filesystem::is_directory(options.run)) {
-    Args words{(std::filesystem::path(options.run) / "config.toml").string(), "--job.dump_folder", options.run};
-    tessera::require(std::filesystem::exists(words[0]), ExitCode::usage,
-                     "{} is not the folder of a run: it has no config.toml", options.run);
-    words.insert(words.end(), options.overrides.begin(), options.overrides.end());
-    return tessera::config::resolve(words);
-  }
-  Args words = options.overrides;
-  if (!options.run.empty()) words.insert(words.begin(), options.run);
+  Args words;
+  if (!options.run.empty())
+    words = std::filesystem::is_directory(options.run) ? words_of(options.run) : Args{options.run};
+  words.insert(words.end(), options.overrides.begin(), options.overrides.end());
   return tessera::config::resolve(words);
 }
 
@@ -68,7 +78,8 @@ int run(const Args& args) {
       "Generates text with the latest valid checkpoint of a run, or with the weights of\n"
       "--checkpoint.initial_load_path.\n",
       "generate");
-  app.add_option("run", options.run, "the run's folder (job.dump_folder), or a configuration file");
+  app.add_option("run", options.run,
+                 "the run's folder (job.dump_folder), a Hugging Face folder, or a configuration file");
   const auto text = app.add_option("--prompt", options.prompt, "text to continue");
   app.add_option("--prompt-ids", options.prompt_ids, "token ids to continue, comma-separated")
       .delimiter(',')

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -83,6 +84,10 @@ int run_on_ranks(const Args& args, const RankBody& body) {
     return static_cast<int>(body(world, resolved, args));
   } catch (const Error& error) {
     return leave(world, *leaving, static_cast<int>(error.code()), error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return leave(
+        world, *leaving, static_cast<int>(ExitCode::environment),
+        fmt::format("'{}': {}; check the path and its permissions", error.path1().string(), error.code().message()));
   } catch (const std::exception& error) {
     if (const std::string file = file_trouble(error); !file.empty())
       return leave(world, *leaving, static_cast<int>(ExitCode::environment), file);

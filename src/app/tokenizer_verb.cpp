@@ -99,7 +99,7 @@ struct Convert {
 
   Convert(tessera::app::Flags& parent, const char* name, const char* summary)
       : app(parent.add_subcommand(name, summary)) {
-    app.add_option("file", file, "tokenizer.json or its folder").required();
+    app.add_option("--tokenizer,tokenizer", file, "tokenizer.json or its folder").required();
   }
 
   int run(json (*convert)(const data::Tokenizer&, const json&)) const {

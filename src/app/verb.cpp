@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include "tessera/base/file_trouble.hpp"
@@ -110,6 +111,10 @@ int run(const Args& args) {
     return dispatch(args);
   } catch (const Error& error) {
     return report(error.what(), error.code());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(
+        fmt::format("'{}': {}; check the path and its permissions", error.path1().string(), error.code().message()),
+        ExitCode::environment);
   } catch (const std::exception& error) {
     if (const std::string file = file_trouble(error); !file.empty()) return report(file, ExitCode::environment);
     if (const std::string memory = out_of_memory(error); !memory.empty())

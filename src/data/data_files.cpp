@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tessera/base/error.hpp"
+#include "tessera/data/tokenizer.hpp"
 #include "text_files.hpp"
 
 namespace tessera::data {
@@ -83,6 +84,20 @@ void check_same_tokenizer(const TokenFile& one, const TokenFile& other) {
           "'{}' (vocabulary {}) and '{}' (vocabulary {}) were made with different tokenizers; prepare both with the "
           "model's",
           one.path().string(), a.vocab_size, other.path().string(), b.vocab_size);
+}
+
+void check_made_by(const TokenFile& file, const fs::path& tokenizer) {
+  std::error_code problem;
+  const fs::path json = fs::is_directory(tokenizer, problem) ? tokenizer / "tokenizer.json" : tokenizer;
+  if (!fs::exists(json, problem)) return;
+  const Tokenizer loaded = Tokenizer::load(json);
+  const TokenFileInfo& info = file.info();
+  require(
+      info.tokenizer_hash == loaded.content_hash(), ExitCode::data,
+      "'{}' was made with another tokenizer (vocabulary {}, hash {:016x}) than '{}' (vocabulary {}, hash {:016x}); "
+      "name the one that made it with --tokenizer, or make the tokens again with `tessera data prepare --tokenizer {}`",
+      file.path().string(), info.vocab_size, info.tokenizer_hash, json.string(), loaded.vocab_size(),
+      loaded.content_hash(), tokenizer.string());
 }
 
 std::vector<TokenFile> open_token_files(const std::vector<fs::path>& paths) {

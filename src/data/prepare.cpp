@@ -116,16 +116,10 @@ bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
   }
 }
 
-std::filesystem::path check_tokenizer(const std::filesystem::path& path, const Tokenizer& tokenizer) {
-  require(TokenFile::open(path).info().tokenizer_hash == tokenizer.content_hash(), ExitCode::data,
-          "'{}' was made with another tokenizer; name that one, or prepare the text again with this one",
-          path.string());
-  return path;
-}
-
 TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
                            const TokenFileInfo& info, const PrepareOptions& options, const Progress& progress) {
-  require(corpus.document_count() > 0, ExitCode::data, "there is no text to prepare; name files that hold some");
+  require(corpus.document_count() > 0, ExitCode::data, "there is no text in {}; name files that hold some",
+          corpus.name());
   TokenFileWriter writer(output, info);
   Preparation(corpus, tokenizer, options).run(writer, progress);
   return writer.finish();
@@ -141,7 +135,12 @@ TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer, cons
 std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, const Tokenizer& tokenizer,
                                         const std::filesystem::path& cache_folder, const PrepareOptions& options,
                                         const Progress& progress) {
-  if (TokenFile::is_token_file(dataset)) return check_tokenizer(dataset, tokenizer);
+  if (TokenFile::is_token_file(dataset)) {
+    require(TokenFile::open(dataset).info().tokenizer_hash == tokenizer.content_hash(), ExitCode::data,
+            "'{}' was made with another tokenizer; name that one, or prepare the text again with this one",
+            dataset.string());
+    return dataset;
+  }
   return prepare_if_needed(std::vector{dataset}, tokenizer, cache_folder, options, progress);
 }
 

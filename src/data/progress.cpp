@@ -13,8 +13,9 @@ namespace {
 constexpr int kWidth = 30;
 
 std::string human_rate(double bytes_per_second) {
-  return bytes_per_second < 1e6 ? fmt::format("{:.0f} kB/s", bytes_per_second / 1e3)
-                                : fmt::format("{:.1f} MB/s", bytes_per_second / 1e6);
+  constexpr double kKibi = 1024, kMebi = 1024 * kKibi;
+  return bytes_per_second < kMebi ? fmt::format("{:.0f} KiB/s", bytes_per_second / kKibi)
+                                  : fmt::format("{:.1f} MiB/s", bytes_per_second / kMebi);
 }
 
 }  // namespace

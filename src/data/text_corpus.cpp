@@ -118,6 +118,13 @@ TextCorpus::~TextCorpus() = default;
 
 std::int64_t TextCorpus::document_count() const { return static_cast<std::int64_t>(parts_->documents.size()); }
 
+std::string TextCorpus::name() const {
+  if (parts_->files.empty()) return "no file";
+  const std::size_t more = parts_->files.size() - 1;
+  const std::string others = more == 0 ? "" : fmt::format(" and {} more file{}", more, more == 1 ? "" : "s");
+  return fmt::format("'{}'{}", parts_->files.front().path().string(), others);
+}
+
 std::int64_t TextCorpus::document_bytes(std::int64_t document) const {
   return parts_->documents.at(static_cast<std::size_t>(document)).range.size;
 }

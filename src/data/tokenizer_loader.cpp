@@ -167,8 +167,10 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
   const std::filesystem::path file = is_folder ? file_or_folder / "tokenizer.json" : file_or_folder;
   const std::string text = read_file(file);
   const nlohmann::json document = parse_json(text, file.string());
-  const JsonNode root(document, file.string()), model = root["model"], added = root["added_tokens"];
-
+  const JsonNode root(document, file.string());
+  require(root.is_object() && root["model"].is_object(), ExitCode::data,
+          "'{}' is not a tokenizer.json (it has no \"model\"); `tessera tokenizer train` makes one", file.string());
+  const JsonNode model = root["model"], added = root["added_tokens"];
   auto parts = std::make_unique<Parts>();
   parts->content_hash = data::content_hash(json_text(document));
   if (root.is_object() && !model.is_object())

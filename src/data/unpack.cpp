@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPortion = std::size_t{1} << 20;
-/// gzip reaches 1,030 with zeros alone and Zstandard far more, text hardly 100.
-constexpr std::uint64_t kMostGrowth = 1000;
+/// gzip reaches 1,030 with zeros alone and Zstandard far more, text hardly ever 100.
+constexpr std::uint64_t kMostGrowth = 200;
 constexpr std::uint64_t kAlwaysAllowed = std::uint64_t{64} << 20;
 constexpr int kWindowLog = 27;  ///< 128 MiB, zstd's own limit without --long
 

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "hf_assets.hpp"
+#include "hf_json.hpp"
 #include "hf_layout.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
@@ -42,10 +44,20 @@ config::Resolved job_inside(const checkpoint::Opened& opened) {
   }
 }
 
-void write_json(const fs::path& file, const nlohmann::ordered_json& json) {
-  std::ofstream out(file);
-  out << json_text(json, 2) << "\n";
-  require(out.good(), ExitCode::environment, "cannot write {}", file.string());
+/// Makes the folder, or refuses one in which weights would be replaced, or read beside ours.
+void prepare_folder(const fs::path& folder, bool replace) {
+  for (const char* name : {"model.safetensors.index.json", "model.safetensors", "config.json"})
+    if (fs::exists(folder / name)) {
+      const bool ours = std::string_view(name) != "model.safetensors.index.json";
+      require(ours, ExitCode::usage, "'{}' holds weights in several files ({}); name another folder", folder.string(),
+              name);
+      require(replace, ExitCode::usage, "'{}' holds {} already; name another folder, or replace it with --force",
+              folder.string(), name);
+    }
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  require(!problem, ExitCode::environment, "cannot make the folder '{}' ({}); name another", folder.string(),
+          problem.message());
 }
 
 bool streamed(const model::ParamSpec& spec) { return spec.hf_layout == model::HfLayout::same; }
@@ -140,15 +152,22 @@ void export_hf_weights(const checkpoint::Opened& checkpoint, const model::Model&
   warn_of_lost_biases(model);
 }
 
-void export_hf(const fs::path& folder, const fs::path& out, DType dtype) {
+Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOptions& options) {
   const auto control = comm::make_self_communicator("export");
   const checkpoint::Opened opened = open_at(*control, folder);
   const config::Resolved resolved = job_inside(opened);
-  const model::DecoderShape shape =
-      decoder_shape_of(resolved.job, opened.find("model/tok_embeddings.weight")->shape[0]);
-  fs::create_directories(out);
-  export_hf_weights(opened, model::make_decoder(shape, 1, at::kFloat), dtype, out / "model.safetensors");
-  write_json(out / "config.json", parse_ordered_json(model::hf_config_of(shape, std::string(name_of(dtype)))));
+  const std::int64_t vocab = opened.find("model/tok_embeddings.weight")->shape[0];
+  const model::DecoderShape shape = decoder_shape_of(resolved.job, vocab);
+  const HfAssets assets = find_hf_assets(resolved.job, options.tokenizer, vocab);
+  prepare_folder(out, options.replace);
+  const fs::path weights = out / "model.safetensors";
+  export_hf_weights(opened, model::make_decoder(shape, 1, at::kFloat), options.dtype, weights);
+  auto config = parse_ordered_json(model::hf_config_of(shape, std::string(name_of(options.dtype))));
+  config["bos_token_id"] = id_json(assets.bos);
+  config["eos_token_id"] = id_json(assets.eos);
+  write_json_file(out / "config.json", config);
+  write_hf_assets(assets, out);
+  return {opened.step(), static_cast<std::int64_t>(fs::file_size(weights)), assets.folder, assets.why_not};
 }
 
 }  // namespace tessera::train

@@ -126,30 +126,48 @@ class Import {
   std::set<std::string> used_;
 };
 
-/// The job that describes the model: the one that was given, or that of a config.json, which stays beside the
-/// checkpoint.
+fs::path config_beside(const fs::path& weights) {
+  return (fs::is_directory(weights) ? weights : fs::absolute(weights).parent_path()) / "config.json";
+}
+
+config::Resolved job_by(const fs::path& config) { return config::resolve({"--model.hf_config", config.string()}); }
+
+/// The job that describes the model: the one that was given, or that of a config.json.
 config::Resolved job_of(const fs::path& weights, const ImportOptions& options) {
   if (!options.config.empty()) return config::resolve(options.config);
-  const fs::path config = (fs::is_directory(weights) ? weights : weights.parent_path()) / "config.json";
+  const fs::path config = config_beside(weights);
   require(fs::exists(config), ExitCode::data,
           "{} is not there: name a job with --config whose model.name and flavor, or model.hf_config, are those of the "
           "weights",
           config.string());
-  const fs::path kept = fs::absolute(options.folder) / "config.json";
+  return job_by(config);
+}
+
+/// The same with a config.json that stays beside the checkpoint.
+config::Resolved job_to_keep(const fs::path& weights, const ImportOptions& options) {
+  if (!options.config.empty()) return config::resolve(options.config);
+  const fs::path config = config_beside(weights), kept = fs::absolute(options.folder) / "config.json";
   fs::create_directories(kept.parent_path());
   if (!fs::exists(kept) || !fs::equivalent(config, kept))
     fs::copy_file(config, kept, fs::copy_options::overwrite_existing);
-  return config::resolve({"--model.hf_config", kept.string()});
+  return job_by(kept);
 }
 
 }  // namespace
 
+bool holds_hf_weights(const fs::path& folder) {
+  std::error_code problem;
+  return fs::exists(folder / "config.json", problem) && (fs::exists(folder / "model.safetensors", problem) ||
+                                                         fs::exists(folder / "model.safetensors.index.json", problem));
+}
+
 fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
+  require(fs::exists(weights), ExitCode::data, "there is no file or folder '{}'; check the path", weights.string());
   // Before a config.json is put beside a checkpoint that was made with another one.
   require(!fs::exists(options.folder / "step-00000000"), ExitCode::usage,
           "{} exists; choose another folder or remove it first", (options.folder / "step-00000000").string());
-  const config::Resolved job = job_of(weights, options);
-  const Import import(weights, job.job, options.dtype);
+  const Import import(weights, job_of(weights, options).job, options.dtype);
+  const config::Resolved job = job_to_keep(weights, options);
   return checkpoint::write_streamed({options.folder, options.files}, {0, "", job.to_toml(), "{}", import.tensors()},
                                     [&](const TensorSlice& box, void* values) { import.read(box, values); });
 }

@@ -5,6 +5,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/train/collective.hpp"
+#include "tessera/train/hf_import.hpp"
 #include "tessera/train/hf_weights.hpp"
 
 namespace tessera::train {
@@ -19,7 +20,9 @@ void load_model(const parallel::Holdings& holdings, const model::Model& model, m
     checkpoint::open(control, folder).load(control, views.views(), options);
   } else {
     const auto opened = checkpoint::load_newest(control, folder, views.views(), options);
-    require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint", folder.string());
+    require(
+        opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
+        holds_hf_weights(folder) ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf" : "");
   }
   views.write_back();
 }

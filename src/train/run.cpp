@@ -14,6 +14,7 @@
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/metrics/atomic_file.hpp"
+#include "tessera/metrics/human.hpp"
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
@@ -304,8 +305,8 @@ class Run {
       plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
     if (result->kept_existing)
       return log::warning("{} exists and is kept; this run wrote nothing there", result->folder.string());
-    reporter_->note(fmt::format("checkpoint {} ({:.1f} MB in {:.2f} s{})", result->folder.string(),
-                                static_cast<double>(result->bytes) / 1e6, result->seconds,
+    reporter_->note(fmt::format("checkpoint {} ({} in {:.2f} s{})", result->folder.string(),
+                                metrics::human_bytes(result->bytes), result->seconds,
                                 held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
   }
 

@@ -45,7 +45,7 @@ text_job() {
 # run FOLDER [FLAG...]: trains on 4 ranks; prints the exit code; the log is FOLDER.log
 run() { timeout -k 10 400 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
 # weights FOLDER [STEP]: a hash of them; without a checkpoint, words that no other folder gives.
-weights() { "$tessera" ckpt export "$work/$1/checkpoint/$(printf 'step-%08d' "${2:-8}")" --to "$work/$1.hf" --format safetensors >/dev/null && sha256sum <"$work/$1.hf/model.safetensors" || echo "no weights in $1"; }
+weights() { "$tessera" ckpt export "$work/$1/checkpoint/$(printf 'step-%08d' "${2:-8}")" --to "$work/$1.hf" --format safetensors --force >/dev/null && sha256sum <"$work/$1.hf/model.safetensors" || echo "no weights in $1"; }
 # Seconds since a run has ended a step, or has begun, until now.
 since_last_step() { echo $(($(date +%s) - $(stat -c %Y "$work/$1/metrics.jsonl"))); }
 steps() { sed 's/^{"step": *\([0-9]*\).*/\1/' "$work/$1/metrics.jsonl" | tr '\n' ' '; }

@@ -58,4 +58,8 @@ cd "$work"
 "$here/../jobs/tiny_assets.sh" "$tessera" assets
 "$tessera" launch -n 4 -- train "$here/../jobs/tiny.toml" --job.dump_folder run >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; fail "a run on 4 ranks"; }
 [ "$(wc -l <run/metrics.jsonl)" = 4 ] || fail "the run on 4 ranks has $(wc -l <run/metrics.jsonl) steps, not 4"
+# The sample text and its tokenizer come with the prefix.
+"$tessera" train --training.dataset c4_test --training.steps 1 --training.seq_len 32 --training.local_batch_size 1 \
+  --training.mixed_precision_param float32 --job.dump_folder sample >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; fail "a run on the sample text"; }
+[ "$(grep -c "$prefix/share/tessera/datasets/c4_test" sample/config.toml)" = 2 ] || fail "the sample text is not that of the prefix"
 echo "installed, moved and used: $prefix"

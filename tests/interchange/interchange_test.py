@@ -86,6 +86,27 @@ def check_transformers(tessera, folder, tied):
     assert ours.shape == theirs.shape and np.abs(theirs).max() > 0.1 and worst <= 1e-5
 
 
+def check_tokenizer(tessera, folder):
+    """The exported folder of a run on text: transformers' tokenizer and ids are those of the run's."""
+    import transformers
+
+    words = ["--training.dataset", "c4_test", "--training.seq_len", 32, "--training.local_batch_size", 1, "--training.steps", 1,
+             "--training.mixed_precision_param", "float32", "--lr_scheduler.warmup_steps", 1, "--job.dump_folder", folder / "text"]
+    run(tessera, "train", *words, "--checkpoint.enable")
+    exported = folder / "text.hf"
+    run(tessera, "ckpt", "export", folder / "text", "--to", exported)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(exported)
+    model = transformers.AutoModelForCausalLM.from_pretrained(exported)
+    text = "Dear Nora,\nthank you for the 12 walnuts; na\u00efve \U0001f41f."
+    ours = subprocess.run([tessera, "tokenizer", "encode", "--tokenizer", exported], input=json.dumps(text) + "\n",
+                          capture_output=True, text=True, check=True).stdout
+    assert tokenizer.encode(text, add_special_tokens=False) == json.loads(ours)
+    assert tokenizer.decode(json.loads(ours)) == text
+    for settings in (tokenizer, model.config, model.generation_config):
+        assert (settings.bos_token_id, settings.eos_token_id) == (2046, 2047), type(settings)
+    print(f"AutoTokenizer: {len(tokenizer)} tokens")
+
+
 def random_llama():
     """Weights of CONFIG's model by Hugging Face's names, and the same by TorchTitan's, whose heads interleave what RoPE rotates."""
     import torch
@@ -188,6 +209,8 @@ def main():
                 check_tensorboard(tessera, pathlib.Path(folder))
             else:
                 check_transformers(tessera, pathlib.Path(folder), tied)
+                if not tied:
+                    check_tokenizer(tessera, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,10 @@ std::vector<std::filesystem::path> data_files(const std::filesystem::path& path)
 /// vocabulary than the first.
 std::vector<TokenFile> open_token_files(const std::vector<std::filesystem::path>& paths);
 
+/// Throws Error(data) when there is a tokenizer.json at `tokenizer` (its folder, or itself) and another one made the
+/// token file. Without one token files do.
+void check_made_by(const TokenFile& file, const std::filesystem::path& tokenizer);
+
 /// Throws Error(data) unless both were made with one tokenizer.
 void check_same_tokenizer(const TokenFile& one, const TokenFile& other);
 

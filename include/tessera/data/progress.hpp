@@ -12,7 +12,7 @@ namespace tessera::data {
 /// Called now and then with the amount done and the whole; the last call has done == total. May be empty.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// One line that redraws itself at most ten times a second: "encode  [#####.....]  52 %  21.3 MB/s  ETA 3 s".
+/// One line that redraws itself at most ten times a second: "encode  [#####.....]  52 %  21.3 MiB/s  ETA 3 s".
 class ProgressBar {
  public:
   ProgressBar(std::ostream& out, std::string label);

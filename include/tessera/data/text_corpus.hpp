@@ -44,6 +44,8 @@ class TextCorpus {
   ~TextCorpus();
 
   std::int64_t document_count() const;
+  /// For messages: "'a.txt'", "'a.txt' and 2 more files".
+  std::string name() const;
   /// Bytes of the document in its file: a measure of work.
   std::int64_t document_bytes(std::int64_t document) const;
   /// Sum of document_bytes.

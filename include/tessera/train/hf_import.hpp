@@ -10,6 +10,9 @@
 
 namespace tessera::train {
 
+/// Whether the folder has a config.json and weights as Hugging Face's programs write them.
+bool holds_hf_weights(const std::filesystem::path& folder);
+
 struct ImportOptions {
   std::filesystem::path folder;     ///< a checkpoint folder: step-00000000 is made in it
   std::vector<std::string> config;  ///< a job, as config::resolve() takes it; empty: config.json beside the weights

@@ -127,7 +127,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
     checkpoint::Saver saver(job.trainer.mesh().control());
     save_state(saver, job.trainer, job.resolved, folder / "checkpoint", {1, 2});
   }
-  export_hf(folder / "checkpoint", folder / "hf", DType::f32);
+  export_hf(folder / "checkpoint", folder / "hf", {DType::f32, true, {}});
   const checkpoint::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
   EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
   for (const checkpoint::SafetensorsEntry& entry : theirs.tensors()) {

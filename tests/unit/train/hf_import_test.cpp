@@ -61,7 +61,7 @@ TEST_F(HfImport, EveryFamilyGoesInAndOutBitForBit) {
     const fs::path step = import_weights(kGolden + "families/" + family, {*this / family.c_str(), {}, {}, 3});
     EXPECT_EQ(checkpoint::describe(checkpoint::verify(step, true)), "");
     EXPECT_EQ(checkpoint::summarize(step).files, 3);
-    export_hf(step, *this / "out", DType::f32);
+    export_hf(step, *this / "out", {DType::f32, true, {}});
     const SafetensorsReader theirs(kGolden + "families/" + family), ours(*this / "out");
     EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
     for (const SafetensorsEntry& entry : theirs.tensors()) {
@@ -93,7 +93,7 @@ TEST_F(HfImport, TorchTitansNamesGiveTheSameCheckpoint) {
   const std::vector<std::string> config{"--model.hf_config", kGolden + "hf_tiny/config.json"};
   const fs::path again = import_weights(*this / "titan.safetensors", {*this / "titan", config, {}, 2});
   expect_equal(plain, again);
-  export_hf(again, *this / "out", DType::f32);
+  export_hf(again, *this / "out", {DType::f32, true, {}});
   EXPECT_TRUE(fs::exists(*this / "out" / "model.safetensors"));
 
   const fs::path qwen = import_weights(kGolden + "families/qwen3", {*this / "qwen", {}, {}, 1});

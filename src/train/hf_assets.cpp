@@ -1,0 +1,111 @@
+#include "hf_assets.hpp"
+
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "hf_json.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
+#include "tessera/data/tokenizer.hpp"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTokenizer = "tokenizer.json";
+constexpr const char* kTokenizerConfig = "tokenizer_config.json";
+constexpr const char* kGenerationConfig = "generation_config.json";
+constexpr std::array kCopied{kTokenizer, kTokenizerConfig, kGenerationConfig, "special_tokens_map.json",
+                             "chat_template.jinja"};
+
+bool is_there(const fs::path& file) {
+  std::error_code problem;
+  return fs::exists(file, problem);
+}
+
+/// The folder of a tokenizer that is named by its folder or its file.
+fs::path folder_of(const fs::path& named) {
+  if (named.filename() != kTokenizer) return named;
+  return named.has_parent_path() ? named.parent_path() : fs::path(".");
+}
+
+/// Why the tokenizer is not this model's; "" when it may be.
+std::string misfit(const data::Tokenizer& tokenizer, const fs::path& folder, std::int64_t vocab) {
+  if (tokenizer.vocab_size() <= vocab) return "";
+  return fmt::format("the tokenizer in '{}' has a vocabulary of {}, and the model one of {}", folder.string(),
+                     tokenizer.vocab_size(), vocab);
+}
+
+std::string text_of(const data::Tokenizer& tokenizer, std::optional<int> id) {
+  if (!id) return "";
+  const std::int32_t ids[] = {*id};
+  return tokenizer.decode(ids);
+}
+
+void take(const data::Tokenizer& tokenizer, const fs::path& folder, HfAssets& assets) {
+  assets.folder = folder;
+  assets.bos = tokenizer.bos_id();
+  assets.eos = tokenizer.eos_id();
+  assets.bos_token = text_of(tokenizer, assets.bos);
+  assets.eos_token = text_of(tokenizer, assets.eos);
+}
+
+/// The special ids of the config.json that the model was made by, if it can still be read.
+void ids_of_config(const std::optional<std::string>& config, HfAssets& assets) {
+  if (!config || !is_there(*config)) return;
+  std::ifstream in(*config);
+  const nlohmann::json json = parse_json(std::string(std::istreambuf_iterator<char>(in), {}));
+  const auto id = [&](const char* key) -> std::optional<int> {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer()) return std::nullopt;
+    return json[key].get<int>();
+  };
+  assets.bos = id("bos_token_id");
+  assets.eos = id("eos_token_id");
+}
+
+void copy_beside(const fs::path& from, const fs::path& to) {
+  std::error_code problem;
+  if (fs::equivalent(from, to, problem)) return;
+  problem.clear();
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, problem);
+  require(!problem, ExitCode::environment, "cannot copy '{}' to '{}' ({})", from.string(), to.string(),
+          problem.message());
+}
+
+Json token_json(const std::string& token) { return token.empty() ? Json() : Json(token); }
+
+}  // namespace
+
+HfAssets find_hf_assets(const config::JobConfig& job, const std::optional<fs::path>& named, std::int64_t vocab) {
+  HfAssets assets;
+  const fs::path folder = folder_of(named.value_or(job.model.hf_assets_path));
+  if (named || is_there(folder / kTokenizer)) {
+    const data::Tokenizer tokenizer = data::Tokenizer::load(folder);
+    assets.why_not = misfit(tokenizer, folder, vocab);
+    require(!named || assets.why_not.empty(), ExitCode::data, "{}; name the model's own", assets.why_not);
+    if (assets.why_not.empty()) take(tokenizer, folder, assets);
+  } else {
+    assets.why_not = fmt::format("there is no {} in '{}'", kTokenizer, folder.string());
+  }
+  if (!assets.folder) ids_of_config(job.model.hf_config, assets);
+  return assets;
+}
+
+void write_hf_assets(const HfAssets& assets, const fs::path& folder) {
+  if (!assets.folder) return;
+  for (const char* name : kCopied)
+    if (is_there(*assets.folder / name)) copy_beside(*assets.folder / name, folder / name);
+  if (!is_there(*assets.folder / kTokenizerConfig))
+    write_json_file(folder / kTokenizerConfig, Json{{"bos_token", token_json(assets.bos_token)},
+                                                    {"eos_token", token_json(assets.eos_token)},
+                                                    {"clean_up_tokenization_spaces", false},
+                                                    {"tokenizer_class", "PreTrainedTokenizerFast"}});
+  if (!is_there(*assets.folder / kGenerationConfig))
+    write_json_file(folder / kGenerationConfig,
+                    Json{{"bos_token_id", id_json(assets.bos)}, {"eos_token_id", id_json(assets.eos)}});
+}
+
+}  // namespace tessera::train
