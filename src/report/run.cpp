@@ -32,8 +32,8 @@ metrics::Attempt attempt_of(const nlohmann::json& json) {
   attempt.mesh = json.value("mesh", "");
   attempt.hosts = json.value("hosts", std::vector<std::string>());
   attempt.command_line = json.value("command_line", std::vector<std::string>());
-  for (const auto& [name, version] : json.value("versions", nlohmann::json::object()).items())
-    attempt.versions.emplace_back(name, version.get<std::string>());
+  const nlohmann::json versions = json.value("versions", nlohmann::json::object());  // items() refers to it
+  for (const auto& [name, version] : versions.items()) attempt.versions.emplace_back(name, version.get<std::string>());
   return attempt;
 }
 

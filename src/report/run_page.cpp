@@ -128,12 +128,12 @@ std::optional<std::string> text_of(const fs::path& file) {
   return std::string{std::istreambuf_iterator<char>(in), {}};
 }
 
-/// A command line as a shell takes it.
+/// The command of an attempt as a shell takes it: run.json has the words after `train`.
 std::string shown(const std::vector<std::string>& words) {
-  std::string line;
+  std::string line = "tessera train";
   for (const std::string& word : words) {
     const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>()#") == word.npos;
-    line += (line.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+    line += " " + (plain ? word : "'" + word + "'");
   }
   return line;
 }

@@ -44,8 +44,15 @@ void write_steps(const ScratchFolder& folder) {
 void write_run(const ScratchFolder& folder) {
   write_steps(folder);
   const metrics::RunFolder run(folder / "");
-  run.add_attempt({"a", "2026-11-23T07:00:00Z", 1, 8, "pp=2", {"node1"}, {"tessera", "train", "my job.toml"}, {}});
-  run.add_attempt({"b", "2026-11-23T08:00:00Z", 21, 4, "tp=4", {"node1"}, {"tessera", "train"}, {}});
+  run.add_attempt({"a",
+                   "2026-11-23T07:00:00Z",
+                   1,
+                   8,
+                   "pp=2",
+                   {"node1"},
+                   {"my job.toml"},
+                   {{"mpi", "Open MPI 4.1.4"}, {"libtorch", "2.11.0"}}});
+  run.add_attempt({"b", "2026-11-23T08:00:00Z", 21, 4, "tp=4", {"node1"}, {}, {}});
   run.write_config(config::resolve({"--training.steps", "40", "--lr_scheduler.warmup_steps", "2"}).to_toml());
 }
 
@@ -55,6 +62,7 @@ TEST(ReadRun, ReadsStepsAttemptsAndSettings) {
   const TrainingRun run = read_run(folder / "");
   EXPECT_EQ(run.records.size(), 40u);
   ASSERT_EQ(run.attempts.size(), 2u);
+  EXPECT_EQ(run.attempts[0].versions.size(), 2u);
   EXPECT_EQ(run.attempts[1].mesh, "tp=4");
   EXPECT_THAT(resumed_at(run), testing::ElementsAre(21));
   EXPECT_EQ(column(run, "validation/loss").size(), 4u);
