@@ -107,8 +107,8 @@ Html times(const TrainingRun& run) {
     of.rows.push_back({{std::move(name), short_number(seconds / static_cast<double>(recent.size())),
                         fmt::format("{:.1f} %", 100 * seconds / all)}});
   };
-  for (const auto& [name, text] : {std::pair{"time/forward", "forward and backward"},
-                                   {"time/communication", "waiting for other ranks"},
+  for (const auto& [name, text] : {std::pair{"time/forward", "forward and backward, with communication"},
+                                   {"time/communication", "other communication"},
                                    {"time/optimizer", "optimizer"},
                                    {"time/data", "data"}}) {
     double sum = 0;
@@ -119,7 +119,12 @@ Html times(const TrainingRun& run) {
   add("other", std::max(0.0, rest));
   add("whole step", all);
   of.rows.back().strong = true;
-  return paragraph(fmt::format("Mean of the last {} steps.", recent.size())) + table(of);
+  double waited = 0;
+  for (const Point& p : column(part, "comm/exposed_seconds")) waited += p.y;
+  return paragraph(fmt::format(
+             "Mean of the last {} steps. The rank that waits most for others does so for {:.1f} % of the time.",
+             recent.size(), 100 * waited / all)) +
+         table(of);
 }
 
 std::optional<std::string> text_of(const fs::path& file) {
