@@ -12,7 +12,7 @@ namespace {
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     auto made = std::make_shared<spdlog::logger>("tessera", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-    made->set_pattern("%^%L%$ %v");
+    made->set_pattern("%^%l%$: %v");
     return made;
   }();
   return *instance;
@@ -28,7 +28,7 @@ spdlog::level::level_enum level_of(Level level) {
 
 void configure(Level level, const std::string& who) {
   logger().set_level(level_of(level));
-  logger().set_pattern(who.empty() ? "%^%L%$ %v" : "%^%L%$ [" + who + "] %v");
+  logger().set_pattern(who.empty() ? "%^%l%$: %v" : "%^%l%$: [" + who + "] %v");
 }
 
 void write(Level level, std::string_view message) { logger().log(level_of(level), message); }

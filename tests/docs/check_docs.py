@@ -12,8 +12,8 @@ from pathlib import Path
 import features
 import fenced
 import help_texts
+import lists
 import markdown
-import metrics_page
 import pictures
 import planted
 import references
@@ -25,7 +25,7 @@ def findings_of(path, facts):
     """(line, what is wrong) of one document, in the order of its lines."""
     page = markdown.read(path)
     checks = [*rules.RULES, *references.RULES, *fenced.RULES, *features.RULES,
-              *metrics_page.RULES, *pictures.RULES]
+              *lists.RULES, *pictures.RULES]
     return sorted({finding for check in checks for finding in check(page, facts)})
 
 

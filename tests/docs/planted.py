@@ -14,7 +14,7 @@ LIES = [  # (a paragraph of Markdown, what the finding must say)
     ("Run `tessera trian job.toml`.", "no command trian"),
     ("Run `tessera launch -n 8 -- trian job.toml`.", "no command trian"),
     ("Run `tessera ckpt export RUN --too W`.", "no flag --too"),
-    ("<!-- not run: a test -->\n```sh\ntessera train job.toml \\\n    --training.stpes 3\n```", "no key training.stpes"),
+    ("<!-- not run: no -->\n```sh\ntessera train a.toml \\\n    --training.stpes 3\n```", "no key training.stpes"),
     ("See `src/nothing/here.cpp`.", "no file or folder src/nothing/here.cpp"),
     ("See `hostile_nothing_test.cpp`.", "no file hostile_nothing_test.cpp"),
     ("Set `TESSERA_NOTHING_READS_THIS`.", "nothing reads"),
@@ -35,6 +35,8 @@ LIES = [  # (a paragraph of Markdown, what the finding must say)
 PAGES = [  # (name of the page, its text, what the finding must say)
     ("metrics.md", "| name | meaning |\n|---|---|\n| `no/such` | false |", "nothing writes the metric no/such"),
     ("metrics.md", "Nothing.", "lacks the metric time/data"),
+    ("environment.md", "Nothing.", "reads TESSERA_CPU"),
+    ("exit-codes.md", "Nothing.", "the exit code 75 is not listed"),
     ("README.md", "| command | purpose |\n|---|---|\n| `trian` | false |", "has no command trian"),
     ("README.md", "Nothing.", "the table of commands lacks train"),
     ("README.md", "Nothing.", "README's table lacks the rows"),
