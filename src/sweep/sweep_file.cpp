@@ -180,12 +180,16 @@ void check_size(const Sweep& sweep, Problems& problems) {
 }  // namespace
 
 void Problems::throw_if_any() const {
+  constexpr std::size_t kShown = 100;
   if (found_.empty()) return;
   std::vector<Problem> sorted = found_;
   std::ranges::stable_sort(sorted, {}, [](const Problem& p) { return std::pair(p.line, p.column); });
-  std::string text = sorted.size() > 1 ? fmt::format("{} problems in the sweep", sorted.size()) : "";
+  const std::size_t count = sorted.size();
+  sorted.resize(std::min(count, kShown));
+  std::string text = count > 1 ? fmt::format("{} problems in the sweep", count) : "";
   for (const Problem& p : sorted)
-    text += fmt::format("{}{}:{}:{}: {}", sorted.size() > 1 ? "\n  " : "", file_, p.line, p.column, p.text);
+    text += fmt::format("{}{}:{}:{}: {}", count > 1 ? "\n  " : "", file_, p.line, p.column, p.text);
+  if (count > kShown) text += fmt::format("\n  ... and {} more", count - kShown);
   throw Error(ExitCode::usage, text);
 }
 

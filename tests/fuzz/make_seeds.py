@@ -28,6 +28,14 @@ def config():
         'pipeline_parallel_stage_map = [0, 1, 1, 0]\n')
 
 
+def sweep():
+    for file in sorted((source / "share/tessera/sweeps").glob("*.toml")):
+        put("sweep", file.stem, file.read_text())
+    put("sweep", "random", 'job = "j"\n[random]\nseed = 1\ncount = 3\noptimizer.lr = { log = [1e-4, 1] }\nmodel.flavor = ["a", "b"]\n'
+        '[[list]]\ntraining.steps = 3\n[[list]]\nmodel.converters = ["x"]\n[slurm]\nnodes = 2\n')
+    put("sweep", "odd", 'job = "j"\ntime = "1-2:3"\n[grid.training]\nsteps = { linear = [1, 9], count = 3 }\n[[exclude]]\ntraining.steps = [1, 5]\n')
+
+
 def small_tokenizer(path):
     """The same steps around a vocabulary that is small enough to be mutated with some effect."""
     document = json.loads(path.read_text())
@@ -130,5 +138,5 @@ def schedule():
     put("schedule", "transfers", "0F0,0SEND_F0,1UNSHARD\n")
 
 
-for make in (config, tokenizer, safetensors, corpus, packed_corpus, token_file, manifest, shard, metrics, run, schedule):
+for make in (config, sweep, tokenizer, safetensors, corpus, packed_corpus, token_file, manifest, shard, metrics, run, schedule):
     make()
