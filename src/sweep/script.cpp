@@ -83,8 +83,9 @@ for line in "${lines[@]}"; do
 done
 
 # 75: the time was up, and everything is saved. TESSERA_REQUEUE=0 leaves the point as it is.
+# The last task of an array has the array's own job ID, so that the task is named by its index.
 if [ "$result" = 75 ] && [ "${TESSERA_REQUEUE:-1}" = 1 ]; then
-  for pause in 5 10 0; do scontrol requeue "$SLURM_JOB_ID" && break || sleep $pause; done    # a controller may be busy
+  for pause in 5 10 0; do scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" && break || sleep $pause; done    # a controller may be busy
 fi
 exit "$result"
 )";
