@@ -1,31 +1,91 @@
-// tessera config show | keys: what a job is made of, with no ranks.
+// tessera config check | show | keys: what a job is made of and whether it would run, with no ranks.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <iostream>
 
 #include "tessera/base/log.hpp"
 #include "tessera/config/document.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/config/suggest.hpp"
+#include "tessera/train/job_check.hpp"
 #include "verb.hpp"
 
 namespace {
 
 using tessera::ExitCode;
 using tessera::app::Args;
+using tessera::train::JobCheck;
 namespace config = tessera::config;
 
 constexpr const char* kUsage =
-    "Usage: tessera config show [FILE.toml] [--section.key VALUE]...\n"
-    "       tessera config keys [--json | --man | --flags] [SECTION]\n"
+    "Usage: tessera config check [FILE.toml] [--ranks N] [--no-files] [--section.key VALUE]...\n"
+    "       tessera config show [FILE.toml] [--ranks N] [--no-files] [--section.key VALUE]...\n"
+    "       tessera config keys [--json | --man | --markdown | --flags] [SECTION]\n"
     "\n"
-    "show  print the resolved job as TOML; comments give the origin of each value\n"
-    "keys  list every key with its meaning, type, default and support\n";
+    "check  list everything for which `tessera train` would refuse the job, without starting it\n"
+    "show   print the resolved job as TOML; comments give the origin of each value; then check it\n"
+    "keys   list every key with its meaning, type, default and support\n"
+    "\n"
+    "--ranks N    the number of ranks; default: the fewest that the mesh needs\n"
+    "--no-files   skip the files that the job names, if they are on another machine\n"
+    "\n"
+    "Exit codes: 0 good, 2 wrong configuration, 4 data or tokenizer missing, 5 weights missing.\n";
 
+/// The words of check and show: their own flags, and the job's.
+struct Request {
+  int ranks = 0;
+  JobCheck::Files files = JobCheck::Files::looked_at;
+  Args job;
+};
+
+int ranks_in(const std::string& text) {
+  int ranks = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  tessera::require(problem == std::errc{} && end == text.data() + text.size() && ranks >= 1, ExitCode::usage,
+                   "--ranks must be a whole number from 1, not '{}'", text.substr(0, 60));
+  return ranks;
+}
+
+Request request_of(const Args& args) {
+  constexpr std::string_view kRanks = "--ranks";
+  Request request;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--no-files") {
+      request.files = JobCheck::Files::ignored;
+    } else if (args[i].starts_with("--ranks=")) {
+      request.ranks = ranks_in(args[i].substr(kRanks.size() + 1));
+    } else if (args[i] == kRanks) {
+      request.ranks = ranks_in(i + 1 < args.size() ? args[++i] : "");
+    } else {
+      request.job.push_back(args[i]);
+    }
+  }
+  return request;
+}
+
+config::Reading read_and_check(const Request& request) {
+  config::Reading job = config::read_job(request.job);
+  JobCheck(request.files).find_problems(job, request.ranks);
+  for (const std::string& warning : job.resolved.warnings) tessera::log::warning("{}", warning);
+  return job;
+}
+
+int check(const Args& args) {
+  const Request request = request_of(args);
+  const config::Reading job = read_and_check(request);
+  config::throw_if_wrong(job.problems);
+  std::cout << "no problems found\n";
+  return 0;
+}
+
+/// A job that reads well is shown even where it cannot be run: its values and origins help to mend it.
 int show(const Args& args) {
-  const config::Resolved resolved = config::resolve(args);
-  for (const std::string& warning : resolved.warnings) tessera::log::warning("{}", warning);
-  std::cout << resolved.to_toml();
+  const config::Reading job = read_and_check(request_of(args));
+  const bool readable = std::ranges::none_of(job.problems, &config::Problem::misread) && job.whole;
+  if (readable) std::cout << job.resolved.to_toml();
+  config::throw_if_wrong(job.problems);
   return 0;
 }
 
@@ -36,10 +96,12 @@ int keys(const Args& args) {
     std::cout << config::keys_as_json();
   else if (how == "--man")
     std::cout << config::keys_as_man_page();
+  else if (how == "--markdown")
+    std::cout << config::keys_as_markdown();
   else if (how == "--flags")
     std::cout << config::flags_as_words();
   else if (how.starts_with('-'))
-    tessera::fail(ExitCode::usage, "unknown flag {}; config keys takes --json, --man or --flags", how);
+    tessera::fail(ExitCode::usage, "unknown flag {}; config keys takes --json, --man, --markdown or --flags", how);
   else
     std::cout << config::keys_as_table(how);
   return 0;
@@ -52,12 +114,13 @@ int run(const Args& args) {
     std::cout << kUsage;
     return 0;
   }
+  if (what == "check") return check(rest);
   if (what == "show") return show(rest);
   if (what == "keys") return keys(rest);
-  tessera::fail(ExitCode::usage, "config {} is not known; use show or keys{}", what.empty() ? "(nothing)" : what,
-                config::did_you_mean(what, {"show", "keys"}));
+  tessera::fail(ExitCode::usage, "config {} is not known; use check, show or keys{}", what.empty() ? "(nothing)" : what,
+                config::did_you_mean(what, {"check", "show", "keys"}));
 }
 
-const tessera::app::VerbRegistration registration{"config", "print a resolved job; list all keys", &run};
+const tessera::app::VerbRegistration registration{"config", "check or print a resolved job; list all keys", &run};
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tessera/checkpoint/safetensors.hpp"
 #include "tessera/train/evaluation.hpp"
 #include "tessera/train/inference.hpp"
+#include "tessera/train/job_check.hpp"
 #include "verb.hpp"
 
 namespace {
@@ -57,16 +58,29 @@ std::string as_text(const ValidationResult& result) {
   return text;
 }
 
+/// Who asks for a loss has not written that validation is on.
+void find_problems(tessera::config::Reading& job, int ranks) {
+  using tessera::train::JobCheck;
+  JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
+  for (tessera::config::Problem& problem : job.problems)
+    if (problem.text.starts_with("validation.enable = true has no data"))
+      problem = {
+          {},
+          "there is no data to evaluate on; name validation.dataset_path, or as validation.split the share of the "
+          "training data that was held out"};
+}
+
 int run_loss(Args job, bool json) {
   const bool said = std::ranges::any_of(job, [](const std::string& word) {
     return word.starts_with("--validation.enable") || word.starts_with("--validation.no_enable");
   });
   if (!said) job.emplace_back("--validation.enable");  // whatever the file says: it is asked for
-  return tessera::app::run_on_ranks(job, [json](auto& world, const auto& resolved, const Args&) {
+  const auto evaluate = [json](auto& world, const auto& resolved, const Args&) {
     const ValidationResult result = tessera::train::evaluate(world, resolved);
     if (world.rank() == 0) std::cout << (json ? as_json(result) : as_text(result)) << std::flush;
     return ExitCode::done;
-  });
+  };
+  return tessera::app::run_on_ranks(job, evaluate, &find_problems);
 }
 
 int run(const Args& args) {

@@ -24,15 +24,13 @@ constexpr int kLooks = 2500;
 /// do.
 constexpr int kLooksOfCheckpoints = 12 * kLooks;
 
-config::Resolved agree_on_configuration(comm::World& world, const Args& args) {
+config::Resolved agree_on_configuration(comm::World& world, const Args& args, const FindOnRanks& find) {
   const std::string text = train::on_rank_zero(world.control(), [&] {
-    const config::Resolved resolved = config::resolve(args);
-    for (const std::string& warning : resolved.warnings) log::warning("{}", warning);
-    std::string missing;
-    for (const std::string& line : config::unsupported_for_run(resolved))
-      missing += (missing.empty() ? "" : "\n") + line;
-    if (!missing.empty()) throw Error(ExitCode::usage, missing);
-    return resolved.serialize();
+    config::Reading job = config::read_job(args);
+    find(job, world.size());
+    config::throw_if_wrong(job.problems);
+    for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
+    return job.resolved.serialize();
   });
   return config::Resolved::deserialize(text);
 }
@@ -74,13 +72,17 @@ int leave(comm::World& world, comm::Communicator& leaving, int code, const std::
 
 }  // namespace
 
-int run_on_ranks(const Args& args, const RankBody& body) {
+void require_supported(config::Reading& job, int) {
+  if (job.whole) config::find_unsupported(job);
+}
+
+int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find) {
   comm::World world(nullptr, nullptr);
   log::configure(world.rank() == 0 ? log::Level::info : log::Level::error,
                  world.rank() == 0 ? "" : fmt::format("rank {}", world.rank()));
   const auto leaving = world.make(comm::Backend::mpi, "leaving");
   try {
-    const config::Resolved resolved = agree_on_configuration(world, args);
+    const config::Resolved resolved = agree_on_configuration(world, args, find);
     return static_cast<int>(body(world, resolved, args));
   } catch (const Error& error) {
     return leave(world, *leaving, static_cast<int>(error.code()), error.what());

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <memory>
 
 #include "node_cores.hpp"
 #include "tessera/base/log.hpp"
@@ -16,6 +17,7 @@
 #include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/results.hpp"
 #include "tessera/sweep/slurm.hpp"
+#include "tessera/train/job_check.hpp"
 #include "this_program.hpp"
 
 namespace tessera::app {
@@ -23,16 +25,15 @@ namespace {
 
 constexpr int kSomeFailed = 1;
 
-/// What `tessera train` would refuse about a point's configuration.
-std::string fault_of_job(const Args& train_arguments) {
-  try {
-    std::string text;
-    for (const std::string& line : config::unsupported_for_run(config::resolve(train_arguments)))
-      text += (text.empty() ? "" : "\n") + line;
-    return text;
-  } catch (const Error& error) {
-    return error.what();
-  }
+/// Says what `tessera train` would refuse about a point of `sweep`, but for missing files, which stop that point alone
+/// when it starts. The checks of all points share what they know.
+sweep::JobCheck check_of(const sweep::Sweep& sweep) {
+  const auto known = std::make_shared<train::JobCheck>(train::JobCheck::Files::ignored);
+  return [known, ranks = sweep.ranks](const Args& train_arguments) {
+    config::Reading job = config::read_job(train_arguments);
+    known->find_problems(job, ranks);
+    return job.problems.empty() ? std::string() : config::message_of(job.problems);
+  };
 }
 
 /// The sweep that a file or the folder of an earlier start names.
@@ -189,7 +190,7 @@ int expand_sweep(const SweepRequest& request) {
   const sweep::Sweep sweep = sweep::read_sweep(request.file);
   const std::vector<sweep::Point> points = sweep::points(sweep);
   (request.lines ? std::cerr : std::cout) << sweep::overview(sweep, points.size());
-  sweep::check_points(sweep, points, &fault_of_job);
+  sweep::check_points(sweep, points, check_of(sweep));
   if (!request.lines) std::cout << '\n' << sweep::table(points);
   for (const sweep::Point& point : points)
     if (request.lines) std::cout << sweep::shell_words(sweep::flags(sweep, point)) << '\n';
@@ -201,7 +202,7 @@ int start_sweep(const SweepRequest& request) {
   const bool slurm = on_slurm(request, sweep);
   const std::vector<sweep::Point> all = sweep::points(sweep);
   std::cout << sweep::overview(sweep, all.size());
-  sweep::check_points(sweep, all, &fault_of_job);
+  sweep::check_points(sweep, all, check_of(sweep));
   const std::vector<sweep::Point> points = points_to_start(sweep, all, request.only_failed);
   if (points.empty()) {
     std::cout << "nothing is left to start\n";

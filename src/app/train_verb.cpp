@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "ranks.hpp"
+#include "tessera/train/job_check.hpp"
 #include "tessera/train/run.hpp"
 #include "tessera/train/signals.hpp"
 
@@ -25,9 +26,15 @@ int run(const Args& args) {
   // From before MPI's start until the process ends: a run that has saved must not end as a crash.
   static const auto* signals = new tessera::train::SignalGuard;
   static_cast<void>(signals);
-  return tessera::app::run_on_ranks(args, [](auto& world, const auto& resolved, const Args& words) {
-    return tessera::train::run_training(world, resolved, words);
-  });
+  return tessera::app::run_on_ranks(
+      args,
+      [](auto& world, const auto& resolved, const Args& words) {
+        return tessera::train::run_training(world, resolved, words);
+      },
+      [](tessera::config::Reading& job, int ranks) {
+        using tessera::train::JobCheck;
+        JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
+      });
 }
 
 const tessera::app::VerbRegistration registration{"train", "train a model on all ranks of the job", &run};

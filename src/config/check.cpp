@@ -42,6 +42,7 @@ class Checker {
     schedule();
     checkpoint();
     recompute();
+    profiling();
   }
 
  private:
@@ -143,9 +144,6 @@ class Checker {
       rounds(local / micro);
     microbatch_steps();
     schedule_file();
-    if (job_.optimizer.early_step_in_backward)
-      wrong({"optimizer.early_step_in_backward"},
-            "early_step_in_backward does not go with a pipeline, whose microbatches add up");
   }
 
   void tuned() {
@@ -275,19 +273,31 @@ class Checker {
             at("checkpoint.initial_load_in_hf"));
     if (c.initial_load_in_hf_quantized && !c.initial_load_in_hf)
       wrong({"checkpoint.initial_load_in_hf_quantized"}, "initial_load_in_hf_quantized needs initial_load_in_hf");
-    if (c.last_save_in_hf && !c.last_save_model_only)
+    if (c.last_save_in_hf && !c.last_save_model_only && draft_.written("checkpoint.last_save_model_only"))
       wrong({"checkpoint.last_save_model_only"}, "last_save_model_only = false contradicts last_save_in_hf ({})",
             at("checkpoint.last_save_in_hf"));
     if (std::ranges::find(c.exclude_from_loading, "train_state") != c.exclude_from_loading.end())
       wrong({"checkpoint.exclude_from_loading"},
             "a run that forgets its step would save over its own checkpoints; start a new one from this one's weights "
             "with checkpoint.initial_load_path and another job.dump_folder");
+    if (c.create_seed_checkpoint && (!c.enable || c.load_only))
+      wrong({"checkpoint.create_seed_checkpoint"}, "create_seed_checkpoint saves a checkpoint, and {} ({}) saves none",
+            c.enable ? "checkpoint.load_only = true" : "checkpoint.enable = false",
+            at(c.enable ? "checkpoint.load_only" : "checkpoint.enable"));
     folder(c.folder);
   }
 
   void folder(const std::string& name) {
     if (name.empty()) wrong({"checkpoint.folder"}, "checkpoint.folder is empty; name a folder inside job.dump_folder");
     if (job_.job.dump_folder.empty()) wrong({"job.dump_folder"}, "job.dump_folder is empty; name the run's folder");
+  }
+
+  void profiling() {
+    const Profiling& p = job_.profiling;
+    if (p.enable_profiling && p.profiler_warmup + p.profiler_active > p.profile_freq)
+      wrong({"profiling.profile_freq", "profiling.profiler_active", "profiling.profiler_warmup"},
+            "profile_freq {} is less than profiler_warmup {} + profiler_active {}", p.profile_freq, p.profiler_warmup,
+            p.profiler_active);
   }
 
   void recompute() {

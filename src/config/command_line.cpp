@@ -46,9 +46,18 @@ class Reader {
   void word(const std::string& text) {
     if (text.starts_with("--") && text.size() > 2) return flag(text);
     const Place place = here(shown(text));
-    if (text.starts_with('-') && text.size() > 1)
-      return draft_.complain(place, "unknown flag; flags are --section.key value");
+    if (text.starts_with('-') && text.size() > 1) return one_dash(text, place);
     file(text, place);
+  }
+
+  /// What looks like its value belongs to it, and is no second mistake.
+  void one_dash(const std::string& text, const Place& place) {
+    const Option* option = find_option(key_of("-" + text.substr(0, text.find('='))));
+    if (text.find('=') == text.npos && next_is_value() && !args_[at_].ends_with(".toml")) ++at_;
+    draft_.complain_of_misread(place,
+                               option ? fmt::format("a flag has two dashes: --{}", option->key)
+                                      : std::string("unknown flag; flags are --section.key value"),
+                               option ? std::optional(std::string(option->key)) : std::nullopt);
   }
 
   void file(const std::string& path, const Place& place) {
@@ -76,7 +85,9 @@ class Reader {
     const bool boolean = is_boolean(option);
     std::optional<std::string> text = inline_text;
     if (!text && (boolean ? next_is_truth() : next_is_value())) text = args_[at_++];
-    if (!text && !boolean) return draft_.complain(place, fmt::format("needs a value of type {}", type_name(option)));
+    if (!text && !boolean)
+      return draft_.complain_of_misread(place, fmt::format("needs a value of type {}", type_name(option)),
+                                        std::string(option.key));
     if (option.key == "job.config_file") return file(*text, place);
     if (text && valid_utf8_prefix(*text) < text->size())
       return draft_.complain(place, "its value is not valid UTF-8, as a job file is");
@@ -94,7 +105,7 @@ class Reader {
     const auto near = draft_.suggests() ? closest_key(negatable(key)) : std::nullopt;
     const std::string hint =
         near ? fmt::format("; did you mean '--{}'?", *near) : "; `tessera config keys` lists all keys";
-    draft_.complain(place, (is_section(key) ? "a section, not a key" : "unknown flag") + hint);
+    draft_.complain_of_misread(place, (is_section(key) ? "a section, not a key" : "unknown flag") + hint, near);
   }
 
   static std::string negatable(const std::string& key) {

@@ -51,6 +51,14 @@ void share_sizes(Draft& draft) {
         training.local_batch_size);
 }
 
+/// Hugging Face's files hold the model alone.
+void save_model_only_in_hf(Draft& draft) {
+  Checkpoint& checkpoint = draft.job.checkpoint;
+  if (!checkpoint.last_save_in_hf || draft.written("checkpoint.last_save_model_only")) return;
+  checkpoint.last_save_model_only = true;
+  draft.derived["checkpoint.last_save_model_only"] = "checkpoint.last_save_in_hf";
+}
+
 }  // namespace
 
 void derive(Draft& draft) {
@@ -60,6 +68,7 @@ void derive(Draft& draft) {
   shorten_warmup(draft);
   find_data(draft);
   share_sizes(draft);
+  save_model_only_in_hf(draft);
 }
 
 }  // namespace tessera::config

@@ -18,18 +18,20 @@ bool in_section(const Option& option, std::string_view section) {
   return section.empty() || (option.key.starts_with(section) && option.key.substr(section.size()).starts_with('.'));
 }
 
-/// "yes", "no", "only 1F1B, GPipe".
+/// "yes", "only 1F1B, GPipe (refused otherwise: ...)", "refused: ...", "harmless: ...".
 std::string support_text(const Option& option) {
-  if (option.support == Support::full) return "yes";
-  if (option.support == Support::none) return "no";
-  if (option.working.empty()) return "in part";
-  return fmt::format("only {}", fmt::join(option.working, ", "));
+  if (option.support == Support::acts) return "yes";
+  if (option.support == Support::harmless) return fmt::format("no effect: {}", option.why);
+  if (option.why.empty()) return fmt::format("refused with {}", option.under);
+  if (option.working.empty()) return fmt::format("refused: {}", option.why);
+  return fmt::format("only {}: {}", fmt::join(option.working, ", "), option.why);
 }
 
 std::string type_text(const Option& option) {
   const std::string base =
       option.allowed.empty() ? std::string(type_name(option)) : fmt::format("{}", fmt::join(option.allowed, " | "));
-  return is_optional(option) ? base + " | none" : base;
+  const std::string words = option.true_word.empty() ? base : base + " | true | false";
+  return is_optional(option) ? words + " | none" : words;
 }
 
 std::string default_text(const Option& option) { return to_toml(default_of(option)); }
@@ -58,14 +60,15 @@ std::string roff(std::string_view text) {
 nlohmann::ordered_json as_json(const Option& option) {
   using Json = nlohmann::ordered_json;
   const auto words = [](const std::vector<std::string_view>& list) { return Json(Strings(list.begin(), list.end())); };
-  const char* support = option.support == Support::full   ? "full"
-                        : option.support == Support::none ? "none"
-                                                          : "some_values";
+  const char* support = option.support == Support::acts      ? "acts"
+                        : option.support == Support::refused ? "refused"
+                                                             : "harmless";
   return {{"key", std::string(option.key)},      {"type", std::string(type_name(option))},
           {"optional", is_optional(option)},     {"default", default_text(option)},
           {"allowed", words(option.allowed)},    {"support", support},
-          {"works_with", words(option.working)}, {"ours", option.ours},
-          {"alias", std::string(option.alias)},  {"short_flag", std::string(option.short_flag)},
+          {"works_with", words(option.working)}, {"why", std::string(option.why)},
+          {"with", std::string(option.under)},   {"ours", option.ours},
+          {"aliases", words(option.aliases)},    {"short_flag", std::string(option.short_flag)},
           {"help", std::string(option.help)}};
 }
 
@@ -110,6 +113,22 @@ std::string keys_as_man_page() {
                     option.short_flag.empty() ? "" : fmt::format(" Short flag: {}.", roff(option.short_flag)));
   }
   return text;
+}
+
+std::string keys_as_markdown() {
+  const auto rows_of = [](Support support) {
+    std::string rows;
+    for (const Option& option : options()) {
+      if (option.ours || option.support != support) continue;
+      const std::string value =
+          option.working.empty() ? "" : fmt::format(" other than {}", fmt::join(option.working, ", "));
+      rows += fmt::format("| `{}`{} | {} |\n", option.key, value,
+                          option.why.empty() ? fmt::format("with `{}`", option.under) : std::string(option.why));
+    }
+    return rows;
+  };
+  return "| refused | reason; what works |\n|---|---|\n" + rows_of(Support::refused) +
+         "\n| no effect | reason |\n|---|---|\n" + rows_of(Support::harmless);
 }
 
 std::string flags_as_words() {

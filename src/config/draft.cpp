@@ -4,27 +4,17 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
-#include <tuple>
 
-#include "tessera/base/error.hpp"
 #include "tessera/config/suggest.hpp"
 
 namespace tessera::config {
 
 namespace {
 
-constexpr std::size_t kProblemsShown = 100, kWordShown = 80;
-
-/// File first, line by line; then flags as typed; then what only defaults are to blame for.
-auto reading_order(const Problem& problem) {
-  const Place& p = problem.place;
-  const int source = p.in_file() ? 0 : p.is_default() ? 2 : 1;
-  return std::tuple(source, p.line, p.column, p.order);
-}
+constexpr std::size_t kWordShown = 80;
 
 /// A flag names its key itself, unless it is spelt in another way.
-std::string about(const Option& option, const Place& place) {
+std::string subject(const Option& option, const Place& place) {
   return place.in_file() || place.label != fmt::format("--{}", option.key) ? fmt::format("{} ", option.key) : "";
 }
 
@@ -37,34 +27,21 @@ Strings sections() {
 
 }  // namespace
 
-std::string Place::exact() const {
-  if (is_default()) return "default";
-  return in_file() ? fmt::format("{}:{}:{}", label, line, column) : label;
-}
-
-std::string Place::origin() const {
-  if (is_default()) return "default";
-  return in_file() ? fmt::format("{}:{}", label, line) : "command line";
-}
-
 void Draft::set(const Option& option, Value value, const Place& place) {
   const auto before = places.find(option.key);
   if (before != places.end() && before->second.in_file() == place.in_file())
-    return complain(place,
-                    fmt::format("{} is given twice (first at {}); keep one", option.key, before->second.exact()));
+    return complain_of_misread(
+        place, fmt::format("{} is given twice (first at {}); keep one", option.key, before->second.exact()),
+        std::string(option.key));
   places.insert_or_assign(std::string(option.key), place);
   if (auto wrong = assign(option, job, std::move(value)))
-    complain(place, fmt::format("{}{}", about(option, place), *wrong));
+    complain_of_misread(place, fmt::format("{}{}", subject(option, place), *wrong), std::string(option.key));
 }
 
-void Draft::complain_of(std::initializer_list<std::string_view> keys, std::string text) {
-  const auto found = std::ranges::find_if(keys, [this](std::string_view key) { return written(key); });
-  complain(place_of(found == keys.end() ? *keys.begin() : *found), std::move(text));
-}
-
-Place Draft::place_of(std::string_view key) const {
-  const auto found = places.find(key);
-  return found == places.end() ? Place{} : found->second;
+void Draft::complain_of_misread(const Place& place, std::string text, const std::optional<std::string>& meant) {
+  complain(place, std::move(text));
+  if (meant) problems.back().about = {*meant};
+  problems.back().misread = true;
 }
 
 std::string shown(std::string_view text) {
@@ -74,28 +51,10 @@ std::string shown(std::string_view text) {
   return text.size() > kWordShown ? out + "..." : out;
 }
 
-std::string unknown_key(std::string_view key, const Draft& draft) {
-  const auto near = draft.suggests() ? closest_key(key) : std::nullopt;
-  return fmt::format("unknown key '{}'{}", shown(key),
-                     near ? fmt::format("; did you mean '{}'?", *near) : "; `tessera config keys` lists all keys");
-}
-
 std::string unknown_section(std::string_view name, const Draft& draft) {
   const std::string hint = draft.suggests() ? did_you_mean(name, sections()) : "";
   return fmt::format("unknown section '{}'{}", shown(name),
                      hint.empty() ? "; `tessera config keys` lists all keys" : hint);
-}
-
-void throw_if_wrong(const Draft& draft) {
-  if (draft.problems.empty()) return;
-  std::vector<Problem> sorted = draft.problems;
-  std::ranges::stable_sort(sorted, {}, reading_order);
-  const auto line = [](const Problem& p) { return fmt::format("{}: {}", p.place.exact(), p.text); };
-  if (sorted.size() == 1) throw Error(ExitCode::usage, line(sorted.front()));
-  std::string text = fmt::format("{} problems in the configuration", sorted.size());
-  for (const Problem& p : std::span(sorted).first(std::min(kProblemsShown, sorted.size()))) text += "\n  " + line(p);
-  if (sorted.size() > kProblemsShown) text += fmt::format("\n  ... and {} more", sorted.size() - kProblemsShown);
-  throw Error(ExitCode::usage, text);
 }
 
 }  // namespace tessera::config

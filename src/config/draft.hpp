@@ -1,49 +1,26 @@
 // A job while it is being read: values, where each came from, and all that is wrong with them.
 #pragma once
 
-#include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/config/option_table.hpp"
+#include "tessera/config/problem.hpp"
 
 namespace tessera::config {
 
-/// Where a value was written. A default has no label.
-struct Place {
-  std::string label{};  ///< the file as the user named it, or the flag as typed
-  int line = 0;         ///< from 1 in a file; 0 for flags
-  int column = 0;
-  int order = 0;  ///< of flags on the command line
-
-  bool in_file() const { return line > 0; }
-  bool is_default() const { return label.empty(); }
-  std::string exact() const;   ///< "job.toml:12:3", "--training.steps", "default"
-  std::string origin() const;  ///< "job.toml:12", "command line", "default"
-};
-
-struct Problem {
-  Place place;
-  std::string text;
-};
-
-struct Draft {
+struct Draft : Findings {
   JobConfig job;
-  std::map<std::string, Place, std::less<>> places;  ///< of the keys that were written somewhere
-  std::map<std::string, std::string> derived;        ///< origins of values that resolve() itself set
-  std::vector<Problem> problems;
+  std::map<std::string, std::string> derived;  ///< origins of values that reading itself set
   std::vector<std::string> warnings;
 
-  void complain(Place place, std::string text) { problems.push_back({std::move(place), std::move(text)}); }
-  /// Complains about the first of the keys that was written; if none was, about the first one's default.
-  void complain_of(std::initializer_list<std::string_view> keys, std::string text);
   /// Stores a value, or complains: wrong value, or written twice in the same source.
   void set(const Option& option, Value value, const Place& place);
-  /// Place of a key; the default's when it was not written.
-  Place place_of(std::string_view key) const;
-  bool written(std::string_view key) const { return places.contains(key); }
+  /// Complains of a value that was not taken, or of a word that is no key; `meant` is the key that it was probably for.
+  void complain_of_misread(const Place& place, std::string text, const std::optional<std::string>& meant);
   /// Finding what was meant by an unknown word costs a walk over all keys: not done for the thousands of a hostile
   /// file.
   bool suggests() const { return problems.size() < 20; }
@@ -52,12 +29,8 @@ struct Draft {
 /// Text from a file or the command line, made fit for a message: at most 80 bytes, control characters as '?'.
 std::string shown(std::string_view text);
 
-/// "unknown key 'x.y'; did you mean ...?" or the same of a section.
-std::string unknown_key(std::string_view key, const Draft& draft);
+/// The complaint of a section that is not there, with the nearest one.
 std::string unknown_section(std::string_view name, const Draft& draft);
-
-/// Throws Error(usage) with every problem, in the order of file and command line, if there is one.
-void throw_if_wrong(const Draft& draft);
 
 /// Reads a TOML file into the draft. The only user of toml++.
 void read_toml_file(const std::string& path, Draft& draft);
@@ -86,7 +59,7 @@ void derive(Draft& draft);
 void check_combinations(Draft& draft);
 /// Those about training and validation data.
 void check_data(Draft& draft);
-/// Appends the one warning that lists what Tessera does not act on.
-void warn_of_unsupported(Draft& draft);
+/// Appends the one warning that lists the keys that change nothing, each with the reason.
+void warn_of_harmless(Draft& draft);
 
 }  // namespace tessera::config

@@ -25,7 +25,7 @@ struct Table {
 
   void add(const Option& option) {
     by_key.emplace(option.key, &option);
-    if (!option.alias.empty()) by_key.emplace(option.alias, &option);
+    for (const std::string_view alias : option.aliases) by_key.emplace(alias, &option);
     if (!option.short_flag.empty()) by_short_flag.emplace(option.short_flag, &option);
     for (auto s = section_of(option.key); !s.empty(); s = section_of(s)) sections.insert(s);
   }
@@ -67,11 +67,28 @@ std::string_view section_of(std::string_view key) {
 
 std::string_view leaf_of(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-bool honoured(const Option& option, const JobConfig& job) {
-  if (option.support == Support::full || (option.relevant && !option.relevant(job))) return true;
+namespace {
+
+/// Is the feature that this key turns on (true, a degree, a size, a list) turned on?
+bool turned_on(const Option& option, const JobConfig& job) {
   const Value value = get(option, job);
-  if (option.support == Support::none) return value == default_of(option);
-  return std::ranges::find(option.working, to_text(value)) != option.working.end();
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number > 1;
+  if (const auto* list = std::get_if<Strings>(&value)) return !list->empty();
+  return true;
+}
+
+}  // namespace
+
+bool matters(const Option& option, const JobConfig& job) {
+  if (option.relevant && !option.relevant(job)) return false;
+  return option.under.empty() || turned_on(*find_option(option.under), job);
+}
+
+bool honoured(const Option& option, const JobConfig& job) {
+  if (option.support != Support::refused || !matters(option, job)) return true;
+  const Value value = get(option, job);
+  return value == default_of(option) || std::ranges::find(option.working, to_text(value)) != option.working.end();
 }
 
 }  // namespace tessera::config

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "draft.hpp"
+#include "tessera/config/suggest.hpp"
 
 namespace tessera::config {
 
@@ -14,23 +15,39 @@ std::string setting(const Option& option, const JobConfig& job) {
   return fmt::format("{} = {}", option.key, to_toml(get(option, job)));
 }
 
-/// "x = 3 is not supported yet (job.toml:4); use 1 or 2".
-std::string refusal(const Option& option, const Resolved& resolved) {
-  const std::string alternative = to_toml(default_of(option));
-  return fmt::format("{} is not supported yet ({}); use {}", setting(option, resolved.job), resolved.origin(option.key),
-                     option.working.size() > 1 ? fmt::format("{}", fmt::join(option.working, " or ")) : alternative);
+/// "x = 3 is refused: why; what works instead".
+std::string refusal(const Option& option, const JobConfig& job) {
+  const std::string hint = option.key == "model.name"
+                               ? did_you_mean(job.model.name, {option.working.begin(), option.working.end()})
+                               : std::string();
+  return fmt::format("{} is not supported: {}{}", setting(option, job), option.why, hint);
 }
 
-/// Is the feature that this key turns on (true, a degree, a size, a list) turned on?
-bool turned_on(const Option& option, const JobConfig& job) {
-  const Value value = get(option, job);
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number > 1;
-  if (const auto* list = std::get_if<Strings>(&value)) return !list->empty();
-  return false;
+/// What TorchTitan trains and Tessera does not; empty for other names.
+std::string_view other_model(std::string_view name) {
+  if (name == "flux") return "it makes images";
+  if (name == "vlm") return "it reads images";
+  if (name == "llama3_ft") return "its replicas come and go (TorchFT); train llama3";
+  if (name == "llama4") return "Tessera does not have it";
+  for (const std::string_view experiment : {"simple_fsdp.", "compiler_toolkit.", "autoparallel."})
+    if (name.starts_with(experiment)) return "it is an experiment with PyTorch's compiler";
+  return name == "transformers_modeling_backend" ? "it is Python code of transformers" : "";
 }
 
-Resolved finish(Draft&& draft) {
+/// One line for a file of such a model, whose other keys and values would fill a page.
+void refuse_other_model(Draft& draft) {
+  const std::string& name = draft.job.model.name;
+  const std::string_view why = draft.job.model.hf_config ? std::string_view() : other_model(name);
+  if (why.empty()) return;
+  draft.problems.clear();
+  draft.complain_of({"model.name"},
+                    fmt::format("model.name = \"{}\" is not supported: {}. Tessera trains {}; the rest of "
+                                "the job was not checked",
+                                shown(name), why, fmt::join(find_option("model.name")->working, ", ")));
+  draft.whole = false;
+}
+
+Resolved resolved_of(Draft& draft) {
   Resolved resolved;
   for (const Option& option : options()) {
     const auto derived = draft.derived.find(std::string(option.key));
@@ -44,7 +61,7 @@ Resolved finish(Draft&& draft) {
 
 }  // namespace
 
-Resolved resolve(const std::vector<std::string>& args) {
+Reading read_job(const std::vector<std::string>& args) {
   Draft draft;
   CommandLine line = read_command_line(args, draft);
   if (!line.file.empty()) read_toml_file(line.file, draft);
@@ -55,42 +72,45 @@ Resolved resolve(const std::vector<std::string>& args) {
   }
   derive(draft);
   check_combinations(draft);
-  throw_if_wrong(draft);
-  warn_of_unsupported(draft);
-  return finish(std::move(draft));
+  refuse_other_model(draft);
+  warn_of_harmless(draft);
+  Resolved resolved = resolved_of(draft);
+  return {std::move(static_cast<Findings&>(draft)), std::move(resolved)};
 }
 
-void warn_of_unsupported(Draft& draft) {
-  const auto without_effect = [&](const Option& option) {
-    return draft.written(option.key) && !honoured(option, draft.job);
-  };
+Resolved resolve(const std::vector<std::string>& args) {
+  Reading job = read_job(args);
+  throw_if_wrong(job.problems);
+  return std::move(job.resolved);
+}
+
+void warn_of_harmless(Draft& draft) {
   std::string list;
   for (const Option& option : options()) {
-    const Option* partner = option.under.empty() ? nullptr : find_option(option.under);
-    const bool told = partner && (without_effect(*partner) || !turned_on(*partner, draft.job));
-    if (!without_effect(option) || told) continue;
-    list += fmt::format("\n  {} ({})", setting(option, draft.job), draft.place_of(option.key).origin());
+    const bool other = draft.written(option.key) && get(option, draft.job) != default_of(option);
+    if (option.support == Support::harmless && other && matters(option, draft.job))
+      list +=
+          fmt::format("\n  {} ({}): {}", setting(option, draft.job), draft.place_of(option.key).origin(), option.why);
   }
-  if (!list.empty()) draft.warnings.push_back("these keys have no effect in this version of Tessera:" + list);
+  if (!list.empty()) draft.warnings.push_back("these keys change nothing in Tessera:" + list);
 }
 
-std::vector<std::string> unsupported_for_run(const Resolved& resolved) {
-  std::vector<std::string> reasons;
+void find_unsupported(Reading& reading) {
+  const JobConfig& job = reading.resolved.job;
   for (const Option& option : options())
-    if (option.decisive && !honoured(option, resolved.job)) reasons.push_back(refusal(option, resolved));
-  const Training& training = resolved.job.training;
-  if (!training.dataset_path && training.mixture.empty())
-    reasons.push_back(
-        fmt::format("training.dataset = \"{}\" has no training.dataset_path ({}); name the file or folder to read: "
-                    "Tessera downloads nothing",
-                    training.dataset, resolved.origin("training.dataset")));
-  const Validation& validation = resolved.job.validation;
-  if (validation.enable && !validation.dataset_path && validation.split == 0)
-    reasons.push_back(
-        fmt::format("validation.enable = true has no data ({}); name validation.dataset_path, or hold out a share of "
-                    "the training data (validation.split = 0.01): Tessera downloads nothing",
-                    resolved.origin("validation.enable")));
-  return reasons;
+    if (!option.why.empty() && !honoured(option, job)) reading.complain_of({option.key}, refusal(option, job));
+  const Training& training = job.training;
+  if (!training.dataset_path && training.mixture.empty() && !reading.blames("training.dataset"))
+    reading.complain_of(
+        {"training.dataset"},
+        fmt::format("training.dataset = \"{}\" has no training.dataset_path; name the file or folder to "
+                    "read: Tessera downloads nothing",
+                    training.dataset));
+  const Validation& validation = job.validation;
+  if (validation.enable && !validation.dataset_path && validation.split == 0 && !reading.blames("validation.dataset"))
+    reading.complain_of({"validation.enable"},
+                        "validation.enable = true has no data; name validation.dataset_path, or hold out a share of "
+                        "the training data (validation.split = 0.01): Tessera downloads nothing");
 }
 
 }  // namespace tessera::config

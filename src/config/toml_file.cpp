@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "draft.hpp"
+#include "tessera/config/suggest.hpp"
 #include "tessera/config/toml_tree.hpp"
 
 namespace tessera::config {
@@ -109,8 +110,15 @@ class Walk {
     if (section && node.is_table()) return table(*node.as_table(), name);
     if (section) return draft_.complain(place, fmt::format("'{0}' is a section; write [{0}] and its keys below", name));
     if (node.is_table() && !option) return draft_.complain(place, unknown_section(name, draft_));
-    if (!option) return draft_.complain(place, unknown_key(name, draft_));
+    if (!option) return unknown_key(name, place);
     assign(*option, node, place);
+  }
+
+  void unknown_key(const std::string& name, const Place& place) {
+    const auto near = draft_.suggests() ? closest_key(name) : std::nullopt;
+    const std::string hint =
+        near ? fmt::format("; did you mean '{}'?", *near) : "; `tessera config keys` lists all keys";
+    draft_.complain_of_misread(place, fmt::format("unknown key '{}'{}", shown(name), hint), near);
   }
 
   /// [[key]] tables, as one list of lists. False if `node` is something else.
@@ -149,7 +157,9 @@ class Walk {
       return draft_.set(option, std::move(*numbers), place);
     if (auto value = value_of(node)) return draft_.set(option, std::move(*value), place);
     const char* found = node.is_table() ? "a section" : node.is_array() ? "a list of other things" : "a date or time";
-    draft_.complain(place, fmt::format("{} must be of type {}, not {}", option.key, type_name(option), found));
+    draft_.complain_of_misread(place,
+                               fmt::format("{} must be of type {}, not {}", option.key, type_name(option), found),
+                               std::string(option.key));
   }
 
   const std::string& path_;
@@ -244,14 +254,16 @@ TomlTable read_toml_tree(const std::string& path) {
   auto text = read_text(path, draft);
   if (text && within_bounds(*text, path, draft))
     if (const auto table = parse(path, std::move(*text), draft)) tree = tree_of(*table);
-  throw_if_wrong(draft);
+  throw_if_wrong(draft.problems);
   return tree;
 }
 
 void read_toml_file(const std::string& path, Draft& draft) {
   auto text = read_text(path, draft);
-  if (!text || !within_bounds(*text, path, draft)) return;
-  if (const auto table = parse(path, std::move(*text), draft)) Walk(path, draft).table(*table, "");
+  const bool bounded = text && within_bounds(*text, path, draft);
+  const auto table = bounded ? parse(path, std::move(*text), draft) : std::nullopt;
+  draft.whole = table.has_value();
+  if (table) Walk(path, draft).table(*table, "");
 }
 
 }  // namespace tessera::config

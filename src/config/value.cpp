@@ -64,8 +64,8 @@ constexpr std::string_view type_name_of() {
 template <class T>
 std::string mismatch(const Value& value) {
   const std::string_view wanted = type_name_of<T>();
-  return fmt::format("must be {} {}, not {} ({})", wanted == "integer" ? "an" : "a", wanted, kind_of(value),
-                     shown(to_text(value)));
+  return fmt::format("must be {} {}{}, not {} ({})", wanted == "integer" ? "an" : "a", wanted,
+                     wanted == "boolean" ? " (true or false)" : "", kind_of(value), shown(to_text(value)));
 }
 
 /// Stores `value` in `target`; false when the types do not fit.
@@ -127,12 +127,20 @@ bool is_count(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// "ALWAYS" is "always"; no two allowed words differ in nothing else.
+bool same_word(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 std::optional<std::string> check_allowed(const Option& option, std::string& text) {
   if (option.allowed.empty()) return {};
   if (option.key == "parallelism.pipeline_parallel_schedule")
     if (auto name = canonical_schedule(text); !name.empty()) text = std::move(name);
-  if (std::ranges::find(option.allowed, text) != option.allowed.end() || (option.count_too && is_count(text)))
-    return {};
+  if (option.count_too && is_count(text)) return {};
+  if (const auto same = std::ranges::find_if(option.allowed, [&](auto word) { return same_word(word, text); });
+      same != option.allowed.end())
+    return text = *same, std::nullopt;
   return fmt::format("must be one of {}{}, not '{}'{}", fmt::join(option.allowed, ", "),
                      option.count_too ? " or a whole number from 1" : "", shown(text),
                      did_you_mean(text, {option.allowed.begin(), option.allowed.end()}));
@@ -165,8 +173,23 @@ Strings split(std::string_view text, char separator) {
   return parts;
 }
 
+/// Words for booleans, for who writes `true` where a word is expected.
+void interpret_boolean(const Option& option, Value& value) {
+  if (option.true_word.empty()) return;
+  const auto* flag = std::get_if<bool>(&value);
+  const auto* text = std::get_if<std::string>(&value);
+  const auto is = [&](bool wanted, std::string_view word) {
+    return (flag && *flag == wanted) || (text && same_word(*text, word));
+  };
+  if (is(true, "true"))
+    value = std::string(option.true_word);
+  else if (is(false, "false"))
+    value = std::string(option.false_word);
+}
+
 /// "none" empties an optional; `fqns` may be one string (TorchTitan's type there); [] is a list of lists, too.
 void interpret(const Option& option, Value& value) {
+  interpret_boolean(option, value);
   const auto* list = std::get_if<Strings>(&value);
   if (list && list->empty() && type_name(option) == "list of lists") value = std::vector<Strings>{};
   if (const auto* count = std::get_if<std::int64_t>(&value); count && option.count_too)

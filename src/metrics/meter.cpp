@@ -79,6 +79,11 @@ void PhaseTimer::reset() {
   seconds_.fill(0);
 }
 
+void PhaseTimer::observe(Observer observer) {
+  charge();
+  observer_ = std::move(observer);
+}
+
 Phase PhaseTimer::enter(Phase phase) {
   charge();
   return current_.exchange(phase);
@@ -86,7 +91,9 @@ Phase PhaseTimer::enter(Phase phase) {
 
 void PhaseTimer::charge() {
   const double now = clock_();
-  seconds_[static_cast<std::size_t>(current_.load())] += now - std::exchange(since_, now);
+  const Phase phase = current_.load();
+  if (observer_) observer_(phase, since_, now);
+  seconds_[static_cast<std::size_t>(phase)] += now - std::exchange(since_, now);
 }
 
 }  // namespace tessera::metrics

@@ -32,9 +32,11 @@ StageRanges ranges_of(const Model& model, const std::vector<int>& cuts) {
   return ranges;
 }
 
-/// "layers.3.attention.wk" -> "layers.3.attention.wqkv": what a cell multiplies by is a name for it.
+/// "layer.3" -> "layers.3"; "layers.3.attention.wk" -> "layers.3.attention.wqkv": what a cell multiplies by is a name
+/// for it.
 std::string canonical(std::string name) {
   if (name.ends_with(".weight")) name.resize(name.size() - 7);
+  if (name.starts_with("layer.")) name.insert(5, "s");
   for (const char* part : {".attention.wq", ".attention.wk", ".attention.wv"})
     if (name.ends_with(part)) return name.substr(0, name.size() - 2) + "wqkv";
   for (const char* part : {".attention.wq_a", ".attention.wkv_a", ".attention.wq_b", ".attention.wkv_b"})

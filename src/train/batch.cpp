@@ -32,12 +32,13 @@ std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t beg
   return {values.data() + begin, static_cast<std::size_t>(size)};
 }
 
-/// Values [begin, begin + count); undefined where there are none.
-at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t count,
-                     at::Device device) {
+/// Values [begin, begin + count); undefined where there are none. From pinned memory they travel while others compute.
+at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t count, at::Device device,
+                     bool pinned) {
   if (values.empty()) return {};
   auto* from = const_cast<std::int32_t*>(values.data()) + begin;
-  return at::from_blob(from, {count}, at::kInt).to(at::kLong).to(device);
+  const at::Tensor ids = at::from_blob(from, {count}, at::kInt).to(at::kLong);
+  return pinned && device.is_cuda() ? ids.pin_memory().to(device, at::kLong, true) : ids.to(device);
 }
 
 }  // namespace
@@ -69,8 +70,8 @@ Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device) {
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {
     parallel::Documents documents;
     if (plan.documents) documents.assign(rows.documents.begin() + m * each, rows.documents.begin() + (m + 1) * each);
-    batch.microbatches.push_back({to_device(rows.inputs, m * size, size, device),
-                                  to_device(rows.labels, m * size, size, device), std::move(documents)});
+    batch.microbatches.push_back({to_device(rows.inputs, m * size, size, device, plan.pinned),
+                                  to_device(rows.labels, m * size, size, device, plan.pinned), std::move(documents)});
   }
   batch.valid_tokens = std::ranges::count_if(rows.labels, [](std::int32_t label) { return label != -100; });
   return batch;

@@ -34,6 +34,7 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
   plan.cut = parallel::SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),
                                          job.parallelism.context_parallel_load_balancer.has_value());
   plan.documents = masks_documents(job);
+  plan.pinned = job.training.dataloader.pin_memory;
   plan.document_end_id = job.training.document_end_id;
   return plan;
 }
@@ -43,6 +44,7 @@ BatchPlan BatchPlan::of_validation(const config::JobConfig& job, const mesh::Lay
   config::JobConfig same = job;
   same.training.local_batch_size = validation.local_batch_size;
   same.training.global_batch_size = -1;
+  same.training.dataloader = validation.dataloader;
   if (validation.dataset_path) same.training.dataset = validation.dataset;
   const std::int64_t trained = std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
   return make(same, layout, std::gcd(validation.local_batch_size, trained));

@@ -15,11 +15,13 @@
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/human.hpp"
+#include "tessera/metrics/phase_trace.hpp"
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/device_copies.hpp"
 #include "tessera/train/hf_weights.hpp"
+#include "tessera/train/inference.hpp"
 #include "tessera/train/injected_faults.hpp"
 #include "tessera/train/memory_need.hpp"
 #include "tessera/train/model_weights.hpp"
@@ -46,7 +48,7 @@ class Run {
         layout_(layout_of(resolved, world.size())),
         device_(choose_device(world)),
         watchdog_(std::in_place, std::chrono::seconds(job_.comm.init_timeout_seconds), world.rank(),
-                  end_hanging_job(world)),
+                  end_hanging_job(world, job_)),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
         folder_lock_(take_folder()),
@@ -72,12 +74,13 @@ class Run {
     if (samples_.validation) validator_.emplace(job_, model_, mesh_, trainer_->stages(), *samples_.validation);
     announce(start);
     note_on_record(start);
+    trace_steps();
     if (world_.rank() == 0)
       step_watch_.emplace([this] { return trainer_->whereabouts(); },
                           [](const std::string& line) { log::info("{}", line); });
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
       tuner_.emplace(*trainer_, job_, world_.local_size());
-    const ExitCode code = loop(start.step);
+    const ExitCode code = job_.checkpoint.create_seed_checkpoint ? save_seed(start) : loop(start.step);
     step_watch_.reset();
     watchdog_.reset();
     reporter_->finish(code == ExitCode::done);
@@ -147,8 +150,21 @@ class Run {
   std::optional<Position> resume() {
     const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
     if (!job_.checkpoint.enable) return std::nullopt;
+    if (choice.step < 0)
+      if (const auto last = open_model_only(mesh_.control(), checkpoint_folder())) return position_at_end(*last);
     if (choice.is_partial()) initialize();
     return load_state(*trainer_, checkpoint_folder(), choice);
+  }
+
+  /// After a last checkpoint with the model alone there is nothing to go on with.
+  Position position_at_end(const checkpoint::Opened& last) {
+    require(last.step() >= job_.training.steps, ExitCode::usage,
+            "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = {} cannot follow its "
+            "step {}; resume from an older checkpoint by checkpoint.load_step, or choose another job.dump_folder and "
+            "start from this model by checkpoint.initial_load_path",
+            last.folder().string(), job_.training.steps, last.step());
+    load_model(trainer_->stages().holdings(), model_, mesh_, last.folder());
+    return {last.step(), 0};
   }
 
   void load_initial() {
@@ -181,9 +197,18 @@ class Run {
     comm::rank_record::note_saved(start.step);
   }
 
+  void trace_steps() {
+    const config::Profiling& p = job_.profiling;
+    if (!p.enable_profiling) return;
+    metrics::TraceOptions options{fs::path(job_.job.dump_folder) / p.save_traces_folder, p.profile_freq,
+                                  p.profiler_active, world_.rank()};
+    trace_.emplace(std::move(options), trainer_->timer());
+  }
+
   void begin_is_over() {
     watchdog_.reset();
-    watchdog_.emplace(std::chrono::seconds(job_.comm.train_timeout_seconds), world_.rank(), end_hanging_job(world_));
+    watchdog_.emplace(std::chrono::seconds(job_.comm.train_timeout_seconds), world_.rank(),
+                      end_hanging_job(world_, job_));
   }
 
   ExitCode loop(std::int64_t done) {
@@ -195,8 +220,10 @@ class Run {
       injected_.arm(step + 1, world_.rank());
       if (tuner_) tuner_->before_step();
       cut_batch(step + 1);
+      if (trace_) trace_->begin_step(step + 1);
       StepOutcome outcome = step_once(step);
       synchronize(device_);
+      if (trace_) trace_->end_step(step + 1);
       if (step == done) begin_is_over();
       const double seconds = metrics::monotonic_seconds() - began;
       if (SavePlan* plan = save_plan()) plan->step_took(seconds);
@@ -283,11 +310,39 @@ class Run {
     note_saved(saver_->finish());
   }
 
+  ExitCode save_seed(const Position& start) {
+    require(start.step == 0, ExitCode::usage,
+            "{} holds a checkpoint of step {}; a seed is made in a folder without checkpoints",
+            checkpoint_folder().string(), start.step);
+    save(0);
+    finish_save();
+    return decide(ExitCode::done);
+  }
+
+  /// The model alone, and on request once more as other programs read it.
+  void save_last(std::int64_t step) {
+    const auto result = save_model_only(*saver_, *trainer_, resolved_, checkpoint_folder(), step);
+    note_saved(result);
+    if (!job_.checkpoint.last_save_in_hf) return;
+    const fs::path folder = checkpoint_folder() / fmt::format("hf-{:08d}", step);
+    const std::string& name = job_.checkpoint.export_dtype;
+    const DType type = name == "bfloat16" ? DType::bf16 : name == "float16" ? DType::f16 : DType::f32;
+    on_rank_zero(mesh_.control(), [&] {
+      export_hf(result.folder, folder, {.dtype = type, .replace = true, .tokenizer = {}});
+      return std::string();
+    });
+    reporter_->note(fmt::format("Hugging Face weights {}", folder.string()));
+  }
+
   void save(std::int64_t step) {
     const comm::Watchdog::Patience patience = slow_disks();
     const double began = metrics::monotonic_seconds();
     finish_save();
     saving_step_ = step;
+    if (step == job_.training.steps && job_.checkpoint.last_save_model_only) {
+      save_last(step);
+      return reporter_->spent_on_checkpoints(metrics::monotonic_seconds() - began);
+    }
     if (SavePlan* plan = save_plan()) plan->save_began(Wishes::now());
     const Position position{step, trainer_->first_sample(step)};
     if (job_.checkpoint.async_mode == "disabled")
@@ -333,8 +388,9 @@ class Run {
   mesh::DeviceMesh mesh_;
   const Unwatch unwatch_{watchdog_};
   std::optional<Trainer> trainer_;
-  std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
-  std::optional<Validator> validator_;    ///< if the job validates
+  std::optional<MicrobatchTuner> tuner_;      ///< until it has chosen
+  std::optional<Validator> validator_;        ///< if the job validates
+  std::optional<metrics::PhaseTrace> trace_;  ///< if the job is profiled
   std::optional<Reporter> reporter_;
   std::optional<Faults> faults_;
   std::optional<StepWatch> step_watch_;          ///< on rank 0, while it trains

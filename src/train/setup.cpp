@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -65,27 +67,16 @@ void check_pieces(const model::Model& model, int tp) {
   }
 }
 
-void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
-  const int ep = layout.expert_degree();
-  require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
-          "{} has no experts; set expert_parallel_degree and expert_tensor_parallel_degree to 1", model.name);
-  for (const model::MixtureSpec& mixture : model.mixtures)
-    require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
-  if (!layout.experts_cut_by_tp()) return;
-  for (const model::ParamSpec& spec : model.params)
-    if (spec.placement == model::Placement::expert_column)
-      require_divides(spec.global_shape[1], "features of an expert", layout.degree(Axis::tp),
-                      "expert_tensor_parallel_degree");
-}
-
 }  // namespace
 
+mesh::Degrees degrees_of(const config::Parallelism& p) {
+  return {p.pipeline_parallel_degree,     p.data_parallel_replicate_degree, p.data_parallel_shard_degree,
+          p.context_parallel_degree,      p.tensor_parallel_degree,         p.expert_parallel_degree,
+          p.expert_tensor_parallel_degree};
+}
+
 mesh::Layout layout_of(const config::Resolved& resolved, int world) {
-  const config::Parallelism& p = resolved.job.parallelism;
-  const mesh::Degrees degrees{p.pipeline_parallel_degree,     p.data_parallel_replicate_degree,
-                              p.data_parallel_shard_degree,   p.context_parallel_degree,
-                              p.tensor_parallel_degree,       p.expert_parallel_degree,
-                              p.expert_tensor_parallel_degree};
+  const mesh::Degrees degrees = degrees_of(resolved.job.parallelism);
   try {
     return mesh::Layout::resolve(degrees, world);
   } catch (const Error& error) {
@@ -116,9 +107,32 @@ void use_share_of_cores(comm::World& world) {
         fewer, world.size(), wanted, cores);
 }
 
-comm::Watchdog::Handler end_hanging_job(comm::World& world) {
-  return [&world](const std::string& report) {
+namespace {
+
+/// The last `count` of some lines.
+std::string_view last_lines(std::string_view text, std::int64_t count) {
+  std::size_t begin = text.size();
+  for (std::int64_t i = 0; i < count && begin > 0; ++i) begin = text.rfind('\n', begin - 2) + 1;
+  return text.substr(begin);
+}
+
+/// A job that hangs ends whether or not its disk takes this.
+void write_trace(const config::JobConfig& job, int rank, const std::string& report) {
+  if (job.comm.trace_buf_size == 0) return;
+  const std::filesystem::path folder = std::filesystem::path(job.job.dump_folder) / job.comm.save_traces_folder;
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  std::ofstream file(folder / fmt::format("{}{}", job.comm.save_traces_file_prefix, rank));
+  const std::string calls = comm::Watchdog::recent_calls();
+  file << report << "\n\nlast calls, newest last:\n" << last_lines(calls, job.comm.trace_buf_size);
+}
+
+}  // namespace
+
+comm::Watchdog::Handler end_hanging_job(comm::World& world, const config::JobConfig& job) {
+  return [&world, &job](const std::string& report) {
     log::error("{}", report);
+    write_trace(job, world.rank(), report);
     world.abort(static_cast<int>(ExitCode::communication));
   };
 }
@@ -147,18 +161,20 @@ model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t 
   return shape;
 }
 
+void check_vocabulary(std::int64_t tokenizer_vocab, const std::string& model, std::int64_t model_vocab) {
+  require(tokenizer_vocab <= model_vocab, ExitCode::data,
+          "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab, model,
+          model_vocab);
+}
+
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
                       at::Device device) {
   const model::DecoderShape shape = decoder_shape_of(job, tokenizer_vocab);
-  require(tokenizer_vocab <= shape.vocab, ExitCode::data,
-          "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab, shape.name,
-          shape.vocab);
+  check_vocabulary(tokenizer_vocab, shape.name, shape.vocab);
   return model::make_decoder(shape, positions, precision_of(job).compute, device);
 }
 
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
-                      bool sequence_parallel) {
-  const int tp = layout.degree(Axis::tp);
+void check_tensor_parallel_fits(const model::Model& model, int tp) {
   const model::Dimensions& d = model.dimensions;
   require_divides(d.heads, "attention heads", tp, "tensor_parallel_degree");
   require(d.kv_heads % tp == 0 || tp % d.kv_heads == 0, ExitCode::usage,
@@ -168,13 +184,36 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
   require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
   require_divides(d.vocab, "vocabulary", tp, "tensor_parallel_degree");
   check_pieces(model, tp);
-  check_experts_fit(model, layout);
+}
+
+void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
+  const int ep = layout.expert_degree();
+  require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
+          "{} has no experts; set expert_parallel_degree and expert_tensor_parallel_degree to 1", model.name);
+  for (const model::MixtureSpec& mixture : model.mixtures)
+    require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
+  if (!layout.experts_cut_by_tp()) return;
+  for (const model::ParamSpec& spec : model.params)
+    if (spec.placement == model::Placement::expert_column)
+      require_divides(spec.global_shape[1], "features of an expert", layout.degree(Axis::tp),
+                      "expert_tensor_parallel_degree");
+}
+
+void check_tokens_fit(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
+                      bool sequence_parallel) {
   const bool routed = !model.mixtures.empty() && !layout.experts_cut_by_tp();
   if (sequence_parallel || routed)
     require_divides(plan.microbatch_rows * plan.cut.positions(),
                     sequence_parallel ? "tokens of a microbatch (sequence parallel)"
                                       : "tokens of a microbatch (each rank routes its own)",
-                    tp, "tensor_parallel_degree");
+                    layout.degree(Axis::tp), "tensor_parallel_degree");
+}
+
+void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
+                      bool sequence_parallel) {
+  check_tensor_parallel_fits(model, layout.degree(Axis::tp));
+  check_experts_fit(model, layout);
+  check_tokens_fit(model, layout, plan, sequence_parallel);
 }
 
 namespace {

@@ -37,10 +37,11 @@ void TensorViews::write_back() {
 }
 
 TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::Model& model,
-                        mesh::DeviceMesh& mesh) {
+                        mesh::DeviceMesh& mesh, std::optional<at::ScalarType> type) {
   using enum mesh::Axis;
   TensorViews views(use);
-  for (const auto& ref : holdings.params) views.add("model/", ref, ref.param->master);
+  for (const auto& ref : holdings.params)
+    views.add("model/", ref, type ? views.keep(ref.param->master.to(*type)) : ref.param->master);
   const comm::Communicator& holders = mesh.along({dp_replicate, dp_shard, cp, tp});
   for (std::size_t i = 0; i < model.buffers.size(); ++i)
     if (const at::Tensor& buffer = holdings.buffers[i]; buffer.defined())

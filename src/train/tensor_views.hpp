@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +25,8 @@ class TensorViews {
   void add(const std::string& prefix, const parallel::ParamRef& ref, const at::Tensor& tensor);
   /// The whole of a tensor that `replicas` ranks hold, of which this is number `replica`.
   void add_whole(const std::string& name, const at::Tensor& tensor, int replica, int replicas);
+  /// Keeps a tensor for as long as the views.
+  const at::Tensor& keep(at::Tensor tensor) { return kept_.emplace_back(std::move(tensor)); }
   std::span<const checkpoint::SliceView> views() const { return views_; }
   /// Brings what was loaded to the device.
   void write_back();
@@ -32,10 +36,11 @@ class TensorViews {
   ViewUse use_;
   std::vector<checkpoint::SliceView> views_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  ///< of a device's tensors in host memory
+  std::deque<at::Tensor> kept_;
 };
 
-/// "model/<fqn>" of every parameter and buffer.
+/// "model/<fqn>" of every parameter and buffer; parameters as copies in `type` where one is given.
 TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::Model& model,
-                        mesh::DeviceMesh& mesh);
+                        mesh::DeviceMesh& mesh, std::optional<at::ScalarType> type = {});
 
 }  // namespace tessera::train

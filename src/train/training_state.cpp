@@ -131,6 +131,22 @@ void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::
   saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
 }
 
+checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+                                       const std::filesystem::path& folder, std::int64_t step) {
+  const std::string& name = resolved.job.checkpoint.export_dtype;
+  const auto type = name == "bfloat16" ? at::kBFloat16 : name == "float16" ? at::kHalf : at::kFloat;
+  const TensorViews views =
+      model_views(ViewUse::saving, trainer.stages().holdings(), trainer.model(), trainer.mesh(), type);
+  const json state = {{"step", step}, {"model_only", true}};
+  return saver.save(save_options(trainer, resolved, folder), {step, json_text(state)}, views.views());
+}
+
+std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control, const std::filesystem::path& folder) {
+  auto newest = checkpoint::open_newest(control, folder, {});
+  if (!newest || !state_in(*newest).is_object() || !state_in(*newest).value("model_only", false)) return std::nullopt;
+  return newest;
+}
+
 std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice,
                                    std::int64_t latest_step) {
   comm::Communicator& control = trainer.mesh().control();

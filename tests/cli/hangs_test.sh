@@ -7,6 +7,9 @@ shim=$(realpath "$2") first=$3 last=$4
 job 4 2 <<J
 [comm]
 train_timeout_seconds = 120
+trace_buf_size = 20
+save_traces_folder = "traces"
+save_traces_file_prefix = "call_of_"
 [debug]
 check_collectives = true
 J
@@ -17,6 +20,7 @@ slow() { LD_PRELOAD=$shim TESSERA_FAULT="ranks=2 nth=1 seconds=$1 folder=$work/l
 check "a checkpoint to load" "$(run load $save --training.steps 2)" 0
 check "a disk that hangs ends the job with 7" "$(slow 300 3)" 7
 check "rank 2 is not in a call" "$(grep -c 'rank 2 (before the first step): not in a call' "$work/load.log" | sed 's/^[1-9].*/some/')" some
+check "a rank that waits leaves its last calls" "$(grep -l 'last calls, newest last' "$work"/load/traces/call_of_* | wc -l | sed 's/^[1-9].*/some/')" some
 check "a slow one is waited for" "$(slow 15 60)" 0
 
 export TESSERA_STRICT_TIMEOUT_SECONDS=6

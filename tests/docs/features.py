@@ -24,10 +24,10 @@ SECTIONS = {  # first cell of a row -> the sections of keys that it covers
 
 def unavailable(option):
     """`key`, `key = "value"`, or nothing when the key acts on every value."""
-    if option["support"] == "none":
-        return [f"`{option['key']}`"]
-    if option["support"] == "full":
+    if option["support"] == "acts":
         return []
+    if not option["works_with"]:
+        return [f"`{option['key']}`"]
     allowed = ["true", "false"] if option["type"] == "boolean" else option["allowed"]
     if not allowed:
         return [f"`{option['key']}` but for {', '.join(option['works_with'])}"]
@@ -40,7 +40,7 @@ def cell(sections, options):
     names = []
     for section in sections:
         own = [option for option in options if option["key"].split(".")[0] == section]
-        if own and all(option["support"] == "none" for option in own):
+        if own and all(option["support"] != "acts" and not option["works_with"] for option in own):
             names.append(f"`[{section}]`")
         else:
             names += [name for option in own for name in unavailable(option)]

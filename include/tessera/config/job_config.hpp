@@ -152,13 +152,13 @@ struct Checkpoint {
   bool enable = false;
   bool enable_ft_dataloader_checkpoints = true;
   std::string folder = "checkpoint";  ///< inside job.dump_folder
-  std::int64_t interval = 500;  ///< 0 = auto
-  double mtbf_hours = 0;        ///< ours: between failures of the job; 0 = as usual for its ranks
+  std::int64_t interval = 500;        ///< 0 = auto
+  double mtbf_hours = 0;              ///< ours: between failures of the job; 0 = as usual for its ranks
   std::optional<std::string> initial_load_path;
   bool initial_load_model_only = true;
   bool initial_load_in_hf = false;
   bool initial_load_in_hf_quantized = false;
-  bool last_save_model_only = true;
+  bool last_save_model_only = false;  ///< TorchTitan's default is true: there a finished run cannot go on
   bool last_save_in_hf = false;
   std::string export_dtype = "float32";  ///< float16 | bfloat16 | float32
   std::string async_mode = "disabled";   ///< disabled | async | async_with_pinned_mem

@@ -21,8 +21,12 @@ using Member = std::variant<bool*, int*, std::int64_t*, double*, std::string*, S
                             std::optional<double>*, std::optional<std::string>*, std::optional<std::vector<Strings>>*,
                             std::vector<Strings>*>;
 
-/// Whether Tessera acts on a key today: on every value, on those of `Option::working`, or not yet.
-enum class Support : std::uint8_t { full, some_values, none };
+/// What Tessera does with a key.
+enum class Support : std::uint8_t {
+  acts,      ///< every value has its effect
+  refused,   ///< a run with another value than the default or those of `Option::working` does not start
+  harmless,  ///< accepted, and changes nothing that a run computes: `Option::why` says why not
+};
 
 /// One key of a job; declared in src/config/options.
 struct Option {
@@ -30,7 +34,7 @@ struct Option {
   Member (*member)(JobConfig&);             ///< where the value lives
   std::string_view help;                    ///< one sentence
   std::vector<std::string_view> allowed{};  ///< empty = anything of the type
-  std::vector<std::string_view> working{};  ///< with Support::some_values: values that Tessera acts on
+  std::vector<std::string_view> working{};  ///< with Support::refused: values that have their effect
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   bool above_minimum = false;  ///< the minimum itself is out of range
@@ -40,16 +44,17 @@ struct Option {
   std::vector<std::string_view>
       columns{};                  ///< of a list of lists: what each holds; [[key]] tables with these keys serve too
   std::size_t spare_columns = 0;  ///< the last so many of them may be left out
-  Support support = Support::full;
+  Support support = Support::acts;
+  std::string_view why{};    ///< refused: the reason, and after "; " what works instead. Harmless: the reason
   bool ours = false;         ///< not a key of TorchTitan v0.2.2
-  bool decisive = false;     ///< without support a run would mean something else, so it does not start
-  std::string_view under{};  ///< matters only where this key turns its feature on; a warning names the two once
+  std::string_view under{};  ///< matters only where this key turns its feature on, and is refused with it
   bool (*relevant)(const JobConfig&) = nullptr;  ///< matters only then
-  std::string_view alias{};                      ///< another spelling of the key
+  std::vector<std::string_view> aliases{};       ///< other spellings of the key
   std::string_view short_flag{};                 ///< "--data": a flag without the section
   bool looked_up = false;        ///< of an optional: one that is not written is looked up by name, so "none" is printed
   std::string_view zero_word{};  ///< of an integer: a word that stands for 0
   bool list_too = false;         ///< of a string: a list of numbers serves, too, as "1,2,3"
+  std::string_view true_word{}, false_word{};  ///< of a string: what the booleans stand for
 };
 
 /// Every option, section by section, in the order in which jobs are written.
@@ -89,8 +94,10 @@ std::string to_toml(const Value& value);
 /// The same without quotes around strings: for messages.
 std::string to_text(const Value& value);
 
-/// Does Tessera act on this option as it is set in `job`? True also where the option does not matter in that job.
+/// Can a run start with this option as it is set in `job`? True also where the option does not matter in that job.
 bool honoured(const Option& option, const JobConfig& job);
+/// Does the option matter in this job? Not where its feature is off.
+bool matters(const Option& option, const JobConfig& job);
 
 /// PyTorch's spelling of a pipeline schedule: "interleave-1f1b" -> "Interleaved1F1B"; empty when unknown.
 std::string canonical_schedule(std::string_view name);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/config/job_config.hpp"
+#include "tessera/config/problem.hpp"
 
 namespace tessera::config {
 
@@ -30,13 +31,21 @@ struct Resolved {
   static Resolved deserialize(std::string_view text);
 };
 
-/// Reads `[FILE] [--section.key value]...`; flags win over the file. No file = defaults.
-/// Throws one Error(usage) whose message lists every problem of file and flags with its file:line:column or flag.
-/// What depends on the number of ranks is not checked here: mesh::Layout::resolve.
+/// A job as it was read, right or wrong: a key with a wrong value keeps its default, and is complained of.
+struct Reading : Findings {
+  Resolved resolved;
+};
+
+/// Reads `[FILE] [--section.key value]...`; flags win over the file. No file = defaults. Finds every problem of file
+/// and flags. What depends on ranks, model and data is train::JobCheck's.
+Reading read_job(const std::vector<std::string>& args);
+
+/// The same for who needs a good job only: throws one Error(usage) that lists every problem with its file:line:column
+/// or flag.
 Resolved resolve(const std::vector<std::string>& args);
 
-/// Why a run of this job cannot start although the configuration is well-formed: settings that Tessera does not act on
-/// yet and that would change what is computed. Empty when it can. One line each, with the key's origin.
-std::vector<std::string> unsupported_for_run(const Resolved& resolved);
+/// Complains of what keeps a well-formed job from being run: settings that Tessera does not act on and that would
+/// change what is computed, and data that nobody named.
+void find_unsupported(Reading& job);
 
 }  // namespace tessera::config

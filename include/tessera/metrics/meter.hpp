@@ -72,6 +72,8 @@ std::string_view name_of(Phase phase) noexcept;
 class PhaseTimer {
  public:
   using Clock = std::function<double()>;
+  /// Told of each piece of a phase that ends, in the clock's seconds.
+  using Observer = std::function<void(Phase phase, double begin, double end)>;
 
   /// Ends its phase when it goes out of scope. Scopes end in the reverse order of their start.
   class Scope {
@@ -90,15 +92,17 @@ class PhaseTimer {
   explicit PhaseTimer(Clock clock);
 
   [[nodiscard]] Scope time(Phase phase) { return {*this, phase}; }
-  double seconds(Phase phase);  ///< since reset(), with what runs now
+  double seconds(Phase phase);                         ///< since reset(), with what runs now
   Phase current() const noexcept { return current_; }  ///< any thread may ask
-  void reset();                 ///< all to zero; open scopes stay open
+  void observe(Observer observer);                     ///< from now on; an empty one ends it
+  void reset();                                        ///< all to zero; open scopes stay open
 
  private:
   Phase enter(Phase phase);
   void charge();
 
   Clock clock_;
+  Observer observer_;
   std::atomic<Phase> current_ = Phase::other;
   double since_;
   std::array<double, phase_count> seconds_{};

@@ -14,13 +14,14 @@ namespace tessera::train {
 /// Data-parallel rank d reads rows [d * rows, (d + 1) * rows) of each step, in order: the first rows in the first
 /// microbatch.
 struct BatchPlan {
-  std::int64_t global_batch = 0;     ///< sequences of a step, whole job
-  std::int64_t rows = 0;             ///< of them, of one data-parallel rank
-  std::int64_t microbatch_rows = 0;  ///< sequences that pass through the model together
-  int rounds = 1;                    ///< passes over the schedule in a step
-  int microbatches = 1;              ///< of one round
-  parallel::SequenceCut cut;         ///< of every sequence over context-parallel ranks
-  bool documents = false;            ///< are masked against each other
+  std::int64_t global_batch = 0;                ///< sequences of a step, whole job
+  std::int64_t rows = 0;                        ///< of them, of one data-parallel rank
+  std::int64_t microbatch_rows = 0;             ///< sequences that pass through the model together
+  int rounds = 1;                               ///< passes over the schedule in a step
+  int microbatches = 1;                         ///< of one round
+  parallel::SequenceCut cut;                    ///< of every sequence over context-parallel ranks
+  bool documents = false;                       ///< are masked against each other
+  bool pinned = false;                          ///< batches go to a GPU through pinned memory
   std::optional<std::int64_t> document_end_id;  ///< the token that ends one; without it the source knows them
 
   int microbatches_a_step() const { return rounds * microbatches; }

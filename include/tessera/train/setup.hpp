@@ -18,6 +18,8 @@
 
 namespace tessera::train {
 
+mesh::Degrees degrees_of(const config::Parallelism& parallelism);
+
 /// Throws Error(usage) naming the origin of the degrees when they do not fit `world`, or the model does not fit the
 /// mesh.
 mesh::Layout layout_of(const config::Resolved& resolved, int world);
@@ -29,8 +31,9 @@ comm::Backend backend_of(const config::JobConfig& job, at::Device device);
 /// starts more threads than that share; rank 0 warns where a rank was to. Collective.
 void use_share_of_cores(comm::World& world);
 
-/// What a watchdog does with a report: says it and ends the job on all ranks with code 7.
-comm::Watchdog::Handler end_hanging_job(comm::World& world);
+/// What a watchdog does with a report: says it, writes it and this rank's last calls to
+/// job.dump_folder/comm.save_traces_folder, and ends the job on all ranks with code 7. The job must outlive it.
+comm::Watchdog::Handler end_hanging_job(comm::World& world, const config::JobConfig& job);
 
 /// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.
 parallel::Precision precision_of(const config::JobConfig& job);
@@ -39,12 +42,22 @@ parallel::Precision precision_of(const config::JobConfig& job);
 /// of its vocabulary and the tokenizer's.
 model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab);
 
+/// Throws Error(data) when the tokenizer's vocabulary is larger than the model's.
+void check_vocabulary(std::int64_t tokenizer_vocab, const std::string& model, std::int64_t model_vocab);
+
 /// The model of that shape, with angles for `positions` positions. Throws Error(data) when the tokenizer's vocabulary
 /// (0 = unknown) is larger than the model's.
 model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
                       at::Device device);
 
-/// All errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).
+/// What tensor parallelism cuts can be cut in so many pieces. Throws Error(usage).
+void check_tensor_parallel_fits(const model::Model& model, int tp);
+/// The model's experts can be shared out as the mesh wants it. Throws Error(usage).
+void check_experts_fit(const model::Model& model, const mesh::Layout& layout);
+/// A microbatch's tokens can be shared by tensor-parallel ranks where they are. Throws Error(usage).
+void check_tokens_fit(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
+                      bool sequence_parallel);
+/// All three: errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).
 void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel);
 

@@ -26,13 +26,20 @@ checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, co
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                       const std::filesystem::path& folder, const Position& position);
 
-/// Collective. Loads a checkpoint under `folder` into the trainer, onto whatever mesh it has; the next step goes on with
-/// the next sample. It is the newest valid one that is not behind `latest_step` or, where choice.step says so, that of
-/// this step, unless newer ones were written by a run that began with it, too. Empty when there is none. What `choice`
-/// leaves out stays as it is in the trainer, or begins anew (moments' count, schedule, data); but a checkpoint of a run
-/// that left out the same when it began is taken whole, so that a job does so once, however often it is started. Throws
-/// Error(checkpoint) if all are damaged, or the one asked for is not there or of a model with other tensors; Error(usage)
-/// if it was trained on other data, or newer checkpoints of another course would come in the way.
+/// Collective. Writes step-%08d under `folder` with the model alone, in checkpoint.export_dtype; blocks until it is
+/// committed.
+checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+                                       const std::filesystem::path& folder, std::int64_t step);
+/// Collective. The newest valid checkpoint under `folder` if it is one of these: nothing else of a run is in it.
+std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control, const std::filesystem::path& folder);
+
+/// Collective. Loads a checkpoint under `folder` into the trainer, onto whatever mesh it has; the next step goes on
+/// with the next sample. It is the newest valid one that is not behind `latest_step` or, where choice.step says so,
+/// that of this step, unless newer ones were written by a run that began with it, too. Empty when there is none. What
+/// `choice` leaves out stays as it is in the trainer, or begins anew (moments' count, schedule, data); but a checkpoint
+/// of a run that left out the same when it began is taken whole, so that a job does so once, however often it is
+/// started. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model with other
+/// tensors; Error(usage) if it was trained on other data, or newer checkpoints of another course would come in the way.
 std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice = {},
                                    std::int64_t latest_step = checkpoint::kAnyStep);
 

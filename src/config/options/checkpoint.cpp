@@ -25,21 +25,19 @@ OptionList checkpoint_options() {
              "folder or one .safetensors file"),
       OPTION(checkpoint.initial_load_model_only,
              "Take only the model from there, not optimizer, schedule and data position")
-          .works_with({"true"})
-          .only_if(&starts_from_another_run)
-          .never_ignored(),
+          .works_with({"true"},
+                      "a run that starts from another one's model begins its own optimizer, schedule and data; to "
+                      "continue a run whole, resume it in its own job.dump_folder")
+          .only_if(&starts_from_another_run),
       OPTION(checkpoint.initial_load_in_hf, "initial_load_path holds Hugging Face weights"),
       OPTION(checkpoint.initial_load_in_hf_quantized,
              "and they are quantized (FP8 in blocks, MXFP4), which Tessera sees by itself"),
       OPTION(checkpoint.last_save_model_only,
-             "Make the last checkpoint model-only; Tessera's last one resumes too, and `tessera "
-             "ckpt export` writes the model alone")
-          .works_with({"false"}),
-      OPTION(checkpoint.last_save_in_hf, "Write the last checkpoint as Hugging Face weights").later().never_ignored(),
-      OPTION(checkpoint.export_dtype, "Type of a model-only checkpoint")
-          .one_of({"float32", "bfloat16", "float16"})
-          .with("checkpoint.last_save_model_only")
-          .later(),
+             "The checkpoint after the last step holds the model alone, in export_dtype: no run resumes from it"),
+      OPTION(checkpoint.last_save_in_hf,
+             "The same, and a folder hf-STEP beside it with Hugging Face weights, tokenizer and config.json"),
+      OPTION(checkpoint.export_dtype, "Type of the weights in a model-only checkpoint")
+          .one_of({"float32", "bfloat16", "float16"}),
       OPTION(checkpoint.async_mode,
              "Train on while a checkpoint is written, from a copy in host memory; async_with_pinned_mem is the same")
           .one_of({"disabled", "async", "async_with_pinned_mem"}),
@@ -58,17 +56,13 @@ OptionList checkpoint_options() {
           .is_ours(),
       OPTION(checkpoint.enable_first_step_checkpoint, "Save after step 1 too: a test of the file system"),
       OPTION(checkpoint.create_seed_checkpoint,
-             "Save the initial values for runs on other meshes; Tessera's initial values do not "
-             "depend on the mesh")
-          .later()
-          .never_ignored(),
+             "Save the initial values as step 0 and end; Tessera's initial values do not depend on the mesh"),
       OPTION(checkpoint.load_only, "Load, never save"),
       OPTION(checkpoint.files, "One file for each rank, for each node, or a single one")
           .one_of({"rank", "node", "single"})
           .is_ours(),
       OPTION(checkpoint.enable_ft_dataloader_checkpoints, "Data position of each fault-tolerant replica")
-          .with("fault_tolerance.enable")
-          .later(),
+          .refused_with("fault_tolerance.enable"),
   };
 }
 

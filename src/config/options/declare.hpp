@@ -32,15 +32,20 @@ class Declaration {
   Declaration& one_of(Words v) { return option_.allowed = std::move(v), *this; }
 
   Declaration& is_ours() { return option_.ours = true, *this; }
-  Declaration& also_spelt(std::string_view other) { return option_.alias = other, *this; }
-
-  Declaration& later() { return option_.support = Support::none, *this; }
-  Declaration& works_with(Words v) {
-    return option_.support = Support::some_values, option_.working = std::move(v), *this;
+  Declaration& also_spelt(Words others) { return option_.aliases = std::move(others), *this; }
+  Declaration& or_boolean(std::string_view true_word, std::string_view false_word) {
+    return option_.true_word = true_word, option_.false_word = false_word, *this;
   }
+
+  /// Other values than the default do not start: the reason; what works instead.
+  Declaration& refused(std::string_view why) { return option_.support = Support::refused, option_.why = why, *this; }
+  /// Other values than these do not start.
+  Declaration& works_with(Words v, std::string_view why) { return option_.working = std::move(v), refused(why); }
+  /// Part of a feature that is refused.
+  Declaration& refused_with(std::string_view feature) { return option_.under = feature, refused({}); }
+  Declaration& harmless(std::string_view why) { return option_.support = Support::harmless, option_.why = why, *this; }
   Declaration& only_if(Condition c) { return option_.relevant = c, *this; }
   Declaration& with(std::string_view other) { return option_.under = other, *this; }
-  Declaration& never_ignored() { return option_.decisive = true, *this; }
 
  private:
   Option option_;

@@ -16,13 +16,14 @@ OptionList job_options() {
       OPTION(job.description, "Free text, stored with the run"),
       OPTION(job.print_config, "Print the resolved configuration when the run starts"),
       OPTION(job.save_config_file, "Store the resolved configuration under this name in the dump folder too"),
-      OPTION(job.custom_config_module, "Python module that adds keys; Tessera has no Python").later(),
+      OPTION(job.custom_config_module, "Python module that adds keys")
+          .refused("Tessera runs no Python; write the keys that Tessera has into the file"),
 
       OPTION(model.name, "Architecture")
-          .one_of({"llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "mixtral", "flux", "llama3_ft"})
-          .works_with({"llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss"})
-          .only_if(&named)
-          .never_ignored(),
+          .works_with({"llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss"},
+                      "Tessera trains llama3, qwen3, mixtral, deepseek_v3 and gpt_oss; name one of them, or describe a "
+                      "model of these families by model.hf_config")
+          .only_if(&named),
       OPTION(model.flavor,
              "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3; 0.6B to 235B-A22B for qwen3; "
              "16B, 236B, 671B "
@@ -41,18 +42,31 @@ OptionList job_options() {
           .at_least(0)
           .is_ours(),
       OPTION(model.moe_z_loss_coeff, "Weight of the routers' z-loss; none = 0").at_least(0).is_ours(),
-      OPTION(model.converters, "Conversions of the model, such as float8").later().never_ignored(),
-      OPTION(model.print_after_conversion, "Print the model after its conversions").later(),
+      OPTION(model.converters, "Conversions of the model, such as float8")
+          .refused("Tessera multiplies no matrices in float8 or MX; leave the key out, and "
+                   "training.mixed_precision_param = \"bfloat16\" is the fastest type"),
+      OPTION(model.print_after_conversion, "Print the model after its conversions")
+          .refused(
+              "there are no conversions; `tessera config show` prints the job, and the start of a run its mesh and "
+              "pipeline stages"),
 
-      OPTION(optimizer.name, "Optimizer").one_of({"AdamW", "Adam"}).works_with({"AdamW"}).never_ignored(),
+      OPTION(optimizer.name, "Optimizer")
+          .one_of({"AdamW", "Adam"})
+          .works_with({"AdamW"},
+                      "Adam adds weight decay to the gradient; use \"AdamW\", which with weight_decay = 0 is Adam "
+                      "without decay"),
       OPTION(optimizer.lr, "Peak learning rate").at_least(0),
       OPTION(optimizer.beta1, "Decay of the first moment").at_least(0).below(1),
       OPTION(optimizer.beta2, "Decay of the second moment").at_least(0).below(1),
       OPTION(optimizer.eps, "Added to the root of the second moment").at_least(0),
       OPTION(optimizer.weight_decay, "Decoupled weight decay").at_least(0),
-      OPTION(optimizer.implementation, "PyTorch's choice of kernel; Tessera has one, and takes all three names")
-          .one_of({"fused", "foreach", "for-loop"}),
-      OPTION(optimizer.early_step_in_backward, "Update each parameter inside the backward pass").later(),
+      OPTION(optimizer.implementation, "PyTorch's choice of kernel")
+          .one_of({"fused", "foreach", "for-loop"})
+          .harmless("Tessera has one kernel, with the results of all three"),
+      OPTION(optimizer.early_step_in_backward, "Update each parameter inside the backward pass")
+          .refused(
+              "clipping and the check for non-finite gradients need all gradients before the first update; to save "
+              "memory set parallelism.fsdp_gradient_accumulation = \"sharded\" or training.enable_cpu_offload"),
       OPTION(
           optimizer.on_nonfinite,
           "After a loss or gradient that is not finite: leave the step out, stop with code 6, or go back to the last "

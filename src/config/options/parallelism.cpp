@@ -17,12 +17,14 @@ OptionList parallelism_options() {
           .at_least(1)
           .or_minus_one(),
       OPTION(parallelism.fsdp_reshard_after_forward,
-             "Free gathered parameters after forward; default = unless pipelined; last_layer = all but the last "
+             "Free gathered parameters after forward; default = unless pipelined; true = always, false = never; "
+             "last_layer = all but the last "
              "unit's; auto = what "
              "memory does not hold; k = each of k neighbouring ranks keeps 1/k")
           .one_of({"default", "always", "never", "last_layer", "auto"})
           .or_count()
-          .also_spelt("parallelism.reshard_after_forward_mode"),
+          .or_boolean("always", "never")
+          .also_spelt({"parallelism.reshard_after_forward_mode", "parallelism.reshard_after_forward"}),
       OPTION(parallelism.reshard_rules,
              "Policies of units by name, the first match wins: tables of match (a regular expression) and policy; as a "
              "flag: "
@@ -65,11 +67,9 @@ OptionList parallelism_options() {
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
           .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble",
                    "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
-          .only_if(&pipelined)
-          .never_ignored(),
+          .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule in PyTorch's notation, a row a rank")
-          .only_if(&pipelined)
-          .never_ignored(),
+          .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_stage_map,
              "Rank of each stage: as the schedule wants it; round and round; down and up; or a list such as 0,1,1,0")
           .or_list()
@@ -87,15 +87,16 @@ OptionList parallelism_options() {
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")
-          .later(),
+          .harmless("Tessera sends experts' tokens inside each pass; results are the same"),
       OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence").at_least(1).or_minus_one(),
       OPTION(parallelism.context_parallel_load_balancer,
              "How positions are dealt to those ranks: headtail = the same work for each under a causal mask; none = in "
              "order")
           .one_of({"headtail", "ptrr"})
-          .works_with({"headtail", "none"})
-          .only_if(&shares_sequences)
-          .never_ignored(),
+          .works_with(
+              {"headtail", "none"},
+              "ptrr balances masks of FlexAttention, which Tessera does not use; headtail balances causal masks")
+          .only_if(&shares_sequences),
       OPTION(parallelism.context_parallel_rotate_method,
              "How keys and values travel between them: all at once, or (alltoall, ring) block by block behind the "
              "computation")
@@ -107,7 +108,7 @@ OptionList parallelism_options() {
           .at_least(1),
       OPTION(parallelism.expert_parallel_comm_backend, "Who moves tokens to experts")
           .one_of({"standard", "deepep"})
-          .works_with({"standard"})
+          .works_with({"standard"}, "DeepEP is a library for NVIDIA GPUs only; use \"standard\"")
           .with("parallelism.expert_parallel_degree"),
   };
 }

@@ -16,15 +16,15 @@ OptionList communication() {
              "The same while a checkpoint is saved or loaded, where ranks wait for the slowest disk")
           .at_least(1)
           .is_ours(),
-      OPTION(comm.trace_buf_size, "Calls that PyTorch's flight recorder keeps; Tessera keeps the last 100")
-          .at_least(0)
-          .later(),
-      OPTION(comm.save_traces_folder, "Folder of its dumps").with("comm.trace_buf_size").later(),
-      OPTION(comm.save_traces_file_prefix, "Names of its dumps").with("comm.trace_buf_size").later(),
+      OPTION(comm.trace_buf_size, "Collective calls in the file of a call that hangs, at most 100; 0 = no file")
+          .at_least(0),
+      OPTION(comm.save_traces_folder, "Folder in job.dump_folder for the file that a rank writes of a call that hangs"),
+      OPTION(comm.save_traces_file_prefix, "Its file's name, before the rank"),
       OPTION(comm.mode, "Real communication, or none for rehearsals")
           .one_of({"default", "fake_backend", "local_tensor"})
-          .works_with({"default"})
-          .never_ignored(),
+          .works_with({"default"},
+                      "Tessera has no rehearsal without communication; `tessera config check --ranks N` "
+                      "checks a job without its ranks, and `tessera schedule` draws its pipeline"),
   };
 }
 
@@ -40,20 +40,24 @@ OptionList observation() {
           .with("metrics.enable_tensorboard"),
       OPTION(metrics.save_for_all_ranks, "TensorBoard files of every rank; else of rank 0")
           .with("metrics.enable_tensorboard"),
-      OPTION(metrics.enable_wandb, "Send metrics to Weights & Biases").later(),
+      OPTION(metrics.enable_wandb, "Send metrics to Weights & Biases")
+          .refused("Tessera sends nothing to services; metrics.enable_tensorboard writes TensorBoard files"),
 
-      OPTION(profiling.enable_profiling, "Record traces of some steps").later(),
-      OPTION(profiling.save_traces_folder, "Folder of the traces").with("profiling.enable_profiling").later(),
-      OPTION(profiling.profile_freq, "Steps between traces").at_least(1).with("profiling.enable_profiling").later(),
-      OPTION(profiling.profiler_active, "Steps that a trace covers")
+      OPTION(profiling.enable_profiling, "Trace the phases of some steps, for chrome://tracing and Perfetto"),
+      OPTION(profiling.save_traces_folder, "Folder of the traces, inside job.dump_folder")
+          .with("profiling.enable_profiling"),
+      OPTION(profiling.profile_freq, "Steps between traces; each ends with a step that is a multiple")
           .at_least(1)
-          .with("profiling.enable_profiling")
-          .later(),
-      OPTION(profiling.profiler_warmup, "Steps before them").at_least(0).with("profiling.enable_profiling").later(),
-      OPTION(profiling.enable_memory_snapshot, "Write snapshots of the allocator").later(),
+          .with("profiling.enable_profiling"),
+      OPTION(profiling.profiler_active, "Steps that a trace covers").at_least(1).with("profiling.enable_profiling"),
+      OPTION(profiling.profiler_warmup,
+             "Steps before those of a trace; profile_freq must be at least profiler_warmup + profiler_active")
+          .at_least(0)
+          .with("profiling.enable_profiling"),
+      OPTION(profiling.enable_memory_snapshot, "Write snapshots of the allocator")
+          .refused("Tessera writes no snapshots; metrics.jsonl has the peak memory of each step"),
       OPTION(profiling.save_memory_snapshot_folder, "Folder of the snapshots")
-          .with("profiling.enable_memory_snapshot")
-          .later(),
+          .refused_with("profiling.enable_memory_snapshot"),
   };
 }
 
@@ -61,9 +65,9 @@ OptionList debugging() {
   return {
       OPTION(debug.seed, "Seed of initial values and of the order of samples").at_least(0),
       OPTION(debug.deterministic, "The same bits in every run, resumed or not"),
-      OPTION(debug.deterministic_warn_only,
-             "Only warn where that cannot be; Tessera's deterministic mode has no such place")
-          .with("debug.deterministic"),
+      OPTION(debug.deterministic_warn_only, "Only warn where that cannot be")
+          .with("debug.deterministic")
+          .harmless("Tessera's deterministic mode has no such place"),
       OPTION(debug.dump_gradients, "Folder for the unclipped gradients of step 1, whole, with Hugging Face names")
           .is_ours(),
       OPTION(debug.inject_faults,
@@ -83,25 +87,28 @@ OptionList debugging() {
 
 OptionList others() {
   return {
-      OPTION(memory_estimation.enable, "Estimate memory in place of training").later().never_ignored(),
-      OPTION(memory_estimation.disable_fake_mode, "with real tensors").with("memory_estimation.enable").later(),
+      OPTION(memory_estimation.enable, "Estimate memory in place of training")
+          .refused("Tessera has no estimate without a run; train 3 steps, and metrics.jsonl has the peak memory"),
+      OPTION(memory_estimation.disable_fake_mode, "with real tensors").refused_with("memory_estimation.enable"),
 
-      OPTION(fault_tolerance.enable, "Replicas that come and go (TorchFT)").later().never_ignored(),
-      OPTION(fault_tolerance.process_group, "Who carries them").with("fault_tolerance.enable").later(),
+      OPTION(fault_tolerance.enable, "Replicas that come and go (TorchFT)")
+          .refused("replicas neither join nor leave a run; with checkpoint.enable = true the job scripts resume a run "
+                   "after a failure, and checkpoint.interval = \"auto\" weighs its cost"),
+      OPTION(fault_tolerance.process_group, "Who carries them").refused_with("fault_tolerance.enable"),
       OPTION(fault_tolerance.process_group_timeout_ms, "Limit of one operation")
           .at_least(1)
-          .with("fault_tolerance.enable")
-          .later(),
-      OPTION(fault_tolerance.replica_id, "Number of this replica").at_least(0).with("fault_tolerance.enable").later(),
-      OPTION(fault_tolerance.group_size, "Replicas").at_least(0).with("fault_tolerance.enable").later(),
+          .refused_with("fault_tolerance.enable"),
+      OPTION(fault_tolerance.replica_id, "Number of this replica").at_least(0).refused_with("fault_tolerance.enable"),
+      OPTION(fault_tolerance.group_size, "Replicas").at_least(0).refused_with("fault_tolerance.enable"),
       OPTION(fault_tolerance.min_replica_size, "Replicas that a step needs")
           .at_least(1)
-          .with("fault_tolerance.enable")
-          .later(),
-      OPTION(fault_tolerance.semi_sync_method, "local_sgd or diloco").with("fault_tolerance.enable").later(),
+          .refused_with("fault_tolerance.enable"),
+      OPTION(fault_tolerance.semi_sync_method, "local_sgd or diloco").refused_with("fault_tolerance.enable"),
 
-      OPTION(experimental.custom_import, "Python module to import; Tessera has no Python").later(),
-      OPTION(experimental.custom_args_module, "Old name of job.custom_config_module").later(),
+      OPTION(experimental.custom_import, "Python module to import")
+          .refused("Tessera runs no Python; leave the key out"),
+      OPTION(experimental.custom_args_module, "Old name of job.custom_config_module")
+          .refused("Tessera runs no Python; write the keys that Tessera has into the file"),
   };
 }
 

@@ -46,16 +46,18 @@ OptionList training_proper() {
           .one_of({"bfloat16", "float32", "float64"}),
       OPTION(training.mixed_precision_reduce, "Type in which gradients are reduced")
           .one_of({"float32", "bfloat16", "float64"}),
-      OPTION(training.gc_freq, "Steps between runs of Python's garbage collector; Tessera has none")
+      OPTION(training.gc_freq, "Steps between runs of Python's garbage collector")
           .at_least(1)
-          .later(),
-      OPTION(training.gc_debug, "Debug Python's garbage collector; Tessera has none").later(),
+          .harmless("Tessera runs no Python and has no garbage collector"),
+      OPTION(training.gc_debug, "Debug Python's garbage collector")
+          .refused("Tessera runs no Python; metrics.jsonl has the memory in use after each step"),
       OPTION(training.dataloader.num_workers,
              "Threads that read batches ahead, prefetch_factor each; 0 = one, which reads the next batch")
           .at_least(0),
-      OPTION(training.dataloader.persistent_workers, "Keep workers between epochs; Tessera's data has no end to them")
-          .with("training.dataloader.num_workers"),
-      OPTION(training.dataloader.pin_memory, "Copy batches through pinned memory").later(),
+      OPTION(training.dataloader.persistent_workers, "Keep workers between epochs")
+          .with("training.dataloader.num_workers")
+          .harmless("workers are threads, and they live as long as the run"),
+      OPTION(training.dataloader.pin_memory, "Copy batches to a GPU through pinned memory, while it computes"),
       OPTION(training.dataloader.prefetch_factor, "Batches that each worker reads ahead; none = 2")
           .at_least(1)
           .with("training.dataloader.num_workers"),
@@ -73,25 +75,32 @@ OptionList recompute() {
       OPTION(activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns,
              "Modules whose matrix products op mode recomputes, too: moe.router.gate, feed_forward.w1")
           .with("activation_checkpoint.selective_ac_option"),
-      OPTION(activation_checkpoint.early_stop, "Stop recomputing when all that is needed is there").later(),
+      OPTION(activation_checkpoint.early_stop, "Stop recomputing when all that is needed is there")
+          .refused("a block is recomputed to its end; activation_checkpoint.mode = \"memory_budget\" or "
+                   "selective_ac_option = \"op\" recompute less"),
       OPTION(activation_checkpoint.memory_budget, "With mode memory_budget: 0 = recompute all, 1 = nothing")
           .at_least(0)
           .at_most(1)
           .with("activation_checkpoint.mode"),
-      OPTION(activation_checkpoint.visualize_memory_budget_pareto, "Draw time against memory for every budget").later(),
-      OPTION(activation_checkpoint.preserve_rng_state,
-             "Recompute with the same random numbers; Tessera's depend on no state"),
+      OPTION(activation_checkpoint.visualize_memory_budget_pareto, "Draw time against memory for every budget")
+          .refused("Tessera draws no such picture; time runs with a few values of activation_checkpoint.memory_budget"),
+      OPTION(activation_checkpoint.preserve_rng_state, "Recompute with the same random numbers")
+          .harmless("random numbers depend on seed and position, never on a state"),
       OPTION(activation_checkpoint.determinism_check, "How recomputed tensors are compared with the first ones")
-          .works_with({"default", "none"}),
-      OPTION(activation_checkpoint.debug, "Record what is recomputed").later(),
+          .works_with({"default", "none"},
+                      "recomputed tensors are not compared; debug.deterministic = true makes them the same bits"),
+      OPTION(activation_checkpoint.debug, "Record what is recomputed")
+          .refused(
+              "Tessera keeps no such record; a run with activation_checkpoint.mode = \"none\" has the same losses"),
   };
 }
 
 OptionList compile() {
+  constexpr std::string_view kCompiled = "Tessera's kernels are compiled already; results are the same";
   return {
-      OPTION(compile.enable, "Compile the model").later(),
-      OPTION(compile.components, "What is compiled").with("compile.enable").later(),
-      OPTION(compile.backend, "Compiler").with("compile.enable").later(),
+      OPTION(compile.enable, "Compile the model with torch.compile").harmless(kCompiled),
+      OPTION(compile.components, "What is compiled").with("compile.enable").harmless(kCompiled),
+      OPTION(compile.backend, "Compiler").with("compile.enable").harmless(kCompiled),
   };
 }
 
@@ -126,8 +135,10 @@ OptionList validation() {
           .with("validation.enable")
           .is_ours(),
       OPTION(validation.dataloader.num_workers, "Like training.dataloader").at_least(0).with("validation.enable"),
-      OPTION(validation.dataloader.persistent_workers, "Like training.dataloader").with("validation.enable"),
-      OPTION(validation.dataloader.pin_memory, "Like training.dataloader").with("validation.enable").later(),
+      OPTION(validation.dataloader.persistent_workers, "Like training.dataloader")
+          .with("validation.enable")
+          .harmless("workers are threads, and they live as long as the run"),
+      OPTION(validation.dataloader.pin_memory, "Like training.dataloader").with("validation.enable"),
       OPTION(validation.dataloader.prefetch_factor, "Like training.dataloader").at_least(1).with("validation.enable"),
   };
 }

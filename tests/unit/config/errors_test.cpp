@@ -117,7 +117,8 @@ TEST(Errors, KeepLongOrStrangeWordsShort) {
 
 /// Found by fuzzing: the job's own TOML could not be read again.
 TEST(Errors, RefuseFlagsThatAreNoText) {
-  for (const char* bad : {"a\x80", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE2\x82", "x\xE1ll"})
+  for (const char* bad :
+       {"a\x80", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE2\x82", "x\xE1ll"})
     EXPECT_THAT(mistake({"--job.description", bad}), HasSubstr("--job.description: its value is not valid UTF-8"));
   const std::string fine = "\u00e9 \u20ac \ud7ff \ue000 \U0001F600 \U0010FFFF";
   EXPECT_EQ(resolve({"--job.description", fine}).job.job.description, fine);
@@ -138,6 +139,10 @@ TEST(Errors, AreNotAttractedByAFlagsMissingValue) {
   EXPECT_THAT(mistake({"--debug.no_deterministic=true"}), HasSubstr("takes no value"));
   EXPECT_THAT(mistake({"--training.steps", "1", "--training.steps", "2"}), HasSubstr("twice"));
   EXPECT_THAT(mistake({"--training"}), HasSubstr("a section, not a key"));
+  EXPECT_EQ(mistake({"-training.steps", "5"}), "-training.steps: a flag has two dashes: --training.steps");
+  EXPECT_EQ(mistake({"-x", "5"}), "-x: unknown flag; flags are --section.key value");
+  EXPECT_THAT(mistake({"--debug.deterministic", "yes"}),
+              HasSubstr("must be a boolean (true or false), not a string (yes)"));
 }
 
 TEST(Errors, RefuseNumbersThatDoNotFit) {

@@ -110,7 +110,7 @@ class Generator {
       case 1:
         return {"flag with a word", {}, {flag, "many"}, flag + ": must be an integer", true};
       case 2:
-        return {"single dash", {}, {flag.substr(1), "1"}, flag.substr(1) + ": unknown flag", true};
+        return {"single dash", {}, {flag.substr(1), "1"}, flag.substr(1) + ": a flag has two dashes: " + flag, true};
       default:
         return {"flag without section", {}, {"--" + misspell(leaf_of(option.key)), "1"}, ": unknown flag", true};
     }

@@ -35,7 +35,8 @@ TEST(OptionTable, HasEveryKeyOfTorchTitanWithItsDefault) {
     const Option* option = find_option(key);
     ASSERT_TRUE(option) << key;
     EXPECT_FALSE(option->ours) << key;
-    if (key == "debug.seed") continue;  // none there; 42 here, so that a run can be repeated
+    if (key == "debug.seed") continue;                       // none there; 42 here, so that a run can be repeated
+    if (key == "checkpoint.last_save_model_only") continue;  // true there; false here, so that a finished run can go on
     EXPECT_EQ(as_json(default_of(*option)), value) << key;
   }
 }
@@ -134,6 +135,10 @@ TEST(Suggest, FindsTheNearest) {
   EXPECT_EQ(closest_key("steps"), "training.steps");
   EXPECT_EQ(closest_key("job.tensor_parallel_degree"), "parallelism.tensor_parallel_degree");
   EXPECT_EQ(closest_key("training.batch_size"), "training.local_batch_size");
+  EXPECT_EQ(closest_key("optimizer.learning_rate"), "optimizer.lr");
+  EXPECT_EQ(closest_key("learning-rate"), "optimizer.lr");
+  EXPECT_EQ(closest_key("training.max_grad_norm"), "training.max_norm");
+  EXPECT_EQ(closest_key("fault_tolerance.sync_steps"), std::nullopt);
   EXPECT_EQ(closest_key("paralelism.tensor_paralel_degree"), "parallelism.tensor_parallel_degree");
   EXPECT_EQ(closest_key(std::string(100000, 'x')), std::nullopt);
 }

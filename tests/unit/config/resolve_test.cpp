@@ -18,10 +18,19 @@ using test::JobFile;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 void expect_same(const JobConfig& a, const JobConfig& b) {
   for (const Option& option : options())
     EXPECT_TRUE(option.key == "job.config_file" || get(option, a) == get(option, b)) << option.key;
+}
+
+/// What keeps a job that reads well from being run.
+std::vector<Problem> unsupported(const std::vector<std::string>& args) {
+  Reading job = read_job(args);
+  EXPECT_THAT(job.problems, IsEmpty());
+  find_unsupported(job);
+  return job.problems;
 }
 
 TEST(Resolve, WithoutArgumentsIsTheDefaults) {
@@ -191,13 +200,14 @@ enable = false
 freq = 500
 steps = 1200
 )");
-  const Resolved r = resolve({file.path()});
-  ASSERT_EQ(r.warnings.size(), 1u);
-  for (const char* key : {"model.converters", "profiling.enable_profiling"})
-    EXPECT_THAT(r.warnings[0], HasSubstr(key));
+  Reading job = read_job({file.path(), "--training.dataset_path", "x"});
+  EXPECT_THAT(job.problems, IsEmpty());
+  EXPECT_THAT(job.resolved.warnings, IsEmpty());
+  find_unsupported(job);
+  EXPECT_THAT(message_of(job.problems), HasSubstr(file.at(18) + "1: model.converters = [\"float8\"] is not supported"));
   // What is off, or not pipelined, is not worth a word.
   for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile", "tensorboard"})
-    EXPECT_THAT(r.warnings[0], Not(HasSubstr(key)));
+    EXPECT_THAT(message_of(job.problems), Not(HasSubstr(key)));
 }
 
 TEST(Resolve, AStageMapIsAWordOrAList) {
@@ -235,7 +245,7 @@ name = "old books"
   EXPECT_EQ(flags.job.training.mixture, (std::vector<Strings>{{"a.tokens", "0.7"}, {"b.tokens", "0.3", "b"}}));
   const JobFile again(flags.to_toml());
   EXPECT_EQ(resolve({again.path()}).job.training.mixture, flags.job.training.mixture);
-  EXPECT_TRUE(unsupported_for_run(flags).empty());
+  EXPECT_THAT(unsupported({"--training.mixture", "a.tokens,0.7;b.tokens,0.3,b"}), IsEmpty());
 }
 
 TEST(Resolve, ImpossibleDataIsRefused) {
@@ -263,9 +273,36 @@ TEST(Resolve, ImpossibleDataIsRefused) {
   EXPECT_THAT(refusal({"--validation.enable", "--validation.dataset", "tokens"}), HasSubstr("dataset_path"));
   const JobFile file("[[training.mixture]]\npath = 'a'\n");
   EXPECT_THAT(refusal({file.path()}), HasSubstr("weight"));
-  const Resolved nothing = resolve({"--validation.enable", "--training.dataset_path", "x"});
-  ASSERT_EQ(unsupported_for_run(nothing).size(), 1u);
-  EXPECT_THAT(unsupported_for_run(nothing)[0], HasSubstr("validation.split"));
+  const auto nothing = unsupported({"--validation.enable", "--training.dataset_path", "x"});
+  ASSERT_EQ(nothing.size(), 1u);
+  EXPECT_THAT(nothing[0].text, HasSubstr("validation.split"));
+}
+
+TEST(Resolve, UnderstandsSpellingsOfGuides) {
+  const auto policy = [](const std::string& flag) {
+    return resolve({flag}).job.parallelism.fsdp_reshard_after_forward;
+  };
+  EXPECT_EQ(policy("--parallelism.fsdp_reshard_after_forward=ALWAYS"), "always");
+  EXPECT_EQ(policy("--parallelism.fsdp_reshard_after_forward=true"), "always");
+  EXPECT_EQ(policy("--parallelism.reshard_after_forward=False"), "never");
+  EXPECT_EQ(policy("--parallelism.reshard_after_forward_mode=LAST_LAYER"), "last_layer");
+  EXPECT_EQ(policy("--parallelism.reshard_after_forward=8"), "8");
+  const JobFile file("[parallelism]\nreshard_after_forward = false\n[training]\ndtype = 'BFloat16'\n");
+  EXPECT_EQ(resolve({file.path()}).job.parallelism.fsdp_reshard_after_forward, "never");
+  EXPECT_EQ(resolve({file.path()}).job.training.dtype, "bfloat16");
+  const auto float8 = unsupported({"--training.dataset_path", "x", "--quantize.dense.float8.enable"});
+  ASSERT_EQ(float8.size(), 1u);
+  EXPECT_THAT(float8[0].text, HasSubstr("multiplies no matrices in float8; leave the key out"));
+}
+
+TEST(Resolve, AnotherModelIsRefusedOnce) {
+  const JobFile file(
+      "[model]\nname = 'flux'\nflavor = 'flux-dev'\n[training]\nimg_size = 256\ndataset = 'cc12m'\n[encoder]\nx = 1\n");
+  const std::string message = test::mistake({file.path()});
+  EXPECT_THAT(message, StartsWith(file.at(2) + "1: model.name = \"flux\" is not supported: it makes images."));
+  EXPECT_THAT(message, Not(HasSubstr("img_size")));
+  EXPECT_THAT(unsupported({"--training.dataset_path", "x", "--model.name", "lama3"})[0].text,
+              HasSubstr("did you mean 'llama3'?"));
 }
 
 TEST(Resolve, ValidationSharesTrainingsSizes) {
@@ -317,45 +354,40 @@ TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
   EXPECT_THAT(warnings[0], HasSubstr("\n  training.gc_freq = 10 (command line)"));
 }
 
-TEST(Resolve, WarnsOfKeysBesideFeaturesThatWork) {
-  const std::vector<std::string> experts{"--parallelism.expert_parallel_degree", "8"};
-  for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"--checkpoint.export_dtype", "bfloat16"},
-        {"--comm.save_traces_folder", "elsewhere"},
-        {"--parallelism.expert_parallel_comm_backend", "deepep", experts[0], experts[1]}}) {
-    const auto warnings = resolve(args).warnings;
-    ASSERT_EQ(warnings.size(), 1u) << args[0];
-    EXPECT_THAT(warnings[0], HasSubstr(args[0].substr(2)));
-  }
-  // Beside a feature that is off they mean nothing in TorchTitan either.
-  EXPECT_THAT(
-      resolve({"--profiling.profile_freq", "5", "--parallelism.expert_parallel_comm_backend", "deepep"}).warnings,
-      IsEmpty());
+TEST(Resolve, SaysNothingOfKeysBesideFeaturesThatAreOff) {
+  EXPECT_THAT(resolve({"--compile.components", "loss", "--profiling.profile_freq", "5"}).warnings, IsEmpty());
+  const std::vector<std::string> deepep{"--parallelism.expert_parallel_comm_backend", "deepep",
+                                        "--training.dataset_path", "x"};
+  EXPECT_THAT(unsupported(deepep), IsEmpty());
+  std::vector<std::string> with_experts = deepep;
+  with_experts.insert(with_experts.end(), {"--parallelism.expert_parallel_degree", "8"});
+  ASSERT_EQ(unsupported(with_experts).size(), 1u);
+  EXPECT_THAT(unsupported(with_experts)[0].text, HasSubstr("DeepEP"));
 }
 
 TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
-  EXPECT_THAT(unsupported_for_run(resolve({"--training.dataset_path", "x"})), IsEmpty());
-  const auto no_data = unsupported_for_run(resolve({}));
+  EXPECT_THAT(unsupported({"--training.dataset_path", "x"}), IsEmpty());
+  const auto no_data = unsupported({});
   ASSERT_EQ(no_data.size(), 1u);
-  EXPECT_THAT(no_data[0], HasSubstr("dataset_path"));
+  EXPECT_THAT(no_data[0].text, HasSubstr("dataset_path"));
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
         {"--optimizer.name", "Adam"},
-        {"--model.name", "flux"},
+        {"--model.name", "lama3"},
         {"--comm.mode", "fake_backend"},
         {"--model.converters", "float8"},
         {"--quantize.linear.float8.enable", "true"},
-        {"--checkpoint.last_save_in_hf", "true"},
-        {"--checkpoint.create_seed_checkpoint", "true"},
+        {"--optimizer.early_step_in_backward", "true"},
+        {"--profiling.enable_memory_snapshot", "true"},
         {"--memory_estimation.enable", "true"},
         {"--fault_tolerance.enable", "true"}}) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {"--training.dataset_path", "x"});
-    const auto reasons = unsupported_for_run(resolve(all));
+    const auto reasons = unsupported(all);
     ASSERT_EQ(reasons.size(), 1u) << args[0];
-    EXPECT_THAT(reasons[0], HasSubstr(args[args.size() - 2].substr(2)));
-    EXPECT_THAT(reasons[0], HasSubstr("command line"));
+    EXPECT_THAT(reasons[0].text, HasSubstr(args[args.size() - 2].substr(2)));
+    EXPECT_EQ(reasons[0].place.exact(), args[args.size() - 2]);
   }
 }
 

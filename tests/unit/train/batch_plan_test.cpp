@@ -46,6 +46,17 @@ TEST(BatchPlan, CutsSequencesOverContextParallelRanks) {
   EXPECT_EQ(BatchPlan::make(uneven, layout).cut.positions(), 1);
 }
 
+TEST(BatchPlan, PinsWhatTheLoadersSay) {
+  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
+  config::JobConfig pinned = job(1, -1);
+  EXPECT_FALSE(BatchPlan::make(pinned, layout).pinned);
+  pinned.training.dataloader.pin_memory = true;
+  EXPECT_TRUE(BatchPlan::make(pinned, layout).pinned);
+  EXPECT_FALSE(BatchPlan::of_validation(pinned, layout).pinned);
+  pinned.validation.dataloader.pin_memory = true;
+  EXPECT_TRUE(BatchPlan::of_validation(pinned, layout).pinned);
+}
+
 TEST(BatchPlan, DocumentsAreMaskedByKeyOrFlavor) {
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   config::JobConfig packed = job(1, -1);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/train/stage_ranges.hpp"
 
 namespace tessera::train {
 namespace {
@@ -54,6 +55,31 @@ TEST(ModelFits, TokensAreRoutedApart) {
   EXPECT_EQ(refusal("llama3", "debugmodel", experts_on(1, 2, 1), 2, false, 63), "fits");
   EXPECT_THAT(refusal("mixtral", "debugmodel", experts_on(1, 2, 1), 2, false, 63),
               HasSubstr("each rank routes its own"));
+}
+
+TEST(Setup, KeysReachTheRoomsThatActOnThem) {
+  config::JobConfig job;
+  EXPECT_EQ(precision_of(job).reduce, at::kFloat);
+  job.training.mixed_precision_reduce = "bfloat16";
+  EXPECT_EQ(precision_of(job).reduce, at::kBFloat16);
+  job.model.name = "mixtral";
+  EXPECT_FALSE(decoder_shape_of(job, 0).mixture->routing.forced_even);
+  job.debug.moe_force_load_balance = true;
+  EXPECT_TRUE(decoder_shape_of(job, 0).mixture->routing.forced_even);
+}
+
+TEST(Setup, StagesAreCutWhereModulesSay) {
+  const model::Model model = model::make_decoder(model::decoder_flavor("llama3", "debugmodel"), 1, at::kFloat);
+  config::JobConfig job;
+  job.parallelism.module_fqns_per_model_part = {
+      {"tok_embeddings", "layers.0"}, {"layers.1", "layers.2", "layers.3", "layers.4", "layers.5", "norm", "output"}};
+  const auto ranges = planned_stage_ranges(job, model, 2);
+  ASSERT_TRUE(ranges);
+  EXPECT_EQ((*ranges)[1].begin, model.units[2].begin);
+  EXPECT_THROW(planned_stage_ranges(job, model, 3), Error);
+  job.parallelism.module_fqns_per_model_part.reset();
+  job.parallelism.pipeline_parallel_split_points = {"layer.4"};  // as guides spell it
+  EXPECT_EQ((*planned_stage_ranges(job, model, 2))[1].begin, model.units[5].begin);
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+// What is wrong with a job, each problem with the place where it was written.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::config {
+
+/// Where a value was written. A default has no label.
+struct Place {
+  std::string label{};  ///< the file as the user named it, or the flag as typed
+  int line = 0;         ///< from 1 in a file; 0 for flags
+  int column = 0;
+  int order = 0;  ///< of flags on the command line
+
+  bool in_file() const { return line > 0; }
+  bool is_default() const { return label.empty(); }
+  std::string exact() const;   ///< "job.toml:12:3", "--training.steps", "default"
+  std::string origin() const;  ///< "job.toml:12", "command line", "default"
+};
+
+struct Problem {
+  Place place;
+  std::string text;
+  ExitCode code = ExitCode::usage;      ///< with which a run of the job would end
+  std::vector<std::string> about = {};  ///< keys whose values are to blame
+  bool misread = false;                 ///< the key in `about` does not have the value that was meant
+};
+
+/// Where a job's values were written, and what is wrong with them.
+struct Findings {
+  std::map<std::string, Place, std::less<>> places;  ///< of the keys that were written somewhere
+  std::vector<Problem> problems;
+  bool whole = true;  ///< false: the file was not read to its end, and what it says elsewhere is not known
+
+  void complain(Place place, std::string text) { problems.push_back({std::move(place), std::move(text)}); }
+  /// Complains about the first of the keys that was written; if none was, about the first one's default.
+  void complain_of(std::initializer_list<std::string_view> keys, std::string text, ExitCode code = ExitCode::usage);
+  /// Place of a key; the default's when it was not written.
+  Place place_of(std::string_view key) const;
+  bool written(std::string_view key) const { return places.contains(key); }
+  /// Have all of these keys the values that were meant? A rule about others would only repeat that they have not.
+  bool understood(std::initializer_list<std::string_view> keys) const;
+  /// Is there a complaint of this key yet?
+  bool blames(std::string_view key) const;
+};
+
+/// One problem as "place: text"; several one a line under a headline, in the order of file and command line.
+std::string message_of(const std::vector<Problem>& problems);
+/// With what a program ends that found them: `usage` if one of them is of it, else the first one's code.
+ExitCode code_of(const std::vector<Problem>& problems);
+/// Throws one Error with that message and code if there is a problem.
+void throw_if_wrong(const std::vector<Problem>& problems);
+
+}  // namespace tessera::config

@@ -1,0 +1,80 @@
+#include "tessera/config/problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+
+namespace tessera::config {
+
+namespace {
+
+constexpr std::size_t kProblemsShown = 100;
+
+/// File first, line by line; then flags as typed; then what only defaults are to blame for.
+auto reading_order(const Problem& problem) {
+  const Place& p = problem.place;
+  const int source = p.in_file() ? 0 : p.is_default() ? 2 : 1;
+  return std::tuple(source, p.line, p.column, p.order);
+}
+
+}  // namespace
+
+std::string Place::exact() const {
+  if (is_default()) return "default";
+  return in_file() ? fmt::format("{}:{}:{}", label, line, column) : label;
+}
+
+std::string Place::origin() const {
+  if (is_default()) return "default";
+  return in_file() ? fmt::format("{}:{}", label, line) : "command line";
+}
+
+void Findings::complain_of(std::initializer_list<std::string_view> keys, std::string text, ExitCode code) {
+  const auto found = std::ranges::find_if(keys, [this](std::string_view key) { return written(key); });
+  const Place place = place_of(found == keys.end() ? *keys.begin() : *found);
+  problems.push_back({place, std::move(text), code, {keys.begin(), keys.end()}});
+}
+
+Place Findings::place_of(std::string_view key) const {
+  const auto found = places.find(key);
+  return found == places.end() ? Place{} : found->second;
+}
+
+bool Findings::understood(std::initializer_list<std::string_view> keys) const {
+  return std::ranges::none_of(problems, [&](const Problem& problem) {
+    return problem.misread && std::ranges::any_of(problem.about, [&](const std::string& key) {
+             return std::ranges::find(keys, std::string_view(key)) != keys.end();
+           });
+  });
+}
+
+bool Findings::blames(std::string_view key) const {
+  return std::ranges::any_of(
+      problems, [&](const Problem& problem) { return std::ranges::find(problem.about, key) != problem.about.end(); });
+}
+
+std::string message_of(const std::vector<Problem>& problems) {
+  std::vector<Problem> sorted = problems;
+  std::ranges::stable_sort(sorted, {}, reading_order);
+  const auto line = [](const Problem& p) {
+    return p.place.is_default() ? p.text : fmt::format("{}: {}", p.place.exact(), p.text);
+  };
+  if (sorted.size() == 1) return line(sorted.front());
+  std::string text = fmt::format("{} problems in the configuration", sorted.size());
+  for (const Problem& p : std::span(sorted).first(std::min(kProblemsShown, sorted.size()))) text += "\n  " + line(p);
+  if (sorted.size() > kProblemsShown) text += fmt::format("\n  ... and {} more", sorted.size() - kProblemsShown);
+  return text;
+}
+
+ExitCode code_of(const std::vector<Problem>& problems) {
+  const auto usage = [](const Problem& problem) { return problem.code == ExitCode::usage; };
+  return problems.empty() || std::ranges::any_of(problems, usage) ? ExitCode::usage : problems.front().code;
+}
+
+void throw_if_wrong(const std::vector<Problem>& problems) {
+  if (!problems.empty()) throw Error(code_of(problems), message_of(problems));
+}
+
+}  // namespace tessera::config

@@ -1,0 +1,122 @@
+#include "named_files.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "tessera/base/error.hpp"
+#include "tessera/config/mixture.hpp"
+#include "tessera/data/data_files.hpp"
+#include "tessera/data/tokenizer.hpp"
+#include "tessera/data/window_source.hpp"
+#include "tessera/train/replay_source.hpp"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NamedFiles {
+ public:
+  NamedFiles(config::Reading& reading, std::map<std::string, std::int64_t>& vocabularies)
+      : reading_(reading), job_(reading.resolved.job), vocabularies_(vocabularies) {}
+
+  std::int64_t check() {
+    const config::Training& t = job_.training;
+    const config::Validation& v = job_.validation;
+    if (t.dataset_path) source("training.dataset_path", t.dataset, *t.dataset_path, t.seq_len, v.split);
+    for (const config::Strings& row : t.mixture)
+      if (const auto entry = config::mixture_entry(row))
+        source("training.mixture", t.dataset, entry->path, t.seq_len, v.split);
+    if (v.enable && v.dataset_path) source("validation.dataset_path", v.dataset, *v.dataset_path, v.seq_len, 0);
+    if (reads_text_) tokenizer();
+    weights();
+    return vocabulary_;
+  }
+
+ private:
+  void obey(std::initializer_list<std::string_view> keys, const std::function<void()>& rule) {
+    if (!reading_.understood(keys)) return;
+    try {
+      rule();
+    } catch (const Error& error) {
+      reading_.complain_of(keys, error.what(), error.code());
+    }
+  }
+
+  /// What `look` finds behind `name`, once for all jobs.
+  std::int64_t remembered(const std::string& name, const std::function<std::int64_t()>& look) {
+    const auto known = vocabularies_.find(name);
+    return known != vocabularies_.end() ? known->second : vocabularies_[name] = look();
+  }
+
+  /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must then be there.
+  void source(std::string_view key, const std::string& dataset, const std::string& path, std::int64_t seq_len,
+              double held_out) {
+    obey({key}, [&] {
+      const std::string name = fmt::format("{}\n{}\n{}\n{}", dataset, path, seq_len, held_out);
+      const std::int64_t found = remembered(name, [&]() -> std::int64_t {
+        if (dataset == "replay") return ReplaySource(path, 0, seq_len), 0;
+        const std::vector<fs::path> files = data::data_files(path);
+        if (data::TokenFile::is_token_file(files.front())) return vocabulary_of(files, seq_len, held_out);
+        require(dataset != "tokens", ExitCode::data,
+                "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
+                files.front().string());
+        return kText;
+      });
+      reads_text_ = reads_text_ || found == kText;
+      if (vocabulary_ == 0 && found > 0) vocabulary_ = found;
+      require(found <= 0 || found == vocabulary_, ExitCode::data,
+              "'{}' has a vocabulary of {}, and other data of this job {}: they were made with different tokenizers; "
+              "prepare both with the model's",
+              path, found, vocabulary_);
+    });
+  }
+
+  static std::int64_t vocabulary_of(const std::vector<fs::path>& files, std::int64_t seq_len, double held_out) {
+    const std::vector<data::TokenFile> opened = data::open_token_files(files);
+    data::HeldOut parts = data::hold_out(opened, seq_len, held_out);
+    data::WindowSource(std::move(parts.training), seq_len, 0);
+    return opened.front().info().vocab_size;
+  }
+
+  void tokenizer() {
+    constexpr std::string_view kKey = "model.hf_assets_path";
+    const std::string& folder = job_.model.hf_assets_path;
+    obey({kKey}, [&] {
+      const auto load = [&]() -> std::int64_t { return data::Tokenizer::load(folder).vocab_size(); };
+      const std::int64_t size = remembered("tokenizer\n" + folder, load);
+      if (vocabulary_ == 0) vocabulary_ = size;
+    });
+    if (!reading_.problems.empty() && reading_.problems.back().about == std::vector<std::string>{std::string(kKey)})
+      reading_.problems.back().text += fmt::format(
+          " (model.hf_assets_path = \"{}\": text needs a tokenizer; make one with `tessera tokenizer train`)", folder);
+  }
+
+  /// A run that has checkpoints of its own does not look at the other's.
+  void weights() {
+    const config::Checkpoint& c = job_.checkpoint;
+    std::error_code ignored;
+    if (!c.initial_load_path || fs::exists(*c.initial_load_path, ignored)) return;
+    if (c.enable && fs::exists(fs::path(job_.job.dump_folder) / c.folder, ignored)) return;
+    reading_.complain_of(
+        {"checkpoint.initial_load_path"},
+        fmt::format("there is no file or folder '{}' to take weights from; check the path", *c.initial_load_path),
+        ExitCode::checkpoint);
+  }
+
+  static constexpr std::int64_t kText = -1;
+  config::Reading& reading_;
+  const config::JobConfig& job_;
+  std::map<std::string, std::int64_t>& vocabularies_;
+  bool reads_text_ = false;
+  std::int64_t vocabulary_ = 0;
+};
+
+}  // namespace
+
+std::int64_t check_named_files(config::Reading& job, std::map<std::string, std::int64_t>& vocabularies) {
+  return NamedFiles(job, vocabularies).check();
+}
+
+}  // namespace tessera::train
