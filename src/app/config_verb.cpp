@@ -24,12 +24,12 @@ constexpr const char* kUsage =
     "       tessera config show [FILE.toml] [--ranks N] [--no-files] [--section.key VALUE]...\n"
     "       tessera config keys [--json | --man | --markdown | --flags] [SECTION]\n"
     "\n"
-    "check  list everything for which `tessera train` would refuse the job, without starting it\n"
-    "show   print the resolved job as TOML; comments give the origin of each value; then check it\n"
-    "keys   list every key with its meaning, type, default and support\n"
+    "check  list everything for which `tessera train` would refuse the job.\n"
+    "show   print the resolved job as TOML, with the origin of each value, and check it.\n"
+    "keys   list every key with its meaning, type, default and support.\n"
     "\n"
-    "--ranks N    the number of ranks; default: the fewest that the mesh needs\n"
-    "--no-files   skip the files that the job names, if they are on another machine\n"
+    "--ranks N    the number of ranks; default: the fewest that the mesh needs.\n"
+    "--no-files   skip the files that the job names.\n"
     "\n"
     "Exit codes: 0 good, 2 wrong configuration, 4 data or tokenizer missing, 5 weights missing.\n";
 

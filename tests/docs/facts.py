@@ -40,7 +40,7 @@ class Facts:
     @cached_property
     def keys(self):
         """Keys, their other spellings, and what stands before the last dot of each."""
-        return {name for option in self.options for name in (option["key"], option["alias"]) if name}
+        return {name for option in self.options for name in (option["key"], *option["aliases"])}
 
     @cached_property
     def short_flags(self):

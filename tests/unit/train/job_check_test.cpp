@@ -133,7 +133,7 @@ std::vector<std::string> found(const Planted& job, const JobFile& file, JobCheck
   config::Reading reading = config::read_job(args);
   check.find_problems(reading, job.ranks);
   std::vector<std::string> lines;
-  for (const config::Problem& problem : reading.problems) lines.push_back(message_of({problem}));
+  for (const config::Problem& problem : reading.problems) lines.push_back(config::message_of({problem}));
   EXPECT_EQ(config::code_of(reading.problems), ExitCode::usage);
   return lines;
 }
