@@ -84,11 +84,11 @@ struct WidenedMatmul final : Operation {
 
 }  // namespace
 
-bool widens(const Tensor& x) { return x.scalar_type() == at::kBFloat16 && x.is_cpu() && !has_bfloat16_products(); }
+bool widens(const Tensor& x) { return x.scalar_type() == at::kBFloat16 && x.is_cpu() && !has_fast_bfloat16(); }
 
 std::string host_engines() {
   return fmt::format("{}, float32 {}, bfloat16 {}", name_of(instruction_set()), at::hasMKL() ? "MKL" : "LibTorch",
-                     has_bfloat16_products() ? "oneDNN" : "widened");
+                     has_fast_bfloat16() ? "oneDNN" : "widened");
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {

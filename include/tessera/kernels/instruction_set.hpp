@@ -12,8 +12,10 @@ enum class InstructionSet { sse, avx2, avx512 };
 InstructionSet instruction_set();
 std::string_view name_of(InstructionSet set) noexcept;
 
-/// Whether this processor multiplies bfloat16 matrices by instructions of its own (AVX512-BF16, AMX), and neither
-/// TESSERA_CPU nor oneDNN's ONEDNN_MAX_CPU_ISA (DNNL_MAX_CPU_ISA) forbids them. Fixed at the first call.
-bool has_bfloat16_products();
+/// Whether this processor multiplies bfloat16 matrices faster than float32 ones: with AMX, or with AVX512-BF16 on AMD.
+/// Intel's AVX512-BF16 does as many products in a cycle as its float32 instructions, and oneDNN is slower with it than
+/// MKL in float32. False where TESSERA_CPU or oneDNN's ONEDNN_MAX_CPU_ISA (DNNL_MAX_CPU_ISA) forbids the instructions.
+/// Fixed at the first call.
+bool has_fast_bfloat16();
 
 }  // namespace tessera::kernels

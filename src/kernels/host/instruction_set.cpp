@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 
 #include "host/row_functions.hpp"
@@ -32,14 +33,20 @@ InstructionSet choose() {
   return wanted == nullptr ? best : std::min(best, from_name(wanted));
 }
 
-/// Whether the limit that oneDNN reads leaves it the bfloat16 instructions. Names that it does not know are no limit.
-bool onednn_may_use_bfloat16() {
+/// Whether the limit that oneDNN reads is one of `names`. Names that it does not know are no limit.
+bool onednn_is_limited_to(std::initializer_list<const char*> names) {
   const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
   if (limit == nullptr) limit = std::getenv("DNNL_MAX_CPU_ISA");
-  if (limit == nullptr) return true;
-  for (const char* without : {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"})
-    if (strcasecmp(limit, without) == 0) return false;
-  return true;
+  return limit != nullptr && std::ranges::any_of(names, [&](const char* name) { return strcasecmp(limit, name) == 0; });
+}
+
+bool fast_bfloat16() {
+  if (instruction_set() != InstructionSet::avx512 ||
+      onednn_is_limited_to({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}))
+    return false;
+  if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512bf16")) return true;
+  return __builtin_cpu_supports("amx-bf16") &&
+         !onednn_is_limited_to({"AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512"});
 }
 
 }  // namespace
@@ -58,10 +65,9 @@ InstructionSet instruction_set() {
   return chosen;
 }
 
-bool has_bfloat16_products() {
-  static const bool has = instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16") &&
-                          onednn_may_use_bfloat16();
-  return has;
+bool has_fast_bfloat16() {
+  static const bool fast = fast_bfloat16();
+  return fast;
 }
 
 const HostFunctions& host_functions() {

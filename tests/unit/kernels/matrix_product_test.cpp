@@ -99,9 +99,9 @@ TEST(MatrixProduct, LinearAndMatmulDifferentiate) {
 /// What the tests above would not notice: that products are not widened where they should be.
 TEST(MatrixProduct, WidensExactlyWhereThereAreNoInstructions) {
   const Tensor half = at::zeros({2, 2}, at::kBFloat16);
-  EXPECT_EQ(widens(half), !has_bfloat16_products());
+  EXPECT_EQ(widens(half), !has_fast_bfloat16());
   EXPECT_FALSE(widens(half.to(at::kFloat)));
-  EXPECT_FALSE(has_bfloat16_products() && instruction_set() != InstructionSet::avx512);
+  EXPECT_FALSE(has_fast_bfloat16() && instruction_set() != InstructionSet::avx512);
 }
 
 TEST(MatrixProduct, RefusesShapesThatDoNotFit) {
