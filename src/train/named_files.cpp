@@ -50,20 +50,24 @@ class NamedFiles {
     return known != vocabularies_.end() ? known->second : vocabularies_[name] = look();
   }
 
-  /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must then be there.
+  /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must then be there. Data that
+  /// is missing counts as text, so that a missing tokenizer is named with it.
   void source(std::string_view key, const std::string& dataset, const std::string& path, std::int64_t seq_len,
               double held_out) {
+    const std::string& made_by = job_.model.hf_assets_path;
+    bool looked = false;
     obey({key}, [&] {
-      const std::string name = fmt::format("{}\n{}\n{}\n{}", dataset, path, seq_len, held_out);
+      const std::string name = fmt::format("{}\n{}\n{}\n{}\n{}", dataset, path, seq_len, held_out, made_by);
       const std::int64_t found = remembered(name, [&]() -> std::int64_t {
         if (dataset == "replay") return ReplaySource(path, 0, seq_len), 0;
         const std::vector<fs::path> files = data::data_files(path);
-        if (data::TokenFile::is_token_file(files.front())) return vocabulary_of(files, seq_len, held_out);
+        if (data::TokenFile::is_token_file(files.front())) return vocabulary_of(files, made_by, seq_len, held_out);
         require(dataset != "tokens", ExitCode::data,
                 "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
                 files.front().string());
         return kText;
       });
+      looked = true;
       reads_text_ = reads_text_ || found == kText;
       if (vocabulary_ == 0 && found > 0) vocabulary_ = found;
       require(found <= 0 || found == vocabulary_, ExitCode::data,
@@ -71,10 +75,13 @@ class NamedFiles {
               "prepare both with the model's",
               path, found, vocabulary_);
     });
+    reads_text_ = reads_text_ || (!looked && dataset != "tokens" && dataset != "replay");
   }
 
-  static std::int64_t vocabulary_of(const std::vector<fs::path>& files, std::int64_t seq_len, double held_out) {
+  static std::int64_t vocabulary_of(const std::vector<fs::path>& files, const fs::path& made_by, std::int64_t seq_len,
+                                    double held_out) {
     const std::vector<data::TokenFile> opened = data::open_token_files(files);
+    data::check_made_by(opened.front(), made_by);
     data::HeldOut parts = data::hold_out(opened, seq_len, held_out);
     data::WindowSource(std::move(parts.training), seq_len, 0);
     return opened.front().info().vocab_size;

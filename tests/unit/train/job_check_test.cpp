@@ -189,9 +189,11 @@ TEST(JobCheck, FewestRanksFillTheMesh) {
 TEST(JobCheck, LooksAtFiles) {
   JobCheck check(JobCheck::Files::looked_at);
   config::Reading job = config::read_job({"--training.dataset_path", "/no/data", "--training.dataset", "text",
-                                          "--checkpoint.initial_load_path", "/no/weights"});
+                                          "--checkpoint.initial_load_path", "/no/weights", "--model.hf_assets_path",
+                                          "/no/tokenizer"});
   check.find_problems(job, 1);
-  ASSERT_EQ(job.problems.size(), 2u) << message_of(job.problems);
+  ASSERT_EQ(job.problems.size(), 3u) << message_of(job.problems);
+  EXPECT_THAT(message_of(job.problems), HasSubstr("model.hf_assets_path"));
   EXPECT_EQ(code_of(job.problems), ExitCode::data);
   EXPECT_THAT(message_of(job.problems), HasSubstr("--training.dataset_path: there is no file or folder '/no/data'"));
   EXPECT_THAT(message_of(job.problems), HasSubstr("--checkpoint.initial_load_path: there is no file"));
