@@ -93,12 +93,12 @@ TEST_F(Safetensors, RefusesDamagedHeaders) {
   EXPECT_THAT(refused_header("{" + a, 4), HasSubstr("not JSON"));
   EXPECT_THAT(refused_header("[]", 0), HasSubstr("not a JSON object"));
   EXPECT_THAT(refused_header("{" + a + "," + a + "}", 4), HasSubstr("twice"));
-  EXPECT_THAT(refused_header("{" + a + "}", 3), HasSubstr("cut short"));
+  EXPECT_THAT(refused_header("{" + a + "}", 3), HasSubstr("truncated"));
   EXPECT_THAT(refused_header("{" + a + "}", 5), HasSubstr("follow the last tensor"));
   EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6),
               HasSubstr("overlap"));
   EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}})", 10),
-              HasSubstr("hole"));
+              HasSubstr("gap"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"Q7","shape":[1],"data_offsets":[0,4]}})", 4), HasSubstr("unknown type"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
               HasSubstr("do not agree"));

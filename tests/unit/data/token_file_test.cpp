@@ -85,8 +85,8 @@ TEST(TokenFile, NothingIsLeftOfAnUnfinishedOne) {
     writer.append_document(Ids{1});
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/proc/none/x", {}, 10); }), HasSubstr("/proc/none/x"));
-  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/dev/full/x", {}, 10); }), HasSubstr("/dev/full/x"));
+  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/proc/none/x", {}, 10); }), HasSubstr("'/proc/none'"));
+  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/dev/full/x", {}, 10); }), HasSubstr("'/dev/full'"));
 }
 
 TEST(TokenFile, DamageIsRefused) {

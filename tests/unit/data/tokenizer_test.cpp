@@ -120,8 +120,8 @@ TEST_F(DamagedTokenizer, IsNamedWithTheMistake) {
   EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder_.path()); }), HasSubstr("tokenizer.json"));
   EXPECT_THAT(refusal_of(""), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal_of("{\"model\": "), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal_of("[]"), HasSubstr("an object is needed"));
-  EXPECT_THAT(refusal_of("{}"), HasSubstr("this is no tokenizer.json: it has no \"model\""));
+  EXPECT_THAT(refusal_of("[]"), HasSubstr("is not a tokenizer.json"));
+  EXPECT_THAT(refusal_of("{}"), HasSubstr("is not a tokenizer.json (it has no \"model\")"));
   EXPECT_THAT(refusal_of(std::string(1'000'000, '[')), HasSubstr("nested too deeply"));
   document_["model"]["type"] = "Unigram";
   EXPECT_THAT(refusal(), HasSubstr("'Unigram' is not supported"));
