@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""The model in a checkpoint of PyTorch's DCP (as TorchTitan writes it) as safetensors, which `tessera ckpt import` reads.
+"""Converts the model in a DCP checkpoint of PyTorch, as TorchTitan writes it, to safetensors files
+that `tessera ckpt import` reads.
 
     dcp_to_safetensors.py STEP_FOLDER OUT [--shard-gb 4]
     tessera ckpt import OUT --to RUN/checkpoint --config JOB.toml
 
-Needs torch and safetensors, one process and the memory of one output file. DCP's .metadata is a pickle: convert only what you trust. Optimizer, schedule and
-data position stay behind. Tensors keep their names, but for a leading "model.", and their types. Names are those of a Llama; for another
-family use TorchTitan's scripts/checkpoint_conversion/convert_to_hf.py and import the folder that it writes.
+Needs torch and safetensors, one process and the memory of one output file. The .metadata of DCP is a
+pickle: convert only files that you trust. Optimizer, schedule and data position are not converted.
+Tensors keep their types, and their names without a leading "model.". The names must be those of a
+Llama. For another family, use TorchTitan's scripts/checkpoint_conversion/convert_to_hf.py, and import
+the folder that it writes.
 """
 import argparse
 import json

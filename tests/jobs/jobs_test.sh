@@ -44,5 +44,5 @@ job=$(sbatch --parsable -n 8 --array=1-3 "$source/jobs/array.sbatch" sweep.list 
 ended "$job"
 same outputs/sweep/1 3
 [ "$(losses outputs/sweep/2 | wc -l)" = 4 ] || fail "run 2 of the array has $(losses outputs/sweep/2 | wc -l) steps"
-grep -q "has no run 3" "tessera-array-${job}_3.out" || fail "run 3 of a list of two: $(cat "tessera-array-${job}_3.out")"
+grep -q "has no line for task 3" "tessera-array-${job}_3.out" || fail "run 3 of a list of two: $(cat "tessera-array-${job}_3.out")"
 echo "mpirun, srun, train.sbatch and array.sbatch agree"
