@@ -11,11 +11,11 @@ bool named(const JobConfig& job) { return !job.model.hf_config; }
 
 OptionList job_options() {
   return {
-      OPTION(job.config_file, "TOML file to read; the same as naming it without a flag"),
+      OPTION(job.config_file, "TOML file to read; the same as the argument FILE"),
       OPTION(job.dump_folder, "Folder of the run: metrics, checkpoints, resolved configuration"),
       OPTION(job.description, "Free text, stored with the run"),
       OPTION(job.print_config, "Print the resolved configuration when the run starts"),
-      OPTION(job.save_config_file, "Store the resolved configuration under this name in the dump folder too"),
+      OPTION(job.save_config_file, "Also store the resolved configuration under this name in job.dump_folder"),
       OPTION(job.custom_config_module, "Python module that adds keys")
           .refused("Tessera runs no Python; write the keys that Tessera has into the file"),
 
@@ -34,11 +34,12 @@ OptionList job_options() {
       OPTION(model.hf_config, "A Hugging Face config.json that alone defines the model, in place of name and flavor")
           .is_ours(),
       OPTION(model.moe_load_balance_coeff,
-             "Step by which biases of the choice even out experts' loads after each step; 0 = never; none = the "
-             "model's own")
+             "How much the balancing bias of each expert's score changes after each step; 0 = never; none = the "
+             "model's default")
           .at_least(0)
           .is_ours(),
-      OPTION(model.moe_aux_loss_coeff, "Weight of the load-balancing loss of all mixtures; none = the model's own")
+      OPTION(model.moe_aux_loss_coeff,
+             "Weight of the load-balancing loss of all mixtures of experts; none = the model's default")
           .at_least(0)
           .is_ours(),
       OPTION(model.moe_z_loss_coeff, "Weight of the routers' z-loss; none = 0").at_least(0).is_ours(),
@@ -62,21 +63,22 @@ OptionList job_options() {
       OPTION(optimizer.weight_decay, "Decoupled weight decay").at_least(0),
       OPTION(optimizer.implementation, "PyTorch's choice of kernel")
           .one_of({"fused", "foreach", "for-loop"})
-          .harmless("Tessera has one kernel, with the results of all three"),
+          .harmless("Tessera has one kernel; results are the same"),
       OPTION(optimizer.early_step_in_backward, "Update each parameter inside the backward pass")
           .refused(
               "clipping and the check for non-finite gradients need all gradients before the first update; to save "
               "memory set parallelism.fsdp_gradient_accumulation = \"sharded\" or training.enable_cpu_offload"),
-      OPTION(
-          optimizer.on_nonfinite,
-          "After a loss or gradient that is not finite: leave the step out, stop with code 6, or go back to the last "
-          "checkpoint and on behind the batch")
+      OPTION(optimizer.on_nonfinite,
+             "After a non-finite loss or gradient: skip the step, stop with exit code 6, or rewind to the last "
+             "checkpoint and continue after the batch")
           .one_of({"skip", "stop", "rewind"})
           .is_ours(),
-      OPTION(optimizer.spike_zscore, "A loss this many standard deviations above the last 128 is a spike; 0 = none is")
+      OPTION(optimizer.spike_zscore,
+             "A loss more than this many standard deviations above the last 128 losses is a spike; 0 = off")
           .at_least(0)
           .is_ours(),
-      OPTION(optimizer.on_spike, "After a spike: say so, or go back to the last checkpoint and on behind the batch")
+      OPTION(optimizer.on_spike,
+             "After a loss spike: print a line (warn), or rewind to the last checkpoint and continue after the batch")
           .one_of({"warn", "rewind"})
           .with("optimizer.spike_zscore")
           .is_ours(),

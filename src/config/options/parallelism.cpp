@@ -17,40 +17,39 @@ OptionList parallelism_options() {
           .at_least(1)
           .or_minus_one(),
       OPTION(parallelism.fsdp_reshard_after_forward,
-             "Free gathered parameters after forward; default = unless pipelined; true = always, false = never; "
-             "last_layer = all but the last "
-             "unit's; auto = what "
-             "memory does not hold; k = each of k neighbouring ranks keeps 1/k")
+             "When to free gathered parameters after forward; default = unless pipelined; true = always; false = "
+             "never; last_layer = except for the last unit; auto = what exceeds half of the free memory; k = each of "
+             "k neighbouring ranks keeps 1/k")
           .one_of({"default", "always", "never", "last_layer", "auto"})
           .or_count()
           .or_boolean("always", "never")
           .also_spelt({"parallelism.reshard_after_forward_mode", "parallelism.reshard_after_forward"}),
       OPTION(parallelism.reshard_rules,
-             "Policies of units by name, the first match wins: tables of match (a regular expression) and policy; as a "
-             "flag: "
-             "layers[.]0,never;layers,always")
+             "Reshard policies by name of the unit; the first rule that matches applies: tables of match (a regular "
+             "expression) and policy; as a flag: layers[.]0,never;layers,always")
           .rows_of({"match", "policy"})
           .is_ours(),
       OPTION(parallelism.fsdp_gradient_accumulation,
-             "Add microbatches' gradients up whole (one reduction a step), or sharded (one a microbatch, less memory)")
+             "Accumulate gradients unsharded (one reduction per step) or sharded (one per microbatch, less memory)")
           .one_of({"unsharded", "sharded"})
           .is_ours(),
-      OPTION(parallelism.tensor_parallel_degree, "Ranks that share each matrix, with sequence parallelism between")
+      OPTION(parallelism.tensor_parallel_degree,
+             "Ranks that share each weight matrix; they share the tokens between matrix products, too")
           .at_least(1)
           .or_minus_one(),
       OPTION(parallelism.disable_loss_parallel, "Gather the logits of all tensor-parallel ranks before the loss"),
       OPTION(parallelism.disable_sequence_parallel,
-             "Norms and residuals of every token on every tensor-parallel rank, which costs memory")
+             "Compute norms and residuals of every token on every tensor-parallel rank; needs more memory")
           .is_ours(),
       OPTION(parallelism.enable_async_tensor_parallel,
-             "Cut tokens into chunks, so that one travels while another is multiplied (needs sequence parallelism)"),
+             "Split tokens into chunks, and transfer one while another is multiplied (needs sequence parallelism)"),
       OPTION(parallelism.async_tensor_parallel_chunks, "Chunks of each rank's tokens").at_least(1).is_ours(),
       OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers").at_least(1).or_minus_one(),
       OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d")
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_split,
-             "Where stages begin: as TorchTitan cuts layers; balanced by FLOPs at blocks or at any cell; or by timing "
-             "the cells")
+             "Where stages begin: layers = as in TorchTitan; balanced, balanced_sublayer = even FLOPs, cut between "
+             "blocks or at any cell; measured = even times of the cells")
           .one_of({"layers", "balanced", "balanced_sublayer", "measured"})
           .only_if(&pipelined)
           .is_ours(),
@@ -58,10 +57,12 @@ OptionList parallelism_options() {
              "First block or cell of every stage but the first: layers.4,layers.9.attention.wo")
           .only_if(&pipelined)
           .is_ours(),
-      OPTION(parallelism.pipeline_parallel_first_stage_less_layers, "Layers that the embedding counts for").at_least(0),
-      OPTION(parallelism.pipeline_parallel_last_stage_less_layers, "Layers that the output layer counts for")
+      OPTION(parallelism.pipeline_parallel_first_stage_less_layers, "Number of layers that the embedding counts as")
           .at_least(0),
-      OPTION(parallelism.pipeline_parallel_layers_per_stage, "Layers of a stage; none = as even as they go")
+      OPTION(parallelism.pipeline_parallel_last_stage_less_layers, "Number of layers that the output layer counts as")
+          .at_least(0),
+      OPTION(parallelism.pipeline_parallel_layers_per_stage,
+             "Layers of a stage; none = one or two stages on each rank, as the schedule needs")
           .at_least(1)
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
@@ -71,17 +72,17 @@ OptionList parallelism_options() {
       OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule in PyTorch's notation, a row a rank")
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_stage_map,
-             "Rank of each stage: as the schedule wants it; round and round; down and up; or a list such as 0,1,1,0")
+             "Rank of each stage: default = as the schedule needs; loop, e.g. 0,1,0,1; v, e.g. 0,1,1,0; or a list of "
+             "ranks")
           .or_list()
           .only_if(&pipelined)
           .is_ours(),
-      OPTION(
-          parallelism.pipeline_parallel_microbatch_size,
-          "Sequences of a microbatch; divides local_batch_size; auto (or 0) = what the first steps show to be fastest")
+      OPTION(parallelism.pipeline_parallel_microbatch_size,
+             "Sequences of a microbatch; divides local_batch_size; auto (or 0) = the fastest size in the first steps")
           .at_least(0)
           .or_word_for_zero("auto"),
       OPTION(parallelism.pipeline_parallel_microbatch_steps,
-             "Other sizes from a step on, as STEP:SIZE: 101:2,1001:4 (the same batch in other portions)")
+             "Other microbatch sizes from given steps on, as STEP:SIZE: 101:2,1001:4; the global batch stays the same")
           .only_if(&pipelined)
           .is_ours(),
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
@@ -90,23 +91,22 @@ OptionList parallelism_options() {
           .harmless("Tessera sends experts' tokens inside each pass; results are the same"),
       OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence").at_least(1).or_minus_one(),
       OPTION(parallelism.context_parallel_load_balancer,
-             "How positions are dealt to those ranks: headtail = the same work for each under a causal mask; none = in "
-             "order")
+             "Positions of each context-parallel rank: headtail = equal work under a causal mask; none = in order")
           .one_of({"headtail", "ptrr"})
           .works_with(
               {"headtail", "none"},
               "ptrr balances masks of FlexAttention, which Tessera does not use; headtail balances causal masks")
           .only_if(&shares_sequences),
       OPTION(parallelism.context_parallel_rotate_method,
-             "How keys and values travel between them: all at once, or (alltoall, ring) block by block behind the "
-             "computation")
+             "How context-parallel ranks exchange keys and values: allgather = all at once; alltoall, ring = block by "
+             "block, overlapped with computation")
           .one_of({"allgather", "alltoall", "ring"}),
       OPTION(parallelism.expert_parallel_degree,
-             "Ranks that share the experts, borrowed from data_parallel_shard x context_parallel x tensor_parallel")
+             "Ranks that share the experts, taken from data_parallel_shard x context_parallel x tensor_parallel")
           .at_least(1),
       OPTION(parallelism.expert_tensor_parallel_degree, "Ranks that share each expert: 1 or tensor_parallel_degree")
           .at_least(1),
-      OPTION(parallelism.expert_parallel_comm_backend, "Who moves tokens to experts")
+      OPTION(parallelism.expert_parallel_comm_backend, "Library that sends tokens to experts")
           .one_of({"standard", "deepep"})
           .works_with({"standard"}, "DeepEP is a library for NVIDIA GPUs only; use \"standard\"")
           .with("parallelism.expert_parallel_degree"),

@@ -17,7 +17,7 @@ OptionList quantize_options() {
           .refused_with(kConverters),
       OPTION(quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp, "All scales in one reduction")
           .refused_with(kConverters),
-      OPTION(quantize.linear.float8.filter_fqns, "Layers that stay as they are").refused_with(kConverters),
+      OPTION(quantize.linear.float8.filter_fqns, "Layers that are not converted").refused_with(kConverters),
       OPTION(quantize.linear.float8.emulate, "Emulate float8 where the machine has none").refused_with(kConverters),
       OPTION(quantize.linear.mx.recipe_name, "MX recipe of linear layers").refused_with(kConverters),
       OPTION(quantize.linear.mx.mxfp8_dim1_cast_kernel_choice, "Kernel that casts along columns")

@@ -6,39 +6,43 @@ namespace {
 
 OptionList communication() {
   return {
-      OPTION(comm.backend, "Who carries the mesh: auto, mpi, strict (mpi with NCCL's rules), nccl")
+      OPTION(comm.backend, "Communication back end: auto = nccl on GPUs, else mpi; strict = mpi with NCCL's rules")
           .one_of({"auto", "mpi", "strict", "nccl"})
           .is_ours(),
-      OPTION(comm.init_timeout_seconds, "A call that hangs this long before the first step is done ends the job")
+      OPTION(comm.init_timeout_seconds,
+             "Timeout of a communication call until the first step ends; the job then ends with code 7")
           .at_least(1),
-      OPTION(comm.train_timeout_seconds, "The same, afterwards").at_least(1),
+      OPTION(comm.train_timeout_seconds, "Timeout of a communication call after the first step").at_least(1),
       OPTION(comm.save_timeout_seconds,
-             "The same while a checkpoint is saved or loaded, where ranks wait for the slowest disk")
+             "Timeout of a communication call while a checkpoint is saved or loaded, where ranks wait for the slowest "
+             "disk")
           .at_least(1)
           .is_ours(),
-      OPTION(comm.trace_buf_size, "Collective calls in the file of a call that hangs, at most 100; 0 = no file")
+      OPTION(comm.trace_buf_size,
+             "Number of collective calls in the file that a rank writes when a call hangs, at most 100; 0 = no file")
           .at_least(0),
-      OPTION(comm.save_traces_folder, "Folder in job.dump_folder for the file that a rank writes of a call that hangs"),
-      OPTION(comm.save_traces_file_prefix, "Its file's name, before the rank"),
+      OPTION(comm.save_traces_folder, "Folder in job.dump_folder for the file that a rank writes when a call hangs"),
+      OPTION(comm.save_traces_file_prefix, "Name of that file, before the number of the rank"),
       OPTION(comm.mode, "Real communication, or none for rehearsals")
           .one_of({"default", "fake_backend", "local_tensor"})
           .works_with({"default"},
-                      "Tessera has no rehearsal without communication; `tessera config check --ranks N` "
-                      "checks a job without its ranks, and `tessera schedule` draws its pipeline"),
+                      "Tessera always communicates; `tessera config check --ranks N` checks a job without its ranks, "
+                      "and `tessera schedule` draws its pipeline"),
   };
 }
 
 OptionList observation() {
   return {
       OPTION(metrics.log_freq, "Steps between printed lines; metrics.jsonl has every step").at_least(1),
-      OPTION(metrics.peak_flops, "FLOP/s of one device, for MFU; none = known from the device, or measured")
+      OPTION(metrics.peak_flops,
+             "FLOP/s of one device, for MFU; none = from the data sheet of the GPU, or estimated for the processor")
           .above(0)
           .is_ours(),
       OPTION(metrics.disable_color_printing, "Print without colours"),
       OPTION(metrics.enable_tensorboard, "Write TensorBoard files too; metrics.jsonl is always written"),
-      OPTION(metrics.save_tb_folder, "Folder of the TensorBoard files, in the run's folder")
+      OPTION(metrics.save_tb_folder, "Folder of the TensorBoard files, inside job.dump_folder")
           .with("metrics.enable_tensorboard"),
-      OPTION(metrics.save_for_all_ranks, "TensorBoard files of every rank; else of rank 0")
+      OPTION(metrics.save_for_all_ranks, "Write TensorBoard files on every rank, not only on rank 0")
           .with("metrics.enable_tensorboard"),
       OPTION(metrics.enable_wandb, "Send metrics to Weights & Biases")
           .refused("Tessera sends nothing to services; metrics.enable_tensorboard writes TensorBoard files"),
@@ -46,7 +50,7 @@ OptionList observation() {
       OPTION(profiling.enable_profiling, "Trace the phases of some steps, for chrome://tracing and Perfetto"),
       OPTION(profiling.save_traces_folder, "Folder of the traces, inside job.dump_folder")
           .with("profiling.enable_profiling"),
-      OPTION(profiling.profile_freq, "Steps between traces; each ends with a step that is a multiple")
+      OPTION(profiling.profile_freq, "Steps between traces; each trace ends with a step that is a multiple of this")
           .at_least(1)
           .with("profiling.enable_profiling"),
       OPTION(profiling.profiler_active, "Steps that a trace covers").at_least(1).with("profiling.enable_profiling"),
@@ -64,42 +68,44 @@ OptionList observation() {
 OptionList debugging() {
   return {
       OPTION(debug.seed, "Seed of initial values and of the order of samples").at_least(0),
-      OPTION(debug.deterministic, "The same bits in every run, resumed or not"),
-      OPTION(debug.deterministic_warn_only, "Only warn where that cannot be")
+      OPTION(debug.deterministic, "A run has the same bits whenever it is repeated or resumed"),
+      OPTION(debug.deterministic_warn_only, "Only warn about operations that are not deterministic")
           .with("debug.deterministic")
-          .harmless("Tessera's deterministic mode has no such place"),
-      OPTION(debug.dump_gradients, "Folder for the unclipped gradients of step 1, whole, with Hugging Face names")
+          .harmless("in deterministic mode, every operation of Tessera is deterministic"),
+      OPTION(debug.dump_gradients,
+             "Folder to which step 1 writes its full, unclipped gradients, with Hugging Face names")
           .is_ours(),
       OPTION(debug.inject_faults,
-             "Faults on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a parameter), spike (its "
-             "parameters grow 64 times, and the next loss), freeze, die; or, as "
-             "STEP:KIND:RANK:CALL, of a collective call: skip, shape, order, freeze, die")
+             "Faults to cause on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a parameter), spike "
+             "(multiplies the parameters by 64), freeze, die; or, in a collective call, as STEP:KIND:RANK:CALL: skip, "
+             "shape, order, freeze, die")
           .is_ours(),
       OPTION(debug.check_replicas,
-             "Every so many steps replicas compare hashes of their parameters; a rank that differs ends the run; 0 = "
-             "never")
+             "Steps between comparisons of the replicas' parameters by hash; a difference ends the run; 0 = never")
           .at_least(0)
           .is_ours(),
-      OPTION(debug.check_collectives, "Ranks compare each collective before it starts").is_ours(),
-      OPTION(debug.moe_force_load_balance, "Deal tokens to experts in turn, whatever the router says"),
+      OPTION(debug.check_collectives, "Before each collective call, check that all ranks make the same call").is_ours(),
+      OPTION(debug.moe_force_load_balance, "Assign tokens to experts round-robin, whatever the router chooses"),
   };
 }
 
 OptionList others() {
   return {
-      OPTION(memory_estimation.enable, "Estimate memory in place of training")
+      OPTION(memory_estimation.enable, "Estimate memory instead of training")
           .refused("Tessera has no estimate without a run; train 3 steps, and metrics.jsonl has the peak memory"),
-      OPTION(memory_estimation.disable_fake_mode, "with real tensors").refused_with("memory_estimation.enable"),
+      OPTION(memory_estimation.disable_fake_mode, "Estimate memory with real tensors")
+          .refused_with("memory_estimation.enable"),
 
-      OPTION(fault_tolerance.enable, "Replicas that come and go (TorchFT)")
-          .refused("replicas neither join nor leave a run; with checkpoint.enable = true the job scripts resume a run "
-                   "after a failure, and checkpoint.interval = \"auto\" weighs its cost"),
-      OPTION(fault_tolerance.process_group, "Who carries them").refused_with("fault_tolerance.enable"),
-      OPTION(fault_tolerance.process_group_timeout_ms, "Limit of one operation")
+      OPTION(fault_tolerance.enable, "Replicas that join and leave a run (TorchFT)")
+          .refused("replicas neither join nor leave a run; with checkpoint.enable = true, submit a job again after a "
+                   "failure to resume; checkpoint.interval = \"auto\" chooses how often to save"),
+      OPTION(fault_tolerance.process_group, "Communication library of the replicas")
+          .refused_with("fault_tolerance.enable"),
+      OPTION(fault_tolerance.process_group_timeout_ms, "Timeout of one operation")
           .at_least(1)
           .refused_with("fault_tolerance.enable"),
       OPTION(fault_tolerance.replica_id, "Number of this replica").at_least(0).refused_with("fault_tolerance.enable"),
-      OPTION(fault_tolerance.group_size, "Replicas").at_least(0).refused_with("fault_tolerance.enable"),
+      OPTION(fault_tolerance.group_size, "Number of replicas").at_least(0).refused_with("fault_tolerance.enable"),
       OPTION(fault_tolerance.min_replica_size, "Replicas that a step needs")
           .at_least(1)
           .refused_with("fault_tolerance.enable"),

@@ -7,42 +7,42 @@ namespace {
 OptionList training_proper() {
   return {
       OPTION(training.dataset,
-             "What is read from dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay "
-             "(a safetensors file of batches); TorchTitan's c4 names mean text; c4_test without a path is a text that "
-             "comes "
-             "with Tessera")
+             "Kind of data in dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay (a "
+             "safetensors file of batches); TorchTitan's c4 names mean text; c4_test without a path is a text that "
+             "comes with Tessera")
           .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"}),
-      OPTION(training.dataset_path, "File or folder of the data, or a pattern of files: text/*.jsonl")
+      OPTION(training.dataset_path, "File or folder of the data, or a pattern of files such as text/*.jsonl")
           .short_flag("--data")
           .looked_up(),
       OPTION(training.mixture,
-             "Several sources in the place of dataset_path: [[training.mixture]] tables with path, weight and, if you "
-             "like, name; as a flag \"web/*.tokens,0.7;books.tokens,0.3,books\"")
+             "Several sources instead of dataset_path: [[training.mixture]] tables with path, weight and optionally "
+             "name; as a flag \"web/*.tokens,0.7;books.tokens,0.3,books\"")
           .rows_of({"path", "weight", "name"})
           .last_may_lack()
           .is_ours(),
       OPTION(training.tokens_cache, "Folder for token files made from text; none = inside job.dump_folder").is_ours(),
       OPTION(training.local_batch_size, "Sequences of one data-parallel rank in one pass").at_least(1),
       OPTION(training.global_batch_size,
-             "Sequences of one step over all ranks; -1 = one pass of each, more = accumulation")
+             "Sequences of one step over all ranks; -1 = local_batch_size on each data-parallel rank; more = gradient "
+             "accumulation")
           .at_least(1)
           .or_minus_one(),
       OPTION(training.seq_len, "Tokens of a sequence").at_least(1),
       OPTION(training.max_norm, "Gradients are clipped to this global L2 norm; inf = never").above(0),
       OPTION(training.steps, "Steps to train").at_least(1),
       OPTION(training.enable_cpu_offload, "Keep parameters, gradients and optimizer state in host memory"),
-      OPTION(
-          training.document_mask,
-          "Tokens attend inside of their own document only (TorchTitan's block_causal); flavors in _flex and _varlen "
-          "do so always")
+      OPTION(training.document_mask,
+             "Tokens attend only within their own document (TorchTitan's block_causal); flavors in _flex and _varlen "
+             "always do so")
           .is_ours(),
-      OPTION(training.document_end_id, "The token that ends a document; none = the token file's index tells")
+      OPTION(training.document_end_id,
+             "Id of the token that ends a document; none = read the documents from the index of the token file")
           .at_least(0)
           .is_ours(),
       OPTION(training.freeze, "Parameters that are not trained, by regular expressions").is_ours(),
       OPTION(training.dtype, "Type of parameters, gradients and optimizer state")
           .one_of({"float32", "bfloat16", "float64"}),
-      OPTION(training.mixed_precision_param, "Type in which a pass computes")
+      OPTION(training.mixed_precision_param, "Type of forward and backward computation")
           .one_of({"bfloat16", "float32", "float64"}),
       OPTION(training.mixed_precision_reduce, "Type in which gradients are reduced")
           .one_of({"float32", "bfloat16", "float64"}),
@@ -52,7 +52,7 @@ OptionList training_proper() {
       OPTION(training.gc_debug, "Debug Python's garbage collector")
           .refused("Tessera runs no Python; metrics.jsonl has the memory in use after each step"),
       OPTION(training.dataloader.num_workers,
-             "Threads that read batches ahead, prefetch_factor each; 0 = one, which reads the next batch")
+             "Threads that read ahead, each prefetch_factor batches; 0 = one thread, one batch")
           .at_least(0),
       OPTION(training.dataloader.persistent_workers, "Keep workers between epochs")
           .with("training.dataloader.num_workers")
@@ -67,25 +67,27 @@ OptionList training_proper() {
 OptionList recompute() {
   return {
       OPTION(activation_checkpoint.mode,
-             "What backward recomputes: nothing, every block, some of it (selective), or as little as a budget allows")
+             "What backward recomputes: nothing (none), every block (full), some of it (selective), or as little as "
+             "memory_budget allows")
           .one_of({"none", "full", "selective", "memory_budget"}),
       OPTION(activation_checkpoint.selective_ac_option,
-             "With mode selective: n = every n-th block; op = in every block norms, SwiGLU and gathered tokens, while "
-             "products and attention are kept"),
+             "With mode selective: n = recompute every n-th block; op = recompute norms, SwiGLU and gathered tokens "
+             "of every block, but no matrix products and attention"),
       OPTION(activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns,
-             "Modules whose matrix products op mode recomputes, too: moe.router.gate, feed_forward.w1")
+             "Modules whose matrix products op mode recomputes, too, such as moe.router.gate or feed_forward.w1")
           .with("activation_checkpoint.selective_ac_option"),
-      OPTION(activation_checkpoint.early_stop, "Stop recomputing when all that is needed is there")
+      OPTION(activation_checkpoint.early_stop, "Stop recomputing once all needed tensors are recomputed")
           .refused("a block is recomputed to its end; activation_checkpoint.mode = \"memory_budget\" or "
                    "selective_ac_option = \"op\" recompute less"),
-      OPTION(activation_checkpoint.memory_budget, "With mode memory_budget: 0 = recompute all, 1 = nothing")
+      OPTION(activation_checkpoint.memory_budget,
+             "With mode memory_budget: share of the activations to keep; 0 = recompute all, 1 = recompute nothing")
           .at_least(0)
           .at_most(1)
           .with("activation_checkpoint.mode"),
       OPTION(activation_checkpoint.visualize_memory_budget_pareto, "Draw time against memory for every budget")
           .refused("Tessera draws no such picture; time runs with a few values of activation_checkpoint.memory_budget"),
       OPTION(activation_checkpoint.preserve_rng_state, "Recompute with the same random numbers")
-          .harmless("random numbers depend on seed and position, never on a state"),
+          .harmless("random numbers depend only on seed and position; there is no state to preserve"),
       OPTION(activation_checkpoint.determinism_check, "How recomputed tensors are compared with the first ones")
           .works_with({"default", "none"},
                       "recomputed tensors are not compared; debug.deterministic = true makes them the same bits"),
@@ -96,33 +98,34 @@ OptionList recompute() {
 }
 
 OptionList compile() {
-  constexpr std::string_view kCompiled = "Tessera's kernels are compiled already; results are the same";
+  constexpr std::string_view kCompiled = "Tessera's kernels are compiled when it is built; results are the same";
   return {
       OPTION(compile.enable, "Compile the model with torch.compile").harmless(kCompiled),
-      OPTION(compile.components, "What is compiled").with("compile.enable").harmless(kCompiled),
+      OPTION(compile.components, "Components to compile").with("compile.enable").harmless(kCompiled),
       OPTION(compile.backend, "Compiler").with("compile.enable").harmless(kCompiled),
   };
 }
 
 OptionList validation() {
   return {
-      OPTION(validation.enable, "Measure the loss on other data after step 1 and every validation.freq steps"),
+      OPTION(validation.enable, "Compute the loss on the validation data after step 1 and every validation.freq steps"),
       OPTION(validation.dataset, "Like training.dataset")
           .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"})
           .with("validation.enable"),
-      OPTION(validation.dataset_path, "Like training.dataset_path; without it what validation.split holds out")
+      OPTION(validation.dataset_path, "Like training.dataset_path; none = the windows that validation.split holds out")
           .looked_up()
           .with("validation.enable"),
       OPTION(validation.split,
-             "Share of each source's windows, its last ones, that are never trained on, whether or not "
-             "validation.enable reads them")
+             "Share of the windows of each source, at its end, that training never reads, with or without "
+             "validation.enable")
           .at_least(0)
           .below(1)
           .is_ours(),
-      OPTION(validation.local_batch_size, "Sequences of one data-parallel rank in one pass; not written: training's")
+      OPTION(validation.local_batch_size,
+             "Sequences of one data-parallel rank in one pass; default: training.local_batch_size")
           .at_least(1)
           .with("validation.enable"),
-      OPTION(validation.seq_len, "Tokens of a sequence, at most training's; not written: training's")
+      OPTION(validation.seq_len, "Tokens of a sequence, at most training.seq_len, which is the default")
           .at_least(1)
           .with("validation.enable"),
       OPTION(validation.freq, "Steps between validations").at_least(1).with("validation.enable"),
@@ -130,7 +133,7 @@ OptionList validation() {
           .at_least(1)
           .or_minus_one()
           .with("validation.enable"),
-      OPTION(validation.samples, "Sequences of a validation, whatever the mesh, in the place of validation.steps")
+      OPTION(validation.samples, "Sequences of a validation on any mesh, instead of validation.steps")
           .at_least(1)
           .with("validation.enable")
           .is_ours(),
