@@ -18,14 +18,14 @@ count_packages() { # LOG
 
 install_packages() {
   if ! has_apt; then
-    say "no apt-get here: using the compiler, CMake, MPI, HDF5, Kokkos and libraries of this machine (INSTALL.md lists them)"; return
+    say "apt-get is not installed: using the compiler, CMake, MPI, HDF5, Kokkos and libraries of this machine (see INSTALL.md)"; return
   fi
   local missing; mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} != 0 ] || return 0
   local as_root=()
   if [ "$(id -u)" != 0 ]; then
     if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then as_root=(sudo)
-    else die 3 "these packages are missing; run this line as root, then call bootstrap again:
+    else die 3 "these packages are missing; run this line as root, then run ./bootstrap again:
   apt-get update && apt-get install --no-install-recommends ${missing[*]}"; fi
   fi
   begin "${#missing[@]} Debian packages: ${missing[*]}"
@@ -65,7 +65,7 @@ count_megabytes() { echo "$(du -sm "$filling" 2>/dev/null | cut -f1) $filling_me
 pip_install() { # VENV REQUIREMENT...
   local venv=$1; shift
   mkdir -p "$venv/tmp"
-  TMPDIR=$venv/tmp shown pip count_megabytes "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --retries 10 --timeout 60 "$@" || die 3 "pip could not install $*; is the Python registry reachable?"
+  TMPDIR=$venv/tmp shown pip count_megabytes "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --retries 10 --timeout 60 "$@" || die 3 "pip could not install $*; can this machine reach PyPI?"
   rm -rf "$venv/tmp"
 }
 

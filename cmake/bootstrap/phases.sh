@@ -86,7 +86,7 @@ shown() { # NAME COUNTER COMMAND...
   wait $child || rc=$?
   child=''
   [ ! -t 1 ] || printf '\r\033[K'
-  [ $rc = 0 ] || { tail -n 40 "$out" >&2; printf 'bootstrap: failed (%s): %s; all of it is in %s\n' $rc "$name" "$out" >&2; return 1; }
+  [ $rc = 0 ] || { tail -n 40 "$out" >&2; printf 'bootstrap: failed (%s): %s; the full log is %s\n' $rc "$name" "$out" >&2; return 1; }
 }
 
 count_nothing() { echo 0 0 so_far; }

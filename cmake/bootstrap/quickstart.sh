@@ -13,7 +13,7 @@ prepare_data() {
   rm -rf "$part"; mkdir -p "$part"
   if [ -z "$text" ]; then
     source=$part/bible.txt documents=chapters
-    bible -l 200 'gen1:1-rev22:21' >"$source" || die 4 "the program bible failed; its Debian package is bible-kjv"
+    bible -l 200 'gen1:1-rev22:21' >"$source" || die 4 "the program bible failed; install the Debian package bible-kjv"
   fi
   "$tessera" tokenizer train --vocab-size 2048 --documents $documents -o "$part" "$source" 9>&-
   "$tessera" data prepare --tokenizer "$part" --documents $documents -o "$part/tokens" "$source" 9>&-
@@ -30,7 +30,7 @@ keep_older_run() { # moves a complete run, or one that was asked for otherwise, 
   if [ ! -e "$run/.complete" ] && [ "$(cat "$run/.asked" 2>/dev/null)" = "$(asked)" ]; then say "resuming the interrupted run in $run"; return; fi
   local n=1; while [ -e "$run.$n" ]; do n=$((n + 1)); done
   mv "$run" "$run.$n"
-  say "the older run is now in $run.$n"
+  say "moved the older run to $run.$n"
 }
 
 train() { # MESH STEPS [FLAG...]: 8 ranks on this machine

@@ -86,10 +86,10 @@ struct Export {
 
   void add_to(tessera::app::Flags& app) {
     app.add_option("--to", to, "folder to create").required();
-    app.add_option("--format", format, "safetensors, the only one");
+    app.add_option("--format", format, "safetensors, the only format");
     app.add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
     app.add_option("--tokenizer", tokenizer, "tokenizer.json or its folder [the run's]");
-    app.add_flag("--force", replace, "replace what an export wrote there before");
+    app.add_flag("--force", replace, "replace the files of an earlier export");
   }
 
   int run(const std::string& argument) const {
@@ -128,11 +128,11 @@ int run(const tessera::app::Args& args) {
   checkpoint::PruneOptions prune;
   const auto add = [&](const char* name, const char* summary) {
     tessera::app::Flags verb = app.add_subcommand(name, summary);
-    verb.add_option("folder", folder, "a run's folder, its checkpoint folder, or one step's folder").required();
+    verb.add_option("folder", folder, "folder of a run, its checkpoint folder, or the folder of a step").required();
     return verb;
   };
   const tessera::app::Flags listing = add("list", "list checkpoints, one a line");
-  tessera::app::Flags showing = add("show", "print the header of a checkpoint (of a folder: the latest valid one)");
+  tessera::app::Flags showing = add("show", "print the header of a checkpoint; in a folder, of the latest valid one");
   showing.add_flag("--tensors", with_tensors, "print names, types and shapes of the tensors");
   tessera::app::Flags verifying = add("verify", "compare every byte with its checksum");
   const tessera::app::Flag thorough = verifying.add_flag("--deep", deep, "compare every byte (the default)");
@@ -144,10 +144,12 @@ int run(const tessera::app::Args& args) {
   tessera::app::Flags pruning = add("prune", "remove old checkpoints, never the latest valid one");
   pruning.add_option("--keep-latest", prune.retention.keep_latest, "number of latest valid checkpoints to keep")
       .required();
-  pruning.add_option("--keep-every", prune.retention.keep_every, "also keep steps that are multiples of this")
+  pruning
+      .add_option("--keep-every", prune.retention.keep_every, "also keep checkpoints whose step is a multiple of this")
       .positive();
-  pruning.add_flag("--damaged", prune.damaged, "also remove damaged ones older than a valid one, and *.damaged-*");
-  pruning.add_flag("--partial", prune.partial, "also remove *.partial-* of saves that have ended");
+  pruning.add_flag("--damaged", prune.damaged,
+                   "also remove damaged checkpoints older than a valid one, and *.damaged-*");
+  pruning.add_flag("--partial", prune.partial, "also remove the *.partial-* folders of saves that have ended");
   pruning.add_flag("--dry-run", dry_run, "only print what would be removed");
   tessera::app::Flags resharding = add("reshard", "rewrite a checkpoint with another number of files");
   resharding.add_option("to", to, "checkpoint folder in which to create the step folder").required();
@@ -155,7 +157,7 @@ int run(const tessera::app::Args& args) {
   tessera::app::Flags importing = app.add_subcommand("import", "convert Hugging Face weights to a checkpoint");
   importing.add_option("weights", weights, "a Hugging Face folder or a .safetensors file").required();
   importing.add_option("--to", to, "checkpoint folder in which to create step-00000000").required();
-  importing.add_option("--config", config, "job file with model name and flavor [the config.json beside the weights]");
+  importing.add_option("--config", config, "job file with model name and flavor [the config.json next to the weights]");
   importing.add_option("--dtype", stored_type, "float32, bfloat16 or float16 [as stored]");
   importing.add_option("--ranks", files, "number of shard files [1]");
   if (!app.parse(args)) return 0;

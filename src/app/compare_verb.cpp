@@ -20,10 +20,9 @@ int run(const tessera::app::Args& args) {
   app.add_option("--tolerance", percent, "difference of the loss, in percent, that counts as diverged")
       .show_default()
       .at_least(0);
-  app.add_option("-o,--to", to, "also write a page with curves over each other (HTML)");
+  app.add_option("-o,--to", to, "also write an HTML page with the curves of all runs in one chart");
   if (!app.parse(args)) return 0;
-  tessera::require(folders.size() >= 2, tessera::ExitCode::usage,
-                   "one run has nothing to be compared with; name two or more");
+  tessera::require(folders.size() >= 2, tessera::ExitCode::usage, "there is only one run; name two or more");
   std::vector<tessera::report::TrainingRun> runs;
   for (const std::string& folder : folders) runs.push_back(tessera::report::read_run(folder));
   std::cout << tessera::report::comparison_text(runs, percent / 100);

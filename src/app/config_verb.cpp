@@ -24,14 +24,14 @@ constexpr const char* kUsage =
     "       tessera config show [FILE.toml] [--ranks N] [--no-files] [--section.key VALUE]...\n"
     "       tessera config keys [--json | --man | --markdown | --flags] [SECTION]\n"
     "\n"
-    "check  list everything for which `tessera train` would refuse the job.\n"
+    "check  list the problems of the job. Memory, GPUs and existing checkpoints are not checked.\n"
     "show   print the resolved job as TOML, with the origin of each value, and check it.\n"
     "keys   list every key with its meaning, type, default and support.\n"
     "\n"
-    "--ranks N    the number of ranks; default: the fewest that the mesh needs.\n"
-    "--no-files   skip the files that the job names.\n"
+    "--ranks N    the number of ranks (default: the fewest that the mesh needs).\n"
+    "--no-files   do not check the data, tokenizer and weights that the job names.\n"
     "\n"
-    "Exit codes: 0 good, 2 wrong configuration, 4 data or tokenizer missing, 5 weights missing.\n";
+    "Exit codes: 0 valid, 2 wrong configuration, 4 data or tokenizer missing, 5 weights missing.\n";
 
 /// The words of check and show: their own flags, and the job's.
 struct Request {

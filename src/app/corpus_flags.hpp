@@ -16,9 +16,12 @@ class CorpusFlags {
     app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), also compressed (.gz, .zst), or folders of them")
         .required();
     app.add_option("--jsonl-key", options_.jsonl_key, "key of the text in each JSON object [text]");
-    app.add_option("--documents", rule_, "one document of plain text: file, lines, paragraphs or chapters [file]");
-    app.add_option("--split-regex", options_.split_regex, "a line that matches begins a document of plain text");
-    app.add_flag("--unwrap", options_.unwrap, "join hard-wrapped lines: an unindented line continues the one above");
+    app.add_option("--documents", rule_,
+                   "what is a document in plain text: file, lines, paragraphs or chapters [file]");
+    app.add_option("--split-regex", options_.split_regex,
+                   "regular expression; a matching line begins a document in plain text");
+    app.add_flag("--unwrap", options_.unwrap,
+                 "join hard-wrapped lines: an unindented line continues the previous line");
   }
 
   data::CorpusOptions options(const std::filesystem::path& scratch) const {

@@ -126,9 +126,9 @@ std::string tokenizer_of(const config::JobConfig& job) {
 
 DataInspect::DataInspect(Flags& parent)
     : app_(parent.add_subcommand("inspect", "show the contents of a token file, or samples of a job")) {
-  app_.add_option("file", file_, "token file; with --sample a job's configuration");
-  app_.add_option("--sample", samples_, "numbers of samples of a job ([FILE] [--section.key value ...])");
-  app_.add_option("--tokenizer", tokenizer_, "tokenizer.json or its folder, to show the text [the job's]");
+  app_.add_option("file", file_, "token file; with --sample, a job file");
+  app_.add_option("--sample", samples_, "numbers of the samples to show, of the job [FILE] [--section.key value ...]");
+  app_.add_option("--tokenizer", tokenizer_, "tokenizer.json or its folder, to show the text [that of the job]");
   app_.add_option("--tokens", tokens_, "number of tokens to show [16]").between(0, 1 << 24);
   app_.add_flag("--quick", quick_, "do not compare the file with its hash");
   app_.add_flag("--json", json_, "print JSON");
@@ -137,7 +137,7 @@ DataInspect::DataInspect(Flags& parent)
 int DataInspect::run(const Args& job_flags) const {
   if (!samples_.empty()) return inspect_samples(job_flags);
   require(!file_.empty(), ExitCode::usage,
-          "name a token file, or --sample and a job; `tessera help data` shows the use");
+          "name a token file, or --sample and a job file; see `tessera help data inspect`");
   require(job_flags.empty(), ExitCode::usage, "{} is a key of a job; it needs --sample",
           job_flags.empty() ? "" : job_flags.front());
   return inspect_file();

@@ -64,10 +64,9 @@ void find_problems(tessera::config::Reading& job, int ranks) {
   JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
   for (tessera::config::Problem& problem : job.problems)
     if (problem.text.starts_with("validation.enable = true has no data"))
-      problem = {
-          {},
-          "there is no data to evaluate on; name validation.dataset_path, or as validation.split the share of the "
-          "training data that was held out"};
+      problem = {{},
+                 "there is no data to evaluate on; set validation.dataset_path, or set validation.split to the share "
+                 "of the training data that was held out"};
 }
 
 int run_loss(Args job, bool json) {

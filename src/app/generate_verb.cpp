@@ -30,7 +30,8 @@ Args words_of(const std::filesystem::path& folder) {
   const std::string config = (folder / "config.toml").string(), path = folder.string();
   if (std::filesystem::exists(config)) return {config, "--job.dump_folder", path};
   tessera::require(tessera::train::holds_hf_weights(folder), ExitCode::usage,
-                   "{} is neither the folder of a run (it has no config.toml) nor one of Hugging Face weights", path);
+                   "{} is neither the folder of a run (it has no config.toml) nor a folder of Hugging Face weights",
+                   path);
   return {"--model.hf_config",
           (folder / "config.json").string(),
           "--model.hf_assets_path",
@@ -78,14 +79,13 @@ int run(const Args& args) {
       "Generates text with the latest valid checkpoint of a run, or with the weights of\n"
       "--checkpoint.initial_load_path.\n",
       "generate");
-  app.add_option("run", options.run,
-                 "the run's folder (job.dump_folder), a Hugging Face folder, or a configuration file");
+  app.add_option("run", options.run, "the run's folder (job.dump_folder), a Hugging Face folder, or a job file");
   const auto text = app.add_option("--prompt", options.prompt, "text to continue");
   app.add_option("--prompt-ids", options.prompt_ids, "token ids to continue, comma-separated")
       .delimiter(',')
       .excludes(text);
   app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to generate").show_default().between(1, 1 << 24);
-  app.add_option("--temperature", options.sampling.temperature, "0 = the most likely token each time")
+  app.add_option("--temperature", options.sampling.temperature, "0 = always the most likely token")
       .show_default()
       .at_least(0);
   app.add_option("--top-k", options.sampling.top_k, "sample from the k most likely tokens; 0 = all")

@@ -24,9 +24,9 @@ namespace {
 constexpr const char* kUsage =
     "Usage: tessera launch [-n N] [option of mpirun]... -- COMMAND [ARGUMENT]...\n\n"
     "Starts N ranks of this program under mpirun, e.g. `tessera launch -n 8 -- train job.toml`.\n"
-    "The first Ctrl-C or SIGTERM asks the ranks to save a checkpoint and to end (they get SIGUSR1).\n"
-    "The second ends them at once. The exit code is the ranks' own.\n"
-    "OMP_NUM_THREADS is cores / ranks unless set. Under Slurm use srun instead.\n";
+    "After the first Ctrl-C or SIGTERM, the ranks save a checkpoint and end (they get SIGUSR1).\n"
+    "The second one ends them at once. The exit code is that of the ranks.\n"
+    "Unless OMP_NUM_THREADS is set, it is cores / ranks. Under Slurm, use srun instead.\n";
 
 struct Request {
   Args options;  ///< mpirun's
@@ -49,7 +49,7 @@ int rank_count(const std::string& text) {
 Request parse(const Args& args) {
   const auto dashes = std::ranges::find(args, "--");
   require(dashes != args.end() && dashes + 1 != args.end(), ExitCode::usage,
-          "launch does not know what to run; put it behind --, as in `tessera launch -n 8 -- train job.toml`");
+          "launch needs a command after --, such as `tessera launch -n 8 -- train job.toml`");
   Request request{{args.begin(), dashes}, {dashes + 1, args.end()}, {}};
   require(std::filesystem::path(request.words.front()).filename() != "tessera", ExitCode::usage,
           "launch starts tessera itself; omit the word tessera: `tessera launch {}{}-- {}...`",

@@ -61,14 +61,14 @@ void check(const parallel::ScheduleTable& table, const std::string& name) {
 
 int run(const tessera::app::Args& args) {
   Wanted wanted;
-  tessera::app::Flags app("Checks a pipeline schedule; prints its bubble and the activations that each rank keeps.",
-                          "schedule");
+  tessera::app::Flags app(
+      "Checks a pipeline schedule; prints its bubble and the number of activations that each rank keeps.", "schedule");
   app.add_option("schedule", wanted.schedule,
                  "1F1B, GPipe, Interleaved1F1B, LoopedBFS, ZBH1, InterleavedZeroBubble, ZBVZeroBubble, "
                  "DualPipeV, or a CSV file in PyTorch's notation")
       .required();
   app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]").between(1, 4096);
-  app.add_option("--microbatches", wanted.microbatches, "microbatches of one pass [8]").between(1, 65536);
+  app.add_option("--microbatches", wanted.microbatches, "number of microbatches [8]").between(1, 65536);
   app.add_option("--stages-per-rank", wanted.stages_a_rank, "stages on each rank [1 or 2, as the schedule needs]")
       .between(1, 64);
   app.add_option("--map", wanted.map, "rank of each stage: loop, v, or a comma-separated list [as the schedule needs]");

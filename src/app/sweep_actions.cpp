@@ -140,7 +140,7 @@ constexpr int kUsualArraySize = 1001;
 
 int size_of_arrays(bool dry_run) try { return sweep::max_array_size(); } catch (const Error& error) {
   if (!dry_run) throw;
-  log::warning("{}; MaxArraySize is taken to be {}", error.what(), kUsualArraySize);
+  log::warning("{}; assuming MaxArraySize = {}", error.what(), kUsualArraySize);
   return kUsualArraySize;
 }
 
@@ -220,7 +220,7 @@ int show_sweep(const SweepRequest& request) {
 
 int collect_sweep(const SweepRequest& request) {
   require(request.heat.empty() || request.heat.size() == 2, ExitCode::usage,
-          "--heat needs two keys, as --heat optimizer.lr,training.seq_len");
+          "--heat needs two keys, such as --heat optimizer.lr,training.seq_len");
   const std::filesystem::path folder = sweep::folder_named(request.file);
   const std::string file = sweep::sweep_file_of(folder);
   const sweep::Results results = sweep::collect(statuses_in(folder), request.by);

@@ -9,10 +9,12 @@ namespace {
 Flags add_starting(Flags& flags, SweepRequest& request, const char* name, const char* summary, const char* file) {
   Flags command = flags.add_subcommand(name, summary);
   command.add_option("file", request.file, file).required();
-  command.add_option("-n,--at-once", request.at_once, "points at the same time [at_once of the file]")
+  command
+      .add_option("-n,--at-once", request.at_once,
+                  "points that run at the same time [at_once of the file, else as many as the cores allow]")
       .between(1, 10000);
   command.add_option("--on", request.on, "local: this machine; slurm: one array job");
-  command.add_flag("--dry-run", request.dry_run, "print what would be started");
+  command.add_flag("--dry-run", request.dry_run, "print what would be started, and start nothing");
   return command;
 }
 
@@ -23,13 +25,14 @@ int run(const Args& args) {
   flags.require_subcommand();
   Flags expand = flags.add_subcommand("expand", "check a sweep file and print its points; starts nothing");
   expand.add_option("file", request.file, kFile).required();
-  expand.add_flag("--lines", request.lines, "print the flags of each point on one line, the rest on standard error");
+  expand.add_flag("--lines", request.lines,
+                  "print only the flags of each point, one point a line; other output goes to standard error");
   Flags here = add_starting(flags, request, "run", "start every point that is not done, on this machine", kFile);
   Flags array =
       add_starting(flags, request, "submit", "submit every point that is not done to Slurm, as one array", kFile);
-  Flags again =
-      add_starting(flags, request, "rerun-failed", "start failed points again, where they ran before", kFolder);
-  Flags status = flags.add_subcommand("status", "print the state of each point; 0 when all are done, else 1");
+  Flags again = add_starting(flags, request, "rerun-failed",
+                             "start failed points again, on Slurm if they were submitted", kFolder);
+  Flags status = flags.add_subcommand("status", "print the state of each point; exit code 0 if all are done, else 1");
   status.add_option("file", request.file, kFolder).required();
   Flags results = flags.add_subcommand("collect", "write the results as CSV, JSON and a page");
   results.add_option("file", request.file, kFolder).required();

@@ -65,7 +65,7 @@ int answer_lines(const std::function<json(const json&)>& answer) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const json value = tessera::parse_json(line);
     try {
-      require(!value.is_discarded(), ExitCode::data, "not valid JSON; give one value a line");
+      require(!value.is_discarded(), ExitCode::data, "not valid JSON; write one value on each line");
       std::cout << tessera::json_text(answer(value)) << '\n';
     } catch (const tessera::Error& error) {
       tessera::fail(error.code(), "standard input:{}: {}", number, error.what());
@@ -112,7 +112,7 @@ int run(const tessera::app::Args& args) {
   tessera::app::Flags app{"Trains and applies byte-level BPE in Hugging Face's tokenizer.json.", "tokenizer"};
   app.require_subcommand();
   Train train(app);
-  Convert to_ids(app, "encode", "strings on standard input (JSONL) to lists of ids");
+  Convert to_ids(app, "encode", "convert strings on standard input (JSONL) to lists of ids");
   Convert to_text(app, "decode", "lists of ids on standard input (JSONL) to strings");
   if (!app.parse(args)) return 0;
   if (train.app.parsed()) return train.run();

@@ -78,7 +78,7 @@ class Checker {
                            "parallelism.data_parallel_shard_degree"})
       if (get(*find_option(key), job_) == Value{std::int64_t{-1}}) open.push_back(key);
     if (open.size() > 1)
-      wrong({open[0]}, "{} and {} are both -1 ({}); only one degree can be the rest of the ranks", open[0], open[1],
+      wrong({open[0]}, "{} and {} are both -1 ({}); only one degree can be -1 (the remaining ranks)", open[0], open[1],
             at(open[1]));
     const Parallelism& p = job_.parallelism;
     const int etp = p.expert_tensor_parallel_degree;
@@ -111,7 +111,7 @@ class Checker {
     const std::int64_t parts = tp * (cp > 1 ? chunks * cp : 1);
     if (job_.training.seq_len % parts != 0)
       wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
-            "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), over which sequences are cut",
+            "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), the number of parts of each sequence",
             job_.training.seq_len, parts, tp,
             cp > 1 ? fmt::format(" x {}context_parallel_degree {}", chunks == 2 ? "2 x " : "", cp) : "");
     if (p.enable_async_tensor_parallel && p.disable_sequence_parallel)
@@ -149,8 +149,8 @@ class Checker {
   void tuned() {
     if (job_.debug.deterministic)
       wrong({"parallelism.pipeline_parallel_microbatch_size", "debug.deterministic"},
-            "pipeline_parallel_microbatch_size = \"auto\" chooses by the clock, and debug.deterministic promises the "
-            "same bits each time; give a number");
+            "pipeline_parallel_microbatch_size = \"auto\" chooses by timing, and debug.deterministic needs the same "
+            "choice in every run; set a number");
   }
 
   void microbatch_steps() {
@@ -161,18 +161,19 @@ class Checker {
     for (const std::string& entry : p.pipeline_parallel_microbatch_steps) {
       const auto from = microbatch_step(entry);
       if (!from || from->step <= last)
-        return wrong({key}, "'{}' in pipeline_parallel_microbatch_steps is no STEP:SIZE{}", shown(entry),
-                     from ? fmt::format(" behind step {}; write them in order", last) : ", two numbers from 1");
+        return wrong({key}, "'{}' in pipeline_parallel_microbatch_steps is not a valid STEP:SIZE{}", shown(entry),
+                     from ? fmt::format(" after step {}; write the steps in ascending order", last)
+                          : ", two whole numbers from 1");
       last = from->step;
       if (local % from->size != 0)
         wrong({key, "training.local_batch_size"},
-              "local_batch_size {} ({}) is not a multiple of {}, the microbatch from step {} on", local,
+              "local_batch_size {} ({}) is not a multiple of {}, the microbatch size from step {} on", local,
               at("training.local_batch_size"), from->size, from->step);
     }
     if (last > 0 && p.pipeline_parallel_microbatch_size == 0)
       wrong({key, "parallelism.pipeline_parallel_microbatch_size"},
             "pipeline_parallel_microbatch_steps gives sizes, and pipeline_parallel_microbatch_size = \"auto\" ({}) "
-            "chooses one; keep one of them",
+            "chooses one; keep one of the two keys",
             at("parallelism.pipeline_parallel_microbatch_size"));
   }
 
@@ -181,8 +182,8 @@ class Checker {
     const std::int64_t count = std::max<std::int64_t>(1, microbatches / p.pipeline_parallel_degree);
     if (looped() && p.pipeline_parallel_schedule != "LoopedBFS" && microbatches % count != 0)
       wrong({"parallelism.pipeline_parallel_schedule"},
-            "{} needs microbatches ({}) in whole rounds of pipeline_parallel_degree {}", p.pipeline_parallel_schedule,
-            microbatches, p.pipeline_parallel_degree);
+            "{} needs a number of microbatches ({}) that fills equal rounds of at least pipeline_parallel_degree {}",
+            p.pipeline_parallel_schedule, microbatches, p.pipeline_parallel_degree);
     if (p.pipeline_parallel_schedule == "DualPipeV" && microbatches < 2 * p.pipeline_parallel_degree)
       wrong({"parallelism.pipeline_parallel_schedule"},
             "DualPipeV needs at least {} microbatches, two for each stage rank, not {}", 2 * p.pipeline_parallel_degree,
@@ -212,7 +213,7 @@ class Checker {
     if (cuts > 0) fits_ranks("parallelism.pipeline_parallel_split_points", cuts + 1, "stages");
     if (cuts > 0 && p.module_fqns_per_model_part)
       wrong({"parallelism.pipeline_parallel_split_points"},
-            "pipeline_parallel_split_points and module_fqns_per_model_part ({}) both say where stages begin; keep one",
+            "pipeline_parallel_split_points and module_fqns_per_model_part ({}) both set where stages begin; keep one",
             at("parallelism.module_fqns_per_model_part"));
   }
 
@@ -239,9 +240,8 @@ class Checker {
           wrong({"parallelism.reshard_rules"}, "the policy of reshard rule '{}' {}", shown(rule[0]), *problem);
     if (job_.parallelism.fsdp_gradient_accumulation == "sharded" && job_.debug.deterministic)
       wrong({"parallelism.fsdp_gradient_accumulation", "debug.deterministic"},
-            "fsdp_gradient_accumulation = \"sharded\" adds ranks up before microbatches, and debug.deterministic "
-            "promises the other order; "
-            "use unsharded");
+            "fsdp_gradient_accumulation = \"sharded\" sums over ranks before microbatches, and debug.deterministic "
+            "needs the opposite order; use \"unsharded\"");
   }
 
   void precision() {
@@ -256,8 +256,8 @@ class Checker {
     const LrScheduler& s = job_.lr_scheduler;
     if (s.total_steps && *s.total_steps < job_.training.steps)
       draft_.warnings.push_back(
-          fmt::format("lr_scheduler.total_steps {} ({}) ends before training.steps {}: the learning rate stays at "
-                      "its end",
+          fmt::format("lr_scheduler.total_steps {} ({}) is less than training.steps {}: after it, the learning rate "
+                      "keeps its last value",
                       *s.total_steps, at("lr_scheduler.total_steps"), job_.training.steps));
   }
 
@@ -265,11 +265,11 @@ class Checker {
     const Checkpoint& c = job_.checkpoint;
     if (c.keep_latest_k == 1)
       wrong({"checkpoint.keep_latest_k"},
-            "keep_latest_k must be 0 (all) or at least 2: while one is written another must be whole");
+            "keep_latest_k must be 0 (all) or at least 2: while one checkpoint is written, another must be complete");
     if (c.initial_load_in_hf && !c.initial_load_model_only)
       wrong({"checkpoint.initial_load_model_only"},
             "initial_load_model_only = false contradicts initial_load_in_hf ({}): Hugging "
-            "Face files hold the model alone",
+            "Face files have only the model",
             at("checkpoint.initial_load_in_hf"));
     if (c.initial_load_in_hf_quantized && !c.initial_load_in_hf)
       wrong({"checkpoint.initial_load_in_hf_quantized"}, "initial_load_in_hf_quantized needs initial_load_in_hf");
@@ -278,8 +278,8 @@ class Checker {
             at("checkpoint.last_save_in_hf"));
     if (std::ranges::find(c.exclude_from_loading, "train_state") != c.exclude_from_loading.end())
       wrong({"checkpoint.exclude_from_loading"},
-            "a run that forgets its step would save over its own checkpoints; start a new one from this one's weights "
-            "with checkpoint.initial_load_path and another job.dump_folder");
+            "train_state cannot be excluded: the run would overwrite its own checkpoints; to start a new run from "
+            "these weights, set checkpoint.initial_load_path and another job.dump_folder");
     if (c.create_seed_checkpoint && (!c.enable || c.load_only))
       wrong({"checkpoint.create_seed_checkpoint"}, "create_seed_checkpoint saves a checkpoint, and {} ({}) saves none",
             c.enable ? "checkpoint.load_only = true" : "checkpoint.enable = false",

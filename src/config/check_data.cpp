@@ -22,9 +22,10 @@ void check_training(Draft& draft) {
     return;
   }
   if (training.dataset_path)
-    draft.complain_of({"training.mixture"},
-                      fmt::format("training.mixture and training.dataset_path ({}) both say what is read; keep one",
-                                  draft.place_of("training.dataset_path").exact()));
+    draft.complain_of(
+        {"training.mixture"},
+        fmt::format("training.mixture and training.dataset_path ({}) both set the training data; keep one",
+                    draft.place_of("training.dataset_path").exact()));
   if (training.dataset == "replay")
     draft.complain_of({"training.mixture"}, "training.mixture mixes text or tokens; training.dataset is \"replay\"");
 }
@@ -39,7 +40,7 @@ void check_mixture(Draft& draft) {
                                     shown(row.empty() ? "" : row[0]), shown(row.size() < 2 ? "" : row[1])));
     } else if (!names.insert(entry->name).second) {
       draft.complain_of({"training.mixture"},
-                        fmt::format("two sources of training.mixture are called '{}'; give them names of their own",
+                        fmt::format("two sources of training.mixture have the name '{}'; give each its own name",
                                     shown(entry->name)));
     }
   }
@@ -49,10 +50,10 @@ void check_held_out(Draft& draft) {
   const Validation& validation = draft.job.validation;
   if (validation.split == 0) return;
   if (validation.dataset_path)
-    draft.complain_of({"validation.split"},
-                      fmt::format("validation.split and validation.dataset_path ({}) both say what is validated on; "
-                                  "keep one",
-                                  draft.place_of("validation.dataset_path").exact()));
+    draft.complain_of(
+        {"validation.split"},
+        fmt::format("validation.split and validation.dataset_path ({}) both set the validation data; keep one",
+                    draft.place_of("validation.dataset_path").exact()));
   if (draft.job.training.dataset == "replay")
     draft.complain_of({"validation.split"},
                       "validation.split holds out windows of text or tokens; training.dataset is \"replay\"");
@@ -70,7 +71,7 @@ void check_validation(Draft& draft) {
                                   draft.job.training.seq_len, draft.place_of("training.seq_len").exact()));
   if (validation.samples && validation.steps != -1)
     draft.complain_of({"validation.samples"},
-                      fmt::format("validation.samples and validation.steps ({}) both say how much is read; keep one",
+                      fmt::format("validation.samples and validation.steps ({}) both set how much is read; keep one",
                                   draft.place_of("validation.steps").exact()));
 }
 

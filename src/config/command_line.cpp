@@ -62,8 +62,7 @@ class Reader {
 
   void file(const std::string& path, const Place& place) {
     if (!line_.file.empty() && line_.file != path)
-      return draft_.complain(place,
-                             fmt::format("a second configuration file, after {}; a job has one", shown(line_.file)));
+      return draft_.complain(place, fmt::format("a second job file, after {}; name one file", shown(line_.file)));
     if (path.empty()) return draft_.complain(here("''"), "the name of the configuration file is empty");
     line_.file = path, line_.file_place = place;
   }
@@ -95,7 +94,7 @@ class Reader {
   }
 
   void off(const Option& option, const std::optional<std::string>& inline_text, const Place& place) {
-    if (inline_text) return draft_.complain(place, "takes no value: it means false");
+    if (inline_text) return draft_.complain(place, "takes no value: it sets the key to false");
     line_.flags.push_back({&option, Value{false}, place});
   }
 

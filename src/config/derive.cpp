@@ -30,9 +30,9 @@ void shorten_warmup(Draft& draft) {
   auto& schedule = draft.job.lr_scheduler;
   const std::int64_t total = schedule.total_steps.value_or(draft.job.training.steps);
   if (schedule.warmup_steps <= total) return;
-  draft.warnings.push_back(fmt::format("lr_scheduler.warmup_steps {} ({}) is longer than the schedule; it is cut to {}",
-                                       schedule.warmup_steps, draft.place_of("lr_scheduler.warmup_steps").exact(),
-                                       total));
+  draft.warnings.push_back(
+      fmt::format("lr_scheduler.warmup_steps {} ({}) is longer than the schedule; it is reduced to {}",
+                  schedule.warmup_steps, draft.place_of("lr_scheduler.warmup_steps").exact(), total));
   schedule.warmup_steps = total;
   draft.derived["lr_scheduler.warmup_steps"] = schedule.total_steps ? "lr_scheduler.total_steps" : "training.steps";
 }

@@ -98,7 +98,8 @@ std::string keys_as_json() {
 std::string keys_as_man_page() {
   std::string text =
       ".TH TESSERA\\-CONFIG 5\n.SH NAME\ntessera\\-config \\- keys of a Tessera job file\n.SH DESCRIPTION\n"
-      "A job is a TOML file and flags of the form \\-\\-section.key value; flags win. The keys are those of TorchTitan "
+      "A job is a TOML file and flags of the form \\-\\-section.key value; flags take precedence. The keys are those "
+      "of TorchTitan "
       "v0.2.2, and "
       "Tessera's own.\n";
   std::string_view section;

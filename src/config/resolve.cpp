@@ -27,7 +27,7 @@ std::string refusal(const Option& option, const JobConfig& job) {
 std::string_view other_model(std::string_view name) {
   if (name == "flux") return "it makes images";
   if (name == "vlm") return "it reads images";
-  if (name == "llama3_ft") return "its replicas come and go (TorchFT); train llama3";
+  if (name == "llama3_ft") return "its replicas join and leave the run (TorchFT); train llama3";
   if (name == "llama4") return "Tessera does not have it";
   for (const std::string_view experiment : {"simple_fsdp.", "compiler_toolkit.", "autoparallel."})
     if (name.starts_with(experiment)) return "it is an experiment with PyTorch's compiler";
@@ -92,7 +92,7 @@ void warn_of_harmless(Draft& draft) {
       list +=
           fmt::format("\n  {} ({}): {}", setting(option, draft.job), draft.place_of(option.key).origin(), option.why);
   }
-  if (!list.empty()) draft.warnings.push_back("these keys change nothing in Tessera:" + list);
+  if (!list.empty()) draft.warnings.push_back("these keys have no effect in Tessera:" + list);
 }
 
 void find_unsupported(Reading& reading) {

@@ -83,7 +83,7 @@ bool within_bounds(std::string_view text, const std::string& path, Draft& draft)
   Scanner scanner(text);
   const std::string beyond = scanner.run();
   if (beyond.empty()) return true;
-  draft.complain({path, scanner.line(), scanner.column()}, beyond + "; no job needs that");
+  draft.complain({path, scanner.line(), scanner.column()}, beyond + "; shorten it");
   return false;
 }
 

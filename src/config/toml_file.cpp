@@ -33,7 +33,7 @@ std::optional<std::string> read_text(const std::string& path, Draft& draft) {
     return {};
   }
   if (text.size() > kFileBytes) {
-    draft.complain({path}, fmt::format("larger than {} bytes, which no job file is", kFileBytes));
+    draft.complain({path}, fmt::format("larger than {} bytes, the limit for a job file", kFileBytes));
     return {};
   }
   return text;
@@ -197,7 +197,7 @@ bool recover(const toml::parse_error& error, const std::string& path, std::strin
   const bool again = error.description().find("redefine") != std::string_view::npos;
   if (!again || !stands_alone(std::string_view(text).substr(begin, end - begin)))
     return draft.complain(place,
-                          again ? "this key or section is written twice; keep one" : explain(error.description())),
+                          again ? "this key or section is defined twice; keep one" : explain(error.description())),
            false;
   const std::string line = text.substr(begin, end - begin);
   const std::string key = line.substr(0, line.find('='));

@@ -32,7 +32,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   }
   require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(), problem.message());
   require(tokens.empty() || text.empty(), ExitCode::data,
-          "the folder '{}' holds token files and text; name one kind by a pattern, such as {}/*.tokens",
+          "the folder '{}' holds token files and text; select one kind by a pattern, such as {}/*.tokens",
           folder.string(), folder.string());
   refuse_copies(text);
   return tokens.empty() ? text : tokens;
@@ -48,7 +48,7 @@ std::vector<fs::path> files_that_match(const fs::path& pattern) {
   ::globfree(&found);
   const auto tokens = std::ranges::count_if(files, [](const fs::path& file) { return TokenFile::is_token_file(file); });
   require(tokens == 0 || tokens == std::ssize(files), ExitCode::data,
-          "'{}' matches token files and others; write a pattern of one kind", pattern.string());
+          "'{}' matches token files and other files; write a pattern that matches one kind", pattern.string());
   return files;
 }
 
@@ -58,7 +58,7 @@ void refuse_copies(const std::vector<fs::path>& files) {
   std::map<fs::path, const fs::path*> seen;
   for (const fs::path& file : files) {
     const auto [other, is_new] = seen.emplace(unpacked_name(file), &file);
-    require(is_new, ExitCode::data, "'{}' and '{}' are one text twice; remove one, or name the files by a pattern",
+    require(is_new, ExitCode::data, "'{}' and '{}' are the same text; remove one, or name the files by a pattern",
             other->second->string(), file.string());
   }
 }

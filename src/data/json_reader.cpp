@@ -42,7 +42,7 @@ std::string read_file(const std::filesystem::path& path) {
   std::error_code problem;
   const bool is_file = std::filesystem::is_regular_file(path, problem);  // opening a named pipe would hang
   const auto bytes = is_file ? std::filesystem::file_size(path, problem) : std::uintmax_t{0};
-  require(bytes <= kMaxBytes, ExitCode::data, "'{}' has {} bytes, too many for such a file; check the path",
+  require(bytes <= kMaxBytes, ExitCode::data, "'{}' has {} bytes, too many for this kind of file; check the path",
           path.string(), bytes);
   std::ifstream in;
   if (is_file) in.open(path, std::ios::binary);

@@ -37,8 +37,8 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    fail(code_, "the pattern '{}' uses {} at byte {}, which PCRE2 reads in another way; write it without", in_, what,
-         at_);
+    fail(code_, "the pattern '{}' uses {} at byte {}, which PCRE2 interprets differently; write the pattern without it",
+         in_, what, at_);
   }
 
   void inside_class() {

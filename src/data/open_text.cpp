@@ -48,8 +48,8 @@ class Spool {
  private:
   [[noreturn]] void refuse() const {
     fail(ExitCode::environment,
-         "cannot unpack '{}' in the folder '{}' ({}); its text needs space there while it is read", text_.string(),
-         folder_.string(), std::strerror(errno));
+         "cannot unpack '{}' in the folder '{}' ({}); the unpacked text needs space there while it is read",
+         text_.string(), folder_.string(), std::strerror(errno));
   }
 
   fs::path text_, folder_;

@@ -85,7 +85,7 @@ void OutputFile::commit() {
     const int why = errno;
     ::unlink(aside_.c_str());
     errno = why;
-    fail_with_errno("cannot put into place");
+    fail_with_errno("cannot move to its final name");
   }
 }
 

@@ -118,8 +118,7 @@ bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
 
 TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
                            const TokenFileInfo& info, const PrepareOptions& options, const Progress& progress) {
-  require(corpus.document_count() > 0, ExitCode::data, "there is no text in {}; name files that hold some",
-          corpus.name());
+  require(corpus.document_count() > 0, ExitCode::data, "there is no text in {}; name files with text", corpus.name());
   TokenFileWriter writer(output, info);
   Preparation(corpus, tokenizer, options).run(writer, progress);
   return writer.finish();
@@ -137,7 +136,7 @@ std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, co
                                         const Progress& progress) {
   if (TokenFile::is_token_file(dataset)) {
     require(TokenFile::open(dataset).info().tokenizer_hash == tokenizer.content_hash(), ExitCode::data,
-            "'{}' was made with another tokenizer; name that one, or prepare the text again with this one",
+            "'{}' was made with another tokenizer; name that tokenizer, or make the token file again with this one",
             dataset.string());
     return dataset;
   }

@@ -112,7 +112,7 @@ TrainedVocabulary learn_merges(MergeTrainer trainer, std::size_t size) {
 
 TrainedVocabulary train_vocabulary(const TextCorpus& corpus, const TrainerOptions& options, const Progress& progress) {
   check_options(options);
-  require(corpus.document_count() > 0, ExitCode::data, "there is no text to train on; name files that hold some");
+  require(corpus.document_count() > 0, ExitCode::data, "there is no text to train on; name files with text");
   const auto size = static_cast<std::size_t>(options.vocab_size) - options.special_tokens.size();
   return learn_merges(words_to_merge(count_words(corpus, options.pattern, progress)), size);
 }

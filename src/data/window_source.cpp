@@ -40,10 +40,10 @@ HeldOut hold_out(const std::vector<TokenFile>& files, std::int64_t seq_len, doub
     parts.training.push_back({file, {0, held > 0 ? cut + 1 : tokens}});
     if (held > 0) parts.held_out.push_back({file, {cut, tokens - cut}});
   }
-  require(
-      share == 0 || (held_before > 0 && held_before < before), ExitCode::data,
-      "a share of {} of the {} windows of {} + 1 tokens in '{}' is {}; choose another validation.split, or more data",
-      share, before, seq_len, files.front().path().string(), held_before == 0 ? "none" : "all of them");
+  require(share == 0 || (held_before > 0 && held_before < before), ExitCode::data,
+          "validation.split = {} selects, of the {} windows of {} + 1 tokens in '{}', {}; choose another "
+          "validation.split, or add data",
+          share, before, seq_len, files.front().path().string(), held_before == 0 ? "none" : "all of them");
   return parts;
 }
 
@@ -56,7 +56,7 @@ WindowSource::WindowSource(std::vector<TokenRange> runs, std::int64_t seq_len, s
     tokens += run.tokens.size;
   }
   require(windows >= 1, ExitCode::data,
-          "'{}'{} has {} tokens, too few for one sample of {} + 1; add text or choose a shorter training.seq_len",
+          "'{}'{} has {} tokens, too few for one sample of {} + 1; add text or reduce training.seq_len",
           runs_.front().file.path().string(), runs_.size() > 1 ? fmt::format(" (and {} more)", runs_.size() - 1) : "",
           tokens, seq_len);
 }

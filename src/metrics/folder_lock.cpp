@@ -56,7 +56,7 @@ std::optional<fs::file_time_type> touched(const fs::path& file) {
 bool gives_a_sign_of_life(const fs::path& file, const FolderOwner& owner, std::chrono::milliseconds silence) {
   const auto before = touched(file);
   if (!before || *before < FileClock::now() - kLongAgo) return false;
-  log::info("{} belongs to another job ({}); waiting {} s for a sign of life of it", file.parent_path().string(),
+  log::info("{} belongs to another job ({}); waiting {} s for its heartbeat", file.parent_path().string(),
             owner.description(), std::chrono::ceil<std::chrono::seconds>(silence).count());
   const auto end = std::chrono::steady_clock::now() + silence;
   while (std::chrono::steady_clock::now() < end) {
@@ -105,7 +105,8 @@ struct FolderLock::Impl {
     if (error) return;
     if (owner_in(aside).value_or(FolderOwner{}).token != dead.token) fs::create_hard_link(aside, file, error);
     fs::remove(aside, error);
-    log::info("{} belonged to a job that has ended without giving it back ({})", folder.string(), dead.description());
+    log::info("{} was owned by a job that ended abnormally ({}); this job takes it over", folder.string(),
+              dead.description());
   }
 
   void beat(const std::stop_token& stop) {
@@ -153,7 +154,7 @@ FolderLock::~FolderLock() {
 void FolderLock::check() const {
   if (impl_->lost)
     fail(ExitCode::environment,
-         "{} was taken over by another job ({}), because this one gave no sign of life; stop one of the two, or choose "
+         "{} was taken over by another job ({}), because this one sent no heartbeat; stop one of the two, or choose "
          "another job.dump_folder",
          impl_->folder.string(), owner_in(impl_->file).value_or(FolderOwner{}).description());
 }

@@ -113,7 +113,7 @@ std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_ste
   const std::int64_t last_step = copy_kept_lines(in, out, resume_step, dropped);
   out.sync();
   rename_durably(aside, file);
-  if (dropped > 0) log::info("{}: dropped {} line(s) beyond step {}", file.string(), dropped, last_step);
+  if (dropped > 0) log::info("{}: removed {} line(s) after step {}", file.string(), dropped, last_step);
   return last_step;
 }
 

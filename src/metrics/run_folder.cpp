@@ -49,7 +49,7 @@ ordered_json runs_so_far(const std::filesystem::path& file) {
   if (run.is_object() && run.contains("attempts") && run["attempts"].is_array()) return run;
   const std::string kept = file.string() + ".damaged";
   rename_durably(file, kept);
-  log::warning("{} is not the JSON of a run; it is kept as {}, and a new one is written", file.string(), kept);
+  log::warning("{} is not a valid run.json; it is renamed to {}, and a new one is written", file.string(), kept);
   return new_run();
 }
 

@@ -50,7 +50,7 @@ void RunSummary::step(const StepRecord& record, double exposed_seconds) {
 
 std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints) const {
   std::string text = fmt::format("training is complete ({} of {} steps)", last_step_, last_step_);
-  if (first_step_ > last_step_) text += "; nothing is left to do: raise training.steps to train on";
+  if (first_step_ > last_step_) text += "; there is nothing to do: raise training.steps to train longer";
   text += "\n" + figures();
   std::error_code ignored;
   for (const auto& [name, file] : {std::pair{"loss curve", "loss.svg"}, std::pair{"report", "index.html"}})
@@ -94,9 +94,9 @@ std::string RunSummary::next_commands(const std::string& folder, bool checkpoint
     return summary_row("keep weights", "the same command with --checkpoint.enable") +
            summary_row("train longer", "the same command with " + steps) +
            summary_row("see settings", fmt::format("tessera config show {}/config.toml", folder));
-  return summary_row("write text", fmt::format("tessera generate {} --prompt 'Once upon a time'", folder)) +
+  return summary_row("generate text", fmt::format("tessera generate {} --prompt 'Once upon a time'", folder)) +
          summary_row("export weights", fmt::format("tessera ckpt export {} --to DIR", folder)) +
-         summary_row("train on", "the same command with " + steps);
+         summary_row("train longer", "the same command with " + steps);
 }
 
 }  // namespace tessera::metrics

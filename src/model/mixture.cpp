@@ -9,7 +9,7 @@ namespace {
 using at::Tensor;
 
 constexpr const char* kBound =
-    "how many rows it gets depends on the data; cut in front of moe.router, or of the block behind it";
+    "its number of rows depends on the data; cut before moe.router, or before the next block";
 
 /// Names in Hugging Face's files of a block's mixture, behind "model.layers.N.".
 struct HfNames {

@@ -42,10 +42,10 @@ Schedule::Schedule(const ScheduleOptions& o)
       decay_(o.decay),
       min_lr_factor_(o.min_lr_factor) {
   check(o);
-  if (o.warmup_steps > o.total_steps) adjustment_ = "the warm-up is longer than the run and was shortened";
+  if (o.warmup_steps > o.total_steps) adjustment_ = "the warm-up is longer than the run; it is shortened";
   if (!o.decay_ratio) return;
   const std::int64_t wanted = round_half_even(static_cast<double>(o.total_steps) * *o.decay_ratio);
-  if (wanted > decay_steps_) adjustment_ = "warm-up and decay are longer than the run; the decay was shortened";
+  if (wanted > decay_steps_) adjustment_ = "warm-up and decay are longer than the run; the decay is shortened";
   decay_steps_ = std::min(decay_steps_, wanted);
   stable_steps_ = o.total_steps + 1 - warmup_steps_ - decay_steps_;
 }

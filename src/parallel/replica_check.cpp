@@ -52,8 +52,9 @@ std::string find_replica_fault(Stages& stages, mesh::DeviceMesh& mesh) {
     if (std::ranges::count(hashes, mine[g]) == replicas.size()) continue;
     const auto right = majority(hashes);
     if (right == mine[g]) continue;  // another rank stands against this one and others
-    fault = fmt::format("parameters of {} on rank {} differ from {}", groups[g]->name(), mesh.rank(),
-                        right ? "those of its replicas" : "another replica's; which one is right is not known");
+    fault =
+        fmt::format("parameters of {} on rank {} differ from {}", groups[g]->name(), mesh.rank(),
+                    right ? "those of its replicas" : "those of another replica; it is not known which one is right");
   }
   std::string text;
   for (const std::string& one : comm::all_gather_strings(mesh.control(), fault))

@@ -72,12 +72,12 @@ class Rehearsal {
       return has(Kind::input_gradient, a) ? finish(rank, a) : fail(rank, a, "its I was not done");
     if (a.kind == Kind::forward) {
       const bool ready = a.stage == 0 || arrived(a, a.stage - 1, Kind::recv_forward);
-      return ready ? finish(rank, a) : fail(rank, a, "its input is not there");
+      return ready ? finish(rank, a) : fail(rank, a, "its input has not arrived");
     }
     if (!has(Kind::forward, a)) return fail(rank, a, "its F was not done");
     if (backward_done(a.stage, a)) return fail(rank, a, "it was done before");
     const bool ready = a.stage + 1 == map_.stages() || arrived(a, a.stage + 1, Kind::recv_backward);
-    return ready ? finish(rank, a) : fail(rank, a, "the gradient of its output is not there");
+    return ready ? finish(rank, a) : fail(rank, a, "the gradient of its output has not arrived");
   }
 
   bool transfer(std::size_t rank, const Action& a, Kind receive, int direction) {

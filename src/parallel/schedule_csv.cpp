@@ -93,8 +93,8 @@ class Reader {
       ++row_;
       if (!trimmed(line).empty()) take_row(line);
     }
-    require(!lists_.empty(), ExitCode::usage, "{} holds no actions; write one row a rank, such as 0F0,0F1,0B0,0B1",
-            file_.string());
+    require(!lists_.empty(), ExitCode::usage,
+            "{} holds no actions; write one row for each rank, such as 0F0,0F1,0B0,0B1", file_.string());
     return {std::move(lists_), map(), microbatches_};
   }
 
@@ -131,7 +131,7 @@ class Reader {
     const int rank = static_cast<int>(lists_.size()) - 1;
     const auto [place, fresh] = rank_of_.try_emplace(action.stage, rank);
     if (!fresh && place->second != rank)
-      wrong(cell, fmt::format("has a stage that row {} also has; a stage is on one rank", place->second + 1));
+      wrong(cell, fmt::format("has a stage that is also in row {}; each stage belongs to one rank", place->second + 1));
     microbatches_ = std::max(microbatches_, action.microbatch + 1);
     lists_.back().push_back(action);
   }

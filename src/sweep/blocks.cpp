@@ -91,8 +91,8 @@ RandomHead read_head(const TomlEntry& block, const TomlTable& table, Problems& p
     else
       head.keys.push_back(entry);
   }
-  if (!seed) problems.add(block, "random.seed is missing: the same seed draws the same points");
-  if (!count) problems.add(block, "random.count is missing: how many points to draw");
+  if (!seed) problems.add(block, "random.seed is missing: set a number; the same seed draws the same points");
+  if (!count) problems.add(block, "random.count is missing: set the number of points to draw");
   return head;
 }
 
@@ -184,8 +184,9 @@ std::optional<Axis> read_zip(const TomlEntry& block, Problems& problems) {
     if (values.empty()) continue;
     if (axis.rows.empty()) axis.rows.resize(values.size());
     if (values.size() != axis.rows.size()) {
-      problems.add(*key.entry, fmt::format("{} has {} values, {} has {}; [zip] needs as many of each", key.option->key,
-                                           values.size(), axis.rows.front().front().option->key, axis.rows.size()));
+      problems.add(*key.entry,
+                   fmt::format("{} has {} values, {} has {}; [zip] needs equally many of each", key.option->key,
+                               values.size(), axis.rows.front().front().option->key, axis.rows.size()));
       continue;
     }
     for (std::size_t i = 0; i < values.size(); ++i) axis.rows[i].push_back({key.option, std::move(values[i])});

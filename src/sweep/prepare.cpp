@@ -54,7 +54,7 @@ std::string conflict(const Sweep& sweep, const Point& point) {
   const ordered_json before = parse_ordered_json(text.value_or("null"));
   if (!before.is_object() || !before.contains("flags") || before["flags"] == ordered_json(flags(sweep, point)))
     return "";
-  return fmt::format("\n  {} has run with {}, and has {} now", point_name(point.number),
+  return fmt::format("\n  {} ran with {}, and now has {}", point_name(point.number),
                      shell_words(before["flags"].get<std::vector<std::string>>()), shell_words(flags(sweep, point)));
 }
 
@@ -76,11 +76,10 @@ void keep_job(const Sweep& sweep, const std::vector<Point>& points) {
   require(now.has_value(), ExitCode::usage, "{}: cannot read the job file {}", sweep.file, sweep.job);
   if (before == now) return;
   const bool begun = std::ranges::any_of(points, [&](const Point& point) { return has_run(folder_of(sweep, point)); });
-  require(
-      !before || !begun, ExitCode::usage,
-      "{} has changed since points of {} have run (then: {}); choose another `folder`, or remove that copy to mix the "
-      "two",
-      sweep.job, sweep.folder, copy.string());
+  require(!before || !begun, ExitCode::usage,
+          "{} has changed since points of {} ran (copy from then: {}); choose another `folder`, or remove the copy to "
+          "mix both versions",
+          sweep.job, sweep.folder, copy.string());
   metrics::write_file_atomically(copy, *now);
 }
 
@@ -113,7 +112,7 @@ fs::path folder_named(const std::string& file_or_folder) {
 std::string sweep_file_of(const fs::path& folder) {
   const ordered_json origin = parse_ordered_json(text_in(folder / kSweepFile).value_or(""));
   require(origin.is_object() && origin.contains("sweep") && origin["sweep"].is_string(), ExitCode::usage,
-          "{} does not say from which file it was made; name the sweep file itself", (folder / kSweepFile).string());
+          "{} does not name its sweep file; name the sweep file itself", (folder / kSweepFile).string());
   return origin["sweep"].get<std::string>();
 }
 

@@ -118,7 +118,7 @@ int max_array_size() {
   require_answer(answer, "scontrol");
   const std::size_t at = answer.text.find("MaxArraySize");
   const std::size_t equals = at == answer.text.npos ? at : answer.text.find('=', at);
-  require(equals != answer.text.npos, ExitCode::environment, "scontrol show config does not tell MaxArraySize");
+  require(equals != answer.text.npos, ExitCode::environment, "scontrol show config does not print MaxArraySize");
   return std::atoi(answer.text.c_str() + equals + 1);
 }
 

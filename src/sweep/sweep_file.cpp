@@ -21,12 +21,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOwnOptio
     {{"array", "at_once"},
      {"ntasks", "ranks"},
      {"time", "time"},
-     {"output", "nothing: each point has its log"},
-     {"error", "nothing: each point has its log"},
-     {"signal", "nothing: it is set"},
-     {"requeue", "nothing: it is set"},
-     {"open-mode", "nothing: it is set"},
-     {"chdir", "nothing: points run where the sweep was submitted"}}};
+     {"output", "the output.log of each point"},
+     {"error", "the output.log of each point"},
+     {"signal", "the value that it sets"},
+     {"requeue", "TESSERA_REQUEUE=0 to prevent a requeue"},
+     {"open-mode", "the value that it sets"},
+     {"chdir", "the folder from which you submit the sweep"}}};
 
 /// Fills a Sweep from the entries of its file.
 class Reader {
@@ -130,7 +130,8 @@ class Reader {
     if (own != kOwnOptions.end())
       return problems_.add(option, fmt::format("{} is set by the sweep; use {}", option.key, own->second));
     if (!plain || option.key.front() == '-')
-      return problems_.add(option, "an option of sbatch is written in full and without dashes, as partition = \"gpu\"");
+      return problems_.add(
+          option, "write the long name of the option of sbatch, without leading dashes, such as partition = \"gpu\"");
     std::string value;
     if (const auto* number = std::get_if<std::int64_t>(&option.node.value)) value = fmt::format("{}", *number);
     if (const auto* words = std::get_if<std::string>(&option.node.value)) value = *words;
@@ -166,7 +167,7 @@ void check_exclusions(const Sweep& sweep, Problems& problems) {
   const std::vector<Point> everything = points(all);
   for (const Exclusion& exclusion : sweep.exclusions)
     if (std::ranges::none_of(everything, [&](const Point& point) { return fits(exclusion, point.settings); }))
-      problems.add(exclusion.line, 1, "this exclusion fits no point; its values must be those of the sweep");
+      problems.add(exclusion.line, 1, "this exclusion matches no point; its values must be values of the sweep");
 }
 
 void check_size(const Sweep& sweep, Problems& problems) {
@@ -203,7 +204,7 @@ Sweep read_sweep(const std::string& file) {
   reader.refuse_repeats(tree);
   reader.join_axes();
   const bool has_job = std::ranges::any_of(tree, [](const TomlEntry& entry) { return entry.key == "job"; });
-  if (!has_job) problems.add(1, 1, "job is missing: name the job file of all points, as job = \"base.toml\"");
+  if (!has_job) problems.add(1, 1, "job is missing: name the job file of all points, such as job = \"base.toml\"");
   problems.throw_if_any();
   check_size(sweep, problems);
   problems.throw_if_any();

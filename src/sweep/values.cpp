@@ -104,7 +104,7 @@ bool read_entries(const TomlTable& table, bool counted, Range& range, Problems& 
     } else if (entry.key == "count" && counted) {
       right &= read_count(entry, range, problems);
     } else if (entry.key == "count") {
-      problems.add(entry, "the draws are counted once, by random.count"), right = false;
+      problems.add(entry, "random.count sets the number of draws; remove count"), right = false;
     } else {
       problems.add(entry, fmt::format("unknown key '{}' of a range{}", entry.key,
                                       config::did_you_mean(entry.key, {"linear", "log", "count"})));
@@ -175,7 +175,7 @@ std::optional<Range> read_range(const Option& option, const TomlNode& node, bool
   Range range{.line = node.line, .column = node.column};
   if (!read_entries(*table, counted, range, problems)) return {};
   if (!has(*table, {"linear", "log"}) || (counted && range.count == 0))
-    return complain(fmt::format("this range is not whole; write {}", example));
+    return complain(fmt::format("this range is incomplete; write {}", example));
   if (const std::string fault = fault_of(range, option); !fault.empty()) return complain(fault);
   return range;
 }

@@ -11,7 +11,7 @@ namespace {
 void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab, bool may_ignore, std::int64_t sample) {
   for (const std::int32_t id : ids)
     require((id >= 0 && id < vocab) || (may_ignore && id == -100), ExitCode::data,
-            "sample {} holds token {}, but the model's vocabulary has {}; was the data made with another tokenizer?",
+            "sample {} has the token {}, but the model's vocabulary has {}; was the data made with another tokenizer?",
             sample, id, vocab);
 }
 

@@ -21,7 +21,7 @@ Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
   if (outcome.zscore <= job_.optimizer.spike_zscore) return Verdict::go_on;
   const bool back = job_.optimizer.on_spike == "rewind";
   const std::string what =
-      fmt::format("loss {:.4f} is {:.1f} standard deviations above the last ones", outcome.loss, outcome.zscore);
+      fmt::format("loss {:.4f} is {:.1f} standard deviations above the recent losses", outcome.loss, outcome.zscore);
   if (back)
     keep(step, what);
   else
@@ -94,8 +94,8 @@ void Faults::check_replicas(std::int64_t step) {
   if (every == 0 || step % every != 0) return;
   const std::string fault = parallel::find_replica_fault(trainer_.stages(), trainer_.mesh());
   require(fault.empty(), ExitCode::environment,
-          "after step {}: {}. A processor or memory gives wrong results there: exclude its node, and resume from a "
-          "checkpoint before step {} (checkpoint.load_step), with newer ones moved away",
+          "after step {}: {}. The processor or memory of that rank may be faulty: exclude its node, move newer "
+          "checkpoints away, and resume from one before step {} (checkpoint.load_step)",
           step, fault, step - every + 1);
 }
 

@@ -85,7 +85,7 @@ HfAssets find_hf_assets(const config::JobConfig& job, const std::optional<fs::pa
   if (named || is_there(folder / kTokenizer)) {
     const data::Tokenizer tokenizer = data::Tokenizer::load(folder);
     assets.why_not = misfit(tokenizer, folder, vocab);
-    require(!named || assets.why_not.empty(), ExitCode::data, "{}; name the model's own", assets.why_not);
+    require(!named || assets.why_not.empty(), ExitCode::data, "{}; name the tokenizer of the model", assets.why_not);
     if (assets.why_not.empty()) take(tokenizer, folder, assets);
   } else {
     assets.why_not = fmt::format("there is no {} in '{}'", kTokenizer, folder.string());

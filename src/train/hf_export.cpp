@@ -49,9 +49,9 @@ void prepare_folder(const fs::path& folder, bool replace) {
   for (const char* name : {"model.safetensors.index.json", "model.safetensors", "config.json"})
     if (fs::exists(folder / name)) {
       const bool ours = std::string_view(name) != "model.safetensors.index.json";
-      require(ours, ExitCode::usage, "'{}' holds weights in several files ({}); name another folder", folder.string(),
+      require(ours, ExitCode::usage, "'{}' has weights in several files ({}); name another folder", folder.string(),
               name);
-      require(replace, ExitCode::usage, "'{}' holds {} already; name another folder, or replace it with --force",
+      require(replace, ExitCode::usage, "'{}' already has {}; name another folder, or replace it with --force",
               folder.string(), name);
     }
   std::error_code problem;
@@ -127,7 +127,7 @@ void warn_of_lost_biases(const model::Model& model) {
   for (const model::BufferSpec& buffer : model.buffers)
     if (buffer.hf_name.empty()) {
       log::warning(
-          "{} and the like have no place in Hugging Face's files and are not exported; without them the router "
+          "Hugging Face's files cannot store {} and similar tensors, which are not exported; without them the router "
           "may select other experts",
           buffer.fqn);
       return;

@@ -112,7 +112,7 @@ class Import {
     for (const SafetensorsEntry& entry : reader_.stored())
       if (!used_.contains(entry.name) && unused++ == 0) first = entry.name;
     if (unused > 0)
-      log::warning("{}: {} tensors are no part of {} and are skipped, the first of them {}", path_, unused, model_.name,
+      log::warning("{}: {} tensors are not part of {} and are skipped; the first is {}", path_, unused, model_.name,
                    first);
   }
 

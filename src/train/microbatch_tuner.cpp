@@ -29,8 +29,8 @@ std::vector<std::int64_t> sizes_of(Trainer& trainer, const config::JobConfig& jo
     if (job.training.local_batch_size % rows == 0 && goes(trainer, trainer.mesh().layout(), job, rows))
       sizes.push_back(rows);
   require(!sizes.empty(), ExitCode::usage,
-          "parallelism.pipeline_parallel_microbatch_size = \"auto\": no divisor of local_batch_size {} fits {} on this "
-          "mesh; change the batch or the schedule",
+          "parallelism.pipeline_parallel_microbatch_size = \"auto\": no divisor of local_batch_size {} works with {} "
+          "on this mesh; change the batch size or the schedule",
           job.training.local_batch_size, job.parallelism.pipeline_parallel_schedule);
   return sizes;
 }

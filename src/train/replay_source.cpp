@@ -34,7 +34,7 @@ ReplaySource::ReplaySource(const std::filesystem::path& file, std::int64_t globa
 
 std::int64_t ReplaySource::first_value(std::int64_t sample) const {
   const std::int64_t step = sample / global_batch_, row = sample % global_batch_;
-  require(step < steps_, ExitCode::data, "{} has {} steps; the run wants step {}", file_, steps_, step + 1);
+  require(step < steps_, ExitCode::data, "{} has {} steps; the run needs step {}", file_, steps_, step + 1);
   return (step * rows_ + row) * seq_len_;
 }
 

@@ -87,9 +87,9 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world) {
 comm::Backend backend_of(const config::JobConfig& job, at::Device device) {
   const std::string& name = job.comm.backend;
   require(device.is_cpu() || name == "auto" || name == "nccl", ExitCode::usage,
-          "comm.backend = \"{}\" moves host memory, and the model is on {}; use auto or nccl", name, device.str());
+          "comm.backend = \"{}\" sends host memory, and the model is on {}; use auto or nccl", name, device.str());
   require(!(device.is_cpu() && name == "nccl"), ExitCode::environment,
-          "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank has neither or one of "
+          "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank lacks at least one of "
           "them. Use auto or mpi");
   if (name == "strict") return comm::Backend::strict;
   return device.is_cuda() ? comm::Backend::nccl : comm::Backend::mpi;
@@ -102,8 +102,8 @@ void use_share_of_cores(comm::World& world) {
   const std::int64_t fewer = comm::all_reduce_scalar(world.control(), std::int64_t{wanted > cores});
   if (fewer > 0 && world.rank() == 0)
     log::warning(
-        "OMP_NUM_THREADS asks for more threads than {} of {} ranks have cores; they start one thread for each core "
-        "(rank 0: {} threads wanted, {} cores)",
+        "OMP_NUM_THREADS exceeds the number of cores of {} of {} ranks; they start one thread for each core (rank 0: "
+        "{} threads requested, {} cores)",
         fewer, world.size(), wanted, cores);
 }
 

@@ -31,7 +31,7 @@ void StepWatch::run(const std::stop_token& stop) {
       watched = step_;
     } else if (watched != 0 && !stop.stop_requested()) {
       const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-      say_(fmt::format("step {} runs for {}: {}", watched, metrics::human_duration(seconds), where_()));
+      say_(fmt::format("step {} has been running for {}: {}", watched, metrics::human_duration(seconds), where_()));
     }
   }
 }

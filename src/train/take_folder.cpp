@@ -31,7 +31,7 @@ void require_same_model(const config::JobConfig& job) {
   if (config::recorded(toml, "model.hf_config") || name.empty()) return;
   require(name == job.model.name && flavor == shape_flavor(job.model.flavor), ExitCode::usage,
           "{} holds checkpoints of another model: {} {}, and this job trains {} {}; choose another job.dump_folder, or "
-          "go back to that model",
+          "train that model",
           folder.string(), name, flavor, job.model.name, job.model.flavor);
 }
 

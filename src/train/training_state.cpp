@@ -77,7 +77,7 @@ void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
                                                {"training.seq_len", "training.dataset", "training.dataset_path",
                                                 "training.mixture", "validation.split", "debug.seed"});
   fail(ExitCode::usage,
-       "{} was trained on other data than this job has, or in another order ({}). Put them back, choose another "
+       "{} was trained on other data than this job has, or in another order ({}). Restore the data, choose another "
        "job.dump_folder, or start this data from its beginning with checkpoint.exclude_from_loading = "
        "[\"dataloader\"]",
        opened.folder().string(), what.empty() ? "the content of its files" : what);
@@ -87,7 +87,7 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const Lo
   const json state = state_in(opened);
   const auto number = [&](const char* key) -> std::int64_t {
     require(state.is_object() && state.contains(key) && state[key].is_number_integer(), ExitCode::checkpoint,
-            "{} lacks \"{}\" in its training state: it holds a model only; use checkpoint.initial_load_path to start "
+            "{} lacks \"{}\" in its training state: it has only the model; use checkpoint.initial_load_path to start "
             "from it",
             opened.folder().string(), key);
     return state[key].get<std::int64_t>();
@@ -110,8 +110,8 @@ std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::pa
   const auto newest = checkpoint::open_newest(control, folder, log, latest_step);
   if (!newest || newest->step() <= choice.step) return choice.step;
   require(is_of_this_course(*newest, choice), ExitCode::usage,
-          "{} is newer than checkpoint.load_step = {}, and this run would save beside the checkpoints after step {}. "
-          "Move these away, or choose another job.dump_folder and start from step {} with "
+          "{} is newer than checkpoint.load_step = {}, and this run would mix its checkpoints with those after step "
+          "{}. Move those away, or choose another job.dump_folder and start from step {} with "
           "checkpoint.initial_load_path",
           newest->folder().string(), choice.step, choice.step, choice.step);
   return -1;

@@ -17,7 +17,7 @@ check "a second job in one folder is refused" "$(train 2 two)" 3
 says "and the first one is named, once" two "two is in use by another job (host $(hostname), pid [0-9]*, since 20.* UTC); wait for its end"
 pkill -KILL -P $first; wait $first
 check "a killed owner's folder is taken over" "$(train 1 two --training.steps 2)" 0
-says "which is said" two "two belonged to a job that has ended without giving it back (host "
+says "which is said" two "two was owned by a job that ended abnormally (host "
 says "the old metrics are kept" two "starting from step 1, because checkpoint.enable is false; the metrics of the last run are kept in $work/two/metrics.1.jsonl"
 check "and are whole" "$(head -c 10 "$work/two/metrics.1.jsonl")$(steps two)" '{"step": 11 2 '
 check "nobody owns the folder any more" "$(ls "$work/two/.owner" 2>/dev/null)" ""
@@ -28,11 +28,11 @@ says "says that it is complete" done "^training is complete (3 of 3 steps)$"
 says "with the loss" done "^  loss  *[0-9.]* (first step: [0-9.]*)$"
 says "where the time went" done "^  time  *compute [0-9.]*%.* checkpoints [0-9.]*%"
 says "the picture's path" done "^  loss curve  *$work/done/loss.svg$"
-says "and what to do next" done "^  write text  *tessera generate $work/done --prompt "
+says "and what to do next" done "^  generate text  *tessera generate $work/done --prompt "
 check "no line is wider than 100 columns" "$(grep '^step ' "$work/done.log" | grep -c '.\{101\}')" 0
 check "its record has absolute paths" "$(cd "$work" && "$tessera" config show done/config.toml | grep -c "^dataset_path = \"/")" 1
 check "the same command once more" "$(train 1 done --training.steps 3 --checkpoint.enable)" 0
-says "has nothing left to do" done "^training is complete (3 of 3 steps); nothing is left to do: raise training.steps to train on$"
+says "has nothing left to do" done "^training is complete (3 of 3 steps); there is nothing to do: raise training.steps to train longer$"
 
 # Another job in an old folder.
 check "another sequence length in an old folder is refused" "$(train 1 done --training.steps 5 --checkpoint.enable --training.seq_len 32)" 2

@@ -33,7 +33,7 @@ check "a resumed run reads on behind it" "$(run back --training.steps 10)$(says 
 check "without checkpoints there is nothing to go back to" "$(run back2 $inject 2:nan:0 --optimizer.on_nonfinite rewind --checkpoint.no_enable)" 6
 # What is wrong with the parameters after step 17 shows in the loss of step 18.
 jump="--training.steps 18 --optimizer.spike_zscore 10 $inject 17:spike:1"
-check "a loss that jumps is noticed" "$(run spike $jump)$(says spike 'step 18.*standard deviations above the last ones')" 01
+check "a loss that jumps is noticed" "$(run spike $jump)$(says spike 'step 18.*standard deviations above the recent losses')" 01
 check "and gone back from" "$(run spike2 $jump --optimizer.on_spike rewind)" 0
 check "to the last checkpoint and behind the batch" "$(says spike2 'rewound to step 16; training continues with sample 144')" 1
 check "no other loss is a spike" "$(run calm --training.steps 18 --optimizer.spike_zscore 10)$(says calm 'standard deviations')" 00

@@ -29,7 +29,7 @@ dataset = "c4_test"  # supported datasets: c4_test (2K), c4 (177M)
 mixed_precision_param = "float32"
 J
 check "TorchTitan's debug job trains as it is" "$("$tessera" train debug_model.toml >log 2>&1; echo $?)" 0
-check "which one line says" "$(grep -c 'there is no ./tests/assets/tokenizer: c4_test is read with the tokenizer that comes with it' log)" 1
+check "which one line says" "$(grep -c 'there is no ./tests/assets/tokenizer: c4_test uses the tokenizer that comes with it' log)" 1
 check "two steps" "$(wc -l <outputs/metrics.jsonl)" 2
 check "the record of the run names the files" "$(grep -c "/share/tessera/datasets/c4_test" outputs/config.toml)" 2
 finish

@@ -29,12 +29,12 @@ check "goes on with all of its own checkpoint" "$(grep -o 'resumed after step 8 
 check "a misspelt part" "$(run again "${saving[@]}" "$exclude" optimiser)" 2
 says "is named" again "checkpoint.exclude_from_loading: \"optimiser\" matches nothing"
 check "the step itself" "$(run again "${saving[@]}" "$exclude" train_state)" 2
-says "is not forgotten" again "would save over its own checkpoints"
+says "is not forgotten" again "would overwrite its own checkpoints"
 
 # From a step that is not the newest.
 cp -r "$work/base" "$work/branch"
 check "beside newer checkpoints" "$(run branch "${saving[@]}" --checkpoint.load_step 4)" 2
-says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and this run would save beside"
+says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and this run would mix its checkpoints"
 check "unless nothing is saved" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --checkpoint.load_only)" 0
 mv "$work/branch/checkpoint/step-00000008" "$work/branch/kept"
 check "when they are away" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --optimizer.lr 1e-5)" 0

@@ -183,7 +183,7 @@ TEST_F(LaunchTest, AKilledLauncherTakesItsRanksAlong) {
 }
 
 TEST_F(LaunchTest, WrongUseIsExplained) {
-  EXPECT_THAT(launch({"-n", "2", "probe"}).text, HasSubstr("put it behind --"));
+  EXPECT_THAT(launch({"-n", "2", "probe"}).text, HasSubstr("launch needs a command after --"));
   EXPECT_EQ(launch({"-n", "2", "probe"}).code, 2);
   EXPECT_THAT(launch({"-n", "two", "--", "probe"}).text, HasSubstr("not a number of ranks"));
   EXPECT_THAT(launch({"-n", "0", "--", "probe"}).text, HasSubstr("not a number of ranks"));

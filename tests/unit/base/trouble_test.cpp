@@ -26,8 +26,8 @@ TEST(FileTrouble, NamesTheFileAndTheReason) {
   const std::filesystem::filesystem_error error("cannot create directories", "full/w",
                                                 std::make_error_code(std::errc::read_only_file_system));
   EXPECT_EQ(file_trouble(error),
-            "cannot read or write 'full/w' (Read-only file system); check the path, its permissions and the space "
-            "there");
+            "cannot read or write 'full/w' (Read-only file system); check the path, its permissions and the free "
+            "space");
   EXPECT_EQ(file_trouble(std::runtime_error("anything else")), "");
 }
 

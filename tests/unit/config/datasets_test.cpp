@@ -48,7 +48,7 @@ TEST(Datasets, TheSampleTextComesWithATokenizer) {
   EXPECT_TRUE(fs::exists(*r.job.training.dataset_path)) << *r.job.training.dataset_path;
   EXPECT_TRUE(fs::exists(fs::path(r.job.model.hf_assets_path) / "tokenizer.json")) << r.job.model.hf_assets_path;
   EXPECT_EQ(r.origin("training.dataset_path"), "training.dataset");
-  EXPECT_THAT(r.warnings, ElementsAre(HasSubstr("there is no ./tests/assets/tokenizer: c4_test is read with")));
+  EXPECT_THAT(r.warnings, ElementsAre(HasSubstr("there is no ./tests/assets/tokenizer: c4_test uses the tokenizer")));
 }
 
 TEST(Datasets, TheSampleTextTakesTheTokenizerThatIsNamed) {

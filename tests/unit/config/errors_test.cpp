@@ -129,7 +129,7 @@ TEST(Errors, NameFilesThatCannotBeRead) {
               HasSubstr("/no/such/job.toml: cannot read the configuration file: No such file"));
   EXPECT_THAT(mistake({"/tmp"}), HasSubstr("directory"));
   EXPECT_THAT(mistake({"/dev/zero"}), HasSubstr("larger"));
-  EXPECT_THAT(mistake({"a.toml", "b.toml"}), HasSubstr("b.toml: a second configuration file"));
+  EXPECT_THAT(mistake({"a.toml", "b.toml"}), HasSubstr("b.toml: a second job file"));
 }
 
 TEST(Errors, AreNotAttractedByAFlagsMissingValue) {

@@ -262,7 +262,7 @@ TEST(Resolve, ImpossibleDataIsRefused) {
     EXPECT_THAT(refusal({"--training.mixture", std::string("a.tokens,") + weight}), HasSubstr("weight above 0"))
         << weight;
   EXPECT_THAT(refusal({"--training.mixture", "a.tokens"}), HasSubstr("rows of"));
-  EXPECT_THAT(refusal({"--training.mixture", "x/a.tokens,1;y/a.tokens,1"}), HasSubstr("called 'a'"));
+  EXPECT_THAT(refusal({"--training.mixture", "x/a.tokens,1;y/a.tokens,1"}), HasSubstr("have the name 'a'"));
   EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset_path", "b"}), HasSubstr("keep one"));
   EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset", "replay"}), HasSubstr("replay"));
   EXPECT_THAT(refusal({"--validation.split", "1"}), HasSubstr("below 1"));

@@ -124,8 +124,8 @@ TEST(Unpack, AFileBesideItsCopyIsRefused) {
   folder.file("a.jsonl", "{\"text\": \"one\"}\n");
   EXPECT_EQ(data_files(folder.path()).size(), 1u);
   folder.file("a.jsonl.gz", gzip("{\"text\": \"one\"}\n"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder.path()); }), HasSubstr("are one text twice"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.path()}, {}); }), HasSubstr("are one text twice"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder.path()); }), HasSubstr("are the same text"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.path()}, {}); }), HasSubstr("are the same text"));
 }
 
 TEST(Unpack, AFullDiskIsNoDamage) {

@@ -67,13 +67,13 @@ TEST(RunSummary, CountsSkippedSteps) {
 
 TEST(RunSummary, OfAJobThatHasNothingLeftToDo) {
   EXPECT_THAT(RunSummary(31, 30).text("outputs", true),
-              StartsWith("training is complete (30 of 30 steps); nothing is left to do: raise training.steps to train "
-                         "on\nnext:\n"));
+              StartsWith("training is complete (30 of 30 steps); there is nothing to do: raise training.steps to "
+                         "train longer\nnext:\n"));
 }
 
 TEST(RunSummary, CommandsFitWhatTheRunHas) {
-  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("write text     tessera generate 'my run' --prompt "));
-  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("train on       the same command with --training.steps 60\n"));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("generate text  tessera generate 'my run' --prompt "));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("train longer   the same command with --training.steps 60\n"));
   EXPECT_THAT(RunSummary(1, 30).text("run", false), Not(HasSubstr("tessera generate"))) << "there are no weights";
   EXPECT_THAT(RunSummary(1, 30).text("run", false), HasSubstr("with --checkpoint.enable\n"));
 }

@@ -52,7 +52,7 @@ TEST(Schedule, HoldsTheLastValueAndSaysWhatItCut) {
   EXPECT_EQ(plain.factor(1000), plain.factor(19));
   EXPECT_TRUE(plain.adjustment().empty());
   EXPECT_NE(cut.adjustment().find("warm-up"), std::string_view::npos);
-  EXPECT_NE(cut_decay.adjustment().find("decay was shortened"), std::string_view::npos);
+  EXPECT_NE(cut_decay.adjustment().find("decay is shortened"), std::string_view::npos);
   EXPECT_EQ(Schedule({.warmup_steps = 0, .total_steps = 0}).factor(3), 1.0);
 }
 

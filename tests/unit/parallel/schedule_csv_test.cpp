@@ -62,7 +62,7 @@ TEST_F(ScheduleCsv, TakesSpacesPairsAndWindowsLines) {
 TEST_F(ScheduleCsv, SaysWhereItIsWrong) {
   EXPECT_THAT(refusal("0F0,0B0\n1F0,1X0\n"), HasSubstr(":2:2: \"1X0\" is not an action"));
   EXPECT_THAT(refusal("0F0,,0SEND_F0\n"), HasSubstr(":1:3: \"0SEND_F0\" is not a computation"));
-  EXPECT_THAT(refusal("0F0,0B0\n1F0,0B1\n"), HasSubstr(":2:2: \"0B1\" has a stage that row 1 also has"));
+  EXPECT_THAT(refusal("0F0,0B0\n1F0,0B1\n"), HasSubstr(":2:2: \"0B1\" has a stage that is also in row 1"));
   EXPECT_THAT(refusal("0F0,0B0\n2F0,2B0\n"), HasSubstr("stage 1 has no action"));
   EXPECT_THAT(refusal("0F0,0B0\n,,\n"), HasSubstr(":2: the row has no action"));
   EXPECT_THAT(refusal("\n"), HasSubstr("holds no actions"));

@@ -140,7 +140,7 @@ TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("point-0001 has run with --optimizer.lr=5"), HasSubstr("--optimizer.lr=1 now")));
+                AllOf(HasSubstr("point-0001 ran with --optimizer.lr=5"), HasSubstr("and now has --optimizer.lr=1")));
   }
   folder_.write("base.toml", "[training]\ndataset_path = \"y\"\n");
   const Sweep edited = read_sweep(folder_.write(

@@ -43,7 +43,7 @@ TEST(SweepErrors, RefusesWhatMeansNothing) {
   EXPECT_THAT(with_job("[grid]\njob.dump_folder = [\"a\"]\n"), HasSubstr("is set by the sweep"));
   EXPECT_THAT(with_job("time = 01:00:00\n[grid]\noptimizer.lr = [1]\n"), HasSubstr("in quotes"));
   EXPECT_THAT(with_job("[grid]\noptimizer.lr = [1, 2]\n[[exclude]]\noptimizer.lr = 3\n"),
-              HasSubstr("s.toml:5:1: this exclusion fits no point"));
+              HasSubstr("s.toml:5:1: this exclusion matches no point"));
   EXPECT_THAT(with_job("[grid]\noptimizer.lr = [1]\n[[exclude]]\noptimizer.lr = 1\n"),
               HasSubstr("every point is excluded"));
   EXPECT_THAT(with_job("[slurm]\narray = \"1-3\"\n[grid]\noptimizer.lr = [1]\n"),
@@ -63,7 +63,7 @@ TEST(SweepErrors, RefusesRangesThatAreNone) {
               HasSubstr("training.steps must be at least 1"));
   EXPECT_THAT(with_job("[random]\ncount = 3\noptimizer.lr = { log = [1, 2] }\n"), HasSubstr("random.seed is missing"));
   EXPECT_THAT(with_job("[random]\nseed = 3\ncount = 3\noptimizer.lr = { log = [1, 2], count = 3 }\n"),
-              HasSubstr("counted once"));
+              HasSubstr("random.count sets the number of draws"));
 }
 
 TEST(SweepErrors, TellsFaultsOfSyntaxWithTheirLine) {

@@ -25,7 +25,7 @@ TEST(StepWatch, SaysWhereALongStepIs) {
     std::this_thread::sleep_for(800ms);
   });
   ASSERT_GE(lines.size(), 2U);
-  EXPECT_THAT(lines.front(), testing::MatchesRegex("step 7 runs for 0.[0-9]+s: reading data"));
+  EXPECT_THAT(lines.front(), testing::MatchesRegex("step 7 has been running for 0.[0-9]+s: reading data"));
 }
 
 TEST(StepWatch, ShortStepsAreSilent) {
