@@ -20,7 +20,7 @@ std::optional<Error> outcome_of(const std::function<void()>& work) {
     if (const std::string memory = out_of_memory(error); !memory.empty())
       return Error(
           ExitCode::environment,
-          fmt::format("not enough memory to save or load a checkpoint ({}); use fewer ranks on a node", memory));
+          fmt::format("not enough memory to save or load a checkpoint ({}); start fewer ranks on each node", memory));
     return Error(ExitCode::environment, fmt::format("saving or loading a checkpoint failed ({})", error.what()));
   }
 }

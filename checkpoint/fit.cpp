@@ -58,11 +58,11 @@ void check_fit(const std::filesystem::path& folder, const std::vector<TensorInfo
   for (const auto& [name, row] : wanted.rows())
     if (!there.contains(name)) found.add(options.missing, "missing", name, what_is(row.dtype, row.shape));
   require(found.errors.count() == 0, ExitCode::usage,
-          "checkpoint {} does not fit this job; use the configuration it was written with, or exclude tensors "
+          "checkpoint {} does not fit this job; use the configuration with which it was written, or exclude tensors "
           "(checkpoint.exclude_from_loading, checkpoint.load_mismatch):{}",
           folder.string(), found.errors.table());
   if (found.warnings.count() != 0 && options.log)
-    options.log(fmt::format("checkpoint {} lacks tensors of this job, or has others:{}", folder.string(),
+    options.log(fmt::format("checkpoint {} lacks tensors of this job, or has unexpected ones:{}", folder.string(),
                             found.warnings.table()));
 }
 

@@ -33,7 +33,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
     const auto [at, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
-    if (!is_new) source_.damaged(fmt::format("the key \"{}\" is there twice", name));
+    if (!is_new) source_.damaged(fmt::format("the key \"{}\" occurs twice", name));
     member_ = &at->second;
     return true;
   }
@@ -53,7 +53,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool open(Json empty) {
-    if (open_.size() >= kMaxDepth) source_.damaged("its JSON nests too deeply");
+    if (open_.size() >= kMaxDepth) source_.damaged("its JSON is nested too deeply");
     Json& at = place();
     at = std::move(empty);
     open_.push_back(&at);

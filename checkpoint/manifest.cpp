@@ -71,7 +71,7 @@ TableRecord parse_table(const Json& json, std::int64_t row_bytes, std::int64_t f
   const TableRecord table{count_member(json, "offset", source), count_member(json, "count", source),
                           crc_member(json, "crc32c", source)};
   if (table.offset > file_bytes || table.count > (file_bytes - table.offset) / row_bytes)
-    source.damaged("a table leaves its file");
+    source.damaged("a table extends beyond its file");
   return table;
 }
 
@@ -81,9 +81,10 @@ bool is_plain_name(const std::string& name) {
 }
 
 Range parse_run(const Json& json, std::int64_t tensors, const TextSource& source) {
-  if (!json.is_array() || json.size() != 2) source.damaged("a run of tensors is not a pair");
+  if (!json.is_array() || json.size() != 2) source.damaged("a run of tensors is not a pair of numbers");
   const Range run{to_count(json[0], "a tensor's number", source), to_count(json[1], "a run's length", source)};
-  if (run.begin > tensors || run.size > tensors - run.begin) source.damaged("a run of tensors leaves the table");
+  if (run.begin > tensors || run.size > tensors - run.begin)
+    source.damaged("a run of tensors extends beyond the table");
   return run;
 }
 
@@ -120,7 +121,8 @@ void check_version(const Json& json, const TextSource& source) {
   if (!version.is_array() || version.size() != 2) source.damaged("\"version\" is not [major, minor]");
   const std::int64_t major = to_count(version[0], "the version", source);
   require(major == kFormatMajor, source.kind,
-          "{} has format version {} and this program reads version {}; use the Tessera that wrote it, or a newer one",
+          "{} has format version {} and this program reads version {}; use the version of Tessera that wrote it, or a "
+          "newer one",
           source.path.string(), major, kFormatMajor);
   if (count_member(json, "block_bytes", source) != kBlockBytes) source.damaged("\"block_bytes\" is not 4 MiB");
 }
@@ -129,7 +131,7 @@ template <class List>
 void check_unique(const List& list, const char* what, const TextSource& source) {
   std::set<std::string_view> names;
   for (const auto& item : list)
-    if (!names.insert(item.name).second) source.damaged(fmt::format("{} {} is there twice", what, item.name));
+    if (!names.insert(item.name).second) source.damaged(fmt::format("{} {} occurs twice", what, item.name));
 }
 
 void parse_lists(const Json& json, Manifest& manifest, const TextSource& source) {

@@ -93,9 +93,9 @@ void require_all_of(comm::Communicator& control, const std::vector<const TensorS
     if (options.accept) options.accept(next);
     for (const TensorSlice* slice : filled)
       require(next.holds(*slice) && !is_left_out(options, slice->name), ExitCode::checkpoint,
-              "{} is damaged, and the next older checkpoint {} {} {}; move the damaged one away",
+              "{} is damaged, and cannot be replaced by the next older checkpoint: {} {} {}; move the damaged one away",
               damaged.folder().string(), next.folder().filename().string(),
-              next.holds(*slice) ? "would be taken without" : "lacks", slice->name);
+              next.holds(*slice) ? "would be loaded without" : "lacks", slice->name);
   });
 }
 

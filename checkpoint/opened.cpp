@@ -30,8 +30,8 @@ void Opened::Impl::check(const TensorSlice& slice) const {
   require(convertible(stored.dtype, slice.dtype), ExitCode::usage,
           "tensor {} is {} in checkpoint {} and cannot be converted to {}", slice.name, name_of(stored.dtype),
           folder.string(), name_of(slice.dtype));
-  TESSERA_EXPECT(lies_in(box_of(slice), slice.global_shape), "box {} leaves tensor {}", to_string(box_of(slice)),
-                 slice.name);
+  TESSERA_EXPECT(lies_in(box_of(slice), slice.global_shape), "box {} extends beyond tensor {}",
+                 to_string(box_of(slice)), slice.name);
 }
 
 std::vector<Want> Opened::Impl::wants_of(std::span<const SliceView> wanted) const {
@@ -70,10 +70,10 @@ void Opened::Impl::fill(std::span<const SliceView> wanted) {
   }
   for (const Want& want : wants) {
     require(want.filled.elements() == element_count(want.slice->extent), ExitCode::checkpoint,
-            "{} is damaged (its files hold {} of the {} wanted elements of {})", folder.string(),
+            "{} is damaged (its files have {} of the {} requested elements of {})", folder.string(),
             want.filled.elements(), element_count(want.slice->extent), want.slice->name);
     require(want.filled.makes_up(box_of(*want.slice)), ExitCode::checkpoint,
-            "{} is damaged (its files hold elements of {} twice and others not at all)", folder.string(),
+            "{} is damaged (its files have some elements of {} twice, and lack others)", folder.string(),
             want.slice->name);
   }
 }

@@ -70,7 +70,7 @@ std::vector<Removal> plan_prune(const fs::path& folder, const PruneOptions& opti
       removals.push_back({entry.path(), "incomplete: its save or its removal was interrupted"});
     if (kind == Leftover::damaged && options.damaged) removals.push_back({entry.path(), "set aside as damaged"});
     if (kind == Leftover::partial && options.partial && is_dead_partial(entry.path(), options.stale_partial_seconds))
-      removals.push_back({entry.path(), "left by a save that ended"});
+      removals.push_back({entry.path(), "left by a save that has ended"});
   }
   return removals;
 }

@@ -38,14 +38,14 @@ void BoxTable::check_row(std::int64_t box, const ShardRecord& shard, const std::
   const std::int64_t number = tensor(box), begin = offset(box);
   if (number < 0 || number >= static_cast<std::int64_t>(tensors.size()) || (box > 0 && number < tensor(box - 1)) ||
       !shard.may_hold(number))
-    damaged(path, fmt::format("box {} is of tensor {}, which cannot be there", box, number));
+    damaged(path, fmt::format("box {} is of tensor {}, which is not in this file", box, number));
   const TensorInfo& info = tensors[static_cast<std::size_t>(number)];
   const std::size_t dims = info.shape.size();
   if (static_cast<std::int64_t>(dims) > shard.box_dims || !lies_in(this->box(box, dims), info.shape))
-    damaged(path, fmt::format("box {} leaves tensor {}", box, info.name));
+    damaged(path, fmt::format("box {} extends beyond tensor {}", box, info.name));
   const auto bytes = checked_bytes(this->box(box, dims).extent, info.dtype);
   if (!bytes || *bytes == 0 || begin < 0 || begin > shard.bytes || *bytes > shard.bytes - begin)
-    damaged(path, fmt::format("box {} of {} leaves the file", box, info.name));
+    damaged(path, fmt::format("box {} of {} extends beyond the file", box, info.name));
   bytes_.push_back(*bytes);
   first_block_.push_back(first_block_.back() + blocks_in(*bytes));
 }
@@ -87,7 +87,7 @@ std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& sh
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < extents.size(); ++i)
     if (extents[i - 1].begin + extents[i - 1].bytes > extents[i].begin)
-      damaged(path, fmt::format("two boxes share byte {}", extents[i].begin));
+      damaged(path, fmt::format("two boxes overlap at byte {}", extents[i].begin));
   return extents;
 }
 

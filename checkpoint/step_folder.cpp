@@ -148,7 +148,7 @@ void remove_quietly(const fs::path& path) {
   std::error_code error;
   do fs::remove_all(path, error);
   while (error == std::errc::interrupted);
-  if (error) log::warning("cannot remove {} ({}); remove it", path.string(), error.message());
+  if (error) log::warning("cannot remove {} ({}); remove it by hand", path.string(), error.message());
 }
 
 void remove_dead_attempts(const fs::path& folder, double stale_seconds) {
@@ -157,7 +157,7 @@ void remove_dead_attempts(const fs::path& folder, double stale_seconds) {
     const Leftover kind = leftover_of(entry.path());
     if (kind != Leftover::debris && (kind != Leftover::partial || !is_dead_partial(entry.path(), stale_seconds)))
       continue;
-    log::info("removing {}, which an interrupted save left", entry.path().string());
+    log::info("removing {}, left by an interrupted save", entry.path().string());
     remove_quietly(entry.path());
   }
 }

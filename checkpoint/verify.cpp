@@ -88,10 +88,10 @@ class Verification {
     for (std::size_t i = 0; i < covers_.size(); ++i) {
       const TensorInfo& tensor = manifest_.tensors[i];
       require(covers_[i].elements() == element_count(tensor.shape), ExitCode::checkpoint,
-              "{} is damaged (its files hold {} of the {} elements of {})", folder_.string(), covers_[i].elements(),
+              "{} is damaged (its files have {} of the {} elements of {})", folder_.string(), covers_[i].elements(),
               element_count(tensor.shape), tensor.name);
       require(covers_[i].makes_up(whole(tensor.shape)), ExitCode::checkpoint,
-              "{} is damaged (its files hold elements of {} twice and others not at all)", folder_.string(),
+              "{} is damaged (its files have some elements of {} twice, and lack others)", folder_.string(),
               tensor.name);
     }
   }
@@ -121,7 +121,7 @@ std::optional<Finding> check_hint(const fs::path& folder) {
     return Finding{hint, error.what()};
   }
   return Finding{hint, fmt::format("{} does not name the newest checkpoint, {}", hint.string(),
-                                   newest.empty() ? "and there is none" : newest)};
+                                   newest.empty() ? "and there is no checkpoint" : newest)};
 }
 
 std::string describe(const std::vector<Finding>& findings, std::size_t limit) {

@@ -70,19 +70,19 @@ std::string advice(const Five& degrees, int world, bool exactly) {
                        kept.empty() ? std::string(kNames[i]) : fmt::format(", {}", kNames[i]),
                        exactly ? std::to_string(rest) : alternatives(divisors_of(rest)));
   }
-  return fmt::format("the degrees must multiply to {}: set one of them to -1 (the rest)", world);
+  return fmt::format("the degrees must multiply to {}: set one of them to -1 (the remaining ranks)", world);
 }
 
 void check_each(const Five& degrees) {
   for (std::size_t i = 0; i < 5; ++i)
     require(degrees[i] >= 1 || degrees[i] == -1, ExitCode::usage,
-            "{} {} is not a degree; use 1 or more, or -1 for the rest", kNames[i], degrees[i]);
+            "{} {} is not a degree; use 1 or more, or -1 for the remaining ranks", kNames[i], degrees[i]);
   const auto open = std::count(degrees.begin(), degrees.end(), -1);
   if (open <= 1) return;
   std::string names;
   for (std::size_t i = 0; i < 5; ++i)
     if (degrees[i] == -1) names += fmt::format("{}{}", names.empty() ? "" : " and ", kNames[i]);
-  fail(ExitCode::usage, "{} are both -1; only one axis can be the rest", names);
+  fail(ExitCode::usage, "{} are both -1; only one axis can be -1 (the remaining ranks)", names);
 }
 
 /// Multiplies with the degree 1 in place of the open one; fails where the product overflows any world.
@@ -90,7 +90,7 @@ std::int64_t checked_product(Five degrees) {
   std::int64_t result = 1;
   for (int& degree : degrees) {
     result *= degree;
-    require(result <= (std::int64_t{1} << 31) - 1, ExitCode::usage, "{} is more ranks than supported; lower a degree",
+    require(result <= (std::int64_t{1} << 31) - 1, ExitCode::usage, "{} ranks are more than supported; reduce a degree",
             product_text(degrees));
   }
   return result;
@@ -104,7 +104,7 @@ void check_experts(const Five& degrees, int ep, int etp) {
           tp);
   const int ranks = degrees[2] * degrees[3] * (etp > 1 ? 1 : tp);
   require(ep >= 1 && ranks % ep == 0, ExitCode::usage,
-          "expert_parallel_degree {} does not divide the {} that it borrows (dp_shard {} x cp {}{}); it may be {}", ep,
+          "expert_parallel_degree {} does not divide the {} that it regroups (dp_shard {} x cp {}{}); it may be {}", ep,
           ranks_text(ranks), degrees[2], degrees[3], etp > 1 ? "" : fmt::format(" x tp {}", tp),
           alternatives(divisors_of(ranks)));
 }

@@ -65,8 +65,9 @@ HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path
   for (const model::BufferSpec& buffer : model.buffers)
     if (!buffer.hf_name.empty()) consider(buffer.fqn, hf_misfit(reader, buffer.hf_name, buffer.shape));
   if (!misfits.table.empty())
-    misfits.table = fmt::format("{} lacks tensors of this job, or has others; these keep their initial values:{}",
-                                path.string(), misfits.table);
+    misfits.table = fmt::format(
+        "{} lacks tensors of this job, or has unexpected ones; tensors without a value keep their initial values:{}",
+        path.string(), misfits.table);
   return misfits;
 }
 

@@ -56,7 +56,7 @@ llama 3 >"$work/config.json"
 check "another model" "$(run deep --checkpoint.initial_load_path "$base")" 2
 says "is refused with a table" deep "missing  model/layers.2."
 check "unless the job takes what fits" "$(run deep --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch warn)" 0
-says "and is told" deep "lacks tensors of this job, or has others"
+says "and is told" deep "lacks tensors of this job, or has unexpected ones"
 check "or does not care" "$(run deep2 --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch ignore)" 0
 check "in silence" "$(grep -c 'is not all' "$work/deep2.log")" 0
 check "an unknown policy" "$(run deep3 --checkpoint.initial_load_path "$base" --checkpoint.load_mismatch lax)" 2

@@ -165,7 +165,7 @@ TEST(PartialLoad, IsDoneOnce) {
     ADD_FAILURE() << "values of the damaged checkpoint may have stayed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::checkpoint);
-    EXPECT_THAT(error.what(), HasSubstr("step-00000003 would be taken without optimizer/"));
+    EXPECT_THAT(error.what(), HasSubstr("step-00000003 would be loaded without optimizer/"));
   }
 }
 

@@ -59,7 +59,7 @@ TEST(HostileJson, AFileHasFewRunsOfTensors) {
 TEST(HostileJson, RepeatedKeysAreRefused) {
   const TextSource source{"m", ExitCode::checkpoint};
   EXPECT_THAT(refusal([&] { parse_json(R"({"a": {"b": 1, "c": 2, "b": 3}})", source); }),
-              HasSubstr("\"b\" is there twice"));
+              HasSubstr("\"b\" occurs twice"));
 }
 
 TEST(HostileJson, ValuesOfEveryKindArriveAsTheyStandThere) {

@@ -49,12 +49,12 @@ TEST(Layout, SaysWhatWouldBeAllowed) {
   EXPECT_EQ(message_of({.dp_shard = 2, .tp = 2}, 8),
             "dp_shard 2 x tp 2 = 4 does not make 8 ranks; with dp_shard 2, tp may be 4");
   EXPECT_EQ(message_of({.tp = 3}, 8), "tp 3 does not divide 8 ranks; tp may be 1, 2, 4 or 8");
-  EXPECT_EQ(message_of({.pp = -1}, 8), "pp and dp_shard are both -1; only one axis can be the rest");
+  EXPECT_EQ(message_of({.pp = -1}, 8), "pp and dp_shard are both -1; only one axis can be -1 (the remaining ranks)");
   EXPECT_THAT(message_of({.tp = 0}, 8), HasSubstr("tp 0 is not a degree; use 1 or more, or -1"));
   EXPECT_THAT(message_of({.tp = -7}, 8), HasSubstr("tp -7 is not a degree"));
   EXPECT_THAT(message_of({.dp_shard = 1}, 8), HasSubstr("the product of all degrees, 1, does not make 8 ranks"));
   EXPECT_THAT(message_of({.pp = 3, .tp = 5}, 8), HasSubstr("pp 3 x tp 5 = 15 does not divide 8 ranks"));
-  EXPECT_THAT(message_of({.pp = 1 << 30, .tp = 1 << 30}, 8), HasSubstr("more ranks than supported"));
+  EXPECT_THAT(message_of({.pp = 1 << 30, .tp = 1 << 30}, 8), HasSubstr("more than supported"));
   EXPECT_THAT(message_of({}, 0), HasSubstr("a mesh of 0 ranks"));
 }
 
@@ -145,7 +145,7 @@ TEST(ExpertView, SharesTheBorrowedRanksOut) {
 TEST(ExpertView, MistakesSayWhatWouldDo) {
   Degrees degrees{.dp_shard = 3, .tp = 2};
   degrees.ep = 4;
-  EXPECT_THAT(message_of(degrees, 6), HasSubstr("expert_parallel_degree 4 does not divide the 6 ranks that it borrows "
+  EXPECT_THAT(message_of(degrees, 6), HasSubstr("expert_parallel_degree 4 does not divide the 6 ranks that it regroups "
                                                 "(dp_shard 3 x cp 1 x tp 2); it may be 1, 2, 3 or 6"));
   degrees.etp = 3;
   EXPECT_THAT(message_of(degrees, 6), HasSubstr("neither 1 nor tensor_parallel_degree 2"));
