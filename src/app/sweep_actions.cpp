@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <memory>
 
 #include "node_cores.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/shell_words.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/results.hpp"
@@ -104,7 +104,7 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all, const std
   const int that_fit = std::max(1, usable_cores().physical / sweep.ranks);
   const int at_once = request.at_once.value_or(sweep.at_once.value_or(that_fit));
   for (const sweep::Point& point : points)
-    if (request.dry_run) std::cout << sweep::shell_words(launch_command("tessera", sweep, point, at_once)) << '\n';
+    if (request.dry_run) std::cout << shell_words(launch_command("tessera", sweep, point, at_once)) << '\n';
   if (request.dry_run) return 0;
   sweep::prepare(sweep, all);
   sweep.job = (std::filesystem::path(sweep.folder) / "job.toml").string();
@@ -179,11 +179,6 @@ bool on_slurm(const SweepRequest& request, const sweep::Sweep& sweep) {
                             : request.on == "slurm";
 }
 
-std::string text_of_file(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 }  // namespace
 
 int expand_sweep(const SweepRequest& request) {
@@ -193,7 +188,7 @@ int expand_sweep(const SweepRequest& request) {
   sweep::check_points(sweep, points, check_of(sweep));
   if (!request.lines) std::cout << '\n' << sweep::table(points);
   for (const sweep::Point& point : points)
-    if (request.lines) std::cout << sweep::shell_words(sweep::flags(sweep, point)) << '\n';
+    if (request.lines) std::cout << shell_words(sweep::flags(sweep, point)) << '\n';
   return 0;
 }
 
@@ -225,8 +220,8 @@ int collect_sweep(const SweepRequest& request) {
   const std::string file = sweep::sweep_file_of(folder);
   const sweep::Results results = sweep::collect(statuses_in(folder), request.by);
   sweep::write_results(folder, results,
-                       {std::filesystem::path(file).stem().string(), text_of_file(file),
-                        text_of_file(folder / "job.toml"), request.heat});
+                       {std::filesystem::path(file).stem().string(), read_text(file).value_or(""),
+                        read_text(folder / "job.toml").value_or(""), request.heat});
   constexpr std::size_t kShown = 10;
   std::vector<sweep::PointStatus> points;
   for (const sweep::PointResult& result : results.points) points.push_back(result.status);

@@ -15,8 +15,8 @@
 #include "output_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/metrics/run_folder.hpp"
-#include "text_file.hpp"
 
 namespace tessera::metrics {
 namespace {

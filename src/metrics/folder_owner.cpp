@@ -4,24 +4,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tessera/base/host_name.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/metrics/run_folder.hpp"
-#include "text_file.hpp"
 
 namespace tessera::metrics {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/metrics/flops.hpp"
-#include "text_file.hpp"
 
 namespace tessera::metrics {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "text_file.hpp"
+#include "tessera/base/text_file.hpp"
 
 namespace tessera::metrics {
 namespace {

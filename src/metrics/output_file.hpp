@@ -1,4 +1,4 @@
-// A file that is written: the one place of the room that calls open, write and fsync.
+// A file that is written: the one place of the component that calls open, write and fsync.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/metrics/atomic_file.hpp"
-#include "text_file.hpp"
 
 namespace tessera::metrics {
 namespace {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tessera/base/shell_words.hpp"
 #include "tessera/metrics/human.hpp"
 
 namespace tessera::metrics {
@@ -20,15 +21,6 @@ std::string summary_row(std::string_view name, const std::string& value) {
 double extra_of(const StepRecord& record, std::string_view name) {
   const auto found = std::ranges::find(record.extra, name, &std::pair<std::string, double>::first);
   return found == record.extra.end() ? 0 : found->second;
-}
-
-/// In quotes where a shell would take it for more than one word.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain = "_-+./:=@%,0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  if (!text.empty() && text.find_first_not_of(plain) == text.npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace

@@ -6,10 +6,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <chrono>
-#include <climits>
 #include <cmath>
 #include <ctime>
 
@@ -17,6 +15,7 @@
 #include "output_file.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/host_name.hpp"
 
 namespace tessera::metrics {
 namespace {
@@ -81,11 +80,10 @@ std::string summary_event(const StepRecord& record) {
 }
 
 std::filesystem::path event_file(const std::filesystem::path& folder) {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  ::gethostname(host.data(), host.size() - 1);
+  const std::string host = host_name();
   const auto seconds = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   for (int n = 0;; ++n) {
-    const auto file = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", seconds, host.data(), ::getpid(), n);
+    const auto file = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", seconds, host, ::getpid(), n);
     if (std::error_code ignored; !std::filesystem::exists(file, ignored)) return file;
   }
 }

@@ -34,13 +34,7 @@ Html curves_of(const std::vector<TrainingRun>& runs, const ColumnChart& what) {
   const std::vector<std::string> names = names_of(runs);
   std::vector<Series> series;
   for (std::size_t i = 0; i < runs.size(); ++i) series.push_back({names[i], column(runs[i], what.column)});
-  const bool log = what.column == "grad_norm" && wants_log(series);
-  return line_chart({.title = std::string(what.title),
-                     .series = std::move(series),
-                     .log_y = log,
-                     .smooth = what.smooth,
-                     .from_zero = what.from_zero,
-                     .format = what.format});
+  return drawn(what, std::move(series));
 }
 
 /// |loss - loss of the first run| at the steps that both have.

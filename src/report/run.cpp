@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
@@ -38,9 +37,9 @@ metrics::Attempt attempt_of(const nlohmann::json& json) {
 }
 
 std::vector<metrics::Attempt> read_attempts(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return {};
-  const nlohmann::json json = parse_json(std::string{std::istreambuf_iterator<char>(in), {}});
+  const auto text = read_text(file);
+  if (!text) return {};
+  const nlohmann::json json = parse_json(*text);
   std::vector<metrics::Attempt> attempts;
   try {
     for (const nlohmann::json& attempt : json.at("attempts")) attempts.push_back(attempt_of(attempt));

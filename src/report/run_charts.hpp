@@ -22,8 +22,8 @@ ColumnChart rate_chart();
 ColumnChart norm_chart();
 ColumnChart speed_chart();
 
-/// A logarithmic axis where the values span more than two powers of ten, and none is zero.
-bool wants_log(const std::vector<Series>& series);
+/// The series over the step. The axis of gradient norms is logarithmic where they span more than two powers of ten.
+Html drawn(const ColumnChart& what, std::vector<Series> series, std::vector<Mark> marks = {});
 
 /// "step 12 of 100" and the like need no fractions: 1.23M tok/s.
 std::string tokens_per_second(double value);

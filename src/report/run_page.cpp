@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
 
 #include "run_charts.hpp"
+#include "tessera/base/shell_words.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/report/page.hpp"
@@ -64,14 +64,7 @@ std::vector<Mark> marks_of(const TrainingRun& run) {
 Html chart_of(const TrainingRun& run, const ColumnChart& what, std::vector<Series> more = {}) {
   std::vector<Series> series{{std::string(what.column), column(run, what.column)}};
   series.insert(series.end(), more.begin(), more.end());
-  const bool log = what.column == "grad_norm" && wants_log(series);
-  return line_chart({.title = std::string(what.title),
-                     .series = std::move(series),
-                     .log_y = log,
-                     .smooth = what.smooth,
-                     .from_zero = what.from_zero,
-                     .marks = marks_of(run),
-                     .format = what.format});
+  return drawn(what, std::move(series), marks_of(run));
 }
 
 /// Extra columns that end so, e.g. "/loss", but for those that begin so.
@@ -127,21 +120,8 @@ Html times(const TrainingRun& run) {
          table(of);
 }
 
-std::optional<std::string> text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string{std::istreambuf_iterator<char>(in), {}};
-}
-
 /// The command of an attempt as a shell takes it: run.json has the words after `train`.
-std::string shown(const std::vector<std::string>& words) {
-  std::string line = "tessera train";
-  for (const std::string& word : words) {
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>()#") == word.npos;
-    line += " " + (plain ? word : "'" + word + "'");
-  }
-  return line;
-}
+std::string shown(const std::vector<std::string>& words) { return "tessera train " + shell_words(words); }
 
 Html attempts_of(const TrainingRun& run) {
   Table of{{{"started (UTC)"}, {"first step", true}, {"ranks", true}, {"mesh"}, {"hosts"}, {"command"}}, {}};
@@ -203,9 +183,9 @@ std::string run_page(const TrainingRun& run, const fs::path& file) {
     page.section("Curves", curves(run));
     page.section("Time", times(run));
   }
-  if (const auto svg = text_of(run.folder / "pipeline.svg"))
+  if (const auto svg = read_text(run.folder / "pipeline.svg"))
     page.section("Pipeline", picture(*svg, "timeline of the pipeline"));
-  if (const auto text = text_of(run.folder / "sample.txt"))
+  if (const auto text = read_text(run.folder / "sample.txt"))
     page.section("Sample", preformatted(std::string_view(*text).substr(0, kMostSampleBytes)));
   add(page, "Skipped steps", skipped_steps(run));
   if (!run.attempts.empty()) page.section("Attempts", attempts_of(run));

@@ -18,14 +18,6 @@ std::string flag_text(const config::Value& value) {
   return text;
 }
 
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 }  // namespace
 
 std::string shown_value(const config::Value& value) { return flag_text(value); }
@@ -50,12 +42,6 @@ std::string describe(const Settings& settings) {
   for (const Setting& setting : settings)
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", setting.option->key, shown_value(setting.value));
   return text;
-}
-
-std::string shell_words(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-  return line;
 }
 
 }  // namespace tessera::sweep

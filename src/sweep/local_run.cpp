@@ -17,6 +17,7 @@
 
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/host_name.hpp"
 
 namespace tessera::sweep {
 namespace {
@@ -100,10 +101,8 @@ class Pool {
   void start() {
     const LocalJob& job = *waiting_.front();
     waiting_.pop_front();
-    char host[256] = {};
-    gethostname(host, sizeof(host) - 1);
     const std::int64_t step = read_status(job.folder).step;
-    note_start(job.folder, fmt::format("local on {}, sweep's PID {}", host, getpid()));
+    note_start(job.folder, fmt::format("local on {}, sweep's PID {}", host_name(), getpid()));
     const pid_t parent = getpid(), child = fork();
     if (child == 0) become(job, parent, held_.before());
     require(child > 0, ExitCode::environment, "cannot start a process: {}", strerror(errno));

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/text_file.hpp"
 
 namespace tessera::sweep {
 
@@ -22,12 +23,6 @@ namespace {
 constexpr std::size_t kOutputRead = 64 << 10, kReasonLength = 300;
 constexpr std::string_view kMark = "=== attempt ";
 }  // namespace
-
-std::optional<std::string> text_in(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return {};
-  return std::string{std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string tail_of(const fs::path& file, std::size_t bytes) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
@@ -53,7 +48,7 @@ std::string utc_now() {
 
 Attempts read_attempts(const fs::path& point_folder) {
   Attempts attempts;
-  std::istringstream lines(text_in(point_folder / kAttemptsFile).value_or(""));
+  std::istringstream lines(read_text(point_folder / kAttemptsFile).value_or(""));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string word, time;

@@ -15,9 +15,7 @@ inline constexpr const char* kAttemptsFile = "attempts.log";  ///< of a point: s
 inline constexpr const char* kOutputFile = "output.log";      ///< of a point: what its ranks printed
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 
-/// The whole file; empty where it cannot be read.
-std::optional<std::string> text_in(const std::filesystem::path& file);
-/// The last `bytes` of it at most; empty text where there is none.
+/// The last `bytes` of a file at most; empty text where there is none.
 std::string tail_of(const std::filesystem::path& file, std::size_t bytes);
 /// Adds to the end in one write. Throws Error(environment) naming the file.
 void append_to(const std::filesystem::path& file, const std::string& text);

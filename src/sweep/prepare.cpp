@@ -7,6 +7,8 @@
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/shell_words.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/sweep/point_folder.hpp"
@@ -50,7 +52,7 @@ bool has_run(const fs::path& point_folder) { return fs::exists(point_folder / kM
 /// "point-0007 has run with ..., and would run with ... now"; empty where it has not run, or is the same.
 std::string conflict(const Sweep& sweep, const Point& point) {
   const fs::path folder = folder_of(sweep, point);
-  const auto text = has_run(folder) ? text_in(folder / kPointFile) : std::nullopt;
+  const auto text = has_run(folder) ? read_text(folder / kPointFile) : std::nullopt;
   const ordered_json before = parse_ordered_json(text.value_or("null"));
   if (!before.is_object() || !before.contains("flags") || before["flags"] == ordered_json(flags(sweep, point)))
     return "";
@@ -72,7 +74,7 @@ void refuse_conflicts(const Sweep& sweep, const std::vector<Point>& points) {
 /// Keeps the job file for later starts, and refuses another one for points that have run.
 void keep_job(const Sweep& sweep, const std::vector<Point>& points) {
   const fs::path copy = fs::path(sweep.folder) / kJobCopy;
-  const auto now = text_in(sweep.job), before = text_in(copy);
+  const auto now = read_text(sweep.job), before = read_text(copy);
   require(now.has_value(), ExitCode::usage, "{}: cannot read the job file {}", sweep.file, sweep.job);
   if (before == now) return;
   const bool begun = std::ranges::any_of(points, [&](const Point& point) { return has_run(folder_of(sweep, point)); });
@@ -98,7 +100,7 @@ void prepare(const Sweep& sweep, const std::vector<Point>& points) {
     const fs::path folder = folder_of(sweep, point);
     make_folder(folder);
     const std::string text = point_text(sweep, point);
-    if (text_in(folder / kPointFile) != text) metrics::write_file_atomically(folder / kPointFile, text);
+    if (read_text(folder / kPointFile) != text) metrics::write_file_atomically(folder / kPointFile, text);
   }
 }
 
@@ -110,7 +112,7 @@ fs::path folder_named(const std::string& file_or_folder) {
 }
 
 std::string sweep_file_of(const fs::path& folder) {
-  const ordered_json origin = parse_ordered_json(text_in(folder / kSweepFile).value_or(""));
+  const ordered_json origin = parse_ordered_json(read_text(folder / kSweepFile).value_or(""));
   require(origin.is_object() && origin.contains("sweep") && origin["sweep"].is_string(), ExitCode::usage,
           "{} does not name its sweep file; name the sweep file itself", (folder / kSweepFile).string());
   return origin["sweep"].get<std::string>();

@@ -8,6 +8,8 @@
 #include "reading.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/shell_words.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/slurm.hpp"
@@ -138,8 +140,8 @@ void write_submission(const Sweep& sweep, const Submission& submission) {
   require(!code, ExitCode::environment, "cannot make the folder {} ({})", submission.folder.string(), code.message());
   metrics::write_file_atomically(submission.folder / "sweep.sbatch", script_text(sweep, submission));
   metrics::write_file_atomically(submission.folder / "points.list", list_text(sweep, submission));
-  metrics::write_file_atomically(submission.folder / "job.toml", text_in(sweep.job).value_or(""));
-  metrics::write_file_atomically(submission.folder / "sweep.toml", text_in(sweep.file).value_or(""));
+  metrics::write_file_atomically(submission.folder / "job.toml", read_text(sweep.job).value_or(""));
+  metrics::write_file_atomically(submission.folder / "sweep.toml", read_text(sweep.file).value_or(""));
 }
 
 void note_job(const Submission& submission, const std::string& job) {

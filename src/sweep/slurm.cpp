@@ -17,6 +17,8 @@
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/shell_words.hpp"
+#include "tessera/base/text_file.hpp"
 
 namespace tessera::sweep {
 namespace {
@@ -68,7 +70,7 @@ std::map<int, std::string> tasks_of(const fs::path& sweep_folder) {
   for (int number = 1;; ++number) {
     const fs::path folder = sweep_folder / "submissions" / std::to_string(number);
     if (!fs::exists(folder)) return tasks;
-    const ordered_json note = parse_ordered_json(text_in(folder / "submission.json").value_or(""));
+    const ordered_json note = parse_ordered_json(read_text(folder / "submission.json").value_or(""));
     if (!note.is_object() || !note.contains("job") || !note.contains("per_task") || !note.contains("points")) continue;
     const int per_task = std::max(1, note["per_task"].get<int>());
     int index = 0;

@@ -9,6 +9,7 @@
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/sweep/point_folder.hpp"
 #include "text_table.hpp"
 
@@ -42,7 +43,7 @@ std::int64_t step_reached(const fs::path& folder) {
 
 void read_point_file(PointStatus& point) {
   const fs::path file = point.folder / kPointFile;
-  const ordered_json text = parse_ordered_json(text_in(file).value_or(""));
+  const ordered_json text = parse_ordered_json(read_text(file).value_or(""));
   require(text.is_object() && text.contains("point") && text["point"].is_number_integer() && text.contains("values") &&
               text["values"].is_object() && text.contains("steps") && text["steps"].is_number_integer(),
           ExitCode::data, "{} is damaged; remove it, and run the sweep again to write a new one", file.string());

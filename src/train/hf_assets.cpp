@@ -1,12 +1,12 @@
 #include "hf_assets.hpp"
 
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "hf_json.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/data/tokenizer.hpp"
 
 namespace tessera::train {
@@ -56,8 +56,7 @@ void take(const data::Tokenizer& tokenizer, const fs::path& folder, HfAssets& as
 /// The special ids of the config.json that the model was made by, if it can still be read.
 void ids_of_config(const std::optional<std::string>& config, HfAssets& assets) {
   if (!config || !is_there(*config)) return;
-  std::ifstream in(*config);
-  const nlohmann::json json = parse_json(std::string(std::istreambuf_iterator<char>(in), {}));
+  const nlohmann::json json = parse_json(read_text(*config).value_or(""));
   const auto id = [&](const char* key) -> std::optional<int> {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer()) return std::nullopt;
     return json[key].get<int>();

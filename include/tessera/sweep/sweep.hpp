@@ -75,8 +75,6 @@ std::vector<std::string> train_arguments(const Sweep& sweep, const Point& point)
 /// "optimizer.lr=0.001 training.seed=2": for messages and tables.
 std::string describe(const Settings& settings);
 std::string shown_value(const config::Value& value);
-/// Words as a shell or xargs reads them back.
-std::string shell_words(const std::vector<std::string>& words);
 
 /// Says what is wrong with a job that has these arguments; empty when nothing is.
 using JobCheck = std::function<std::string(const std::vector<std::string>& train_arguments)>;

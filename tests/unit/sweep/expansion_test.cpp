@@ -6,6 +6,7 @@
 
 #include "reading.hpp"
 #include "sweep_files.hpp"
+#include "tessera/base/shell_words.hpp"
 #include "tessera/config/resolve.hpp"
 
 namespace tessera::sweep {

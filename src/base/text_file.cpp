@@ -1,9 +1,9 @@
-#include "text_file.hpp"
+#include "tessera/base/text_file.hpp"
 
 #include <fstream>
 #include <iterator>
 
-namespace tessera::metrics {
+namespace tessera {
 
 std::optional<std::string> read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -13,4 +13,4 @@ std::optional<std::string> read_text(const std::filesystem::path& file) {
   return text;
 }
 
-}  // namespace tessera::metrics
+}  // namespace tessera
