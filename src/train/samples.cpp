@@ -31,10 +31,7 @@ struct Named {
 std::vector<fs::path> token_files(const config::JobConfig& job, const Named& source) {
   const fs::path& path = source.path;
   const std::vector<fs::path> files = data::data_files(path);
-  if (data::TokenFile::is_token_file(files.front())) {
-    data::check_made_by(data::TokenFile::open(files.front()), job.model.hf_assets_path);
-    return files;
-  }
+  if (data::TokenFile::is_token_file(files.front())) return files;
   require(source.dataset != "tokens", ExitCode::data,
           "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
           files.front().string());
