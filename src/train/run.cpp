@@ -4,7 +4,9 @@
 #include <iostream>
 #include <optional>
 
+#include "beginning.hpp"
 #include "faults.hpp"
+#include "job_saves.hpp"
 #include "microbatch_tuner.hpp"
 #include "reporter.hpp"
 #include "step_watch.hpp"
@@ -14,17 +16,12 @@
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/metrics/atomic_file.hpp"
-#include "tessera/metrics/human.hpp"
 #include "tessera/metrics/phase_trace.hpp"
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
-#include "tessera/train/device_copies.hpp"
-#include "tessera/train/hf_weights.hpp"
-#include "tessera/train/inference.hpp"
 #include "tessera/train/injected_faults.hpp"
 #include "tessera/train/memory_need.hpp"
-#include "tessera/train/model_weights.hpp"
 #include "tessera/train/samples.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/signals.hpp"
@@ -63,13 +60,13 @@ class Run {
     wishes_.emplace(job_, world_.rank(), world_.size());
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
-    const Position start = begin();
-    device_copies_ = make_device_copies(device_);
-    saver_.emplace(mesh_.control(), device_copies_.get());
+    Position start;
     {
       const comm::Watchdog::Patience patience = slow_disks();
+      start = begin_state(job_, model_, mesh_, *trainer_, checkpoint_folder());
       reporter_.emplace(world_, resolved_, *trainer_, start.step + 1, command_line);
     }
+    saves_.emplace(resolved_, *trainer_, mesh_.control(), device_, *wishes_, *reporter_, checkpoint_folder());
     faults_.emplace(job_, *trainer_, *reporter_, *samples_.source, checkpoint_folder());
     if (samples_.validation) validator_.emplace(job_, model_, mesh_, trainer_->stages(), *samples_.validation);
     announce(start);
@@ -134,45 +131,6 @@ class Run {
 
   fs::path checkpoint_folder() const { return fs::path(job_.job.dump_folder) / job_.checkpoint.folder; }
 
-  /// Where the run stands: resumed, or at step 0 with initial or loaded weights.
-  Position begin() {
-    const comm::Watchdog::Patience patience = slow_disks();
-    if (const auto position = resume()) return *position;
-    if (job_.checkpoint.initial_load_path)
-      load_initial();
-    else
-      initialize();
-    return {};
-  }
-
-  void initialize() { trainer_->stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); }
-
-  std::optional<Position> resume() {
-    const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
-    if (!job_.checkpoint.enable) return std::nullopt;
-    if (choice.step < 0)
-      if (const auto last = open_model_only(mesh_.control(), checkpoint_folder())) return position_at_end(*last);
-    if (choice.is_partial()) initialize();
-    return load_state(*trainer_, checkpoint_folder(), choice);
-  }
-
-  /// After a last checkpoint with the model alone there is nothing to go on with.
-  Position position_at_end(const checkpoint::Opened& last) {
-    require(last.step() >= job_.training.steps, ExitCode::usage,
-            "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = {} cannot follow its "
-            "step {}; resume from an older checkpoint by checkpoint.load_step, or choose another job.dump_folder and "
-            "start from this model by checkpoint.initial_load_path",
-            last.folder().string(), job_.training.steps, last.step());
-    load_model(trainer_->stages().holdings(), model_, mesh_, last.folder());
-    return {last.step(), 0};
-  }
-
-  void load_initial() {
-    const LoadChoice choice = LoadChoice::of(job_.checkpoint, model_);
-    if (choice.is_partial()) initialize();
-    load_weights_of(job_, trainer_->stages().holdings(), model_, mesh_, choice);
-  }
-
   void announce(const Position& start) {
     if (job_.job.save_config_file && world_.rank() == 0)
       metrics::write_file_atomically(fs::path(job_.job.dump_folder) / *job_.job.save_config_file, resolved_.to_toml());
@@ -226,34 +184,32 @@ class Run {
       if (trace_) trace_->end_step(step + 1);
       if (step == done) begin_is_over();
       const double seconds = metrics::monotonic_seconds() - began;
-      if (SavePlan* plan = save_plan()) plan->step_took(seconds);
-      if (outcome.skipped) finish_save();  // whatever the verdict: what was begun is from before
+      if (auto& plan = wishes_->plan()) plan->step_took(seconds);
+      if (outcome.skipped) saves_->finish();  // whatever the verdict: what was begun is from before
       const Faults::Verdict verdict = faults_->judge(step + 1, outcome);
       reporter_->measure();
       reporter_->step(step + 1, outcome, seconds, validate(step + 1, verdict, Wishes::ends(outcome.flags)));
       if (tuner_) tune(seconds);
-      note_saved(saver_->poll());
+      saves_->poll();
       if (verdict == Faults::Verdict::stop) {
-        if (step > 0 && wishes_->saves()) save(step);  // the weights are those before this step
-        finish_save();
+        if (step > 0 && wishes_->saves()) saves_->save(step);  // the weights are those before this step
+        saves_->finish();
         faults_->stop(step + 1);
       }
       if (verdict == Faults::Verdict::go_back) {
-        finish_save();
+        saves_->finish();
         const comm::Watchdog::Patience patience = slow_disks();
         step = faults_->go_back(step + 1);
         continue;
       }
       faults_->check_replicas(++step);
       comm::rank_record::note_step(step);
-      if (wishes_->must_save(step, outcome.flags)) save(step);
+      if (wishes_->must_save(step, outcome.flags)) saves_->save(step);
       if (Wishes::ends(outcome.flags) && step < job_.training.steps) return stopped(step, outcome.flags);
     }
-    finish_save();
+    saves_->finish();
     return decide(ExitCode::done);
   }
-
-  SavePlan* save_plan() { return wishes_->plan() ? &*wishes_->plan() : nullptr; }
 
   static ExitCode decide(ExitCode code) {
     SignalGuard::decide(static_cast<int>(code));
@@ -264,7 +220,7 @@ class Run {
   std::optional<ValidationResult> validate(std::int64_t step, Faults::Verdict verdict, bool last) {
     if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
     const ValidationResult result = validator_->run(step);
-    if (SavePlan* plan = save_plan()) plan->validation_took(result.seconds);
+    if (auto& plan = wishes_->plan()) plan->validation_took(result.seconds);
     reporter_->note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step, result.loss,
                                 result.tokens, result.seconds));
     return result;
@@ -292,7 +248,7 @@ class Run {
     return trainer_->step(
         step, [this] { return wishes_->flags(); },
         [this, step] {
-          if (device_copies_) device_copies_->hold_updates();
+          saves_->hold_updates();
           injected_.strike(step + 1, world_.rank(), trainer_->stages());
           if (step > 0 || !job_.debug.dump_gradients) return;
           dump_gradients(trainer_->stages().params(), model_, mesh_.control(),
@@ -305,68 +261,17 @@ class Run {
     return comm::Watchdog::Patience(std::chrono::seconds(job_.comm.save_timeout_seconds));
   }
 
-  void finish_save() {
-    const comm::Watchdog::Patience patience = slow_disks();
-    note_saved(saver_->finish());
-  }
-
   ExitCode save_seed(const Position& start) {
     require(start.step == 0, ExitCode::usage,
             "{} holds a checkpoint of step {}; a seed is made in a folder without checkpoints",
             checkpoint_folder().string(), start.step);
-    save(0);
-    finish_save();
+    saves_->save(0);
+    saves_->finish();
     return decide(ExitCode::done);
   }
 
-  /// The model alone, and on request once more as other programs read it.
-  void save_last(std::int64_t step) {
-    const auto result = save_model_only(*saver_, *trainer_, resolved_, checkpoint_folder(), step);
-    note_saved(result);
-    if (!job_.checkpoint.last_save_in_hf) return;
-    const fs::path folder = checkpoint_folder() / fmt::format("hf-{:08d}", step);
-    const std::string& name = job_.checkpoint.export_dtype;
-    const DType type = name == "bfloat16" ? DType::bf16 : name == "float16" ? DType::f16 : DType::f32;
-    on_rank_zero(mesh_.control(), [&] {
-      export_hf(result.folder, folder, {.dtype = type, .replace = true, .tokenizer = {}});
-      return std::string();
-    });
-    reporter_->note(fmt::format("Hugging Face weights {}", folder.string()));
-  }
-
-  void save(std::int64_t step) {
-    const comm::Watchdog::Patience patience = slow_disks();
-    const double began = metrics::monotonic_seconds();
-    finish_save();
-    saving_step_ = step;
-    if (step == job_.training.steps && job_.checkpoint.last_save_model_only) {
-      save_last(step);
-      return reporter_->spent_on_checkpoints(metrics::monotonic_seconds() - began);
-    }
-    if (SavePlan* plan = save_plan()) plan->save_began(Wishes::now());
-    const Position position{step, trainer_->first_sample(step)};
-    if (job_.checkpoint.async_mode == "disabled")
-      note_saved(save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position));
-    else
-      begin_save_state(*saver_, *trainer_, resolved_, checkpoint_folder(), position);
-    reporter_->spent_on_checkpoints(metrics::monotonic_seconds() - began);
-  }
-
-  void note_saved(const std::optional<checkpoint::SaveResult>& result) {
-    if (!result) return;
-    comm::rank_record::note_saved(saving_step_);
-    const bool held = job_.checkpoint.async_mode == "disabled";
-    if (SavePlan* plan = save_plan())
-      plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
-    if (result->kept_existing)
-      return log::warning("{} exists and is kept; this run wrote nothing there", result->folder.string());
-    reporter_->note(fmt::format("checkpoint {} ({} in {:.2f} s{})", result->folder.string(),
-                                metrics::human_bytes(result->bytes), result->seconds,
-                                held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
-  }
-
   ExitCode stopped(std::int64_t step, std::int64_t flags) {
-    finish_save();
+    saves_->finish();
     const ExitCode code = decide(wishes_->code_of_end(flags));
     const char* why = Wishes::time_is_up(flags) ? "before the allocation ends" : "by a signal";
     reporter_->note(fmt::format("stopped {} after step {}{}", why, step,
@@ -393,11 +298,9 @@ class Run {
   std::optional<metrics::PhaseTrace> trace_;  ///< if the job is profiled
   std::optional<Reporter> reporter_;
   std::optional<Faults> faults_;
-  std::optional<StepWatch> step_watch_;          ///< on rank 0, while it trains
-  std::unique_ptr<DeviceCopies> device_copies_;  ///< on a GPU
-  std::optional<checkpoint::Saver> saver_;
-  std::int64_t saving_step_ = 0;  ///< of the checkpoint begun last
+  std::optional<StepWatch> step_watch_;  ///< on rank 0, while it trains
   std::optional<Wishes> wishes_;
+  std::optional<JobSaves> saves_;
 };
 
 }  // namespace

@@ -1,0 +1,49 @@
+// The checkpoints that a run writes, and what is told of them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "reporter.hpp"
+#include "tessera/comm/world.hpp"
+#include "tessera/train/device_copies.hpp"
+#include "tessera/train/training_state.hpp"
+#include "wishes.hpp"
+
+namespace tessera::train {
+
+/// All methods are collective; every rank calls them at the same places.
+class JobSaves {
+ public:
+  /// Saves under `folder` what the trainer holds on `device`. The references must outlive this.
+  JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control, at::Device device,
+           Wishes& wishes, Reporter& reporter, std::filesystem::path folder);
+
+  /// Call before parameters or moments change. On a GPU, the change then waits for the copies of a save under way.
+  void hold_updates();
+  /// Saves after step `step`, as the job's keys say; one that is under way ends first.
+  void save(std::int64_t step);
+  /// Once a step: tells of a checkpoint that has become durable. Never waits for a disk.
+  void poll() { note(saver_.poll()); }
+  /// Waits until the save that is under way is durable.
+  void finish();
+
+ private:
+  void save_last(std::int64_t step);
+  void note(const std::optional<checkpoint::SaveResult>& result);
+
+  const config::Resolved& resolved_;
+  const config::JobConfig& job_;
+  Trainer& trainer_;
+  comm::Communicator& control_;
+  Wishes& wishes_;
+  Reporter& reporter_;
+  std::filesystem::path folder_;
+  std::unique_ptr<DeviceCopies> device_copies_;  ///< on a GPU
+  checkpoint::Saver saver_;
+  std::int64_t saving_step_ = 0;  ///< of the checkpoint begun last
+};
+
+}  // namespace tessera::train
