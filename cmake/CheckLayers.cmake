@@ -1,15 +1,15 @@
-# Fails when a file of a room includes what the room does not reach:
+# Fails when a file of a component includes what the component does not reach:
 #   cmake -DFACTS=FILE -DINCLUDE_DIR=DIR -P CheckLayers.cmake
-# FACTS sets ROOMS and, for each room, DIR_room (its sources), USES_room (the rooms it links with) and TORCH_room.
-# A room reaches itself, the rooms it uses, and theirs. Foreign headers belong to the one room that wraps them.
+# FACTS sets COMPONENTS and, for each component, DIR_component (its sources), USES_component (the components it links with) and TORCH_component.
+# A component reaches itself, the components it uses, and theirs. Foreign headers belong to the one component that wraps them.
 cmake_minimum_required(VERSION 3.25)
 include("${FACTS}")
 set(problems "")
 
-# OUT: ROOM and every room below it
-function(closure out room)
-  set(reached ${room})
-  set(open ${room})
+# OUT: COMPONENT and every component below it
+function(closure out component)
+  set(reached ${component})
+  set(open ${component})
   while(open)
     list(POP_FRONT open next)
     foreach(used IN LISTS USES_${next})
@@ -22,37 +22,37 @@ function(closure out room)
   set(${out} ${reached} PARENT_SCOPE)
 endfunction()
 
-# OUT: why ROOM, which reaches REACHED, may not include HEADER; empty if it may
-function(objection out room reached header)
+# OUT: why COMPONENT, which reaches REACHED, may not include HEADER; empty if it may
+function(objection out component reached header)
   set(${out} "" PARENT_SCOPE)
   if(header MATCHES "^tessera/([a-z_]+)/")
     if(NOT CMAKE_MATCH_1 IN_LIST reached)
-      set(${out} "component ${room} does not use component ${CMAKE_MATCH_1}" PARENT_SCOPE)
+      set(${out} "component ${component} does not use component ${CMAKE_MATCH_1}" PARENT_SCOPE)
     endif()
   elseif(header MATCHES "^\\.\\./|/\\.\\./")
     set(${out} "a private header of another component; use its public one" PARENT_SCOPE)
-  elseif(header MATCHES "^(mpi|nccl)\\.h$" AND NOT room STREQUAL "comm")
+  elseif(header MATCHES "^(mpi|nccl)\\.h$" AND NOT component STREQUAL "comm")
     set(${out} "only component comm wraps MPI and NCCL" PARENT_SCOPE)
-  elseif(header MATCHES "^(hdf5|hdf5_hl|H5[A-Za-z]*)\\.h$" AND NOT room STREQUAL "checkpoint")
+  elseif(header MATCHES "^(hdf5|hdf5_hl|H5[A-Za-z]*)\\.h$" AND NOT component STREQUAL "checkpoint")
     set(${out} "only component checkpoint wraps HDF5" PARENT_SCOPE)
-  elseif(header MATCHES "^Kokkos_" AND NOT room STREQUAL "kernels")
+  elseif(header MATCHES "^Kokkos_" AND NOT component STREQUAL "kernels")
     set(${out} "only component kernels wraps Kokkos" PARENT_SCOPE)
-  elseif(header MATCHES "^torch/" AND NOT room STREQUAL "kernels" AND NOT header STREQUAL "torch/version.h")
+  elseif(header MATCHES "^torch/" AND NOT component STREQUAL "kernels" AND NOT header STREQUAL "torch/version.h")
     set(${out} "it costs 10 s a file; use tessera/kernels/tensor.hpp and operation.hpp" PARENT_SCOPE)
-  elseif(header MATCHES "^(torch|ATen|c10|caffe2)/" AND NOT TORCH_${room})
-    set(${out} "component ${room} is built without LibTorch" PARENT_SCOPE)
+  elseif(header MATCHES "^(torch|ATen|c10|caffe2)/" AND NOT TORCH_${component})
+    set(${out} "component ${component} is built without LibTorch" PARENT_SCOPE)
   endif()
 endfunction()
 
-foreach(room IN LISTS ROOMS)
-  closure(reached ${room})
-  file(GLOB_RECURSE files ${DIR_${room}}/*.cpp ${DIR_${room}}/*.hpp ${DIR_${room}}/*.cu ${DIR_${room}}/*.cuh
-    ${INCLUDE_DIR}/tessera/${room}/*.hpp ${INCLUDE_DIR}/tessera/${room}/*.cuh)
+foreach(component IN LISTS COMPONENTS)
+  closure(reached ${component})
+  file(GLOB_RECURSE files ${DIR_${component}}/*.cpp ${DIR_${component}}/*.hpp ${DIR_${component}}/*.cu ${DIR_${component}}/*.cuh
+    ${INCLUDE_DIR}/tessera/${component}/*.hpp ${INCLUDE_DIR}/tessera/${component}/*.cuh)
   foreach(file IN LISTS files)
     file(STRINGS "${file}" lines REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]")
     foreach(line IN LISTS lines)
       string(REGEX REPLACE "^[^<\"]*[<\"]([^>\"]+).*$" "\\1" header "${line}")
-      objection(why ${room} "${reached}" "${header}")
+      objection(why ${component} "${reached}" "${header}")
       if(why)
         list(APPEND problems "${file}: includes ${header}: ${why}")
       endif()

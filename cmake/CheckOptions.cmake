@@ -4,8 +4,8 @@
 # and macros given to the compiler (TESSERA_X=...) are somebody else's.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE scripts ${SOURCE_DIR}/src/CMakeLists.txt ${SOURCE_DIR}/tests/CMakeLists.txt ${SOURCE_DIR}/cmake/*.cmake)
-foreach(room mesh checkpoint)
-  list(APPEND scripts ${SOURCE_DIR}/${room}/CMakeLists.txt)
+foreach(component mesh checkpoint)
+  list(APPEND scripts ${SOURCE_DIR}/${component}/CMakeLists.txt)
 endforeach()
 list(APPEND scripts ${SOURCE_DIR}/CMakeLists.txt)
 list(FILTER scripts EXCLUDE REGEX "/CheckOptions\\.cmake$")

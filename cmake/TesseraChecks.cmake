@@ -1,15 +1,15 @@
 # The house rules that CMake can check, at each build in which a file has changed: who may include what (CheckLayers.cmake), and that
-# no misspelt option is read anywhere (CheckOptions.cmake). Included after the last room.
-get_property(_rooms GLOBAL PROPERTY TESSERA_ROOMS)
-set(_facts "set(ROOMS \"${_rooms}\")\n")
-foreach(_room IN LISTS _rooms)
-  get_target_property(_dir tessera_${_room} SOURCE_DIR)
-  get_target_property(_uses tessera_${_room} TESSERA_USES)
-  get_target_property(_torch tessera_${_room} TESSERA_TORCH)
-  string(APPEND _facts "set(DIR_${_room} \"${_dir}\")\nset(USES_${_room} \"${_uses}\")\nset(TORCH_${_room} ${_torch})\n")
+# no misspelt option is read anywhere (CheckOptions.cmake). Included after the last component.
+get_property(_components GLOBAL PROPERTY TESSERA_COMPONENTS)
+set(_facts "set(COMPONENTS \"${_components}\")\n")
+foreach(_component IN LISTS _components)
+  get_target_property(_dir tessera_${_component} SOURCE_DIR)
+  get_target_property(_uses tessera_${_component} TESSERA_USES)
+  get_target_property(_torch tessera_${_component} TESSERA_TORCH)
+  string(APPEND _facts "set(DIR_${_component} \"${_dir}\")\nset(USES_${_component} \"${_uses}\")\nset(TORCH_${_component} ${_torch})\n")
 endforeach()
-# The program is no library, but lives by the same rules: it may use every room, and no foreign header.
-string(APPEND _facts "list(APPEND ROOMS app)\nset(DIR_app \"${PROJECT_SOURCE_DIR}/src/app\")\nset(USES_app \"${_rooms}\")\nset(TORCH_app ON)\n")
+# The program is no library, but lives by the same rules: it may use every component, and no foreign header.
+string(APPEND _facts "list(APPEND COMPONENTS app)\nset(DIR_app \"${PROJECT_SOURCE_DIR}/src/app\")\nset(USES_app \"${_components}\")\nset(TORCH_app ON)\n")
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/layers.cmake CONTENT "${_facts}")
 
 set(_trees "")

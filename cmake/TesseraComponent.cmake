@@ -3,8 +3,8 @@
 #   include what it USES and nothing else (cmake/CheckLayers.cmake). TENSOR_SOURCES include tessera/kernels/tensor.hpp, are
 #   compiled with it as their precompiled header, and make the component one that links with LibTorch. SOURCES may not
 #   include it. UNITY compiles twelve files at a time (TESSERA_UNITY_BUILD): names in unnamed namespaces must then differ.
-# tessera_cuda_sources(ROOM SOURCES...)
-#   adds CUDA files and C++ files that call the CUDA runtime to a room; only these see CUDA's headers, so that every other
+# tessera_cuda_sources(COMPONENT SOURCES...)
+#   adds CUDA files and C++ files that call the CUDA runtime to a component; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
 # tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [TIMEOUT s] [LABELS l...] [TORCH])
 #   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
@@ -19,7 +19,7 @@ add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-set_property(GLOBAL PROPERTY TESSERA_ROOMS "")
+set_property(GLOBAL PROPERTY TESSERA_COMPONENTS "")
 
 # One precompiled header serves every file that uses tensors.
 add_library(tessera_tensor_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
@@ -31,42 +31,42 @@ function(tessera_without_tensors)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS TESSERA_WITHOUT_TENSORS)
 endfunction()
 
-function(tessera_component room)
+function(tessera_component component)
   cmake_parse_arguments(ARG "UNITY" "" "SOURCES;TENSOR_SOURCES;USES;LINK;PRIVATE_LINK" ${ARGN})
-  add_library(tessera_${room} SHARED ${ARG_SOURCES} ${ARG_TENSOR_SOURCES})
-  add_library(tessera::${room} ALIAS tessera_${room})
+  add_library(tessera_${component} SHARED ${ARG_SOURCES} ${ARG_TENSOR_SOURCES})
+  add_library(tessera::${component} ALIAS tessera_${component})
   list(TRANSFORM ARG_USES PREPEND tessera_ OUTPUT_VARIABLE used)
-  target_link_libraries(tessera_${room} PUBLIC tessera_headers ${used} ${ARG_LINK} PRIVATE tessera_flags ${ARG_PRIVATE_LINK})
-  set_target_properties(tessera_${room} PROPERTIES
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} DEFINE_SYMBOL "" EXPORT_NAME ${room})
-  # A room that calls what it does not link with fails here, not in the program. (A sanitizer's runtime is in the program.)
+  target_link_libraries(tessera_${component} PUBLIC tessera_headers ${used} ${ARG_LINK} PRIVATE tessera_flags ${ARG_PRIVATE_LINK})
+  set_target_properties(tessera_${component} PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} DEFINE_SYMBOL "" EXPORT_NAME ${component})
+  # A component that calls what it does not link with fails here, not in the program. (A sanitizer's runtime is in the program.)
   if(NOT TESSERA_SANITIZE)
-    target_link_options(tessera_${room} PRIVATE -Wl,-z,defs)
+    target_link_options(tessera_${component} PRIVATE -Wl,-z,defs)
   endif()
   if(ARG_UNITY AND TESSERA_UNITY_BUILD)
-    set_target_properties(tessera_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(tessera_${component} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   endif()
   set(torch OFF)
   if(ARG_TENSOR_SOURCES)
     set(torch ON)
-    target_link_libraries(tessera_${room} PUBLIC tessera::torch)
-    target_precompile_headers(tessera_${room} REUSE_FROM tessera_tensor_pch)
+    target_link_libraries(tessera_${component} PUBLIC tessera::torch)
+    target_precompile_headers(tessera_${component} REUSE_FROM tessera_tensor_pch)
     tessera_without_tensors(${ARG_SOURCES})
   endif()
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tessera/${room}/*.hpp)
-  target_sources(tessera_${room} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tessera/${component}/*.hpp)
+  target_sources(tessera_${component} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
   # `cmake --build DIR --target all_verify_interface_header_sets` compiles each of these headers alone; with LibTorch that is 7 s each.
   if(NOT torch)
-    set_target_properties(tessera_${room} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    set_target_properties(tessera_${component} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   endif()
-  set_target_properties(tessera_${room} PROPERTIES TESSERA_USES "${ARG_USES}" TESSERA_TORCH ${torch})
-  set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${room})
+  set_target_properties(tessera_${component} PROPERTIES TESSERA_USES "${ARG_USES}" TESSERA_TORCH ${torch})
+  set_property(GLOBAL APPEND PROPERTY TESSERA_COMPONENTS ${component})
 endfunction()
 
-function(tessera_cuda_sources room)
-  target_sources(tessera_${room} PRIVATE ${ARGN})
+function(tessera_cuda_sources component)
+  target_sources(tessera_${component} PRIVATE ${ARGN})
   set_source_files_properties(${ARGN} PROPERTIES INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
-  target_link_libraries(tessera_${room} PRIVATE $<LINK_ONLY:CUDA::cudart>)
+  target_link_libraries(tessera_${component} PRIVATE $<LINK_ONLY:CUDA::cudart>)
 endfunction()
 
 add_custom_target(tests_without_torch)

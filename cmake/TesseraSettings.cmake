@@ -1,4 +1,4 @@
-# Compiler settings that every room shares.
+# Compiler settings that every component shares.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

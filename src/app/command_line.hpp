@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "verb.hpp"
+#include "command.hpp"
 
 namespace CLI {
 class App;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "command.hpp"
 #include "command_line.hpp"
-#include "verb.hpp"
 
 namespace tessera::app {
 

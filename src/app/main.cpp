@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "verb.hpp"
+#include "command.hpp"
 
 int main(int argc, char** argv) {
   const int code = tessera::app::run({argv + 1, argv + argc});

@@ -1,5 +1,5 @@
+#include "command.hpp"
 #include "tessera/comm/world.hpp"
-#include "verb.hpp"
 
 namespace {
 

@@ -1,12 +1,12 @@
-// Verbs that run on all ranks of a job: one configuration, one message, one exit code.
+// Commands that run on all ranks of a job: one configuration, one message, one exit code.
 #pragma once
 
 #include <functional>
 
+#include "command.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/config/resolve.hpp"
-#include "verb.hpp"
 
 namespace tessera::app {
 

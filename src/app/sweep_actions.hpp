@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "verb.hpp"
+#include "command.hpp"
 
 namespace tessera::app {
 

@@ -29,8 +29,8 @@ export TESSERA_LIBTORCH; TESSERA_LIBTORCH=$(sed -n 's/^TesseraTorch_ROOT_INCLUDE
 cmake -S "$here/consumer" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
   cmake --build "$work/consumer" >>"$work/log" 2>&1 || { tail -n 30 "$work/log" >&2; fail "find_package(tessera) consumer"; }
 [ "$("$work/consumer/consumer")" = bf16 ] || fail "the find_package consumer does not run"
-if cmake -S "$here/consumer" -B "$work/none" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DROOM=nosuchroom >"$work/log" 2>&1; then
-  fail "find_package accepts the component nosuchroom"
+if cmake -S "$here/consumer" -B "$work/none" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCOMPONENT=nosuchcomponent >"$work/log" 2>&1; then
+  fail "find_package accepts the component nosuchcomponent"
 fi
 # ... and by pkg-config.
 export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig

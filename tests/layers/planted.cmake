@@ -1,14 +1,14 @@
-# Makes a house of four small rooms, plants one violation after the other and expects each to be found, and a clean house to pass.
+# Makes a house of four small components, plants one violation after the other and expects each to be found, and a clean house to pass.
 cmake_minimum_required(VERSION 3.25)
 set(house ${WORK_DIR}/house)
 
 function(build_house)
   file(REMOVE_RECURSE ${house})
-  file(WRITE ${house}/layers.cmake "set(ROOMS base comm mesh checkpoint parallel)\n")
-  foreach(room base comm mesh checkpoint parallel)
-    file(APPEND ${house}/layers.cmake "set(DIR_${room} ${house}/src/${room})\nset(TORCH_${room} OFF)\n")
-    file(WRITE ${house}/src/${room}/${room}.cpp "#include \"tessera/${room}/${room}.hpp\"\n#include <vector>\n")
-    file(WRITE ${house}/include/tessera/${room}/${room}.hpp "#pragma once\n")
+  file(WRITE ${house}/layers.cmake "set(COMPONENTS base comm mesh checkpoint parallel)\n")
+  foreach(component base comm mesh checkpoint parallel)
+    file(APPEND ${house}/layers.cmake "set(DIR_${component} ${house}/src/${component})\nset(TORCH_${component} OFF)\n")
+    file(WRITE ${house}/src/${component}/${component}.cpp "#include \"tessera/${component}/${component}.hpp\"\n#include <vector>\n")
+    file(WRITE ${house}/include/tessera/${component}/${component}.hpp "#pragma once\n")
   endforeach()
   file(APPEND ${house}/layers.cmake "set(USES_base)\nset(USES_comm base)\nset(USES_mesh comm)\nset(USES_checkpoint base)\n"
     "set(USES_parallel mesh)\nset(TORCH_parallel TRUE)\n")

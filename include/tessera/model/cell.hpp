@@ -1,7 +1,7 @@
 // A cell is a named step from one flow to the next; a model is a list of cells.
 //
 // Cells know nothing of ranks. They compute with the pieces of weights that they are given and take head counts from
-// the pieces' shapes; what must happen between ranks is declared (`input`, `output`) and put there by room parallel.
+// the pieces' shapes. Communication between ranks is declared (`input`, `output`); component `parallel` adds it.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"

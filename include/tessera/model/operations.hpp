@@ -1,5 +1,6 @@
-// What cells ask of whoever runs them: products with weights, attention. The defaults are one rank's; room parallel
-// puts others in their place (weight gradients later, rings over a context, chunks that overlap with communication).
+// What cells ask of whoever runs them: products with weights, attention. The defaults are one rank's; component
+// `parallel` puts others in their place (weight gradients later, rings over a context, chunks that overlap with
+// communication).
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"

@@ -1,4 +1,4 @@
-// From a resolved configuration to the values that the rooms below are made with.
+// From a resolved configuration to the values that the components below are made with.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"

@@ -1,4 +1,4 @@
-// ranks_probe together | mixed | alone | memory | memory_alone: what ranks of a verb may end with; each says what it
+// ranks_probe together | mixed | alone | memory | memory_alone: what ranks of a command may end with; each says what it
 // returns.
 #include "tessera/kernels/tensor.hpp"
 

@@ -10,7 +10,7 @@ run() { said=$("$1" 120 3 "$2" "$3" 2>&1); code=$?; }
 returns() { grep -c "^returns $1$" <<<"$said"; }
 says() { grep -c "$1" <<<"$said"; }
 
-run "$1" "$2" well; check "a verb that does well" "$code $(returns 0)" "0 3"
+run "$1" "$2" well; check "a command that does well" "$code $(returns 0)" "0 3"
 run "$1" "$2" together; check "all fail: one code" "$code $(returns 4)" "4 3"
 check "and one message" "$(says '^tessera: the data is bad$') $(says tessera:)" "1 1"
 run "$1" "$2" mixed; check "one fails, and the others because of it: the cause's code" "$code $(returns 4)" "4 3"

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "command.hpp"
 #include "command_line.hpp"
-#include "verb.hpp"
 
 namespace tessera::app {
 namespace {
@@ -35,7 +35,7 @@ int throw_what(const Args& args) {
   throw 3;
 }
 
-const VerbRegistration thrower{"throw", "throws", &throw_what};
+const CommandRegistration thrower{"throw", "throws", &throw_what};
 
 int keep_boxes(const Args& args) {
   std::string folder, to;
@@ -53,13 +53,13 @@ int keep_boxes(const Args& args) {
   return 0;
 }
 
-const VerbRegistration keeper{"boxes", "keeps boxes", &keep_boxes};
+const CommandRegistration keeper{"boxes", "keeps boxes", &keep_boxes};
 
-TEST(App, ListsItsVerbs) {
+TEST(App, ListsItsCommands) {
   for (const Args& args : {Args{"--help"}, Args{"-h"}, Args{"help"}}) {
     const Outcome o = outcome(args);
     EXPECT_EQ(o.code, 0);
-    for (const Verb& verb : verbs()) EXPECT_THAT(o.out, HasSubstr(verb.name));
+    for (const Command& command : commands()) EXPECT_THAT(o.out, HasSubstr(command.name));
   }
 }
 

@@ -47,7 +47,7 @@ int run(const Args& args) {
   return start_sweep(request);
 }
 
-const VerbRegistration registration{"sweep", "run one job with many settings; collect the results", &run};
+const CommandRegistration registration{"sweep", "run one job with many settings; collect the results", &run};
 
 }  // namespace
 }  // namespace tessera::app

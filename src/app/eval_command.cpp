@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "command.hpp"
 #include "command_line.hpp"
 #include "ranks.hpp"
 #include "tessera/base/json.hpp"
@@ -10,7 +11,6 @@
 #include "tessera/train/evaluation.hpp"
 #include "tessera/train/inference.hpp"
 #include "tessera/train/job_check.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -103,7 +103,7 @@ int run(const Args& args) {
   return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);
 }
 
-const tessera::app::VerbRegistration registration{"eval", "compute the validation loss, or the logits of given tokens",
-                                                  &run};
+const tessera::app::CommandRegistration registration{
+    "eval", "compute the validation loss, or the logits of given tokens", &run};
 
 }  // namespace

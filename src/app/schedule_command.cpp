@@ -2,13 +2,13 @@
 #include <fmt/ranges.h>
 #include <iostream>
 
+#include "command.hpp"
 #include "command_line.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/suggest.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/parallel/schedule_csv.hpp"
 #include "tessera/parallel/schedule_timeline.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -95,6 +95,6 @@ int run(const tessera::app::Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"schedule", "simulate and draw a pipeline schedule", &run};
+const tessera::app::CommandRegistration registration{"schedule", "simulate and draw a pipeline schedule", &run};
 
 }  // namespace

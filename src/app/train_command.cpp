@@ -37,6 +37,6 @@ int run(const Args& args) {
       });
 }
 
-const tessera::app::VerbRegistration registration{"train", "train a model on all ranks of the job", &run};
+const tessera::app::CommandRegistration registration{"train", "train a model on all ranks of the job", &run};
 
 }  // namespace

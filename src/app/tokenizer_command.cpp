@@ -5,12 +5,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "command.hpp"
 #include "command_line.hpp"
 #include "corpus_flags.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/tokenizer_trainer.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -119,6 +119,6 @@ int run(const tessera::app::Args& args) {
   return to_ids.app.parsed() ? to_ids.run(&encode) : to_text.run(&decode);
 }
 
-const tessera::app::VerbRegistration registration{"tokenizer", "train a tokenizer, encode and decode text", &run};
+const tessera::app::CommandRegistration registration{"tokenizer", "train a tokenizer, encode and decode text", &run};
 
 }  // namespace

@@ -3,11 +3,11 @@
 
 #include <iostream>
 
+#include "command.hpp"
 #include "command_line.hpp"
 #include "corpus_flags.hpp"
 #include "data_inspect.hpp"
 #include "tessera/data/prepare.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -87,6 +87,6 @@ int run(const tessera::app::Args& args) {
   return show.app.parsed() ? show.show() : verify.verify();
 }
 
-const tessera::app::VerbRegistration registration{"data", "make token files; inspect token files and samples", &run};
+const tessera::app::CommandRegistration registration{"data", "make token files; inspect token files and samples", &run};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// tessera launch [-n N] [options of mpirun] -- VERB ...: what srun does, on one machine or under mpirun.
+// tessera launch [-n N] [options of mpirun] -- COMMAND ...: what srun does, on one machine or under mpirun.
 //
 // Plain mpirun gives its ranks about one second after Ctrl-C and then returns 1 whatever they return. Here mpirun runs
 // in a session of its own, where the terminal's signals do not reach it, and gets the one that it forwards: SIGUSR1.
@@ -12,11 +12,11 @@
 #include <iostream>
 #include <optional>
 
+#include "command.hpp"
 #include "launched_job.hpp"
 #include "node_cores.hpp"
 #include "tessera/base/log.hpp"
 #include "this_program.hpp"
-#include "verb.hpp"
 
 namespace tessera::app {
 namespace {
@@ -30,7 +30,7 @@ constexpr const char* kUsage =
 
 struct Request {
   Args options;  ///< mpirun's
-  Args words;    ///< the verb and its arguments
+  Args words;    ///< the command and its arguments
   std::optional<int> ranks;
 };
 
@@ -114,12 +114,12 @@ int run(const Args& args) {
           "`tessera launch` is already running under mpirun; use only one of the two");
   const Request request = parse(args);
   // Said once here, and not by each rank.
-  const Verb& verb = find_verb(request.words.front());
-  if (const Args words(request.words.begin() + 1, request.words.end()); asks_for_help(words)) return verb.run(words);
+  const Command& command = find_command(request.words.front());
+  if (const Args words(request.words.begin() + 1, request.words.end()); asks_for_help(words)) return command.run(words);
   return run_job(plan(request));
 }
 
-const VerbRegistration registration{"launch", "start ranks on this machine: launch -n 8 -- train ...", &run};
+const CommandRegistration registration{"launch", "start ranks on this machine: launch -n 8 -- train ...", &run};
 
 }  // namespace
 }  // namespace tessera::app

@@ -5,12 +5,12 @@
 #include <charconv>
 #include <iostream>
 
+#include "command.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/document.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/config/suggest.hpp"
 #include "tessera/train/job_check.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -121,6 +121,6 @@ int run(const Args& args) {
                 config::did_you_mean(what, {"check", "show", "keys"}));
 }
 
-const tessera::app::VerbRegistration registration{"config", "check or print a resolved job; list all keys", &run};
+const tessera::app::CommandRegistration registration{"config", "check or print a resolved job; list all keys", &run};
 
 }  // namespace

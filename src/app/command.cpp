@@ -1,4 +1,4 @@
-#include "verb.hpp"
+#include "command.hpp"
 
 #include <fmt/format.h>
 
@@ -16,9 +16,9 @@ namespace tessera::app {
 namespace {
 
 /// Function-local, because registrations run before main in an order that no one knows.
-std::vector<Verb>& registry() {
-  static std::vector<Verb> verbs;
-  return verbs;
+std::vector<Command>& registry() {
+  static std::vector<Command> commands;
+  return commands;
 }
 
 std::vector<RuntimeFact>& facts() {
@@ -29,7 +29,7 @@ std::vector<RuntimeFact>& facts() {
 void print_usage(std::ostream& out) {
   out << "Usage: tessera COMMAND [ARGUMENT]...\n       tessera COMMAND --help\n       tessera --version "
          "[--json]\n\nCommands:\n";
-  for (const Verb& verb : verbs()) out << fmt::format("  {:<11} {}\n", verb.name, verb.summary);
+  for (const Command& command : commands()) out << fmt::format("  {:<11} {}\n", command.name, command.summary);
   out << "\n" << kExitCodes;
 }
 
@@ -37,7 +37,7 @@ int help(const Args& args) {
   if (!args.empty()) {
     Args words(args.begin() + 1, args.end());
     words.emplace_back("--help");
-    return find_verb(args.front()).run(words);
+    return find_command(args.front()).run(words);
   }
   print_usage(std::cout);
   return 0;
@@ -51,8 +51,8 @@ int dispatch(const Args& args) {
   const Args rest(args.begin() + 1, args.end());
   const std::string& word = args.front();
   if (word == "--help" || word == "-h" || word == "help") return help(word == "help" ? rest : Args{});
-  if (word == "--version" || word == "-V") return find_verb("version").run(rest);
-  return find_verb(word).run(rest);
+  if (word == "--version" || word == "-V") return find_command("version").run(rest);
+  return find_command(word).run(rest);
 }
 
 /// Messages quote what stands in files: a terminal gets none of its control characters, and no more than some pages.
@@ -77,23 +77,23 @@ int report_bug(const std::string& what) {
 
 }  // namespace
 
-VerbRegistration::VerbRegistration(const char* name, const char* summary, int (*run)(const Args&)) {
+CommandRegistration::CommandRegistration(const char* name, const char* summary, int (*run)(const Args&)) {
   auto& all = registry();
-  const auto behind = [&](const Verb& verb) { return std::string_view(verb.name) > name; };
-  all.insert(std::ranges::find_if(all, behind), Verb{name, summary, run});
+  const auto behind = [&](const Command& command) { return std::string_view(command.name) > name; };
+  all.insert(std::ranges::find_if(all, behind), Command{name, summary, run});
 }
 
 RuntimeFactRegistration::RuntimeFactRegistration(const char* name, std::string (*value)()) {
   facts().push_back({name, value});
 }
 
-const std::vector<Verb>& verbs() { return registry(); }
+const std::vector<Command>& commands() { return registry(); }
 
-const Verb& find_verb(const std::string& name) {
+const Command& find_command(const std::string& name) {
   std::vector<std::string> names;
-  for (const Verb& verb : verbs()) {
-    if (name == verb.name) return verb;
-    names.emplace_back(verb.name);
+  for (const Command& command : commands()) {
+    if (name == command.name) return command;
+    names.emplace_back(command.name);
   }
   const std::string hint = config::did_you_mean(name, names);
   fail(ExitCode::usage, "'{}' is not a command of tessera{}", name.substr(0, 60),

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "command.hpp"
 #include "tessera/comm/world.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -55,6 +55,6 @@ int run(const Args& args) {
   refuse_to_end(world);
 }
 
-const tessera::app::VerbRegistration registration{"probe", "for tests", &run};
+const tessera::app::CommandRegistration registration{"probe", "for tests", &run};
 
 }  // namespace

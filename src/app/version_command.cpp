@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "build_facts.hpp"
+#include "command.hpp"
 #include "tessera/base/json.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -41,6 +41,6 @@ int run(const Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"version", "print version and build information", &run};
+const tessera::app::CommandRegistration registration{"version", "print version and build information", &run};
 
 }  // namespace

@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "command.hpp"
 #include "command_line.hpp"
 #include "tessera/report/run_page.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -24,6 +24,6 @@ int run(const tessera::app::Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"report", "write a training run as one HTML page", &run};
+const tessera::app::CommandRegistration registration{"report", "write a training run as one HTML page", &run};
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <iostream>
 
+#include "command.hpp"
 #include "command_line.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/train/hf_import.hpp"
 #include "tessera/train/inference.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -101,6 +101,6 @@ int run(const Args& args) {
   return generate(options);
 }
 
-const tessera::app::VerbRegistration registration{"generate", "generate text with a trained model", &run};
+const tessera::app::CommandRegistration registration{"generate", "generate text with a trained model", &run};
 
 }  // namespace

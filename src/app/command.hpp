@@ -1,4 +1,4 @@
-// The verbs of `tessera`: each is one file NAME_verb.cpp that registers itself; the build picks it up by its name.
+// The commands of `tessera`. Each is one file NAME_command.cpp that registers itself; the build finds it by its name.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@ namespace tessera::app {
 
 using Args = std::vector<std::string>;
 
-struct Verb {
+struct Command {
   const char* name;
   const char* summary;  ///< one line for `tessera --help`
-  int (*run)(
-      const Args& args);  ///< takes the words after the verb; {"--help"} must print its usage. Returns the exit code.
+  /// Takes the words after the command; {"--help"} must print its usage. Returns the exit code.
+  int (*run)(const Args& args);
 };
 
-/// Defined as a constant in a verb's file. Throwing Error ends the program with its message and code.
-struct VerbRegistration {
-  VerbRegistration(const char* name, const char* summary, int (*run)(const Args&));
+/// Defined as a constant in a command's file. Throwing Error ends the program with its message and code.
+struct CommandRegistration {
+  CommandRegistration(const char* name, const char* summary, int (*run)(const Args&));
 };
 
-/// Every registered verb, by name.
-const std::vector<Verb>& verbs();
+/// Every registered command, by name.
+const std::vector<Command>& commands();
 /// Throws Error(usage) with the nearest name for one that is not registered.
-const Verb& find_verb(const std::string& name);
+const Command& find_command(const std::string& name);
 
 /// Whether the user asks for help, wherever the flag stands.
 bool asks_for_help(const Args& args);
@@ -42,7 +42,7 @@ inline constexpr const char* kExitCodes =
     "  7  communication failed or hung\n"
     "  75 stopped and saved: run the same command again to resume\n";
 
-/// What a room knows of its libraries at run time, for `tessera --version`: {"MPI", &library_version}.
+/// What a component knows of its libraries at run time, for `tessera --version`: {"MPI", &library_version}.
 struct RuntimeFact {
   const char* name;
   std::string (*value)();
@@ -52,8 +52,8 @@ struct RuntimeFactRegistration {
 };
 const std::vector<RuntimeFact>& runtime_facts();
 
-/// Runs the verb that args name (`--help`, `--version` and `help VERB` too) and returns the process's exit code. Every
-/// exception ends here, as one message on standard error.
+/// Runs the command that args name (`--help`, `--version` and `help COMMAND` too) and returns the process's exit code.
+/// Every exception ends here, as one message on standard error.
 int run(const Args& args);
 
 }  // namespace tessera::app

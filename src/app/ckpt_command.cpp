@@ -6,12 +6,12 @@
 
 #include "ckpt_folders.hpp"
 #include "ckpt_upkeep.hpp"
+#include "command.hpp"
 #include "command_line.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/train/hf_import.hpp"
 #include "tessera/train/inference.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -127,9 +127,9 @@ int run(const tessera::app::Args& args) {
   int files = 1;
   checkpoint::PruneOptions prune;
   const auto add = [&](const char* name, const char* summary) {
-    tessera::app::Flags verb = app.add_subcommand(name, summary);
-    verb.add_option("folder", folder, "folder of a run, its checkpoint folder, or the folder of a step").required();
-    return verb;
+    tessera::app::Flags command = app.add_subcommand(name, summary);
+    command.add_option("folder", folder, "folder of a run, its checkpoint folder, or the folder of a step").required();
+    return command;
   };
   const tessera::app::Flags listing = add("list", "list checkpoints, one a line");
   tessera::app::Flags showing = add("show", "print the header of a checkpoint; in a folder, of the latest valid one");
@@ -172,7 +172,7 @@ int run(const tessera::app::Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{
+const tessera::app::CommandRegistration registration{
     "ckpt", "list, show, verify, diff, prune, reshard, import and export checkpoints", &run};
 
 }  // namespace

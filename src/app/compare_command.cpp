@@ -1,10 +1,10 @@
 // tessera compare RUN RUN...: results, settings and curves of runs beside each other.
 #include <iostream>
 
+#include "command.hpp"
 #include "command_line.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/report/comparison.hpp"
-#include "verb.hpp"
 
 namespace {
 
@@ -31,6 +31,6 @@ int run(const tessera::app::Args& args) {
   return 0;
 }
 
-const tessera::app::VerbRegistration registration{"compare", "compare training runs", &run};
+const tessera::app::CommandRegistration registration{"compare", "compare training runs", &run};
 
 }  // namespace
