@@ -33,7 +33,7 @@ show_plan() { # FOLDER: the disk whose free space counts
 }
 
 # --- Phases ---------------------------------------------------------------------------------------------------------------
-phase_name='' phase_start=0 phase_summary=()
+phase_name='' phase_start=0 phase_names=() phase_seconds=()
 
 begin() { # NAME
   phase_name=$1 phase_start=$SECONDS
@@ -42,11 +42,17 @@ begin() { # NAME
 
 finish() { # closes the phase that `begin` opened, and keeps its seconds in $log/phases.tsv
   local seconds=$((SECONDS - phase_start))
-  phase_summary+=("$phase_name $(duration $seconds)")
+  phase_names+=("$phase_name") phase_seconds+=($seconds)
   printf '%s\t%s\t%s\t%s\n' "$(date +%FT%T)" "$verb" "$phase_name" $seconds >>"$log/phases.tsv"
 }
 
-show_phases() { local IFS=,; say "phases:${phase_summary[*]/#/ }"; }
+show_phases() { # one line each
+  local i
+  say "the phases took $(duration "$(sum ${phase_seconds[@]+"${phase_seconds[@]}"})"):"
+  for i in ${phase_names[@]+"${!phase_names[@]}"}; do
+    printf '  %12s  %.84s\n' "$(duration "${phase_seconds[i]}")" "${phase_names[i]}"
+  done
+}
 
 # --- Progress ---------------------------------------------------------------------------------------------------------------
 child='' tick=10 # seconds between two lines where there is no terminal

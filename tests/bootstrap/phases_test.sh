@@ -24,6 +24,7 @@ expect 'a line each tick' '1 lines, ' "$(inside 'shown slow count_lines bash -c 
 expect 'a failure shows the log' 'the reason' "$(inside 'shown bad count_lines bash -c "echo the reason; exit 7" || echo returned')"
 expect 'a failure returns' 'returned' "$(inside 'shown bad count_lines false || echo returned')"
 expect 'seconds are kept' $'\ttest\tsleeping\t' "$(inside 'begin sleeping; finish'; cat "$log/phases.tsv")"
+expect 'phases have a line each' $'took 1 min 03 s:\n    1 min 01 s  one\n           2 s  two' "$(inside 'phase_names=(one two) phase_seconds=(61 2); show_phases')"
 expect 'output passes' 'half whole' "$(inside '{ printf "half "; sleep 2; printf "whole\nlast"; } | ticking test')"
 expect 'silence is broken' 'test: 1 s since the last line' "$(inside '{ echo first; sleep 3; } | ticking test')"
 expect 'the exit code passes' 'exit code 8' "$(inside '(exit 8) | ticking test')"
