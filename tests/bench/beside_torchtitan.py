@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Tessera and TorchTitan 0.2.2 on the same text, model and mesh, by turns; prints `name ours theirs ratio target`.
 
-    beside_torchtitan.py TESSERA TITAN SHARED_BENCH [--pairs 5] [--steps 12]
+    beside_torchtitan.py TESSERA TITAN SHARED_BENCH [--pairs 5] [--steps 12] [--dtype float32] [--meshes one,cube]
+                         [--imitate avx2]
 
 TESSERA: the program. TITAN: a folder that SHARED_BENCH/titan-setup.sh has made (TorchTitan's own trainer on CPU with gloo).
-The debug Llama in float32: 8 sequences of 256 tokens a data-parallel rank; one rank with two threads, and 2 x 2 x 2 ranks.
+The debug Llama in float32 or bfloat16: 8 sequences of 256 tokens a data-parallel rank; one rank with two threads, FSDP on 2
+ranks (fsdp2), and 2 x 2 x 2 ranks (cube). --imitate avx2 limits both programs and their libraries to AVX2.
 First loss: from the start of the launcher to the end of step 1. Tokens a second: from the median step after the third.
 The medians of all pairs count. A pair beside which others used more than 0.12 cores is run again (at most as often as --pairs).
 """
@@ -17,10 +19,16 @@ import subprocess
 import tempfile
 import time
 
-MODEL = ["--training.local_batch_size", "8", "--training.seq_len", "256", "--training.mixed_precision_param", "float32",
-         "--activation_checkpoint.mode", "none"]
-CUBE = ["--parallelism.pipeline_parallel_degree", "2", "--parallelism.data_parallel_shard_degree", "2",
-        "--parallelism.tensor_parallel_degree", "2"]
+from bfloat16 import AVX2
+
+MODEL = ["--training.local_batch_size", "8", "--training.seq_len", "256", "--activation_checkpoint.mode", "none"]
+SEQUENCE_TOKENS = 8 * 256
+FSDP2 = ["--parallelism.data_parallel_shard_degree", "2"]
+CUBE = ["--parallelism.pipeline_parallel_degree", "2", "--parallelism.tensor_parallel_degree", "2", *FSDP2]
+# Ranks, threads of each, flags, tokens of a step, targets: seconds to the first loss; tokens a second, float32 and bfloat16.
+MESHES = {"one": (1, 2, [], SEQUENCE_TOKENS, 0.25, {"float32": 1.25, "bfloat16": 10}),
+          "fsdp2": (2, 1, FSDP2, 2 * SEQUENCE_TOKENS, 0.25, {"float32": 1.0, "bfloat16": 10}),
+          "cube": (8, 1, CUBE, 2 * SEQUENCE_TOKENS, 0.2, {"float32": 1.5, "bfloat16": 10})}
 
 
 def busy_seconds():
@@ -112,7 +120,7 @@ def compare(ours, theirs, pairs, *arguments):
 def report(name, pairs, index, target):
     ours, theirs = (statistics.median(pair[side][index] for pair in pairs) for side in (0, 1))
     ratio = statistics.median(pair[0][index] / pair[1][index] for pair in pairs)
-    print(f"{name:32} {ours:9.2f} {theirs:9.2f} {ratio:6.2f} {target}", flush=True)
+    print(f"{name:24} {ours:9.2f} {theirs:9.2f} {ratio:6.2f} {target}", flush=True)
 
 
 def main():
@@ -121,17 +129,22 @@ def main():
         parser.add_argument(name, type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--meshes", default="one,cube")
+    parser.add_argument("--imitate", choices=["avx2"])
     given = parser.parse_args()
+    if given.imitate:
+        os.environ.update(AVX2)
+    print(f"{'name':24} {'ours':>9} {'theirs':>9} {'ratio':>6} target")
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         ours, theirs = Tessera(given.tessera, given.titan, work), TorchTitan(given.titan, given.shared_bench, work)
-        one = compare(ours, theirs, given.pairs, 1, 2, given.steps, [], 8 * 256)
-        cube = compare(ours, theirs, given.pairs, 8, 1, given.steps, CUBE, 2 * 8 * 256)
-    print(f"{'name':32} {'ours':>9} {'theirs':>9} {'ratio':>6} target")
-    report("first loss, 1 rank, s", one, 0, "<= 0.25")
-    report("tokens/s, 1 rank", one, 1, ">= 1.0")
-    report("first loss, 2 x 2 x 2, s", cube, 0, "<= 0.2")
-    report("tokens/s, 2 x 2 x 2", cube, 1, ">= 1.5")
+        for mesh in given.meshes.split(","):
+            ranks, threads, flags, tokens, first_loss, rates = MESHES[mesh]
+            flags = [*flags, "--training.mixed_precision_param", given.dtype]
+            pairs = compare(ours, theirs, given.pairs, ranks, threads, given.steps, flags, tokens)
+            report(f"first loss, {mesh}, s", pairs, 0, f"<= {first_loss}")
+            report(f"tokens/s, {mesh}", pairs, 1, f">= {rates[given.dtype]}")
 
 
 if __name__ == "__main__":
