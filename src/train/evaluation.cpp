@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/train/device.hpp"
+#include "tessera/train/memory_need.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/pipeline_plan.hpp"
 #include "tessera/train/samples.hpp"
@@ -33,6 +34,7 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   const parallel::StageMap map = pipeline_plan_of(job, model, layout, plan).map;
   parallel::StageOptions options = stage_options_of(job, plan, device);
   options.freeze = {"."};  // nothing is trained: no memory for gradients
+  check_memory(job, model, mesh, plan, options, world);
   parallel::Stages stages(model, stage_ranges_of(job, model, mesh, map.stages(), options), map, mesh, options);
   {
     const comm::Watchdog::Patience patience(std::chrono::seconds(job.comm.save_timeout_seconds));

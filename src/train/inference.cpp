@@ -9,6 +9,7 @@
 #include "tessera/kernels/philox.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/hf_weights.hpp"
+#include "tessera/train/memory_need.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
 
@@ -57,8 +58,9 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
       device_(default_device()),
       model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
-  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_,
-                 options_of(resolved, device_));
+  const parallel::StageOptions options = options_of(resolved, device_);
+  check_memory_alone(model_, mesh_.layout(), options);
+  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options);
   load_weights_of(resolved.job, stage_->holdings(), model_, mesh_);
 }
 

@@ -97,20 +97,27 @@ MemoryNeed memory_need(const model::Model& model, const mesh::Layout& layout, co
 }
 
 void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed, std::int64_t free,
-                const std::string& where) {
+                const std::string& where, Remedy remedy) {
   if (free <= 0 || needed <= free) return;
-  fail(ExitCode::environment,
-       "{} needs at least {} {}, where {} are free (weights {}, gradients {}, optimizer {}, gathered weights {}, "
-       "activations {}); use {} times as many ranks or more (data_parallel_shard_degree, tensor_parallel_degree, "
-       "pipeline_parallel_degree), a smaller model, or smaller batches",
-       model, human_bytes(needed), where, human_bytes(free), human_bytes(need.weights), human_bytes(need.gradients),
-       human_bytes(need.optimizer), human_bytes(need.gathered), human_bytes(need.activations),
-       (needed + free - 1) / free);
+  std::string parts;
+  for (const auto& [name, bytes] : {std::pair{"weights", need.weights},
+                                    {"gradients", need.gradients},
+                                    {"optimizer", need.optimizer},
+                                    {"gathered weights", need.gathered},
+                                    {"activations", need.activations}})
+    if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, human_bytes(bytes));
+  const std::string what = remedy == Remedy::more_ranks
+                               ? fmt::format("use {} times as many ranks or more (data_parallel_shard_degree, "
+                                             "tensor_parallel_degree, pipeline_parallel_degree), a smaller model, or "
+                                             "smaller batches",
+                                             (needed + free - 1) / free)
+                               : "use a node with more free memory, or a smaller model";
+  fail(ExitCode::environment, "{} needs at least {} {}, where {} are free ({}); {}", model, human_bytes(needed), where,
+       human_bytes(free), parts, what);
 }
 
 void check_memory(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-                  const BatchPlan& plan, at::Device device, comm::World& world) {
-  const parallel::StageOptions options = stage_options_of(job, plan, device);
+                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world) {
   const parallel::StageMap map = pipeline_plan_of(job, model, mesh.layout(), plan).map;
   if (map.stages() > 1 && job.parallelism.pipeline_parallel_split == "measured") return;
   const parallel::StageRanges ranges = stage_ranges_of(job, model, mesh, map.stages(), options);
@@ -118,12 +125,19 @@ void check_memory(const config::JobConfig& job, const model::Model& model, mesh:
   for (const int stage : map.stages_of(mesh.coord(Axis::pp))) mine.push_back(ranges[static_cast<std::size_t>(stage)]);
   const MemoryNeed need = memory_need(model, mesh.layout(), mine, options);
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
+  const at::Device device = options.device;
   on_all_ranks(world.control(), [&] {
     const bool apart = device.is_cuda() && options.offload;  // state in host memory, work in the device's
     check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, world.local_size()), rank);
     if (apart)
       check_need(model.name, need, need.state(), free_bytes(at::kCPU, world.local_size()), "in host memory " + rank);
   });
+}
+
+void check_memory_alone(const model::Model& model, const mesh::Layout& layout, parallel::StageOptions options) {
+  options.freeze = {"."};
+  const MemoryNeed need = memory_need(model, layout, {{0, static_cast<std::int64_t>(model.cells.size())}}, options);
+  check_need(model.name, need, need.total(), free_bytes(options.device, 1), "in one process", Remedy::more_memory);
 }
 
 }  // namespace tessera::train

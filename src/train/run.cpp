@@ -52,7 +52,7 @@ class Run {
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
         mesh_(world, layout_, backend_of(job_, device_), injected_.decorate()) {
-    check_memory(job_, model_, mesh_, plan_, device_, world);
+    check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world);
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 

@@ -52,6 +52,13 @@ says "is answered, once" asked "^signal received: saving after this step; a seco
 says "and the way on is said" asked "stopped by a signal after step [0-9]*; run the same command to resume$"
 check "a model that does not fit is refused" "$(train 2 large --model.hf_config=none --model.name llama3 --model.flavor 405B --training.seq_len 64)" 3
 says "with what it needs and what is free, once" large "llama3 405B needs at least [0-9.]* TiB on rank 0 ($(hostname)), where [0-9.]* GiB are free (weights "
+huge=(--model.hf_config=none --model.name llama3 --model.flavor 405B)
+"$tessera" eval "$work/job.toml" --job.dump_folder "$work/done" --validation.split 0.1 "${huge[@]}" >"$work/eval.log" 2>&1
+check "the same in eval" $? 3
+says "which needs its weights" eval "llama3 405B needs at least [0-9.]* TiB on rank 0 ($(hostname)), where [0-9.]* GiB are free (weights 1"
+"$tessera" generate "$work/done" --prompt-ids 1 --print-ids "${huge[@]}" >"$work/generate.log" 2>&1
+check "and in generate" $? 3
+says "in one process" generate "llama3 405B needs at least [0-9.]* TiB in one process, where [0-9.]* GiB are free (weights 1"
 
 # A rank that is killed.
 check "a killed rank ends the job with 137" "$(train 2 lost --training.steps 9 --checkpoint.enable --checkpoint.interval 2 --debug.inject_faults 6:die:1)" 137

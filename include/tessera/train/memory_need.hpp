@@ -33,15 +33,21 @@ struct MemoryNeed {
 MemoryNeed memory_need(const model::Model& model, const mesh::Layout& layout, const std::vector<Range>& cells,
                        const parallel::StageOptions& options);
 
-/// Throws Error(environment) that names the parts where `needed` bytes exceed `free` ones; 0 free bytes are not known.
-/// `where`: "on rank 3 (node7)".
-void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed, std::int64_t free,
-                const std::string& where);
+enum class Remedy { more_ranks, more_memory };
 
-/// Collective: throws, on all ranks, where a rank has less free memory than the job takes there. Free is what its GPU
-/// has, or its share of what the node's memory and the control group can give. Not of the split "measured", which is
-/// not known before weights are there.
+/// Throws Error(environment) that names the parts and the remedy where `needed` bytes exceed `free` ones; 0 free bytes
+/// are not known. `where`: "on rank 3 (node7)".
+void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed, std::int64_t free,
+                const std::string& where, Remedy remedy = Remedy::more_ranks);
+
+/// Collective: throws, on all ranks, where a rank has less free memory than the job takes there with stages of
+/// `options`, which freeze all parameters where nothing is trained. Free is what its GPU has, or its share of what the
+/// node's memory and the control group can give. Not of the split "measured", which is not known before weights are
+/// there.
 void check_memory(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-                  const BatchPlan& plan, at::Device device, comm::World& world);
+                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world);
+
+/// The same of one process that holds the whole model and trains nothing.
+void check_memory_alone(const model::Model& model, const mesh::Layout& layout, parallel::StageOptions options);
 
 }  // namespace tessera::train

@@ -10,6 +10,7 @@ namespace tessera::train {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr double kGiB = 1 << 30;
 
@@ -89,6 +90,19 @@ TEST(MemoryNeed, WhatDoesNotFitIsRefusedWithBothFigures) {
     EXPECT_THAT(error.what(), HasSubstr("llama3 70B needs at least 1.56 TiB on rank 0 (node7), where 16.0 GiB are free "
                                         "(weights 400 GiB, gradients 400 GiB, optimizer 800 GiB"));
     EXPECT_THAT(error.what(), HasSubstr("use 100 times as many ranks or more"));
+  }
+}
+
+TEST(MemoryNeed, OneProcessIsToldToUseAnotherNode) {
+  const model::Model model = model::make_decoder(model::decoder_flavor("llama3", "405B"), 1, at::kFloat);
+  try {
+    check_memory_alone(model, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), {});
+    FAIL() << "this machine has 1.5 TB of free memory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::environment);
+    EXPECT_THAT(error.what(), HasSubstr(" in one process, where "));
+    EXPECT_THAT(error.what(), HasSubstr("; use a node with more free memory, or a smaller model"));
+    EXPECT_THAT(error.what(), Not(HasSubstr("optimizer")));
   }
 }
 
