@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "host/parallel_for.hpp"
 #include "normal.hpp"
 #include "tessera/base/error.hpp"
 
@@ -76,7 +77,7 @@ void fill_normal(const at::Tensor& out, const Philox& philox, const Shape& globa
           normal.cut_low, normal.cut_high, normal.mean, normal.deviation);
   const std::int64_t grain = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, rows.width()));
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, out.scalar_type(), "fill_normal", [&] {
-    at::parallel_for(0, rows.count(), grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, rows.count(), grain, [&](std::int64_t begin, std::int64_t end) {
       fill_rows(out.mutable_data_ptr<scalar_t>(), philox, rows, begin, end, cut);
     });
   });

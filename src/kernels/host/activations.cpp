@@ -37,7 +37,7 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
   const std::int64_t blocks = std::max<std::int64_t>(1, (rows + rows_per_block - 1) / rows_per_block);
   const at::Tensor partial = at::zeros({blocks, dim}, x.options().dtype(compute_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T t) {
-    at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {
         const std::int64_t first = block * rows_per_block, at = first * dim;
         functions_of(t).rms_norm_backward(const_pointer<T>(dy) + at, const_pointer<T>(x) + at, const_pointer<T>(weight),

@@ -13,7 +13,7 @@ namespace {
 /// body(first, count) over `count` elements in tasks that start at multiples of elements_per_task.
 template <class Body> void for_elements(std::int64_t count, const Body& body) {
   const std::int64_t blocks = (count + elements_per_task - 1) / elements_per_task;
-  at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t first = begin * elements_per_task;
     body(first, std::min(count, end * elements_per_task) - first);
   });
@@ -50,7 +50,7 @@ double sum_of_squares(const at::Tensor& values) {
   constexpr std::int64_t block_size = 65536;
   std::vector<double> sums((values.numel() + block_size - 1) / block_size);
   with_type(values.scalar_type(), [&]<class T>(T t) {
-    at::parallel_for(0, static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {
         const std::int64_t first = block * block_size;
         sums[block] = functions_of(t).sum_of_squares(const_pointer<T>(values) + first, std::min(block_size, values.numel() - first));

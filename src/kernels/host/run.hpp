@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "host/parallel_for.hpp"
 #include "host/row_functions.hpp"
 #include "typed.hpp"
 
@@ -21,7 +22,7 @@ inline constexpr std::int64_t elements_per_task = 16384;
 template <class Body>
 void for_rows(std::int64_t rows, std::int64_t width, const Body& body) {
   const std::int64_t grain = std::max<std::int64_t>(1, elements_per_task / std::max<std::int64_t>(1, width));
-  at::parallel_for(0, rows, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end - begin); });
+  parallel_for(0, rows, grain, [&](std::int64_t begin, std::int64_t end) { body(begin, end - begin); });
 }
 
 }  // namespace tessera::kernels

@@ -26,7 +26,7 @@ void for_parts(const Runs& runs, const Body& body) {
       for (std::int64_t row = begin; row < begin + count; ++row) body(row, 0, runs.size);
     });
   } else {
-    at::parallel_for(0, runs.size, elements_per_task,
+    parallel_for(0, runs.size, elements_per_task,
                      [&](std::int64_t begin, std::int64_t end) { body(0, begin, end - begin); });
   }
 }
