@@ -6,7 +6,7 @@
 namespace tessera::kernels {
 namespace {
 
-void check(const at::Tensor& logits) {
+void check_logits(const at::Tensor& logits) {
   TESSERA_EXPECT(logits.dim() == 2 && logits.size(1) > 0 && (logits.size(0) <= 1 || logits.stride(1) == 1),
                  "logits must be [N, V] with contiguous rows");
 }
@@ -31,7 +31,7 @@ at::Tensor empty_statistic(const at::Tensor& logits) {
 
 at::Tensor row_max(const at::Tensor& logits) {
   const at::NoGradGuard no_grad;
-  check(logits);
+  check_logits(logits);
   at::Tensor max = empty_statistic(logits);
   backend_of(logits).row_max(rows_of(logits), max);
   return max;
@@ -40,7 +40,7 @@ at::Tensor row_max(const at::Tensor& logits) {
 SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& labels,
                                    std::int64_t vocab_begin) {
   const at::NoGradGuard no_grad;
-  check(logits);
+  check_logits(logits);
   SumExpAndTarget out{empty_statistic(logits), empty_statistic(logits)};
   backend_of(logits).sum_exp(rows_of(logits), checked_statistic(row_max, logits), checked_labels(labels, logits.size(0)),
                              vocab_begin, out);
@@ -50,7 +50,7 @@ SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& r
 void softmax_gradient_(at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& sum_exp, const at::Tensor& labels,
                        std::int64_t vocab_begin, double scale) {
   const at::NoGradGuard no_grad;
-  check(logits);
+  check_logits(logits);
   backend_of(logits).softmax_gradient(rows_of(logits), checked_statistic(row_max, logits), checked_statistic(sum_exp, logits),
                                       checked_labels(labels, logits.size(0)), vocab_begin, scale);
 }

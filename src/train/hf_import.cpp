@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using checkpoint::SafetensorsEntry;
 
 constexpr const char* kGroup = "model/";
-constexpr const char* kEmbedding = "tok_embeddings.weight";
 
 /// Where the values of a tensor of the checkpoint come from.
 using Origin = std::variant<const model::ParamSpec*, const model::BufferSpec*>;
@@ -29,8 +28,8 @@ class Import {
  public:
   Import(const fs::path& weights, const config::JobConfig& job, std::optional<DType> dtype)
       : path_(weights.string()), reader_(weights), dtype_(dtype) {
-    titan_ = reader_.find(kEmbedding) != nullptr;
-    const SafetensorsEntry* embedding = titan_ ? reader_.find(kEmbedding) : reader_.find("model.embed_tokens.weight");
+    titan_ = reader_.find(model::kTokenEmbedding) != nullptr;
+    const SafetensorsEntry* embedding = titan_ ? reader_.find(model::kTokenEmbedding) : reader_.find("model.embed_tokens.weight");
     const bool has_rows = embedding != nullptr && embedding->shape.size() == 2;
     const model::DecoderShape shape = decoder_shape_of(job, has_rows ? embedding->shape[0] : 0);
     require(

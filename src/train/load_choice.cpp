@@ -13,7 +13,6 @@ namespace tessera::train {
 namespace {
 
 constexpr std::string_view kOptimizer = "optimizer/";
-constexpr const char* kEmbedding = "tok_embeddings.weight";
 constexpr const char* kOutput = "output.weight";
 
 /// "layers.0.wq" of "optimizer/exp_avg/layers.0.wq".
@@ -29,7 +28,7 @@ std::vector<std::string> names_of(const model::Model& model) {
 /// A tied checkpoint lacks the output layer alone, which would then keep its initial values without a word.
 void require_same_tying(const checkpoint::Opened& opened, const model::Model& model) {
   const std::string group = "model/";
-  if (opened.find(group + kEmbedding) == nullptr) return;
+  if (opened.find(group + model::kTokenEmbedding) == nullptr) return;
   const bool tied = opened.find(group + kOutput) == nullptr;
   if (tied == model.dimensions.tied) return;
   const char* apart = "has weights of its own";

@@ -39,6 +39,9 @@ struct InitialValues {
   double mean = 0, std = 0, low = -2, high = 2;
 };
 
+/// Name of every model's first parameter, [vocab, dim]: what tells its weights from those of other programs.
+inline constexpr const char* kTokenEmbedding = "tok_embeddings.weight";
+
 /// The one source of initial values, sharding, gradient reduction, clipping, checkpoint slices and memory planning.
 struct ParamSpec {
   std::string fqn;  ///< TorchTitan's name, e.g. "layers.0.attention.wq.weight"
