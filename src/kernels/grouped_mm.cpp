@@ -20,6 +20,14 @@ bool in_one_kernel(const Tensor& x, const Tensor& w) {
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 && w.size(2) % 8 == 0 && x.size(0) > 0;
 }
 
+/// out <- a b. Experts have other rows in each step, and oneDNN makes a kernel for each new shape: float32 stays in MKL.
+void multiply(Tensor out, const Tensor& a, const Tensor& b) {
+  if (widens(a))
+    kernels::mm_out(out, a, b);
+  else
+    at::mm_out(out, a, b);
+}
+
 /// x_g times w_g (or its transpose) for every group.
 Tensor product(const Tensor& x, const Tensor& w, const Tensor& counts, bool transposed) {
   const Tensor matrices = transposed ? w.transpose(1, 2) : w;
@@ -29,7 +37,7 @@ Tensor product(const Tensor& x, const Tensor& w, const Tensor& counts, bool tran
   for (std::int64_t g = 0; g < w.size(0); ++g) {
     const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
     Tensor part = y.narrow(0, row, rows);
-    if (rows > 0) kernels::mm_out(part, x.narrow(0, row, rows), matrices[g]);
+    if (rows > 0) multiply(part, x.narrow(0, row, rows), matrices[g]);
     row += rows;
   }
   return y;
@@ -69,7 +77,7 @@ Tensor grouped_weight_gradient(const Tensor& dy, const Tensor& x, const Tensor& 
     const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
     Tensor part = dw[g];
     if (rows > 0)
-      kernels::mm_out(part, dy.narrow(0, row, rows).t(), x.narrow(0, row, rows));
+      multiply(part, dy.narrow(0, row, rows).t(), x.narrow(0, row, rows));
     else
       part.zero_();
     row += rows;

@@ -5,6 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/instruction_set.hpp"
 #include "tessera/kernels/operation.hpp"
+#include "tessera/kernels/torch_internal.hpp"
 #include "widening.hpp"
 
 namespace tessera::kernels {
@@ -38,14 +39,26 @@ void widened_product(const Tensor& out, const Tensor& a, const Tensor& b, bool a
   });
 }
 
+/// Smaller products cost oneDNN more for its calls than it gains. The choice depends on nothing but the shapes.
+constexpr std::int64_t kWorthOneDnn = std::int64_t{1} << 21;
+
+bool is_in_onednn(const Tensor& x) {
+  static const bool fast = has_fast_onednn() && at::hasMKLDNN();
+  return fast && x.scalar_type() == at::kFloat && x.is_cpu();
+}
+
+bool is_in_onednn(const Tensor& a, const Tensor& b) {
+  return is_in_onednn(a) && a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn;
+}
+
 void expect_fitting(const Tensor& out, const Tensor& a, const Tensor& b) {
   TESSERA_EXPECT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) && out.size(0) == a.size(0) &&
                      out.size(1) == b.size(1),
                  "the shapes of a matrix product do not fit");
 }
 
-/// Of x and weight.
-struct WidenedLinear final : Operation {
+/// Of x and weight, by this file's products.
+struct Linear final : Operation {
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const Tensor &x = inputs[0], &weight = inputs[1];
     kept.save({x, weight});
@@ -87,12 +100,12 @@ struct WidenedMatmul final : Operation {
 bool widens(const Tensor& x) { return x.scalar_type() == at::kBFloat16 && x.is_cpu() && !has_fast_bfloat16(); }
 
 std::string host_engines() {
-  return fmt::format("{}, float32 {}, bfloat16 {}", name_of(instruction_set()), at::hasMKL() ? "MKL" : "LibTorch",
+  return fmt::format("{}, float32 {}, bfloat16 {}", name_of(instruction_set()), has_fast_onednn() && at::hasMKLDNN() ? "oneDNN" : at::hasMKL() ? "MKL" : "LibTorch",
                      has_fast_bfloat16() ? "oneDNN" : "widened");
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
-  if (!widens(a)) return at::mm(a, b);
+  if (!widens(a) && !is_in_onednn(a, b)) return at::mm(a, b);
   Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   kernels::mm_out(out, a, b);
   return out;
@@ -103,6 +116,8 @@ void mm_out(Tensor out, const Tensor& a, const Tensor& b) {
   expect_fitting(out, a, b);
   if (widens(a))
     widened_product(out, a, b, false);
+  else if (is_in_onednn(a, b))
+    mm_in_onednn(out, a, b, 0);
   else
     at::mm_out(out, a, b);
 }
@@ -112,12 +127,14 @@ void addmm_(Tensor sum, const Tensor& a, const Tensor& b) {
   expect_fitting(sum, a, b);
   if (widens(a))
     widened_product(sum, a, b, true);
+  else if (is_in_onednn(a, b))
+    mm_in_onednn(sum, a, b, 1);
   else
     sum.addmm_(a, b);
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight) {
-  return widens(x) ? apply(WidenedLinear(), {x, weight}) : at::linear(x, weight);
+  return widens(x) || is_in_onednn(x) ? apply(Linear(), {x, weight}) : at::linear(x, weight);
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {

@@ -5,6 +5,11 @@
 
 #include "tessera/base/error.hpp"
 
+namespace at::native {
+// LibTorch exports it, and does not install the header.
+void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& out, float beta, float alpha);
+}  // namespace at::native
+
 namespace tessera::kernels {
 namespace {
 
@@ -51,6 +56,10 @@ std::int64_t allocated_bytes(at::Device device) {
   const c10::CachingDeviceAllocator::DeviceStats stats =
       c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current;
+}
+
+void mm_in_onednn(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, float beta) {
+  at::native::mkldnn_matmul(a, b, out, beta, 1);
 }
 
 std::size_t storage_bytes(const at::Tensor& tensor) { return storage_of(tensor).nbytes(); }

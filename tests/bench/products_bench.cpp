@@ -11,11 +11,7 @@
 #include "tessera/kernels/instruction_set.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/tensor.hpp"
-
-namespace at::native {
-// Exported by LibTorch, but its header is not installed.
-void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& out, float beta, float alpha);
-}  // namespace at::native
+#include "tessera/kernels/torch_internal.hpp"
 
 namespace {
 
@@ -39,7 +35,7 @@ constexpr Shape kShapes[] = {
 
 /// LibTorch refuses to call oneDNN for processors without AVX-512: then the figure has no meaning.
 void in_onednn(const Tensor& a, const Tensor& b, const Tensor& out) {
-  if (kernels::instruction_set() == kernels::InstructionSet::avx512) at::native::mkldnn_matmul(a, b, out, 0, 1);
+  if (kernels::instruction_set() == kernels::InstructionSet::avx512) kernels::mm_in_onednn(out, a, b, 0);
 }
 
 /// GFLOP/s of each way to compute a b, by turns.

@@ -18,4 +18,8 @@ std::string_view name_of(InstructionSet set) noexcept;
 /// Fixed at the first call.
 bool has_fast_bfloat16();
 
+/// Whether oneDNN multiplies float32 matrices faster than MKL does: on AMD processors with AVX-512, for which MKL has AVX2
+/// code only. False where TESSERA_CPU or oneDNN's limit forbids AVX-512. Fixed at the first call.
+bool has_fast_onednn();
+
 }  // namespace tessera::kernels

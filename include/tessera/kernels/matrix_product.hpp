@@ -1,8 +1,9 @@
 // Matrix products. On processors without bfloat16 instructions LibTorch multiplies bfloat16 matrices
 // element by element, 20 times slower than float32. There, and where bfloat16 instructions are no
 // faster than float32's (has_fast_bfloat16), these functions widen the operands to float32, multiply,
-// and round once: the value of a bfloat16 product with float32 sums. Elsewhere, and for other types
-// and devices, they call LibTorch.
+// and round once: the value of a bfloat16 product with float32 sums. Large float32 products run in
+// oneDNN where that is faster than MKL (has_fast_onednn). Elsewhere, and for other types and devices,
+// they call LibTorch.
 //
 // Operands are widened tile by tile: a product needs at most 24 MiB beside its result (more where a
 // row of an operand is longer than 32,768 elements). No widened weight is kept between products: to

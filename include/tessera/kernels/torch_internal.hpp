@@ -26,4 +26,8 @@ std::int64_t allocated_bytes(at::Device device);
 /// Bytes that the tensor's storage holds now; 0 after release_storage.
 std::size_t storage_bytes(const at::Tensor& tensor);
 
+/// out [m, n] <- a b + beta out of float32 in host memory, in oneDNN. LibTorch throws where it has no oneDNN, or the
+/// processor no AVX-512. Not differentiable.
+void mm_in_onednn(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, float beta);
+
 }  // namespace tessera::kernels

@@ -40,10 +40,14 @@ bool onednn_is_limited_to(std::initializer_list<const char*> names) {
   return limit != nullptr && std::ranges::any_of(names, [&](const char* name) { return strcasecmp(limit, name) == 0; });
 }
 
+/// Whether Tessera and oneDNN may both use AVX-512 here.
+bool has_avx512() {
+  return instruction_set() == InstructionSet::avx512 &&
+         !onednn_is_limited_to({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2"});
+}
+
 bool fast_bfloat16() {
-  if (instruction_set() != InstructionSet::avx512 ||
-      onednn_is_limited_to({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}))
-    return false;
+  if (!has_avx512() || onednn_is_limited_to({"AVX512_CORE", "AVX512_CORE_VNNI"})) return false;
   if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512bf16")) return true;
   return __builtin_cpu_supports("amx-bf16") &&
          !onednn_is_limited_to({"AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX10_1_512"});
@@ -67,6 +71,11 @@ InstructionSet instruction_set() {
 
 bool has_fast_bfloat16() {
   static const bool fast = fast_bfloat16();
+  return fast;
+}
+
+bool has_fast_onednn() {
+  static const bool fast = has_avx512() && __builtin_cpu_is("amd");
   return fast;
 }
 

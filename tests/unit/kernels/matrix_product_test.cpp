@@ -62,6 +62,43 @@ TEST(MatrixProduct, RoundsOnce) {
   }
 }
 
+/// Float32, with shapes that oneDNN computes where it is faster, and results that are parts of wider rows.
+TEST(MatrixProduct, Float32HasTheBitsOfExactSums) {
+  for (const Shape& s : {Shape{129, 257, 131}, {3, 7001, 101}, {17, 33, 9}}) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
+    const Tensor a = whole_numbers({s.m, s.k}).to(at::kFloat), b = whole_numbers({s.k, s.n}).to(at::kFloat),
+                 c = whole_numbers({s.m, s.n}).to(at::kFloat);
+    const Tensor sum = reference(a, b).to(at::kFloat), more = sum + c;
+    for (const Tensor& left : layouts(a))
+      for (const Tensor& right : layouts(b)) {
+        EXPECT_TRUE(at::equal(kernels::mm(left, right), sum));
+        Tensor into = c.clone();
+        kernels::addmm_(into, left, right);
+        EXPECT_TRUE(at::equal(into, more));
+      }
+    for (const Tensor& into : layouts(c)) {
+      kernels::addmm_(into, a, b);
+      EXPECT_TRUE(at::equal(into, more));
+      kernels::mm_out(into, a, b);
+      EXPECT_TRUE(at::equal(into, sum));
+    }
+  }
+}
+
+/// Rows of a float32 linear layer with their gradients, where oneDNN computes it and where it does not.
+TEST(MatrixProduct, Float32LinearDifferentiates) {
+  for (const std::int64_t rows : {3, 400}) {
+    const Tensor x = whole_numbers({2, rows, 65}).to(at::kFloat), weight = whole_numbers({127, 65}).to(at::kFloat);
+    const Tensor x1 = x.clone().requires_grad_(), w1 = weight.clone().requires_grad_();
+    const Tensor x2 = x.to(at::kDouble).requires_grad_(), w2 = weight.to(at::kDouble).requires_grad_();
+    const Tensor y = kernels::linear(x1, w1), want = at::linear(x2, w2), dy = whole_numbers(y.sizes());
+    EXPECT_TRUE(at::equal(y, want.to(at::kFloat)));
+    run_backward({y, want}, {dy.to(at::kFloat), dy.to(at::kDouble)});
+    EXPECT_TRUE(at::equal(x1.grad(), x2.grad().to(at::kFloat)));
+    EXPECT_TRUE(at::equal(w1.grad(), w2.grad().to(at::kFloat)));
+  }
+}
+
 /// More than one tile in both directions.
 TEST(MatrixProduct, TilesFitTogether) {
   const Tensor a = whole_numbers({70, 40000}).sign(), b = whole_numbers({40000, 66}).sign();
