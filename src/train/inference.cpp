@@ -55,6 +55,7 @@ std::int64_t pick(const at::Tensor& logits, const Sampling& sampling, std::uint6
 
 Inference::Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab)
     : positions_(positions),
+      tokenizer_vocab_(tokenizer_vocab),
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
       device_(default_device()),
       model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
@@ -102,7 +103,9 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
   while (static_cast<std::int64_t>(generated.size()) < count) {
     const at::Tensor logits = run(next, 1, position, &cache);
     position += next.size(0);
-    generated.push_back(static_cast<std::int32_t>(pick(logits[-1].to(at::kCPU), sampling, generated.size())));
+    const at::Tensor last = logits[-1].to(at::kCPU);
+    const std::int64_t known = tokenizer_vocab_ > 0 ? std::min(tokenizer_vocab_, last.size(0)) : last.size(0);
+    generated.push_back(static_cast<std::int32_t>(pick(last.narrow(0, 0, known), sampling, generated.size())));
     if (stop && generated.back() == *stop) break;
     next = at::full({1}, generated.back(), at::kLong);
   }

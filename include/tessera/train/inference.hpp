@@ -26,7 +26,7 @@ class Inference {
   /// The model of `resolved` with room for `positions` positions, in training.dtype (the mixed precision of training
   /// only where the job sets it), with weights from checkpoint.initial_load_path if that is set, else from the newest
   /// checkpoint of the run's folder. Throws Error(checkpoint) when neither is there. `tokenizer_vocab`: 0 if there is
-  /// no tokenizer.
+  /// no tokenizer; generate() chooses no token beyond it.
   Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab);
 
   const model::Model& model() const { return model_; }
@@ -40,7 +40,7 @@ class Inference {
  private:
   at::Tensor run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position, model::KeyValueCache* cache);
 
-  std::int64_t positions_;
+  std::int64_t positions_, tokenizer_vocab_;
   mesh::DeviceMesh mesh_;
   at::Device device_;
   model::Model model_;
