@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
@@ -133,7 +134,8 @@ Results collect(const std::vector<PointStatus>& points, const std::string& by) {
       if (std::ranges::find(results.keys, key) == results.keys.end()) results.keys.push_back(key);
   }
   std::ranges::stable_sort(results.points, {}, [](const PointResult& result) {
-    return std::isfinite(result.best) ? result.best : std::numeric_limits<double>::infinity();
+    return std::pair(result.status.state != State::done,
+                     std::isfinite(result.best) ? result.best : std::numeric_limits<double>::infinity());
   });
   return results;
 }

@@ -24,7 +24,7 @@ struct PointResult {
 struct Results {
   std::string by;                   ///< a column of metrics.jsonl
   std::vector<std::string> keys;    ///< that the sweep varies
-  std::vector<PointResult> points;  ///< best first, then those without a result by number
+  std::vector<PointResult> points;  ///< points that are done, best first; then the others, best first
 };
 
 /// Reads the metrics of every point. `by`: empty for validation/loss where a point has it, else loss. Throws
