@@ -41,7 +41,8 @@ void RunSummary::step(const StepRecord& record, double exposed_seconds) {
 }
 
 std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints) const {
-  std::string text = fmt::format("training is complete ({} of {} steps)", last_step_, last_step_);
+  const std::int64_t done = std::max(first_step_ - 1, last_step_);
+  std::string text = fmt::format("training is complete ({} of {} steps)", done, last_step_);
   if (first_step_ > last_step_) text += "; there is nothing to do: raise training.steps to train longer";
   text += "\n" + figures();
   std::error_code ignored;
@@ -52,7 +53,8 @@ std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoin
 
 std::string RunSummary::figures() const {
   if (steps_ == 0) return "";
-  std::string text = summary_row("loss", fmt::format("{:.5f} (first step: {:.5f})", loss_, first_loss_));
+  std::string text = summary_row("loss", fmt::format("{:.5f} ({}: {:.5f})", loss_, first_step_ > 1 ? fmt::format("step {}", first_step_) : "first step",
+                                 first_loss_));
   text += summary_row("speed", fmt::format("{} tok/s: {} tokens in {}",
                                            human_count(static_cast<double>(tokens_) / std::max(step_seconds_, 1e-9)),
                                            human_count(static_cast<double>(tokens_)), human_duration(step_seconds_)));

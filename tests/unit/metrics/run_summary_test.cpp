@@ -71,6 +71,17 @@ TEST(RunSummary, OfAJobThatHasNothingLeftToDo) {
                          "train longer\nnext:\n"));
 }
 
+TEST(RunSummary, OfAJobThatIsBeyondItsLastStep) {
+  EXPECT_THAT(RunSummary(16, 10).text("outputs", true), StartsWith("training is complete (15 of 10 steps); there is"));
+}
+
+TEST(RunSummary, NamesTheFirstStepOfAResumedRun) {
+  RunSummary summary(31, 32);
+  summary.step(record(31, 4.8), 0);
+  summary.step(record(32, 4.5), 0);
+  EXPECT_THAT(summary.text("x", false), HasSubstr("loss           4.50000 (step 31: 4.80000)\n"));
+}
+
 TEST(RunSummary, CommandsFitWhatTheRunHas) {
   EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("generate text  tessera generate 'my run' --prompt "));
   EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("train longer   the same command with --training.steps 60\n"));
