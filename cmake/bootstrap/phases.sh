@@ -43,6 +43,7 @@ begin() { # NAME
 finish() { # closes the phase that `begin` opened, and keeps its seconds in $log/phases.tsv
   local seconds=$((SECONDS - phase_start))
   phase_names+=("$phase_name") phase_seconds+=($seconds)
+  printf '  done in %s\n' "$(duration $seconds)"
   printf '%s\t%s\t%s\t%s\n' "$(date +%FT%T)" "$verb" "$phase_name" $seconds >>"$log/phases.tsv"
 }
 

@@ -45,7 +45,7 @@ std::string percent(double fraction) {
 std::string peak_line(const Peak& peak) {
   if (!(peak.flops > 0))
     return fmt::format("MFU is not known: {}", peak.source.empty() ? "no peak for this device" : peak.source);
-  return fmt::format("MFU is against {} a device ({})", human_flops(peak.flops), peak.source);
+  return fmt::format("MFU peak: {} a device ({})", human_flops(peak.flops), peak.source);
 }
 
 /// One figure of a line. Its width is the same in every line, so that all lines leave out the same ones.

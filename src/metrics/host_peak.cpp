@@ -168,8 +168,8 @@ Peak host_peak_of(std::string_view cpuinfo, DType dtype, double cores, double cl
     return {0, fmt::format("no peak is known for {} on this processor", name_of(dtype))};
   const double per_cycle = unit->flops_per_cycle * halves(cpuinfo, *unit) * (dtype == DType::f64 ? 0.5 : 1);
   return {cores * hz * per_cycle,
-          fmt::format("estimate: {:.4g} cores x {:.2f} GHz{} x {:g} {} FLOP/cycle of {}", cores, hz / 1e9,
-                      clock_hz > 0 ? " (measured)" : "", per_cycle, name_of(dtype), unit->name)};
+          fmt::format("estimate: {:.4g} core{} x {:.2f} GHz{} x {:g} {} FLOP/cycle of {}", cores, cores == 1 ? "" : "s",
+                      hz / 1e9, clock_hz > 0 ? " (measured)" : "", per_cycle, name_of(dtype), unit->name)};
 }
 
 Peak host_peak(DType dtype, int ranks_on_node) {

@@ -107,7 +107,7 @@ TEST(Console, NamesThePeakOnceAndWritesPlainLinesToAFile) {
     console.step(record(3), 0);
   }
   EXPECT_EQ(out.str(),
-            "MFU is against 504 GFLOP/s a device (estimate: 2 cores)\n"
+            "MFU peak: 504 GFLOP/s a device (estimate: 2 cores)\n"
             "memory of the largest rank after this step: 1.23 GiB\n" +
                 step_line(record(1), 2, plain(3)) + "\nsaved step 2\n" + step_line(record(3), 0, plain(3)) + "\n");
 }
