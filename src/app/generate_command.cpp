@@ -44,6 +44,8 @@ Args words_of(const std::filesystem::path& folder) {
 /// The job of a folder or of a configuration file; what are not flags of this command are the job's own flags.
 tessera::config::Resolved job_of(const Options& options) {
   Args words;
+  tessera::require(options.run.empty() || std::filesystem::exists(options.run), ExitCode::usage,
+                   "there is no run, Hugging Face folder or job file '{}'", options.run);
   if (!options.run.empty())
     words = std::filesystem::is_directory(options.run) ? words_of(options.run) : Args{options.run};
   words.insert(words.end(), options.overrides.begin(), options.overrides.end());

@@ -113,6 +113,16 @@ Table results_table(const std::vector<TrainingRun>& runs) {
   return table;
 }
 
+/// A row of what the last attempt of each run has, if that differs. "" where a run has no list of attempts.
+template <class Value>
+void add_if_different(Table& table, const std::vector<TrainingRun>& runs, const char* name, const Value& value) {
+  Row row{{name}};
+  for (const TrainingRun& run : runs)
+    row.cells.emplace_back(run.attempts.empty() ? std::string() : value(run.attempts.back()));
+  const auto same = [&](const Cell& cell) { return cell.text == row.cells[1].text; };
+  if (!std::all_of(row.cells.begin() + 1, row.cells.end(), same)) table.rows.push_back(std::move(row));
+}
+
 Table settings_table(const std::vector<TrainingRun>& runs) {
   Table table{{{"setting"}}, {}};
   for (const std::string& name : names_of(runs)) table.columns.push_back({name});
@@ -121,6 +131,9 @@ Table settings_table(const std::vector<TrainingRun>& runs) {
     row.cells.insert(row.cells.end(), difference.values.begin(), difference.values.end());
     table.rows.push_back(std::move(row));
   }
+  // They change the global batch of a job that does not set it.
+  add_if_different(table, runs, "ranks", [](const metrics::Attempt& last) { return fmt::format("{}", last.ranks); });
+  add_if_different(table, runs, "mesh", [](const metrics::Attempt& last) { return last.mesh; });
   return table;
 }
 

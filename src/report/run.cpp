@@ -90,6 +90,9 @@ TrainingRun read_run(const fs::path& folder) {
   std::error_code ignored;
   require(fs::is_directory(folder, ignored), ExitCode::usage,
           "{} is not a folder; name the folder of a run (job.dump_folder)", folder.string());
+  require(!fs::exists(folder / "sweep.json", ignored), ExitCode::usage,
+          "{} is the folder of a sweep; run `tessera sweep collect {}`, or name the folder of one of its points",
+          folder.string(), folder.string());
   require(fs::exists(metrics, ignored) || fs::exists(attempts, ignored), ExitCode::usage,
           "{} is not the folder of a run: it has no metrics.jsonl and no run.json; name a job.dump_folder",
           folder.string());

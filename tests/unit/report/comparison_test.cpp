@@ -65,6 +65,17 @@ TEST(NamesOf, AreLongEnoughToTellRunsApart) {
   EXPECT_THAT(names_of({run_of("/x/run", {}), run_of("/run", {})}), testing::ElementsAre("x/run", "/run"));
 }
 
+TEST(Comparison, ShowsRanksAndMeshesThatDiffer) {
+  std::vector<TrainingRun> runs{run_of("/x/a", {6, 5}), run_of("/x/b", {6, 4.5})};
+  for (TrainingRun& run : runs) run.attempts.resize(2);
+  for (TrainingRun& run : runs) run.attempts.back().ranks = 4;
+  EXPECT_THAT(comparison_text(runs, 0.01), testing::HasSubstr("no setting differs"));
+  runs[1].attempts.back().ranks = 8;
+  runs[1].attempts.back().mesh = "pp1.r1.s8.cp1.tp1";
+  EXPECT_THAT(comparison_text(runs, 0.01), testing::AllOf(testing::HasSubstr("ranks    4  8\n"),
+                                                          testing::HasSubstr("pp1.r1.s8.cp1.tp1")));
+}
+
 TEST(Comparison, AsTextAndAsPage) {
   const std::vector<TrainingRun> runs{run_of("/x/a", {6, 5}), run_of("/x/<b>", {6, 4.5}), run_of("/x/c", {})};
   const std::string text = comparison_text(runs, 0.01);
