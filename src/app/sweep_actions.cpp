@@ -128,7 +128,12 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all, const std
     failed |= point.state == sweep::State::failed;
     std::cout << line_of(point, count, jobs.size()) << std::flush;
   };
-  const bool stopped = sweep::run_local(jobs, {at_once, sweep.seconds}, {started, ended});
+  const auto skipped = [](const sweep::LocalJob& job, sweep::State state) {
+    std::cout << fmt::format("{} {}; skipped\n", sweep::point_name(job.number),
+                             state == sweep::State::done ? "is done already" : "runs elsewhere")
+              << std::flush;
+  };
+  const bool stopped = sweep::run_local(jobs, {at_once, sweep.seconds}, {started, ended, skipped});
   std::cout << fmt::format("{}\nnext: tessera sweep collect {}\n", summary(sweep::read_statuses(sweep.folder)),
                            sweep.folder);
   if (stopped) return static_cast<int>(ExitCode::requeue);

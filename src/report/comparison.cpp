@@ -113,12 +113,21 @@ Table results_table(const std::vector<TrainingRun>& runs) {
   return table;
 }
 
-/// A row of what the last attempt of each run has, if that differs. "" where a run has no list of attempts.
+/// What the last attempt of a run has, and a word where earlier ones had something else. "" without a list of attempts.
+template <class Value>
+std::string last_value(const TrainingRun& run, const Value& value) {
+  if (run.attempts.empty()) return "";
+  const std::string last = value(run.attempts.back());
+  const bool changed =
+      std::ranges::any_of(run.attempts, [&](const metrics::Attempt& attempt) { return value(attempt) != last; });
+  return changed ? fmt::format("{} (last of {} attempts)", last, run.attempts.size()) : last;
+}
+
+/// A row of what the last attempt of each run has, if that differs.
 template <class Value>
 void add_if_different(Table& table, const std::vector<TrainingRun>& runs, const char* name, const Value& value) {
   Row row{{name}};
-  for (const TrainingRun& run : runs)
-    row.cells.emplace_back(run.attempts.empty() ? std::string() : value(run.attempts.back()));
+  for (const TrainingRun& run : runs) row.cells.emplace_back(last_value(run, value));
   const auto same = [&](const Cell& cell) { return cell.text == row.cells[1].text; };
   if (!std::all_of(row.cells.begin() + 1, row.cells.end(), same)) table.rows.push_back(std::move(row));
 }
@@ -132,8 +141,8 @@ Table settings_table(const std::vector<TrainingRun>& runs) {
     table.rows.push_back(std::move(row));
   }
   // They change the global batch of a job that does not set it.
-  add_if_different(table, runs, "ranks", [](const metrics::Attempt& last) { return fmt::format("{}", last.ranks); });
-  add_if_different(table, runs, "mesh", [](const metrics::Attempt& last) { return last.mesh; });
+  add_if_different(table, runs, "ranks", [](const metrics::Attempt& of) { return fmt::format("{}", of.ranks); });
+  add_if_different(table, runs, "mesh", [](const metrics::Attempt& of) { return of.mesh; });
   return table;
 }
 

@@ -98,15 +98,21 @@ class Pool {
     int signals = 0;  ///< for its limit
   };
 
+  /// Starts the next job, unless another sweep has started its point meanwhile: two runs would write to one folder.
   void start() {
     const LocalJob& job = *waiting_.front();
     waiting_.pop_front();
-    const std::int64_t step = read_status(job.folder).step;
+    const PointStatus point = read_status(job.folder);
+    if (point.state == State::running || point.state == State::done) {
+      ++ended_;
+      if (observer_.skipped) observer_.skipped(job, point.state);
+      return;
+    }
     note_start(job.folder, fmt::format("local on {}, sweep's PID {}", host_name(), getpid()));
     const pid_t parent = getpid(), child = fork();
     if (child == 0) become(job, parent, held_.before());
     require(child > 0, ExitCode::environment, "cannot start a process: {}", strerror(errno));
-    running_[child] = {&job, Clock::now(), step};
+    running_[child] = {&job, Clock::now(), point.step};
     observer_.started(job);
   }
 

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/text_file.hpp"
@@ -102,6 +103,13 @@ std::string meaning_of(int code) {
   }
   return code > 128 && code < 160 ? fmt::format("ended by signal {} ({})", code - 128, strsignal(code - 128))
                                   : fmt::format("exit code {}", code);
+}
+
+void set_reason(PointStatus& point, std::string reason) {
+  point.reason = std::move(reason);
+  if (point.skipped == 0) return;
+  point.reason += fmt::format("{}{} of {} steps skipped: loss or gradient not finite", point.reason.empty() ? "" : "; ",
+                              point.skipped, point.step);
 }
 
 }  // namespace tessera::sweep

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/sweep/point_folder.hpp"
+
 namespace tessera::sweep {
 
 inline constexpr const char* kSweepFile = "sweep.json";       ///< of a sweep: where it comes from
@@ -35,5 +37,7 @@ Attempts read_attempts(const std::filesystem::path& point_folder);
 std::string printed_reason(const std::filesystem::path& point_folder);
 /// What an exit code means, in a few words.
 std::string meaning_of(int code);
+/// Sets the reason, and adds to it how many steps the point skipped, if any. Such a point may be done.
+void set_reason(PointStatus& point, std::string reason);
 
 }  // namespace tessera::sweep

@@ -118,6 +118,7 @@ ordered_json json_of(const PointResult& result) {
           {"last", json_number(result.last)},
           {"tokens_per_second", json_number(result.tokens_per_second)},
           {"seconds", json_number(result.seconds)},
+          {"skipped", point.skipped},
           {"curve", curve}};
 }
 
@@ -140,6 +141,10 @@ Results collect(const std::vector<PointStatus>& points, const std::string& by) {
   return results;
 }
 
+bool any_skipped(const Results& results) {
+  return std::ranges::any_of(results.points, [](const PointResult& result) { return result.status.skipped > 0; });
+}
+
 std::string results_csv(const Results& results) {
   std::vector<std::string> header{"point",
                                   "state",
@@ -151,7 +156,8 @@ std::string results_csv(const Results& results) {
                                   "best_step",
                                   "last_" + results.by,
                                   "tokens_per_second",
-                                  "seconds"};
+                                  "seconds",
+                                  "skipped"};
   header.insert(header.end(), results.keys.begin(), results.keys.end());
   header.push_back("reason");
   for (std::string& name : header) name = csv_field(name);
@@ -168,7 +174,8 @@ std::string results_csv(const Results& results) {
                                     result.curve.empty() ? "" : std::to_string(result.best_step),
                                     number_text(result.last),
                                     number_text(result.tokens_per_second),
-                                    number_text(result.seconds)};
+                                    number_text(result.seconds),
+                                    std::to_string(point.skipped)};
     for (const std::string& key : results.keys) fields.push_back(csv_field(value_text(point, key)));
     fields.push_back(csv_field(point.reason));
     text += fmt::format("{}\r\n", fmt::join(fields, ","));
@@ -186,6 +193,8 @@ std::string results_json(const Results& results) {
 
 std::string results_table(const Results& results, std::size_t most) {
   TextTable cells{{"point", "state", "best " + results.by, "at step", "last"}};
+  const bool skipped = any_skipped(results);
+  if (skipped) cells.front().emplace_back("skipped");
   for (const std::string& key : results.keys) cells.front().emplace_back(config::leaf_of(key));
   for (const PointResult& result : results.points) {
     if (cells.size() > most) break;
@@ -193,6 +202,7 @@ std::string results_table(const Results& results, std::size_t most) {
     std::vector<std::string>& line = cells.emplace_back();
     line = {std::to_string(result.status.number), std::string(name_of(result.status.state)), shown(result.best),
             result.curve.empty() ? "-" : std::to_string(result.best_step), shown(result.last)};
+    if (skipped) line.push_back(std::to_string(result.status.skipped));
     for (const std::string& key : results.keys) line.push_back(value_text(result.status, key));
   }
   return aligned(cells);

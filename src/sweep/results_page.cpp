@@ -107,6 +107,8 @@ report::Html table_of_points(const Results& results) {
                        {"time", true},
                        {"state"}},
                       {}};
+  const bool skipped = any_skipped(results);
+  if (skipped) table.columns.push_back({"skipped", true});
   for (const std::string& key : results.keys) table.columns.push_back({key, true});
   const std::size_t best = winner(comparable(results));
   for (const PointResult& result : results.points) {
@@ -118,6 +120,7 @@ report::Html table_of_points(const Results& results) {
                      number_or_dash(result.tokens_per_second),
                      metrics::human_duration(result.seconds),
                      std::string(name_of(point.state))}};
+    if (skipped) row.cells.emplace_back(std::to_string(point.skipped));
     for (const std::string& key : results.keys) row.cells.emplace_back(cell_text(point, key));
     row.strong = table.rows.size() == best && has_result(result);
     row.faint = point.state == State::failed || point.state == State::missing;

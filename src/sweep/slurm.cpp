@@ -81,7 +81,7 @@ std::map<int, std::string> tasks_of(const fs::path& sweep_folder) {
 
 void set(PointStatus& point, State state, std::string reason) {
   point.state = state;
-  point.reason = std::move(reason);
+  set_reason(point, std::move(reason));
 }
 
 /// `state`: of the point's task in the queue; null where it is not there, and the folder alone tells.

@@ -31,14 +31,15 @@ bool alive(const fs::path& folder) {
   });
 }
 
-/// The step of the last whole line of metrics.jsonl.
-std::int64_t step_reached(const fs::path& folder) {
-  std::string text = tail_of(folder / kMetricsFile, 64 << 10);
+/// Reads the steps reached and skipped from the last whole line of metrics.jsonl; leaves 0 where it does not say.
+void read_last_step(PointStatus& point) {
+  std::string text = tail_of(point.folder / kMetricsFile, 64 << 10);
   text.resize(text.rfind('\n') == text.npos ? 0 : text.rfind('\n'));
   const ordered_json line = parse_ordered_json(std::string_view(text).substr(text.rfind('\n') + 1));
-  return line.is_object() && line.contains("step") && line["step"].is_number_integer()
-             ? line["step"].get<std::int64_t>()
-             : 0;
+  if (!line.is_object()) return;
+  if (line.contains("step") && line["step"].is_number_integer()) point.step = line["step"].get<std::int64_t>();
+  if (line.contains("skipped_steps") && line["skipped_steps"].is_number())
+    point.skipped = static_cast<std::int64_t>(std::clamp(line["skipped_steps"].get<double>(), 0.0, 1e15));
 }
 
 void read_point_file(PointStatus& point) {
@@ -107,8 +108,9 @@ PointStatus read_status(const fs::path& point_folder) {
   read_point_file(point);
   const Attempts attempts = read_attempts(point_folder);
   point.attempts = attempts.count;
-  point.step = step_reached(point_folder);
+  read_last_step(point);
   judge(point, attempts);
+  set_reason(point, point.reason);
   return point;
 }
 

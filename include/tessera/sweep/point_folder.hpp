@@ -26,9 +26,10 @@ struct PointStatus {
   std::vector<std::pair<std::string, Cell>> values;  ///< of the keys that the sweep varies
   State state = State::missing;
   std::optional<int> code;  ///< exit code of the last attempt
-  std::string reason;       ///< of a point that is neither done nor missing: one line
+  std::string reason;       ///< one line: why a point is neither done nor missing, and whether it skipped steps
   int attempts = 0;
   std::int64_t step = 0, steps = 0;  ///< reached, wanted
+  std::int64_t skipped = 0;          ///< steps without an update, of those reached: loss or gradient not finite
 };
 
 /// The folder of a sweep, when points are to run in it.

@@ -31,6 +31,9 @@ struct Results {
 /// Error(usage) with the columns that there are where no point has the named one.
 Results collect(const std::vector<PointStatus>& points, const std::string& by = "");
 
+/// Whether a point skipped steps: table and page have a column for it then. CSV and JSON always have it.
+bool any_skipped(const Results& results);
+
 /// One line a point, RFC 4180, with a header; unknown numbers are empty.
 std::string results_csv(const Results& results);
 /// The same as JSON, with the curves.

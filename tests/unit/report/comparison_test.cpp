@@ -67,13 +67,25 @@ TEST(NamesOf, AreLongEnoughToTellRunsApart) {
 
 TEST(Comparison, ShowsRanksAndMeshesThatDiffer) {
   std::vector<TrainingRun> runs{run_of("/x/a", {6, 5}), run_of("/x/b", {6, 4.5})};
-  for (TrainingRun& run : runs) run.attempts.resize(2);
+  for (TrainingRun& run : runs) run.attempts.resize(1);
   for (TrainingRun& run : runs) run.attempts.back().ranks = 4;
   EXPECT_THAT(comparison_text(runs, 0.01), testing::HasSubstr("no setting differs"));
   runs[1].attempts.back().ranks = 8;
   runs[1].attempts.back().mesh = "pp1.r1.s8.cp1.tp1";
   EXPECT_THAT(comparison_text(runs, 0.01), testing::AllOf(testing::HasSubstr("ranks    4  8\n"),
                                                           testing::HasSubstr("pp1.r1.s8.cp1.tp1")));
+  EXPECT_THAT(comparison_text(runs, 0.01), testing::Not(testing::HasSubstr("attempts")));
+}
+
+TEST(Comparison, TellsThatAnEarlierAttemptHadAnotherMesh) {
+  std::vector<TrainingRun> runs{run_of("/x/a", {6, 5}), run_of("/x/b", {6, 4.5})};
+  for (TrainingRun& run : runs) run.attempts.resize(2);
+  for (TrainingRun& run : runs)
+    for (metrics::Attempt& attempt : run.attempts) attempt.mesh = "pp1.r1.s2.cp1.tp1";
+  runs[1].attempts.front().mesh = "pp1.r1.s1.cp1.tp2";
+  EXPECT_THAT(comparison_text(runs, 0.01),
+              testing::AllOf(testing::HasSubstr("pp1.r1.s2.cp1.tp1  pp1.r1.s2.cp1.tp1 (last of 2 attempts)\n"),
+                             testing::Not(testing::HasSubstr("ranks"))));
 }
 
 TEST(Comparison, AsTextAndAsPage) {

@@ -112,6 +112,9 @@ TEST(ReadRun, RefusesWhatIsNoRun) {
   std::filesystem::remove(folder / "run.json");
   overwrite(folder / "metrics.jsonl", "x\n");
   EXPECT_THAT(message(folder / ""), testing::StartsWith("4 "));
+  overwrite(folder / "sweep.json", "{}");
+  EXPECT_THAT(message(folder / ""),
+              testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("run `tessera sweep collect ")));
 }
 
 TEST(RunPage, ShowsWhatTheRunHas) {

@@ -78,14 +78,36 @@ TEST_F(Collect, WritesCsvAndJson) {
   four();
   const Results results = all("loss");
   const std::string csv = results_csv(results);
-  EXPECT_THAT(csv, testing::StartsWith(
-                       "point,state,exit_code,step,steps,attempts,best_loss,best_step,last_loss,tokens_per_"
-                       "second,seconds,optimizer.lr,model.flavor,reason\r\n2,done,0,3,3,1,3,2,4,200,1.5,0.01,8B,\r\n"));
+  EXPECT_THAT(csv,
+              testing::StartsWith("point,state,exit_code,step,steps,attempts,best_loss,best_step,last_loss,tokens_per_"
+                                  "second,seconds,skipped,optimizer.lr,model.flavor,reason\r\n"
+                                  "2,done,0,3,3,1,3,2,4,200,1.5,0,0.01,8B,\r\n"));
   EXPECT_THAT(csv, AllOf(HasSubstr("\r\n3,failed,6,2,3,1,9,1,9,"), HasSubstr("\"a,b\",stopped on values")));
-  EXPECT_THAT(csv, HasSubstr("\r\n4,missing,,0,3,0,,,,,,0.01,\"a,b\",\r\n"));
+  EXPECT_THAT(csv, HasSubstr("\r\n4,missing,,0,3,0,,,,,,0,0.01,\"a,b\",\r\n"));
   const auto json = nlohmann::json::parse(results_json(results));
   EXPECT_EQ(json["points"][0]["curve"][1], (nlohmann::json{2, 3.0}));
   EXPECT_TRUE(json["points"][3]["best"].is_null());
+}
+
+TEST_F(Collect, ShowsSkippedStepsWhereAPointHasSome) {
+  four();
+  EXPECT_THAT(results_table(all("loss"), 9), Not(HasSubstr("skipped")));
+  EXPECT_THAT(results_page(all("loss"), {"t", "", "", {}}), Not(HasSubstr("skipped")));
+  point(5, R"({"optimizer.lr": 1e30, "model.flavor": "8B"})", "2", "end 2026-01-01T00:00:01Z 0");
+  folder_.write("point-0005/metrics.jsonl",
+                "{\"step\": 1, \"loss\": 2, \"skipped_steps\": 0}\n"
+                "{\"step\": 3, \"loss\": null, \"skipped_steps\": 2.0}\n");
+  const PointStatus status = read_status(folder_.path() / "point-0005");
+  EXPECT_EQ(status.state, State::done);
+  EXPECT_EQ(status.skipped, 2);
+  EXPECT_EQ(status.reason, "2 of 3 steps skipped: loss or gradient not finite");
+  EXPECT_THAT(status_table({status}), HasSubstr("\n    2 of 3 steps skipped"));
+  const Results results = all("loss");
+  EXPECT_EQ(results.points[0].status.number, 5);
+  EXPECT_EQ(nlohmann::json::parse(results_json(results))["points"][0]["skipped"], 2);
+  EXPECT_THAT(results_csv(results), HasSubstr(",2,1e+30,8B,2 of 3 steps skipped: loss or gradient not finite\r\n"));
+  EXPECT_THAT(results_table(results, 9), AllOf(HasSubstr("  last     skipped  lr"), HasSubstr("  2        1e+30")));
+  EXPECT_THAT(results_page(results, {"t", "", "", {}}), HasSubstr("skipped</th>"));
 }
 
 TEST_F(Collect, ADamagedMetricsFileIsTheReasonOfItsPointOnly) {

@@ -100,6 +100,25 @@ TEST_F(Run, APointWithoutAnEndIsRunningWhileItIsTouched) {
   EXPECT_THAT(dead.reason, HasSubstr("slurm 7_1 on node1"));
 }
 
+TEST_F(Run, SkipsPointsThatAnotherSweepRunsOrHasDone) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  run_local(jobs({{1, kStep}}), {1, {}}, kSilent);
+  note_start(point(3), "local on other, sweep's PID 1");
+  std::vector<int> started, ended;
+  std::map<int, State> skipped;
+  const LocalObserver observer{[&](const LocalJob& job) { started.push_back(job.number); },
+                               [&](const LocalJob&, std::size_t count) { ended.push_back(static_cast<int>(count)); },
+                               [&](const LocalJob& job, State state) { skipped[job.number] = state; }};
+  EXPECT_FALSE(run_local(jobs({{1, "exit 3"}, {2, kStep}, {3, "exit 3"}, {4, kStep}}), {1, {}}, observer));
+  EXPECT_THAT(started, ElementsAre(2, 4));
+  EXPECT_THAT(ended, ElementsAre(2, 4)) << "those that are skipped count";
+  EXPECT_EQ(skipped, (std::map<int, State>{{1, State::done}, {3, State::running}}));
+  EXPECT_EQ(read_status(point(1)).attempts, 1);
+  EXPECT_EQ(read_status(point(3)).attempts, 1);
+  EXPECT_EQ(read_status(point(3)).state, State::running);
+}
+
 TEST_F(Run, ASignalStopsWhatRunsAndStartsNothingMore) {
   const Sweep s = four();
   prepare(s, points(s));
