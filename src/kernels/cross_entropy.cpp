@@ -42,17 +42,18 @@ SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& r
   const at::NoGradGuard no_grad;
   check_logits(logits);
   SumExpAndTarget out{empty_statistic(logits), empty_statistic(logits)};
-  backend_of(logits).sum_exp(rows_of(logits), checked_statistic(row_max, logits), checked_labels(labels, logits.size(0)),
-                             vocab_begin, out);
+  backend_of(logits).sum_exp(rows_of(logits), checked_statistic(row_max, logits),
+                             checked_labels(labels, logits.size(0)), vocab_begin, out);
   return out;
 }
 
-void softmax_gradient_(at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& sum_exp, const at::Tensor& labels,
-                       std::int64_t vocab_begin, double scale) {
+void softmax_gradient_(at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& sum_exp,
+                       const at::Tensor& labels, std::int64_t vocab_begin, double scale) {
   const at::NoGradGuard no_grad;
   check_logits(logits);
-  backend_of(logits).softmax_gradient(rows_of(logits), checked_statistic(row_max, logits), checked_statistic(sum_exp, logits),
-                                      checked_labels(labels, logits.size(0)), vocab_begin, scale);
+  backend_of(logits).softmax_gradient(rows_of(logits), checked_statistic(row_max, logits),
+                                      checked_statistic(sum_exp, logits), checked_labels(labels, logits.size(0)),
+                                      vocab_begin, scale);
 }
 
 }  // namespace tessera::kernels

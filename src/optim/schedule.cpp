@@ -17,8 +17,10 @@ std::int64_t round_half_even(double value) {
 }
 
 void check(const ScheduleOptions& o) {
-  require(o.warmup_steps >= 0, ExitCode::usage, "lr_scheduler.warmup_steps is {}; it must not be negative", o.warmup_steps);
-  require(o.total_steps >= 0, ExitCode::usage, "lr_scheduler.total_steps is {}; it must not be negative", o.total_steps);
+  require(o.warmup_steps >= 0, ExitCode::usage, "lr_scheduler.warmup_steps is {}; it must not be negative",
+          o.warmup_steps);
+  require(o.total_steps >= 0, ExitCode::usage, "lr_scheduler.total_steps is {}; it must not be negative",
+          o.total_steps);
   require(!o.decay_ratio || (*o.decay_ratio >= 0.0 && *o.decay_ratio <= 1.0), ExitCode::usage,
           "lr_scheduler.decay_ratio is {}; it must lie in [0, 1]", o.decay_ratio.value_or(0.0));
   require(o.min_lr_factor >= 0.0 && o.min_lr_factor <= 1.0, ExitCode::usage,
@@ -62,9 +64,12 @@ double Schedule::factor(std::int64_t step) const {
 double Schedule::decayed(double progress) const {
   const auto shape = [&] {
     switch (decay_) {
-      case Decay::sqrt: return 1.0 - std::sqrt(progress);
-      case Decay::cosine: return 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
-      default: return 1.0 - progress;
+      case Decay::sqrt:
+        return 1.0 - std::sqrt(progress);
+      case Decay::cosine:
+        return 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+      default:
+        return 1.0 - progress;
     }
   };
   return min_lr_factor_ + (1.0 - min_lr_factor_) * shape();

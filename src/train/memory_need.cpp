@@ -107,10 +107,11 @@ void check_need(const std::string& model, const MemoryNeed& need, std::int64_t n
                                     {"activations", need.activations}})
     if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, human_bytes(bytes));
   const std::string what = remedy == Remedy::more_ranks
-                               ? fmt::format("use {} times as many ranks or more (data_parallel_shard_degree, "
-                                             "tensor_parallel_degree, pipeline_parallel_degree), a smaller model, or "
-                                             "smaller batches",
-                                             (needed + free - 1) / free)
+                               ? fmt::format(
+                                     "use {} times as many ranks or more (data_parallel_shard_degree, "
+                                     "tensor_parallel_degree, pipeline_parallel_degree), a smaller model, or "
+                                     "smaller batches",
+                                     (needed + free - 1) / free)
                                : "use a node with more free memory, or a smaller model";
   fail(ExitCode::environment, "{} needs at least {} {}, where {} are free ({}); {}", model, human_bytes(needed), where,
        human_bytes(free), parts, what);

@@ -7,8 +7,8 @@ namespace tessera::kernels {
 
 enum class InstructionSet { sse, avx2, avx512 };
 
-/// The best one that this processor has, at most the one that TESSERA_CPU=sse|avx2|avx512 names. Fixed at the first call.
-/// Throws Error(usage) for another value of TESSERA_CPU.
+/// The best one that this processor has, at most the one that TESSERA_CPU=sse|avx2|avx512 names. Fixed at the first
+/// call. Throws Error(usage) for another value of TESSERA_CPU.
 InstructionSet instruction_set();
 std::string_view name_of(InstructionSet set) noexcept;
 
@@ -18,8 +18,8 @@ std::string_view name_of(InstructionSet set) noexcept;
 /// Fixed at the first call.
 bool has_fast_bfloat16();
 
-/// Whether oneDNN multiplies float32 matrices faster than MKL does: on AMD processors with AVX-512, for which MKL has AVX2
-/// code only. False where TESSERA_CPU or oneDNN's limit forbids AVX-512. Fixed at the first call.
+/// Whether oneDNN multiplies float32 matrices faster than MKL does: on AMD processors with AVX-512, for which MKL has
+/// AVX2 code only. False where TESSERA_CPU or oneDNN's limit forbids AVX-512. Fixed at the first call.
 bool has_fast_onednn();
 
 }  // namespace tessera::kernels

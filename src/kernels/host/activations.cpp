@@ -63,8 +63,8 @@ void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, con
   with_type(dy.tensor.scalar_type(), [&]<class T>(T t) {
     for_rows(dy.rows, dy.width, [&](std::int64_t first, std::int64_t rows) {
       functions_of(t).swiglu_backward(const_rows_from<T>(dy, first), const_rows_from<T>(gate, first),
-                                      const_rows_from<T>(up, first), rows_from<T>(dgate, first), rows_from<T>(dup, first),
-                                      {rows, dy.width});
+                                      const_rows_from<T>(up, first), rows_from<T>(dgate, first),
+                                      rows_from<T>(dup, first), {rows, dy.width});
     });
   });
 }
@@ -89,7 +89,8 @@ void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, con
 void row_max(const RowsOf& logits, const at::Tensor& max) {
   with_type(logits.tensor.scalar_type(), [&]<class T>(T t) {
     for_rows(logits.rows, logits.width, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).row_max(const_rows_from<T>(logits, first), pointer<Compute<T>>(max) + first, {rows, logits.width});
+      functions_of(t).row_max(const_rows_from<T>(logits, first), pointer<Compute<T>>(max) + first,
+                              {rows, logits.width});
     });
   });
 }
@@ -100,8 +101,8 @@ void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labe
     using C = Compute<T>;
     for_rows(logits.rows, logits.width, [&](std::int64_t first, std::int64_t rows) {
       functions_of(t).sum_exp(const_rows_from<T>(logits, first), const_pointer<C>(max) + first,
-                              {const_pointer<std::int64_t>(labels) + first, vocab_begin}, pointer<C>(out.sum_exp) + first,
-                              pointer<C>(out.target) + first, {rows, logits.width});
+                              {const_pointer<std::int64_t>(labels) + first, vocab_begin},
+                              pointer<C>(out.sum_exp) + first, pointer<C>(out.target) + first, {rows, logits.width});
     });
   });
 }
@@ -111,10 +112,9 @@ void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Ten
   with_type(logits.tensor.scalar_type(), [&]<class T>(T t) {
     using C = Compute<T>;
     for_rows(logits.rows, logits.width, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).softmax_gradient(rows_from<T>(logits, first), const_pointer<C>(max) + first,
-                                       const_pointer<C>(sum_exp) + first,
-                                       {const_pointer<std::int64_t>(labels) + first, vocab_begin}, C(scale),
-                                       {rows, logits.width});
+      functions_of(t).softmax_gradient(
+          rows_from<T>(logits, first), const_pointer<C>(max) + first, const_pointer<C>(sum_exp) + first,
+          {const_pointer<std::int64_t>(labels) + first, vocab_begin}, C(scale), {rows, logits.width});
     });
   });
 }

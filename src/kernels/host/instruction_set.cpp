@@ -57,9 +57,12 @@ bool fast_bfloat16() {
 
 std::string_view name_of(InstructionSet set) noexcept {
   switch (set) {
-    case InstructionSet::sse: return "sse";
-    case InstructionSet::avx2: return "avx2";
-    case InstructionSet::avx512: return "avx512";
+    case InstructionSet::sse:
+      return "sse";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      return "avx512";
   }
   return "";
 }
@@ -81,9 +84,12 @@ bool has_fast_onednn() {
 
 const HostFunctions& host_functions() {
   switch (instruction_set()) {
-    case InstructionSet::avx512: return avx512::host_functions;
-    case InstructionSet::avx2: return avx2::host_functions;
-    default: return sse::host_functions;
+    case InstructionSet::avx512:
+      return avx512::host_functions;
+    case InstructionSet::avx2:
+      return avx2::host_functions;
+    default:
+      return sse::host_functions;
   }
 }
 
