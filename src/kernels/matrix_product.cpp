@@ -42,10 +42,13 @@ void widened_product(const Tensor& out, const Tensor& a, const Tensor& b, bool a
 /// Smaller products cost oneDNN more for its calls than it gains. The choice depends on nothing but the shapes.
 constexpr std::int64_t kWorthOneDnn = std::int64_t{1} << 21;
 
-bool is_in_onednn(const Tensor& x) {
+/// Whether large float32 products run in oneDNN in this process.
+bool uses_onednn() {
   static const bool fast = has_fast_onednn() && at::hasMKLDNN();
-  return fast && x.scalar_type() == at::kFloat && x.is_cpu();
+  return fast;
 }
+
+bool is_in_onednn(const Tensor& x) { return uses_onednn() && x.scalar_type() == at::kFloat && x.is_cpu(); }
 
 bool is_in_onednn(const Tensor& a, const Tensor& b) {
   return is_in_onednn(a) && a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn;
@@ -100,7 +103,10 @@ struct WidenedMatmul final : Operation {
 bool widens(const Tensor& x) { return x.scalar_type() == at::kBFloat16 && x.is_cpu() && !has_fast_bfloat16(); }
 
 std::string host_engines() {
-  return fmt::format("{}, float32 {}, bfloat16 {}", name_of(instruction_set()), has_fast_onednn() && at::hasMKLDNN() ? "oneDNN" : at::hasMKL() ? "MKL" : "LibTorch",
+  return fmt::format("{}, float32 {}, bfloat16 {}", name_of(instruction_set()),
+                     uses_onednn()  ? "oneDNN"
+                     : at::hasMKL() ? "MKL"
+                                    : "LibTorch",
                      has_fast_bfloat16() ? "oneDNN" : "widened");
 }
 

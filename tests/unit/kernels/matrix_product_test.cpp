@@ -34,19 +34,32 @@ std::vector<Tensor> layouts(const Tensor& x) {
   return {x, x.t().contiguous().t(), wide.narrow(1, 2, x.size(1)), spread.slice(1, 0, 2 * x.size(1), 2)};
 }
 
+/// Operands of a product whose sums are exact, and what it must give.
+struct ExactProduct {
+  ExactProduct(const Shape& s, at::ScalarType type)
+      : a(whole_numbers({s.m, s.k}).to(type)),
+        b(whole_numbers({s.k, s.n}).to(type)),
+        c(whole_numbers({s.m, s.n}).to(type)),
+        sum(reference(a, b).to(type)),
+        more((reference(a, b) + c.to(at::kDouble)).to(type)) {}
+
+  Tensor a, b, c, sum, more;  ///< a b, and a b + c
+};
+
+void expect_bits(const ExactProduct& p) {
+  for (const Tensor& left : layouts(p.a))
+    for (const Tensor& right : layouts(p.b)) {
+      EXPECT_TRUE(at::equal(kernels::mm(left, right), p.sum));
+      Tensor into = p.c.clone();
+      kernels::addmm_(into, left, right);
+      EXPECT_TRUE(at::equal(into, p.more));
+    }
+}
+
 TEST(MatrixProduct, HasTheBitsOfExactSums) {
   for (const Shape& s : kShapes) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
-    const Tensor a = whole_numbers({s.m, s.k}), b = whole_numbers({s.k, s.n}), c = whole_numbers({s.m, s.n});
-    const Tensor sum = reference(a, b).to(at::kBFloat16),
-                 more = (reference(a, b) + c.to(at::kDouble)).to(at::kBFloat16);
-    for (const Tensor& left : layouts(a))
-      for (const Tensor& right : layouts(b)) {
-        EXPECT_TRUE(at::equal(kernels::mm(left, right), sum));
-        Tensor into = c.clone();
-        kernels::addmm_(into, left, right);
-        EXPECT_TRUE(at::equal(into, more));
-      }
+    expect_bits({s, at::kBFloat16});
   }
 }
 
@@ -66,21 +79,13 @@ TEST(MatrixProduct, RoundsOnce) {
 TEST(MatrixProduct, Float32HasTheBitsOfExactSums) {
   for (const Shape& s : {Shape{129, 257, 131}, {3, 7001, 101}, {17, 33, 9}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
-    const Tensor a = whole_numbers({s.m, s.k}).to(at::kFloat), b = whole_numbers({s.k, s.n}).to(at::kFloat),
-                 c = whole_numbers({s.m, s.n}).to(at::kFloat);
-    const Tensor sum = reference(a, b).to(at::kFloat), more = sum + c;
-    for (const Tensor& left : layouts(a))
-      for (const Tensor& right : layouts(b)) {
-        EXPECT_TRUE(at::equal(kernels::mm(left, right), sum));
-        Tensor into = c.clone();
-        kernels::addmm_(into, left, right);
-        EXPECT_TRUE(at::equal(into, more));
-      }
-    for (const Tensor& into : layouts(c)) {
-      kernels::addmm_(into, a, b);
-      EXPECT_TRUE(at::equal(into, more));
-      kernels::mm_out(into, a, b);
-      EXPECT_TRUE(at::equal(into, sum));
+    const ExactProduct p(s, at::kFloat);
+    expect_bits(p);
+    for (const Tensor& into : layouts(p.c)) {
+      kernels::addmm_(into, p.a, p.b);
+      EXPECT_TRUE(at::equal(into, p.more));
+      kernels::mm_out(into, p.a, p.b);
+      EXPECT_TRUE(at::equal(into, p.sum));
     }
   }
 }
