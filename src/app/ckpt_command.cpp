@@ -118,8 +118,8 @@ int import_weights(const std::string& weights, const std::string& to, const std:
 }
 
 int run(const tessera::app::Args& args) {
-  tessera::app::Flags app{"Inspects, verifies, prunes and converts checkpoints. Exits with 5 if one is damaged.",
-                          "ckpt"};
+  tessera::app::Flags app{
+      "Inspects, verifies, prunes and converts checkpoints. `verify` exits with 5 if one is damaged.", "ckpt"};
   app.require_subcommand();
   std::string folder, other, to, weights, config, stored_type;
   Export exported;
@@ -134,14 +134,14 @@ int run(const tessera::app::Args& args) {
   const tessera::app::Flags listing = add("list", "list checkpoints, one a line");
   tessera::app::Flags showing = add("show", "print the header of a checkpoint; in a folder, of the latest valid one");
   showing.add_flag("--tensors", with_tensors, "print names, types and shapes of the tensors");
-  tessera::app::Flags verifying = add("verify", "compare every byte with its checksum");
+  tessera::app::Flags verifying = add("verify", "read every byte and compare the checksums");
   const tessera::app::Flag thorough = verifying.add_flag("--deep", deep, "compare every byte (the default)");
-  verifying.add_flag("--quick", quick, "compare manifest, sizes and tables only").excludes(thorough);
+  verifying.add_flag("--quick", quick, "check only manifest, sizes and tables").excludes(thorough);
   tessera::app::Flags exporting = add("export", "write weights and tokenizer as a Hugging Face folder");
   exported.add_to(exporting);
   tessera::app::Flags comparing = add("diff", "print the tensors that differ, and by how much; exits with 1 if any do");
   comparing.add_option("other", other, "the second checkpoint").required();
-  tessera::app::Flags pruning = add("prune", "remove old checkpoints, never the latest valid one");
+  tessera::app::Flags pruning = add("prune", "remove old checkpoints, but never the latest valid one");
   pruning.add_option("--keep-latest", prune.retention.keep_latest, "number of latest valid checkpoints to keep")
       .required();
   pruning
@@ -158,7 +158,8 @@ int run(const tessera::app::Args& args) {
   importing.add_option("weights", weights, "a Hugging Face folder or a .safetensors file").required();
   importing.add_option("--to", to, "checkpoint folder in which to create step-00000000").required();
   importing.add_option("--config", config, "job file with model name and flavor [the config.json next to the weights]");
-  importing.add_option("--dtype", stored_type, "float32, bfloat16 or float16 [as stored]");
+  importing.add_option("--dtype", stored_type,
+                       "float32, bfloat16 or float16 [as stored; bfloat16 for quantized weights]");
   importing.add_option("--ranks", files, "number of shard files [1]");
   if (!app.parse(args)) return 0;
   if (listing.parsed()) return list(folder);

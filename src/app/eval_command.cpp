@@ -87,15 +87,16 @@ int run(const Args& args) {
   bool json = false;
   tessera::app::Flags app(
       "Computes the loss over a job's validation data (section [validation]), on all ranks of the job.\n"
-      "With --logits it writes the logits of given tokens instead, in one process: float32 [batch, seq,\n"
-      "vocab] from input_ids, int32 or int64 [batch, seq].\n"
+      "With --logits, it writes the logits of given tokens instead, in one process. The input has the\n"
+      "tensor input_ids, int32 or int64 [batch, seq]. The output has the tensor logits, float32\n"
+      "[batch, seq, vocab].\n"
       "The job is [FILE] [--section.key value ...]. The weights are those of\n"
       "checkpoint.initial_load_path, or of the latest valid checkpoint in job.dump_folder.\n",
       "eval");
   const auto out = app.add_option("--logits", logits, "safetensors file to write");
   app.add_option("--input", input, "safetensors file to read").needs(out);
   app.add_flag("--json", json, "print the loss as JSON");
-  app.add_option("config", config, "configuration file");
+  app.add_option("config", config, "job file");
   auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;
   if (!config.empty()) job.insert(job.begin(), config);

@@ -25,9 +25,11 @@ constexpr const char* kUsage =
     "Usage: tessera launch [-n N] [option of mpirun]... -- COMMAND [ARGUMENT]...\n\n"
     "Starts N ranks of this program under mpirun, e.g. `tessera launch -n 8 -- train job.toml`.\n"
     "Without -n, mpirun starts one rank on each core.\n"
-    "After the first Ctrl-C or SIGTERM, the ranks save a checkpoint and end (they get SIGUSR1).\n"
-    "The second one ends them at once. The exit code is that of the ranks.\n"
-    "Unless OMP_NUM_THREADS is set, it is cores / ranks. Under Slurm, use srun instead.\n";
+    "After the first Ctrl-C or SIGTERM, launch sends SIGUSR1 to the ranks. They save a checkpoint\n"
+    "if checkpoint.enable is true, and end.\n"
+    "A second one ends them at once. The exit code is that of the ranks.\n"
+    "If OMP_NUM_THREADS is not set, launch sets it to the number of hardware threads / N, or to 1\n"
+    "without -n. Under Slurm, use srun instead.\n";
 
 struct Request {
   Args options;  ///< mpirun's

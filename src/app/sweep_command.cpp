@@ -11,7 +11,8 @@ Flags add_starting(Flags& flags, SweepRequest& request, const char* name, const 
   command.add_option("file", request.file, file).required();
   command
       .add_option("-n,--at-once", request.at_once,
-                  "points that run at the same time [at_once of the file, else as many as the cores allow]")
+                  "points that run at the same time [at_once of the file; else as many as the cores allow, or on "
+                  "Slurm all]")
       .between(1, 10000);
   command.add_option("--on", request.on, "local: this machine; slurm: one array job");
   command.add_flag("--dry-run", request.dry_run, "print what would be started, and start nothing");
@@ -31,7 +32,7 @@ int run(const Args& args) {
   Flags array =
       add_starting(flags, request, "submit", "submit every point that is not done to Slurm, as one array", kFile);
   Flags again = add_starting(flags, request, "rerun-failed",
-                             "start failed points again, on Slurm if they were submitted", kFolder);
+                             "start failed points again, on Slurm if the sweep was submitted before", kFolder);
   Flags status = flags.add_subcommand("status", "print the state of each point; exit code 0 if all are done, else 1");
   status.add_option("file", request.file, kFolder).required();
   Flags results = flags.add_subcommand("collect", "write the results as CSV, JSON and a page");

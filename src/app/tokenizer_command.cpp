@@ -113,7 +113,7 @@ int run(const tessera::app::Args& args) {
   app.require_subcommand();
   Train train(app);
   Convert to_ids(app, "encode", "convert strings on standard input (JSONL) to lists of ids");
-  Convert to_text(app, "decode", "lists of ids on standard input (JSONL) to strings");
+  Convert to_text(app, "decode", "convert lists of ids on standard input (JSONL) to strings");
   if (!app.parse(args)) return 0;
   if (train.app.parsed()) return train.run();
   return to_ids.app.parsed() ? to_ids.run(&encode) : to_text.run(&decode);
