@@ -10,10 +10,11 @@ missing_packages() { # PACKAGE...: prints those that are not installed (dpkg-que
 
 has_apt() { command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; }
 
-# dpkg writes an "Unpacking" and a "Setting up" line for each package, dependencies included; apt says how many there are.
+# dpkg writes an "Unpacking" and a "Setting up" line for each package, dependencies included; apt says how many it upgrades
+# and how many it installs.
 count_packages() { # LOG
-  local total; total=$(sed -n 's/.* \([0-9]*\) newly installed.*/\1/p' "$1")
-  echo "$(grep -c -e '^Unpacking' -e '^Setting up' "$1") $((2 * ${total:-0})) steps"
+  local total; total=$(sed -n 's/^\([0-9]*\) upgraded, \([0-9]*\) newly installed.*/\1 + \2/p' "$1")
+  echo "$(grep -c -e '^Unpacking' -e '^Setting up' "$1") $((2 * (${total:-0}))) steps"
 }
 
 install_packages() {
