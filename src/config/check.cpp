@@ -15,9 +15,21 @@ namespace tessera::config {
 
 namespace {
 
-const std::vector<std::string_view>& schedules() {
-  return find_option("parallelism.pipeline_parallel_schedule")->allowed;
-}
+constexpr std::string_view kBatch = "training.global_batch_size", kLocal = "training.local_batch_size",
+                           kSeq = "training.seq_len", kPp = "parallelism.pipeline_parallel_degree",
+                           kTp = "parallelism.tensor_parallel_degree", kCp = "parallelism.context_parallel_degree",
+                           kShard = "parallelism.data_parallel_shard_degree",
+                           kReplicate = "parallelism.data_parallel_replicate_degree",
+                           kBalancer = "parallelism.context_parallel_load_balancer",
+                           kNoSequenceParallel = "parallelism.disable_sequence_parallel",
+                           kMicro = "parallelism.pipeline_parallel_microbatch_size",
+                           kSteps = "parallelism.pipeline_parallel_microbatch_steps",
+                           kSchedule = "parallelism.pipeline_parallel_schedule",
+                           kCsv = "parallelism.pipeline_parallel_schedule_csv",
+                           kParts = "parallelism.module_fqns_per_model_part",
+                           kCuts = "parallelism.pipeline_parallel_split_points";
+
+const std::vector<std::string_view>& schedules() { return find_option(kSchedule)->allowed; }
 
 std::string lower_letters(std::string_view name) {
   std::string out;
@@ -46,6 +58,7 @@ class Checker {
   }
 
  private:
+  /// Of all keys that the rule compares; the first one is to blame.
   template <class... Args>
   void wrong(std::initializer_list<std::string_view> keys, fmt::format_string<Args...> format, Args&&... args) {
     draft_.complain_of(keys, fmt::format(format, std::forward<Args>(args)...));
@@ -67,23 +80,21 @@ class Checker {
     const auto known = kFlavors.find(m.name);
     if (known == kFlavors.end() || m.hf_config || std::ranges::find(known->second, m.flavor) != known->second.end())
       return;
-    wrong({"model.flavor"}, "model.flavor '{}' is not one of {}'s: {}{}", shown(m.flavor), m.name,
-          fmt::join(known->second, ", "), did_you_mean(m.flavor, known->second));
+    wrong({"model.flavor", "model.name", "model.hf_config"}, "model.flavor '{}' is not one of {}'s: {}{}",
+          shown(m.flavor), m.name, fmt::join(known->second, ", "), did_you_mean(m.flavor, known->second));
   }
 
   void degrees() {
-    Strings open;
-    for (const auto key : {"parallelism.pipeline_parallel_degree", "parallelism.tensor_parallel_degree",
-                           "parallelism.context_parallel_degree", "parallelism.data_parallel_replicate_degree",
-                           "parallelism.data_parallel_shard_degree"})
+    std::vector<std::string_view> open;
+    for (const auto key : {kPp, kTp, kCp, kReplicate, kShard})
       if (get(*find_option(key), job_) == Value{std::int64_t{-1}}) open.push_back(key);
     if (open.size() > 1)
-      wrong({open[0]}, "{} and {} are both -1 ({}); only one degree can be -1 (the remaining ranks)", open[0], open[1],
-            at(open[1]));
+      wrong({open[0], open[1]}, "{} and {} are both -1 ({}); only one degree can be -1 (the remaining ranks)", open[0],
+            open[1], at(open[1]));
     const Parallelism& p = job_.parallelism;
     const int etp = p.expert_tensor_parallel_degree;
     if (etp != 1 && etp != p.tensor_parallel_degree)
-      wrong({"parallelism.expert_tensor_parallel_degree"},
+      wrong({"parallelism.expert_tensor_parallel_degree", kTp},
             "expert_tensor_parallel_degree {} must be 1 or tensor_parallel_degree ({})", etp, p.tensor_parallel_degree);
   }
 
@@ -97,10 +108,9 @@ class Checker {
     // A quotient, because the product of two large numbers may not fit.
     const bool divides = t.global_batch_size % ranks == 0 && t.global_batch_size / ranks % t.local_batch_size == 0;
     if (!divides)
-      wrong({"training.global_batch_size", "training.local_batch_size"},
+      wrong({kBatch, kLocal, kShard, kReplicate},
             "global_batch_size {} is not a multiple of local_batch_size {} ({}){}", t.global_batch_size,
-            t.local_batch_size, at("training.local_batch_size"),
-            known ? fmt::format(" x {} data-parallel ranks", ranks) : "");
+            t.local_batch_size, at(kLocal), known ? fmt::format(" x {} data-parallel ranks", ranks) : "");
   }
 
   void sequence() {
@@ -110,15 +120,15 @@ class Checker {
     const int chunks = p.context_parallel_load_balancer ? 2 : 1;  // of each context-parallel rank
     const std::int64_t parts = tp * (cp > 1 ? chunks * cp : 1);
     if (job_.training.seq_len % parts != 0)
-      wrong({"training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"},
+      wrong({kSeq, kTp, kCp, kBalancer, kNoSequenceParallel},
             "seq_len {} is not a multiple of {} (tensor_parallel_degree {}{}), the number of parts of each sequence",
             job_.training.seq_len, parts, tp,
             cp > 1 ? fmt::format(" x {}context_parallel_degree {}", chunks == 2 ? "2 x " : "", cp) : "");
     if (p.enable_async_tensor_parallel && p.disable_sequence_parallel)
-      wrong({"parallelism.enable_async_tensor_parallel", "parallelism.disable_sequence_parallel"},
+      wrong({"parallelism.enable_async_tensor_parallel", kNoSequenceParallel},
             "enable_async_tensor_parallel overlaps the transfers of sequence parallelism, which "
             "disable_sequence_parallel ({}) turns off; keep one of them",
-            at("parallelism.disable_sequence_parallel"));
+            at(kNoSequenceParallel));
   }
 
   bool looped() const {
@@ -137,9 +147,8 @@ class Checker {
     if (micro == 0)
       tuned();
     else if (local % micro != 0)
-      wrong({"parallelism.pipeline_parallel_microbatch_size", "training.local_batch_size"},
-            "local_batch_size {} ({}) is not a multiple of pipeline_parallel_microbatch_size {}", local,
-            at("training.local_batch_size"), micro);
+      wrong({kMicro, kLocal, kPp}, "local_batch_size {} ({}) is not a multiple of pipeline_parallel_microbatch_size {}",
+            local, at(kLocal), micro);
     else if (p.pipeline_parallel_degree > 1)
       rounds(local / micro);
     microbatch_steps();
@@ -148,44 +157,43 @@ class Checker {
 
   void tuned() {
     if (job_.debug.deterministic)
-      wrong({"parallelism.pipeline_parallel_microbatch_size", "debug.deterministic"},
+      wrong({kMicro, "debug.deterministic", kPp},
             "pipeline_parallel_microbatch_size = \"auto\" chooses by timing, and debug.deterministic needs the same "
             "choice in every run; set a number");
   }
 
   void microbatch_steps() {
-    constexpr const char* key = "parallelism.pipeline_parallel_microbatch_steps";
     const Parallelism& p = job_.parallelism;
     const std::int64_t local = job_.training.local_batch_size;
     std::int64_t last = 0;
     for (const std::string& entry : p.pipeline_parallel_microbatch_steps) {
       const auto from = microbatch_step(entry);
       if (!from || from->step <= last)
-        return wrong({key}, "'{}' in pipeline_parallel_microbatch_steps is not a valid STEP:SIZE{}", shown(entry),
+        return wrong({kSteps}, "'{}' in pipeline_parallel_microbatch_steps is not a valid STEP:SIZE{}", shown(entry),
                      from ? fmt::format(" after step {}; write the steps in ascending order", last)
                           : ", two whole numbers from 1");
       last = from->step;
       if (local % from->size != 0)
-        wrong({key, "training.local_batch_size"},
+        wrong({kSteps, kLocal, kPp},
               "local_batch_size {} ({}) is not a multiple of {}, the microbatch size from step {} on", local,
-              at("training.local_batch_size"), from->size, from->step);
+              at(kLocal), from->size, from->step);
     }
     if (last > 0 && p.pipeline_parallel_microbatch_size == 0)
-      wrong({key, "parallelism.pipeline_parallel_microbatch_size"},
+      wrong({kSteps, kMicro, kPp},
             "pipeline_parallel_microbatch_steps gives sizes, and pipeline_parallel_microbatch_size = \"auto\" ({}) "
             "chooses one; keep one of the two keys",
-            at("parallelism.pipeline_parallel_microbatch_size"));
+            at(kMicro));
   }
 
   void rounds(std::int64_t microbatches) {
     const Parallelism& p = job_.parallelism;
     const std::int64_t count = std::max<std::int64_t>(1, microbatches / p.pipeline_parallel_degree);
     if (looped() && p.pipeline_parallel_schedule != "LoopedBFS" && microbatches % count != 0)
-      wrong({"parallelism.pipeline_parallel_schedule"},
+      wrong({kSchedule, kLocal, kMicro, kPp},
             "{} needs a number of microbatches ({}) that fills equal rounds of at least pipeline_parallel_degree {}",
             p.pipeline_parallel_schedule, microbatches, p.pipeline_parallel_degree);
     if (p.pipeline_parallel_schedule == "DualPipeV" && microbatches < 2 * p.pipeline_parallel_degree)
-      wrong({"parallelism.pipeline_parallel_schedule"},
+      wrong({kSchedule, kLocal, kMicro, kPp},
             "DualPipeV needs at least {} microbatches, two for each stage rank, not {}", 2 * p.pipeline_parallel_degree,
             microbatches);
   }
@@ -195,10 +203,9 @@ class Checker {
     const bool wants = p.pipeline_parallel_schedule.starts_with("PipelineSchedule");
     const bool has = !p.pipeline_parallel_schedule_csv.empty();
     if (wants && !has)
-      wrong({"parallelism.pipeline_parallel_schedule"}, "{} needs pipeline_parallel_schedule_csv",
-            p.pipeline_parallel_schedule);
+      wrong({kSchedule, kCsv, kPp}, "{} needs pipeline_parallel_schedule_csv", p.pipeline_parallel_schedule);
     if (has && !wants)
-      wrong({"parallelism.pipeline_parallel_schedule_csv"},
+      wrong({kCsv, kSchedule, kPp},
             "pipeline_parallel_schedule_csv needs pipeline_parallel_schedule PipelineScheduleSingle or "
             "PipelineScheduleMulti, not {}",
             p.pipeline_parallel_schedule);
@@ -208,13 +215,12 @@ class Checker {
     const Parallelism& p = job_.parallelism;
     const auto cuts = static_cast<std::int64_t>(p.pipeline_parallel_split_points.size());
     if (p.module_fqns_per_model_part)
-      fits_ranks("parallelism.module_fqns_per_model_part",
-                 static_cast<std::int64_t>(p.module_fqns_per_model_part->size()), "parts");
-    if (cuts > 0) fits_ranks("parallelism.pipeline_parallel_split_points", cuts + 1, "stages");
+      fits_ranks(kParts, static_cast<std::int64_t>(p.module_fqns_per_model_part->size()), "parts");
+    if (cuts > 0) fits_ranks(kCuts, cuts + 1, "stages");
     if (cuts > 0 && p.module_fqns_per_model_part)
-      wrong({"parallelism.pipeline_parallel_split_points"},
+      wrong({kCuts, kParts},
             "pipeline_parallel_split_points and module_fqns_per_model_part ({}) both set where stages begin; keep one",
-            at("parallelism.module_fqns_per_model_part"));
+            at(kParts));
   }
 
   void fits_ranks(std::string_view key, std::int64_t stages, const char* what) {
@@ -224,7 +230,7 @@ class Checker {
                       : looped()    ? stages % ranks == 0 && stages >= 2 * ranks
                                     : stages == ranks;
     if (ranks > 1 && !fits)
-      wrong({key}, "{} {} do not fit {} on pipeline_parallel_degree {} ({})", stages, what,
+      wrong({key, kSchedule, kPp, kCsv}, "{} {} do not fit {} on pipeline_parallel_degree {} ({})", stages, what,
             job_.parallelism.pipeline_parallel_schedule, ranks,
             folded_in_v() ? "two for each rank"
             : looped()    ? "two or more for each rank"
@@ -249,13 +255,14 @@ class Checker {
     for (const auto& [key, value] : {std::pair{"training.mixed_precision_param", t.mixed_precision_param},
                                      std::pair{"training.mixed_precision_reduce", t.mixed_precision_reduce}})
       if (value == "float64" && t.dtype != "float64")
-        wrong({key}, "{} = \"float64\" needs training.dtype = \"float64\"", key);
+        wrong({key, "training.dtype"}, "{} = \"float64\" needs training.dtype = \"float64\"", key);
   }
 
   void schedule() {
     const LrScheduler& s = job_.lr_scheduler;
     if (s.total_steps && *s.total_steps < job_.training.steps)
-      draft_.warnings.push_back(
+      draft_.warn_of(
+          {"lr_scheduler.total_steps", "training.steps"},
           fmt::format("lr_scheduler.total_steps {} ({}) is less than training.steps {}: after it, the learning rate "
                       "keeps its last value",
                       *s.total_steps, at("lr_scheduler.total_steps"), job_.training.steps));
@@ -267,21 +274,23 @@ class Checker {
       wrong({"checkpoint.keep_latest_k"},
             "keep_latest_k must be 0 (all) or at least 2: while one checkpoint is written, another must be complete");
     if (c.initial_load_in_hf && !c.initial_load_model_only)
-      wrong({"checkpoint.initial_load_model_only"},
+      wrong({"checkpoint.initial_load_model_only", "checkpoint.initial_load_in_hf"},
             "initial_load_model_only = false contradicts initial_load_in_hf ({}): Hugging "
             "Face files have only the model",
             at("checkpoint.initial_load_in_hf"));
     if (c.initial_load_in_hf_quantized && !c.initial_load_in_hf)
-      wrong({"checkpoint.initial_load_in_hf_quantized"}, "initial_load_in_hf_quantized needs initial_load_in_hf");
+      wrong({"checkpoint.initial_load_in_hf_quantized", "checkpoint.initial_load_in_hf"},
+            "initial_load_in_hf_quantized needs initial_load_in_hf");
     if (c.last_save_in_hf && !c.last_save_model_only && draft_.written("checkpoint.last_save_model_only"))
-      wrong({"checkpoint.last_save_model_only"}, "last_save_model_only = false contradicts last_save_in_hf ({})",
-            at("checkpoint.last_save_in_hf"));
+      wrong({"checkpoint.last_save_model_only", "checkpoint.last_save_in_hf"},
+            "last_save_model_only = false contradicts last_save_in_hf ({})", at("checkpoint.last_save_in_hf"));
     if (std::ranges::find(c.exclude_from_loading, "train_state") != c.exclude_from_loading.end())
       wrong({"checkpoint.exclude_from_loading"},
             "train_state cannot be excluded: the run would overwrite its own checkpoints; to start a new run from "
             "these weights, set checkpoint.initial_load_path and another job.dump_folder");
     if (c.create_seed_checkpoint && (!c.enable || c.load_only))
-      wrong({"checkpoint.create_seed_checkpoint"}, "create_seed_checkpoint saves a checkpoint, and {} ({}) saves none",
+      wrong({"checkpoint.create_seed_checkpoint", "checkpoint.enable", "checkpoint.load_only"},
+            "create_seed_checkpoint saves a checkpoint, and {} ({}) saves none",
             c.enable ? "checkpoint.load_only = true" : "checkpoint.enable = false",
             at(c.enable ? "checkpoint.load_only" : "checkpoint.enable"));
     folder(c.folder);
@@ -295,7 +304,8 @@ class Checker {
   void profiling() {
     const Profiling& p = job_.profiling;
     if (p.enable_profiling && p.profiler_warmup + p.profiler_active > p.profile_freq)
-      wrong({"profiling.profile_freq", "profiling.profiler_active", "profiling.profiler_warmup"},
+      wrong({"profiling.profile_freq", "profiling.profiler_active", "profiling.profiler_warmup",
+             "profiling.enable_profiling"},
             "profile_freq {} is less than profiler_warmup {} + profiler_active {}", p.profile_freq, p.profiler_warmup,
             p.profiler_active);
   }

@@ -17,17 +17,18 @@ void check_training(Draft& draft) {
   const Training& training = draft.job.training;
   if (training.mixture.empty()) {
     if (needs_path(training.dataset) && !training.dataset_path)
-      draft.complain_of({"training.dataset"},
+      draft.complain_of({"training.dataset", "training.dataset_path", "training.mixture"},
                         fmt::format("training.dataset = \"{}\" needs training.dataset_path", training.dataset));
     return;
   }
   if (training.dataset_path)
     draft.complain_of(
-        {"training.mixture"},
+        {"training.mixture", "training.dataset_path"},
         fmt::format("training.mixture and training.dataset_path ({}) both set the training data; keep one",
                     draft.place_of("training.dataset_path").exact()));
   if (training.dataset == "replay")
-    draft.complain_of({"training.mixture"}, "training.mixture mixes text or tokens; training.dataset is \"replay\"");
+    draft.complain_of({"training.mixture", "training.dataset"},
+                      "training.mixture mixes text or tokens; training.dataset is \"replay\"");
 }
 
 void check_mixture(Draft& draft) {
@@ -51,11 +52,11 @@ void check_held_out(Draft& draft) {
   if (validation.split == 0) return;
   if (validation.dataset_path)
     draft.complain_of(
-        {"validation.split"},
+        {"validation.split", "validation.dataset_path"},
         fmt::format("validation.split and validation.dataset_path ({}) both set the validation data; keep one",
                     draft.place_of("validation.dataset_path").exact()));
   if (draft.job.training.dataset == "replay")
-    draft.complain_of({"validation.split"},
+    draft.complain_of({"validation.split", "training.dataset"},
                       "validation.split holds out windows of text or tokens; training.dataset is \"replay\"");
 }
 
@@ -63,23 +64,25 @@ void check_validation(Draft& draft) {
   const Validation& validation = draft.job.validation;
   if (!validation.enable) return;
   if (needs_path(validation.dataset) && !validation.dataset_path)
-    draft.complain_of({"validation.dataset"},
+    draft.complain_of({"validation.dataset", "validation.dataset_path", "validation.enable"},
                       fmt::format("validation.dataset = \"{}\" needs validation.dataset_path", validation.dataset));
   if (validation.seq_len > draft.job.training.seq_len)
-    draft.complain_of({"validation.seq_len"},
+    draft.complain_of({"validation.seq_len", "training.seq_len", "validation.enable"},
                       fmt::format("validation.seq_len {} is longer than training.seq_len {} ({})", validation.seq_len,
                                   draft.job.training.seq_len, draft.place_of("training.seq_len").exact()));
   if (validation.samples && validation.steps != -1)
-    draft.complain_of({"validation.samples"},
+    draft.complain_of({"validation.samples", "validation.steps", "validation.enable"},
                       fmt::format("validation.samples and validation.steps ({}) both set how much is read; keep one",
                                   draft.place_of("validation.steps").exact()));
 }
 
 void check_loader(Draft& draft, const DataLoader& loader, const std::string& section) {
   if (loader.num_workers > 0) return;
-  const std::string persistent = section + ".persistent_workers", ahead = section + ".prefetch_factor";
-  if (loader.persistent_workers) draft.complain_of({persistent}, fmt::format("{} needs num_workers > 0", persistent));
-  if (loader.prefetch_factor) draft.complain_of({ahead}, fmt::format("{} needs num_workers > 0", ahead));
+  const std::string workers = section + ".num_workers", persistent = section + ".persistent_workers",
+                    ahead = section + ".prefetch_factor";
+  if (loader.persistent_workers)
+    draft.complain_of({persistent, workers}, fmt::format("{} needs num_workers > 0", persistent));
+  if (loader.prefetch_factor) draft.complain_of({ahead, workers}, fmt::format("{} needs num_workers > 0", ahead));
 }
 
 }  // namespace

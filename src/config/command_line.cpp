@@ -89,12 +89,14 @@ class Reader {
                                         std::string(option.key));
     if (option.key == "job.config_file") return file(*text, place);
     if (text && valid_utf8_prefix(*text) < text->size())
-      return draft_.complain(place, "its value is not valid UTF-8, as a job file is");
+      return draft_.complain_of_misread(place, "its value is not valid UTF-8, as a job file is",
+                                        std::string(option.key));
     line_.flags.push_back({&option, text ? value_from_text(option, *text) : Value{true}, place});
   }
 
   void off(const Option& option, const std::optional<std::string>& inline_text, const Place& place) {
-    if (inline_text) return draft_.complain(place, "takes no value: it sets the key to false");
+    if (inline_text)
+      return draft_.complain_of_misread(place, "takes no value: it sets the key to false", std::string(option.key));
     line_.flags.push_back({&option, Value{false}, place});
   }
 

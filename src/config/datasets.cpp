@@ -70,8 +70,8 @@ void find_tokenizer(Draft& draft) {
   const fs::path sample = share_folder() / "datasets" / kSample;
   const auto& text = draft.job.training.dataset_path;
   if (path != JobConfig{}.model.hf_assets_path || is_there(path) || !text || *text != sample / "data.jsonl") return;
-  draft.warnings.push_back(
-      fmt::format("there is no {}: {} uses the tokenizer that comes with it ({})", path, kSample, sample.string()));
+  draft.warn_of({"model.hf_assets_path"}, fmt::format("there is no {}: {} uses the tokenizer that comes with it ({})",
+                                                      path, kSample, sample.string()));
   path = sample.string();
   draft.derived["model.hf_assets_path"] = "training.dataset";
 }

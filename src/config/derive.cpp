@@ -19,8 +19,8 @@ void rename_tokenizer_path(Draft& draft) {
 void widen(Draft& draft, std::string_view key, std::string& type) {
   if (draft.job.training.dtype != "float64" || type == "float64") return;
   if (draft.written(key))
-    draft.warnings.push_back(fmt::format("{} = \"{}\" ({}) has no effect: training.dtype is float64", key, type,
-                                         draft.place_of(key).exact()));
+    draft.warn_of({key, "training.dtype"}, fmt::format("{} = \"{}\" ({}) has no effect: training.dtype is float64", key,
+                                                       type, draft.place_of(key).exact()));
   type = "float64";
   draft.derived[std::string(key)] = "training.dtype";
 }
@@ -30,9 +30,9 @@ void shorten_warmup(Draft& draft) {
   auto& schedule = draft.job.lr_scheduler;
   const std::int64_t total = schedule.total_steps.value_or(draft.job.training.steps);
   if (schedule.warmup_steps <= total) return;
-  draft.warnings.push_back(
-      fmt::format("lr_scheduler.warmup_steps {} ({}) is longer than the schedule; it is reduced to {}",
-                  schedule.warmup_steps, draft.place_of("lr_scheduler.warmup_steps").exact(), total));
+  draft.warn_of({"lr_scheduler.warmup_steps", "lr_scheduler.total_steps", "training.steps"},
+                fmt::format("lr_scheduler.warmup_steps {} ({}) is longer than the schedule; it is reduced to {}",
+                            schedule.warmup_steps, draft.place_of("lr_scheduler.warmup_steps").exact(), total));
   schedule.warmup_steps = total;
   draft.derived["lr_scheduler.warmup_steps"] = schedule.total_steps ? "lr_scheduler.total_steps" : "training.steps";
 }

@@ -2,11 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-
-#include "tessera/config/suggest.hpp"
-
 namespace tessera::config {
 
 namespace {
@@ -16,13 +11,6 @@ constexpr std::size_t kWordShown = 80;
 /// A flag names its key itself, unless it is spelt in another way.
 std::string subject(const Option& option, const Place& place) {
   return place.in_file() || place.label != fmt::format("--{}", option.key) ? fmt::format("{} ", option.key) : "";
-}
-
-Strings sections() {
-  std::set<std::string> names;
-  for (const Option& option : options())
-    for (auto s = section_of(option.key); !s.empty(); s = section_of(s)) names.emplace(s);
-  return {names.begin(), names.end()};
 }
 
 }  // namespace
@@ -44,17 +32,15 @@ void Draft::complain_of_misread(const Place& place, std::string text, const std:
   problems.back().misread = true;
 }
 
+void Draft::warn_of(std::initializer_list<std::string_view> keys, std::string text) {
+  if (understood(keys)) warnings.push_back(std::move(text));
+}
+
 std::string shown(std::string_view text) {
   std::string out(text.substr(0, kWordShown));
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   return text.size() > kWordShown ? out + "..." : out;
-}
-
-std::string unknown_section(std::string_view name, const Draft& draft) {
-  const std::string hint = draft.suggests() ? did_you_mean(name, sections()) : "";
-  return fmt::format("unknown section '{}'{}", shown(name),
-                     hint.empty() ? "; `tessera config keys` lists all keys" : hint);
 }
 
 }  // namespace tessera::config

@@ -1,6 +1,7 @@
 // A job while it is being read: values, where each came from, and all that is wrong with them.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,8 +20,11 @@ struct Draft : Findings {
 
   /// Stores a value, or complains: wrong value, or written twice in the same source.
   void set(const Option& option, Value value, const Place& place);
-  /// Complains of a value that was not taken, or of a word that is no key; `meant` is the key that it was probably for.
+  /// Complains of a value that was not taken, or of a word that is no key; `meant` is the key or section that it was
+  /// probably for.
   void complain_of_misread(const Place& place, std::string text, const std::optional<std::string>& meant);
+  /// Warns of what follows from the values of these keys, unless one of them was misread.
+  void warn_of(std::initializer_list<std::string_view> keys, std::string text);
   /// Finding what was meant by an unknown word costs a walk over all keys: not done for the thousands of a hostile
   /// file.
   bool suggests() const { return problems.size() < 20; }
@@ -28,9 +32,6 @@ struct Draft : Findings {
 
 /// Text from a file or the command line, made fit for a message: at most 80 bytes, control characters as '?'.
 std::string shown(std::string_view text);
-
-/// The complaint of a section that is not there, with the nearest one.
-std::string unknown_section(std::string_view name, const Draft& draft);
 
 /// Reads a TOML file into the draft. The only user of toml++.
 void read_toml_file(const std::string& path, Draft& draft);

@@ -12,6 +12,11 @@ namespace {
 
 constexpr std::size_t kProblemsShown = 100;
 
+/// Is this the key, or a key of this section?
+bool holds(std::string_view key_or_section, std::string_view key) {
+  return key.starts_with(key_or_section) && (key.size() == key_or_section.size() || key[key_or_section.size()] == '.');
+}
+
 /// File first, line by line; then flags as typed; then what only defaults are to blame for.
 auto reading_order(const Problem& problem) {
   const Place& p = problem.place;
@@ -32,6 +37,7 @@ std::string Place::origin() const {
 }
 
 void Findings::complain_of(std::initializer_list<std::string_view> keys, std::string text, ExitCode code) {
+  if (!understood(keys)) return;
   const auto found = std::ranges::find_if(keys, [this](std::string_view key) { return written(key); });
   const Place place = place_of(found == keys.end() ? *keys.begin() : *found);
   problems.push_back({place, std::move(text), code, {keys.begin(), keys.end()}});
@@ -44,15 +50,14 @@ Place Findings::place_of(std::string_view key) const {
 
 bool Findings::understood(std::initializer_list<std::string_view> keys) const {
   return std::ranges::none_of(problems, [&](const Problem& problem) {
-    return problem.misread && std::ranges::any_of(problem.about, [&](const std::string& key) {
-             return std::ranges::find(keys, std::string_view(key)) != keys.end();
-           });
+    return problem.misread && !problem.about.empty() &&
+           std::ranges::any_of(keys, [&](std::string_view key) { return holds(problem.about.front(), key); });
   });
 }
 
 bool Findings::blames(std::string_view key) const {
   return std::ranges::any_of(
-      problems, [&](const Problem& problem) { return std::ranges::find(problem.about, key) != problem.about.end(); });
+      problems, [&](const Problem& problem) { return !problem.about.empty() && problem.about.front() == key; });
 }
 
 std::string message_of(const std::vector<Problem>& problems) {

@@ -102,13 +102,13 @@ void find_unsupported(Reading& reading) {
   const Training& training = job.training;
   if (!training.dataset_path && training.mixture.empty() && !reading.blames("training.dataset"))
     reading.complain_of(
-        {"training.dataset"},
+        {"training.dataset", "training.dataset_path", "training.mixture"},
         fmt::format("training.dataset = \"{}\" has no training.dataset_path; name the file or folder to "
                     "read: Tessera downloads nothing",
                     training.dataset));
   const Validation& validation = job.validation;
   if (validation.enable && !validation.dataset_path && validation.split == 0 && !reading.blames("validation.dataset"))
-    reading.complain_of({"validation.enable"},
+    reading.complain_of({"validation.enable", "validation.dataset_path", "validation.split", "validation.dataset"},
                         "validation.enable = true has no data; name validation.dataset_path, or hold out a share of "
                         "the training data (validation.split = 0.01): Tessera downloads nothing");
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "draft.hpp"
 #include "tessera/config/suggest.hpp"
@@ -108,17 +109,28 @@ class Walk {
     const Option* option = dotted ? nullptr : find_option(name);
     const bool section = !dotted && is_section(name);
     if (section && node.is_table()) return table(*node.as_table(), name);
-    if (section) return draft_.complain(place, fmt::format("'{0}' is a section; write [{0}] and its keys below", name));
-    if (node.is_table() && !option) return draft_.complain(place, unknown_section(name, draft_));
-    if (!option) return unknown_key(name, place);
-    assign(*option, node, place);
+    if (section)
+      return draft_.complain_of_misread(place, fmt::format("'{0}' is a section; write [{0}] and its keys below", name),
+                                        name);
+    if (option) return assign(*option, node, place);
+    const bool suggests = draft_.suggests();
+    if (node.is_table())
+      unknown("section", name, suggests ? closest(name, sections()) : std::nullopt, place);
+    else
+      unknown("key", name, suggests ? closest_key(name) : std::nullopt, place);
   }
 
-  void unknown_key(const std::string& name, const Place& place) {
-    const auto near = draft_.suggests() ? closest_key(name) : std::nullopt;
+  static Strings sections() {
+    std::set<std::string> names;
+    for (const Option& option : options())
+      for (auto s = section_of(option.key); !s.empty(); s = section_of(s)) names.emplace(s);
+    return {names.begin(), names.end()};
+  }
+
+  void unknown(const char* what, const std::string& name, const std::optional<std::string>& near, const Place& place) {
     const std::string hint =
         near ? fmt::format("; did you mean '{}'?", *near) : "; `tessera config keys` lists all keys";
-    draft_.complain_of_misread(place, fmt::format("unknown key '{}'{}", shown(name), hint), near);
+    draft_.complain_of_misread(place, fmt::format("unknown {} '{}'{}", what, shown(name), hint), near);
   }
 
   /// [[key]] tables, as one list of lists. False if `node` is something else.
@@ -135,9 +147,11 @@ class Walk {
   Strings row(const Option& option, const toml::table& table, const Place& place) {
     for (const auto& [key, node] : table)
       if (std::ranges::find(option.columns, key.str()) == option.columns.end())
-        draft_.complain({path_, static_cast<int>(key.source().begin.line), static_cast<int>(key.source().begin.column)},
-                        fmt::format("unknown key '{}' of {}; it has {}", shown(key.str()), option.key,
-                                    fmt::join(option.columns, ", ")));
+        draft_.complain_of_misread(
+            {path_, static_cast<int>(key.source().begin.line), static_cast<int>(key.source().begin.column)},
+            fmt::format("unknown key '{}' of {}; it has {}", shown(key.str()), option.key,
+                        fmt::join(option.columns, ", ")),
+            std::string(option.key));
     Strings row;
     const std::size_t needed = option.columns.size() - option.spare_columns;
     for (const std::string_view column : option.columns) {
@@ -145,7 +159,9 @@ class Walk {
       if (!node && row.size() >= needed) break;
       const auto text = node ? text_of(*node) : std::nullopt;
       if (!text)
-        draft_.complain(place, fmt::format("{} needs a string \"{}\" in each of its tables", option.key, column));
+        draft_.complain_of_misread(place,
+                                   fmt::format("{} needs a string \"{}\" in each of its tables", option.key, column),
+                                   std::string(option.key));
       row.push_back(text.value_or(""));
     }
     return row;

@@ -34,7 +34,14 @@ constexpr std::string_view kBatch = "training.global_batch_size", kLocal = "trai
                            kEtp = "parallelism.expert_tensor_parallel_degree",
                            kShard = "parallelism.data_parallel_shard_degree",
                            kReplicate = "parallelism.data_parallel_replicate_degree",
-                           kPolicy = "parallelism.fsdp_reshard_after_forward";
+                           kPolicy = "parallelism.fsdp_reshard_after_forward",
+                           kBalancer = "parallelism.context_parallel_load_balancer",
+                           kNoSequenceParallel = "parallelism.disable_sequence_parallel",
+                           kCuts = "parallelism.pipeline_parallel_split_points",
+                           kParts = "parallelism.module_fqns_per_model_part",
+                           kLayers = "parallelism.pipeline_parallel_layers_per_stage",
+                           kMap = "parallelism.pipeline_parallel_stage_map",
+                           kCsv = "parallelism.pipeline_parallel_schedule_csv";
 
 /// All that a model's shape depends on.
 std::string shape_key(const config::JobConfig& job, std::int64_t vocab) {
@@ -83,7 +90,8 @@ class JobRules {
 
   void all() {
     mesh();
-    obey({"debug.inject_faults"}, [&] { InjectedFaults(job_.debug.inject_faults, ranks_); });
+    obey({"debug.inject_faults", kPp, kReplicate, kShard, kCp, kTp, kEp, kEtp},
+         [&] { InjectedFaults(job_.debug.inject_faults, ranks_); });
     const bool look = known_.files == JobCheck::Files::looked_at;
     model(look ? check_named_files(reading_, known_.vocabularies) : 0);
     if (model_) names();
@@ -139,7 +147,7 @@ class JobRules {
       obey({"model.hf_config"}, make);
     else
       obey({"model.moe_load_balance_coeff", "model.moe_aux_loss_coeff", "model.moe_z_loss_coeff", "model.flavor",
-            "model.name"},
+            "model.name", "model.hf_config"},
            make);
     if (model_)
       obey({"training.dataset_path", "training.mixture", "model.hf_assets_path"},
@@ -172,7 +180,7 @@ class JobRules {
       if (obey(keys, [&] { BatchPlan::make(with, *layout_); })) probe = with;
     };
     adopt({kBatch, kLocal}, &config::JobConfig::training, &config::Training::global_batch_size);
-    adopt({kSeq, kCp}, &config::JobConfig::training, &config::Training::seq_len);
+    adopt({kSeq, kCp, kBalancer}, &config::JobConfig::training, &config::Training::seq_len);
     adopt({kMicro, kLocal}, &config::JobConfig::parallelism, &config::Parallelism::pipeline_parallel_microbatch_size);
     obey({kLocal}, [&] { plan_ = BatchPlan::make(probe, *layout_); });
   }
@@ -202,8 +210,9 @@ class JobRules {
     if (!plan_) return;
     const bool sequence_parallel = !job_.parallelism.disable_sequence_parallel;
     if (!reading_.blames(kSeq))
-      obey({kSeq, kTp}, [&] { check_tokens_fit(*model_, *layout_, *plan_, sequence_parallel); });
-    obey({kLocal, kMicro, kPp, kSchedule}, [&] { check_microbatches(job_, *layout_, *plan_); });
+      obey({kSeq, kTp, kLocal, kMicro, kNoSequenceParallel},
+           [&] { check_tokens_fit(*model_, *layout_, *plan_, sequence_parallel); });
+    obey({kLocal, kMicro, kPp, kSchedule, kBatch, kCsv}, [&] { check_microbatches(job_, *layout_, *plan_); });
     validation(sequence_parallel);
     pipeline(*plan_);
     microbatch_steps();
@@ -211,30 +220,32 @@ class JobRules {
 
   void validation(bool sequence_parallel) {
     if (!job_.validation.enable || reading_.blames(kSeq)) return;
-    obey({"validation.local_batch_size", "validation.enable"},
+    obey({"validation.local_batch_size", "validation.enable", kLocal, kMicro, kTp, kBalancer, kNoSequenceParallel},
          [&] { check_tokens_fit(*model_, *layout_, BatchPlan::of_validation(job_, *layout_), sequence_parallel); });
   }
 
   void pipeline(const BatchPlan& plan) {
-    const bool cuts_are_wrong = reading_.blames("parallelism.pipeline_parallel_split_points") ||
-                                reading_.blames("parallelism.module_fqns_per_model_part");
-    if (layout_->degree(Axis::pp) == 1 || cuts_are_wrong) return;
-    const bool planned =
-        obey({kSchedule, "parallelism.pipeline_parallel_layers_per_stage", "parallelism.pipeline_parallel_stage_map",
-              "parallelism.pipeline_parallel_schedule_csv", "parallelism.pipeline_parallel_split_points",
-              "parallelism.module_fqns_per_model_part", kPp},
-             [&] { stages_ = pipeline_plan_of(job_, *model_, *layout_, plan).map.stages(); });
+    const bool cuts_are_wrong = reading_.blames(kCuts) || reading_.blames(kParts);
+    if (layout_->degree(Axis::pp) == 1 || cuts_are_wrong || !knows_pipeline()) return;
+    const bool planned = obey({kSchedule, kLayers, kMap, kCsv, kCuts, kParts, kPp},
+                              [&] { stages_ = pipeline_plan_of(job_, *model_, *layout_, plan).map.stages(); });
     if (!planned) return;
-    obey({"parallelism.pipeline_parallel_split_points", "parallelism.module_fqns_per_model_part",
-          "parallelism.pipeline_parallel_layers_per_stage", kPp, kSchedule},
-         [&] { planned_stage_ranges(job_, *model_, stages_); });
+    obey({kCuts, kParts, kLayers, kPp, kSchedule}, [&] { planned_stage_ranges(job_, *model_, stages_); });
+  }
+
+  /// Were all keys understood that shape the pipeline? Most of them are not to blame where it does not fit.
+  bool knows_pipeline() const {
+    return reading_.understood({kLocal, kBatch, kMicro, kPp, kSchedule, kCsv, kMap, kCuts, kParts, kLayers,
+                                "parallelism.pipeline_parallel_split",
+                                "parallelism.pipeline_parallel_first_stage_less_layers",
+                                "parallelism.pipeline_parallel_last_stage_less_layers"});
   }
 
   void microbatch_steps() {
     constexpr std::string_view kSteps = "parallelism.pipeline_parallel_microbatch_steps";
-    if (reading_.blames(kSteps) || reading_.blames(kSeq) || reading_.blames(kBatch)) return;
+    if (reading_.blames(kSteps) || reading_.blames(kSeq) || reading_.blames(kBatch) || !knows_pipeline()) return;
     for (const std::string& entry : job_.parallelism.pipeline_parallel_microbatch_steps)
-      obey({kSteps}, [&] {
+      obey({kSteps, kBalancer, kNoSequenceParallel}, [&] {
         check_job_fits(job_, *model_, *layout_, BatchPlan::make(job_, *layout_, config::microbatch_step(entry)->size));
       });
   }

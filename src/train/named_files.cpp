@@ -24,19 +24,34 @@ class NamedFiles {
   std::int64_t check() {
     const config::Training& t = job_.training;
     const config::Validation& v = job_.validation;
-    if (t.dataset_path) source("training.dataset_path", t.dataset, *t.dataset_path, t.seq_len, v.split);
+    const Windows trained{understood({"training.seq_len"}, t.seq_len), v.split};
+    const Windows validated{understood({"validation.seq_len", "training.seq_len"}, v.seq_len), 0};
+    constexpr std::string_view kDataset = "training.dataset";
+    if (t.dataset_path) source({"training.dataset_path", kDataset}, t.dataset, *t.dataset_path, trained);
     for (const config::Strings& row : t.mixture)
       if (const auto entry = config::mixture_entry(row))
-        source("training.mixture", t.dataset, entry->path, t.seq_len, v.split);
-    if (v.enable && v.dataset_path) source("validation.dataset_path", v.dataset, *v.dataset_path, v.seq_len, 0);
+        source({"training.mixture", kDataset}, t.dataset, entry->path, trained);
+    if (v.enable && v.dataset_path)
+      source({"validation.dataset_path", "validation.dataset"}, v.dataset, *v.dataset_path, validated);
     if (reads_text_) tokenizer();
     weights();
     return vocabulary_;
   }
 
  private:
-  void obey(std::initializer_list<std::string_view> keys, const std::function<void()>& rule) {
-    if (!reading_.understood(keys)) return;
+  using Keys = std::initializer_list<std::string_view>;
+
+  /// What a source must hold.
+  struct Windows {
+    std::optional<std::int64_t> seq_len;  ///< empty: it was misread, and every source holds enough
+    double held_out = 0;
+  };
+
+  std::optional<std::int64_t> understood(Keys keys, std::int64_t value) const {
+    return reading_.understood(keys) ? std::optional(value) : std::nullopt;
+  }
+
+  void obey(Keys keys, const std::function<void()>& rule) {
     try {
       rule();
     } catch (const Error& error) {
@@ -52,16 +67,19 @@ class NamedFiles {
 
   /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must then be there. Data that
   /// is missing counts as text, so that a missing tokenizer is named with it.
-  void source(std::string_view key, const std::string& dataset, const std::string& path, std::int64_t seq_len,
-              double held_out) {
-    const std::string& made_by = job_.model.hf_assets_path;
+  void source(Keys keys, const std::string& dataset, const std::string& path, const Windows& windows) {
+    if (!reading_.understood(keys)) return;
+    const bool replay = dataset == "replay";
+    if (replay && !windows.seq_len) return;
+    const std::string made_by = reading_.understood({kTokenizer}) ? job_.model.hf_assets_path : "";
     bool looked = false;
-    obey({key}, [&] {
-      const std::string name = fmt::format("{}\n{}\n{}\n{}\n{}", dataset, path, seq_len, held_out, made_by);
+    obey(keys, [&] {
+      const std::string name =
+          fmt::format("{}\n{}\n{}\n{}\n{}", dataset, path, windows.seq_len.value_or(0), windows.held_out, made_by);
       const std::int64_t found = remembered(name, [&]() -> std::int64_t {
-        if (dataset == "replay") return ReplaySource(path, 0, seq_len), 0;
+        if (replay) return ReplaySource(path, 0, *windows.seq_len), 0;
         const std::vector<fs::path> files = data::data_files(path);
-        if (data::TokenFile::is_token_file(files.front())) return vocabulary_of(files, made_by, seq_len, held_out);
+        if (data::TokenFile::is_token_file(files.front())) return vocabulary_of(files, made_by, windows);
         require(dataset != "tokens", ExitCode::data,
                 "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
                 files.front().string());
@@ -75,27 +93,30 @@ class NamedFiles {
               "prepare both with the model's",
               path, found, vocabulary_);
     });
-    reads_text_ = reads_text_ || (!looked && dataset != "tokens" && dataset != "replay");
+    reads_text_ = reads_text_ || (!looked && dataset != "tokens" && !replay);
   }
 
-  static std::int64_t vocabulary_of(const std::vector<fs::path>& files, const fs::path& made_by, std::int64_t seq_len,
-                                    double held_out) {
+  static std::int64_t vocabulary_of(const std::vector<fs::path>& files, const fs::path& made_by,
+                                    const Windows& windows) {
     const std::vector<data::TokenFile> opened = data::open_token_files(files);
     data::check_made_by(opened.front(), made_by);
-    data::HeldOut parts = data::hold_out(opened, seq_len, held_out);
-    data::WindowSource(std::move(parts.training), seq_len, 0);
+    if (windows.seq_len) {
+      data::HeldOut parts = data::hold_out(opened, *windows.seq_len, windows.held_out);
+      data::WindowSource(std::move(parts.training), *windows.seq_len, 0);
+    }
     return opened.front().info().vocab_size;
   }
 
   void tokenizer() {
-    constexpr std::string_view kKey = "model.hf_assets_path";
     const std::string& folder = job_.model.hf_assets_path;
-    obey({kKey}, [&] {
+    if (!reading_.understood({kTokenizer})) return;
+    obey({kTokenizer}, [&] {
       const auto load = [&]() -> std::int64_t { return data::Tokenizer::load(folder).vocab_size(); };
       const std::int64_t size = remembered("tokenizer\n" + folder, load);
       if (vocabulary_ == 0) vocabulary_ = size;
     });
-    if (!reading_.problems.empty() && reading_.problems.back().about == std::vector<std::string>{std::string(kKey)})
+    if (!reading_.problems.empty() &&
+        reading_.problems.back().about == std::vector<std::string>{std::string(kTokenizer)})
       reading_.problems.back().text += fmt::format(
           " (model.hf_assets_path = \"{}\": text needs a tokenizer; make one with `tessera tokenizer train`)", folder);
   }
@@ -107,12 +128,13 @@ class NamedFiles {
     if (!c.initial_load_path || fs::exists(*c.initial_load_path, ignored)) return;
     if (c.enable && fs::exists(fs::path(job_.job.dump_folder) / c.folder, ignored)) return;
     reading_.complain_of(
-        {"checkpoint.initial_load_path"},
+        {"checkpoint.initial_load_path", "checkpoint.enable", "checkpoint.folder", "job.dump_folder"},
         fmt::format("there is no file or folder '{}' to take weights from; check the path", *c.initial_load_path),
         ExitCode::checkpoint);
   }
 
   static constexpr std::int64_t kText = -1;
+  static constexpr std::string_view kTokenizer = "model.hf_assets_path";
   config::Reading& reading_;
   const config::JobConfig& job_;
   std::map<std::string, std::int64_t>& vocabularies_;

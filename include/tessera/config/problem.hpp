@@ -28,8 +28,8 @@ struct Problem {
   Place place;
   std::string text;
   ExitCode code = ExitCode::usage;      ///< with which a run of the job would end
-  std::vector<std::string> about = {};  ///< keys whose values are to blame
-  bool misread = false;                 ///< the key in `about` does not have the value that was meant
+  std::vector<std::string> about = {};  ///< keys of the rule that is broken; the first one is to blame
+  bool misread = false;                 ///< the key or section in `about` does not have the value that was meant
 };
 
 /// Where a job's values were written, and what is wrong with them.
@@ -39,14 +39,15 @@ struct Findings {
   bool whole = true;  ///< false: the file was not read to its end, and what it says elsewhere is not known
 
   void complain(Place place, std::string text) { problems.push_back({std::move(place), std::move(text)}); }
-  /// Complains about the first of the keys that was written; if none was, about the first one's default.
+  /// Complains that the values of these keys break a rule, at the first key that was written, or at the first default.
+  /// Says nothing if one of them was misread: a value that the user did not write breaks no rule.
   void complain_of(std::initializer_list<std::string_view> keys, std::string text, ExitCode code = ExitCode::usage);
   /// Place of a key; the default's when it was not written.
   Place place_of(std::string_view key) const;
   bool written(std::string_view key) const { return places.contains(key); }
-  /// Have all of these keys the values that were meant? A rule about others would only repeat that they have not.
+  /// Have all of these keys the values that were meant?
   bool understood(std::initializer_list<std::string_view> keys) const;
-  /// Is there a complaint of this key yet?
+  /// Is this key to blame for a problem yet?
   bool blames(std::string_view key) const;
 };
 

@@ -51,6 +51,66 @@ TEST(Errors, BlameThePlaceOfTheKeyThatWasWritten) {
               HasSubstr("--parallelism.tensor_parallel_degree: seq_len 2048"));
 }
 
+/// Each file has one mistake and another key, which contradicts what the mistake leaves in the place of its key.
+TEST(Errors, DoNotFollowFromAValueThatWasNotTaken) {
+  for (const std::string text : {
+           "[parallelism]\ntensor_parallel_degree = 3\n[training]\nseq_len = '96'",
+           "[parallelism]\ntensor_parallel_degree = 3\n[training]\nsec_len = 96",
+           "[parallelism]\ntensor_parallel_degree = 3\n[trainning]\nseq_len = 96",
+           "training = 96\n[parallelism]\ntensor_parallel_degree = 3",
+           "[training]\nseq_len = 1026\n[parallelism]\ntensor_parallel_degree = 4\ndisable_sequence_parallel = 1",
+           "[training]\nseq_len = 6\n[parallelism]\ncontext_parallel_degree = 2\ncontext_parallel_load_balancer = 0",
+           "[validation]\nenable = true\nsplit = 0.1\nseq_len = 4096\n[training]\nseq_len = '8192'",
+           "[validation]\nenable = true\nsplit = 0.1\nseq_len = '64'\n[training]\nseq_len = 128",
+           "[training]\nglobal_batch_size = 12\nlocal_batch_size = '4'",
+           "[parallelism]\npipeline_parallel_degree = -1\ndata_parallel_shard_degree = 'two'",
+           "[parallelism]\nexpert_tensor_parallel_degree = 4\ntensor_parallel_degree = '4'",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3\n"
+           "[training]\nlocal_batch_sise = 6",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_steps = ['2:3']\n"
+           "[training]\nlocal_batch_size = '6'",
+           "[parallelism]\npipeline_parallel_degree = 8\npipeline_parallel_schedule = 'DualPipeV'\n"
+           "[training]\nlocal_batch_size = '16'",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = 'LoopedDFS'\n"
+           "pipeline_parallel_split_points = ['layers.1', 'layers.2', 'layers.3']",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = 'PipelineScheduleMulti'\n"
+           "pipeline_parallel_schedule_csv = 1",
+           "[training]\ndtype = 'float46'\nmixed_precision_param = 'float64'",
+           "[model]\nname = 1\nflavor = '8x7B'",
+           "[checkpoint]\ninitial_load_in_hf_quantized = true\ninitial_load_in_hf = 1",
+           "[checkpoint]\ncreate_seed_checkpoint = true\nenable = 'yes'",
+           "[training]\ndataset = 'tokens'\n[training.dataloader]\nprefetch_factor = 2\nnum_workers = '2'",
+           "[[training.mixture]]\npath = 'a'",
+           "[[training.mixture]]\npath = 'a'\nweight = 1\n"
+           "[[training.mixture]]\npath = 'b/a'\nweight = 1\nnmae = 'b'",
+       }) {
+    const bool data = text.find("mixture") == text.npos;
+    const JobFile file(text + "\n");
+    Reading job = data ? read_job({file.path(), "--data", "x"}) : read_job({file.path()});
+    find_unsupported(job);
+    ASSERT_EQ(job.problems.size(), 1u) << text << "\n" << message_of(job.problems);
+    EXPECT_TRUE(job.problems[0].misread) << message_of(job.problems);
+  }
+}
+
+TEST(Errors, DoNotAskForDataThatWasMisread) {
+  const JobFile file("[training]\ndataset = 'tokens'\ndataset_path = 1\n");
+  for (const auto& args :
+       std::vector<Strings>{{file.path()}, {"--data", "\x80"}, {"--data"}, {"--training.dataset_pth", "x"}}) {
+    Reading job = read_job(args);
+    find_unsupported(job);
+    EXPECT_EQ(job.problems.size(), 1u) << message_of(job.problems);
+  }
+}
+
+TEST(Errors, DoNotWarnOfAValueThatWasNotTaken) {
+  for (const char* text : {"[lr_scheduler]\ntotal_steps = 300\n[training]\nsteps = '300'\n",
+                           "[training]\ndtype = 'float64'\nmixed_precision_param = 'float46'\n"}) {
+    const JobFile file(text);
+    EXPECT_THAT(read_job({file.path()}).resolved.warnings, testing::IsEmpty()) << text;
+  }
+}
+
 TEST(Errors, NameSyntaxErrorsWithTheirPlace) {
   for (const auto& [text, line] : std::vector<std::pair<std::string, int>>{{"[training\nsteps = 1\n", 1},
                                                                            {"[training]\nsteps 1\n", 2},

@@ -176,6 +176,36 @@ TEST(JobCheck, TakesAGoodJobOnManyMeshes) {
   }
 }
 
+/// Each file has one mistake and another key, which contradicts what the mistake leaves in the place of its key.
+TEST(JobCheck, SaysNothingOfWhatFollowsFromAMisreadKey) {
+  JobCheck check(JobCheck::Files::ignored);
+  for (const auto& [text, ranks] : std::vector<std::pair<std::string, int>>{
+           {"[training]\nlocal_batch_size = 2\nglobal_batch_size = '8'\n[parallelism]\npipeline_parallel_degree = 4",
+            4},
+           {"[training]\nlocal_batch_size = '6'\n[parallelism]\npipeline_parallel_degree = 2\n"
+            "pipeline_parallel_microbatch_steps = ['2:3']",
+            2},
+           {"[parallelism]\npipeline_parallel_degree = 2\ntensor_parallel_degree = -1\ndata_parallel_shard_degree = 1\n"
+            "pipeline_parallel_microbatch_size = '2'\n[training]\nlocal_batch_size = 2\nseq_len = 9",
+            4},
+           {"[parallelism]\npipeline_parallel_degree = 6\npipeline_parallel_last_stage_less_layers = '0'\n"
+            "pipeline_parallel_layers_per_stage = 1",
+            6},
+           {"[parallelism]\ncontext_parallel_degree = -1\ndata_parallel_shard_degree = 1\n"
+            "context_parallel_load_balancer = 0\n[training]\nseq_len = 2",
+            2},
+           {"[parallelism]\ntensor_parallel_degree = -1\ndata_parallel_shard_degree = 1\n"
+            "disable_sequence_parallel = 1\n[training]\nlocal_batch_size = 1\nseq_len = 9",
+            2},
+           {"[parallelism]\ntensor_parallel_degree = 32\n[model]\nhf_config = 1", 32},
+           {"[debug]\ninject_faults = ['3:nan:7']\n[parallelism]\ntensor_parallel_degree = '8'", 0}}) {
+    const JobFile file(text + "\n");
+    config::Reading job = config::read_job({file.path(), "--training.dataset_path", "x"});
+    check.find_problems(job, ranks);
+    EXPECT_EQ(job.problems.size(), 1u) << text << "\n" << message_of(job.problems);
+  }
+}
+
 TEST(JobCheck, FewestRanksFillTheMesh) {
   config::Parallelism p;
   EXPECT_EQ(fewest_ranks(p), 1);
@@ -202,6 +232,22 @@ TEST(JobCheck, LooksAtFiles) {
       config::read_job({"--training.dataset_path", text.path(), "--model.hf_assets_path", "/no/tokenizer"});
   check.find_problems(no_tokenizer, 1);
   EXPECT_THAT(message_of(no_tokenizer.problems), HasSubstr("tessera tokenizer train"));
+}
+
+/// A replay file has its length in its shape; text needs a tokenizer.
+TEST(JobCheck, DoesNotHoldFilesAgainstAMisreadKey) {
+  const std::string replay = TESSERA_TEST_DATA "/llama_a/batches.safetensors";
+  const JobFile text("some text");
+  for (const config::Strings& args :
+       std::vector<config::Strings>{{"--data", replay, "--training.dataset", "replay", "--training.seq_len", "many"},
+                                    {"--data", replay, "--training.dataset", "reply", "--training.seq_len", "64"},
+                                    {"--data", text.path(), "--model.hf_assets_path"}}) {
+    config::Reading job = config::read_job(args);
+    JobCheck(JobCheck::Files::looked_at).find_problems(job, 1);
+    ASSERT_EQ(job.problems.size(), 1u) << message_of(job.problems);
+    EXPECT_TRUE(job.problems[0].misread);
+    EXPECT_THAT(job.problems[0].text, testing::Not(HasSubstr("tokenizer train")));
+  }
 }
 
 /// A sweep checks each of its points.
