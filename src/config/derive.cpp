@@ -37,9 +37,9 @@ void shorten_warmup(Draft& draft) {
   draft.derived["lr_scheduler.warmup_steps"] = schedule.total_steps ? "lr_scheduler.total_steps" : "training.steps";
 }
 
-/// What validation shares with training unless it is said otherwise.
+/// What validation shares with training unless it is said otherwise; also while it is off, because `tessera eval` turns
+/// it on for a recorded job, in which all keys are written.
 void share_sizes(Draft& draft) {
-  if (!draft.job.validation.enable) return;
   const auto share = [&draft](const char* key, std::int64_t& value, const char* from, std::int64_t given) {
     if (draft.written(key)) return;
     value = given;

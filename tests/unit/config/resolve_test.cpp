@@ -311,7 +311,11 @@ TEST(Resolve, ValidationSharesTrainingsSizes) {
   EXPECT_EQ(r.job.validation.local_batch_size, 3);
   EXPECT_EQ(r.origin("validation.seq_len"), "training.seq_len");
   EXPECT_EQ(resolve({"--validation.enable", "--validation.seq_len", "16"}).job.validation.seq_len, 16);
-  EXPECT_EQ(resolve({"--training.seq_len", "64"}).job.validation.seq_len, 2048);
+  const Resolved off = resolve({"--training.seq_len", "64", "--training.local_batch_size", "3"});
+  EXPECT_EQ(off.job.validation.seq_len, 64);
+  EXPECT_EQ(off.job.validation.local_batch_size, 3);
+  const JobFile record(off.to_toml());
+  EXPECT_EQ(resolve({record.path(), "--validation.enable"}).job.validation.seq_len, 64);
 }
 
 TEST(Resolve, MicrobatchesMayBeAuto) {
