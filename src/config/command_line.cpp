@@ -103,14 +103,22 @@ class Reader {
   /// Swallows what looks like the unknown flag's value, so that it is not taken for a file.
   void unknown(const std::string& key, bool has_value, const Place& place) {
     if (!has_value && next_is_value() && !args_[at_].ends_with(".toml")) ++at_;
-    const auto near = draft_.suggests() ? closest_key(negatable(key)) : std::nullopt;
-    const std::string hint =
-        near ? fmt::format("; did you mean '--{}'?", *near) : "; `tessera config keys` lists all keys";
+    const std::string wanted = without_no(key);
+    const auto near = draft_.suggests() ? closest_key(wanted) : std::nullopt;
+    const std::string hint = near ? fmt::format("; did you mean '--{}'?", wanted == key ? *near : turned_off(*near))
+                                  : "; `tessera config keys` lists all keys";
     draft_.complain_of_misread(place, (is_section(key) ? "a section, not a key" : "unknown flag") + hint, near);
   }
 
-  static std::string negatable(const std::string& key) {
+  /// "no_compile.enable" and "compile.no_enable" -> "compile.enable".
+  static std::string without_no(const std::string& key) {
+    if (key.starts_with("no_")) return key.substr(3);
     return leaf_of(key).starts_with("no_") ? fmt::format("{}.{}", section_of(key), leaf_of(key).substr(3)) : key;
+  }
+
+  /// "compile.enable" -> "compile.no_enable"; what is no boolean cannot be turned off.
+  static std::string turned_off(const std::string& key) {
+    return is_boolean(*find_option(key)) ? fmt::format("{}.no_{}", section_of(key), leaf_of(key)) : key;
   }
 
   bool next_is_value() const { return at_ < args_.size() && !args_[at_].starts_with("--"); }

@@ -199,10 +199,19 @@ bool stands_alone(std::string_view line) {
          line.find("\"\"\"") == line.npos && line.find("'''") == line.npos;
 }
 
+/// What toml++ says of `yes`, `True`, `none` and `./data`: a first letter makes it expect a boolean or a number.
+bool is_of_a_bare_word(std::string_view description) {
+  static constexpr std::array<std::string_view, 6> kSigns{
+      "could not determine value type", "boolean: ", "expected 'nan'", "expected 'inf'", "decimal digit, saw '/'",
+      "decimal digit, saw '.'"};
+  return std::ranges::any_of(kSigns, [&](std::string_view sign) { return description.find(sign) != sign.npos; });
+}
+
 std::string explain(std::string_view description) {
   constexpr std::string_view kPrefix = "Error while parsing ";
   if (description.starts_with(kPrefix)) description.remove_prefix(kPrefix.size());
-  return fmt::format("not valid TOML: {}", description);
+  const char* hint = is_of_a_bare_word(description) ? "; strings need quotes, and booleans are true or false" : "";
+  return fmt::format("not valid TOML: {}{}", description, hint);
 }
 
 /// Complains of a syntax error. A key that is written twice is blanked in `text`, and parsing can go on: returns true.

@@ -126,6 +126,27 @@ TEST(Errors, NameSyntaxErrorsWithTheirPlace) {
   }
 }
 
+TEST(Errors, SayHowStringsAndBooleansAreWritten) {
+  for (const char* value :
+       {"yes", "no", "on", "off", "True", "FALSE", "none", "None", "inside", "tokens", "float32", "bfloat16", "llama3",
+        "data/my.txt", "/data", "./data", "../data", "~/data", "[model, loss]"}) {
+    const JobFile file("[training]\nkey = " + std::string(value) + "\n");
+    EXPECT_THAT(mistake({file.path()}), HasSubstr("; strings need quotes, and booleans are true or false")) << value;
+  }
+  for (const char* value : {"", "1 2", "0x", "1e", "'a", "[1, 2", "{a = 1"}) {
+    const JobFile file("[training]\nkey = " + std::string(value) + "\n");
+    EXPECT_THAT(mistake({file.path()}), Not(HasSubstr("strings need quotes"))) << value;
+  }
+}
+
+TEST(Errors, SayHowAFlagTurnsABooleanOff) {
+  for (const char* flag : {"--no_checkpoint.enable", "--no-checkpoint.enable", "--no_checkpoint.enabel",
+                           "--checkpoint.no_enabel", "--checkpoint.no-enabled"})
+    EXPECT_THAT(mistake({flag}), testing::EndsWith("unknown flag; did you mean '--checkpoint.no_enable'?")) << flag;
+  EXPECT_FALSE(resolve({"--checkpoint.no_enable"}).job.checkpoint.enable);
+  EXPECT_THAT(mistake({"--no_training.steps", "7"}), HasSubstr("did you mean '--training.steps'?"));
+}
+
 TEST(Errors, StillCheckFlagsWhenTheFileIsBroken) {
   const JobFile file("[training\n");
   EXPECT_THAT(mistake({file.path(), "--training.stepz", "1"}), HasSubstr("did you mean '--training.steps'?"));
