@@ -34,7 +34,7 @@ OptionList parallelism_options() {
           .one_of({"unsharded", "sharded"})
           .is_ours(),
       OPTION(parallelism.tensor_parallel_degree,
-             "Ranks that share each weight matrix; they share the tokens between matrix products, too")
+             "Ranks over which each weight matrix is split, and the tokens between matrix products")
           .at_least(1)
           .or_minus_one(),
       OPTION(parallelism.disable_loss_parallel, "Gather the logits of all tensor-parallel ranks before the loss"),
