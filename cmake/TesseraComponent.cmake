@@ -71,12 +71,16 @@ endfunction()
 
 add_custom_target(tests_without_torch)
 
+# Tests are compiled with -O1, which takes 40 % less time than -O3. Their precompiled headers need the same flags.
+set(_test_options $<$<CONFIG:Release>:-O1>)
 if(TESSERA_BUILD_TESTS)
   add_library(tessera_test_pch OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
   target_link_libraries(tessera_test_pch PRIVATE tessera_flags GTest::gtest GTest::gmock)
+  target_compile_options(tessera_test_pch PRIVATE ${_test_options})
   target_precompile_headers(tessera_test_pch PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   add_library(tessera_tensor_test_pch OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
   target_link_libraries(tessera_tensor_test_pch PRIVATE tessera_headers tessera::torch tessera_flags GTest::gtest GTest::gmock)
+  target_compile_options(tessera_tensor_test_pch PRIVATE ${_test_options})
   target_precompile_headers(tessera_tensor_test_pch PRIVATE <tessera/kernels/tensor.hpp> <torch/csrc/autograd/autograd.h>
     <ATen/TensorIndexing.h> <gmock/gmock.h> <gtest/gtest.h>)
 endif()
@@ -117,6 +121,7 @@ function(tessera_test name)
   else()
     target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
   endif()
+  target_compile_options(${name} PRIVATE ${_test_options})
   target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
   if(NOT ARG_TORCH)
     add_dependencies(tests_without_torch ${name})

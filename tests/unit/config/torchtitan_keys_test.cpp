@@ -235,8 +235,9 @@ void expect_acts(const Row& row) {
     JobConfig wanted;
     ASSERT_EQ(assign(option, wanted, value_from_text(option, row.value)), std::nullopt);
     EXPECT_EQ(to_text(get(option, job.resolved.job)), to_text(get(option, wanted)));
-    if (row.key != "parallelism.expert_tensor_parallel_degree")
+    if (row.key != "parallelism.expert_tensor_parallel_degree") {
       EXPECT_NE(to_text(get(option, wanted)), to_text(default_of(option)));
+    }
   }
   const std::filesystem::path file = std::filesystem::path(TESSERA_TEST_DATA) / "../.." / row.file;
   std::ifstream in(file);

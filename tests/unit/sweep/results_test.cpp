@@ -30,9 +30,11 @@ class Collect : public testing::Test {
     std::string lines;
     int step = 0;
     std::istringstream words(losses);
-    for (std::string loss; words >> loss;)
-      lines += "{\"step\": " + std::to_string(++step) + ", \"loss\": " + loss +
+    for (std::string loss; words >> loss;) {
+      ++step;
+      lines += "{\"step\": " + std::to_string(step) + ", \"loss\": " + loss +
                ", \"tokens\": 100, \"step_seconds\": 0.5, \"validation/loss\": " + (step == 2 ? loss : "null") + "}\n";
+    }
     if (!lines.empty()) folder_.write(name + "metrics.jsonl", lines);
   }
   void four() {
@@ -116,7 +118,9 @@ TEST_F(Collect, ADamagedMetricsFileIsTheReasonOfItsPointOnly) {
   const Results results = all("loss");
   EXPECT_EQ(results.points[0].status.number, 2);
   for (const PointResult& result : results.points)
-    if (result.status.number == 1) EXPECT_THAT(result.status.reason, HasSubstr("metrics.jsonl:2"));
+    if (result.status.number == 1) {
+      EXPECT_THAT(result.status.reason, HasSubstr("metrics.jsonl:2"));
+    }
 }
 
 TEST_F(Collect, ThePageShowsEveryPoint) {
