@@ -2,11 +2,11 @@
 """Tessera and TorchTitan 0.2.2 on the same text, model and mesh, by turns; prints `name ours theirs ratio target`.
 
     beside_torchtitan.py TESSERA TITAN SHARED_BENCH [--pairs 5] [--steps 12] [--dtype float32] [--meshes one,cube]
-                         [--imitate avx2]
+                         [--imitate avx2] [--batch 8]
 
 TESSERA: the program. TITAN: a folder that SHARED_BENCH/titan-setup.sh has made (TorchTitan's own trainer on CPU with gloo).
-The debug Llama in float32 or bfloat16: 8 sequences of 256 tokens a data-parallel rank; one rank with two threads, FSDP on 2
-ranks (fsdp2), and 2 x 2 x 2 ranks (cube). --imitate avx2 limits both programs and their libraries to AVX2.
+The debug Llama in float32 or bfloat16: --batch sequences of 256 tokens a data-parallel rank; one rank with two threads, FSDP
+on 2 ranks (fsdp2), and 2 x 2 x 2 ranks (cube). --imitate avx2 limits both programs and their libraries to AVX2.
 First loss: from the start of the launcher to the end of step 1. Tokens a second: from the median step after the third.
 The medians of all pairs count. A pair beside which others used more than 0.12 cores is run again (at most as often as --pairs).
 """
@@ -21,14 +21,14 @@ import time
 
 from bfloat16 import AVX2
 
-MODEL = ["--training.local_batch_size", "8", "--training.seq_len", "256", "--activation_checkpoint.mode", "none"]
-SEQUENCE_TOKENS = 8 * 256
+MODEL = ["--training.seq_len", "256", "--activation_checkpoint.mode", "none"]
+TOKENS = 256  # of a sequence
 FSDP2 = ["--parallelism.data_parallel_shard_degree", "2"]
 CUBE = ["--parallelism.pipeline_parallel_degree", "2", "--parallelism.tensor_parallel_degree", "2", *FSDP2]
-# Ranks, threads of each, flags, tokens of a step, targets: seconds to the first loss; tokens a second, float32 and bfloat16.
-MESHES = {"one": (1, 2, [], SEQUENCE_TOKENS, 0.25, {"float32": 1.25, "bfloat16": 10}),
-          "fsdp2": (2, 1, FSDP2, 2 * SEQUENCE_TOKENS, 0.25, {"float32": 1.0, "bfloat16": 10}),
-          "cube": (8, 1, CUBE, 2 * SEQUENCE_TOKENS, 0.2, {"float32": 1.5, "bfloat16": 10})}
+# Ranks, threads of each, flags, data-parallel ranks, targets: seconds to the first loss; tokens a second, float32 and bfloat16.
+MESHES = {"one": (1, 2, [], 1, 0.25, {"float32": 1.25, "bfloat16": 10}),
+          "fsdp2": (2, 1, FSDP2, 2, 0.25, {"float32": 1.0, "bfloat16": 10}),
+          "cube": (8, 1, CUBE, 2, 0.2, {"float32": 1.5, "bfloat16": 10})}
 
 
 def busy_seconds():
@@ -132,6 +132,7 @@ def main():
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--meshes", default="one,cube")
     parser.add_argument("--imitate", choices=["avx2"])
+    parser.add_argument("--batch", type=int, default=8)
     given = parser.parse_args()
     if given.imitate:
         os.environ.update(AVX2)
@@ -140,8 +141,9 @@ def main():
         work = pathlib.Path(folder)
         ours, theirs = Tessera(given.tessera, given.titan, work), TorchTitan(given.titan, given.shared_bench, work)
         for mesh in given.meshes.split(","):
-            ranks, threads, flags, tokens, first_loss, rates = MESHES[mesh]
-            flags = [*flags, "--training.mixed_precision_param", given.dtype]
+            ranks, threads, flags, replicas, first_loss, rates = MESHES[mesh]
+            flags = [*flags, "--training.mixed_precision_param", given.dtype, "--training.local_batch_size", str(given.batch)]
+            tokens = replicas * given.batch * TOKENS
             pairs = compare(ours, theirs, given.pairs, ranks, threads, given.steps, flags, tokens)
             report(f"first loss, {mesh}, s", pairs, 0, f"<= {first_loss}")
             report(f"tokens/s, {mesh}", pairs, 1, f">= {rates[given.dtype]}")
