@@ -41,14 +41,21 @@ void RunSummary::step(const StepRecord& record, double exposed_seconds) {
 }
 
 std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints) const {
-  const std::int64_t done = std::max(first_step_ - 1, last_step_);
-  std::string text = fmt::format("training is complete ({} of {} steps)", done, last_step_);
-  if (first_step_ > last_step_) text += "; there is nothing to do: raise training.steps to train longer";
-  text += "\n" + figures();
+  std::string text = heading() + "\n" + figures();
   std::error_code ignored;
   for (const auto& [name, file] : {std::pair{"loss curve", "loss.svg"}, std::pair{"report", "index.html"}})
     if (std::filesystem::exists(folder / file, ignored)) text += summary_row(name, (folder / file).string());
   return text + "next:\n" + next_commands(shell_word(folder.string()), checkpoints);
+}
+
+std::int64_t RunSummary::steps_done() const { return std::max(first_step_ - 1, last_step_); }
+
+std::string RunSummary::heading() const {
+  const std::int64_t done = steps_done();
+  const std::string text = done > last_step_
+                               ? fmt::format("the run has {} steps, and training.steps is {}", done, last_step_)
+                               : fmt::format("training is complete ({} of {} steps)", done, last_step_);
+  return first_step_ > last_step_ ? text + "; there is nothing to do: raise training.steps to train longer" : text;
 }
 
 std::string RunSummary::figures() const {
@@ -83,7 +90,7 @@ std::string RunSummary::shares() const {
 }
 
 std::string RunSummary::next_commands(const std::string& folder, bool checkpoints) const {
-  const auto steps = fmt::format("--training.steps {}", 2 * last_step_);
+  const auto steps = fmt::format("--training.steps {}", 2 * steps_done());
   if (!checkpoints)
     return summary_row("keep weights", "the same command with --checkpoint.enable") +
            summary_row("train longer", "the same command with " + steps) +

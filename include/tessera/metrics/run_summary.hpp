@@ -23,7 +23,7 @@ struct TimeSpent {
 /// Fed once a step with what metrics.jsonl has of it.
 class RunSummary {
  public:
-  /// `last_step`: where training ends; `first_step`: the first that this attempt runs, `last_step` + 1 where nothing is
+  /// `last_step`: training.steps; `first_step`: the first that this attempt runs, behind `last_step` where nothing is
   /// left to do.
   RunSummary(std::int64_t first_step, std::int64_t last_step) : first_step_(first_step), last_step_(last_step) {}
 
@@ -31,11 +31,14 @@ class RunSummary {
   void step(const StepRecord& record, double exposed_seconds);
   TimeSpent& time() { return time_; }
 
-  /// Lines, each with its end: "training is complete (30 of 30 steps)", loss, speed, where the time went, files of the
-  /// run's folder that are there, and commands to try next. `checkpoints`: the run saves them.
+  /// Lines, each with its end: "training is complete (30 of 30 steps)" or that the run has more steps, loss, speed,
+  /// where the time went, files of the run's folder that are there, and commands to try next. `checkpoints`: the run
+  /// saves them.
   std::string text(const std::filesystem::path& folder, bool checkpoints) const;
 
  private:
+  std::int64_t steps_done() const;  ///< of the run, when this attempt ends
+  std::string heading() const;
   std::string figures() const;
   std::string shares() const;
   std::string next_commands(const std::string& folder, bool checkpoints) const;

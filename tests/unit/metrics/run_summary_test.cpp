@@ -72,7 +72,10 @@ TEST(RunSummary, OfAJobThatHasNothingLeftToDo) {
 }
 
 TEST(RunSummary, OfAJobThatIsBeyondItsLastStep) {
-  EXPECT_THAT(RunSummary(16, 10).text("outputs", true), StartsWith("training is complete (15 of 10 steps); there is"));
+  const std::string text = RunSummary(16, 10).text("outputs", true);
+  EXPECT_THAT(text, StartsWith("the run has 15 steps, and training.steps is 10; there is nothing to do: raise "
+                               "training.steps to train longer\nnext:\n"));
+  EXPECT_THAT(text, HasSubstr("train longer   the same command with --training.steps 30\n"));
 }
 
 TEST(RunSummary, NamesTheFirstStepOfAResumedRun) {
