@@ -146,6 +146,7 @@ class Run {
     if (start.step > 0)
       reporter_->note(fmt::format("resumed after step {} from {}{}", start.step, checkpoint_folder().string(),
                                   start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
+    if (!start.schedule_change.empty()) reporter_->note(start.schedule_change);
   }
 
   /// For `tessera launch`, should this rank be killed.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "schedule_change.hpp"
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
@@ -95,10 +96,13 @@ Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const Lo
   if (choice.data) require_same_data(trainer, opened, state);
   trainer.optimizer().set_steps(choice.optimizer ? number("optimizer_steps") : 0);
   trainer.set_skipped_steps(number("skipped_steps"));
-  const Position position{number("step"), choice.data ? number("samples") : 0, choice.left_out()};
+  Position position{number("step"), choice.data ? number("samples") : 0, choice.left_out()};
   const bool has_start = state.contains("schedule_start");  // a state without it began its schedule at step 0
   trainer.set_schedule_start(!choice.schedule ? position.step : has_start ? number("schedule_start") : 0);
   trainer.set_first_sample(position.step, position.samples);
+  if (choice.schedule)
+    position.schedule_change =
+        schedule_change(trainer.job(), opened.config_toml(), position.step, trainer.schedule_start());
   return position;
 }
 

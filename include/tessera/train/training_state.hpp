@@ -14,9 +14,10 @@ namespace tessera::train {
 
 /// Steps done and where the data stands. Serialised into the checkpoint's manifest.
 struct Position {
-  std::int64_t step = 0;     ///< optimizer steps done
-  std::int64_t samples = 0;  ///< global samples read
-  std::string left_out{};    ///< of the checkpoint that was loaded, for people
+  std::int64_t step = 0;          ///< optimizer steps done
+  std::int64_t samples = 0;       ///< global samples read
+  std::string left_out{};         ///< of the checkpoint that was loaded, for people
+  std::string schedule_change{};  ///< how learning rates differ from those the checkpoint was saved for, for people
 };
 
 /// Collective. Writes step-%08d under `folder`; blocks until it is committed.
