@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -194,11 +195,19 @@ void end_session(pid_t session) {
   log::warning("{} process(es) of the job do not end after SIGKILL; a file system they wait for may be down", left);
 }
 
+/// What all ranks have decided to end with; empty where one of them has not.
+std::optional<int> decided_code(const std::vector<comm::RankRecord>& records) {
+  const auto differs = [&](const comm::RankRecord& record) { return record.code != records.front().code; };
+  if (records.empty() || records.front().code < 0 || std::ranges::any_of(records, differs)) return std::nullopt;
+  return records.front().code;
+}
+
 /// A job that runs: which signal to pass on, and when patience ends.
 class Job {
  public:
   Job(pid_t mpirun, const sigset_t& signals) : mpirun_(mpirun), signals_(signals) {}
 
+  /// Until nothing of it is left. Returns mpirun's status.
   int wait() {
     std::optional<int> status;
     while (!(status = status_of_mpirun())) {
@@ -208,7 +217,16 @@ class Job {
       if (end_ && Clock::now() > *end_ + kGrace) kill_session(mpirun_);
     }
     end_session(mpirun_);
-    return code_of(*status);
+    return *status;
+  }
+
+  int code_of(int status, const std::vector<comm::RankRecord>& records) const {
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int interrupted = 128 + (asked_by_ != 0 ? asked_by_ : SIGTERM);
+    // Ended now: unless a rank ended before, mpirun says 1 then, or dies itself. What is saved stays saved.
+    if (end_ && (code == 1 || code > 128)) return decided_code(records).value_or(interrupted);
+    // Ranks that had no handler yet died of the signal that was passed on: nothing could be saved.
+    return code == 128 + SIGUSR1 || code == 128 + SIGUSR2 ? interrupted : code;
   }
 
   /// Whether the user asked for the end, in whatever way.
@@ -221,15 +239,6 @@ class Job {
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
       if (child == mpirun_) return status;
     return std::nullopt;
-  }
-
-  int code_of(int status) const {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    const int interrupted = 128 + (asked_by_ != 0 ? asked_by_ : SIGTERM);
-    // Ended now: mpirun says 1 then, or dies itself. 75 and 0 are the ranks' own word that nothing is lost.
-    if (end_ && code != 0 && code != static_cast<int>(ExitCode::requeue)) return interrupted;
-    // Ranks that had no handler yet died of the signal that was passed on: nothing could be saved.
-    return code == 128 + SIGUSR1 || code == 128 + SIGUSR2 ? interrupted : code;
   }
 
   void pass_on(int signal) {
@@ -266,9 +275,10 @@ int run_job(const JobPlan& plan) {
     setenv(comm::kRankRecordsVariable, folder->path().c_str(), 1);
   }
   Job job(start(plan.command, blocked.before()), blocked.handled());
-  const int code = job.wait();
-  const bool by_signal = code > 128 && code < 128 + NSIG && !job.was_asked();
+  const int status = job.wait();
   const auto records = folder ? comm::read_rank_records(folder->path()) : std::vector<comm::RankRecord>{};
+  const int code = job.code_of(status, records);
+  const bool by_signal = code > 128 && code < 128 + NSIG && !job.was_asked();
   if (const std::string lost = by_signal ? how_a_rank_was_lost(code - 128, records) : ""; !lost.empty())
     log::error("{}", lost);
   return code;

@@ -13,6 +13,7 @@
 #include "tessera/base/out_of_memory.hpp"
 #include "tessera/comm/failure.hpp"
 #include "tessera/train/collective.hpp"
+#include "tessera/train/signals.hpp"
 
 namespace tessera::app {
 namespace {
@@ -66,7 +67,10 @@ int leave(comm::World& world, comm::Communicator& leaving, int code, const std::
   const std::optional<Cause> cause = cause_of_all(leaving, code);
   if (world.rank() != 0 && (!cause || cause->rank == world.rank()))
     std::cerr << fmt::format("tessera: rank {} on {}: {}\n", world.rank(), world.host(), message);
-  if (cause) return cause->code;
+  if (cause) {
+    train::SignalGuard::decide(cause->code);
+    return cause->code;
+  }
   world.abort(code);
 }
 

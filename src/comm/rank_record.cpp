@@ -19,6 +19,7 @@ constexpr std::string_view kFilePrefix = "rank-";
 /// The file's content. The kernel keeps it, however the process ends.
 struct RecordPage {
   std::atomic<std::int64_t> step, saved_step, asked_to_end, ended;
+  std::atomic<std::int64_t> code_plus_one;  ///< so that a new page, which is zero, has none
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "signal handlers write there");
 
@@ -62,6 +63,10 @@ void note_asked_to_end() noexcept {
   change([](RecordPage& p) { p.asked_to_end = 1; });
 }
 
+void note_code(int code) noexcept {
+  change([=](RecordPage& p) { p.code_plus_one = code + 1; });
+}
+
 void end() noexcept {
   change([](RecordPage& p) { p.ended = 1; });
 }
@@ -73,12 +78,12 @@ std::vector<RankRecord> read_rank_records(const std::filesystem::path& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
-    std::int64_t numbers[4];
+    std::int64_t numbers[5];
     if (!name.starts_with(kFilePrefix)) continue;
     if (!std::ifstream(entry.path(), std::ios::binary).read(reinterpret_cast<char*>(numbers), sizeof(numbers)))
       continue;
-    records.push_back(
-        {std::atoi(name.c_str() + kFilePrefix.size()), numbers[0], numbers[1], numbers[2] != 0, numbers[3] != 0});
+    records.push_back({std::atoi(name.c_str() + kFilePrefix.size()), numbers[0], numbers[1], numbers[2] != 0,
+                       numbers[3] != 0, static_cast<int>(numbers[4]) - 1});
   }
   std::ranges::sort(records, {}, &RankRecord::rank);
   return records;

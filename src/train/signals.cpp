@@ -69,6 +69,7 @@ void SignalGuard::answer_with(const char* text) { answer = text; }
 
 void SignalGuard::decide(int code) {
   decided_code = code;
+  comm::rank_record::note_code(code);  // for `tessera launch`, should this rank be killed before it ends
   answer = nullptr;
 }
 

@@ -17,6 +17,7 @@ struct RankRecord {
   std::int64_t saved_step = -1;  ///< of the newest checkpoint; -1: none
   bool asked_to_end = false;     ///< has got a SIGTERM, as mpirun sends it to the ranks that are left
   bool ended = false;            ///< has left in good order
+  int code = -1;                 ///< that it has decided to end with; -1: none
 };
 
 /// Each does nothing where no record is kept. World begins and ends the record.
@@ -26,6 +27,7 @@ void note_step(std::int64_t step) noexcept;
 void note_saved(std::int64_t step) noexcept;
 /// May be called by a signal handler.
 void note_asked_to_end() noexcept;
+void note_code(int code) noexcept;
 void end() noexcept;
 }  // namespace rank_record
 

@@ -139,15 +139,28 @@ TEST_F(LaunchTest, TheFirstSignalAsksForACheckpoint) {
 
 TEST_F(LaunchTest, ASignalBeforeTheRanksListenIsAnInterruption) { EXPECT_EQ(code_after("deaf", {SIGINT}), 130); }
 
-TEST_F(LaunchTest, TheSecondSignalEndsNow) {
-  Launch job({"-n", "2", "--", "probe", "stubborn"});
-  job.read_until("ready");
-  // Again and again: where the launcher had no time for the first one, the second is taken for its echo.
+/// The code of a job that gets SIGINT again and again: where the launcher had no time for the first one, the second is
+/// taken for its echo.
+int code_of_impatience(Launch& job) {
   std::jthread insist([&job](const std::stop_token& stop) {
     for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1500))) job.signal(SIGINT);
   });
-  EXPECT_EQ(job.finish().code, 130);
-  insist.request_stop();
+  return job.finish().code;
+}
+
+TEST_F(LaunchTest, TheSecondSignalEndsNow) {
+  Launch job({"-n", "2", "--", "probe", "stubborn"});
+  job.read_until("ready");
+  EXPECT_EQ(code_of_impatience(job), 130);
+}
+
+/// Ranks that have saved, and are killed before they end.
+TEST_F(LaunchTest, TheSecondSignalLeavesTheCodeThatAllRanksDecidedOn) {
+  Launch job({"-n", "2", "--", "probe", "saved"});
+  job.read_until("ready");
+  job.signal(SIGINT);
+  job.read_until("saved");
+  EXPECT_EQ(code_of_impatience(job), 75);
 }
 
 /// `timeout` signals the process and then its group.

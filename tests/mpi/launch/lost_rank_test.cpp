@@ -55,6 +55,7 @@ TEST(RankRecord, OutlivesItsProcess) {
   EXPECT_EQ(records[0].step, 17);
   EXPECT_EQ(records[0].saved_step, 15);
   EXPECT_FALSE(records[0].asked_to_end || records[0].ended);
+  EXPECT_EQ(records[0].code, -1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// launch_probe probe return CODE | crash | threads | checkpoint | deaf | stubborn
+// launch_probe probe return CODE | crash | threads | checkpoint | saved | deaf | stubborn
 #include <signal.h>
 #include <unistd.h>
 
@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "command.hpp"
+#include "tessera/comm/rank_record.hpp"
 #include "tessera/comm/world.hpp"
 
 namespace {
@@ -29,6 +30,18 @@ int wait_for_request(tessera::comm::World& world) {
   return 75;
 }
 
+/// Is asked to end, says "saved", and then takes its time.
+[[noreturn]] void save_and_linger(tessera::comm::World& world) {
+  signal(SIGUSR1, [](int) { asked = 1; });
+  signal(SIGTERM, SIG_IGN);
+  ready(world);
+  while (!asked) usleep(1000);
+  tessera::comm::rank_record::note_code(75);
+  world.control().barrier();
+  if (world.rank() == 0) std::printf("saved\n"), std::fflush(stdout);
+  for (;;) pause();
+}
+
 [[noreturn]] void refuse_to_end(tessera::comm::World& world) {
   for (const int number : {SIGUSR1, SIGTERM, SIGINT}) signal(number, SIG_IGN);
   ready(world);
@@ -48,6 +61,7 @@ int run(const Args& args) {
     world.control().barrier();
   }
   if (what == "checkpoint") return wait_for_request(world);
+  if (what == "saved") save_and_linger(world);
   if (what == "deaf") {
     ready(world);
     for (;;) pause();
