@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string_view>
 
 #include "comparison_tables.hpp"
 
@@ -26,6 +27,15 @@ std::string end_of(const fs::path& path, std::size_t parts) {
   fs::path end;
   for (std::size_t i = all.size() - std::min(parts, all.size()); i < all.size(); ++i) end /= all[i];
   return end.string();
+}
+
+constexpr const char* kNotKnown = "?";
+
+/// Whether those that are known do.
+bool differ(const std::vector<std::string>& values) {
+  std::set<std::string> distinct(values.begin(), values.end());
+  distinct.erase(kNotKnown);
+  return distinct.size() > 1;
 }
 
 std::string difference_text(const Divergence& d, double tolerance) {
@@ -63,10 +73,9 @@ std::vector<SettingDifference> different_settings(const std::vector<TrainingRun>
   if (known == runs.end()) return differences;
   for (std::size_t k = 0; k < known->settings.size(); ++k) {
     SettingDifference difference{known->settings[k].key, {}};
-    for (const TrainingRun& run : runs) difference.values.push_back(run.settings.empty() ? "?" : run.settings[k].value);
-    std::set<std::string> distinct(difference.values.begin(), difference.values.end());
-    distinct.erase("?");  // not known: no difference
-    if (distinct.size() > 1 && difference.key != "job.dump_folder") differences.push_back(std::move(difference));
+    for (const TrainingRun& run : runs)
+      difference.values.push_back(run.settings.empty() ? kNotKnown : run.settings[k].value);
+    if (differ(difference.values) && difference.key != "job.dump_folder") differences.push_back(std::move(difference));
   }
   return differences;
 }
@@ -113,6 +122,8 @@ Table results_table(const std::vector<TrainingRun>& runs) {
   return table;
 }
 
+namespace {
+
 /// What the last attempt of a run has, and a word where earlier ones had something else. "" without a list of attempts.
 template <class Value>
 std::string last_value(const TrainingRun& run, const Value& value) {
@@ -123,26 +134,53 @@ std::string last_value(const TrainingRun& run, const Value& value) {
   return changed ? fmt::format("{} (last of {} attempts)", last, run.attempts.size()) : last;
 }
 
+void add_row(Table& table, const std::string& name, const std::vector<std::string>& values) {
+  Row row{{name}};
+  row.cells.insert(row.cells.end(), values.begin(), values.end());
+  table.rows.push_back(std::move(row));
+}
+
 /// A row of what the last attempt of each run has, if that differs.
 template <class Value>
 void add_if_different(Table& table, const std::vector<TrainingRun>& runs, const char* name, const Value& value) {
-  Row row{{name}};
-  for (const TrainingRun& run : runs) row.cells.emplace_back(last_value(run, value));
-  const auto same = [&](const Cell& cell) { return cell.text == row.cells[1].text; };
-  if (!std::all_of(row.cells.begin() + 1, row.cells.end(), same)) table.rows.push_back(std::move(row));
+  std::vector<std::string> values;
+  for (const TrainingRun& run : runs) values.push_back(last_value(run, value));
+  if (differ(values)) add_row(table, name, values);
 }
+
+std::string setting_of(const TrainingRun& run, std::string_view key) {
+  const auto found = std::ranges::find(run.settings, key, &Setting::key);
+  return found == run.settings.end() ? kNotKnown : found->value;
+}
+
+/// Sequences of the last step.
+std::string global_batch_of(const TrainingRun& run) {
+  const std::string sequence = setting_of(run, "training.seq_len");
+  if (run.records.empty() || sequence == kNotKnown) return kNotKnown;
+  return fmt::format("{}", run.records.back().tokens / std::stoll(sequence));
+}
+
+/// Its row, where a run leaves it to ranks and mesh, and runs differ in it or in how they set it.
+void add_global_batch(Table& table, const std::vector<TrainingRun>& runs) {
+  std::vector<std::string> set, batches;
+  for (const TrainingRun& run : runs) {
+    set.push_back(setting_of(run, "training.global_batch_size"));
+    batches.push_back(global_batch_of(run));
+  }
+  const bool derived = std::ranges::find(set, "-1") != set.end();
+  if (derived && (differ(batches) || differ(set))) add_row(table, "global batch", batches);
+}
+
+}  // namespace
 
 Table settings_table(const std::vector<TrainingRun>& runs) {
   Table table{{{"setting"}}, {}};
   for (const std::string& name : names_of(runs)) table.columns.push_back({name});
-  for (const SettingDifference& difference : different_settings(runs)) {
-    Row row{{difference.key}};
-    row.cells.insert(row.cells.end(), difference.values.begin(), difference.values.end());
-    table.rows.push_back(std::move(row));
-  }
-  // They change the global batch of a job that does not set it.
+  for (const SettingDifference& difference : different_settings(runs))
+    add_row(table, difference.key, difference.values);
   add_if_different(table, runs, "ranks", [](const metrics::Attempt& of) { return fmt::format("{}", of.ranks); });
   add_if_different(table, runs, "mesh", [](const metrics::Attempt& of) { return of.mesh; });
+  add_global_batch(table, runs);
   return table;
 }
 

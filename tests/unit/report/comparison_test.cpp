@@ -88,6 +88,29 @@ TEST(Comparison, TellsThatAnEarlierAttemptHadAnotherMesh) {
                              testing::Not(testing::HasSubstr("ranks"))));
 }
 
+/// A run with so many tokens in its last step.
+TrainingRun run_with_batch(const std::string& folder, std::int64_t tokens, const std::string& global_batch) {
+  TrainingRun run = run_of(folder, {6, 5});
+  run.records.back().tokens = tokens;
+  run.settings = {{"training.global_batch_size", global_batch, "-1"}, {"training.seq_len", "64", "2048"}};
+  return run;
+}
+
+TEST(Comparison, ShowsTheGlobalBatchThatFollowsFromRanks) {
+  using testing::HasSubstr;
+  using testing::Not;
+  const auto text = [](const TrainingRun& a, const TrainingRun& b) { return comparison_text({a, b}, 0.01); };
+  const TrainingRun eight = run_with_batch("/x/8", 8 * 64, "-1"), sixteen = run_with_batch("/x/16", 16 * 64, "-1");
+  EXPECT_THAT(text(eight, sixteen), HasSubstr("global batch  8  16\n"));
+  EXPECT_THAT(text(eight, eight), HasSubstr("no setting differs"));
+  EXPECT_THAT(text(eight, run_with_batch("/x/8 too", 8 * 64, "8")), HasSubstr("global batch                8   8\n"))
+      << "the same, and only one of them sets it";
+  EXPECT_THAT(text(run_with_batch("/x/a", 8 * 64, "8"), run_with_batch("/x/b", 16 * 64, "16")),
+              Not(HasSubstr("global batch")))
+      << "the setting says it";
+  EXPECT_THAT(text(eight, run_of("/x/unknown", {6})), Not(HasSubstr("global batch")));
+}
+
 TEST(Comparison, AsTextAndAsPage) {
   const std::vector<TrainingRun> runs{run_of("/x/a", {6, 5}), run_of("/x/<b>", {6, 4.5}), run_of("/x/c", {})};
   const std::string text = comparison_text(runs, 0.01);
