@@ -232,6 +232,7 @@ int collect_sweep(const SweepRequest& request) {
   for (const sweep::PointResult& result : results.points) points.push_back(result.status);
   std::cout << results_table(results, kShown);
   if (results.points.size() > kShown) std::cout << fmt::format("... and {} more\n", results.points.size() - kShown);
+  if (any_skipped(results)) std::cout << sweep::kSkippedNote << '\n';
   std::cout << fmt::format("{}\n", summary(points));
   for (const char* name : {"results.csv", "results.json", "index.html"}) std::cout << (folder / name).string() << '\n';
   return 0;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "point_files.hpp"
@@ -134,9 +135,10 @@ Results collect(const std::vector<PointStatus>& points, const std::string& by) {
     for (const auto& [key, value] : statuses[i].values)
       if (std::ranges::find(results.keys, key) == results.keys.end()) results.keys.push_back(key);
   }
+  // A run that diverged has its best value before its first skipped step, and that is often the lowest of all.
   std::ranges::stable_sort(results.points, {}, [](const PointResult& result) {
-    return std::pair(result.status.state != State::done,
-                     std::isfinite(result.best) ? result.best : std::numeric_limits<double>::infinity());
+    const bool known = std::isfinite(result.best);
+    return std::tuple(result.status.state != State::done, !known, result.status.skipped > 0, known ? result.best : 0);
   });
   return results;
 }

@@ -27,13 +27,16 @@ std::string short_settings(const PointStatus& point) {
 bool has_result(const PointResult& result) { return std::isfinite(result.best); }
 
 /// The best of each point where points may be compared: one that made fewer steps than the others would look worse than
-/// its settings are. Before any point is done all of them count.
+/// its settings are, and one that skipped steps better. Before any point is done, or where all have skipped steps,
+/// those count.
 std::vector<double> comparable(const Results& results) {
-  const auto done = [](const PointResult& result) { return result.status.state == State::done; };
-  const bool any_done = std::ranges::any_of(results.points, done);
+  const auto rank = [](const PointResult& result) {
+    return std::pair(result.status.state != State::done, result.status.skipped > 0);
+  };
   std::vector<double> values;
-  for (const PointResult& result : results.points)
-    values.push_back(done(result) || !any_done ? result.best : std::numeric_limits<double>::quiet_NaN());
+  for (const PointResult& result : results.points)  // the first one has the best rank
+    values.push_back(rank(result) == rank(results.points.front()) ? result.best
+                                                                  : std::numeric_limits<double>::quiet_NaN());
   return values;
 }
 
@@ -43,7 +46,13 @@ std::size_t winner(const std::vector<double>& values) {
   return found == values.end() ? 0 : static_cast<std::size_t>(found - values.begin());
 }
 
-constexpr const char* kLeftOut = "Points that are not done have no result here: they made fewer steps.";
+/// Which points comparable() gives no value.
+std::string left_out_note(const Results& results) {
+  const PointStatus& first = results.points.front().status;
+  std::string text = "Points that are not done have no result here: they made fewer steps.";
+  if (any_skipped(results) && first.skipped == 0) text += " Points that skipped steps have none either.";
+  return text;
+}
 
 std::string number_or_dash(double value) { return std::isfinite(value) ? report::short_number(value) : "-"; }
 
@@ -123,10 +132,10 @@ report::Html table_of_points(const Results& results) {
     if (skipped) row.cells.emplace_back(std::to_string(point.skipped));
     for (const std::string& key : results.keys) row.cells.emplace_back(cell_text(point, key));
     row.strong = table.rows.size() == best && has_result(result);
-    row.faint = point.state == State::failed || point.state == State::missing;
+    row.faint = point.state == State::failed || point.state == State::missing || point.skipped > 0;
     table.rows.push_back(std::move(row));
   }
-  return report::table(table);
+  return report::table(table) + (skipped ? report::paragraph(kSkippedNote) : report::Html());
 }
 
 report::Html parallel(const Results& results) {
@@ -143,7 +152,7 @@ report::Html parallel(const Results& results) {
   chart.dimensions.push_back({"best " + results.by});
   const std::vector<double> bests = comparable(results);
   for (std::size_t i = 0; i < bests.size(); ++i) chart.members[i].values.push_back(bests[i]);
-  return report::parallel_coordinates(chart) + report::paragraph(kLeftOut);
+  return report::parallel_coordinates(chart) + report::paragraph(left_out_note(results));
 }
 
 /// The two keys of the heat map; fewer where the sweep varies fewer.
@@ -172,7 +181,8 @@ report::Html heat(const Results& results, const std::string& x, const std::strin
                                 static_cast<std::size_t>(columns.of_point[i])];
     if (std::isfinite(bests[i]) && !(cell <= bests[i])) cell = bests[i];
   }
-  return report::heat_map(chart) + report::paragraph(fmt::format("Each cell has the best of its points. {}", kLeftOut));
+  return report::heat_map(chart) +
+         report::paragraph(fmt::format("Each cell has the best of its points. {}", left_out_note(results)));
 }
 
 report::Html table_of_rest(const Results& results) {

@@ -22,9 +22,11 @@ struct PointResult {
 };
 
 struct Results {
-  std::string by;                   ///< a column of metrics.jsonl
-  std::vector<std::string> keys;    ///< that the sweep varies
-  std::vector<PointResult> points;  ///< points that are done, best first; then the others, best first
+  std::string by;                 ///< a column of metrics.jsonl
+  std::vector<std::string> keys;  ///< that the sweep varies
+  /// Points that are done, then the others. Of each: those without a skipped step, with some, without a result; best
+  /// first.
+  std::vector<PointResult> points;
 };
 
 /// Reads the metrics of every point. `by`: empty for validation/loss where a point has it, else loss. Throws
@@ -33,6 +35,10 @@ Results collect(const std::vector<PointStatus>& points, const std::string& by = 
 
 /// Whether a point skipped steps: table and page have a column for it then. CSV and JSON always have it.
 bool any_skipped(const Results& results);
+/// Why points with skipped steps come behind others, in words for people.
+inline constexpr const char* kSkippedNote =
+    "Points that skipped steps come behind those that did not: their best values may be from before the first skipped "
+    "step.";
 
 /// One line a point, RFC 4180, with a header; unknown numbers are empty.
 std::string results_csv(const Results& results);

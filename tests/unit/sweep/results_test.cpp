@@ -105,11 +105,34 @@ TEST_F(Collect, ShowsSkippedStepsWhereAPointHasSome) {
   EXPECT_EQ(status.reason, "2 of 3 steps skipped: loss or gradient not finite");
   EXPECT_THAT(status_table({status}), HasSubstr("\n    2 of 3 steps skipped"));
   const Results results = all("loss");
-  EXPECT_EQ(results.points[0].status.number, 5);
-  EXPECT_EQ(nlohmann::json::parse(results_json(results))["points"][0]["skipped"], 2);
+  EXPECT_EQ(nlohmann::json::parse(results_json(results))["points"][2]["skipped"], 2);
   EXPECT_THAT(results_csv(results), HasSubstr(",2,1e+30,8B,2 of 3 steps skipped: loss or gradient not finite\r\n"));
   EXPECT_THAT(results_table(results, 9), AllOf(HasSubstr("  last     skipped  lr"), HasSubstr("  2        1e+30")));
   EXPECT_THAT(results_page(results, {"t", "", "", {}}), HasSubstr("skipped</th>"));
+}
+
+TEST_F(Collect, APointThatSkippedStepsIsBehindThoseThatDidNot) {
+  four();
+  for (const int number : {5, 6}) {
+    const std::string end = number == 5 ? "end 2026-01-01T00:00:01Z 0" : "end 2026-01-01T00:00:01Z 6";
+    point(number, R"({"optimizer.lr": 1e30, "model.flavor": "8B"})", "1", end);
+    folder_.write(point_name(number) + "/metrics.jsonl",
+                  "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": null, \"skipped_steps\": 1}\n");
+  }
+  const Results results = all("loss");
+  std::vector<int> numbers;
+  for (const PointResult& result : results.points) numbers.push_back(result.status.number);
+  EXPECT_THAT(numbers, ElementsAre(2, 1, 5, 3, 6, 4)) << "done, not done, and without any result";
+  const std::string page = results_page(results, {"t", "", "", {}});
+  EXPECT_THAT(page, AllOf(HasSubstr("Best: lr=0.01 flavor=8B"), HasSubstr("Points that skipped steps come behind"),
+                          HasSubstr("Points that skipped steps have none either.")));
+}
+
+TEST_F(Collect, PointsOfWhichAllSkippedStepsAreCompared) {
+  point(1, R"({"optimizer.lr": 0.1})", "1", "end 2026-01-01T00:00:01Z 0");
+  folder_.write("point-0001/metrics.jsonl", "{\"step\": 1, \"loss\": 4, \"skipped_steps\": 1}\n");
+  EXPECT_THAT(results_page(all("loss"), {"t", "", "", {}}),
+              AllOf(HasSubstr("Best: lr=0.1"), Not(HasSubstr("have none either"))));
 }
 
 TEST_F(Collect, ADamagedMetricsFileIsTheReasonOfItsPointOnly) {
