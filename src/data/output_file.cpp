@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -24,8 +25,9 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
   require(!error, ExitCode::environment, "cannot make the folder '{}' ({}); check the path and its permissions",
           path_.parent_path().string(), error.message());
-  aside_ = path_.string() + fmt::format(".partial-{}", ::getpid());
-  descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // Not the process's ID: machines that share a file system give out the same ones.
+  aside_ = path_.string() + fmt::format(".partial-{:08x}", std::random_device()());
+  descriptor_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_with_errno("cannot make");
 }
 

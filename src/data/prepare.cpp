@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "content_hash.hpp"
+#include "folder_turn.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/data/keyed_permutation.hpp"
@@ -153,7 +154,10 @@ std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>
   const std::uint64_t key = content_hash(fmt::format("{} {} {}", info.source_hash, info.tokenizer_hash, info.seed));
   const auto cached =
       cache_folder / fmt::format("{}-{:016x}.tokens", unpacked_name(texts.front()).stem().string(), key);
-  if (!is_there(cached, info)) write_tokens(corpus, tokenizer, cached, info, options, progress);
+  if (is_there(cached, info)) return cached;
+  const FolderTurn turn(cache_folder);
+  if (turn.waited() && is_there(cached, info)) return cached;
+  write_tokens(corpus, tokenizer, cached, info, options, progress);
   return cached;
 }
 

@@ -27,6 +27,14 @@ struct Named {
   fs::path path;
 };
 
+/// Where token files that are made of text lie. The points of a sweep share them: most of them read the same text.
+fs::path tokens_folder(const config::JobConfig& job) {
+  if (job.training.tokens_cache) return *job.training.tokens_cache;
+  const fs::path run = job.job.dump_folder, sweep = run.parent_path();
+  std::error_code ignored;
+  return (fs::exists(sweep / "sweep.json", ignored) ? sweep : run) / "tokens";
+}
+
 /// The token files at the path: those there, or one that is made of the text there.
 std::vector<fs::path> token_files(const config::JobConfig& job, const Named& source) {
   const fs::path& path = source.path;
@@ -36,12 +44,10 @@ std::vector<fs::path> token_files(const config::JobConfig& job, const Named& sou
           "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
           files.front().string());
   const data::Tokenizer tokenizer = data::Tokenizer::load(job.model.hf_assets_path);
-  const fs::path cache =
-      job.training.tokens_cache ? fs::path(*job.training.tokens_cache) : fs::path(job.job.dump_folder) / "tokens";
   log::info("reading {} with the tokenizer in {}", path.string(), job.model.hf_assets_path);
   std::error_code problem;
   const bool pattern = !fs::exists(path, problem);
-  return {data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer, cache)};
+  return {data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer, tokens_folder(job))};
 }
 
 constexpr std::chrono::hours kTokenizing{24};  ///< the others wait for rank 0 to read a text

@@ -102,7 +102,7 @@ struct Training {
   std::int64_t gc_freq = 50;
   bool gc_debug = false;
   DataLoader dataloader;
-  std::optional<std::string> tokens_cache;  ///< ours: folder of token files made from text; absent = in job.dump_folder
+  std::optional<std::string> tokens_cache;  ///< ours: folder of token files made from text; absent = of run or sweep
   bool document_mask = false;               ///< ours: tokens attend inside of their own document only
   std::optional<std::int64_t> document_end_id;  ///< ours: the token that ends one; absent = the token file's index
   /// Ours: [[training.mixture]], each {path, weight, name}; see mixture.hpp. In the place of dataset_path.

@@ -20,7 +20,9 @@ OptionList training_proper() {
           .rows_of({"path", "weight", "name"})
           .last_may_lack()
           .is_ours(),
-      OPTION(training.tokens_cache, "Folder for token files made from text; none = inside job.dump_folder").is_ours(),
+      OPTION(training.tokens_cache,
+             "Folder for token files made from text; none = tokens, in job.dump_folder or in a sweep's folder")
+          .is_ours(),
       OPTION(training.local_batch_size, "Sequences of one data-parallel rank in one pass").at_least(1),
       OPTION(training.global_batch_size,
              "Sequences of one step over all ranks; -1 = local_batch_size on each data-parallel rank; more = gradient "

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <map>
 #include <random>
 
+#include "folder_turn.hpp"
 #include "scratch_folder.hpp"
 #include "tessera/data/document_lengths.hpp"
 #include "tessera/data/prepare.hpp"
@@ -87,6 +90,20 @@ TEST(TokenFile, NothingIsLeftOfAnUnfinishedOne) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/proc/none/x", {}, 10); }), HasSubstr("'/proc/none'"));
   EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/dev/full/x", {}, 10); }), HasSubstr("'/dev/full'"));
+}
+
+/// As jobs on two machines may.
+TEST(TokenFile, TwoWritersOfOneFileDoNotMeet) {
+  const ScratchFolder folder;
+  TokenFileInfo info;
+  info.vocab_size = 10;
+  TokenFileWriter first(folder / "x", info), second(folder / "x", info);
+  first.append_document(Ids{1, 2, 3});
+  second.append_document(Ids{4});
+  first.finish();
+  EXPECT_EQ(read_all(TokenFile::open(folder / "x")), (Ids{1, 2, 3}));
+  second.finish();
+  EXPECT_EQ(read_all(TokenFile::open(folder / "x")), Ids{4});
 }
 
 TEST(TokenFile, DamageIsRefused) {
@@ -173,6 +190,24 @@ TEST_F(Prepared, IsFoundAgain) {
   const Tokenizer other = Tokenizer::load(kGolden / "gpt2_small");
   EXPECT_NE(prepare_if_needed(text_, other, cache, lines_), made);
   EXPECT_THAT(error_of(ExitCode::data, [&] { prepare_if_needed(made, other, cache); }), HasSubstr("another tokenizer"));
+}
+
+/// Whoever comes while another process makes the file waits for it, and does not make it again.
+TEST_F(Prepared, IsMadeByOneProcessAtATime) {
+  const auto made = prepare_if_needed(text_, tokenizer_, folder_ / "cache", lines_), shared = folder_ / "shared";
+  const auto file = shared / made.filename();
+  const auto long_ago = std::filesystem::last_write_time(made) - std::chrono::hours(1);
+  std::future<std::filesystem::path> second;
+  {
+    const FolderTurn first(shared);
+    second = std::async(std::launch::async, [&] { return prepare_if_needed(text_, tokenizer_, shared, lines_); });
+    EXPECT_EQ(second.wait_for(std::chrono::milliseconds(500)), std::future_status::timeout);
+    EXPECT_TRUE(std::filesystem::is_empty(shared));
+    std::filesystem::copy_file(made, file);
+    std::filesystem::last_write_time(file, long_ago);
+  }
+  EXPECT_EQ(second.get(), file);
+  EXPECT_EQ(std::filesystem::last_write_time(file), long_ago);
 }
 
 TEST_F(Prepared, IsMadeAgainWhenDamaged) {
