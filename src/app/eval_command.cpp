@@ -62,10 +62,10 @@ std::string as_text(const ValidationResult& result) {
 void find_problems(tessera::config::Reading& job, int ranks) {
   using tessera::train::JobCheck;
   JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
-  const tessera::config::Problem no_data{
-      {},
+  tessera::config::Problem no_data;
+  no_data.text =
       "there is no data to evaluate on; set validation.dataset_path, or set validation.split to the share of the "
-      "training data that was held out"};
+      "training data that was held out";
   for (tessera::config::Problem& problem : job.problems)
     if (problem.text.starts_with("validation.enable = true has no data")) problem = no_data;
 }
