@@ -6,8 +6,8 @@
 #include "hdf5_file.hpp"
 #include "shard_file.hpp"
 #include "shard_writer.hpp"
-#include "tessera/base/log.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/base/log.hpp"
 
 namespace tessera::checkpoint {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "box.hpp"
 #include "json_text.hpp"
-#include "tessera/base/json.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/base/json.hpp"
 
 namespace tessera::checkpoint {
 namespace {

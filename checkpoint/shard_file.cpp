@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "box.hpp"
-#include "tessera/base/error.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/base/error.hpp"
 
 namespace tessera::checkpoint {
 namespace {

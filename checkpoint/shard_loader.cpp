@@ -5,8 +5,8 @@
 #include "aligned_memory.hpp"
 #include "box.hpp"
 #include "convert.hpp"
-#include "tessera/base/error.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/base/error.hpp"
 
 namespace tessera::checkpoint {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
-#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "combined_writes.hpp"
 #include "hdf5_file.hpp"
-#include "tessera/base/error.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/base/error.hpp"
 
 namespace tessera::checkpoint {
 namespace {

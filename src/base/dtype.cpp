@@ -63,7 +63,7 @@ std::uint16_t f32_to_f16(float value) noexcept {
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return sign | 0x7e00u;
   if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds to infinity
-  if (magnitude < 0x38800000u) {                          // subnormal or zero: let the FPU round
+  if (magnitude < 0x38800000u) {                        // subnormal or zero: let the FPU round
     const float scaled = std::bit_cast<float>(magnitude) * 0x1p24f;
     return sign | static_cast<std::uint16_t>(std::lrint(scaled));
   }

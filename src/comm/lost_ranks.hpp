@@ -1,5 +1,5 @@
-// Ranks that have died, as a fault-tolerant MPI tells (User-Level Failure Mitigation, fault-tolerance.org; Open MPI 5 under
-// `mpirun --with-ft ulfm`). With any other MPI the launcher ends the job before somebody could ask.
+// Ranks that have died, as a fault-tolerant MPI tells (User-Level Failure Mitigation, fault-tolerance.org; Open MPI 5
+// under `mpirun --with-ft ulfm`). With any other MPI the launcher ends the job before somebody could ask.
 #pragma once
 
 #include <mpi.h>

@@ -27,7 +27,7 @@ CallPage* map_shared(const std::string& name, int count, bool create) {
   if (file < 0) return nullptr;
   const std::size_t bytes = sizeof(CallPage) * static_cast<std::size_t>(count);
   // A full /dev/shm must fail here and not as SIGBUS at some later write, of whoever maps the pages.
-  struct stat there{};
+  struct stat there {};
   const bool sized = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0
                             : fstat(file, &there) == 0 && there.st_size >= static_cast<off_t>(bytes) &&
                                   there.st_blocks * 512 >= static_cast<off_t>(bytes);

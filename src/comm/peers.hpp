@@ -20,10 +20,11 @@ std::vector<int> readable_ranks();
 /// The page of a world rank; null when it runs on another node.
 const CallPage* page_of(int world_rank);
 
-/// What a rank of MPI_COMM_WORLD does now, in words: "blocked in ...", "last call ...", "on another node", "has failed".
+/// What a rank of MPI_COMM_WORLD does now, in words: "blocked in ...", "last call ...", "on another node", "has
+/// failed".
 std::string activity_of(int world_rank);
-/// The same, and where it waits for another rank in vain (`await`), what that one does, and so on to the one that all wait
-/// for: "rank 3 blocked in ..., for rank 5; rank 5 not in a call; ...".
+/// The same, and where it waits for another rank in vain (`await`), what that one does, and so on to the one that all
+/// wait for: "rank 3 blocked in ..., for rank 5; rank 5 not in a call; ...".
 std::string chain_from(int world_rank);
 /// What a rank said about its failure (failure.hpp); empty when it has not failed or cannot be read.
 std::string failure_of(int world_rank);

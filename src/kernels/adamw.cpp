@@ -10,7 +10,8 @@ namespace {
 
 void check(const at::Tensor& param, const at::Tensor& other, bool may_be_bf16, const char* name) {
   TESSERA_EXPECT(other.numel() == param.numel() && other.is_contiguous() && other.device() == param.device(),
-                 "adamw: {} is not a contiguous companion of the parameter ({} elements for {})", name, other.numel(), param.numel());
+                 "adamw: {} is not a contiguous companion of the parameter ({} elements for {})", name, other.numel(),
+                 param.numel());
   TESSERA_EXPECT(other.scalar_type() == param.scalar_type() || (may_be_bf16 && other.scalar_type() == at::kBFloat16),
                  "adamw: {} has dtype {}", name, c10::toString(other.scalar_type()));
 }
@@ -27,11 +28,12 @@ AdamWArguments arguments_of(const AdamWScalars& s) {
 
 }  // namespace
 
-void adamw_sweep(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-                 const AdamWScalars& scalars, const at::Tensor& compute_copy) {
+void adamw_sweep(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
+                 const at::Tensor& exp_avg_sq, const AdamWScalars& scalars, const at::Tensor& compute_copy) {
   const at::NoGradGuard no_grad;
   const bool single = param.scalar_type() == at::kFloat;
-  TESSERA_EXPECT(param.is_contiguous() && (single || param.scalar_type() == at::kDouble), "adamw: parameters are contiguous f32 or f64");
+  TESSERA_EXPECT(param.is_contiguous() && (single || param.scalar_type() == at::kDouble),
+                 "adamw: parameters are contiguous f32 or f64");
   check(param, grad, single, "the gradient");
   check(param, exp_avg, single, "exp_avg");
   check(exp_avg, exp_avg_sq, false, "exp_avg_sq");

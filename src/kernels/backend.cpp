@@ -50,7 +50,8 @@ void register_backend(c10::DeviceType device, const Backend& backend) {
 const Backend& backend_of(const at::Tensor& tensor) {
   const Backend* backend = registry()[static_cast<std::size_t>(tensor.device().type())];
   require(backend != nullptr, ExitCode::environment,
-          "this build has no kernels for device {}; build with TESSERA_WITH_CUDA=ON or use the host", tensor.device().str());
+          "this build has no kernels for device {}; build with TESSERA_WITH_CUDA=ON or use the host",
+          tensor.device().str());
   return *backend;
 }
 

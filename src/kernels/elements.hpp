@@ -6,22 +6,27 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-/// exp's constants: ln 2 = ln2_high + ln2_low with so few bits in the first that n * ln2_high is exact for every exponent n;
-/// `round` + x has x's nearest integer in its low bits.
-template <class S> struct ExpConstants;
-template <> struct ExpConstants<float> {
+/// exp's constants: ln 2 = ln2_high + ln2_low with so few bits in the first that n * ln2_high is exact for every
+/// exponent n; `round` + x has x's nearest integer in its low bits.
+template <class S>
+struct ExpConstants;
+template <>
+struct ExpConstants<float> {
   static constexpr float lowest = -87.3F, highest = 88.3F, round = 12582912.0F;
   static constexpr float ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;
   static constexpr int mantissa_bits = 23, exponent_bias = 127, degree = 7;
 };
-template <> struct ExpConstants<double> {
+template <>
+struct ExpConstants<double> {
   static constexpr double lowest = -708.0, highest = 709.0, round = 6755399441055744.0;
   static constexpr double ln2_high = 6.93145751953125e-1, ln2_low = 1.42860682030941723212e-6;
   static constexpr int mantissa_bits = 52, exponent_bias = 1023, degree = 13;
 };
 
-/// exp(x) to about 1 ulp: 2^n times the Taylor polynomial on |r| <= ln(2)/2. 0 below `lowest`, infinity above `highest`.
-template <class V> TESSERA_HD V exponential(V x) {
+/// exp(x) to about 1 ulp: 2^n times the Taylor polynomial on |r| <= ln(2)/2. 0 below `lowest`, infinity above
+/// `highest`.
+template <class V>
+TESSERA_HD V exponential(V x) {
   using S = typename ElementOf<V>::Scalar;
   using Bits = typename ElementOf<V>::Bits;
   using C = ExpConstants<S>;
@@ -49,34 +54,52 @@ TESSERA_HD float exponential(float x) { return ::expf(x); }
 TESSERA_HD double exponential(double x) { return ::exp(x); }
 #endif
 
-template <class V> TESSERA_HD V sigmoid(V x) { return reciprocal(1 + exponential(-x)); }
+template <class V>
+TESSERA_HD V sigmoid(V x) {
+  return reciprocal(1 + exponential(-x));
+}
 
 /// silu(gate) * up.
-template <class V> TESSERA_HD V swiglu_element(V gate, V up) { return gate * sigmoid(gate) * up; }
+template <class V>
+TESSERA_HD V swiglu_element(V gate, V up) {
+  return gate * sigmoid(gate) * up;
+}
 
-template <class V> struct SwigluGradient { V gate, up; };
-template <class V> TESSERA_HD SwigluGradient<V> swiglu_gradient(V dy, V gate, V up) {
+template <class V>
+struct SwigluGradient {
+  V gate, up;
+};
+template <class V>
+TESSERA_HD SwigluGradient<V> swiglu_gradient(V dy, V gate, V up) {
   const V s = sigmoid(gate);
   const V silu = gate * s;
   return {dy * up * fma(silu, 1 - s, s), dy * silu};
 }
 
 /// dx of y = x * rstd * weight; projection = rstd^3 * mean(dy * weight * x).
-template <class V> TESSERA_HD V rms_norm_gradient(V dy_weight, V x, V rstd, V projection) {
+template <class V>
+TESSERA_HD V rms_norm_gradient(V dy_weight, V x, V rstd, V projection) {
   return fma(dy_weight, rstd, -(x * projection));
 }
 
-template <class S> struct AdamWConstants {
+template <class S>
+struct AdamWConstants {
   S gradient_scale, decay, one_minus_beta1, beta2, one_minus_beta2, root_correction2, eps, step;
 };
 
-template <class S> TESSERA_HD AdamWConstants<S> adamw_constants(const AdamWArguments& a) {
-  return {S(a.gradient_scale), S(a.decay), S(1 - a.beta1), S(a.beta2), S(1 - a.beta2), S(a.root_correction2), S(a.eps), S(a.step)};
+template <class S>
+TESSERA_HD AdamWConstants<S> adamw_constants(const AdamWArguments& a) {
+  return {S(a.gradient_scale),   S(a.decay), S(1 - a.beta1), S(a.beta2), S(1 - a.beta2),
+          S(a.root_correction2), S(a.eps),   S(a.step)};
 }
 
-template <class V> struct AdamWState { V param, exp_avg, exp_avg_sq; };
+template <class V>
+struct AdamWState {
+  V param, exp_avg, exp_avg_sq;
+};
 
-template <class V, class S> TESSERA_HD AdamWState<V> adamw_element(AdamWState<V> s, V grad, const AdamWConstants<S>& c) {
+template <class V, class S>
+TESSERA_HD AdamWState<V> adamw_element(AdamWState<V> s, V grad, const AdamWConstants<S>& c) {
   const V zero{};
   const V g = grad * c.gradient_scale;
   s.exp_avg = fma(g - s.exp_avg, zero + c.one_minus_beta1, s.exp_avg);

@@ -9,8 +9,8 @@ namespace {
 void check_pair(const at::Tensor& destination, const at::Tensor& source) {
   TESSERA_EXPECT(destination.is_contiguous() && source.is_contiguous() && destination.numel() == source.numel() &&
                      destination.device() == source.device(),
-                 "two flat tensors must be contiguous, of one size, on one device ({} and {} elements)", destination.numel(),
-                 source.numel());
+                 "two flat tensors must be contiguous, of one size, on one device ({} and {} elements)",
+                 destination.numel(), source.numel());
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ inline constexpr int digit_count = word_count - 1;  ///< the last word counts wh
 inline constexpr int lowest_exponent = -1088;       ///< of the first digit's lowest bit
 
 /// value = +-mantissa * 2^(exponent - 1075): deposit(word, amount) for each of the three digits that its bits straddle.
-template <class Deposit> TESSERA_HD void add(double value, const Deposit& deposit) {
+template <class Deposit>
+TESSERA_HD void add(double value, const Deposit& deposit) {
   std::uint64_t bits;
   __builtin_memcpy(&bits, &value, sizeof bits);
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff);

@@ -20,7 +20,8 @@ bool in_one_kernel(const Tensor& x, const Tensor& w) {
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 && w.size(2) % 8 == 0 && x.size(0) > 0;
 }
 
-/// out <- a b. Experts have other rows in each step, and oneDNN makes a kernel for each new shape: float32 stays in MKL.
+/// out <- a b. Experts have other rows in each step, and oneDNN makes a kernel for each new shape: float32 stays in
+/// MKL.
 void multiply(Tensor out, const Tensor& a, const Tensor& b) {
   if (widens(a))
     kernels::mm_out(out, a, b);

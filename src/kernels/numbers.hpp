@@ -1,5 +1,6 @@
-// Numbers as the kernels see them: float and double on host and device; host/vectors.hpp adds vectors of them. Each including file
-// first names the namespace that the code is compiled into, so that no two instruction sets share a symbol.
+// Numbers as the kernels see them: float and double on host and device; host/vectors.hpp adds vectors of them. Each
+// including file first names the namespace that the code is compiled into, so that no two instruction sets share a
+// symbol.
 #pragma once
 
 #ifndef TESSERA_ISA_NAMESPACE
@@ -13,11 +14,21 @@
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
 /// Number type and same-sized integers of V; vectors specialise it.
-template <class V> struct ElementOf;
-template <> struct ElementOf<float> { using Scalar = float; using Bits = std::int32_t; };
-template <> struct ElementOf<double> { using Scalar = double; using Bits = std::int64_t; };
+template <class V>
+struct ElementOf;
+template <>
+struct ElementOf<float> {
+  using Scalar = float;
+  using Bits = std::int32_t;
+};
+template <>
+struct ElementOf<double> {
+  using Scalar = double;
+  using Bits = std::int64_t;
+};
 
-template <class To, class From> TESSERA_HD To bits_as(const From& from) {
+template <class To, class From>
+TESSERA_HD To bits_as(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
   __builtin_memcpy(&to, &from, sizeof to);

@@ -60,8 +60,9 @@ std::string RunSummary::heading() const {
 
 std::string RunSummary::figures() const {
   if (steps_ == 0) return "";
-  std::string text = summary_row("loss", fmt::format("{:.5f} ({}: {:.5f})", loss_, first_step_ > 1 ? fmt::format("step {}", first_step_) : "first step",
-                                 first_loss_));
+  std::string text = summary_row(
+      "loss", fmt::format("{:.5f} ({}: {:.5f})", loss_,
+                          first_step_ > 1 ? fmt::format("step {}", first_step_) : "first step", first_loss_));
   text += summary_row("speed", fmt::format("{} tok/s: {} tokens in {}",
                                            human_count(static_cast<double>(tokens_) / std::max(step_seconds_, 1e-9)),
                                            human_count(static_cast<double>(tokens_)), human_duration(step_seconds_)));

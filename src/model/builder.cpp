@@ -75,8 +75,8 @@ double Builder::depth_std() const { return 0.02 / std::sqrt(2.0 * static_cast<do
 void Builder::embedding() {
   // A tied table is the output layer too, whose scale decides the first loss.
   const InitialValues init = shape_.tied ? head_values() : InitialValues{0, 1, -HUGE_VAL, HUGE_VAL};
-  embedding_ = param(
-      {kTokenEmbedding, {shape_.vocab, shape_.dim}, Placement::vocabulary, init, "model.embed_tokens.weight"});
+  embedding_ =
+      param({kTokenEmbedding, {shape_.vocab, shape_.dim}, Placement::vocabulary, init, "model.embed_tokens.weight"});
   Cell& made = cell("tok_embeddings", {embedding_}, {{Slot::tokens, Spread::tokens, {}}},
                     [vocab = shape_.vocab](Flow& flow, const CellContext& context) {
                       const Weight& table = context.weights[0];

@@ -14,14 +14,16 @@ std::regex compiled(const std::string& pattern) {
   try {
     return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
   } catch (const std::regex_error& error) {
-    fail(ExitCode::usage, "\"{}\" is not a regular expression ({}); weight decay overrides are patterns of parameter names", pattern,
+    fail(ExitCode::usage,
+         "\"{}\" is not a regular expression ({}); weight decay overrides are patterns of parameter names", pattern,
          error.what());
   }
 }
 
 }  // namespace
 
-WeightDecay::WeightDecay(double base, const std::vector<std::pair<std::string, double>>& overrides) : base_(checked(base)) {
+WeightDecay::WeightDecay(double base, const std::vector<std::pair<std::string, double>>& overrides)
+    : base_(checked(base)) {
   for (const auto& [pattern, decay] : overrides) overrides_.emplace_back(compiled(pattern), checked(decay));
 }
 

@@ -33,7 +33,8 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x, std::span<const mo
   }
   std::vector<Tensor> results = inner_.products(x, weights);
   for (std::size_t i = 0; i < weights.size(); ++i)
-    if (remade(weights[i])) remakable(results[i], [x, weight = weights[i].value] { return kernels::linear(x, weight); });
+    if (remade(weights[i]))
+      remakable(results[i], [x, weight = weights[i].value] { return kernels::linear(x, weight); });
   return results;
 }
 

@@ -89,9 +89,9 @@ report::Html curves_of(const Results& results) {
     chart.smooth |= series.points.size() > kSmoothFrom;
     chart.series.push_back(std::move(series));
   }
-  const std::string note = left_out == 0
-                               ? "The eight best points have colors."
-                               : fmt::format("The eight best points have colors; the {} worst are not drawn.", left_out);
+  const std::string note =
+      left_out == 0 ? "The eight best points have colors."
+                    : fmt::format("The eight best points have colors; the {} worst are not drawn.", left_out);
   return report::line_chart(chart) + report::paragraph(note);
 }
 

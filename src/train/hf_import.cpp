@@ -29,7 +29,8 @@ class Import {
   Import(const fs::path& weights, const config::JobConfig& job, std::optional<DType> dtype)
       : path_(weights.string()), reader_(weights), dtype_(dtype) {
     titan_ = reader_.find(model::kTokenEmbedding) != nullptr;
-    const SafetensorsEntry* embedding = titan_ ? reader_.find(model::kTokenEmbedding) : reader_.find("model.embed_tokens.weight");
+    const SafetensorsEntry* embedding =
+        titan_ ? reader_.find(model::kTokenEmbedding) : reader_.find("model.embed_tokens.weight");
     const bool has_rows = embedding != nullptr && embedding->shape.size() == 2;
     const model::DecoderShape shape = decoder_shape_of(job, has_rows ? embedding->shape[0] : 0);
     require(

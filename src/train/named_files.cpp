@@ -65,8 +65,8 @@ class NamedFiles {
     return known != vocabularies_.end() ? known->second : vocabularies_[name] = look();
   }
 
-  /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must then be there. Data that
-  /// is missing counts as text, so that a missing tokenizer is named with it.
+  /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must then be there. Data
+  /// that is missing counts as text, so that a missing tokenizer is named with it.
   void source(Keys keys, const std::string& dataset, const std::string& path, const Windows& windows) {
     if (!reading_.understood(keys)) return;
     const bool replay = dataset == "replay";

@@ -20,8 +20,8 @@
 namespace tessera::faults {
 namespace {
 
-/// Signal handlers come through here, too: the launcher's writes to a pipe. A process that is not armed, as the launcher
-/// never is, takes no lock and no memory.
+/// Signal handlers come through here, too: the launcher's writes to a pipe. A process that is not armed, as the
+/// launcher never is, takes no lock and no memory.
 std::atomic<bool> armed = false;
 std::mutex mutex;
 Plan plan;

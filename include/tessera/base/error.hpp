@@ -1,4 +1,5 @@
-// Errors of three kinds: the user's, a broken contract, a foreign call's. Libraries throw; only main() prints and exits.
+// Errors of three kinds: the user's, a broken contract, a foreign call's. Libraries throw; only main() prints and
+// exits.
 #pragma once
 
 #include <fmt/format.h>
@@ -44,7 +45,8 @@ template <class... Args>
 /// Checked always: throws Error(code) with a fmt-formatted message unless `condition` holds.
 template <class... Args>
 void require(bool condition, ExitCode code, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) [[unlikely]] fail(code, format, std::forward<Args>(args)...);
+  if (!condition) [[unlikely]]
+    fail(code, format, std::forward<Args>(args)...);
 }
 
 /// A contract between parts of Tessera was broken: a bug. Carries file and line.
@@ -58,8 +60,8 @@ class ContractViolation : public std::logic_error {
 }  // namespace tessera
 
 /// Checked in every build (they stand on cold paths only): the caller kept the contract that the header states.
-#define TESSERA_EXPECT(condition, ...)                                                                    \
-  do {                                                                                                    \
-    if (!(condition)) [[unlikely]]                                                                        \
-      ::tessera::contract_violated(#condition, __FILE__, __LINE__, ::fmt::format(__VA_ARGS__));            \
+#define TESSERA_EXPECT(condition, ...)                                                          \
+  do {                                                                                          \
+    if (!(condition)) [[unlikely]]                                                              \
+      ::tessera::contract_violated(#condition, __FILE__, __LINE__, ::fmt::format(__VA_ARGS__)); \
   } while (0)

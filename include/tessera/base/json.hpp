@@ -1,4 +1,5 @@
-// JSON to text and back, compiled once: nlohmann's parser and writer cost each file that uses them 2 to 4 s of compile time.
+// JSON to text and back, compiled once: nlohmann's parser and writer cost each file that uses them 2 to 4 s of compile
+// time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -15,9 +15,21 @@ enum class Level { debug, info, warning, error, off };
 void configure(Level level, const std::string& who);
 void write(Level level, std::string_view message);
 
-template <class... Args> void debug(fmt::format_string<Args...> f, Args&&... a) { write(Level::debug, fmt::format(f, std::forward<Args>(a)...)); }
-template <class... Args> void info(fmt::format_string<Args...> f, Args&&... a) { write(Level::info, fmt::format(f, std::forward<Args>(a)...)); }
-template <class... Args> void warning(fmt::format_string<Args...> f, Args&&... a) { write(Level::warning, fmt::format(f, std::forward<Args>(a)...)); }
-template <class... Args> void error(fmt::format_string<Args...> f, Args&&... a) { write(Level::error, fmt::format(f, std::forward<Args>(a)...)); }
+template <class... Args>
+void debug(fmt::format_string<Args...> f, Args&&... a) {
+  write(Level::debug, fmt::format(f, std::forward<Args>(a)...));
+}
+template <class... Args>
+void info(fmt::format_string<Args...> f, Args&&... a) {
+  write(Level::info, fmt::format(f, std::forward<Args>(a)...));
+}
+template <class... Args>
+void warning(fmt::format_string<Args...> f, Args&&... a) {
+  write(Level::warning, fmt::format(f, std::forward<Args>(a)...));
+}
+template <class... Args>
+void error(fmt::format_string<Args...> f, Args&&... a) {
+  write(Level::error, fmt::format(f, std::forward<Args>(a)...));
+}
 
 }  // namespace tessera::log

@@ -14,7 +14,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Rows per rank when `rows` are cut over `ranks`: all but the last non-empty chunk have this many (torch.chunk's rule).
+/// Rows per rank when `rows` are cut over `ranks`: all but the last non-empty chunk have this many (torch.chunk's
+/// rule).
 inline std::int64_t chunk_size(std::int64_t rows, std::int64_t ranks) { return (rows + ranks - 1) / ranks; }
 
 /// The chunk of rank `rank`; the last ones may be short or empty.

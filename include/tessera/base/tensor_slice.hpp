@@ -11,9 +11,10 @@ namespace tessera {
 
 using Shape = std::vector<std::int64_t>;
 
-/// The elements [offset, offset + extent) of tensor `name`, dimension by dimension, stored contiguously in row-major order.
+/// The elements [offset, offset + extent) of tensor `name`, dimension by dimension, stored contiguously in row-major
+/// order.
 struct TensorSlice {
-  std::string name;    ///< e.g. "model/layers.0.attention.wq.weight"
+  std::string name;  ///< e.g. "model/layers.0.attention.wq.weight"
   DType dtype = DType::f32;
   Shape global_shape;
   Shape offset;

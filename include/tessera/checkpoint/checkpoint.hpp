@@ -49,10 +49,10 @@ FileLayout file_layout_from_name(std::string_view name);
 enum class SaveStage : std::uint8_t { prepared, written };
 
 struct SaveOptions {
-  std::filesystem::path folder;  ///< "<dump_folder>/checkpoint"; step folders are made in it
-  std::string coord_name;        ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
-  std::string mesh;              ///< "pp2.r1.s2.cp1.tp2"
-  std::string config_toml;       ///< resolved configuration, kept for people in index.h5 and manifest.json
+  std::filesystem::path folder;         ///< "<dump_folder>/checkpoint"; step folders are made in it
+  std::string coord_name;               ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
+  std::string mesh;                     ///< "pp2.r1.s2.cp1.tp2"
+  std::string config_toml;              ///< resolved configuration, kept for people in index.h5 and manifest.json
   FileLayout files = FileLayout::rank;  ///< the same on all ranks
   int keep_latest_k = 0;                ///< after this save keep it and the newest k - 1 older ones; 0 keeps all
   std::int64_t keep_every = 0;          ///< and for ever those whose step is a multiple of this; 0: none
@@ -148,9 +148,9 @@ class Opened {
 /// Collective: opens exactly this step folder. Error(checkpoint) when it is damaged or not there.
 Opened open(comm::Communicator& control, const std::filesystem::path& step_folder);
 
-/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and complete files. Damaged ones
-/// are skipped with a line that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint) when
-/// all of them are damaged, Error(environment) when one cannot be read for want of a permission or of memory.
+/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and complete files. Damaged
+/// ones are skipped with a line that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint)
+/// when all of them are damaged, Error(environment) when one cannot be read for want of a permission or of memory.
 std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log,
                                   std::int64_t latest_step = kAnyStep);
 

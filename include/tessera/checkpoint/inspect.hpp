@@ -19,8 +19,8 @@ struct StepFolder {
 /// The step folders (step-%08d) in `folder`, oldest first, valid or not; empty when the folder does not exist.
 std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
 
-/// Whether a path's name is a step folder's, or begins with "step-", rather than that of a folder of them; whether or not
-/// it is there.
+/// Whether a path's name is a step folder's, or begins with "step-", rather than that of a folder of them; whether or
+/// not it is there.
 bool is_step_folder(const std::filesystem::path& path);
 
 /// What a checkpoint says of itself.

@@ -30,8 +30,8 @@ class Request {
   class State {
    public:
     virtual ~State() = default;
-    virtual void wait() = 0;   ///< throws Error(ExitCode::communication) naming call, code, rank, axis
-    virtual bool test() = 0;   ///< true once complete; also drives progress
+    virtual void wait() = 0;  ///< throws Error(ExitCode::communication) naming call, code, rank, axis
+    virtual bool test() = 0;  ///< true once complete; also drives progress
   };
   Request() = default;
   explicit Request(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -109,7 +109,8 @@ class Communicator {
   Traffic traffic_;
 };
 
-/// A communicator of one rank; every operation is a copy or nothing. Degree-1 axes get it, so no algorithm has a special case.
+/// A communicator of one rank; every operation is a copy or nothing. Degree-1 axes get it, so no algorithm has a
+/// special case.
 std::unique_ptr<Communicator> make_self_communicator(const std::string& axis);
 
 /// A communicator without traffic: rank `rank` of `size` counts calls and bytes; results are left as they are

@@ -25,7 +25,7 @@ class World {
 
   int rank() const;
   int size() const;
-  int local_rank() const;       ///< among the ranks of this node (shared-memory split)
+  int local_rank() const;  ///< among the ranks of this node (shared-memory split)
   int local_size() const;
   const std::string& host() const;
   /// Host communicator over all ranks: configuration, checkpoints, control flow.
@@ -43,10 +43,10 @@ class World {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Watches the calls of every communicator of this process: if one operation is pending for longer than `timeout` (on the
-/// host: holds its caller; on a device: has been started), the handler gets a report that names rank, axis, call,
-/// sequence number, sizes, and what the other local ranks last did. Handler runs on the watchdog's thread, once for each
-/// such operation, and at once for a failed device communicator. One per process.
+/// Watches the calls of every communicator of this process: if one operation is pending for longer than `timeout` (on
+/// the host: holds its caller; on a device: has been started), the handler gets a report that names rank, axis, call,
+/// sequence number, sizes, and what the other local ranks last did. Handler runs on the watchdog's thread, once for
+/// each such operation, and at once for a failed device communicator. One per process.
 class Watchdog {
  public:
   using Handler = std::function<void(const std::string& report)>;
@@ -55,8 +55,8 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   /// Called by the trainer at each step: proof of life outside communication, and the step number for reports.
   static void heartbeat(std::int64_t step);
-  /// While one lives, a call of this process may take so long where that is longer than the watchdog's own timeout: ranks
-  /// wait in a collective while one of them saves to a slow file system.
+  /// While one lives, a call of this process may take so long where that is longer than the watchdog's own timeout:
+  /// ranks wait in a collective while one of them saves to a slow file system.
   class Patience {
    public:
     explicit Patience(std::chrono::milliseconds timeout);

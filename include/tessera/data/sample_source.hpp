@@ -46,8 +46,8 @@ struct SampleSource {
   virtual std::vector<std::int64_t> document_starts(std::int64_t) const { return {}; }
   /// Empty for a source that does not know.
   virtual std::optional<SampleOrigin> origin(std::int64_t) const { return std::nullopt; }
-  /// A word that is another one, but for accidents of 1 in 2^64, where any sample is another one: by the tokens' hashes,
-  /// their order and lengths. Empty for a source that does not know.
+  /// A word that is another one, but for accidents of 1 in 2^64, where any sample is another one: by the tokens'
+  /// hashes, their order and lengths. Empty for a source that does not know.
   virtual std::string identity() const { return {}; }
   /// What each part gave of the samples below `sample`; empty for a source of one part.
   virtual std::vector<SourceShare> shares(std::int64_t) const { return {}; }

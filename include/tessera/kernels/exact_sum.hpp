@@ -1,5 +1,6 @@
 // A sum whose bits depend on the summands alone: not on their order, the sharding, the number of threads or of ranks.
-// All summands are added without rounding into one long fixed-point number (Kulisch's accumulator); rounding happens once, in value().
+// All summands are added without rounding into one long fixed-point number (Kulisch's accumulator); rounding happens
+// once, in value().
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@ namespace tessera::kernels {
 
 class ExactSum {
  public:
-  /// Digits of 32 bits in 64-bit words, least significant first, from 2^-1088 on; the last word counts non-finite summands.
+  /// Digits of 32 bits in 64-bit words, least significant first, from 2^-1088 on; the last word counts non-finite
+  /// summands.
   static constexpr std::size_t word_count = 69;
 
   /// Adds each value.
@@ -31,8 +33,8 @@ class ExactSum {
 
   void merge(const ExactSum& other);
 
-  /// The accumulator as integers: element-wise integer sums of several accumulators' words (an all_reduce with int64 sum, at most
-  /// 2^30 of them) are the words of the merged sum. words() brings the carries home first.
+  /// The accumulator as integers: element-wise integer sums of several accumulators' words (an all_reduce with int64
+  /// sum, at most 2^30 of them) are the words of the merged sum. words() brings the carries home first.
   std::span<const std::int64_t, word_count> words();
   void set_words(std::span<const std::int64_t, word_count> words);
 
@@ -42,7 +44,8 @@ class ExactSum {
   std::int64_t nonfinite_count() const { return words_[word_count - 1]; }
 
  private:
-  template <class T, class Exact, class Term> void add_blocks(std::span<const T> values, Exact exact, const Term& term);
+  template <class T, class Exact, class Term>
+  void add_blocks(std::span<const T> values, Exact exact, const Term& term);
   void add_one(double value);
   void carry();
 

@@ -22,8 +22,8 @@ struct LoadChoice {
 
   /// Throws Error(usage) for a pattern that matches nothing of the model.
   static LoadChoice of(const config::Checkpoint& options, const model::Model& model);
-  /// For the run's own checkpoints. Where it starts from another's weights, all but `dataloader` is for that start: a job
-  /// that is restarted must not forget what it has trained since.
+  /// For the run's own checkpoints. Where it starts from another's weights, all but `dataloader` is for that start: a
+  /// job that is restarted must not forget what it has trained since.
   static LoadChoice of_own(const config::Checkpoint& options, const model::Model& model);
 
   /// True when values may be left as they were before the load.

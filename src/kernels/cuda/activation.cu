@@ -5,15 +5,18 @@ namespace tessera::kernels::device {
 namespace {
 
 /// body(row, column) for each pack of a rows x width box.
-template <int size, class Body> void for_packs(const char* name, Extent extent, cudaStream_t stream, const Body& body) {
+template <int size, class Body>
+void for_packs(const char* name, Extent extent, cudaStream_t stream, const Body& body) {
   const std::int64_t packs_per_row = extent.width / size, packs = extent.rows * packs_per_row;
-  launch(name, (packs + threads_per_block - 1) / threads_per_block, 0, stream, [=] __device__(std::int64_t block, unsigned char*) {
-    const std::int64_t i = block * threads_per_block + threadIdx.x;
-    if (i < packs) body(i / packs_per_row, i % packs_per_row * size);
-  });
+  launch(name, (packs + threads_per_block - 1) / threads_per_block, 0, stream,
+         [=] __device__(std::int64_t block, unsigned char*) {
+           const std::int64_t i = block * threads_per_block + threadIdx.x;
+           if (i < packs) body(i / packs_per_row, i % packs_per_row * size);
+         });
 }
 
-template <int size, class T> void gated(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
+template <int size, class T>
+void gated(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
   for_packs<size>("swiglu", extent, stream, [=] __device__(std::int64_t row, std::int64_t i) {
     const auto g = load<size>(gate.data + row * gate.stride + i), u = load<size>(up.data + row * up.stride + i);
     Pack<T, size> y;
@@ -40,7 +43,8 @@ void gated_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows
 }
 
 /// Operands of one rotation: `batch` sequences, the input's batch_stride apart.
-template <class T> struct Rotation {
+template <class T>
+struct Rotation {
   const T* x;
   const Compute<T>*cos, *sin;
   T* y;
@@ -49,27 +53,31 @@ template <class T> struct Rotation {
   Compute<T> sign;
 };
 
-template <int size, bool aligned, class T> void rotate(const Rotation<T>& r, cudaStream_t stream) {
+template <int size, bool aligned, class T>
+void rotate(const Rotation<T>& r, cudaStream_t stream) {
   using C = Compute<T>;
   const std::int64_t width = r.extent.heads * r.extent.head_dim;
-  for_packs<size>("rope", {r.batch * r.extent.positions, width}, stream, [=] __device__(std::int64_t row, std::int64_t i) {
-    const std::int64_t position = row % r.extent.positions;
-    const std::int64_t angle = (position * r.extent.head_dim + i % r.extent.head_dim) / 2;
-    const auto v = load<size, aligned>(r.x + row / r.extent.positions * r.batch_stride + position * r.extent.stride + i);
-    Pack<T, size> result;
-    for (int k = 0; k < size; k += 2) {
-      const C c = r.cos[angle + k / 2], s = r.sign * r.sin[angle + k / 2];
-      const C a = wide(v.items[k]), b = wide(v.items[k + 1]);
-      result.items[k] = narrow<T>(fma(a, c, -(b * s)));
-      result.items[k + 1] = narrow<T>(fma(b, c, a * s));
-    }
-    store<size, aligned>(r.y + row * width + i, result);
-  });
+  for_packs<size>(
+      "rope", {r.batch * r.extent.positions, width}, stream, [=] __device__(std::int64_t row, std::int64_t i) {
+        const std::int64_t position = row % r.extent.positions;
+        const std::int64_t angle = (position * r.extent.head_dim + i % r.extent.head_dim) / 2;
+        const auto v =
+            load<size, aligned>(r.x + row / r.extent.positions * r.batch_stride + position * r.extent.stride + i);
+        Pack<T, size> result;
+        for (int k = 0; k < size; k += 2) {
+          const C c = r.cos[angle + k / 2], s = r.sign * r.sin[angle + k / 2];
+          const C a = wide(v.items[k]), b = wide(v.items[k + 1]);
+          result.items[k] = narrow<T>(fma(a, c, -(b * s)));
+          result.items[k + 1] = narrow<T>(fma(b, c, a * s));
+        }
+        store<size, aligned>(r.y + row * width + i, result);
+      });
 }
 
 }  // namespace
 
-template <class T> void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
+template <class T>
+void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   if (rows_fit(size, extent.width, gate, up, out))
     gated<size>(gate, up, out, extent, stream);
@@ -93,16 +101,17 @@ void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeEx
   constexpr int size = pack_size<T>;
   const Rotation<T> rotation{x, cos, sin, y, extent, batch, batch_stride, Compute<T>(inverse ? -1 : 1)};
   const std::int64_t width = extent.heads * extent.head_dim;
-  if (extent.head_dim % size == 0 && batch_stride % size == 0 && rows_fit(size, width, rows(x, extent.stride), rows(y, width)))
+  if (extent.head_dim % size == 0 && batch_stride % size == 0 &&
+      rows_fit(size, width, rows(x, extent.stride), rows(y, width)))
     rotate<size, true>(rotation, stream);
   else
     rotate<2, false>(rotation, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                          \
-  template void swiglu(Rows<const T>, Rows<const T>, Rows<T>, Extent, cudaStream_t);                                    \
-  template void swiglu_backward(Rows<const T>, Rows<const T>, Rows<const T>, Rows<T>, Rows<T>, Extent, cudaStream_t);   \
-  template void rope(const T*, const Compute<T>*, const Compute<T>*, T*, RopeExtent, std::int64_t, std::int64_t, bool,  \
+#define TESSERA_INSTANTIATE(T)                                                                                         \
+  template void swiglu(Rows<const T>, Rows<const T>, Rows<T>, Extent, cudaStream_t);                                   \
+  template void swiglu_backward(Rows<const T>, Rows<const T>, Rows<const T>, Rows<T>, Rows<T>, Extent, cudaStream_t);  \
+  template void rope(const T*, const Compute<T>*, const Compute<T>*, T*, RopeExtent, std::int64_t, std::int64_t, bool, \
                      cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 

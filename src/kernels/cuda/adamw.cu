@@ -4,7 +4,8 @@
 namespace tessera::kernels::device {
 namespace {
 
-template <class P, class G, class M> struct Sweep {
+template <class P, class G, class M>
+struct Sweep {
   P* param;
   const G* grad;
   M *exp_avg, *exp_avg_sq;
@@ -14,14 +15,16 @@ template <class P, class G, class M> struct Sweep {
 
 TESSERA_HD void store_copy(Bf16*, std::int64_t, const Pack<double, 2>&) {}
 TESSERA_HD void store_copy(Bf16*, std::int64_t, const Pack<double, 1>&) {}
-template <int size> __device__ void store_copy(Bf16* copy, std::int64_t i, const Pack<float, size>& param) {
+template <int size>
+__device__ void store_copy(Bf16* copy, std::int64_t i, const Pack<float, size>& param) {
   if (copy == nullptr) return;
   Pack<Bf16, size> rounded;
   for (int k = 0; k < size; ++k) rounded.items[k] = narrow<Bf16>(param.items[k]);
   store<size>(copy + i, rounded);
 }
 
-template <int size, class P, class G, class M> __device__ void update(const Sweep<P, G, M>& s, std::int64_t i) {
+template <int size, class P, class G, class M>
+__device__ void update(const Sweep<P, G, M>& s, std::int64_t i) {
   auto p = load<size>(s.param + i);
   auto m = load<size>(s.exp_avg + i), v = load<size>(s.exp_avg_sq + i);
   const auto g = load<size>(s.grad + i);
@@ -42,20 +45,21 @@ template <int size, class P, class G, class M> __device__ void update(const Swee
 
 /// Whole packs first, then the tail element by element: same arithmetic, same bits.
 template <class P, class G, class M>
-void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count, const AdamWArguments& arguments,
-           cudaStream_t stream) {
+void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
+           const AdamWArguments& arguments, cudaStream_t stream) {
   constexpr int size = pack_size<P>;
   const Sweep<P, G, M> sweep{param, grad, exp_avg, exp_avg_sq, compute_copy, adamw_constants<P>(arguments)};
-  const bool fits = is_aligned(param, size) && is_aligned(grad, size) && is_aligned(exp_avg, size) && is_aligned(exp_avg_sq, size) &&
-                    is_aligned(compute_copy, size);
+  const bool fits = is_aligned(param, size) && is_aligned(grad, size) && is_aligned(exp_avg, size) &&
+                    is_aligned(exp_avg_sq, size) && is_aligned(compute_copy, size);
   const std::int64_t packs = fits ? count / size : 0, tasks = packs + (count - packs * size);
-  launch("adamw", (tasks + threads_per_block - 1) / threads_per_block, 0, stream, [=] __device__(std::int64_t block, unsigned char*) {
-    const std::int64_t i = block * threads_per_block + threadIdx.x;
-    if (i < packs)
-      update<size>(sweep, i * size);
-    else if (i < tasks)
-      update<1>(sweep, packs * size + (i - packs));
-  });
+  launch("adamw", (tasks + threads_per_block - 1) / threads_per_block, 0, stream,
+         [=] __device__(std::int64_t block, unsigned char*) {
+           const std::int64_t i = block * threads_per_block + threadIdx.x;
+           if (i < packs)
+             update<size>(sweep, i * size);
+           else if (i < tasks)
+             update<1>(sweep, packs * size + (i - packs));
+         });
 }
 
 #define TESSERA_INSTANTIATE(P, G, M) \

@@ -13,24 +13,33 @@ namespace device {
 
 void check_launch(const char* kernel) {
   const cudaError_t error = cudaGetLastError();
-  require(error == cudaSuccess, ExitCode::environment, "kernel {} did not start ({}: {}); see that driver and GPU fit this build", kernel,
-          cudaGetErrorName(error), cudaGetErrorString(error));
+  require(error == cudaSuccess, ExitCode::environment,
+          "kernel {} did not start ({}: {}); see that driver and GPU fit this build", kernel, cudaGetErrorName(error),
+          cudaGetErrorString(error));
 }
 
 }  // namespace device
 
 namespace {
 
-cudaStream_t stream_of(const at::Tensor& tensor) { return c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream(); }
+cudaStream_t stream_of(const at::Tensor& tensor) {
+  return c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream();
+}
 
-template <class T> Rows<T> rows_from(const RowsOf& r) { return tessera::kernels::rows_from<T>(r, 0); }
-template <class T> Rows<const T> const_rows_from(const RowsOf& r) { return tessera::kernels::const_rows_from<T>(r, 0); }
+template <class T>
+Rows<T> rows_from(const RowsOf& r) {
+  return tessera::kernels::rows_from<T>(r, 0);
+}
+template <class T>
+Rows<const T> const_rows_from(const RowsOf& r) {
+  return tessera::kernels::const_rows_from<T>(r, 0);
+}
 
 std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const at::Tensor y = at::empty_like(x), rstd = at::empty({x.size(0)}, x.options().dtype(compute_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T) {
-    device::rms_norm(const_pointer<T>(x), const_pointer<T>(weight), pointer<T>(y), pointer<Compute<T>>(rstd), {x.size(0), x.size(1)},
-                     eps, stream_of(x));
+    device::rms_norm(const_pointer<T>(x), const_pointer<T>(weight), pointer<T>(y), pointer<Compute<T>>(rstd),
+                     {x.size(0), x.size(1)}, eps, stream_of(x));
   });
   return {y, rstd};
 }
@@ -41,22 +50,24 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
   const at::Tensor dx = at::empty_like(x), sums = at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
-    device::rms_norm_backward(const_pointer<T>(dy), const_pointer<T>(x), const_pointer<T>(weight), const_pointer<C>(rstd),
-                              pointer<T>(dx), pointer<C>(sums), {x.size(0), x.size(1)}, stream_of(x));
+    device::rms_norm_backward(const_pointer<T>(dy), const_pointer<T>(x), const_pointer<T>(weight),
+                              const_pointer<C>(rstd), pointer<T>(dx), pointer<C>(sums), {x.size(0), x.size(1)},
+                              stream_of(x));
   });
   return {dx, sums.sum(0).to(weight.scalar_type())};
 }
 
 void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out) {
   with_type(out.tensor.scalar_type(), [&]<class T>(T) {
-    device::swiglu(const_rows_from<T>(gate), const_rows_from<T>(up), rows_from<T>(out), {out.rows, out.width}, stream_of(out.tensor));
+    device::swiglu(const_rows_from<T>(gate), const_rows_from<T>(up), rows_from<T>(out), {out.rows, out.width},
+                   stream_of(out.tensor));
   });
 }
 
 void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate, const RowsOf& dup) {
   with_type(dy.tensor.scalar_type(), [&]<class T>(T) {
-    device::swiglu_backward(const_rows_from<T>(dy), const_rows_from<T>(gate), const_rows_from<T>(up), rows_from<T>(dgate),
-                            rows_from<T>(dup), {dy.rows, dy.width}, stream_of(dy.tensor));
+    device::swiglu_backward(const_rows_from<T>(dy), const_rows_from<T>(gate), const_rows_from<T>(up),
+                            rows_from<T>(dgate), rows_from<T>(dup), {dy.rows, dy.width}, stream_of(dy.tensor));
   });
 }
 
@@ -78,8 +89,9 @@ void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labe
              const SumExpAndTarget& out) {
   with_type(logits.tensor.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
-    device::sum_exp(const_rows_from<T>(logits), const_pointer<C>(max), {const_pointer<std::int64_t>(labels), vocab_begin},
-                    pointer<C>(out.sum_exp), pointer<C>(out.target), {logits.rows, logits.width}, stream_of(max));
+    device::sum_exp(const_rows_from<T>(logits), const_pointer<C>(max),
+                    {const_pointer<std::int64_t>(labels), vocab_begin}, pointer<C>(out.sum_exp), pointer<C>(out.target),
+                    {logits.rows, logits.width}, stream_of(max));
   });
 }
 
@@ -88,12 +100,15 @@ void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Ten
   with_type(logits.tensor.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     device::softmax_gradient(rows_from<T>(logits), const_pointer<C>(max), const_pointer<C>(sum_exp),
-                             {const_pointer<std::int64_t>(labels), vocab_begin}, C(scale), {logits.rows, logits.width}, stream_of(max));
+                             {const_pointer<std::int64_t>(labels), vocab_begin}, C(scale), {logits.rows, logits.width},
+                             stream_of(max));
   });
 }
 
 /// LibTorch's own copy and add run at the memory's speed here.
-void cast(const at::Tensor& destination, const at::Tensor& source) { destination.view(-1).copy_(source.view(-1), true); }
+void cast(const at::Tensor& destination, const at::Tensor& source) {
+  destination.view(-1).copy_(source.view(-1), true);
+}
 void accumulate(const at::Tensor& destination, const at::Tensor& source) { destination.view(-1).add_(source.view(-1)); }
 
 double sum_of_squares(const at::Tensor& values) {
@@ -115,7 +130,8 @@ void exact_squares(const at::Tensor& values, ExactSum& sum) {
   });
   const at::Tensor on_host = words.cpu();
   ExactSum part;
-  part.set_words(std::span<const std::int64_t, ExactSum::word_count>(on_host.const_data_ptr<std::int64_t>(), ExactSum::word_count));
+  part.set_words(std::span<const std::int64_t, ExactSum::word_count>(on_host.const_data_ptr<std::int64_t>(),
+                                                                     ExactSum::word_count));
   sum.merge(part);
 }
 
@@ -123,7 +139,8 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
            const AdamWArguments& arguments, const at::Tensor& compute_copy) {
   with_adamw_types(param, grad, exp_avg, [&]<class P, class G, class M>(P, G, M) {
     device::adamw(pointer<P>(param), const_pointer<G>(grad), pointer<M>(exp_avg), pointer<M>(exp_avg_sq),
-                  compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr, param.numel(), arguments, stream_of(param));
+                  compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr, param.numel(), arguments,
+                  stream_of(param));
   });
 }
 

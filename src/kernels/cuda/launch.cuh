@@ -9,12 +9,14 @@ namespace tessera::kernels::device {
 
 inline constexpr int threads_per_block = 256;
 
-template <class Body> __global__ void run_blocks(std::int64_t blocks, Body body) {
+template <class Body>
+__global__ void run_blocks(std::int64_t blocks, Body body) {
   extern __shared__ __align__(16) unsigned char shared[];
   for (std::int64_t block = blockIdx.x; block < blocks; block += gridDim.x) body(block, shared);
 }
 
-/// Runs body(block, shared memory) for `blocks` blocks of threads_per_block threads each. A body is called by all threads of its block.
+/// Runs body(block, shared memory) for `blocks` blocks of threads_per_block threads each. A body is called by all
+/// threads of its block.
 template <class Body>
 void launch(const char* name, std::int64_t blocks, std::size_t shared_bytes, cudaStream_t stream, const Body& body) {
   if (blocks == 0) return;
@@ -29,19 +31,27 @@ TESSERA_HD float wide(float v) { return v; }
 TESSERA_HD double wide(double v) { return v; }
 TESSERA_HD float wide(Bf16 v) { return bits_as<float>(static_cast<std::uint32_t>(v.bits) << 16); }
 
-template <class T> TESSERA_HD T narrow(Compute<T> v) { return v; }
+template <class T>
+TESSERA_HD T narrow(Compute<T> v) {
+  return v;
+}
 /// Round to nearest even; a NaN stays one.
-template <> TESSERA_HD Bf16 narrow<Bf16>(float v) {
+template <>
+TESSERA_HD Bf16 narrow<Bf16>(float v) {
   const auto bits = bits_as<std::uint32_t>(v);
   if (v != v) return {0x7fc0};
   return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 
 /// `size` neighbours that move together.
-template <class T, int size> struct alignas(sizeof(T) * size) Pack { T items[size]; };
+template <class T, int size>
+struct alignas(sizeof(T) * size) Pack {
+  T items[size];
+};
 
 /// One access of `size` elements where `aligned`, else one for each element.
-template <int size, bool aligned = true, class T> __device__ Pack<T, size> load(const T* p) {
+template <int size, bool aligned = true, class T>
+__device__ Pack<T, size> load(const T* p) {
   if constexpr (aligned) {
     return *reinterpret_cast<const Pack<T, size>*>(p);
   } else {
@@ -50,7 +60,8 @@ template <int size, bool aligned = true, class T> __device__ Pack<T, size> load(
     return pack;
   }
 }
-template <int size, bool aligned = true, class T> __device__ void store(T* p, const Pack<T, size>& pack) {
+template <int size, bool aligned = true, class T>
+__device__ void store(T* p, const Pack<T, size>& pack) {
   if constexpr (aligned) {
     *reinterpret_cast<Pack<T, size>*>(p) = pack;
   } else {
@@ -59,21 +70,29 @@ template <int size, bool aligned = true, class T> __device__ void store(T* p, co
 }
 
 /// Elements of T in 16 bytes.
-template <class T> inline constexpr int pack_size = 16 / static_cast<int>(sizeof(T));
+template <class T>
+inline constexpr int pack_size = 16 / static_cast<int>(sizeof(T));
 
-template <class T> bool is_aligned(const T* p, int size) { return reinterpret_cast<std::uintptr_t>(p) % (size * sizeof(T)) == 0; }
+template <class T>
+bool is_aligned(const T* p, int size) {
+  return reinterpret_cast<std::uintptr_t>(p) % (size * sizeof(T)) == 0;
+}
 
-template <class T> Rows<T> rows(T* data, std::int64_t stride) { return {data, stride}; }
+template <class T>
+Rows<T> rows(T* data, std::int64_t stride) {
+  return {data, stride};
+}
 
 /// Whether all of these rows can be read `size` elements at a time.
-template <class... T> bool rows_fit(int size, std::int64_t width, Rows<T>... rows) {
+template <class... T>
+bool rows_fit(int size, std::int64_t width, Rows<T>... rows) {
   return width % size == 0 && ((rows.stride % size == 0 && is_aligned(rows.data, size)) && ...);
 }
 
 /// `combine` over the block's values; every thread gets the result. `scratch` holds one value per warp.
-template <class V, class Combine> __device__ V reduce_block(V value, V* scratch, const Combine& combine) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+template <class V, class Combine>
+__device__ V reduce_block(V value, V* scratch, const Combine& combine) {
+  for (int offset = 16; offset > 0; offset /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
   const int warp = threadIdx.x / 32;
   __syncthreads();
   if (threadIdx.x % 32 == 0) scratch[warp] = value;
@@ -83,9 +102,19 @@ template <class V, class Combine> __device__ V reduce_block(V value, V* scratch,
   return result;
 }
 
-struct Add { template <class V> __device__ V operator()(V a, V b) const { return a + b; } };
+struct Add {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return a + b;
+  }
+};
 /// The larger one; NaN wins.
-struct Max { template <class V> __device__ V operator()(V a, V b) const { return a != a ? a : (b > a || b != b ? b : a); } };
+struct Max {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return a != a ? a : (b > a || b != b ? b : a);
+  }
+};
 
 }  // namespace tessera::kernels::device
 

@@ -26,11 +26,11 @@ void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent,
   });
 }
 
-/// Each thread owns its columns for the whole block of rows, so their weight gradients add up in row order; in shared memory
-/// where a row of them fits.
+/// Each thread owns its columns for the whole block of rows, so their weight gradients add up in row order; in shared
+/// memory where a row of them fits.
 template <int size, class T>
-void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,
-              cudaStream_t stream) {
+void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight,
+              Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   const std::int64_t blocks = (extent.rows + rows_per_block - 1) / rows_per_block;
   const std::size_t scratch_bytes = sizeof(C) * 32, sums_bytes = sizeof(C) * static_cast<std::size_t>(extent.width);
@@ -81,8 +81,8 @@ void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent
 }
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,
-                       cudaStream_t stream) {
+void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight,
+                       Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   const std::int64_t width = extent.width;
   if (rows_fit(size, width, rows(dy, width), rows(x, width), rows(weight, width), rows(dx, width)))
@@ -91,9 +91,10 @@ void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T
     backward<1>(dy, x, weight, rstd, dx, dweight, extent, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                         \
-  template void rms_norm(const T*, const T*, T*, Compute<T>*, Extent, double, cudaStream_t);           \
-  template void rms_norm_backward(const T*, const T*, const T*, const Compute<T>*, T*, Compute<T>*, Extent, cudaStream_t);
+#define TESSERA_INSTANTIATE(T)                                                                              \
+  template void rms_norm(const T*, const T*, T*, Compute<T>*, Extent, double, cudaStream_t);                \
+  template void rms_norm_backward(const T*, const T*, const T*, const Compute<T>*, T*, Compute<T>*, Extent, \
+                                  cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

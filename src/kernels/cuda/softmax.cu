@@ -4,7 +4,8 @@
 namespace tessera::kernels::device {
 namespace {
 
-template <int size, class T> void find_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t stream) {
+template <int size, class T>
+void find_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   launch("row_max", extent.rows, sizeof(C) * 32, stream, [=] __device__(std::int64_t row, unsigned char* shared) {
     const T* const x = logits.data + row * logits.stride;
@@ -19,8 +20,8 @@ template <int size, class T> void find_max(Rows<const T> logits, Compute<T>* max
 }
 
 template <int size, class T>
-void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target,
-                      Extent extent, cudaStream_t stream) {
+void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum,
+                      Compute<T>* target, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   launch("sum_exp", extent.rows, sizeof(double) * 32, stream, [=] __device__(std::int64_t row, unsigned char* shared) {
     const T* const x = logits.data + row * logits.stride;
@@ -40,8 +41,8 @@ void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels lab
 }
 
 template <int size, class T>
-void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale, Extent extent,
-                  cudaStream_t stream) {
+void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
+                  Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   launch("softmax_gradient", extent.rows, 0, stream, [=] __device__(std::int64_t row, unsigned char*) {
     T* const x = logits.data + row * logits.stride;
@@ -61,7 +62,8 @@ void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, 
 
 }  // namespace
 
-template <class T> void row_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t stream) {
+template <class T>
+void row_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   if (rows_fit(size, extent.width, logits))
     find_max<size>(logits, max, extent, stream);
@@ -70,8 +72,8 @@ template <class T> void row_max(Rows<const T> logits, Compute<T>* max, Extent ex
 }
 
 template <class T>
-void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target, Extent extent,
-             cudaStream_t stream) {
+void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target,
+             Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   if (rows_fit(size, extent.width, logits))
     add_exponentials<size>(logits, max, labels, sum, target, extent, stream);
@@ -80,8 +82,8 @@ void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Comp
 }
 
 template <class T>
-void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale, Extent extent,
-                      cudaStream_t stream) {
+void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
+                      Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   if (rows_fit(size, extent.width, logits))
     put_gradient<size>(logits, max, sum, labels, scale, extent, stream);
@@ -89,10 +91,11 @@ void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* s
     put_gradient<1>(logits, max, sum, labels, scale, extent, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                      \
-  template void row_max(Rows<const T>, Compute<T>*, Extent, cudaStream_t);                                          \
+#define TESSERA_INSTANTIATE(T)                                                                                        \
+  template void row_max(Rows<const T>, Compute<T>*, Extent, cudaStream_t);                                            \
   template void sum_exp(Rows<const T>, const Compute<T>*, RowLabels, Compute<T>*, Compute<T>*, Extent, cudaStream_t); \
-  template void softmax_gradient(Rows<T>, const Compute<T>*, const Compute<T>*, RowLabels, Compute<T>, Extent, cudaStream_t);
+  template void softmax_gradient(Rows<T>, const Compute<T>*, const Compute<T>*, RowLabels, Compute<T>, Extent,        \
+                                 cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

@@ -11,7 +11,8 @@ namespace tessera::kernels {
 namespace {
 
 /// body(first, count) over `count` elements in tasks that start at multiples of elements_per_task.
-template <class Body> void for_elements(std::int64_t count, const Body& body) {
+template <class Body>
+void for_elements(std::int64_t count, const Body& body) {
   const std::int64_t blocks = (count + elements_per_task - 1) / elements_per_task;
   parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t first = begin * elements_per_task;
@@ -53,7 +54,8 @@ double sum_of_squares(const at::Tensor& values) {
     parallel_for(0, static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {
         const std::int64_t first = block * block_size;
-        sums[block] = functions_of(t).sum_of_squares(const_pointer<T>(values) + first, std::min(block_size, values.numel() - first));
+        sums[block] = functions_of(t).sum_of_squares(const_pointer<T>(values) + first,
+                                                     std::min(block_size, values.numel() - first));
       }
     });
   });
@@ -62,7 +64,8 @@ double sum_of_squares(const at::Tensor& values) {
   return total;
 }
 
-template <class T> void add_squares(ExactSum& sum, std::span<const T> values) {
+template <class T>
+void add_squares(ExactSum& sum, std::span<const T> values) {
   if constexpr (std::is_same_v<T, Bf16>)
     sum.add_squares_bf16({reinterpret_cast<const std::uint16_t*>(values.data()), values.size()});
   else

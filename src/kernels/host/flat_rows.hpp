@@ -5,17 +5,20 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-template <class T> void accumulate(Compute<T>* destination, const T* source, std::int64_t count) {
+template <class T>
+void accumulate(Compute<T>* destination, const T* source, std::int64_t count) {
   for_vectors<T>(count, [&](std::int64_t i, auto part) {
     store(destination + i, load(destination + i, part) + load(source + i, part), part);
   });
 }
 
-template <class T> void widen(Compute<T>* destination, const T* source, std::int64_t count) {
+template <class T>
+void widen(Compute<T>* destination, const T* source, std::int64_t count) {
   for_vectors<T>(count, [&](std::int64_t i, auto part) { store(destination + i, load(source + i, part), part); });
 }
 
-template <class T> void narrow(T* destination, const Compute<T>* source, std::int64_t count) {
+template <class T>
+void narrow(T* destination, const Compute<T>* source, std::int64_t count) {
   for_vectors<T>(count, [&](std::int64_t i, auto part) { store(destination + i, load(source + i, part), part); });
 }
 
@@ -33,14 +36,16 @@ TESSERA_HD F64 load_f64(const Bf16* p) {
 }
 
 /// The tail of a run, padded with zeros.
-template <class T> TESSERA_HD F64 load_f64(const T* p, std::int64_t count) {
+template <class T>
+TESSERA_HD F64 load_f64(const T* p, std::int64_t count) {
   if (count >= lanes<double>) return load_f64(p);
   T padded[lanes<double>] = {};
   for (std::int64_t i = 0; i < count; ++i) padded[i] = p[i];
   return load_f64(padded);
 }
 
-template <class T> double sum_of_squares(const T* values, std::int64_t count) {
+template <class T>
+double sum_of_squares(const T* values, std::int64_t count) {
   F64 sums[4] = {};
   std::int64_t i = 0;
   for (; i + 4 * lanes<double> <= count; i += 4 * lanes<double>)
@@ -55,8 +60,9 @@ template <class T> double sum_of_squares(const T* values, std::int64_t count) {
   return fold((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-/// The constant c such that (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024 such numbers add without rounding:
-/// 1.5 * 2^(k + 10) with 2^k > largest (Rump, Ogita and Oishi 2008). 0 where largest is too big or too small for three such grids.
+/// The constant c such that (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024 such numbers add
+/// without rounding: 1.5 * 2^(k + 10) with 2^k > largest (Rump, Ogita and Oishi 2008). 0 where largest is too big or
+/// too small for three such grids.
 inline double extraction_constant(double largest) {
   const std::int64_t exponent = bits_as<std::int64_t>(largest) >> 52;
   if (exponent < 100 || exponent > 2030) return 0;
@@ -64,7 +70,8 @@ inline double extraction_constant(double largest) {
 }
 
 /// Adds term(v) of all values exactly as three sums on ever finer grids; false where something is left or not finite.
-template <class T, class Term> TESSERA_HD bool exact_sums(const T* values, std::int64_t count, double* sums, const Term& term) {
+template <class T, class Term>
+TESSERA_HD bool exact_sums(const T* values, std::int64_t count, double* sums, const Term& term) {
   F64 largest{}, poison{};
   for (std::int64_t i = 0; i < count; i += lanes<double>) {
     const F64 v = term(load_f64(values + i, count - i));
@@ -98,11 +105,13 @@ template <class T, class Term> TESSERA_HD bool exact_sums(const T* values, std::
   return fold_max(rest) == 0;
 }
 
-template <class T> bool exact_values(const T* values, std::int64_t count, double* sums) {
+template <class T>
+bool exact_values(const T* values, std::int64_t count, double* sums) {
   return exact_sums(values, count, sums, [](F64 v) { return v; });
 }
 
-template <class T> bool exact_squares(const T* values, std::int64_t count, double* sums) {
+template <class T>
+bool exact_squares(const T* values, std::int64_t count, double* sums) {
   return exact_sums(values, count, sums, [](F64 v) { return v * v; });
 }
 

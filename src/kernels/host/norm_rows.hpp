@@ -5,7 +5,8 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-template <class T> void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps) {
+template <class T>
+void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps) {
   using C = Compute<T>;
   for (std::int64_t row = 0; row < extent.rows; ++row, x += extent.width, y += extent.width) {
     const C squares = fold(sum_vectors<T>(extent.width, [&](std::int64_t i, auto part) {

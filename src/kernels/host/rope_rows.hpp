@@ -6,7 +6,8 @@
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
 /// Lanes 1 0 3 2 ... of v.
-template <class V> TESSERA_HD V swapped(V v) {
+template <class V>
+TESSERA_HD V swapped(V v) {
   typename ElementOf<V>::Bits order;
   for (std::size_t i = 0; i < sizeof(V) / sizeof(v[0]); ++i) order[i] = i ^ 1;
   return __builtin_shuffle(v, order);
@@ -16,16 +17,19 @@ template <class V> TESSERA_HD V swapped(V v) {
 inline constexpr std::int64_t rope_block = 256;
 
 /// Cosines as c0 c0 c1 c1 ... and sines as -s0 s0 -s1 s1 ..., of `count` <= rope_block columns.
-template <class C> TESSERA_HD void spread_angles(const C* cos, const C* sin, C sign, std::int64_t count, C* cosines, C* sines) {
+template <class C>
+TESSERA_HD void spread_angles(const C* cos, const C* sin, C sign, std::int64_t count, C* cosines, C* sines) {
   for (std::int64_t i = 0; i < count; ++i) {
     cosines[i] = cos[i / 2];
     sines[i] = i % 2 == 0 ? -sign * sin[i / 2] : sign * sin[i / 2];
   }
 }
 
-template <class T> void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent, Compute<T> sign) {
+template <class T>
+void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent, Compute<T> sign) {
   Compute<T> cosines[rope_block], sines[rope_block];
-  for (std::int64_t position = 0; position < extent.positions; ++position, x += extent.stride, y += extent.heads * extent.head_dim) {
+  for (std::int64_t position = 0; position < extent.positions;
+       ++position, x += extent.stride, y += extent.heads * extent.head_dim) {
     const std::int64_t angles = position * extent.head_dim / 2;
     for (std::int64_t begin = 0; begin < extent.head_dim; begin += rope_block) {
       const std::int64_t count = extent.head_dim - begin < rope_block ? extent.head_dim - begin : rope_block;

@@ -1,19 +1,21 @@
-// The host kernels as plain functions over ranges of rows, one table for each instruction set. No library code in here: this
-// header is compiled for every instruction set.
+// The host kernels as plain functions over ranges of rows, one table for each instruction set. No library code in here:
+// this header is compiled for every instruction set.
 #pragma once
 
 #include "row_types.hpp"
 
 namespace tessera::kernels {
 
-template <class T> struct RowFunctions {
+template <class T>
+struct RowFunctions {
   using C = Compute<T>;
   /// y and rstd [rows] from x and weight [width].
   void (*rms_norm)(const T* x, const T* weight, T* y, C* rstd, Extent extent, double eps);
   /// dx, and dweight [width] += these rows' part.
   void (*rms_norm_backward)(const T* dy, const T* x, const T* weight, const C* rstd, T* dx, C* dweight, Extent extent);
   void (*swiglu)(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent);
-  void (*swiglu_backward)(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup, Extent extent);
+  void (*swiglu_backward)(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup,
+                          Extent extent);
   /// sign +1 rotates forward, -1 back.
   void (*rope)(const T* x, const C* cos, const C* sin, T* y, RopeExtent extent, C sign);
   void (*row_max)(Rows<const T> logits, C* max, Extent extent);
@@ -45,9 +47,15 @@ struct HostFunctions {
   AdamWSweep<float, Bf16, Bf16> adamw_bf16_both;
 };
 
-namespace sse { extern const HostFunctions host_functions; }
-namespace avx2 { extern const HostFunctions host_functions; }
-namespace avx512 { extern const HostFunctions host_functions; }
+namespace sse {
+extern const HostFunctions host_functions;
+}
+namespace avx2 {
+extern const HostFunctions host_functions;
+}
+namespace avx512 {
+extern const HostFunctions host_functions;
+}
 
 /// The table of instruction_set().
 const HostFunctions& host_functions();

@@ -9,24 +9,40 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-template <class T> TESSERA_HD T* row_of(Rows<T> rows, std::int64_t row) { return rows.data + row * rows.stride; }
+template <class T>
+TESSERA_HD T* row_of(Rows<T> rows, std::int64_t row) {
+  return rows.data + row * rows.stride;
+}
 
-/// How a stored type T is read into a vector of the type it is computed in, and written back. `lanes` elements at a time.
-template <class T> struct Lanes;
+/// How a stored type T is read into a vector of the type it is computed in, and written back. `lanes` elements at a
+/// time.
+template <class T>
+struct Lanes;
 
-template <> struct Lanes<float> {
+template <>
+struct Lanes<float> {
   using Vec = F32;
-  static TESSERA_HD Vec load(const float* p) { Vec v; __builtin_memcpy(&v, p, sizeof v); return v; }
+  static TESSERA_HD Vec load(const float* p) {
+    Vec v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
   static TESSERA_HD void store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
 };
 
-template <> struct Lanes<double> {
+template <>
+struct Lanes<double> {
   using Vec = F64;
-  static TESSERA_HD Vec load(const double* p) { Vec v; __builtin_memcpy(&v, p, sizeof v); return v; }
+  static TESSERA_HD Vec load(const double* p) {
+    Vec v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
   static TESSERA_HD void store(double* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
 };
 
-template <> struct Lanes<Bf16> {
+template <>
+struct Lanes<Bf16> {
   using Vec = F32;
   static TESSERA_HD Vec load(const Bf16* p) {
     U16 half;
@@ -43,36 +59,51 @@ template <> struct Lanes<Bf16> {
   }
 };
 
-template <class T> using VecOf = typename Lanes<T>::Vec;
-template <class T> inline constexpr std::int64_t lanes = sizeof(VecOf<T>) / sizeof(typename ElementOf<VecOf<T>>::Scalar);
+template <class T>
+using VecOf = typename Lanes<T>::Vec;
+template <class T>
+inline constexpr std::int64_t lanes = sizeof(VecOf<T>) / sizeof(typename ElementOf<VecOf<T>>::Scalar);
 
-/// All lanes, or the first `count` of them: the tail of a row. Both run the same vector arithmetic, so an element's bits do not
-/// depend on where it stands.
+/// All lanes, or the first `count` of them: the tail of a row. Both run the same vector arithmetic, so an element's
+/// bits do not depend on where it stands.
 struct Whole {};
-struct Part { std::int64_t count; };
+struct Part {
+  std::int64_t count;
+};
 
-template <class T> TESSERA_HD VecOf<T> load(const T* p, Whole) { return Lanes<T>::load(p); }
-template <class T> TESSERA_HD void store(T* p, VecOf<T> v, Whole) { Lanes<T>::store(p, v); }
-template <class T> TESSERA_HD VecOf<T> load(const T* p, Part part) {
+template <class T>
+TESSERA_HD VecOf<T> load(const T* p, Whole) {
+  return Lanes<T>::load(p);
+}
+template <class T>
+TESSERA_HD void store(T* p, VecOf<T> v, Whole) {
+  Lanes<T>::store(p, v);
+}
+template <class T>
+TESSERA_HD VecOf<T> load(const T* p, Part part) {
   T padded[lanes<T>] = {};
   for (std::int64_t i = 0; i < part.count; ++i) padded[i] = p[i];
   return Lanes<T>::load(padded);
 }
-template <class T> TESSERA_HD void store(T* p, VecOf<T> v, Part part) {
+template <class T>
+TESSERA_HD void store(T* p, VecOf<T> v, Part part) {
   T padded[lanes<T>];
   Lanes<T>::store(padded, v);
   for (std::int64_t i = 0; i < part.count; ++i) p[i] = padded[i];
 }
 
-/// body(i, Whole) for each whole vector of a row of n elements, then body(i, Part) for what is left. Absent lanes load as 0.
-template <class T, class Body> TESSERA_HD void for_vectors(std::int64_t n, const Body& body) {
+/// body(i, Whole) for each whole vector of a row of n elements, then body(i, Part) for what is left. Absent lanes load
+/// as 0.
+template <class T, class Body>
+TESSERA_HD void for_vectors(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) body(i, Whole{});
   if (i < n) body(i, Part{n - i});
 }
 
 /// Sum over a row with four accumulators, folded in a fixed order that depends on n alone. term(i, part) -> vector.
-template <class T, class Term> TESSERA_HD VecOf<T> sum_vectors(std::int64_t n, const Term& term) {
+template <class T, class Term>
+TESSERA_HD VecOf<T> sum_vectors(std::int64_t n, const Term& term) {
   VecOf<T> sums[4] = {};
   std::int64_t i = 0;
   for (; i + 4 * lanes<T> <= n; i += 4 * lanes<T>)
@@ -83,7 +114,8 @@ template <class T, class Term> TESSERA_HD VecOf<T> sum_vectors(std::int64_t n, c
 }
 
 /// Sum of the lanes, by halves.
-template <class V> TESSERA_HD typename ElementOf<V>::Scalar fold(V v) {
+template <class V>
+TESSERA_HD typename ElementOf<V>::Scalar fold(V v) {
   using S = typename ElementOf<V>::Scalar;
   S a[sizeof(V) / sizeof(S)];
   __builtin_memcpy(a, &v, sizeof v);
@@ -93,15 +125,20 @@ template <class V> TESSERA_HD typename ElementOf<V>::Scalar fold(V v) {
 }
 
 /// Whether any bit is set.
-template <class Bits> TESSERA_HD bool any(Bits bits) {
+template <class Bits>
+TESSERA_HD bool any(Bits bits) {
   auto all = bits[0];
   for (std::size_t i = 1; i < sizeof bits / sizeof bits[0]; ++i) all |= bits[i];
   return all != 0;
 }
 
-template <class V> TESSERA_HD V larger(V a, V b) { return a > b ? a : b; }
+template <class V>
+TESSERA_HD V larger(V a, V b) {
+  return a > b ? a : b;
+}
 
-template <class V> TESSERA_HD typename ElementOf<V>::Scalar fold_max(V v) {
+template <class V>
+TESSERA_HD typename ElementOf<V>::Scalar fold_max(V v) {
   using S = typename ElementOf<V>::Scalar;
   S best = v[0];
   for (std::size_t i = 1; i < sizeof(V) / sizeof(S); ++i) best = v[i] > best ? v[i] : best;

@@ -6,10 +6,17 @@
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
 /// A stored element in the type it is computed in, and back, as the vectors do it.
-template <class T> TESSERA_HD Compute<T> load_one(const T* p) { return load(p, Part{1})[0]; }
-template <class T> TESSERA_HD void store_one(T* p, Compute<T> value) { store(p, VecOf<T>{} + value, Part{1}); }
+template <class T>
+TESSERA_HD Compute<T> load_one(const T* p) {
+  return load(p, Part{1})[0];
+}
+template <class T>
+TESSERA_HD void store_one(T* p, Compute<T> value) {
+  store(p, VecOf<T>{} + value, Part{1});
+}
 
-template <class T> void row_max(Rows<const T> logits, Compute<T>* max, Extent extent) {
+template <class T>
+void row_max(Rows<const T> logits, Compute<T>* max, Extent extent) {
   using V = VecOf<T>;
   using C = Compute<T>;
   for (std::int64_t row = 0; row < extent.rows; ++row) {
@@ -34,23 +41,24 @@ template <class T> void row_max(Rows<const T> logits, Compute<T>* max, Extent ex
 }
 
 /// exp's sum in chunks of f32 that are added in double, so that long vocabularies lose nothing.
-template <class T> TESSERA_HD double sum_of_exponentials(const T* x, Compute<T> max, std::int64_t width) {
+template <class T>
+TESSERA_HD double sum_of_exponentials(const T* x, Compute<T> max, std::int64_t width) {
   constexpr std::int64_t chunk = 64 * lanes<T>;
   const VecOf<T> zero{};
   double total = 0;
   for (std::int64_t begin = 0; begin < width; begin += chunk) {
     const std::int64_t size = width - begin < chunk ? width - begin : chunk;
     const std::int64_t whole = size - size % lanes<T>;
-    total += double(fold(sum_vectors<T>(whole, [&](std::int64_t i, auto part) {
-      return exponential(load(x + begin + i, part) - (zero + max));
-    })));
+    total += double(fold(sum_vectors<T>(
+        whole, [&](std::int64_t i, auto part) { return exponential(load(x + begin + i, part) - (zero + max)); })));
     for (std::int64_t i = whole; i < size; ++i) total += exponential(zero + (load_one(x + begin + i) - max))[0];
   }
   return total;
 }
 
 template <class T>
-void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target, Extent extent) {
+void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target,
+             Extent extent) {
   for (std::int64_t row = 0; row < extent.rows; ++row) {
     const T* x = row_of(logits, row);
     sum[row] = Compute<T>(sum_of_exponentials(x, max[row], extent.width));

@@ -23,8 +23,16 @@ typedef std::int64_t I64 __attribute__((vector_size(vector_bytes)));
 typedef std::uint16_t U16 __attribute__((vector_size(vector_bytes / 2)));
 typedef float HalfF32 __attribute__((vector_size(vector_bytes / 2)));
 
-template <> struct ElementOf<F32> { using Scalar = float; using Bits = I32; };
-template <> struct ElementOf<F64> { using Scalar = double; using Bits = I64; };
+template <>
+struct ElementOf<F32> {
+  using Scalar = float;
+  using Bits = I32;
+};
+template <>
+struct ElementOf<F64> {
+  using Scalar = double;
+  using Bits = I64;
+};
 
 #if defined(__AVX512F__)
 TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return F32(_mm512_fmadd_ps(a, b, c)); }

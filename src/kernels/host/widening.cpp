@@ -27,7 +27,7 @@ void for_parts(const Runs& runs, const Body& body) {
     });
   } else {
     parallel_for(0, runs.size, elements_per_task,
-                     [&](std::int64_t begin, std::int64_t end) { body(0, begin, end - begin); });
+                 [&](std::int64_t begin, std::int64_t end) { body(0, begin, end - begin); });
   }
 }
 

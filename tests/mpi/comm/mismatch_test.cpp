@@ -193,7 +193,8 @@ TEST_F(Mismatch, CheckedOverMpiOnRequest) {
   set_check_collectives(false);
 }
 
-/// Rank 0 waits for rank 1, which is somewhere else: the message follows the chain to the rank that everybody waits for.
+/// Rank 0 waits for rank 1, which is somewhere else: the message follows the chain to the rank that everybody waits
+/// for.
 TEST_F(Mismatch, TheRankThatAllWaitForIsNamed) {
   if (n() < 3) return;
   be_impatient(me() == 0 ? "1.5" : "4");  // so that rank 0 is the first to give up

@@ -57,9 +57,9 @@ TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   ASSERT_FALSE(reports.all.empty());
   const std::string& report = reports.all.back();
   EXPECT_THAT(report, HasSubstr(fmt::format("rank {} (step 12", world().rank())));
-  EXPECT_THAT(report, HasSubstr(fmt::format(
-                          "hangs in dp_shard {}/{}: all_reduce(sum, f32, 10 elements), call 1: waiting for ",
-                          world().rank(), world().size())));
+  EXPECT_THAT(report,
+              HasSubstr(fmt::format("hangs in dp_shard {}/{}: all_reduce(sum, f32, 10 elements), call 1: waiting for ",
+                                    world().rank(), world().size())));
   EXPECT_THAT(report,
               testing::ContainsRegex(fmt::format("rank {} \\(step 12.*\\): not in a call; the last one was", late)));
   EXPECT_EQ(reports.all.size(), 1u);

@@ -28,9 +28,9 @@ struct GradientCase {
   bool deterministic = false;
   std::string family;  ///< of tiny_family(); empty = the tiny Llama
   int ep = 1, etp = 1;
-  std::string rotate = "allgather";  ///< context_parallel_rotate_method
-  bool balanced = true;              ///< context_parallel_load_balancer
-  bool documents = false;            ///< packed and masked
+  std::string rotate = "allgather";   ///< context_parallel_rotate_method
+  bool balanced = true;               ///< context_parallel_load_balancer
+  bool documents = false;             ///< packed and masked
   std::string stage_map = "default";  ///< pipeline_parallel_stage_map
   std::string csv;                    ///< pipeline_parallel_schedule_csv
 

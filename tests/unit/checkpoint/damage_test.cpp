@@ -10,8 +10,8 @@
 #include "read_manifest.hpp"
 #include "sample.hpp"
 #include "temporary_folder.hpp"
-#include "tessera/base/error.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {

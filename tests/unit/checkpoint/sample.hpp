@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "box.hpp"
+#include "tessera/base/crc32c.hpp"
 #include "tessera/base/shard.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
-#include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {
 

@@ -1,7 +1,6 @@
 // What a user gets to read: all problems at once, each with its place.
 #include <gmock/gmock.h>
 
-
 #include "config_files.hpp"
 #include "slowdown.hpp"
 

@@ -206,7 +206,8 @@ steps = 1200
   find_unsupported(job);
   EXPECT_THAT(message_of(job.problems), HasSubstr(file.at(18) + "1: model.converters = [\"float8\"] is not supported"));
   // What is off, or not pipelined, is not worth a word.
-  for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile", "tensorboard"})
+  for (const char* key :
+       {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile", "tensorboard"})
     EXPECT_THAT(message_of(job.problems), Not(HasSubstr(key)));
 }
 

@@ -21,7 +21,8 @@ TEST(HostileFiles, ANamedPipeIsNoFile) {
     ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
   EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder / "tokenizer.json"); }),
               HasSubstr("tokenizer.json"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "text.txt"}, {}); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "text.txt"}, {}); }),
+              HasSubstr("not a regular file"));
   EXPECT_THAT(error_of(ExitCode::data, [&] { TokenFile::open(folder / "tokens"); }), HasSubstr("not a regular file"));
   EXPECT_FALSE(TokenFile::is_token_file(folder / "tokens"));
 }

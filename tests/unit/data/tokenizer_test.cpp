@@ -177,7 +177,8 @@ TEST_F(DamagedTokenizer, ExplodingPatternsGiveUp) {
        {{{"type", "Split"}, {"pattern", {{"Regex", "(?:a|aa)+[^a]"}}}, {"behavior", "Isolated"}},
         {{"type", "ByteLevel"}, {"use_regex", false}}}}};
   const Tokenizer tokenizer = Tokenizer::load(folder_.file("tokenizer.json", document_.dump()));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { tokenizer.encode(std::string(60, 'a')); }), HasSubstr("exceeds its limits"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { tokenizer.encode(std::string(60, 'a')); }),
+              HasSubstr("exceeds its limits"));
 }
 
 TEST_F(DamagedTokenizer, AnyChangedByteIsReadOrRefused) {

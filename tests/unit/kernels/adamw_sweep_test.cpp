@@ -16,11 +16,17 @@ struct State {
     const auto cut = [&](const at::Tensor& t) { return t.narrow(0, first, count).clone(); };
     return {cut(param), cut(grad), cut(exp_avg), cut(exp_avg_sq)};
   }
-  void sweep(const AdamWScalars& s, const at::Tensor& copy = {}) const { adamw_sweep(param, grad, exp_avg, exp_avg_sq, s, copy); }
+  void sweep(const AdamWScalars& s, const at::Tensor& copy = {}) const {
+    adamw_sweep(param, grad, exp_avg, exp_avg_sq, s, copy);
+  }
 };
 
-constexpr AdamWScalars scalars{.lr = 3e-3, .eps = 1e-8, .weight_decay = 0.1, .bias_correction1 = 0.271,
-                               .bias_correction2 = 0.142625, .gradient_scale = 0.37};
+constexpr AdamWScalars scalars{.lr = 3e-3,
+                               .eps = 1e-8,
+                               .weight_decay = 0.1,
+                               .bias_correction1 = 0.271,
+                               .bias_correction2 = 0.142625,
+                               .gradient_scale = 0.37};
 
 /// PyTorch's single-tensor loop, in f64.
 State twin(const State& s, const AdamWScalars& a) {
@@ -34,8 +40,10 @@ State twin(const State& s, const AdamWScalars& a) {
 
 TEST(AdamWSweep, EqualsItsTwinInEveryDtype) {
   at::manual_seed(17);
-  const at::ScalarType kinds[][3] = {{at::kDouble, at::kDouble, at::kDouble}, {at::kFloat, at::kFloat, at::kFloat},
-                                     {at::kFloat, at::kBFloat16, at::kFloat}, {at::kFloat, at::kFloat, at::kBFloat16},
+  const at::ScalarType kinds[][3] = {{at::kDouble, at::kDouble, at::kDouble},
+                                     {at::kFloat, at::kFloat, at::kFloat},
+                                     {at::kFloat, at::kBFloat16, at::kFloat},
+                                     {at::kFloat, at::kFloat, at::kBFloat16},
                                      {at::kFloat, at::kBFloat16, at::kBFloat16}};
   for (const auto& kind : kinds)
     for (const std::int64_t count : {1, 17, 40003}) {

@@ -14,7 +14,8 @@ namespace {
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint32_t ones = 0xffffffff;
-  EXPECT_EQ(philox4x32({ones, ones, ones, ones}, {ones, ones}), (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox4x32({ones, ones, ones, ones}, {ones, ones}),
+            (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
             (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -31,8 +32,10 @@ TEST(Normal, QuantilesAreRight) {
   EXPECT_NEAR(normal_quantile(0.25), -0.6744897501960817, 1e-15);  // AS 241's own checks
   EXPECT_NEAR(normal_quantile(0.001), -3.090232306167813, 1e-14);
   EXPECT_NEAR(normal_quantile(1e-20), -9.262340089798408, 1e-13);
-  for (double x = -8.0; x < 8.0; x += 0.0371) EXPECT_NEAR(normal_cdf(x), 0.5 * std::erfc(-x / std::sqrt(2.0)), 1e-15) << x;
-  for (double x = -8.0; x < 5.0; x += 0.0371) EXPECT_NEAR(normal_quantile(0.5 * std::erfc(-x / std::sqrt(2.0))), x, 1e-9) << x;
+  for (double x = -8.0; x < 8.0; x += 0.0371)
+    EXPECT_NEAR(normal_cdf(x), 0.5 * std::erfc(-x / std::sqrt(2.0)), 1e-15) << x;
+  for (double x = -8.0; x < 5.0; x += 0.0371)
+    EXPECT_NEAR(normal_quantile(0.5 * std::erfc(-x / std::sqrt(2.0))), x, 1e-9) << x;
 }
 
 constexpr Philox weight_stream{42, stream_of("layers.0.attention.wq.weight")};
@@ -48,10 +51,10 @@ at::Tensor whole(const Normal& normal, at::ScalarType dtype = at::kDouble) {
 TEST(InitialValues, SixteenOfThemStayForEver) {
   const at::Tensor got = at::empty({4, 4}, at::kDouble);
   fill_normal(got, weight_stream, {4, 4}, {0, 0}, {.deviation = 0.02});
-  const double want[16] = {-0x1.6a5daff6a6a45p-7, 0x1.fd110fde2ab72p-9, 0x1.22618be25d8f1p-7, -0x1.dd179bd4b64a0p-7,
-                           -0x1.1c15b1927bd81p-7, 0x1.cb016a82b9fbbp-8, -0x1.9dd685c3274e7p-7, 0x1.b3ec7e58de51ap-10,
-                           -0x1.0627fda85723ep-6, 0x1.a72073ba77228p-8, 0x1.07f96d6855fb1p-6, 0x1.e8dabc3572df5p-6,
-                           -0x1.dfca179bcd069p-6, 0x1.100070506bdb6p-12, 0x1.6d11dc4154c11p-8, 0x1.10f0ad18db27cp-8};
+  const double want[16] = {-0x1.6a5daff6a6a45p-7, 0x1.fd110fde2ab72p-9,  0x1.22618be25d8f1p-7,  -0x1.dd179bd4b64a0p-7,
+                           -0x1.1c15b1927bd81p-7, 0x1.cb016a82b9fbbp-8,  -0x1.9dd685c3274e7p-7, 0x1.b3ec7e58de51ap-10,
+                           -0x1.0627fda85723ep-6, 0x1.a72073ba77228p-8,  0x1.07f96d6855fb1p-6,  0x1.e8dabc3572df5p-6,
+                           -0x1.dfca179bcd069p-6, 0x1.100070506bdb6p-12, 0x1.6d11dc4154c11p-8,  0x1.10f0ad18db27cp-8};
   for (int i = 0; i < 16; ++i) EXPECT_EQ(got.view(-1)[i].item<double>(), want[i]) << i;
 }
 

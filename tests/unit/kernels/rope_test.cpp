@@ -41,8 +41,14 @@ TEST(Rope, ReadsPartOfAPackedProjection) {
 
 TEST(Rope, FrequenciesAreTorchTitans) {
   // rope_inv_freq_f32 of the reference case llama_a: head_dim 16, theta 500000, scaling 8, 1, 4, 8192.
-  const float want[] = {1.0F,                  0.193922758102417F,     0.03760603070259094F,    0.00729266507551074F,
-                        0.0005248460220173001F, 3.428102354519069e-05F, 6.647869668086059e-06F, 1.289173155782919e-06F};
+  const float want[] = {1.0F,
+                        0.193922758102417F,
+                        0.03760603070259094F,
+                        0.00729266507551074F,
+                        0.0005248460220173001F,
+                        3.428102354519069e-05F,
+                        6.647869668086059e-06F,
+                        1.289173155782919e-06F};
   const auto got = rope_frequencies(16, 5e5, RopeScaling{}, at::kFloat);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(got[i].item<float>(), want[i]) << i;
 }

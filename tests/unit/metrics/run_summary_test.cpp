@@ -87,7 +87,8 @@ TEST(RunSummary, NamesTheFirstStepOfAResumedRun) {
 
 TEST(RunSummary, CommandsFitWhatTheRunHas) {
   EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("generate text  tessera generate 'my run' --prompt "));
-  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("train longer   the same command with --training.steps 60\n"));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true),
+              HasSubstr("train longer   the same command with --training.steps 60\n"));
   EXPECT_THAT(RunSummary(1, 30).text("run", false), Not(HasSubstr("tessera generate"))) << "there are no weights";
   EXPECT_THAT(RunSummary(1, 30).text("run", false), HasSubstr("with --checkpoint.enable\n"));
 }

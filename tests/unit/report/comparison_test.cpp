@@ -72,8 +72,8 @@ TEST(Comparison, ShowsRanksAndMeshesThatDiffer) {
   EXPECT_THAT(comparison_text(runs, 0.01), testing::HasSubstr("no setting differs"));
   runs[1].attempts.back().ranks = 8;
   runs[1].attempts.back().mesh = "pp1.r1.s8.cp1.tp1";
-  EXPECT_THAT(comparison_text(runs, 0.01), testing::AllOf(testing::HasSubstr("ranks    4  8\n"),
-                                                          testing::HasSubstr("pp1.r1.s8.cp1.tp1")));
+  EXPECT_THAT(comparison_text(runs, 0.01),
+              testing::AllOf(testing::HasSubstr("ranks    4  8\n"), testing::HasSubstr("pp1.r1.s8.cp1.tp1")));
   EXPECT_THAT(comparison_text(runs, 0.01), testing::Not(testing::HasSubstr("attempts")));
 }
 

@@ -218,9 +218,9 @@ TEST(JobCheck, FewestRanksFillTheMesh) {
 
 TEST(JobCheck, LooksAtFiles) {
   JobCheck check(JobCheck::Files::looked_at);
-  config::Reading job = config::read_job({"--training.dataset_path", "/no/data", "--training.dataset", "text",
-                                          "--checkpoint.initial_load_path", "/no/weights", "--model.hf_assets_path",
-                                          "/no/tokenizer"});
+  config::Reading job =
+      config::read_job({"--training.dataset_path", "/no/data", "--training.dataset", "text",
+                        "--checkpoint.initial_load_path", "/no/weights", "--model.hf_assets_path", "/no/tokenizer"});
   check.find_problems(job, 1);
   ASSERT_EQ(job.problems.size(), 3u) << message_of(job.problems);
   EXPECT_THAT(message_of(job.problems), HasSubstr("model.hf_assets_path"));
