@@ -5,6 +5,7 @@
 
 #include "command.hpp"
 #include "command_line.hpp"
+#include "tessera/base/utf8.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/train/hf_import.hpp"
 #include "tessera/train/inference.hpp"
@@ -70,8 +71,8 @@ int generate(const Options& options) {
   const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stop);
   if (options.print_ids)
     std::cout << fmt::format("{}\n", fmt::join(ids, ","));
-  else
-    std::cout << tokenizer->decode(prompt, true) << tokenizer->decode(ids, true) << "\n";
+  else  // the last token may begin a character that a next one would complete
+    std::cout << tessera::with_whole_characters(tokenizer->decode(prompt, true) + tokenizer->decode(ids, true)) << "\n";
   return 0;
 }
 

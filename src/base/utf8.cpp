@@ -62,6 +62,21 @@ std::size_t valid_utf8_prefix(std::string_view text) noexcept {
   }
 }
 
+std::string with_whole_characters(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t whole = valid_utf8_prefix(text);
+    out += text.substr(0, whole);
+    text.remove_prefix(whole);
+    if (text.empty()) return out;
+    append_utf8(out, 0xFFFD);
+    const std::size_t most = std::max<std::size_t>(1, length_from_lead(byte_at(text, 0)));
+    std::size_t bytes = 1;
+    while (bytes < most && bytes < text.size() && (byte_at(text, bytes) & 0xC0) == 0x80) ++bytes;
+    text.remove_prefix(bytes);
+  }
+}
+
 void append_utf8(std::string& out, char32_t code) {
   const auto push = [&out](char32_t byte) { out.push_back(static_cast<char>(byte)); };
   const auto tail = [&](int shift) { push(0x80 | (code >> shift & 0x3F)); };

@@ -1,26 +1,18 @@
 #include <algorithm>
 
+#include "tessera/base/utf8.hpp"
 #include "tessera/report/page.hpp"
 
 namespace tessera::report {
 
 namespace {
 
-/// Length of the UTF-8 sequence at the front of `text`; 0 where it is none that XML may hold.
+/// Length of the character at the front of `text`; 0 where it is none that XML may hold.
 std::size_t valid_sequence(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const unsigned second = byte(1);
-  const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-  const bool surrogate = lead == 0xed && second >= 0xa0;
-  const bool too_large = lead == 0xf4 && second >= 0x90;
-  const bool not_a_character = lead == 0xef && second == 0xbf && byte(2) >= 0xbe;
-  return overlong || surrogate || too_large || not_a_character ? 0 : length;
+  const CodePoint code = first_code_point(text);
+  const bool control = code.value < 0x20 && code.value != '\t' && code.value != '\n' && code.value != '\r';
+  const bool no_character = code.value == 0xFFFE || code.value == 0xFFFF;
+  return control || no_character ? 0 : code.bytes;
 }
 
 }  // namespace
