@@ -71,7 +71,7 @@ endfunction()
 
 add_custom_target(tests_without_torch)
 
-# Tests are compiled with -O1, which takes 40 % less time than -O3. Their precompiled headers need the same flags.
+# Tests are compiled with -O1, which takes up to 40 % less time than -O3. Their precompiled headers need the same flags.
 set(_test_options $<$<CONFIG:Release>:-O1>)
 if(TESSERA_BUILD_TESTS)
   add_library(tessera_test_pch OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
