@@ -8,6 +8,7 @@
 #include <map>
 
 #include "draft.hpp"
+#include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/config/suggest.hpp"
 
@@ -15,19 +16,7 @@ namespace tessera::config {
 
 namespace {
 
-constexpr std::string_view kBatch = "training.global_batch_size", kLocal = "training.local_batch_size",
-                           kSeq = "training.seq_len", kPp = "parallelism.pipeline_parallel_degree",
-                           kTp = "parallelism.tensor_parallel_degree", kCp = "parallelism.context_parallel_degree",
-                           kShard = "parallelism.data_parallel_shard_degree",
-                           kReplicate = "parallelism.data_parallel_replicate_degree",
-                           kBalancer = "parallelism.context_parallel_load_balancer",
-                           kNoSequenceParallel = "parallelism.disable_sequence_parallel",
-                           kMicro = "parallelism.pipeline_parallel_microbatch_size",
-                           kSteps = "parallelism.pipeline_parallel_microbatch_steps",
-                           kSchedule = "parallelism.pipeline_parallel_schedule",
-                           kCsv = "parallelism.pipeline_parallel_schedule_csv",
-                           kParts = "parallelism.module_fqns_per_model_part",
-                           kCuts = "parallelism.pipeline_parallel_split_points";
+using namespace key_names;
 
 const std::vector<std::string_view>& schedules() { return find_option(kSchedule)->allowed; }
 
@@ -94,8 +83,8 @@ class Checker {
     const Parallelism& p = job_.parallelism;
     const int etp = p.expert_tensor_parallel_degree;
     if (etp != 1 && etp != p.tensor_parallel_degree)
-      wrong({"parallelism.expert_tensor_parallel_degree", kTp},
-            "expert_tensor_parallel_degree {} must be 1 or tensor_parallel_degree ({})", etp, p.tensor_parallel_degree);
+      wrong({kEtp, kTp}, "expert_tensor_parallel_degree {} must be 1 or tensor_parallel_degree ({})", etp,
+            p.tensor_parallel_degree);
   }
 
   void batch() {
@@ -169,17 +158,18 @@ class Checker {
     for (const std::string& entry : p.pipeline_parallel_microbatch_steps) {
       const auto from = microbatch_step(entry);
       if (!from || from->step <= last)
-        return wrong({kSteps}, "'{}' in pipeline_parallel_microbatch_steps is not a valid STEP:SIZE{}", shown(entry),
+        return wrong({kMicroSteps}, "'{}' in pipeline_parallel_microbatch_steps is not a valid STEP:SIZE{}",
+                     shown(entry),
                      from ? fmt::format(" after step {}; write the steps in ascending order", last)
                           : ", two whole numbers from 1");
       last = from->step;
       if (local % from->size != 0)
-        wrong({kSteps, kLocal, kPp},
+        wrong({kMicroSteps, kLocal, kPp},
               "local_batch_size {} ({}) is not a multiple of {}, the microbatch size from step {} on", local,
               at(kLocal), from->size, from->step);
     }
     if (last > 0 && p.pipeline_parallel_microbatch_size == 0)
-      wrong({kSteps, kMicro, kPp},
+      wrong({kMicroSteps, kMicro, kPp},
             "pipeline_parallel_microbatch_steps gives sizes, and pipeline_parallel_microbatch_size = \"auto\" ({}) "
             "chooses one; keep one of the two keys",
             at(kMicro));

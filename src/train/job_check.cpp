@@ -10,6 +10,7 @@
 
 #include "named_files.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
@@ -26,22 +27,7 @@ using Keys = std::initializer_list<std::string_view>;
 
 namespace {
 
-constexpr std::string_view kBatch = "training.global_batch_size", kLocal = "training.local_batch_size",
-                           kSeq = "training.seq_len", kMicro = "parallelism.pipeline_parallel_microbatch_size",
-                           kSchedule = "parallelism.pipeline_parallel_schedule",
-                           kPp = "parallelism.pipeline_parallel_degree", kTp = "parallelism.tensor_parallel_degree",
-                           kCp = "parallelism.context_parallel_degree", kEp = "parallelism.expert_parallel_degree",
-                           kEtp = "parallelism.expert_tensor_parallel_degree",
-                           kShard = "parallelism.data_parallel_shard_degree",
-                           kReplicate = "parallelism.data_parallel_replicate_degree",
-                           kPolicy = "parallelism.fsdp_reshard_after_forward",
-                           kBalancer = "parallelism.context_parallel_load_balancer",
-                           kNoSequenceParallel = "parallelism.disable_sequence_parallel",
-                           kCuts = "parallelism.pipeline_parallel_split_points",
-                           kParts = "parallelism.module_fqns_per_model_part",
-                           kLayers = "parallelism.pipeline_parallel_layers_per_stage",
-                           kMap = "parallelism.pipeline_parallel_stage_map",
-                           kCsv = "parallelism.pipeline_parallel_schedule_csv";
+using namespace config::key_names;
 
 /// All that a model's shape depends on.
 std::string shape_key(const config::JobConfig& job, std::int64_t vocab) {
@@ -242,10 +228,9 @@ class JobRules {
   }
 
   void microbatch_steps() {
-    constexpr std::string_view kSteps = "parallelism.pipeline_parallel_microbatch_steps";
-    if (reading_.blames(kSteps) || reading_.blames(kSeq) || reading_.blames(kBatch) || !knows_pipeline()) return;
+    if (reading_.blames(kMicroSteps) || reading_.blames(kSeq) || reading_.blames(kBatch) || !knows_pipeline()) return;
     for (const std::string& entry : job_.parallelism.pipeline_parallel_microbatch_steps)
-      obey({kSteps, kBalancer, kNoSequenceParallel}, [&] {
+      obey({kMicroSteps, kBalancer, kNoSequenceParallel}, [&] {
         check_job_fits(job_, *model_, *layout_, BatchPlan::make(job_, *layout_, config::microbatch_step(entry)->size));
       });
   }
