@@ -14,6 +14,7 @@
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/config/resolve.hpp"
+#include "tessera/metrics/run_folder.hpp"
 #include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/results.hpp"
 #include "tessera/sweep/slurm.hpp"
@@ -44,7 +45,7 @@ sweep::Sweep sweep_named(const std::string& file_or_folder) {
 
 /// The points of a folder, with what Slurm knows of them where it answers. None where nothing has been prepared.
 std::vector<sweep::PointStatus> statuses_in(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "sweep.json")) return {};
+  if (!metrics::is_sweep_folder(folder)) return {};
   std::vector<sweep::PointStatus> statuses = sweep::read_statuses(folder);
   sweep::add_queue_states(folder, statuses);
   return statuses;

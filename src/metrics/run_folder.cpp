@@ -77,6 +77,11 @@ void try_writing(const std::filesystem::path& folder) {
 
 }  // namespace
 
+bool is_sweep_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder / kSweepFile, ignored);
+}
+
 std::string make_attempt_id() { return fmt::format("{}-{:08x}", utc_now("{:%Y%m%dT%H%M%SZ}"), std::random_device{}()); }
 
 RunFolder::RunFolder(std::filesystem::path folder) : folder_(std::move(folder)) {

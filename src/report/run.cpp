@@ -15,6 +15,7 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
 #include "tessera/metrics/meter.hpp"
+#include "tessera/metrics/run_folder.hpp"
 
 namespace tessera::report {
 namespace {
@@ -90,7 +91,7 @@ TrainingRun read_run(const fs::path& folder) {
   std::error_code ignored;
   require(fs::is_directory(folder, ignored), ExitCode::usage,
           "{} is not a folder; name the folder of a run (job.dump_folder)", folder.string());
-  require(!fs::exists(folder / "sweep.json", ignored), ExitCode::usage,
+  require(!metrics::is_sweep_folder(folder), ExitCode::usage,
           "{} is the folder of a sweep; run `tessera sweep collect {}`, or name the folder of one of its points",
           folder.string(), folder.string());
   require(fs::exists(metrics, ignored) || fs::exists(attempts, ignored), ExitCode::usage,

@@ -10,7 +10,6 @@
 
 namespace tessera::sweep {
 
-inline constexpr const char* kSweepFile = "sweep.json";       ///< of a sweep: where it comes from
 inline constexpr const char* kJobCopy = "job.toml";           ///< of a sweep: the job file of its points
 inline constexpr const char* kPointFile = "point.json";       ///< of a point: number, values, flags
 inline constexpr const char* kAttemptsFile = "attempts.log";  ///< of a point: starts and ends

@@ -11,6 +11,7 @@
 #include "tessera/base/text_file.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/atomic_file.hpp"
+#include "tessera/metrics/run_folder.hpp"
 #include "tessera/sweep/point_folder.hpp"
 
 namespace tessera::sweep {
@@ -95,7 +96,7 @@ void prepare(const Sweep& sweep, const std::vector<Point>& points) {
                             {"sweep", fs::absolute(sweep.file).lexically_normal().string()},
                             {"points", points.size()},
                             {"ranks", sweep.ranks}};
-  metrics::write_file_atomically(fs::path(sweep.folder) / kSweepFile, json_text(origin, 1) + "\n");
+  metrics::write_file_atomically(fs::path(sweep.folder) / metrics::kSweepFile, json_text(origin, 1) + "\n");
   for (const Point& point : points) {
     const fs::path folder = folder_of(sweep, point);
     make_folder(folder);
@@ -106,15 +107,15 @@ void prepare(const Sweep& sweep, const std::vector<Point>& points) {
 
 fs::path folder_named(const std::string& file_or_folder) {
   const fs::path folder = fs::is_directory(file_or_folder) ? file_or_folder : read_sweep(file_or_folder).folder;
-  require(fs::exists(folder / kSweepFile), ExitCode::usage,
+  require(metrics::is_sweep_folder(folder), ExitCode::usage,
           "{} has no points yet; start them with `tessera sweep run` or `submit`", folder.string());
   return folder;
 }
 
 std::string sweep_file_of(const fs::path& folder) {
-  const ordered_json origin = parse_ordered_json(read_text(folder / kSweepFile).value_or(""));
+  const ordered_json origin = parse_ordered_json(read_text(folder / metrics::kSweepFile).value_or(""));
   require(origin.is_object() && origin.contains("sweep") && origin["sweep"].is_string(), ExitCode::usage,
-          "{} does not name its sweep file; name the sweep file itself", (folder / kSweepFile).string());
+          "{} does not name its sweep file; name the sweep file itself", (folder / metrics::kSweepFile).string());
   return origin["sweep"].get<std::string>();
 }
 

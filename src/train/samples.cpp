@@ -11,6 +11,7 @@
 #include "tessera/data/mixture_source.hpp"
 #include "tessera/data/prepare.hpp"
 #include "tessera/data/window_source.hpp"
+#include "tessera/metrics/run_folder.hpp"
 #include "tessera/train/batch_plan.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/replay_source.hpp"
@@ -31,8 +32,7 @@ struct Named {
 fs::path tokens_folder(const config::JobConfig& job) {
   if (job.training.tokens_cache) return *job.training.tokens_cache;
   const fs::path run = job.job.dump_folder, sweep = run.parent_path();
-  std::error_code ignored;
-  return (fs::exists(sweep / "sweep.json", ignored) ? sweep : run) / "tokens";
+  return (metrics::is_sweep_folder(sweep) ? sweep : run) / "tokens";
 }
 
 /// The token files at the path: those there, or one that is made of the text there.

@@ -10,6 +10,11 @@
 
 namespace tessera::metrics {
 
+/// In the folder of a sweep, whose folders are runs: where the sweep comes from.
+inline constexpr const char* kSweepFile = "sweep.json";
+/// Whether the folder is that of a sweep.
+bool is_sweep_folder(const std::filesystem::path& folder);
+
 /// One start of a run's process group: what run.json lists, so that a figure can be traced to what made it.
 struct Attempt {
   std::string id;               ///< of make_attempt_id()
