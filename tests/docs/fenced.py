@@ -25,7 +25,7 @@ def run(block, facts, folder):
     """What failed, or nothing. The program is in PATH, and one rank has one thread."""
     environment = {**os.environ, "PATH": f"{facts.tessera.parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
     script = "set -euo pipefail\n" + "\n".join(block.lines)
-    done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, text=True, errors="replace",
+    done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, text=True,
                           timeout=TIME_LIMIT_SECONDS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return f"ended with {done.returncode}:\n{done.stdout[-1500:]}" if done.returncode else ""
 
