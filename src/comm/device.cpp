@@ -1,7 +1,10 @@
 #include "tessera/comm/device.hpp"
 
+#include <fmt/format.h>
+
 #include "compute_stream.hpp"
 #include "device_memory.hpp"
+#include "nccl_versions.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::comm {
@@ -23,16 +26,52 @@ void set_compute_stream_provider(std::function<void*()> stream) { provider() = s
 
 cudaStream_t compute_stream() { return provider() ? static_cast<cudaStream_t>(provider()()) : nullptr; }
 
-int choose_device(int local_rank) {
-  int devices = 0;
-  check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-  require(devices == 1 || local_rank < devices, ExitCode::environment,
-          "rank {} of this node has no GPU: {} can be seen; start {} ranks per node, or check CUDA_VISIBLE_DEVICES",
-          local_rank, devices, devices);
-  const int device = devices == 1 ? 0 : local_rank;
-  check_cuda(cudaSetDevice(device), "cudaSetDevice");
-  return device;
+namespace {
+
+/// As nvidia-smi writes it, without the prefix "GPU-".
+std::string text_of(const cudaUUID_t& uuid) {
+  std::string text;
+  for (const char byte : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
 }
+
+void describe_own(DeviceFacts& facts) {
+  cudaDeviceProp properties{};
+  if (const cudaError_t code = cudaGetDeviceProperties(&properties, facts.index); code != cudaSuccess) {
+    facts.trouble = fmt::format("{} (cudaGetDeviceProperties of GPU {})", cudaGetErrorString(code), facts.index);
+    return;
+  }
+  facts.name = properties.name;
+  facts.uuid = text_of(properties.uuid);
+}
+
+}  // namespace
+
+DeviceFacts device_facts(int local_rank, bool share) {
+  DeviceFacts facts;
+  facts.build = true;
+  const NcclVersions nccl = nccl_versions();
+  facts.nccl_built = nccl.built;
+  facts.nccl_loaded = nccl.loaded;
+  facts.nccl_libraries = nccl.libraries;
+  cudaDriverGetVersion(&facts.driver);
+  const cudaError_t code = cudaGetDeviceCount(&facts.visible);
+  if (code != cudaSuccess) {
+    facts.visible = 0;
+    facts.trouble = cudaGetErrorString(code);
+    static_cast<void>(cudaGetLastError());  // which would be found by the next call
+  } else if (facts.visible == 0) {
+    facts.trouble = "no GPU can be seen";
+  } else if (facts.visible == 1 || share || local_rank < facts.visible) {
+    facts.index = local_rank % facts.visible;
+    describe_own(facts);
+  } else {
+    facts.trouble = fmt::format("it is number {} of its node, where {} GPUs can be seen", local_rank, facts.visible);
+  }
+  return facts;
+}
+
+void use_device(int index) { check_cuda(cudaSetDevice(index), "cudaSetDevice"); }
 
 void copy_on_device(const void* from, void* to, std::size_t bytes) {
   if (from == to || bytes == 0) return;

@@ -13,7 +13,8 @@ namespace {
 }  // namespace
 
 void set_compute_stream_provider(std::function<void*()>) {}
-int choose_device(int) { no_device(); }
+DeviceFacts device_facts(int, bool) { return {}; }
+void use_device(int) { no_device(); }
 void copy_on_device(const void*, void*, std::size_t) { no_device(); }
 
 }  // namespace tessera::comm

@@ -1,5 +1,6 @@
 // Stands for nccl_communicator.cpp in a build without TESSERA_WITH_NCCL.
 #include "nccl_communicator.hpp"
+#include "nccl_versions.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::comm {
@@ -8,5 +9,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
   fail(ExitCode::environment,
        "this build of Tessera has no NCCL; build it with TESSERA_WITH_CUDA=ON and TESSERA_WITH_NCCL=ON");
 }
+
+NcclVersions nccl_versions() { return {}; }
 
 }  // namespace tessera::comm

@@ -106,9 +106,9 @@ class CudaCopies final : public DeviceCopies {
 
 }  // namespace
 
-at::Device choose_device(const comm::World& world) {
-  if (!(c10::cuda::device_count() > 0)) return at::kCPU;
-  const auto index = static_cast<c10::DeviceIndex>(comm::choose_device(world.local_rank()));
+at::Device take_device(int number) {
+  const auto index = static_cast<c10::DeviceIndex>(number);
+  comm::use_device(number);
   c10::cuda::set_device(index);
   comm::set_compute_stream_provider([] { return static_cast<void*>(c10::cuda::getCurrentCUDAStream().stream()); });
   return {at::kCUDA, index};

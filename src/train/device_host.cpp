@@ -1,11 +1,15 @@
 #include "tessera/train/device.hpp"
 
+#include "tessera/comm/device.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/device_copies.hpp"
 
 namespace tessera::train {
 
-at::Device choose_device(const comm::World&) { return at::kCPU; }
+at::Device take_device(int index) {
+  comm::use_device(index);  // which says that this build has no GPU support
+  return at::kCPU;
+}
 at::Device default_device() { return at::kCPU; }
 std::string device_name(at::Device) { return {}; }
 std::int64_t peak_device_bytes(at::Device) { return 0; }

@@ -21,9 +21,9 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   require(job.validation.enable, ExitCode::usage, "validation.enable is false ({}); remove it",
           resolved.origin("validation.enable"));
   const mesh::Layout layout = layout_of(resolved, world.size());
-  const at::Device device = choose_device(world);
   std::optional<comm::Watchdog> watchdog(std::in_place, std::chrono::seconds(job.comm.init_timeout_seconds),
                                          world.rank(), end_hanging_job(world, job));
+  const at::Device device = choose_device(world, job.job);
   const BatchPlan plan = BatchPlan::make(job, layout), validated = BatchPlan::of_validation(job, layout);
   const Samples samples = open_job_samples(job, plan.global_batch, world.control());
   const model::Model model = model_of(job, samples.vocab, job.training.seq_len, device);

@@ -43,9 +43,9 @@ class Run {
         resolved_(resolved),
         job_(resolved.job),
         layout_(layout_of(resolved, world.size())),
-        device_(choose_device(world)),
         watchdog_(std::in_place, std::chrono::seconds(job_.comm.init_timeout_seconds), world.rank(),
                   end_hanging_job(world, job_)),
+        device_(choose_device(world, job_.job)),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
         folder_lock_(take_folder()),
@@ -284,8 +284,8 @@ class Run {
   const config::Resolved& resolved_;
   const config::JobConfig& job_;
   mesh::Layout layout_;
-  at::Device device_;
   std::optional<comm::Watchdog> watchdog_;  ///< from the first call that waits for others
+  at::Device device_;
   BatchPlan plan_;
   InjectedFaults injected_;
   const std::unique_ptr<metrics::FolderLock> folder_lock_;  ///< on rank 0

@@ -1,7 +1,9 @@
-// What communication on a GPU needs to know from those who compute there.
+// What communication on a GPU needs to know from those who compute there, and what a rank sees of its GPUs.
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace tessera::comm {
 
@@ -10,9 +12,25 @@ namespace tessera::comm {
 /// them. Without a provider it is the default stream. Set before the first operation.
 void set_compute_stream_provider(std::function<void*()> provider);
 
-/// Selects this process's GPU: number `local_rank` of those that it can see, or the only one where the launcher already
-/// shows each rank its own. Returns its number. Throws Error(environment) when there are fewer GPUs than ranks on the
-/// node, or no CUDA in the build.
-int choose_device(int local_rank);
+/// What this process sees of GPUs and of the libraries that drive them.
+struct DeviceFacts {
+  bool build = false;   ///< whether this build of Tessera has GPU support; without it, nothing else is set
+  int visible = 0;      ///< GPUs that this process can see
+  int index = 0;        ///< of its own one among them
+  std::string name;     ///< of its own one: "NVIDIA H200"; empty where it has none
+  std::string uuid;     ///< of its own one: two ranks of a node with the same one share it
+  std::string trouble;  ///< why it has none, in the CUDA runtime's words where it says so
+  int driver = 0;       ///< newest CUDA that the driver supports, 13000 for 13.0
+  int nccl_built = 0;   ///< NCCL of the header, 22809 for 2.28.9; 0 in a build without NCCL
+  int nccl_loaded = 0;  ///< NCCL of the library in this process
+  std::vector<std::string> nccl_libraries;  ///< paths of all NCCL libraries in this process
+};
+
+/// The GPU of a rank is number `local_rank` of those that it can see, or the only one where the launcher already shows
+/// each rank its own. With `share`, ranks take turns where there are fewer GPUs than ranks on the node.
+DeviceFacts device_facts(int local_rank, bool share);
+
+/// Makes this process use GPU number `index` of those that it can see. Throws Error(environment).
+void use_device(int index);
 
 }  // namespace tessera::comm

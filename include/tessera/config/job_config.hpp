@@ -19,6 +19,8 @@ struct Job {
   bool print_config = false;
   std::optional<std::string> save_config_file;
   std::string custom_config_module;
+  std::string device = "auto";  ///< ours: auto (a GPU in a build with CUDA, else the host) | cuda | cpu
+  bool share_device = false;    ///< ours: whether ranks of a node may have the same GPU
 };
 
 struct Profiling {

@@ -6,13 +6,18 @@
 #include <string>
 
 #include "tessera/comm/world.hpp"
+#include "tessera/config/job_config.hpp"
 
 namespace tessera::train {
 
-/// This rank's GPU, by its number among the ranks of its node, and made current; the host where the build or the
-/// machine has none. Communicators on device memory then follow the compute stream. Throws Error(environment) with
-/// fewer GPUs than ranks.
-at::Device choose_device(const comm::World& world);
+/// What this rank trains on: its GPU, made current, or the host, as job.device says. With "auto", a build without CUDA
+/// trains on the host, and one with CUDA on GPUs only. Collective: ranks compare what they have, and all of them throw
+/// the same Error(environment) where that does not fit together (device_agreement.hpp).
+at::Device choose_device(comm::World& world, const config::Job& job);
+
+/// GPU number `index` of those that this process can see, made current. Communicators on device memory then follow its
+/// compute stream.
+at::Device take_device(int index);
 
 /// A GPU for one process by itself, or the host.
 at::Device default_device();

@@ -19,6 +19,16 @@ OptionList job_options() {
       OPTION(job.custom_config_module, "Python module that adds keys")
           .refused("Tessera runs no Python; write the keys that Tessera has into the file"),
 
+      OPTION(job.device,
+             "What ranks train on: auto = a GPU each in a build with CUDA, else the host; cuda = a GPU each; cpu = the "
+             "host, in a build with CUDA too")
+          .one_of({"auto", "cuda", "cpu"})
+          .short_flag("--device")
+          .is_ours(),
+      OPTION(job.share_device,
+             "Let ranks of a node share GPUs; NCCL must allow it (NCCL_MULTI_RANK_GPU_ENABLE=1, since 2.30)")
+          .is_ours(),
+
       OPTION(model.name, "Architecture")
           .works_with({"llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss"},
                       "Tessera trains llama3, qwen3, mixtral, deepseek_v3 and gpt_oss; name one of them, or describe a "

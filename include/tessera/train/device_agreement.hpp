@@ -1,0 +1,27 @@
+// Whether the ranks of a job can train together on the devices that they have.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tessera/comm/device.hpp"
+
+namespace tessera::train {
+
+/// What one rank has, and where it runs.
+struct RankDevice {
+  std::string host;
+  comm::DeviceFacts facts;
+};
+
+/// As one line, and back.
+std::string text_of(const RankDevice& device);
+RankDevice rank_device_of(const std::string& text);
+
+/// Why the ranks cannot train on what they have, with ranks, hosts and what to do; empty where they can. `ranks` in
+/// rank order, the same on all ranks. `wanted` is job.device: "auto", "cuda" or "cpu". With `share`, ranks of a node
+/// may have the same GPU.
+std::string device_problem(std::span<const RankDevice> ranks, std::string_view wanted, bool share);
+
+}  // namespace tessera::train
