@@ -61,12 +61,13 @@ CallPage& call_page() noexcept { return *current_page.load(std::memory_order_acq
 
 void use_call_page(CallPage* page) noexcept { current_page.store(page ? page : &own_page, std::memory_order_release); }
 
-LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis) noexcept {
+LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members,
+                       int peer) noexcept {
   CallPage& page = call_page();
   ticket_ = page.calls.fetch_add(1, std::memory_order_relaxed) + 1;
   record_ = &page.records[ticket_ % CallPage::kRecords];
   record_->ticket.store(0, std::memory_order_relaxed);
-  CallSubject subject{info, rank, size, {}};
+  CallSubject subject{info, rank, size, members, peer, {}};
   axis.copy(subject.axis, sizeof(subject.axis) - 1);
   const auto words = std::bit_cast<CallWords>(subject);
   for (std::size_t i = 0; i < words.size(); ++i) record_->subject[i].store(words[i], std::memory_order_release);
@@ -97,8 +98,8 @@ std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
     const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
     if (ticket == 0) continue;
     const CallSubject subject = subject_of(record);
-    CallView view{ticket,       record.state, record.issued_ns, record.waited_ns, record.done_ns,
-                  subject.info, subject.rank, subject.size,     subject.axis};
+    CallView view{ticket,       record.state, record.issued_ns, record.waited_ns, record.done_ns, subject.info,
+                  subject.rank, subject.size, subject.peer,     subject.members,  subject.axis};
     if (record.ticket.load(std::memory_order_acquire) == ticket) views.push_back(std::move(view));
   }
   std::sort(views.begin(), views.end(), [](const CallView& a, const CallView& b) { return a.ticket < b.ticket; });

@@ -43,11 +43,20 @@ std::string describe(const CallInfo& info);
 
 enum class CallState : std::uint8_t { issued, waited_for, done, failed };
 
+/// World ranks of a communicator's members, where they lie at equal distances as those of an axis of the mesh do:
+/// member i is first + i * stride. The first one alone is known where they do not (stride 0).
+struct Members {
+  std::int32_t first = -1;  ///< -1: unknown
+  std::int32_t stride = 0;
+};
+
 /// What stays the same about a call.
 struct CallSubject {
   CallInfo info;
   std::int32_t rank, size;
-  char axis[32];
+  Members members;
+  std::int32_t peer;  ///< of a group: the one member with which it exchanges; -1: several, or no group
+  char axis[36];
 };
 using CallWords = std::array<std::uint64_t, sizeof(CallSubject) / sizeof(std::uint64_t)>;
 
@@ -85,7 +94,8 @@ void use_call_page(CallPage* page) noexcept;
 class LoggedCall {
  public:
   LoggedCall() = default;
-  LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis) noexcept;
+  LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members = {},
+             int peer = -1) noexcept;
   void waited_for() noexcept;
   void resumed() noexcept;  ///< the caller goes on, the call does too
   void done() noexcept { ended(CallState::done); }
@@ -104,7 +114,8 @@ struct CallView {
   CallState state;
   std::int64_t issued_ns, waited_ns, done_ns;
   CallInfo info;
-  int rank, size;
+  int rank, size, peer;
+  Members members;
   std::string axis;
 };
 /// The newest `limit` calls of a page, oldest first.

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "call_log.hpp"
+
 namespace tessera::comm {
 
 /// Where a call was made: what messages name.
@@ -14,6 +16,7 @@ struct Place {
   int rank = 0;
   int size = 1;
   std::string axis;
+  Members members;
 };
 
 /// Throws Error(communication) unless `code` is MPI_SUCCESS.

@@ -5,6 +5,7 @@
 
 #include "arguments.hpp"
 #include "pairwise.hpp"
+#include "peers.hpp"
 #include "reduction.hpp"
 #include "tessera/base/shard.hpp"
 
@@ -24,13 +25,14 @@ constexpr int kManyRanks = 32;                            ///< from here MPI's o
 MpiCommunicator::MpiCommunicator(MpiHandle comm, const std::string& axis, Rules rules)
     : Communicator(0, 1, axis),
       handle_(std::move(comm)),
-      place_{handle_.get(), 0, 1, axis},
+      place_{handle_.get(), 0, 1, axis, {}},
       rules_(rules),
       rendezvous_(place_) {
   check_mpi(MPI_Comm_rank(place_.comm, &rank_), "MPI_Comm_rank", place_);
   check_mpi(MPI_Comm_size(place_.comm, &size_), "MPI_Comm_size", place_);
   place_.rank = rank_;
   place_.size = size_;
+  place_.members = members_of(place_.comm);
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -241,7 +243,7 @@ Request MpiCommunicator::group_end() {
   const bool strict = rules_ == Rules::strict;
   traffic_.calls += 1;
   const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
-  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_);
+  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_, only_peer(transfers));
   if (strict || check_collectives()) {
     operation->held();
     rendezvous_.meet_peers(info, transfers);
@@ -267,7 +269,7 @@ void MpiCommunicator::barrier() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key, const std::string& axis) {
-  LoggedCall logged(info(Call::split, {}), rank_, size_, axis_);
+  LoggedCall logged(info(Call::split, {}), rank_, size_, axis_, place_.members);
   logged.waited_for();
   MPI_Comm made = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(place_.comm, color < 0 ? MPI_UNDEFINED : color, key, &made), "MPI_Comm_split", place_);

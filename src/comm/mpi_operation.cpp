@@ -55,8 +55,11 @@ class Progress {
   static inline std::atomic<std::size_t> count_{0};
 };
 
-MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic)
-    : place_(place), traffic_(traffic), logged_(info, place.rank, place.size, place.axis), info_(info) {}
+MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, int peer)
+    : place_(place),
+      traffic_(traffic),
+      logged_(info, place.rank, place.size, place.axis, place.members, peer),
+      info_(info) {}
 
 MpiOperation::~MpiOperation() {
   if (!done_) logged_.failed();

@@ -19,7 +19,8 @@ class MpiOperation final : public Request::State {
  public:
   using Stage = std::function<void(MpiOperation&)>;
 
-  MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic);
+  /// `peer`: of a group with one peer, which the log names.
+  MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, int peer = -1);
   MpiOperation(const MpiOperation&) = delete;
   ~MpiOperation() override;
 

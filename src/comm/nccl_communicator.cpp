@@ -151,7 +151,9 @@ class NcclCommunicator final : public Communicator {
     if (check_collectives()) rendezvous_.meet_peers(info, transfers);
     std::size_t sent_bytes = 0;
     for (const Transfer& t : transfers) sent_bytes += t.sends ? t.buffer.bytes() : 0;
-    return issue(info, sent_bytes, [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); });
+    return issue(
+        info, sent_bytes, [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); },
+        only_peer(transfers));
   }
 
   /// On the host: members meet, and none of their streams is held.
@@ -160,7 +162,8 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int color, int key, const std::string& axis) override {
     auto part = host_->split(color, key, axis);
     const Place place = part ? static_cast<MpiCommunicator&>(*part).place() : Place{};
-    LoggedCall logged(CallInfo{++sequence_, 0, -1, Call::split, DType::u8, Op::sum, 0}, rank_, size_, axis_);
+    LoggedCall logged(CallInfo{++sequence_, 0, -1, Call::split, DType::u8, Op::sum, 0}, rank_, size_, axis_,
+                      host_->place().members);
     logged.waited_for();
     auto nccl = nccl_->split(color, key, place);
     logged.done();
@@ -222,10 +225,10 @@ class NcclCommunicator final : public Communicator {
 
   /// Runs `enqueue` between the compute stream's present end and an event that the request waits for.
   template <class Enqueue>
-  Request issue(const CallInfo& info, std::size_t sent_bytes, Enqueue enqueue) {
+  Request issue(const CallInfo& info, std::size_t sent_bytes, Enqueue enqueue, int peer = -1) {
     traffic_.calls += 1;
     traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
-    LoggedCall logged(info, rank_, size_, axis_);
+    LoggedCall logged(info, rank_, size_, axis_, host_->place().members, peer);
     const cudaStream_t compute = compute_stream();
     const Event ready = events_->record(compute);
     check_cuda(cudaStreamWaitEvent(stream_, ready.get(), 0), "cudaStreamWaitEvent");
@@ -267,7 +270,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
   require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME",
           ncclGetErrorString(made));
   host->broadcast({id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host}, 0).wait();
-  LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis());
+  LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis(), host->place().members);
   logged.waited_for();
   auto nccl = std::make_shared<NcclHandle>(id, host->place());
   logged.done();

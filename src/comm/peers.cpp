@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -129,15 +130,33 @@ std::string chain_from(int world_rank) {
   }
 }
 
-int world_rank_of(MPI_Comm comm, int rank) {
+namespace {
+
+std::vector<int> in_world(MPI_Comm comm, const std::vector<int>& ranks) {
   MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   MPI_Comm_group(comm, &group);
   MPI_Comm_group(MPI_COMM_WORLD, &world);
-  int translated = rank;
-  MPI_Group_translate_ranks(group, 1, &rank, world, &translated);
+  std::vector<int> translated = ranks;
+  MPI_Group_translate_ranks(group, static_cast<int>(ranks.size()), ranks.data(), world, translated.data());
   MPI_Group_free(&group);
   MPI_Group_free(&world);
   return translated;
+}
+
+}  // namespace
+
+int world_rank_of(MPI_Comm comm, int rank) { return in_world(comm, {rank}).front(); }
+
+Members members_of(MPI_Comm comm) {
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  ranks = in_world(comm, ranks);
+  const int stride = size > 1 ? ranks[1] - ranks[0] : 1;
+  for (std::size_t i = 1; i < ranks.size(); ++i)
+    if (ranks[i] - ranks[i - 1] != stride) return {ranks[0], 0};
+  return {ranks[0], stride};
 }
 
 }  // namespace tessera::comm

@@ -33,6 +33,8 @@ void pass_failure_on(const std::string& failure);
 /// Tells the other ranks of the node that this one has been waiting for that one for too long; -1 = it is not.
 void await(int world_rank) noexcept;
 
+/// The world ranks of the members of `comm`.
+Members members_of(MPI_Comm comm);
 /// The world rank of member `rank` of `comm`.
 int world_rank_of(MPI_Comm comm, int rank);
 

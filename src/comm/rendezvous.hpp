@@ -1,6 +1,7 @@
 // NCCL's rules made checkable on the host: before an operation runs, its members meet and compare what they called.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,6 +20,11 @@ struct Transfer {
   int peer;
   Buffer buffer;
 };
+/// The one peer of all these transfers; -1 where they have several.
+inline int only_peer(std::span<const Transfer> transfers) {
+  const auto same = [&](const Transfer& t) { return t.peer == transfers.front().peer; };
+  return !transfers.empty() && std::ranges::all_of(transfers, same) ? transfers.front().peer : -1;
+}
 
 /// all_to_all_v: what this rank sends to and expects from each member; empty for the other calls.
 struct PairCounts {

@@ -57,7 +57,7 @@ struct World::Impl {
   std::unique_ptr<MpiCommunicator> control;
 
   Impl() {
-    place = {MPI_COMM_WORLD, 0, 1, "world"};
+    place = {MPI_COMM_WORLD, 0, 1, "world", {}};
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &place.size);

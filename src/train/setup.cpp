@@ -4,10 +4,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/call_trace.hpp"
+#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/parallel/stage_split.hpp"
 #include "tessera/train/cores.hpp"
 
@@ -116,23 +119,37 @@ std::string_view last_lines(std::string_view text, std::int64_t count) {
   return text.substr(begin);
 }
 
-/// A job that hangs ends whether or not its disk takes this.
-void write_trace(const config::JobConfig& job, int rank, const std::string& report) {
+std::string trace_name(const config::JobConfig& job, int rank) {
+  return fmt::format("{}{}", job.comm.save_traces_file_prefix, rank);
+}
+
+/// A job that hangs ends whether or not its disk takes this. Whoever notices writes for all ranks of its node: the one
+/// that is at fault may be in no state to.
+void write_traces(const config::JobConfig& job, int rank, const std::string& report,
+                  std::span<const comm::CallTrace> traces) {
   if (job.comm.trace_buf_size == 0) return;
   const std::filesystem::path folder = std::filesystem::path(job.job.dump_folder) / job.comm.save_traces_folder;
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  std::ofstream file(folder / fmt::format("{}{}", job.comm.save_traces_file_prefix, rank));
+  std::ofstream text(folder / trace_name(job, rank));
   const std::string calls = comm::Watchdog::recent_calls();
-  file << report << "\n\nlast calls, newest last:\n" << last_lines(calls, job.comm.trace_buf_size);
+  text << report << "\n\nlast calls, newest last:\n" << last_lines(calls, job.comm.trace_buf_size);
+  try {
+    metrics::write_file_atomically(folder / (trace_name(job, rank) + ".json"), comm::text_of(traces));
+  } catch (const Error&) {
+  }
 }
 
 }  // namespace
 
 comm::Watchdog::Handler end_hanging_job(comm::World& world, const config::JobConfig& job) {
   return [&world, &job](const std::string& report) {
-    log::error("{}", report);
-    write_trace(job, world.rank(), report);
+    const auto calls = static_cast<std::size_t>(std::clamp<std::int64_t>(job.comm.trace_buf_size, 1, 100));
+    const std::vector<comm::CallTrace> traces = comm::traces_of_node(world.size(), calls);
+    std::string text = report;
+    for (const std::string& line : comm::who_holds_up(traces)) text += "\n" + line;
+    log::error("{}", text);
+    write_traces(job, world.rank(), text, traces);
     world.abort(static_cast<int>(ExitCode::communication));
   };
 }
