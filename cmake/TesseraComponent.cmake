@@ -6,14 +6,19 @@
 # tessera_cuda_sources(COMPONENT SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a component; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
-# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [TIMEOUT s] [LABELS l...] [TORCH])
+# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [SIM [n...]] [TIMEOUT s] [LABELS l...]
+#              [TORCH])
 #   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
 #   cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2 (of these rank counts) it runs a second
-#   time as tessera_test_avx2() says. Tests without TORCH are labelled without_torch, and the target tests_without_torch
-#   builds them all.
+#   time as tessera_test_avx2() says, with SIM as tessera_test_sim() says. Tests without TORCH are labelled without_torch, and
+#   the target tests_without_torch builds them all.
 # tessera_test_avx2(NAME COMMAND...)
 #   where the processor has AVX-512 adds the test NAME.avx2: the command of test NAME, with its properties, as a processor
 #   that has AVX2 and no more computes it. For tests that compare figures.
+# tessera_test_sim(NAME LIBRARY COMMAND...)
+#   with TESSERA_SIM_GPU adds the test NAME.sim: the command of test NAME, with its properties, on the simulated GPU. LIBRARY is
+#   what the program preloads: tessera_sim_gpu, or tessera_sim_comm for programs without LibTorch. Programs that mpirun.sh starts
+#   get it from there, so that mpirun itself does not load it.
 
 add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
@@ -87,24 +92,39 @@ endif()
 
 file(STRINGS /proc/cpuinfo _avx512 REGEX "^flags.* avx512f" LIMIT_COUNT 1)
 
-function(tessera_test_avx2 name)
-  if(NOT _avx512)
-    return()
-  endif()
-  add_test(NAME ${name}.avx2 COMMAND ${ARGN})
+# The test NAME.SUFFIX: another command with the properties of NAME, and the environment ENVIRONMENT on top.
+function(tessera_test_twin name suffix environment)
+  add_test(NAME ${name}.${suffix} COMMAND ${ARGN})
   foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
     get_property(value TEST ${name} PROPERTY ${property})
     if(value)
-      set_property(TEST ${name}.avx2 PROPERTY ${property} ${value})
+      set_property(TEST ${name}.${suffix} PROPERTY ${property} ${value})
     endif()
   endforeach()
-  set_property(TEST ${name}.avx2 APPEND PROPERTY LABELS avx2)
-  set_property(TEST ${name}.avx2 APPEND PROPERTY ENVIRONMENT
-    TESSERA_CPU=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2)
+  set_property(TEST ${name}.${suffix} APPEND PROPERTY LABELS ${suffix})
+  set_property(TEST ${name}.${suffix} APPEND PROPERTY ENVIRONMENT ${environment})
+endfunction()
+
+function(tessera_test_avx2 name)
+  if(_avx512)
+    tessera_test_twin(${name} avx2 "TESSERA_CPU=avx2;ONEDNN_MAX_CPU_ISA=AVX2;ATEN_CPU_CAPABILITY=avx2;MKL_ENABLE_INSTRUCTIONS=AVX2"
+      ${ARGN})
+  endif()
+endfunction()
+
+# A sanitizer's runtime must be the first library of a program, so it gets none preloaded.
+function(tessera_test_sim name library)
+  if(TESSERA_SIM_GPU AND NOT TESSERA_SANITIZE)
+    set(preload "LD_PRELOAD=$<TARGET_FILE:${library}>")
+    if("${ARGN}" MATCHES "/mpirun\\.sh;")
+      string(REPLACE "LD_PRELOAD=" "TESSERA_SIM_PRELOAD=" preload "${preload}")
+    endif()
+    tessera_test_twin(${name} sim "TESSERA_TEST_DEVICE=sim;${preload}" ${ARGN})
+  endif()
 endfunction()
 
 function(tessera_test name)
-  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;SIM;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 400)
   endif()
@@ -123,9 +143,14 @@ function(tessera_test name)
   endif()
   target_compile_options(${name} PRIVATE ${_test_options})
   target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
+  set(sim_library tessera_sim_gpu)
   if(NOT ARG_TORCH)
     add_dependencies(tests_without_torch ${name})
     list(APPEND ARG_LABELS without_torch)
+    set(sim_library tessera_sim_comm)
+  endif()
+  if("SIM" IN_LIST ARGN AND TESSERA_SIM_GPU)
+    add_dependencies(${name} ${sim_library})
   endif()
   if(NOT ARG_RANKS)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
@@ -135,6 +160,9 @@ function(tessera_test name)
       ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
     if("AVX2" IN_LIST ARGN)
       tessera_test_avx2(${name} ${name})
+    endif()
+    if("SIM" IN_LIST ARGN)
+      tessera_test_sim(${name} ${sim_library} ${name})
     endif()
     return()
   endif()
@@ -149,6 +177,9 @@ function(tessera_test name)
     set_tests_properties(${name}_np${n} PROPERTIES TIMEOUT ${hard} LABELS "mpi;${ARG_LABELS}" PROCESSORS 2)
     if(n IN_LIST ARG_AVX2)
       tessera_test_avx2(${name}_np${n} ${command})
+    endif()
+    if(n IN_LIST ARG_SIM)
+      tessera_test_sim(${name}_np${n} ${sim_library} ${command})
     endif()
   endforeach()
 endfunction()

@@ -1,0 +1,89 @@
+#include "calls.hpp"
+#include "issue.hpp"
+
+using namespace tessera::cudart;
+
+namespace {
+
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+cudaError_t no_capture(cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (flags != cudaStreamNonBlocking)
+    return refuse("streams that wait for the default stream: create them with cudaStreamNonBlocking");
+  return device_call([&](Runtime& runtime) {
+    *stream = runtime.add_stream(priority);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithPriority(stream, cudaStreamDefault, 0);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return call(
+      [&](Runtime& runtime) { return runtime.remove_stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
+  return stream_call(handle, [&](Runtime&, Stream& stream) {
+    *priority = stream.priority();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  return stream_call(handle, [](Runtime&, Stream& stream) { return wait_for(stream); });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  return stream_call(handle, [](Runtime& runtime, Stream& stream) {
+    const std::lock_guard lock(runtime.issue);
+    if (!stream.idle()) return cudaErrorNotReady;
+    runtime.races.host().saw(*runtime.races.end_of(stream.time));
+    return runtime.device(stream.device()).sticky();
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
+  return stream_call(handle, [&](Runtime& runtime, Stream& stream) {
+    const auto found = runtime.events.find(event);
+    if (!found) return cudaErrorInvalidResourceHandle;
+    if (const auto record = found->record()) wait(stream, record);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
+  return stream_call(handle, [&](Runtime&, Stream& stream) {
+    return enqueue(stream, "cudaLaunchHostFunc", {}, [function, data] {
+      function(data);
+      return cudaSuccess;
+    });
+  });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  return stream_call(handle, [&](Runtime&, Stream&) { return no_capture(status); });
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long*,
+                                     cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, std::size_t*) {
+  return stream_call(handle, [&](Runtime&, Stream&) { return no_capture(status); });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, capture_mode);
+  return cudaSuccess;
+}

@@ -1,0 +1,21 @@
+// Who may touch device memory: threads that opened it. By protection keys (pkeys(7)), which are a register of each
+// thread, so that opening costs nanoseconds. Where the processor has none, every thread may.
+#pragma once
+
+#include <cstddef>
+
+namespace tessera::cudart {
+
+/// Makes memory readable and writable to threads that opened it. Ends the program where the system refuses.
+void grant(std::byte* memory, std::size_t bytes);
+/// Makes memory unreadable to all threads.
+void revoke(std::byte* memory, std::size_t bytes);
+
+/// Prints a line at each fault in the arena, and then lets the handler act that was there before.
+void report_faults();
+
+/// What this thread does to device memory, for reports of faults: a string that outlives the task, or null.
+void set_task_name(const char* name);
+const char* task_name();
+
+}  // namespace tessera::cudart

@@ -1,0 +1,100 @@
+// The happens-before checker. A task knows what came before it on its stream, what the stream has waited for and what
+// the host had waited for when it issued the task. An earlier access to the same bytes that it does not know, where one
+// of both writes, is a race, whatever the timing (vector clocks: Lamport 1978, Mattern 1989; Serebryany and
+// Iskhodzhanov 2009).
+//
+// Not synchronized: callers hold the issue lock (runtime.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "clock.hpp"
+#include "history.hpp"
+#include "sim/sim.hpp"
+
+namespace tessera::cudart {
+
+/// What a stream's next task knows. The slot comes with the first one.
+struct StreamTime {
+  std::string name;
+  std::optional<std::uint32_t> slot;
+  Clock known;
+};
+
+/// What the host knows. One clock serves all host threads: how one hands work to another (a mutex, a queue) is not seen
+/// here. So what any thread has waited for orders what all of them issue, and a race that only their hand-over could
+/// rule out is missed. Clocks for each thread would go here.
+class HostTime {
+ public:
+  void waited(const Clock& clock) { waited_.merge(clock); }
+  void saw(const Clock& clock) { saw_.merge(clock); }
+  const Clock& knows() const { return waited_; }
+  /// With what queries have seen done. That is luck, so it orders only the release of memory: who releases because of
+  /// it would otherwise have kept the memory.
+  Clock knows_for_release() const {
+    Clock both = waited_;
+    both.merge(saw_);
+    return both;
+  }
+
+ private:
+  Clock waited_, saw_;
+};
+
+/// Blocks of memory by address, so that reports can name them.
+class Blocks {
+ public:
+  void add(Bytes bytes);
+  void forget(Bytes bytes);
+  /// The block around `address`.
+  std::optional<Bytes> find(std::uintptr_t address) const;
+
+ private:
+  std::map<std::uintptr_t, std::uintptr_t> ends_;
+};
+
+class Races {
+ public:
+  /// A task that follows all earlier ones of `stream`. Returns what is to be said about a race.
+  std::optional<std::string> issue(StreamTime& stream, const std::string& what, std::span<const sim::Access> accesses,
+                                   bool releases = false);
+
+  /// What waiters for `stream`'s present end will know.
+  std::shared_ptr<const Clock> end_of(StreamTime& stream);
+  void stream_waits(StreamTime& stream, const Clock& clock) { stream.known.merge(clock); }
+  HostTime& host() { return host_; }
+
+  Blocks& blocks() { return blocks_; }
+  /// Memory that the device has no more, or that is new.
+  void forget(Bytes bytes);
+  /// `stream` issues no more.
+  void retire(StreamTime& stream);
+
+  const std::vector<std::string>& found() const { return found_; }
+  void forget_found() { found_.clear(); }
+  /// Ranges of bytes whose accesses are remembered.
+  std::size_t ranges() const { return history_.ranges(); }
+
+ private:
+  std::uint32_t new_slot();
+  Mark mark(StreamTime& stream, const std::string& what);
+  std::string describe(const Conflict& conflict, const Origin& later, bool writes) const;
+  void forget_known();
+
+  HostTime host_;
+  History history_;
+  Blocks blocks_;
+  std::vector<std::string> found_;
+  std::uint32_t slots_ = 0;
+  std::vector<Moment> retired_;  ///< last tasks of streams that are gone
+  std::size_t sweep_at_ = 4096;  ///< ranges
+};
+
+}  // namespace tessera::cudart

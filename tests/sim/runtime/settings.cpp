@@ -1,0 +1,69 @@
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "sim/sim.hpp"
+#include "stream.hpp"
+
+namespace tessera::sim {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const char* value, const char* wanted) {
+  std::fprintf(stderr, "tessera-sim: %s is \"%s\"; give it %s\n", name, value, wanted);
+  std::_Exit(3);
+}
+
+std::uint64_t number(const char* name, std::uint64_t otherwise, std::uint64_t least) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return otherwise;
+  char* end = nullptr;
+  const std::uint64_t result = std::strtoull(value, &end, 10);
+  if (*end != '\0' || *value == '-' || result < least) refuse(name, value, "a whole number");
+  return result;
+}
+
+bool queued(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || std::strcmp(value, "") == 0 || std::strcmp(value, "at_once") == 0) return false;
+  if (std::strcmp(value, "queued") != 0) refuse(name, value, "\"queued\" or \"at_once\"");
+  return true;
+}
+
+Settings read_settings() {
+  return {.queued_operators = queued("TESSERA_SIM_OPERATORS"),
+          .delay_seed = number("TESSERA_SIM_DELAY_SEED", 0, 0),
+          .memory_bytes = number("TESSERA_SIM_MEMORY_BYTES", std::uint64_t{16} << 30, 1),
+          .devices = static_cast<int>(number("TESSERA_SIM_DEVICES", 1, 0))};
+}
+
+/// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the same ones in each run.
+std::uint64_t process_number() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* value = std::getenv(name)) return std::strtoull(value, nullptr, 10);
+  return 0;
+}
+
+std::mt19937_64 make_generator() {
+  const std::uint64_t seed = settings().delay_seed, process = process_number(), stream = cudart::Stream::own_number();
+  std::seed_seq sequence{seed, seed >> 32, process, stream};
+  return std::mt19937_64(sequence);
+}
+
+}  // namespace
+
+const Settings& settings() {
+  static const Settings read = read_settings();
+  return read;
+}
+
+void delay() {
+  if (settings().delay_seed == 0) return;
+  thread_local std::mt19937_64 generator = make_generator();
+  std::this_thread::sleep_for(std::chrono::microseconds(generator() % 2001));
+}
+
+}  // namespace tessera::sim

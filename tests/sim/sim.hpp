@@ -1,0 +1,92 @@
+// The simulated GPU as its own parts see it: what the doubles of the CUDA runtime and of NCCL, LibTorch's operators and
+// the kernels of src/kernels/cuda tell each other. Everything here lives in the double of libcudart
+// (tests/sim/runtime).
+//
+// A stream is a queue with a thread of its own. All work on device memory is a task of a stream and says which bytes it
+// reads and writes. A happens-before checker (vector clocks, as in ThreadSanitizer; Lamport 1978, Mattern 1989)
+// compares them when the task is issued: two accesses to a byte, one of them a write, that neither a stream, an event
+// nor a wait of the host orders are an error, whatever the timing. A query that finds a stream or an event done is no
+// wait, as that is luck: it orders only the return of memory to its allocator (block_freed, block_allocated).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tessera::sim {
+
+/// Bytes that a task reads or writes, in device memory or in pinned host memory.
+struct Access {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+};
+
+/// What a task does. Runs with device memory open to its thread. An error of it becomes the device's sticky error.
+using Work = std::function<cudaError_t()>;
+
+/// Appends a task to `stream` (null: the default stream) and returns. `what` names it in reports, such as
+/// "aten::add.out". Returns the device's sticky error without a call of `work` where there is one, and
+/// cudaErrorLaunchFailure (sticky from then on) where the checker found a race.
+cudaError_t enqueue(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work);
+
+/// The same, but `work` runs on the calling thread as soon as `stream` has done all its earlier tasks. To the checker
+/// this is no wait of the host. An exception of `work` goes to the caller and is no error of the device.
+cudaError_t run_at_once(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work);
+
+/// Opens device memory to this thread while it lives; nests. Elsewhere a load or store of device memory ends the
+/// program with a message, where the processor has protection keys (pkeys(7)).
+class DeviceMemoryOpen {
+ public:
+  DeviceMemoryOpen();
+  ~DeviceMemoryOpen();
+  DeviceMemoryOpen(const DeviceMemoryOpen&) = delete;
+  DeviceMemoryOpen& operator=(const DeviceMemoryOpen&) = delete;
+};
+/// Whether the processor has protection keys. Without them every thread may touch device memory.
+bool has_guard();
+
+/// The memory file in which all device memory of this process lies, mapped at `base`. Another process of this user
+/// opens it as /proc/PID/fd/FD.
+struct Arena {
+  int fd = -1;
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+};
+Arena arena();
+bool is_device_pointer(const void* pointer);
+
+/// The framework's caching allocator gave out (took back) a block that belongs to `stream`: to the checker a write of
+/// all its bytes on that stream; the bytes become 0xFF there (NaN in every floating-point type).
+cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t stream);
+cudaError_t block_freed(const void* data, std::size_t bytes, cudaStream_t stream);
+
+/// Makes `error` the device's sticky error and prints `text` once.
+void fail_device(cudaError_t error, const std::string& text);
+
+/// From the environment, read once.
+struct Settings {
+  bool queued_operators = false;  ///< TESSERA_SIM_OPERATORS=queued: operators are tasks; else they run at once
+  std::uint64_t delay_seed = 0;   ///< TESSERA_SIM_DELAY_SEED: tasks wait up to 2 ms each; 0: never
+  std::size_t memory_bytes = 0;   ///< TESSERA_SIM_MEMORY_BYTES: of each device; 16 GiB of address space by default
+  int devices = 1;                ///< TESSERA_SIM_DEVICES
+};
+const Settings& settings();
+
+/// Waits for a time drawn from delay_seed, the process and the stream; returns at once without a seed.
+void delay();
+
+/// Whether the process ends: a task that waits for another process gives up.
+bool stopping();
+
+/// What the checker found in this process so far, oldest first: one text for each, which also went to stderr.
+std::vector<std::string> races();
+/// Forgets them and the sticky error: for tests that plant a race.
+void forget_races();
+
+}  // namespace tessera::sim
