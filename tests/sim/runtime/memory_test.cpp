@@ -162,18 +162,16 @@ TEST_F(MemoryDeathTest, CannotBeReadByTheHost) {
       "the host reads device memory at 0x[0-9a-f]+, byte 7 of an allocation of 4096 bytes");
 }
 
-TEST_F(MemoryDeathTest, CanBeOpened) {
-  EXPECT_EXIT(
-      {
-        std::byte* const data = new_memory(100);
-        {
-          const DeviceMemoryOpen open, again;
-          data[7] = std::byte{1};
-        }
-        std::exit(0);
-      },
-      testing::ExitedWithCode(0), "");
+void open_memory() {
+  std::byte* const data = new_memory(100);
+  {
+    const DeviceMemoryOpen open, again;
+    data[7] = std::byte{1};
+  }
+  std::exit(0);
 }
+
+TEST_F(MemoryDeathTest, CanBeOpened) { EXPECT_EXIT(open_memory(), testing::ExitedWithCode(0), ""); }
 
 }  // namespace
 }  // namespace tessera::sim
