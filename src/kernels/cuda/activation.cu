@@ -6,9 +6,10 @@ namespace {
 
 /// body(row, column) for each pack of a rows x width box.
 template <int size, class Body>
-void for_packs(const char* name, Extent extent, cudaStream_t stream, const Body& body) {
+void for_packs(const char* name, Extent extent, cudaStream_t stream, std::initializer_list<Operand> operands,
+               const Body& body) {
   const std::int64_t packs_per_row = extent.width / size, packs = extent.rows * packs_per_row;
-  launch(name, (packs + threads_per_block - 1) / threads_per_block, 0, stream,
+  launch({name, (packs + threads_per_block - 1) / threads_per_block, 0, stream, operands},
          [=] __device__(std::int64_t block, unsigned char*) {
            const std::int64_t i = block * threads_per_block + threadIdx.x;
            if (i < packs) body(i / packs_per_row, i % packs_per_row * size);
@@ -17,18 +18,19 @@ void for_packs(const char* name, Extent extent, cudaStream_t stream, const Body&
 
 template <int size, class T>
 void gated(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
-  for_packs<size>("swiglu", extent, stream, [=] __device__(std::int64_t row, std::int64_t i) {
+  const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
     const auto g = load<size>(gate.data + row * gate.stride + i), u = load<size>(up.data + row * up.stride + i);
     Pack<T, size> y;
     for (int k = 0; k < size; ++k) y.items[k] = narrow<T>(swiglu_element(wide(g.items[k]), wide(u.items[k])));
     store<size>(out.data + row * out.stride + i, y);
-  });
+  };
+  for_packs<size>("swiglu", extent, stream, {reads(gate, extent), reads(up, extent), writes(out, extent)}, body);
 }
 
 template <int size, class T>
 void gated_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup, Extent extent,
                     cudaStream_t stream) {
-  for_packs<size>("swiglu_backward", extent, stream, [=] __device__(std::int64_t row, std::int64_t i) {
+  const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
     const auto d = load<size>(dy.data + row * dy.stride + i), g = load<size>(gate.data + row * gate.stride + i),
                u = load<size>(up.data + row * up.stride + i);
     Pack<T, size> dg, du;
@@ -39,7 +41,10 @@ void gated_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows
     }
     store<size>(dgate.data + row * dgate.stride + i, dg);
     store<size>(dup.data + row * dup.stride + i, du);
-  });
+  };
+  for_packs<size>(
+      "swiglu_backward", extent, stream,
+      {reads(dy, extent), reads(gate, extent), reads(up, extent), writes(dgate, extent), writes(dup, extent)}, body);
 }
 
 /// Operands of one rotation: `batch` sequences, the input's batch_stride apart.
@@ -53,25 +58,36 @@ struct Rotation {
   Compute<T> sign;
 };
 
+template <class T>
+Operand rotated_rows(const Rotation<T>& r, std::int64_t width) {
+  Operand x = reads(Rows<const T>{r.x, r.extent.stride}, {r.extent.positions, width});
+  x.groups = r.batch;
+  x.group_stride = r.batch_stride * static_cast<std::int64_t>(sizeof(T));
+  return x;
+}
+
 template <int size, bool aligned, class T>
 void rotate(const Rotation<T>& r, cudaStream_t stream) {
   using C = Compute<T>;
-  const std::int64_t width = r.extent.heads * r.extent.head_dim;
-  for_packs<size>(
-      "rope", {r.batch * r.extent.positions, width}, stream, [=] __device__(std::int64_t row, std::int64_t i) {
-        const std::int64_t position = row % r.extent.positions;
-        const std::int64_t angle = (position * r.extent.head_dim + i % r.extent.head_dim) / 2;
-        const auto v =
-            load<size, aligned>(r.x + row / r.extent.positions * r.batch_stride + position * r.extent.stride + i);
-        Pack<T, size> result;
-        for (int k = 0; k < size; k += 2) {
-          const C c = r.cos[angle + k / 2], s = r.sign * r.sin[angle + k / 2];
-          const C a = wide(v.items[k]), b = wide(v.items[k + 1]);
-          result.items[k] = narrow<T>(fma(a, c, -(b * s)));
-          result.items[k + 1] = narrow<T>(fma(b, c, a * s));
-        }
-        store<size, aligned>(r.y + row * width + i, result);
-      });
+  const std::int64_t width = r.extent.heads * r.extent.head_dim, rows = r.batch * r.extent.positions;
+  const std::int64_t angles = r.extent.positions * r.extent.head_dim / 2;
+  const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
+    const std::int64_t position = row % r.extent.positions;
+    const std::int64_t angle = (position * r.extent.head_dim + i % r.extent.head_dim) / 2;
+    const auto v =
+        load<size, aligned>(r.x + row / r.extent.positions * r.batch_stride + position * r.extent.stride + i);
+    Pack<T, size> result;
+    for (int k = 0; k < size; k += 2) {
+      const C c = r.cos[angle + k / 2], s = r.sign * r.sin[angle + k / 2];
+      const C a = wide(v.items[k]), b = wide(v.items[k + 1]);
+      result.items[k] = narrow<T>(fma(a, c, -(b * s)));
+      result.items[k + 1] = narrow<T>(fma(b, c, a * s));
+    }
+    store<size, aligned>(r.y + row * width + i, result);
+  };
+  for_packs<size>("rope", {rows, width}, stream,
+                  {rotated_rows(r, width), reads(r.cos, angles), reads(r.sin, angles), writes(r.y, rows * width)},
+                  body);
 }
 
 }  // namespace

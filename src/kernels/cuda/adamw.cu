@@ -52,7 +52,12 @@ void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_cop
   const bool fits = is_aligned(param, size) && is_aligned(grad, size) && is_aligned(exp_avg, size) &&
                     is_aligned(exp_avg_sq, size) && is_aligned(compute_copy, size);
   const std::int64_t packs = fits ? count / size : 0, tasks = packs + (count - packs * size);
-  launch("adamw", (tasks + threads_per_block - 1) / threads_per_block, 0, stream,
+  launch({"adamw",
+          (tasks + threads_per_block - 1) / threads_per_block,
+          0,
+          stream,
+          {writes(param, count), reads(grad, count), writes(exp_avg, count), writes(exp_avg_sq, count),
+           writes(compute_copy, count)}},
          [=] __device__(std::int64_t block, unsigned char*) {
            const std::int64_t i = block * threads_per_block + threadIdx.x;
            if (i < packs)

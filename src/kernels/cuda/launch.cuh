@@ -2,29 +2,19 @@
 #pragma once
 
 #define TESSERA_ISA_NAMESPACE device
+#include "cuda/launch_kernel.cuh"
 #include "cuda/launchers.hpp"
 #include "elements.hpp"
 
 namespace tessera::kernels::device {
 
-inline constexpr int threads_per_block = 256;
-
+/// Runs body(block, shared memory) in all threads of each block. The operands are all the device memory that the body
+/// touches.
 template <class Body>
-__global__ void run_blocks(std::int64_t blocks, Body body) {
-  extern __shared__ __align__(16) unsigned char shared[];
-  for (std::int64_t block = blockIdx.x; block < blocks; block += gridDim.x) body(block, shared);
-}
-
-/// Runs body(block, shared memory) for `blocks` blocks of threads_per_block threads each. A body is called by all
-/// threads of its block.
-template <class Body>
-void launch(const char* name, std::int64_t blocks, std::size_t shared_bytes, cudaStream_t stream, const Body& body) {
-  if (blocks == 0) return;
-  if (shared_bytes > 48 * 1024)
-    cudaFuncSetAttribute(run_blocks<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-  const auto grid = static_cast<unsigned>(blocks < (std::int64_t{1} << 30) ? blocks : (std::int64_t{1} << 30));
-  run_blocks<<<grid, threads_per_block, shared_bytes, stream>>>(blocks, body);
-  check_launch(name);
+void launch(const Launch& launch, const Body& body) {
+  if (launch.blocks == 0) return;
+  launch_kernel(launch, body);
+  check_launch(launch.name);
 }
 
 TESSERA_HD float wide(float v) { return v; }

@@ -7,7 +7,7 @@ namespace {
 template <int size, class T>
 void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps, cudaStream_t stream) {
   using C = Compute<T>;
-  launch("rms_norm", extent.rows, sizeof(C) * 32, stream, [=] __device__(std::int64_t row, unsigned char* shared) {
+  const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     const T* const in = x + row * extent.width;
     C squares = 0;
     for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
@@ -23,7 +23,14 @@ void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent,
       for (int k = 0; k < size; ++k) result.items[k] = narrow<T>(wide(v.items[k]) * r * wide(w.items[k]));
       store<size>(y + row * extent.width + i, result);
     }
-  });
+  };
+  const std::int64_t count = extent.rows * extent.width;
+  launch({"rms_norm",
+          extent.rows,
+          sizeof(C) * 32,
+          stream,
+          {reads(x, count), reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
+         body);
 }
 
 /// Each thread owns its columns for the whole block of rows, so their weight gradients add up in row order; in shared
@@ -66,7 +73,14 @@ void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, 
     for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size)
       for (int k = 0; k < size; ++k) total[i + k] = sums[i + k];
   };
-  launch("rms_norm_backward", blocks, scratch_bytes + (in_shared ? sums_bytes : 0), stream, body);
+  const std::int64_t count = extent.rows * extent.width;
+  launch({"rms_norm_backward",
+          blocks,
+          scratch_bytes + (in_shared ? sums_bytes : 0),
+          stream,
+          {reads(dy, count), reads(x, count), reads(weight, extent.width), reads(rstd, extent.rows), writes(dx, count),
+           writes(dweight, blocks * extent.width)}},
+         body);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 template <int size, class T>
 void find_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
-  launch("row_max", extent.rows, sizeof(C) * 32, stream, [=] __device__(std::int64_t row, unsigned char* shared) {
+  const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     const T* const x = logits.data + row * logits.stride;
     C best = -C(__builtin_inf());
     for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
@@ -16,14 +16,15 @@ void find_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t
     }
     best = reduce_block(best, reinterpret_cast<C*>(shared), Max{});
     if (threadIdx.x == 0) max[row] = best;
-  });
+  };
+  launch({"row_max", extent.rows, sizeof(C) * 32, stream, {reads(logits, extent), writes(max, extent.rows)}}, body);
 }
 
 template <int size, class T>
 void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum,
                       Compute<T>* target, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
-  launch("sum_exp", extent.rows, sizeof(double) * 32, stream, [=] __device__(std::int64_t row, unsigned char* shared) {
+  const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     const T* const x = logits.data + row * logits.stride;
     const C m = max[row];
     C part = 0;
@@ -37,14 +38,21 @@ void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels lab
     const bool here = labels.labels[row] != ignored_row && column >= 0 && column < extent.width;
     sum[row] = C(total);
     target[row] = here ? wide(x[column]) - m : C(0);
-  });
+  };
+  launch({"sum_exp",
+          extent.rows,
+          sizeof(double) * 32,
+          stream,
+          {reads(logits, extent), reads(max, extent.rows), reads(labels.labels, extent.rows), writes(sum, extent.rows),
+           writes(target, extent.rows)}},
+         body);
 }
 
 template <int size, class T>
 void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
                   Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
-  launch("softmax_gradient", extent.rows, 0, stream, [=] __device__(std::int64_t row, unsigned char*) {
+  const auto body = [=] __device__(std::int64_t row, unsigned char*) {
     T* const x = logits.data + row * logits.stride;
     const bool ignored = labels.labels[row] == ignored_row;
     const std::int64_t column = labels.labels[row] - labels.vocab_begin;
@@ -57,7 +65,14 @@ void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, 
       }
       store<size>(x + i, v);
     }
-  });
+  };
+  launch(
+      {"softmax_gradient",
+       extent.rows,
+       0,
+       stream,
+       {writes(logits, extent), reads(max, extent.rows), reads(sum, extent.rows), reads(labels.labels, extent.rows)}},
+      body);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace tessera::kernels::device {
 template <class T>
 void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream) {
   const std::int64_t blocks = (count + squares_per_block - 1) / squares_per_block;
-  launch("sum_of_squares", blocks, sizeof(double) * 32, stream,
+  launch({"sum_of_squares", blocks, sizeof(double) * 32, stream, {reads(values, count), writes(sums, blocks)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
            const std::int64_t first = block * squares_per_block;
            const std::int64_t last = first + squares_per_block < count ? first + squares_per_block : count;
@@ -27,7 +27,11 @@ template <class T>
 void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cudaStream_t stream) {
   using Word = unsigned long long;
   const std::int64_t blocks = (count + squares_per_block - 1) / squares_per_block;
-  launch("exact_squares", blocks, sizeof(Word) * fixed_point::word_count, stream,
+  launch({"exact_squares",
+          blocks,
+          sizeof(Word) * fixed_point::word_count,
+          stream,
+          {reads(values, count), writes(words, fixed_point::word_count)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
            auto* const digits = reinterpret_cast<Word*>(shared);
            for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x) digits[i] = 0;

@@ -1,0 +1,24 @@
+// A launch on a GPU. The simulated one has a file of this name for itself: the include path chooses.
+#pragma once
+
+#include "cuda/operand.hpp"
+
+namespace tessera::kernels::device {
+
+template <class Body>
+__global__ void run_blocks(std::int64_t blocks, Body body) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  for (std::int64_t block = blockIdx.x; block < blocks; block += gridDim.x) body(block, shared);
+}
+
+template <class Body>
+void launch_kernel(const Launch& launch, const Body& body) {
+  if (launch.shared_bytes > 48 * 1024)
+    cudaFuncSetAttribute(run_blocks<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(launch.shared_bytes));
+  const auto grid =
+      static_cast<unsigned>(launch.blocks < (std::int64_t{1} << 30) ? launch.blocks : (std::int64_t{1} << 30));
+  run_blocks<<<grid, threads_per_block, launch.shared_bytes, launch.stream>>>(launch.blocks, body);
+}
+
+}  // namespace tessera::kernels::device

@@ -1,0 +1,70 @@
+// One block of a kernel on the host: its threads are fibers, its shared memory begins as 0xFF, and every load and store
+// is checked (accesses.hpp). Blocks of a launch run one after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "accesses.hpp"
+#include "fibers.hpp"
+
+namespace tessera::sim {
+
+/// What the kernel's threads do: body(block, shared memory).
+using BlockBody = std::function<void(std::int64_t block, unsigned char* shared)>;
+
+class Block {
+ public:
+  Block(int threads, std::size_t shared_bytes, KernelAccesses& accesses);
+
+  /// Runs all threads of block number `index`. False when some of them wait for others that never come; the launch is
+  /// then over, and accesses() tells.
+  bool run(std::int64_t index, const BlockBody& body);
+
+  // Called by a thread of the block.
+  void barrier();
+  /// Leaves `bits` for the other lanes of `mask` and takes those of the lane `partner` away (its number XORed).
+  std::uint64_t exchange(unsigned mask, std::uint64_t bits, unsigned partner);
+
+  KernelAccesses& accesses() { return accesses_; }
+
+ private:
+  static constexpr int kWarp = 32;
+
+  /// Exchanges of one warp. A lane is never more than one exchange ahead of another, so that two sets of slots do.
+  struct Warp {
+    std::uint64_t slots[2][kWarp] = {};
+    unsigned arrived = 0;
+    unsigned done = 0;
+  };
+
+  void turn(std::int64_t index, int thread);
+  template <class Condition>
+  void wait_while(const Condition& condition) {
+    while (condition()) fibers_.pause();
+  }
+  void tell_who_waits();
+
+  int threads_;
+  std::vector<unsigned char> shared_;
+  KernelAccesses& accesses_;
+  Fibers& fibers_;  ///< of this thread, kept from launch to launch
+  std::vector<Warp> warps_;
+  int thread_ = 0;
+  int at_barrier_ = 0, ended_ = 0;
+  std::uint64_t barriers_ = 0;
+  std::uint64_t progress_ = 0, progress_before_ = 0;
+};
+
+/// The block whose thread calls. Ends the program outside of a kernel.
+Block& this_block();
+/// Null outside of a kernel.
+Block* running_block();
+
+unsigned long long atomic_add(unsigned long long* address, unsigned long long value);
+
+}  // namespace tessera::sim

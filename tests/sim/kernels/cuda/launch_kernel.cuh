@@ -1,0 +1,15 @@
+// src/kernels/cuda/launch_kernel.cuh for the simulated GPU: the include path puts this one first.
+#pragma once
+
+#include "cuda/operand.hpp"
+#include "cuda_on_host.hpp"
+#include "issue_kernel.hpp"
+
+namespace tessera::kernels::device {
+
+template <class Body>
+void launch_kernel(const Launch& launch, const Body& body) {
+  sim::issue_kernel(launch, [body](std::int64_t block, unsigned char* shared) { body(block, shared); });
+}
+
+}  // namespace tessera::kernels::device

@@ -1,0 +1,56 @@
+#include "issue_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/sim.hpp"
+#include "strided_bytes.hpp"
+
+namespace tessera::sim {
+namespace {
+
+using kernels::device::Launch;
+
+std::vector<Access> accesses_of(const Launch& launch) {
+  std::vector<Access> accesses;
+  for (const Operand& operand : launch.operands)
+    add_accesses(accesses, operand.data, static_cast<std::size_t>(operand.bytes),
+                 {{operand.rows, operand.row_stride}, {operand.groups, operand.group_stride}}, operand.written);
+  return accesses;
+}
+
+/// "" where all operands lie in device memory.
+std::string misplaced_operand(const Launch& launch) {
+  for (const Access& access : accesses_of(launch)) {
+    const auto* const last = static_cast<const std::byte*>(access.data) + access.bytes - 1;
+    if (!is_device_pointer(access.data) || !is_device_pointer(last))
+      return fmt::format("kernel {}: an operand at {} is not in device memory", launch.name, fmt::ptr(access.data));
+  }
+  return {};
+}
+
+/// All blocks, up to the first fault.
+std::string run_blocks(const Launch& launch, const std::vector<Operand>& operands, const BlockBody& body) {
+  KernelAccesses accesses(launch.name, operands);
+  Block block(kernels::device::threads_per_block, launch.shared_bytes, accesses);
+  for (std::int64_t index = 0; index < launch.blocks && accesses.fault().empty(); ++index)
+    if (!block.run(index, body)) break;
+  return accesses.fault();
+}
+
+}  // namespace
+
+void issue_kernel(const Launch& launch, BlockBody body) {
+  const std::string misplaced = misplaced_operand(launch);
+  if (!misplaced.empty()) return fail_device(cudaErrorIllegalAddress, misplaced);
+  const Work work = [launch, operands = std::vector<Operand>(launch.operands), body = std::move(body)] {
+    const std::string fault = run_blocks(launch, operands, body);
+    if (fault.empty()) return cudaSuccess;
+    fail_device(cudaErrorIllegalAddress, fault);
+    return cudaErrorIllegalAddress;
+  };
+  const std::vector<Access> accesses = accesses_of(launch);
+  const auto issue = settings().queued_operators ? &enqueue : &run_at_once;
+  static_cast<void>(issue(launch.stream, launch.name, accesses, work));  // check_launch() asks for the error
+}
+
+}  // namespace tessera::sim
