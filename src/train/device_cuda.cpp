@@ -1,4 +1,3 @@
-#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -119,7 +118,10 @@ at::Device default_device() {
 }
 
 std::string device_name(at::Device device) {
-  return device.is_cuda() ? at::cuda::getDeviceProperties(device.index())->name : "";
+  if (!device.is_cuda()) return {};
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, device.index()), "cudaGetDeviceProperties");
+  return properties.name;
 }
 
 std::int64_t peak_device_bytes(at::Device device) {

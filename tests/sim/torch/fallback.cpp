@@ -1,0 +1,208 @@
+#include "fallback.hpp"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "host_twins.hpp"
+#include "operator_task.hpp"
+
+namespace tessera::sim {
+namespace {
+
+/// These take indices in host memory.
+constexpr std::array<std::string_view, 3> kTakeHostIndices{"aten::index", "aten::index_put_", "aten::_index_put_impl_"};
+
+/// A call of an operator, and its arguments as the CPU kernel gets them.
+class Call {
+ public:
+  Call(const c10::OperatorHandle& op, const torch::jit::Stack& stack) : op_(op), schema_(op.schema()) {
+    task_.name = c10::toString(schema_.operator_name());
+    const auto first = stack.end() - static_cast<std::ptrdiff_t>(schema_.arguments().size());
+    for (std::size_t i = 0; i < schema_.arguments().size(); ++i)
+      arguments_.push_back(twin_of(first[static_cast<std::ptrdiff_t>(i)], writes(schema_.arguments()[i])));
+    task_.device = device_.index();
+  }
+
+  /// The results, for the stack.
+  torch::jit::Stack run() { return can_wait() ? queue() : run_at_once(); }
+
+ private:
+  static bool writes(const c10::Argument& argument) {
+    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+  }
+
+  /// Whether all results are arguments, of shapes that do not change.
+  bool can_wait() const {
+    for (const at::Tag tag :
+         {at::Tag::dynamic_output_shape, at::Tag::data_dependent_output, at::Tag::nondeterministic_seeded})
+      if (op_.hasTag(tag)) return false;
+    return settings().queued_operators && !makes_tensors_ && grown_.empty() &&
+           std::all_of(schema_.returns().begin(), schema_.returns().end(), &Call::writes);
+  }
+
+  c10::IValue twin_of(const c10::IValue& value, bool written) {
+    if (value.isTensor()) return twin_of(value.toTensor(), written);
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> twins;
+      for (const at::Tensor& tensor : value.toTensorVector()) twins.push_back(twin_of(tensor, written));
+      return twins;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> twins;
+      for (const auto& tensor : value.toOptionalTensorVector())
+        twins.push_back(tensor.has_value() ? std::optional(twin_of(*tensor, written)) : std::nullopt);
+      return twins;
+    }
+    if (!value.isDevice() || !value.toDevice().is_cuda()) return value;
+    makes_tensors_ = true;
+    device_ = value.toDevice();
+    return at::Device(at::kCPU);
+  }
+
+  at::Tensor twin_of(const at::Tensor& tensor, bool written) {
+    if (!tensor.defined()) return tensor;
+    if (!tensor.is_cuda()) return host_argument(tensor);
+    device_ = tensor.device();
+    if (written && tensor.numel() == 0) return growing_twin_of(tensor);
+    add_accesses(task_.accesses, tensor, written);
+    return twins_.of(tensor);
+  }
+
+  /// An empty tensor given for out= gets its size from the kernel.
+  at::Tensor growing_twin_of(const at::Tensor& tensor) {
+    for (const at::Tensor& known : grown_)
+      if (known.is_same(tensor)) return twins_.of(tensor);
+    twins_.pair(tensor, at::empty(tensor.sizes(), tensor.options().device(at::kCPU)));
+    grown_.push_back(tensor);
+    return twins_.of(tensor);
+  }
+
+  /// A GPU takes scalars by their value at the launch.
+  at::Tensor host_argument(const at::Tensor& tensor) const {
+    const auto takes = std::find(kTakeHostIndices.begin(), kTakeHostIndices.end(), schema_.name());
+    TORCH_CHECK(tensor.dim() == 0 || takes != kTakeHostIndices.end(),
+                "Expected all tensors to be on the same device, but found at least two devices, cuda and cpu! (in ",
+                task_.name, ")");
+    if (!settings().queued_operators) return tensor;
+    at::Tensor copy = tensor.clone();
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) copy.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return copy;
+  }
+
+  /// LibTorch's boxing may return references to arguments that it has dropped, so they stay alive over the call.
+  static torch::jit::Stack call(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
+    torch::jit::Stack stack = arguments;
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+    return stack;
+  }
+
+  torch::jit::Stack queue() {
+    task_.work = [op = op_, arguments = arguments_] { call(op, arguments); };
+    queue_operator(task_);
+    torch::jit::Stack results;
+    for (std::size_t i = 0; i < schema_.returns().size(); ++i) results.push_back(device_result(written_argument(i)));
+    return results;
+  }
+
+  /// The twin that result `i` is: the argument of the same alias set.
+  c10::IValue written_argument(std::size_t i) const {
+    const auto& set = schema_.returns()[i].alias_info()->beforeSets();
+    for (std::size_t k = 0; k < arguments_.size(); ++k) {
+      const auto* const alias = schema_.arguments()[k].alias_info();
+      if (alias != nullptr && alias->beforeSets() == set) return arguments_[k];
+    }
+    TORCH_CHECK(false, task_.name, ": a result is none of the arguments");
+  }
+
+  torch::jit::Stack run_at_once() {
+    torch::jit::Stack host_results;
+    task_.work = [&] { host_results = call(op_, arguments_); };
+    run_operator(task_);
+    for (const at::Tensor& tensor : grown_) fill(tensor, twins_.of(tensor));
+    torch::jit::Stack results;
+    for (const c10::IValue& result : host_results) results.push_back(device_result(result));
+    if (host_waits()) wait_for_current_stream(task_.device);
+    return results;
+  }
+
+  /// For numbers, and for tensors whose shape only the device knew.
+  bool host_waits() const {
+    return op_.hasTag(at::Tag::dynamic_output_shape) || op_.hasTag(at::Tag::data_dependent_output) ||
+           std::any_of(schema_.returns().begin(), schema_.returns().end(),
+                       [](const c10::Argument& result) { return !holds_tensors(*result.type()); });
+  }
+  static bool holds_tensors(const c10::Type& type) {
+    return type.kind() == c10::TypeKind::TensorType || type.kind() == c10::TypeKind::ListType;
+  }
+
+  void fill(const at::Tensor& tensor, const at::Tensor& values) {
+    if (values.sizes() != tensor.sizes()) tensor.resize_(values.sizes());
+    if (values.numel() == 0) return;
+    OperatorTask task{
+        task_.name, task_.device, {}, [target = HostTwins().of(tensor), &values] { target.copy_(values); }};
+    add_accesses(task.accesses, tensor, true);
+    run_operator(task);
+  }
+
+  at::Tensor device_result(const at::Tensor& result) {
+    if (!result.defined()) return result;
+    const at::Tensor known = twins_.device_tensor(result);
+    return known.defined() ? known : to_device(task_.name, result, device_);
+  }
+  c10::IValue device_result(const c10::IValue& result) {
+    if (result.isTensor()) return device_result(result.toTensor());
+    if (!result.isTensorList()) return result;
+    c10::List<at::Tensor> tensors;
+    for (const at::Tensor& tensor : result.toTensorVector()) tensors.push_back(device_result(tensor));
+    return tensors;
+  }
+
+  const c10::OperatorHandle& op_;
+  const c10::FunctionSchema& schema_;
+  OperatorTask task_;
+  HostTwins twins_;
+  torch::jit::Stack arguments_;
+  std::vector<at::Tensor> grown_;
+  at::Device device_{at::kCUDA, 0};
+  bool makes_tensors_ = false;
+};
+
+}  // namespace
+
+void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  torch::jit::Stack results = Call(op, *stack).run();
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  for (c10::IValue& result : results) stack->push_back(std::move(result));
+}
+
+at::Tensor to_device(const std::string& name, const at::Tensor& host, at::Device device) {
+  if (!host.defined()) return host;
+  const at::Tensor result = at::empty_strided(host.sizes(), host.strides(), host.options().device(device));
+  if (host.numel() == 0) return result;
+  OperatorTask task{name, device.index(), {}, [target = HostTwins().of(result), &host] { target.copy_(host); }};
+  add_accesses(task.accesses, result, true);
+  run_operator(task);
+  return result;
+}
+
+std::vector<at::Tensor> run_on_host(const std::string& name, const std::vector<at::Tensor>& inputs,
+                                    const HostFunction& function) {
+  const at::Device device = inputs.at(0).device();
+  HostTwins twins;
+  OperatorTask task{name, device.index(), {}, {}};
+  std::vector<at::Tensor> arguments, results;
+  for (const at::Tensor& input : inputs) {
+    add_accesses(task.accesses, input, false);
+    arguments.push_back(twins.of(input));
+  }
+  task.work = [&] { results = function(arguments); };
+  run_operator(task);
+  for (at::Tensor& result : results) result = to_device(name, result, device);
+  return results;
+}
+
+}  // namespace tessera::sim
