@@ -30,7 +30,7 @@ constexpr AdamWScalars scalars{.lr = 3e-3,
 
 /// PyTorch's single-tensor loop, in f64.
 State twin(const State& s, const AdamWScalars& a) {
-  const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
+  const auto wide = [](const at::Tensor& t) { return exact(t).clone(); };
   const at::Tensor g = wide(s.grad) * a.gradient_scale;
   const at::Tensor m = wide(s.exp_avg).lerp(g, 1 - a.beta1);
   const at::Tensor v = wide(s.exp_avg_sq) * a.beta2 + (1 - a.beta2) * g * g;
@@ -58,7 +58,7 @@ TEST(AdamWSweep, EqualsItsTwinInEveryDtype) {
 
 TEST(AdamWSweep, WritesTheRoundedCopy) {
   const State s = State::random_of(1003, at::kFloat, at::kFloat, at::kFloat);
-  const at::Tensor copy = at::empty({1003}, at::kBFloat16);
+  const at::Tensor copy = at::empty({1003}, options(at::kBFloat16));
   s.sweep(scalars, copy);
   EXPECT_TRUE(at::equal(copy, s.param.to(at::kBFloat16)));
 }

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "test_device.hpp"
+
 namespace tessera::kernels {
 namespace {
 
@@ -26,7 +28,7 @@ constexpr Shape kShapes[] = {{2, 7, 7, 4, 4, 8, 8},
 
 AttentionPart part_of(const Shape& s, at::ScalarType type) {
   at::manual_seed(7);
-  const auto options = at::TensorOptions(type);
+  const auto options = at::TensorOptions(type).device(tessera::test::test_device());
   AttentionPart part;
   part.q = at::randn({s.batch, s.queries + 2, s.heads, s.head_dim}, options).narrow(1, 1, s.queries);  // a tile
   part.k = at::randn({s.batch, s.keys, s.kv_heads, s.head_dim}, options);
@@ -37,7 +39,7 @@ AttentionPart part_of(const Shape& s, at::ScalarType type) {
 
 Tensor band(std::int64_t queries, std::int64_t keys) {
   const Tensor back = at::arange(queries).unsqueeze(1) - at::arange(keys);
-  return back.ge(0).logical_and_(back.lt(3));
+  return back.ge(0).logical_and_(back.lt(3)).to(tessera::test::test_device());
 }
 
 std::vector<AttentionPart> parts_of(const Shape& shape, at::ScalarType type) {

@@ -20,11 +20,11 @@ TEST(Elementwise, CastsLikeTorch) {
 
 TEST(Elementwise, CastKeepsTheEdges) {
   const float inf = std::numeric_limits<float>::infinity();
-  const at::Tensor source = at::tensor({0.0F, -0.0F, inf, -inf, 3.4e38F, 1e-40F, 1.00390625F, 1.01171875F});
-  const at::Tensor got = at::empty({8}, at::kBFloat16), nan = at::empty({1}, at::kBFloat16);
+  const at::Tensor source = at::tensor({0.0F, -0.0F, inf, -inf, 3.4e38F, 1e-40F, 1.00390625F, 1.01171875F}, options());
+  const at::Tensor got = at::empty({8}, options(at::kBFloat16)), nan = at::empty({1}, options(at::kBFloat16));
   cast_into(got, source);
   EXPECT_TRUE(at::equal(got, source.to(at::kBFloat16)));
-  cast_into(nan, at::full({1}, std::nanf("")));
+  cast_into(nan, at::full({1}, std::nanf(""), options()));
   EXPECT_TRUE(std::isnan(nan.item<float>()));
 }
 
@@ -50,7 +50,7 @@ TEST(Elementwise, SumOfSquaresIsDoubleAndFixed) {
     EXPECT_EQ(one, sum_of_squares(x));
     EXPECT_NEAR(one / x.to(at::kDouble).square().sum().item<double>(), 1.0, 1e-13);
   }
-  EXPECT_EQ(sum_of_squares(at::zeros({0})), 0.0);
+  EXPECT_EQ(sum_of_squares(at::zeros({0}, options())), 0.0);
 }
 
 }  // namespace

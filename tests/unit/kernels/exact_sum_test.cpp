@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "test_device.hpp"
+
 namespace tessera::kernels {
 namespace {
 
@@ -141,7 +143,8 @@ TEST(ExactSum, ManyAdditionsCarry) {
 TEST(ExactSum, TakesTensorsOfEveryDtype) {
   at::manual_seed(15);
   for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
-    const at::Tensor x = at::randn({50021}, at::kDouble).to(dtype), wide = x.to(at::kDouble);
+    const at::Tensor x = at::randn({50021}, at::kDouble).to(tessera::test::test_device(), dtype),
+                     wide = x.to(at::kCPU, at::kDouble);
     ExactSum whole, parts, want;
     whole.add_squares(x);
     for (const at::Tensor& part : x.chunk(9)) parts.add_squares(part);

@@ -21,7 +21,7 @@ struct Shape {
 constexpr Shape kShapes[] = {{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {65, 1, 127}, {1, 300, 2}, {130, 257, 63}, {0, 4, 3}};
 
 /// Small whole numbers, so that every sum of products is exact in float32.
-Tensor whole_numbers(at::IntArrayRef shape) { return at::randint(-4, 5, shape, at::kFloat).to(at::kBFloat16); }
+Tensor whole_numbers(at::IntArrayRef shape) { return at::randint(-4, 5, shape, at::kFloat).to(options(at::kBFloat16)); }
 
 Tensor reference(const Tensor& a, const Tensor& b) { return at::matmul(a.to(at::kDouble), b.to(at::kDouble)); }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "test_device.hpp"
+
 namespace tessera::kernels {
 namespace {
 
@@ -54,7 +56,7 @@ Tensors ours(const Tensor& a, const Tensor& b, Seen& seen) {
 }
 
 struct Leaves {
-  Leaves(bool of_a, bool of_b) : a(at::randn({4, 3}, at::kDouble)), b(at::randn({4, 3}, at::kDouble)) {
+  Leaves(bool of_a, bool of_b) : a(random()), b(random()) {
     a.set_requires_grad(of_a);
     b.set_requires_grad(of_b);
   }
@@ -64,6 +66,9 @@ struct Leaves {
     return result;
   }
   Tensor a, b;
+
+ private:
+  static Tensor random() { return at::randn({4, 3}, at::kDouble).to(tessera::test::test_device()); }
 };
 
 bool same(const Tensor& x, const Tensor& y) { return x.defined() == y.defined() && (!x.defined() || x.equal(y)); }

@@ -21,15 +21,15 @@ TEST(RmsNorm, EqualsItsTwin) {
 
 TEST(RmsNorm, TakesNoRowsAndStridedInput) {
   const auto x = random({4, 6, 8}, at::kFloat).transpose(0, 1), weight = random({8}, at::kFloat);
-  expect_close(rms_norm(x, weight, 1e-5), twin({x.to(at::kDouble), weight.to(at::kDouble)}), 1e-6);
-  EXPECT_EQ(rms_norm(at::empty({0, 8}), weight, 1e-5).sizes(), at::IntArrayRef({0, 8}));
+  expect_close(rms_norm(x, weight, 1e-5), twin({exact(x), exact(weight)}), 1e-6);
+  EXPECT_EQ(rms_norm(at::empty({0, 8}, options()), weight, 1e-5).sizes(), at::IntArrayRef({0, 8}));
 }
 
 TEST(RmsNorm, WeightGradientDoesNotDependOnThreads) {
   const auto x = random({1000, 64}, at::kFloat), dy = random({1000, 64}, at::kFloat);
   const auto gradient = [&](int threads) {
     at::set_num_threads(threads);
-    const auto weight = at::ones({64}).requires_grad_();
+    const auto weight = at::ones({64}, options()).requires_grad_();
     torch::autograd::backward({rms_norm(x, weight, 1e-5)}, {dy});
     return weight.grad();
   };

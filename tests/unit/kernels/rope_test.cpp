@@ -10,6 +10,11 @@ namespace {
 
 at::ScalarType table_type(at::ScalarType dtype) { return dtype == at::kDouble ? at::kDouble : at::kFloat; }
 
+/// rope() with the tables where x is.
+at::Tensor turned(const at::Tensor& x, const RopeTables& tables) {
+  return rope(x, tables.cos.to(x.device()), tables.sin.to(x.device()));
+}
+
 /// Complex multiplication, as the references write it.
 at::Tensor rotated(const at::Tensor& x, const RopeTables& tables) {
   auto shape = x.sizes().vec();
@@ -25,7 +30,7 @@ TEST(Rope, EqualsItsTwin) {
   for (const auto dtype : dtypes)
     for (const std::int64_t head_dim : {2, 6, 16, 34, 128}) {
       const RopeTables tables = rope_tables(11, head_dim, 1e4, {}, table_type(dtype));
-      expect_twins([&](const auto& in) { return rope(in[0], tables.cos, tables.sin); },
+      expect_twins([&](const auto& in) { return turned(in[0], tables); },
                    [&](const auto& in) { return rotated(in[0], tables); }, {random({3, 11, 5, head_dim}, dtype)});
     }
 }
@@ -34,9 +39,9 @@ TEST(Rope, ReadsPartOfAPackedProjection) {
   const RopeTables tables = rope_tables(5, 16, 1e4, RopeScaling{}, at::kFloat);
   const auto packed = random({2, 5, 8 * 16}, at::kFloat);
   const auto q = packed.narrow(-1, 3 * 16, 4 * 16).view({2, 5, 4, 16});
-  EXPECT_TRUE(at::equal(rope(q, tables.cos, tables.sin), rope(q.contiguous(), tables.cos, tables.sin)));
+  EXPECT_TRUE(at::equal(turned(q, tables), turned(q.contiguous(), tables)));
   const auto t = q.transpose(1, 2).contiguous().transpose(1, 2);
-  EXPECT_TRUE(at::equal(rope(t, tables.cos, tables.sin), rope(q.contiguous(), tables.cos, tables.sin)));
+  EXPECT_TRUE(at::equal(turned(t, tables), turned(q.contiguous(), tables)));
 }
 
 TEST(Rope, FrequenciesAreTorchTitans) {

@@ -1,4 +1,5 @@
 // How a kernel is compared with its slow twin: plain LibTorch operations in f64 on the same (already rounded) inputs.
+// The kernel computes on test_device(), the twin on the host.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,19 +8,30 @@
 #include <functional>
 #include <vector>
 
+#include "test_device.hpp"
+
 namespace tessera::kernels::test {
+
+using tessera::test::test_device;
 
 /// What is asked of a kernel: relative L2 distance to the twin.
 inline double tolerance(at::ScalarType dtype) {
   return dtype == at::kDouble ? 1e-12 : dtype == at::kFloat ? 1e-6 : 4e-3;
 }
 
-inline at::Tensor random(at::IntArrayRef shape, at::ScalarType dtype, double scale = 1.0) {
-  return (at::randn(shape, at::kDouble) * scale).to(dtype);
+inline at::TensorOptions options(at::ScalarType dtype = at::kFloat) {
+  return at::TensorOptions(dtype).device(test_device());
 }
 
+inline at::Tensor random(at::IntArrayRef shape, at::ScalarType dtype, double scale = 1.0) {
+  return (at::randn(shape, at::kDouble) * scale).to(options(dtype));
+}
+
+/// In f64 and host memory.
+inline at::Tensor exact(const at::Tensor& x) { return x.detach().to(at::kCPU, at::kDouble); }
+
 inline double relative_distance(const at::Tensor& got, const at::Tensor& want) {
-  const at::Tensor g = got.detach().to(at::kDouble), w = want.detach().to(at::kDouble);
+  const at::Tensor g = exact(got), w = exact(want);
   return ((g - w).norm() / (w.norm() + 1e-300)).item<double>();
 }
 
@@ -37,14 +49,14 @@ inline void expect_twins(const Kernel& kernel, const Kernel& twin, const std::ve
   std::vector<at::Tensor> ours, theirs;
   for (const at::Tensor& input : inputs) {
     ours.push_back(input.detach().clone(at::MemoryFormat::Preserve).requires_grad_());
-    theirs.push_back(input.detach().to(at::kDouble).clone().requires_grad_());
+    theirs.push_back(exact(input).clone().requires_grad_());
   }
   const at::Tensor y = kernel(ours), want = twin(theirs);
   EXPECT_EQ(y.scalar_type(), dtype);
   expect_close(y, want, tolerance(dtype));
   const at::Tensor dy = random(y.sizes(), dtype);
   torch::autograd::backward({y}, {dy});
-  torch::autograd::backward({want}, {dy.to(at::kDouble)});
+  torch::autograd::backward({want}, {exact(dy)});
   for (std::size_t i = 0; i < inputs.size(); ++i) expect_close(ours[i].grad(), theirs[i].grad(), tolerance(dtype));
 }
 
