@@ -84,12 +84,21 @@ TEST_F(Errors, OfAThreadAreItsOwn) {
 }
 
 TEST_F(Errors, NameWhatIsNotSupportedOnce) {
-  testing::internal::CaptureStderr();
   void* data = nullptr;
   EXPECT_EQ(cudaErrorNotSupported, cudaMallocAsync(&data, 1, a));
+  testing::internal::CaptureStderr();
   EXPECT_EQ(cudaErrorNotSupported, cudaMallocAsync(&data, 1, a));
-  EXPECT_EQ("tessera-sim: the simulated GPU does not support cudaMallocAsync\n",
-            testing::internal::GetCapturedStderr());
+  EXPECT_EQ("", testing::internal::GetCapturedStderr());
+}
+
+TEST(ErrorsDeathTest, NameWhatIsNotSupported) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        cudaFreeAsync(nullptr, nullptr);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "tessera-sim: the simulated GPU does not support cudaFreeAsync");
 }
 
 TEST_F(Errors, ComeWithUnknownHandles) {

@@ -57,7 +57,7 @@ void Stream::push(Task task) {
 void Stream::wait() {
   if (is_own_thread()) return;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this, all = pushed_] { return done_ >= all || stopped_; });
+  changed_.wait(lock, [this, all = pushed_] { return done_ >= all || sim::stopping(); });
 }
 
 bool Stream::idle() {
@@ -73,7 +73,6 @@ void Stream::close() {
 
 void Stream::stop(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  stopped_ = true;
   changed_.notify_all();
   if (!is_own_thread()) changed_.wait_until(lock, deadline, [this] { return !running_; });
 }
@@ -103,10 +102,10 @@ void Stream::run() {
   }
 }
 
-/// After stop() this thread stays: what its queue holds may need objects that the process has destroyed.
+/// When the process ends this thread stays: what its queue holds may need objects that the process has destroyed.
 bool Stream::next(Task& task) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !stopped_ && !running_ && (!queue_.empty() || closed_); });
+  changed_.wait(lock, [this] { return !sim::stopping() && !running_ && (!queue_.empty() || closed_); });
   if (queue_.empty()) return false;
   task = std::move(queue_.front());
   queue_.pop_front();

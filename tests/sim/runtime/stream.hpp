@@ -39,7 +39,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool is_own_thread() const;
   /// Ends the thread after the last task.
   void close();
-  /// For the end of the process: holds the thread until no task runs, up to a deadline. None starts any more.
+  /// When the process ends and no task starts any more: holds the thread until none runs, up to a deadline.
   void stop(std::chrono::steady_clock::time_point deadline);
 
   /// The number of the stream whose task this thread runs, in order of creation; 0: none.
@@ -79,7 +79,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::condition_variable changed_;
   std::deque<Task> queue_;
   std::uint64_t pushed_ = 0, done_ = 0;
-  bool running_ = false, started_ = false, closed_ = false, stopped_ = false;
+  bool running_ = false, started_ = false, closed_ = false;
 };
 
 }  // namespace tessera::cudart
