@@ -47,8 +47,9 @@ at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& si
   TESSERA_EXPECT(cos.sizes() == at::IntArrayRef({x.size(1), x.size(3) / 2}) && cos.sizes() == sin.sizes(),
                  "rope tables do not fit {} positions of head_dim {}", x.size(1), x.size(3));
   TESSERA_EXPECT(cos.scalar_type() == compute_type(x) && sin.scalar_type() == cos.scalar_type() &&
-                     cos.is_contiguous() && sin.is_contiguous(),
-                 "rope tables must be contiguous {}", c10::toString(compute_type(x)));
+                     cos.is_contiguous() && sin.is_contiguous() && cos.device() == x.device() &&
+                     sin.device() == x.device(),
+                 "rope tables must be contiguous {} on {}", c10::toString(compute_type(x)), x.device().str());
   return apply(Rope(), {x, cos, sin});
 }
 

@@ -11,7 +11,9 @@
 
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/device.hpp"
 #include "tessera/train/trainer.hpp"
+#include "test_device.hpp"
 
 namespace tessera::test {
 namespace {
@@ -57,9 +59,10 @@ struct Reference {
   double loss = 0;
 };
 
-model::Model model_of(const GradientCase& row) {
-  if (!row.family.empty()) return tiny_family(row.family, row.dtype == "float64" ? at::kDouble : at::kFloat);
-  return tiny_model(row.tied, row.dtype == "float64" ? at::kDouble : at::kFloat, row.kv_heads);
+model::Model model_of(const GradientCase& row, at::Device device) {
+  const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
+  if (!row.family.empty()) return tiny_family(row.family, type, device);
+  return tiny_model(row.tied, type, row.kv_heads, device);
 }
 
 /// Balance losses are means over microbatches of what is no sum over tokens: the reference has the same microbatches.
@@ -89,7 +92,7 @@ Reference compute_reference(const GradientCase& of) {
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, 0);
-  const model::Model model = model_of(row);
+  const model::Model model = model_of(row, at::kCPU);
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
   trainer.stages().initialize(7);
@@ -108,6 +111,19 @@ const Reference& reference_for(const GradientCase& row) {
   return known[key];
 }
 
+/// What the mesh under test computes on; the reference computes on the host.
+struct Place {
+  Place(comm::World& world, comm::Backend wanted) : device(at::kCPU), backend(wanted) {
+    if (test_device().is_cpu()) return;
+    config::Job job;
+    job.share_device = true;
+    device = train::choose_device(world, job);
+    backend = comm::Backend::nccl;
+  }
+  at::Device device;
+  comm::Backend backend;
+};
+
 /// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter of the model.
 std::vector<double> squares(train::Trainer& trainer, const model::Model& model, const Reference& reference) {
   std::vector<double> sums(2 * model.params.size(), 0);
@@ -118,7 +134,7 @@ std::vector<double> squares(train::Trainer& trainer, const model::Model& model, 
     for (std::size_t d = 0; d < box.offset.size(); ++d)
       expected = expected.narrow(static_cast<std::int64_t>(d), box.offset[d], box.extent[d]);
     const auto index = static_cast<std::size_t>(ref.param->spec - model.params.data());
-    const at::Tensor difference = ref.param->gradient.to(at::kDouble) - expected;
+    const at::Tensor difference = ref.param->gradient.to(at::kCPU, at::kDouble) - expected;
     sums[2 * index] += difference.square().sum().item<double>();
     sums[2 * index + 1] += expected.square().sum().item<double>();
   }
@@ -153,10 +169,11 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const Reference& reference = reference_for(row);
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = layout_of(row, world.size());
-  mesh::DeviceMesh mesh(world, layout, row.backend);
-  const model::Model model = model_of(row);
+  const Place place(world, row.backend);
+  mesh::DeviceMesh mesh(world, layout, place.backend);
+  const model::Model model = model_of(row, place.device);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, place.device);
   trainer.stages().initialize(7);
   const double loss = trainer.compute_gradients(0);
   std::vector<double> sums = squares(trainer, model, reference);
@@ -173,11 +190,11 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
 namespace {
 
 /// Losses, loads and biases of some steps; the biases as this rank's stages have them, HUGE_VAL for those elsewhere.
-std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh) {
+std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh, at::Device device) {
   const config::JobConfig job = job_of(row);
-  const model::Model model = model_of(row);
+  const model::Model model = model_of(row, device);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source, at::kCPU);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source, device);
   trainer.stages().initialize(7);
   std::vector<double> figures;
   for (int step = 0; step < 3; ++step) {
@@ -203,8 +220,9 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   alone.dtype = row.dtype;
   alone.accumulation = accumulation_of_reference(row);
   mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
-  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), row.backend);
-  const std::vector<double> expected = steps_of(alone, one), figures = steps_of(row, mesh);
+  const Place place(world, row.backend);
+  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend);
+  const std::vector<double> expected = steps_of(alone, one, at::kCPU), figures = steps_of(row, mesh, place.device);
   double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
   for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i) {
     if (figures[i] == HUGE_VAL) continue;

@@ -5,7 +5,7 @@
 
 namespace tessera::test {
 
-model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads) {
+model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads, at::Device device) {
   model::DecoderShape shape;
   shape.name = tied ? "tiny tied" : "tiny";
   shape.dim = 20;  // rows that 8 ranks cannot share evenly: short and empty shards
@@ -16,7 +16,7 @@ model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads) 
   shape.hidden = 40;
   shape.vocab = 48;
   shape.tied = tied;
-  return model::make_decoder(shape, 16, dtype);
+  return model::make_decoder(shape, 16, dtype, device);
 }
 
 namespace {
@@ -47,7 +47,7 @@ void make_gpt_oss(model::DecoderShape& shape) {
 
 }  // namespace
 
-model::Model tiny_family(const std::string& family, at::ScalarType dtype) {
+model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::Device device) {
   model::DecoderShape shape;
   shape.name = "tiny " + family;
   shape.dim = 20;
@@ -81,7 +81,7 @@ model::Model tiny_family(const std::string& family, at::ScalarType dtype) {
   }
   if (family == "deepseek_v3") make_latent(shape);
   if (family == "gpt_oss") make_gpt_oss(shape);
-  return model::make_decoder(shape, 16, dtype);
+  return model::make_decoder(shape, 16, dtype, device);
 }
 
 void UnevenSource::read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const {

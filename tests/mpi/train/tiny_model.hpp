@@ -10,11 +10,11 @@
 namespace tessera::test {
 
 /// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is not a power of two.
-model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8);
+model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8, at::Device device = at::kCPU);
 
 /// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss), mixtral, deepseek_v3
 /// (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8 experts; mixtral 4, fewer than ranks.
-model::Model tiny_family(const std::string& family, at::ScalarType dtype);
+model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::Device device = at::kCPU);
 
 /// Sequences of 16 tokens drawn from a counter; sample n ignores n % 5 of its labels, and every label if n % 7 == 3.
 class UnevenSource final : public data::SampleSource {
