@@ -54,11 +54,6 @@ void KernelAccesses::shared_memory(std::span<unsigned char> memory, std::size_t 
   shadows_.assign(memory.size(), {});
 }
 
-void KernelAccesses::turn(std::int64_t block, int thread) {
-  block_ = block;
-  thread_ = thread;
-}
-
 void KernelAccesses::report(const std::string& text) {
   if (fault_.empty()) fault_ = fmt::format("kernel {}, block {}, thread {}: {}", kernel_, block_, thread_, text);
 }
@@ -79,12 +74,19 @@ void KernelAccesses::check_global(const unsigned char* address, std::size_t byte
     report(describe(address, bytes, writes, operands_));
 }
 
-std::string KernelAccesses::race_on(const Shadow& byte, bool writes, bool atomic) const {
-  if (byte.written == interval_ && byte.writer != thread_ && !(atomic && byte.atomic))
-    return fmt::format("which thread {} writes", byte.writer);
-  if (writes && byte.read == interval_ && byte.reader != thread_)
-    return byte.reader == kSeveral ? "which several threads read" : fmt::format("which thread {} reads", byte.reader);
-  return {};
+bool KernelAccesses::races(const Shadow& byte, bool writes, bool atomic) const {
+  const bool with_write = byte.written == interval_ && byte.writer != thread_ && !(atomic && byte.atomic);
+  return with_write || (writes && byte.read == interval_ && byte.reader != thread_);
+}
+
+void KernelAccesses::report_race(std::size_t byte, bool writes) {
+  const Shadow& shadow = shadows_[byte];
+  std::string other = fmt::format("which thread {} writes", shadow.writer);
+  if (shadow.written != interval_ || shadow.writer == thread_)
+    other =
+        shadow.reader == kSeveral ? "which several threads read" : fmt::format("which thread {} reads", shadow.reader);
+  report(fmt::format("{} byte {} of shared memory, {}, and no __syncthreads is between", writes ? "writes" : "reads",
+                     byte, other));
 }
 
 void KernelAccesses::remember(Shadow& byte, bool writes, bool atomic) const {
@@ -104,10 +106,7 @@ void KernelAccesses::check_shared(const unsigned char* address, std::size_t byte
                               address - shared_.data(), shared_.size()));
   const auto first = static_cast<std::size_t>(address - shared_.data());
   for (std::size_t i = first; i < first + bytes; ++i) {
-    const std::string race = race_on(shadows_[i], writes, atomic);
-    if (!race.empty())
-      report(fmt::format("{} byte {} of shared memory, {}, and no __syncthreads is between",
-                         writes ? "writes" : "reads", i, race));
+    if (races(shadows_[i], writes, atomic)) report_race(i, writes);
     remember(shadows_[i], writes, atomic);
   }
 }
@@ -120,7 +119,7 @@ void KernelAccesses::check_shared(const unsigned char* address, std::size_t byte
 namespace {
 
 void check(const void* address, std::size_t bytes, bool writes) {
-  if (auto* const block = tessera::sim::running_block()) block->accesses().access(address, bytes, writes, false);
+  if (auto* const block = tessera::sim::running_block) block->accesses().access(address, bytes, writes, false);
 }
 
 }  // namespace

@@ -25,7 +25,10 @@ class KernelAccesses {
   /// `guard` bytes before and behind belong to no one.
   void shared_memory(std::span<unsigned char> memory, std::size_t guard);
   /// Thread `thread` of block `block` goes on.
-  void turn(std::int64_t block, int thread);
+  void turn(std::int64_t block, int thread) {
+    block_ = block;
+    thread_ = thread;
+  }
   /// All threads have met: accesses from now on are behind those up to now.
   void next_interval() { ++interval_; }
 
@@ -47,7 +50,8 @@ class KernelAccesses {
 
   void check_shared(const unsigned char* address, std::size_t bytes, bool writes, bool atomic);
   void check_global(const unsigned char* address, std::size_t bytes, bool writes);
-  std::string race_on(const Shadow& byte, bool writes, bool atomic) const;
+  bool races(const Shadow& byte, bool writes, bool atomic) const;
+  void report_race(std::size_t byte, bool writes);
   void remember(Shadow& byte, bool writes, bool atomic) const;
 
   std::string kernel_;

@@ -14,8 +14,6 @@
 namespace tessera::sim {
 namespace {
 
-thread_local Block* running = nullptr;
-
 Fibers& fibers_of_this_thread() {
   thread_local Fibers fibers;
   return fibers;
@@ -25,14 +23,12 @@ constexpr std::size_t kGuard = 256;  ///< bytes before and behind shared memory 
 
 }  // namespace
 
-Block* running_block() { return running; }
-
 Block& this_block() {
-  if (running == nullptr) {
+  if (running_block == nullptr) {
     std::fputs("simulated GPU: a function of a kernel was called outside of one\n", stderr);
     std::abort();
   }
-  return *running;
+  return *running_block;
 }
 
 Block::Block(int threads, std::size_t shared_bytes, KernelAccesses& accesses)
@@ -44,12 +40,6 @@ Block::Block(int threads, std::size_t shared_bytes, KernelAccesses& accesses)
   accesses_.shared_memory({shared_.data() + kGuard, shared_bytes}, kGuard);
 }
 
-void Block::turn(std::int64_t index, int thread) {
-  thread_ = thread;
-  threadIdx = {static_cast<unsigned>(thread), 0, 0};
-  accesses_.turn(index, thread);
-}
-
 bool Block::run(std::int64_t index, const BlockBody& body) {
   std::memset(shared_.data(), 0xFF, shared_.size());
   std::fill(warps_.begin(), warps_.end(), Warp{});
@@ -57,16 +47,20 @@ bool Block::run(std::int64_t index, const BlockBody& body) {
   accesses_.next_interval();
   blockIdx = {static_cast<unsigned>(index), 0, 0};
   blockDim = {static_cast<unsigned>(threads_), 1, 1};
-  running = this;
+  running_block = this;
   const auto entry = [&](int) {
     body(index, shared_.data() + kGuard);
     ++ended_;
     ++progress_;
   };
   const auto stuck = [this] { return std::exchange(progress_before_, progress_) == progress_; };
-  const bool all_ended = fibers_.run(
-      threads_, entry, [this, index](int thread) { turn(index, thread); }, stuck);
-  running = nullptr;
+  const auto turn = [this, index](int thread) {
+    thread_ = thread;
+    threadIdx.x = static_cast<unsigned>(thread);
+    accesses_.turn(index, thread);
+  };
+  const bool all_ended = fibers_.run(threads_, entry, turn, stuck);
+  running_block = nullptr;
   if (!all_ended) tell_who_waits();
   return all_ended;
 }
@@ -110,8 +104,8 @@ std::uint64_t Block::exchange(unsigned mask, std::uint64_t bits, unsigned partne
   return slots[static_cast<unsigned>(lane) ^ partner];
 }
 
-unsigned long long atomic_add(unsigned long long* address, unsigned long long value) {
-  this_block().accesses().access(address, sizeof *address, true, true);
+unsigned long long Block::atomic_add(unsigned long long* address, unsigned long long value) {
+  accesses_.access(address, sizeof *address, true, true);
   return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
 }
 

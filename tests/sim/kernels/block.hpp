@@ -29,6 +29,7 @@ class Block {
   void barrier();
   /// Leaves `bits` for the other lanes of `mask` and takes those of the lane `partner` away (its number XORed).
   std::uint64_t exchange(unsigned mask, std::uint64_t bits, unsigned partner);
+  unsigned long long atomic_add(unsigned long long* address, unsigned long long value);
 
   KernelAccesses& accesses() { return accesses_; }
 
@@ -42,7 +43,6 @@ class Block {
     unsigned done = 0;
   };
 
-  void turn(std::int64_t index, int thread);
   template <class Condition>
   void wait_while(const Condition& condition) {
     while (condition()) fibers_.pause();
@@ -60,11 +60,9 @@ class Block {
   std::uint64_t progress_ = 0, progress_before_ = 0;
 };
 
-/// The block whose thread calls. Ends the program outside of a kernel.
+/// The block whose thread runs; null outside of a kernel.
+inline thread_local __attribute__((tls_model("initial-exec"))) Block* running_block = nullptr;
+/// The same. Ends the program outside of a kernel.
 Block& this_block();
-/// Null outside of a kernel.
-Block* running_block();
-
-unsigned long long atomic_add(unsigned long long* address, unsigned long long value);
 
 }  // namespace tessera::sim

@@ -8,10 +8,14 @@
 
 #include "block.hpp"
 
-inline thread_local uint3 threadIdx{0, 0, 0};
-inline thread_local uint3 blockIdx{0, 0, 0};
-inline thread_local dim3 blockDim{1, 1, 1};
-inline thread_local dim3 gridDim{1, 1, 1};
+// Read in every loop of a kernel, so without the call of a function that libraries make for thread-local variables: the
+// library is there when the program starts.
+#define TESSERA_SIM_INDEX inline thread_local __attribute__((tls_model("initial-exec")))
+TESSERA_SIM_INDEX uint3 threadIdx{0, 0, 0};
+TESSERA_SIM_INDEX uint3 blockIdx{0, 0, 0};
+TESSERA_SIM_INDEX dim3 blockDim{1, 1, 1};
+TESSERA_SIM_INDEX dim3 gridDim{1, 1, 1};
+#undef TESSERA_SIM_INDEX
 
 inline void __syncthreads() { tessera::sim::this_block().barrier(); }
 
@@ -28,5 +32,5 @@ V __shfl_xor_sync(unsigned mask, V value, int lane_mask, int width = 32) {
 }
 
 inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
-  return tessera::sim::atomic_add(address, value);
+  return tessera::sim::this_block().atomic_add(address, value);
 }

@@ -5,28 +5,67 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
+
+#include "fiber_switch.hpp"
 
 namespace tessera::sim {
 
+/// Memory for a stack, with a page below that no one may touch: an overflow ends the program where it happens.
+class FiberStack {
+ public:
+  FiberStack();
+  FiberStack(const FiberStack&) = delete;
+  ~FiberStack();
+
+  void* bottom() const { return memory_; }
+  static constexpr std::size_t bytes = std::size_t{64} << 10;
+
+ private:
+  void* memory_;
+};
+
 class Fibers {
  public:
-  Fibers();
-  ~Fibers();
+  Fibers() = default;
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
   /// Runs entry(i) for i in [0, count), each on a stack of its own, in turns that end with pause(). Before each turn
   /// `turn(i)` is called. Returns true when all entries have ended; false, with the rest forgotten where they stand,
   /// once `stuck()` is true after a round.
-  bool run(int count, const std::function<void(int)>& entry, const std::function<void(int)>& turn,
-           const std::function<bool()>& stuck);
+  template <class Turn, class Stuck>
+  bool run(int count, const std::function<void(int)>& entry, const Turn& turn, const Stuck& stuck) {
+    prepare(count, entry);
+    while (left_ > 0) {
+      for (current_ = 0; current_ < count; ++current_) {
+        Fiber& fiber = *fibers_[static_cast<std::size_t>(current_)];
+        if (fiber.ended) continue;
+        turn(current_);
+        switch_fiber(home_, fiber.context);
+      }
+      if (left_ > 0 && stuck()) return false;
+    }
+    return true;
+  }
 
   /// Ends the turn of the fiber that runs.
-  void pause();
+  void pause() { switch_fiber(fibers_[static_cast<std::size_t>(current_)]->context, home_); }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Fiber {
+    FiberStack stack;
+    FiberContext context;
+    bool ended = false;
+  };
+
+  static void start(void* self);
+  void prepare(int count, const std::function<void(int)>& entry);
+
+  std::vector<std::unique_ptr<Fiber>> fibers_;  ///< kept from run to run
+  FiberContext home_;
+  const std::function<void(int)>* entry_ = nullptr;
+  int current_ = -1, left_ = 0;
 };
 
 }  // namespace tessera::sim
