@@ -1,0 +1,36 @@
+#include "injection.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+namespace tessera::sim::nccl {
+namespace {
+
+struct Injection {
+  std::mutex mutex;
+  std::string text, call;
+  int left = 0;
+
+  void read(const char* value) {
+    if (text == value) return;
+    text = value;
+    const std::size_t colon = text.find(':');
+    call = text.substr(0, colon);
+    left = 0;
+    if (colon != std::string::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), left);
+  }
+};
+
+}  // namespace
+
+bool is_injected(std::string_view call) {
+  static auto* injection = new Injection;
+  const char* value = std::getenv("TESSERA_SIM_NCCL_FAIL");
+  const std::lock_guard lock(injection->mutex);
+  injection->read(value ? value : "");
+  return injection->call == call && injection->left > 0 && --injection->left == 0;
+}
+
+}  // namespace tessera::sim::nccl

@@ -1,0 +1,109 @@
+#include "launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "execution.hpp"
+#include "launch_order.hpp"
+#include "names.hpp"
+#include "on_device.hpp"
+#include "sim/sim.hpp"
+
+namespace tessera::sim::nccl {
+namespace {
+
+std::mutex& launch_mutex() {
+  static auto* instance = new std::mutex;
+  return *instance;
+}
+
+void count(Operation& o) {
+  Communicator& c = *o.communicator;
+  const auto peer = static_cast<std::size_t>(o.peer);
+  o.number = o.kind == Kind::send ? ++c.sends[peer] : o.kind == Kind::recv ? ++c.receives[peer] : ++c.collectives;
+}
+
+std::vector<std::shared_ptr<Launch>> by_communicator(std::vector<Operation> operations) {
+  std::vector<std::shared_ptr<Launch>> launches;
+  for (Operation& o : operations) {
+    const auto same = [&o](const auto& launch) { return &launch->communicator() == o.communicator.get(); };
+    auto found = std::find_if(launches.begin(), launches.end(), same);
+    if (found == launches.end()) found = launches.insert(found, std::make_shared<Launch>());
+    (*found)->operations.push_back(std::move(o));
+  }
+  return launches;
+}
+
+cudaError_t follow(cudaStream_t later, cudaStream_t earlier) {
+  cudaEvent_t event = nullptr;
+  cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error != cudaSuccess) return error;
+  error = cudaEventRecord(event, earlier);
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(later, event, 0);
+  cudaEventDestroy(event);
+  return error;
+}
+
+std::vector<cudaStream_t> streams_of(const Launch& launch) {
+  std::vector<cudaStream_t> streams;
+  for (const Operation& o : launch.operations)
+    if (std::find(streams.begin(), streams.end(), o.stream) == streams.end()) streams.push_back(o.stream);
+  return streams;
+}
+
+std::vector<Access> accesses_of(const Launch& launch) {
+  std::vector<Access> accesses;
+  for (const Operation& o : launch.operations) {
+    if (o.in_bytes() > 0) accesses.push_back({o.in, o.in_bytes(), false});
+    if (o.out_bytes() > 0) accesses.push_back({o.out, o.out_bytes(), true});
+  }
+  return accesses;
+}
+
+std::string name_of(const Launch& launch) {
+  const std::string more =
+      launch.operations.size() > 1 ? fmt::format(" and {} more", launch.operations.size() - 1) : "";
+  return fmt::format("{}{} of {}", launch.operations.front().title(), more, launch.communicator().title());
+}
+
+cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {
+  const OnDevice device(launch->communicator().device());  // whose default stream a null stream is
+  const std::vector<cudaStream_t> streams = streams_of(*launch);
+  cudaError_t error = cudaSuccess;
+  for (std::size_t i = 1; i < streams.size() && error == cudaSuccess; ++i) error = follow(streams[0], streams[i]);
+  if (error != cudaSuccess) return error;
+  error = enqueue(streams[0], name_of(*launch), accesses_of(*launch), [launch] {
+    execute(*launch);
+    return cudaSuccess;
+  });
+  for (std::size_t i = 1; i < streams.size() && error == cudaSuccess; ++i) error = follow(streams[i], streams[0]);
+  return error;
+}
+
+}  // namespace
+
+ncclResult_t launch(std::vector<Operation> operations) {
+  if (operations.empty()) return ncclSuccess;
+  if (const ncclResult_t checked = check_together(operations); checked != ncclSuccess) return checked;
+  const LaunchLock lock;
+  for (Operation& o : operations) count(o);
+  number(operations);
+  for (const auto& launch : by_communicator(std::move(operations))) {
+    Communicator& c = launch->communicator();
+    launch->number = c.next_launch();
+    if (const cudaError_t error = enqueue_launch(launch); error != cudaSuccess) {
+      c.fail(ncclUnhandledCudaError, fmt::format("{}: {}: {}", c.place(), name_of(*launch), cudaGetErrorString(error)));
+      return ncclUnhandledCudaError;
+    }
+  }
+  return ncclSuccess;
+}
+
+LaunchLock::LaunchLock() { launch_mutex().lock(); }
+LaunchLock::~LaunchLock() { launch_mutex().unlock(); }
+
+}  // namespace tessera::sim::nccl
