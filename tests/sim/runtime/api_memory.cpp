@@ -6,22 +6,19 @@ using namespace tessera::cudart;
 
 namespace {
 
-void forget(Runtime& runtime, const void* data, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  const std::lock_guard lock(runtime.issue);
-  runtime.races.forget({begin, begin + bytes});
-}
-
-/// Waits for every device: a task of any of them may use the memory.
-void wait_for_all(Runtime& runtime) {
+/// Waits for every device: a task of any of them may use the memory. All accesses to it are then known to whoever uses
+/// its addresses next.
+void wait_for_users(Runtime& runtime, const Allocation& memory) {
   for (int d = 0; d < runtime.devices(); ++d) wait_for_device(d);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data);
+  const std::lock_guard lock(runtime.issue);
+  runtime.races.blocks().forget({begin, begin + memory.bytes});
 }
 
 cudaError_t free_device_memory(Runtime& runtime, void* data) {
   const Allocation allocation = DeviceMemory::get().find(data);
   if (allocation.bytes == 0 || allocation.data != data) return cudaErrorInvalidValue;
-  wait_for_all(runtime);
-  forget(runtime, data, allocation.bytes);
+  wait_for_users(runtime, allocation);
   DeviceMemory::get().free(data);
   return runtime.current_device().sticky();
 }
@@ -66,8 +63,7 @@ cudaError_t cudaFreeHost(void* data) {
     if (data == nullptr) return cudaSuccess;
     const Allocation allocation = PinnedMemory::get().remove(data);
     if (allocation.bytes == 0) return cudaErrorInvalidValue;
-    wait_for_all(runtime);
-    forget(runtime, data, allocation.bytes);
+    wait_for_users(runtime, allocation);
     PinnedMemory::release(allocation);
     return runtime.current_device().sticky();
   });

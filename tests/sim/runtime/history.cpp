@@ -91,11 +91,6 @@ void History::join(Ranges::iterator first, std::uintptr_t end) {
   }
 }
 
-void History::forget(Bytes bytes) {
-  const auto first = split(bytes.begin);
-  ranges_.erase(first, split(bytes.end));
-}
-
 void History::forget_known(const Clock& everyone) {
   for (auto next = ranges_.begin(); next != ranges_.end();) {
     Range& range = next->second;

@@ -41,7 +41,6 @@ class History {
   std::optional<Conflict> read(Bytes bytes, const Mark& mark, const Clock& known);
   std::optional<Conflict> write(Bytes bytes, const Mark& mark, const Clock& known);
 
-  void forget(Bytes bytes);
   /// Forgets all accesses that `everyone` knows: no later access can conflict with them.
   void forget_known(const Clock& everyone);
   std::size_t ranges() const { return ranges_.size(); }

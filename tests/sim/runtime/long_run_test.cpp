@@ -66,6 +66,18 @@ TEST_F(LongRun, KeepsLittleWhereTheHostWaits) {
   EXPECT_LT(heap_after(steps - steps / 10, true) - early, few_bytes);
 }
 
+/// A million places, each touched once.
+TEST_F(LongRun, KeepsLittleOfPlacesThatAreNotUsedAgain) {
+  const std::int64_t early = heap_after(0, true);
+  for (std::uintptr_t place = 1; place <= 1'000'000; ++place) {
+    ASSERT_OK(run(a, "memset", writes(reinterpret_cast<const void*>(place * 4096), 512)));
+    if (place % 1000 == 0) {
+      EXPECT_OK(cudaStreamSynchronize(a));
+    }
+  }
+  EXPECT_LT(heap_after(0, true) - early, few_bytes);
+}
+
 /// Bounded by the number of blocks that there can be.
 TEST_F(LongRun, KeepsLittleWhereTheHostNeverWaits) {
   const std::int64_t early = heap_after(steps / 2, false);

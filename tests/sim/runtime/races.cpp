@@ -87,11 +87,6 @@ void Races::forget_known() {
   sweep_at_ = 2 * history_.ranges() + 4096;
 }
 
-void Races::forget(Bytes bytes) {
-  history_.forget(bytes);
-  blocks_.forget(bytes);
-}
-
 std::string Races::describe(const Conflict& conflict, const Origin& later, bool writes) const {
   const Bytes block = blocks_.find(conflict.bytes.begin).value_or(conflict.bytes);
   const auto offset = [&](std::uintptr_t address) { return std::to_string(address - block.begin); };

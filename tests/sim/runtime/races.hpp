@@ -72,15 +72,11 @@ class Races {
   HostTime& host() { return host_; }
 
   Blocks& blocks() { return blocks_; }
-  /// Memory that the device has no more, or that is new.
-  void forget(Bytes bytes);
   /// `stream` issues no more.
   void retire(StreamTime& stream);
 
   const std::vector<std::string>& found() const { return found_; }
   void forget_found() { found_.clear(); }
-  /// Ranges of bytes whose accesses are remembered.
-  std::size_t ranges() const { return history_.ranges(); }
 
  private:
   std::uint32_t new_slot();

@@ -132,6 +132,14 @@ TEST_F(Races, WaitForAnEventOfAnotherStream) {
   expect_race_in([&] { return touch(b, "second", {reads(data, 100)}); }, "that first on stream ");
 }
 
+TEST_F(Races, WithAStreamThatIsGone) {
+  const cudaStream_t gone = new_stream();
+  order(a, gone);
+  EXPECT_OK(touch(gone, "first", {writes(data, 100)}));
+  EXPECT_OK(cudaStreamDestroy(gone));
+  expect_race_in([&] { return touch(b, "second", {reads(data, 100)}); }, "that first on stream ");
+}
+
 TEST_F(Races, TaskIsNotRun) {
   bool ran = false;
   EXPECT_OK(touch(a, "first", {writes(data, 100)}));

@@ -99,6 +99,7 @@ TEST_F(Streams, FinishTheirTasksAfterTheyAreDestroyed) {
   const cudaStream_t c = new_stream();
   ASSERT_OK(enqueue(c, "gate", {}, gate.work()));
   ASSERT_OK(enqueue(c, "task", {}, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a wait that is missing shows
     ran = true;
     return cudaSuccess;
   }));
