@@ -33,6 +33,7 @@ Values expected_sum(DType dtype, std::int64_t count) {
 }
 
 TEST(Determinism, AllReduceAndReduceScatterHaveTheBitsOfTheTree) {
+  if (test::on_device()) GTEST_SKIP() << "NCCL promises no order of sums";
   const int n = world().size(), me = world().rank();
   auto mpi = world().make(Backend::mpi, "dp"), strict = world().make(Backend::strict, "dp");
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {

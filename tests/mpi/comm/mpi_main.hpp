@@ -7,7 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "device_values.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/device.hpp"
 #include "tessera/comm/world.hpp"
 
 namespace tessera::test {
@@ -41,6 +43,7 @@ inline int run_ranks(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   comm::World world(&argc, &argv);
   world_slot() = &world;
+  if (on_device()) comm::use_device(comm::device_facts(world.local_rank(), true).index);
   auto& listeners = testing::UnitTest::GetInstance()->listeners();
   if (world.rank() != 0) delete listeners.Release(listeners.default_result_printer());
   if (world.rank() != 0) listeners.Append(new FailurePrinter);

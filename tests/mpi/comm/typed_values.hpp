@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "device_values.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/buffer.hpp"
 
@@ -63,24 +65,55 @@ inline double get(const std::byte* at, DType dtype) {
   }
 }
 
-/// Host memory for `count` elements.
+/// `count` elements, to read and write on the host, and as a buffer in host or device memory. A buffer in device memory
+/// is valid until the next set(); reading an element waits for the default stream.
 class Values {
  public:
-  Values(DType dtype, std::int64_t count, double fill = 0)
-      : dtype_(dtype), bytes_(static_cast<std::size_t>(count) * size_of(dtype)) {
+  Values(DType dtype, std::int64_t count, double fill = 0, comm::Memory memory = comm::Memory::host)
+      : dtype_(dtype), memory_(memory), bytes_(static_cast<std::size_t>(count) * size_of(dtype)) {
     for (std::int64_t i = 0; i < count; ++i) set(i, fill);
   }
-  void set(std::int64_t i, double x) { put(bytes_.data() + static_cast<std::size_t>(i) * size_of(dtype_), dtype_, x); }
+  Values(const Values& other) : dtype_(other.dtype_), memory_(other.memory_), bytes_(other.bytes()) {}
+  Values(Values&&) = default;
+  Values& operator=(const Values&) = delete;
+
+  void set(std::int64_t i, double x) {
+    fetch();
+    is_sent_ = false;
+    put(bytes_.data() + static_cast<std::size_t>(i) * size_of(dtype_), dtype_, x);
+  }
   double operator[](std::int64_t i) const {
+    fetch();
     return get(bytes_.data() + static_cast<std::size_t>(i) * size_of(dtype_), dtype_);
   }
   std::int64_t count() const { return static_cast<std::int64_t>(bytes_.size() / size_of(dtype_)); }
-  comm::Buffer buffer() { return {bytes_.data(), count(), dtype_, comm::Memory::host}; }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  comm::Buffer buffer() {
+    if (memory_ == comm::Memory::host) return {bytes_.data(), count(), dtype_, memory_};
+    send();
+    return {device_->data(), count(), dtype_, memory_};
+  }
+  const std::vector<std::byte>& bytes() const {
+    fetch();
+    return bytes_;
+  }
 
  private:
+  void send() {
+    if (!device_) device_.emplace(bytes_.size());
+    if (!is_sent_) device_->upload(bytes_.data());
+    is_sent_ = true;
+    is_fetched_ = false;
+  }
+  void fetch() const {
+    if (!is_fetched_) device_->download(bytes_.data());
+    is_fetched_ = true;
+  }
   DType dtype_;
-  std::vector<std::byte> bytes_;
+  comm::Memory memory_;
+  mutable std::vector<std::byte> bytes_;
+  std::optional<DeviceBytes> device_;
+  bool is_sent_ = false;            ///< the device has what the host has written
+  mutable bool is_fetched_ = true;  ///< the host has what operations may have written
 };
 
 inline constexpr DType kReducible[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,

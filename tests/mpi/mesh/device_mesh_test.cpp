@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "mpi/comm/typed_values.hpp"
 
 namespace tessera::mesh {
 namespace {
@@ -13,9 +14,11 @@ using test::world;
 
 /// The world ranks of a communicator's members, in its order, as they themselves say.
 std::vector<int> members_of(comm::Communicator& communicator) {
-  std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
-  int mine = world().rank();
-  communicator.all_gather({&mine, 1, DType::i32}, {ranks.data(), communicator.size(), DType::i32}).wait();
+  const comm::Memory memory = test::on_device() ? comm::Memory::device : comm::Memory::host;
+  test::Values mine(DType::i32, 1, world().rank(), memory), all(DType::i32, communicator.size(), -1, memory);
+  communicator.all_gather(mine.buffer(), all.buffer()).wait();
+  std::vector<int> ranks;
+  for (int r = 0; r < communicator.size(); ++r) ranks.push_back(static_cast<int>(all[r]));
   return ranks;
 }
 
@@ -66,17 +69,20 @@ void check(const Layout& layout, Backend backend) {
   EXPECT_EQ(members_of(*ends), expected) << layout.to_string();
 }
 
-TEST(DeviceMesh, GroupsOfEveryLayoutOverMpi) {
-  for (const Layout& layout : layouts_of(world().size())) check(layout, Backend::mpi);
+Backend usual_backend() { return test::on_device() ? Backend::nccl : Backend::mpi; }
+
+TEST(DeviceMesh, GroupsOfEveryLayout) {
+  for (const Layout& layout : layouts_of(world().size())) check(layout, usual_backend());
 }
 
 TEST(DeviceMesh, GroupsOfSomeLayoutsUnderStrictRules) {
+  if (test::on_device()) GTEST_SKIP() << "strict rules are those of host memory";
   const auto layouts = layouts_of(world().size());
   for (std::size_t i = 0; i < layouts.size(); i += 7) check(layouts[i], Backend::strict);
 }
 
 TEST(DeviceMesh, SharesCommunicatorsOfEqualGroups) {
-  DeviceMesh mesh(world(), Layout::resolve({.pp = world().size() % 2 ? 1 : 2}, world().size()), Backend::mpi);
+  DeviceMesh mesh(world(), Layout::resolve({.pp = world().size() % 2 ? 1 : 2}, world().size()), usual_backend());
   EXPECT_EQ(&mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp}));
   EXPECT_EQ(mesh.embedding_group(), &mesh.along(Axis::pp));
   if (world().size() > 2) {

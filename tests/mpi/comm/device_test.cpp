@@ -1,0 +1,136 @@
+// Communicators of device memory, over NCCL or its double: what they do besides the right sums (collectives_test.cpp).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/comm/typed_values.hpp"
+#include "peers.hpp"
+
+namespace tessera::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Values;
+using test::world;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// Reports of a watchdog that looks ten times a second or more, and when there is one.
+class Reports {
+ public:
+  explicit Reports(milliseconds timeout)
+      : watchdog_(timeout, world().rank(), [this](const std::string& report) {
+          const std::lock_guard lock(mutex_);
+          all_.push_back(report);
+        }) {}
+  /// The first report, within half a minute.
+  std::string first() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < deadline) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (!all_.empty()) return all_.front();
+      }
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return "no report";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> all_;
+  Watchdog watchdog_;
+};
+
+class Device : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::on_device()) GTEST_SKIP() << "no device";
+    comm_ = world().make(Backend::nccl, "tp");
+  }
+  int me() const { return world().rank(); }
+  int n() const { return world().size(); }
+  bool last() const { return me() == n() - 1; }
+  static void meet() { world().control().barrier(); }
+  static Values values(DType dtype, std::int64_t count, double fill = 1) {
+    return Values(dtype, count, fill, Memory::device);
+  }
+  template <class Function>
+  static std::string error_of(Function call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  static std::string all_reduce(Communicator& comm, std::int64_t count) {
+    Values x = values(DType::f32, count);
+    return error_of([&] { comm.all_reduce(x.buffer()).wait(); });
+  }
+
+  std::unique_ptr<Communicator> comm_;
+};
+
+/// No promise of which bits, but the same ones everywhere.
+TEST_F(Device, AllRanksGetTheSameBits) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Values x = values(dtype, 1000);
+    for (std::int64_t i = 0; i < 1000; ++i) x.set(i, 1.0 / static_cast<double>(3 + me() + i));
+    comm_->all_reduce(x.buffer()).wait();
+    const std::string mine(reinterpret_cast<const char*>(x.bytes().data()), x.bytes().size());
+    for (const std::string& other : all_gather_strings(*comm_, mine)) EXPECT_EQ(other, mine);
+  }
+}
+
+TEST_F(Device, WatchdogNamesTheOperationThatWaits) {
+  if (n() < 2) GTEST_SKIP() << "nobody to wait for";
+  Values x = values(DType::f32, 10);
+  {
+    Reports reports(std::chrono::seconds(2));
+    if (last()) {
+      meet();
+      comm_->all_reduce(x.buffer()).wait();
+    } else {
+      comm_->all_reduce(x.buffer()).wait();
+      EXPECT_THAT(reports.first(), AllOf(HasSubstr(fmt::format("hangs in tp {}/{}: all_reduce(sum, f32, 10 elements), "
+                                                               "call 1: waiting for ",
+                                                               me(), n())),
+                                         HasSubstr(fmt::format("rank {} (", n() - 1))));
+      meet();
+    }
+    EXPECT_EQ(x[0], n());
+  }
+}
+
+TEST_F(Device, CheckedCallsThatDisagreeAreAnError) {
+  if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
+  set_check_collectives(true);
+  EXPECT_EQ(all_reduce(*comm_, 10), "no error");
+  EXPECT_THAT(all_reduce(*comm_, last() ? 11 : 10), HasSubstr("the ranks of axis tp disagree"));
+  set_check_collectives(false);
+}
+
+/// Unchecked, the double finds it, on the device: the watchdog tells it and then ends the wait.
+TEST_F(Device, AFailureOnTheDeviceIsReportedAndFinal) {
+  if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
+  {
+    Reports reports(std::chrono::seconds(60));
+    Values x = values(DType::f32, last() ? 11 : 10);
+    const std::string error = error_of([&] { comm_->all_reduce(x.buffer()).wait(); });
+    EXPECT_THAT(reports.first(), AllOf(HasSubstr("an operation failed: invalid usage"), HasSubstr("on axis tp"),
+                                       HasSubstr("differ in their collective 1")));
+    EXPECT_EQ(error.find("differ") == std::string::npos, error == "no error");
+    static_cast<void>(x[0]);  // ends, since the communicator is aborted
+  }
+  EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("axis tp cannot be used after its first failure: an operation failed"));
+}
+
+}  // namespace
+}  // namespace tessera::comm
