@@ -10,6 +10,7 @@
 namespace tessera::comm {
 namespace {
 
+/// Valid as long as `place`: NCCL does not copy the name.
 ncclConfig_t configuration(const Place& place) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
@@ -45,12 +46,12 @@ void NcclHandle::finish() {
 }
 
 std::unique_ptr<NcclHandle> NcclHandle::split(int color, int key, const Place& place) {
-  ncclConfig_t config = configuration(place);
-  ncclComm_t made = nullptr;
+  std::unique_ptr<NcclHandle> made(new NcclHandle(place));
+  ncclConfig_t config = configuration(made->place_);
   const std::lock_guard lock(mutex_);
   expect_alive_locked();
-  check(ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made, &config), "ncclCommSplit");
-  return made ? std::unique_ptr<NcclHandle>(new NcclHandle(made, place)) : nullptr;
+  check(ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made->comm_, &config), "ncclCommSplit");
+  return made->comm_ ? std::move(made) : nullptr;
 }
 
 void NcclHandle::enqueue(const char* call, const std::function<ncclResult_t(ncclComm_t)>& work) {

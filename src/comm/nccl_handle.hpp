@@ -36,14 +36,14 @@ class NcclHandle {
   void finish();
 
  private:
-  NcclHandle(ncclComm_t comm, const Place& place) : comm_(comm), place_(place) {}
+  explicit NcclHandle(const Place& place) : place_(place) {}
   void check(ncclResult_t result, const char* call);
   void expect_alive_locked() const;
   void abort();
 
   std::mutex mutex_;
   ncclComm_t comm_ = nullptr;
-  const Place place_;
+  const Place place_;  ///< NCCL keeps a pointer to its name
   std::string failure_;
 };
 

@@ -132,5 +132,15 @@ TEST_F(Device, AFailureOnTheDeviceIsReportedAndFinal) {
   EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("axis tp cannot be used after its first failure: an operation failed"));
 }
 
+/// NCCL reads a communicator's name whenever it has something to say.
+TEST_F(Device, PartsKeepTheirNames) {
+  if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
+  const auto part = comm_->split(0, me(), "dp_shard and cp");
+  Reports reports(std::chrono::seconds(60));
+  Values x = values(DType::f32, last() ? 11 : 10);
+  static_cast<void>(error_of([&] { part->all_reduce(x.buffer()).wait(); }));
+  EXPECT_THAT(reports.first(), HasSubstr("the members of communicator dp_shard and cp differ"));
+}
+
 }  // namespace
 }  // namespace tessera::comm
