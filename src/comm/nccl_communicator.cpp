@@ -165,6 +165,8 @@ class NcclCommunicator final : public Communicator {
     LoggedCall logged(CallInfo{++sequence_, 0, -1, Call::split, DType::u8, Op::sum, 0}, rank_, size_, axis_,
                       host_->place().members);
     logged.waited_for();
+    // NCCL's splits communicate, and may wait for an operation that waits for them.
+    check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     auto nccl = nccl_->split(color, key, place);
     logged.done();
     if (!part) return nullptr;

@@ -142,5 +142,16 @@ TEST_F(Device, PartsKeepTheirNames) {
   EXPECT_THAT(reports.first(), HasSubstr("the members of communicator dp_shard and cp differ"));
 }
 
+/// NCCL wants no operation of the communicator under way; the caller need not know.
+TEST_F(Device, SplitsBehindAnOperation) {
+  for (int k = 0; k < 20; ++k) {
+    Values x = values(DType::f32, 100000);
+    Request request = comm_->all_reduce(x.buffer());
+    const auto part = comm_->split(me() % 2, me(), "half");
+    request.wait();
+    EXPECT_EQ(x[99999], n());
+  }
+}
+
 }  // namespace
 }  // namespace tessera::comm
