@@ -133,6 +133,8 @@ class NcclCommunicator final : public Communicator {
     expect_counts(*this, in, in_counts);
     expect_counts(*this, out, out_counts);
     TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype), name_of(out.dtype));
+    TESSERA_EXPECT(in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
+                   "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
     return exchange(Call::all_to_all_v, in, in_counts, out, out_counts);
   }
 
@@ -231,6 +233,16 @@ class NcclCommunicator final : public Communicator {
     traffic_.calls += 1;
     traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
     LoggedCall logged(info, rank_, size_, axis_, host_->place().members, peer);
+    try {
+      return issue(logged, enqueue);
+    } catch (...) {
+      logged.failed();
+      throw;
+    }
+  }
+
+  template <class Enqueue>
+  Request issue(LoggedCall& logged, Enqueue& enqueue) {
     const cudaStream_t compute = compute_stream();
     const Event ready = events_->record(compute);
     check_cuda(cudaStreamWaitEvent(stream_, ready.get(), 0), "cudaStreamWaitEvent");

@@ -153,5 +153,20 @@ TEST_F(Device, SplitsBehindAnOperation) {
   }
 }
 
+TEST_F(Device, FailedCallsAreLoggedAsFailed) {
+  setenv("TESSERA_SIM_NCCL_FAIL", "ncclAllReduce:1", 1);
+  EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("all_reduce failed: unhandled system error"));
+  unsetenv("TESSERA_SIM_NCCL_FAIL");
+  EXPECT_THAT(Watchdog::recent_calls(),
+              testing::ContainsRegex("tp [0-9]+/[0-9]+: all_reduce\\(sum, f32, 10 elements\\), call 1: failed"));
+}
+
+TEST_F(Device, UnevenExchangeWithItself) {
+  std::vector<std::int64_t> in(static_cast<std::size_t>(n()), 1), out = in;
+  ++in[static_cast<std::size_t>(me())];
+  Values x = values(DType::f32, n() + 1), y = values(DType::f32, n());
+  EXPECT_THROW(static_cast<void>(comm_->all_to_all_v(x.buffer(), in, y.buffer(), out)), ContractViolation);
+}
+
 }  // namespace
 }  // namespace tessera::comm
