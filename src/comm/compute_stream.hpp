@@ -6,7 +6,7 @@
 namespace tessera::comm {
 
 cudaStream_t compute_stream();
-/// Throws Error(environment) that names the call unless `code` is cudaSuccess.
+/// Throws Error(environment) unless `code` is cudaSuccess: names the call, or says that earlier work on the GPU failed.
 void check_cuda(cudaError_t code, const char* call);
 
 }  // namespace tessera::comm

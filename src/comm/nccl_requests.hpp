@@ -12,6 +12,7 @@
 #include "device_events.hpp"
 #include "nccl_handle.hpp"
 #include "probe.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/comm/communicator.hpp"
 
 namespace tessera::comm {
@@ -54,17 +55,9 @@ class PendingOperations final : public Probe {
     cudaSetDevice(device_);
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaThreadExchangeStreamCaptureMode(&mode);
-    {
-      const std::lock_guard lock(mutex_);
-      forget_ended();
-      if (!pending_.empty() && !pending_.front().started &&
-          cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
-        pending_.front().started = true;
-        pending_.front().call.waited_for();
-      }
-    }
+    const std::string failure = look_at_events();
     cudaThreadExchangeStreamCaptureMode(&mode);
-    return nccl_->look();
+    return failure.empty() ? nccl_->look() : failure;
   }
 
  private:
@@ -73,17 +66,36 @@ class PendingOperations final : public Probe {
     Event begun, done;
     bool started;
   };
-  void forget_ended() {
-    while (!pending_.empty() && cudaEventQuery(pending_.front().done.get()) == cudaSuccess) {
+  std::string look_at_events() {
+    const std::lock_guard lock(mutex_);
+    std::string failure = forget_ended();
+    if (!pending_.empty() && !pending_.front().started && cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
+      pending_.front().started = true;
+      pending_.front().call.waited_for();
+    }
+    return failure;
+  }
+  /// What the GPU failed with, the first time that it is seen; none of the operations ends then.
+  std::string forget_ended() {
+    cudaError_t state = cudaSuccess;
+    while (!pending_.empty() && (state = cudaEventQuery(pending_.front().done.get())) == cudaSuccess) {
       pending_.front().call.done();
       pending_.pop_front();
     }
+    if (state == cudaSuccess || state == cudaErrorNotReady || std::exchange(has_failed_, true)) return {};
+    try {
+      check_cuda(state, "cudaEventQuery");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
   }
 
   std::shared_ptr<NcclHandle> nccl_;
   int device_ = 0;
   std::mutex mutex_;
   std::deque<Pending> pending_;
+  bool has_failed_ = false;
 };
 
 }  // namespace tessera::comm

@@ -168,5 +168,26 @@ TEST_F(Device, UnevenExchangeWithItself) {
   EXPECT_THROW(static_cast<void>(comm_->all_to_all_v(x.buffer(), in, y.buffer(), out)), ContractViolation);
 }
 
+/// A read that waits for no request fails on the simulated GPU, and with it all that the GPU does later: calls that
+/// come next say that they are not to blame, and the watchdog tells it, too.
+TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
+  void* forget_races = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim12forget_racesEv");
+  if (!forget_races) GTEST_SKIP() << "no simulated GPU";
+  Values x = values(DType::f32, 10);
+  {
+    Reports reports(std::chrono::seconds(60));
+    const auto use = [&](std::unique_ptr<Communicator> comm) {
+      Request request = comm->all_reduce(x.buffer());
+      EXPECT_THROW(static_cast<void>(x[0]), std::runtime_error);
+      const std::string blamed = "earlier work on this GPU failed: unspecified launch failure (cudaErrorLaunchFailure";
+      EXPECT_THAT(error_of([&] { comm->all_reduce(x.buffer()).wait(); }), HasSubstr(blamed));
+      EXPECT_THAT(reports.first(), HasSubstr(blamed));
+      fail(ExitCode::environment, "leave");
+    };
+    EXPECT_THROW(use(std::move(comm_)), Error);
+  }
+  reinterpret_cast<void (*)()>(forget_races)();
+}
+
 }  // namespace
 }  // namespace tessera::comm
