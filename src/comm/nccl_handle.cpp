@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <set>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
@@ -18,11 +20,27 @@ ncclConfig_t configuration(const Place& place) {
   return config;
 }
 
+struct Handles {
+  std::mutex mutex;
+  std::set<NcclHandle*> all;
+};
+Handles& handles() {
+  static auto* instance = new Handles;  // outlives every handle
+  return *instance;
+}
+
 }  // namespace
 
-NcclHandle::NcclHandle(const ncclUniqueId& id, const Place& place) : place_(place) {
+NcclHandle::NcclHandle(const Place& place) : place_(place) {
+  const std::lock_guard lock(handles().mutex);
+  handles().all.insert(this);
+}
+
+NcclHandle::NcclHandle(const ncclUniqueId& id, const Place& place) : NcclHandle(place) {
   ncclConfig_t config = configuration(place_);
-  check(ncclCommInitRankConfig(&comm_, place_.size, id, place_.rank, &config), "ncclCommInitRankConfig");
+  ncclComm_t made = nullptr;
+  check(ncclCommInitRankConfig(&made, place_.size, id, place_.rank, &config), "ncclCommInitRankConfig");
+  comm_ = made;
 }
 
 NcclHandle::~NcclHandle() {
@@ -31,18 +49,16 @@ NcclHandle::~NcclHandle() {
   } catch (const Error& error) {
     log::warning("{}", error.what());
   }
+  const std::lock_guard lock(handles().mutex);
+  handles().all.erase(this);
 }
 
 void NcclHandle::finish() {
   const std::lock_guard lock(mutex_);
   if (!comm_) return;
-  if (std::uncaught_exceptions() > 0) {
-    abort();
-    return;
-  }
+  if (std::uncaught_exceptions() > 0) return abort_all("another axis was left after a failure");
   check(ncclCommFinalize(comm_), "ncclCommFinalize");
-  ncclComm_t finished = std::exchange(comm_, nullptr);
-  check(ncclCommDestroy(finished), "ncclCommDestroy");
+  if (ncclComm_t finished = comm_.exchange(nullptr)) check(ncclCommDestroy(finished), "ncclCommDestroy");
 }
 
 std::unique_ptr<NcclHandle> NcclHandle::split(int color, int key, const Place& place) {
@@ -50,8 +66,10 @@ std::unique_ptr<NcclHandle> NcclHandle::split(int color, int key, const Place& p
   ncclConfig_t config = configuration(made->place_);
   const std::lock_guard lock(mutex_);
   expect_alive_locked();
-  check(ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made->comm_, &config), "ncclCommSplit");
-  return made->comm_ ? std::move(made) : nullptr;
+  ncclComm_t part = nullptr;
+  check(ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, &config), "ncclCommSplit");
+  made->comm_ = part;
+  return part ? std::move(made) : nullptr;
 }
 
 void NcclHandle::enqueue(const char* call, const std::function<ncclResult_t(ncclComm_t)>& work) {
@@ -73,13 +91,16 @@ std::string NcclHandle::look() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || !comm_) return {};
   ncclResult_t result = ncclSuccess;
-  try {
-    check(ncclCommGetAsyncError(comm_, &result), "ncclCommGetAsyncError");
-    check(result, "an operation");
-  } catch (const Error& error) {
-    return error.what();
+  const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
+  if (asked == ncclSuccess && result == ncclSuccess) return {};
+  const std::string why =
+      asked == ncclSuccess ? message_of(result, "an operation") : message_of(asked, "ncclCommGetAsyncError");
+  if (has_failed_) {
+    abort_all(why);
+    return {};
   }
-  return {};
+  set_failure(why);
+  return why;
 }
 
 void NcclHandle::expect_alive() {
@@ -88,25 +109,49 @@ void NcclHandle::expect_alive() {
 }
 
 void NcclHandle::expect_alive_locked() const {
-  require(comm_ != nullptr, ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis,
-          failure_);
+  if (comm_ != nullptr && !has_failed_) [[likely]]
+    return;
+  const std::lock_guard lock(handles().mutex);
+  fail(ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis, failure_);
+}
+
+void NcclHandle::set_failure(const std::string& why) {
+  const std::lock_guard lock(handles().mutex);
+  if (!has_failed_) failure_ = why;
+  has_failed_ = true;
 }
 
 void NcclHandle::check(ncclResult_t result, const char* call) {
   if (result == ncclSuccess) [[likely]]
     return;
-  failure_ = fmt::format(
+  const std::string why = message_of(result, call);
+  set_failure(why);
+  abort_all(why);
+  throw Error(ExitCode::communication, why);
+}
+
+std::string NcclHandle::message_of(ncclResult_t result, const char* call) const {
+  return fmt::format(
       "{} failed: {} (code {}, rank {} of {} on axis {}: {}); look for a rank or node that died, and run with "
       "NCCL_DEBUG=INFO",
       call, ncclGetErrorString(result), static_cast<int>(result), place_.rank, place_.size, place_.axis,
       ncclGetLastError(comm_));
-  abort();
-  throw Error(ExitCode::communication, failure_);
 }
 
-void NcclHandle::abort() {
-  if (comm_) ncclCommAbort(comm_);
-  comm_ = nullptr;
+void NcclHandle::abort_all(const std::string& why) {
+  std::vector<ncclComm_t> ended;
+  {
+    const std::lock_guard lock(handles().mutex);
+    for (NcclHandle* handle : handles().all) {
+      ncclComm_t comm = handle->comm_.exchange(nullptr);
+      if (!comm) continue;
+      if (!handle->has_failed_.exchange(true)) handle->failure_ = why;
+      ended.push_back(comm);
+    }
+  }
+  ncclGroupStart();
+  for (ncclComm_t comm : ended) ncclCommAbort(comm);
+  ncclGroupEnd();
 }
 
 }  // namespace tessera::comm

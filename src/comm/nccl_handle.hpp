@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,23 +29,30 @@ class NcclHandle {
   void enqueue(const char* call, const std::function<ncclResult_t(ncclComm_t)>& work);
   /// The same for several calls between ncclGroupStart and ncclGroupEnd.
   void enqueue_group(const std::function<ncclResult_t(ncclComm_t)>& work);
-  /// Looks for an asynchronous failure; on the first one aborts the communicator and returns the message, else "".
+  /// Looks for an asynchronous failure: returns the message of the first one, and aborts at the next look, so that the
+  /// message is told even where an abort waits for ever; else "".
   std::string look();
   /// Throws Error(communication) if the communicator has failed.
   void expect_alive();
-  /// Collective: flushes and frees the communicator; aborts it while an exception is under way, when peers may be gone.
+  /// Collective: flushes and frees the communicator; aborts while an exception is under way, when peers may be gone.
   void finish();
+  /// Ends all communicators of this process, together: NCCL's abort waits for the whole device, so that one of them
+  /// alone would wait for operations of the others, whose peers may be gone. `why` is what later users of them are
+  /// told.
+  static void abort_all(const std::string& why);
 
  private:
-  explicit NcclHandle(const Place& place) : place_(place) {}
+  explicit NcclHandle(const Place& place);
   void check(ncclResult_t result, const char* call);
+  std::string message_of(ncclResult_t result, const char* call) const;
+  void set_failure(const std::string& why);
   void expect_alive_locked() const;
-  void abort();
 
   std::mutex mutex_;
-  ncclComm_t comm_ = nullptr;
-  const Place place_;  ///< NCCL keeps a pointer to its name
-  std::string failure_;
+  std::atomic<ncclComm_t> comm_ = nullptr;  ///< null after its end, which may come while another thread is in a call
+  std::atomic<bool> has_failed_ = false;
+  const Place place_;    ///< NCCL keeps a pointer to its name
+  std::string failure_;  ///< why it has failed; guarded by the lock of all handles
 };
 
 }  // namespace tessera::comm

@@ -168,6 +168,27 @@ TEST_F(Device, UnevenExchangeWithItself) {
   EXPECT_THROW(static_cast<void>(comm_->all_to_all_v(x.buffer(), in, y.buffer(), out)), ContractViolation);
 }
 
+/// One rank fails while others have operations under way that wait for it. Its communicators end together, so that none
+/// of them waits for what another has on the device; and so do the others', once their watchdogs are told.
+TEST_F(Device, UnwindingEndsWithOperationsUnderWay) {
+  const auto begin = std::chrono::steady_clock::now();
+  Values x = values(DType::f32, 10);
+  EXPECT_THROW(
+      {
+        auto first = world().make(Backend::nccl, "fsdp");
+        auto second = world().make(Backend::nccl, "pp");
+        second->group_start();
+        second->recv(x.buffer(), (me() + 1) % n());  // which nobody sends
+        Request request = second->group_end();
+        auto last = world().make(Backend::nccl, "cp");
+        fail(ExitCode::environment, "out of memory");
+      },
+      Error);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_THAT(all_reduce(*comm_, 10),
+              HasSubstr("axis tp cannot be used after its first failure: another axis was left"));
+}
+
 /// A read that waits for no request fails on the simulated GPU, and with it all that the GPU does later: calls that
 /// come next say that they are not to blame, and the watchdog tells it, too.
 TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
@@ -187,6 +208,20 @@ TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
     EXPECT_THROW(use(std::move(comm_)), Error);
   }
   reinterpret_cast<void (*)()>(forget_races)();
+}
+
+/// Two queues entered in another order: the double tells it before any deadlock.
+TEST_F(Device, OrderOfTwoCommunicators) {
+  if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
+  const auto other = world().make(Backend::nccl, "dp");
+  Reports reports(std::chrono::seconds(60));
+  Values x = values(DType::f32, 10), y = values(DType::f32, 10);
+  static_cast<void>(error_of([&] {
+    Request first = (last() ? *other : *comm_).all_reduce(x.buffer());
+    Request second = (last() ? *comm_ : *other).all_reduce(y.buffer());
+    static_cast<void>(reports.first());
+  }));
+  EXPECT_THAT(reports.first(), HasSubstr("launch in different orders at ncclAllReduce 1"));
 }
 
 }  // namespace
