@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "sim_test.hpp"
 
@@ -106,6 +107,28 @@ TEST_F(Memory, CanBeOpenedByAnotherProcess) {
   char byte = 0;
   ASSERT_EQ(1, pread(arena().fd, &byte, 1, data - arena().base));
   EXPECT_EQ(42, byte);
+  EXPECT_OK(cudaFree(data));
+}
+
+/// The flags of the mapping around `address`, as proc(5) lists them.
+std::string mapping_flags(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool within = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      within = begin <= reinterpret_cast<std::uintptr_t>(address) && reinterpret_cast<std::uintptr_t>(address) < end;
+    if (within && line.rfind("VmFlags:", 0) == 0) return line + " ";
+  }
+  return "";
+}
+
+TEST_F(Memory, IsNeitherDumpedNorInherited) {
+  std::byte* const data = new_memory(1);
+  for (const void* address : {static_cast<const void*>(data), static_cast<const void*>(arena().base)}) {
+    EXPECT_NE(std::string::npos, mapping_flags(address).find(" dd ")) << mapping_flags(address);
+    EXPECT_NE(std::string::npos, mapping_flags(address).find(" dc ")) << mapping_flags(address);
+  }
   EXPECT_OK(cudaFree(data));
 }
 

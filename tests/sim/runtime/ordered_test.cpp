@@ -61,6 +61,7 @@ TEST_F(Ordered, AreTasksOnOtherBytes) {
   EXPECT_OK(touch(b, "write", {writes(data + 100, 100)}));
   EXPECT_OK(touch(nullptr, "touch", {writes(data + 200, 0), writes(data, 0), reads(data + 50, 0)}));
   EXPECT_OK(touch(nullptr, "read", {reads(nullptr, 0)}));
+  EXPECT_OK(touch(b, "write", {writes(data + 200, 10)}));
 }
 
 TEST_F(Ordered, FreeAfterAQuery) {
