@@ -51,7 +51,7 @@ KernelAccesses::KernelAccesses(std::string kernel, std::vector<Operand> operands
 void KernelAccesses::shared_memory(std::span<unsigned char> memory, std::size_t guard) {
   shared_ = memory;
   guard_ = guard;
-  shadows_.assign(memory.size(), {});
+  shadows_.assign((memory.size() + kWord - 1) / kWord, {});
 }
 
 void KernelAccesses::report(const std::string& text) {
@@ -74,30 +74,30 @@ void KernelAccesses::check_global(const unsigned char* address, std::size_t byte
     report(describe(address, bytes, writes, operands_));
 }
 
-bool KernelAccesses::races(const Shadow& byte, bool writes, bool atomic) const {
-  const bool with_write = byte.written == interval_ && byte.writer != thread_ && !(atomic && byte.atomic);
-  return with_write || (writes && byte.read == interval_ && byte.reader != thread_);
+bool KernelAccesses::races(const Shadow& word, bool writes, bool atomic) const {
+  const bool with_write = word.written == interval_ && word.writer != thread_ && !(atomic && word.atomic);
+  return with_write || (writes && word.read == interval_ && word.reader != thread_);
 }
 
-void KernelAccesses::report_race(std::size_t byte, bool writes) {
-  const Shadow& shadow = shadows_[byte];
+void KernelAccesses::report_race(std::size_t word, bool writes) {
+  const Shadow& shadow = shadows_[word];
   std::string other = fmt::format("which thread {} writes", shadow.writer);
   if (shadow.written != interval_ || shadow.writer == thread_)
     other =
         shadow.reader == kSeveral ? "which several threads read" : fmt::format("which thread {} reads", shadow.reader);
   report(fmt::format("{} byte {} of shared memory, {}, and no __syncthreads is between", writes ? "writes" : "reads",
-                     byte, other));
+                     word * kWord, other));
 }
 
-void KernelAccesses::remember(Shadow& byte, bool writes, bool atomic) const {
+void KernelAccesses::remember(Shadow& word, bool writes, bool atomic) const {
   if (writes) {
-    byte.written = interval_;
-    byte.writer = thread_;
-    byte.atomic = atomic;
+    word.written = interval_;
+    word.writer = thread_;
+    word.atomic = atomic;
     return;
   }
-  byte.reader = byte.read == interval_ && byte.reader != thread_ ? kSeveral : thread_;
-  byte.read = interval_;
+  word.reader = word.read == interval_ && word.reader != thread_ ? kSeveral : thread_;
+  word.read = interval_;
 }
 
 void KernelAccesses::check_shared(const unsigned char* address, std::size_t bytes, bool writes, bool atomic) {
@@ -105,9 +105,9 @@ void KernelAccesses::check_shared(const unsigned char* address, std::size_t byte
     return report(fmt::format("{} byte {} of {} bytes of shared memory", writes ? "writes" : "reads",
                               address - shared_.data(), shared_.size()));
   const auto first = static_cast<std::size_t>(address - shared_.data());
-  for (std::size_t i = first; i < first + bytes; ++i) {
-    if (races(shadows_[i], writes, atomic)) report_race(i, writes);
-    remember(shadows_[i], writes, atomic);
+  for (std::size_t word = first / kWord; word <= (first + bytes - 1) / kWord; ++word) {
+    if (races(shadows_[word], writes, atomic)) report_race(word, writes);
+    remember(shadows_[word], writes, atomic);
   }
 }
 

@@ -2,7 +2,7 @@
 // access (__tsan_read4 and the like) lead here instead of into a sanitizer's runtime.
 //
 // Global memory: a kernel may touch the operands of its launch and nothing else, to the byte. Shared memory: two
-// accesses of different threads to a byte, one of them a write, with no __syncthreads between are a race (as in
+// accesses of different threads to a word, one of them a write, with no __syncthreads between are a race (as in
 // compute-sanitizer's racecheck), whatever the order of the threads; an access beside it is an error, too.
 #pragma once
 
@@ -24,11 +24,9 @@ class KernelAccesses {
 
   /// `guard` bytes before and behind belong to no one.
   void shared_memory(std::span<unsigned char> memory, std::size_t guard);
-  /// Thread `thread` of block `block` goes on.
-  void turn(std::int64_t block, int thread) {
-    block_ = block;
-    thread_ = thread;
-  }
+  void begin_block(std::int64_t block) { block_ = block; }
+  /// Thread `thread` goes on.
+  void begin_turn(int thread) { thread_ = thread; }
   /// All threads have met: accesses from now on are behind those up to now.
   void next_interval() { ++interval_; }
 
@@ -40,19 +38,20 @@ class KernelAccesses {
   const std::string& fault() const { return fault_; }
 
  private:
-  /// The last accesses to a byte of shared memory.
+  /// The last accesses to a word of shared memory. Elements that are smaller count as the word that they lie in.
   struct Shadow {
     std::uint64_t written = 0, read = 0;  ///< intervals
     std::int32_t writer = -1, reader = -1;
     bool atomic = false;
   };
   static constexpr std::int32_t kSeveral = -2;
+  static constexpr std::size_t kWord = 4;  ///< bytes
 
   void check_shared(const unsigned char* address, std::size_t bytes, bool writes, bool atomic);
   void check_global(const unsigned char* address, std::size_t bytes, bool writes);
-  bool races(const Shadow& byte, bool writes, bool atomic) const;
-  void report_race(std::size_t byte, bool writes);
-  void remember(Shadow& byte, bool writes, bool atomic) const;
+  bool races(const Shadow& word, bool writes, bool atomic) const;
+  void report_race(std::size_t word, bool writes);
+  void remember(Shadow& word, bool writes, bool atomic) const;
 
   std::string kernel_;
   std::vector<Operand> operands_;

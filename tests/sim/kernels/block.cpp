@@ -40,6 +40,12 @@ Block::Block(int threads, std::size_t shared_bytes, KernelAccesses& accesses)
   accesses_.shared_memory({shared_.data() + kGuard, shared_bytes}, kGuard);
 }
 
+void Block::begin_turn(int thread) {
+  thread_ = thread;
+  threadIdx.x = static_cast<unsigned>(thread);
+  accesses_.begin_turn(thread);
+}
+
 bool Block::run(std::int64_t index, const BlockBody& body) {
   std::memset(shared_.data(), 0xFF, shared_.size());
   std::fill(warps_.begin(), warps_.end(), Warp{});
@@ -48,18 +54,15 @@ bool Block::run(std::int64_t index, const BlockBody& body) {
   blockIdx = {static_cast<unsigned>(index), 0, 0};
   blockDim = {static_cast<unsigned>(threads_), 1, 1};
   running_block = this;
-  const auto entry = [&](int) {
+  accesses_.begin_block(index);
+  const auto entry = [&](int thread) {
+    begin_turn(thread);
     body(index, shared_.data() + kGuard);
     ++ended_;
     ++progress_;
   };
   const auto stuck = [this] { return std::exchange(progress_before_, progress_) == progress_; };
-  const auto turn = [this, index](int thread) {
-    thread_ = thread;
-    threadIdx.x = static_cast<unsigned>(thread);
-    accesses_.turn(index, thread);
-  };
-  const bool all_ended = fibers_.run(threads_, entry, turn, stuck);
+  const bool all_ended = fibers_.run(threads_, entry, stuck);
   running_block = nullptr;
   if (!all_ended) tell_who_waits();
   return all_ended;
@@ -96,7 +99,7 @@ std::uint64_t Block::exchange(unsigned mask, std::uint64_t bits, unsigned partne
   std::uint64_t* const slots = warp.slots[before % 2];
   slots[lane] = bits;
   const unsigned expected = present == kWarp ? mask : mask & ((1U << present) - 1);
-  if (++warp.arrived == static_cast<unsigned>(std::popcount(expected))) {
+  if (++warp.arrived == (expected == ~0U ? kWarp : static_cast<unsigned>(std::popcount(expected)))) {
     warp.arrived = 0;
     ++warp.done;
   }

@@ -43,9 +43,14 @@ class Block {
     unsigned done = 0;
   };
 
+  void begin_turn(int thread);
   template <class Condition>
   void wait_while(const Condition& condition) {
-    while (condition()) fibers_.pause();
+    const int thread = thread_;
+    while (condition()) {
+      fibers_.pause();
+      begin_turn(thread);
+    }
   }
   void tell_who_waits();
 

@@ -20,7 +20,7 @@ FiberStack::~FiberStack() { ::munmap(memory_, bytes); }
 
 void Fibers::prepare(int count, const std::function<void(int)>& entry) {
   entry_ = &entry;
-  left_ = count;
+  count_ = left_ = count;
   while (fibers_.size() < static_cast<std::size_t>(count)) fibers_.push_back(std::make_unique<Fiber>());
   for (int i = 0; i < count; ++i) {
     Fiber& fiber = *fibers_[static_cast<std::size_t>(i)];
@@ -35,7 +35,7 @@ void Fibers::start(void* self) {
   (*fibers->entry_)(fibers->current_);
   fiber.ended = true;
   --fibers->left_;
-  switch_fiber(fiber.context, fibers->home_);
+  fibers->pause();
   std::abort();  // an ended fiber gets no turn
 }
 

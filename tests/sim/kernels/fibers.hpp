@@ -31,26 +31,24 @@ class Fibers {
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  /// Runs entry(i) for i in [0, count), each on a stack of its own, in turns that end with pause(). Before each turn
-  /// `turn(i)` is called. Returns true when all entries have ended; false, with the rest forgotten where they stand,
-  /// once `stuck()` is true after a round.
-  template <class Turn, class Stuck>
-  bool run(int count, const std::function<void(int)>& entry, const Turn& turn, const Stuck& stuck) {
+  /// Runs entry(i) for i in [0, count), each on a stack of its own, in turns that end with pause(). Returns true when
+  /// all entries have ended; false, with the rest forgotten where they stand, once `stuck()` is true after a round.
+  template <class Stuck>
+  bool run(int count, const std::function<void(int)>& entry, const Stuck& stuck) {
     prepare(count, entry);
     while (left_ > 0) {
-      for (current_ = 0; current_ < count; ++current_) {
-        Fiber& fiber = *fibers_[static_cast<std::size_t>(current_)];
-        if (fiber.ended) continue;
-        turn(current_);
-        switch_fiber(home_, fiber.context);
-      }
+      current_ = -1;
+      switch_fiber(home_, next());
       if (left_ > 0 && stuck()) return false;
     }
     return true;
   }
 
   /// Ends the turn of the fiber that runs.
-  void pause() { switch_fiber(fibers_[static_cast<std::size_t>(current_)]->context, home_); }
+  void pause() {
+    FiberContext& paused = fibers_[static_cast<std::size_t>(current_)]->context;
+    switch_fiber(paused, next());
+  }
 
  private:
   struct Fiber {
@@ -60,12 +58,18 @@ class Fibers {
   };
 
   static void start(void* self);
+  /// Whose turn it is: the next fiber's of this round, or run()'s at its end.
+  FiberContext& next() {
+    while (++current_ < count_)
+      if (Fiber& fiber = *fibers_[static_cast<std::size_t>(current_)]; !fiber.ended) return fiber.context;
+    return home_;
+  }
   void prepare(int count, const std::function<void(int)>& entry);
 
   std::vector<std::unique_ptr<Fiber>> fibers_;  ///< kept from run to run
   FiberContext home_;
   const std::function<void(int)>* entry_ = nullptr;
-  int current_ = -1, left_ = 0;
+  int current_ = -1, count_ = 0, left_ = 0;
 };
 
 }  // namespace tessera::sim

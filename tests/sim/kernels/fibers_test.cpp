@@ -16,8 +16,7 @@ TEST(Fibers, TakeTurnsInOrder) {
     fibers.pause();
     seen.push_back(10 + i);
   };
-  EXPECT_TRUE(fibers.run(
-      3, entry, [](int) {}, [] { return false; }));
+  EXPECT_TRUE(fibers.run(3, entry, [] { return false; }));
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 10, 11, 12}));
 }
 
@@ -34,8 +33,7 @@ TEST(Fibers, KeepLocalValues) {
     }
     for (const double v : values) sums[i] += v;
   };
-  EXPECT_TRUE(fibers.run(
-      64, entry, [](int) {}, [] { return false; }));
+  EXPECT_TRUE(fibers.run(64, entry, [] { return false; }));
   for (int i = 0; i < 64; ++i) {
     double expected = 0;
     for (int k = 0; k < 24; ++k) expected += std::sqrt(i * 24.0 + k) + 10;
@@ -49,11 +47,10 @@ TEST(Fibers, AreForgottenWhenStuck) {
   const auto forever = [&](int) {
     for (;;) fibers.pause();
   };
-  EXPECT_FALSE(fibers.run(
-      2, forever, [](int) {}, [&] { return ++rounds == 3; }));
+  EXPECT_FALSE(fibers.run(2, forever, [&] { return ++rounds == 3; }));
   bool ran = false;
   EXPECT_TRUE(fibers.run(
-      1, [&](int) { ran = true; }, [](int) {}, [] { return false; }));
+      1, [&](int) { ran = true; }, [] { return false; }));
   EXPECT_TRUE(ran);
 }
 
