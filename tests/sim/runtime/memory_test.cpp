@@ -175,6 +175,16 @@ TEST_F(MemoryDeathTest, CannotBeTouchedWhereNothingIsAllocated) {
       "overrun writes device memory at 0x[0-9a-f]+, which is in no allocation");
 }
 
+TEST_F(MemoryDeathTest, CannotBeTouchedAfterItIsFreed) {
+  EXPECT_DEATH(
+      {
+        std::byte* const data = new_memory(4096);
+        cudaFree(data);
+        run_at_once(nullptr, "late", {}, [data] { return data[100] == std::byte{0} ? cudaSuccess : cudaErrorUnknown; });
+      },
+      "late reads device memory at 0x[0-9a-f]+, which is in no allocation");
+}
+
 TEST_F(MemoryDeathTest, CannotBeReadByTheHost) {
   if (!has_guard()) GTEST_SKIP() << "this processor has no protection keys";
   EXPECT_DEATH(

@@ -51,6 +51,35 @@ TEST_F(ProcessDeathTest, RefusesCallsAtItsEnd) {
   EXPECT_EXIT(leave_through_a_static_object(), testing::ExitedWithCode(0), "");
 }
 
+std::atomic<bool> running_task_is_done = false;
+
+/// Destroyed after the device was stopped.
+struct ExpectsNoTask {
+  ~ExpectsNoTask() {
+    if (!running_task_is_done) std::_Exit(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a task that begins now shows
+  }
+};
+
+void leave_while_a_task_runs() {
+  static const ExpectsNoTask object;
+  std::promise<void> begun;
+  enqueue(nullptr, "running", {}, [&] {
+    begun.set_value();
+    while (!stopping()) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    running_task_is_done = true;
+    return cudaSuccess;
+  });
+  enqueue(nullptr, "never begins", {}, []() -> cudaError_t { std::_Exit(2); });
+  begun.get_future().wait();
+  leave();
+}
+
+TEST_F(ProcessDeathTest, EndsAfterTheTaskThatRuns) {
+  EXPECT_EXIT(leave_while_a_task_runs(), testing::ExitedWithCode(0), "");
+}
+
 void exit_in_a_task() {
   enqueue(nullptr, "exit", {}, []() -> cudaError_t { std::exit(0); });
   cudaDeviceSynchronize();
@@ -68,6 +97,9 @@ void fork_after_use() {
   if (child == 0) {
     EXPECT_EQ(cudaErrorInitializationError, cudaStreamSynchronize(stream));
     EXPECT_EQ(cudaErrorInitializationError, cudaMemset(data, 0, 100));
+#ifdef __SANITIZE_ADDRESS__
+    std::_Exit(testing::Test::HasFailure() ? 1 : 0);  // its search for leaks waits for threads that a child has not
+#endif
     leave();
   }
   int status = -1;
