@@ -98,10 +98,6 @@ bool DeviceMemory::free(void* data) {
   return true;
 }
 
-DeviceMemory::Part& DeviceMemory::part_of(const void* address) {
-  return parts_[static_cast<std::size_t>(static_cast<const std::byte*>(address) - arena_.base) / part_bytes_];
-}
-
 Allocation DeviceMemory::find_locked(const void* address) {
   const Part& part = part_of(address);
   const auto* byte = static_cast<const std::byte*>(address);
@@ -109,7 +105,7 @@ Allocation DeviceMemory::find_locked(const void* address) {
   if (next == part.allocations.begin()) return {};
   const auto around = std::prev(next);
   if (around->first + around->second <= byte) return {};
-  return {around->first, around->second, static_cast<int>(&part - parts_.data())};
+  return {around->first, around->second, device_of(address)};
 }
 
 Allocation DeviceMemory::find(const void* address) {

@@ -33,6 +33,11 @@ class DeviceMemory {
   /// The same for a handler of signals: finds none where another thread holds the lock.
   Allocation find_in_handler(const void* address);
   std::size_t free_bytes(int device);
+  /// The device in whose part of the arena `address` lies.
+  int device_of(const void* address) const {
+    return static_cast<int>(static_cast<std::size_t>(static_cast<const std::byte*>(address) - arena_.base) /
+                            part_bytes_);
+  }
 
  private:
   struct Part {
@@ -45,7 +50,7 @@ class DeviceMemory {
   DeviceMemory();
   std::byte* find_place(Part& part, std::size_t bytes) const;
   std::byte* find_place(Part& part, std::size_t bytes, std::byte* from) const;
-  Part& part_of(const void* address);
+  Part& part_of(const void* address) { return parts_[static_cast<std::size_t>(device_of(address))]; }
   Allocation find_locked(const void* address);
 
   sim::Arena arena_;

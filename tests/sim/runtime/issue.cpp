@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "device_memory.hpp"
+
 namespace tessera::cudart {
 namespace {
 
@@ -127,6 +129,14 @@ cudaError_t on_stream(cudaStream_t handle, Body body) {
   return stream ? body(*stream) : cudaErrorInvalidResourceHandle;
 }
 
+/// The same for a block, which the framework frees on any thread: its default stream is that of the memory's device.
+template <class Body>
+cudaError_t on_stream_of(const void* data, cudaStream_t handle, Body body) {
+  if (Runtime::unusable() != cudaSuccess || handle != nullptr) return on_stream(handle, body);
+  if (!is_device_pointer(data)) return cudaErrorInvalidValue;
+  return body(*Runtime::get().device(cudart::DeviceMemory::get().device_of(data)).default_stream());
+}
+
 }  // namespace
 
 cudaError_t enqueue(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work) {
@@ -139,7 +149,7 @@ cudaError_t run_at_once(cudaStream_t stream, std::string what, std::span<const A
 }
 
 cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t stream) {
-  return on_stream(stream, [&](cudart::Stream& s) {
+  return on_stream_of(data, stream, [&](cudart::Stream& s) {
     {
       const std::lock_guard lock(Runtime::get().issue);
       const auto begin = reinterpret_cast<std::uintptr_t>(data);
@@ -150,7 +160,7 @@ cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t st
 }
 
 cudaError_t block_freed(const void* data, std::size_t bytes, cudaStream_t stream) {
-  return on_stream(stream, [&](cudart::Stream& s) { return cudart::poison("free", data, bytes, s); });
+  return on_stream_of(data, stream, [&](cudart::Stream& s) { return cudart::poison("free", data, bytes, s); });
 }
 
 std::vector<std::string> races() {

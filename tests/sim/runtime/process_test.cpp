@@ -130,7 +130,11 @@ void use_two_devices() {
   EXPECT_OK(cudaDeviceCanAccessPeer(&can, 0, 1));
   EXPECT_EQ(0, can);
   EXPECT_EQ(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(0, 0));
+  EXPECT_OK(block_allocated(data, 100, nullptr));
+  std::thread([&] { EXPECT_OK(block_freed(data, 100, nullptr)); }).join();  // on a thread whose device is 0
+  EXPECT_OK(block_allocated(data, 100, nullptr));
   const cudaEvent_t event = new_event();
+  EXPECT_OK(cudaDeviceSynchronize());
   EXPECT_OK(cudaSetDevice(0));
   EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventRecord(event, nullptr));
   std::byte* const other = new_memory(100);
