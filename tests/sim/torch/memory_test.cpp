@@ -90,6 +90,59 @@ TEST(Races, NoWaitAfterTheSideStream) {
   EXPECT_THAT(found[0], HasSubstr("aten::add"));
 }
 
+/// The one race of `body`, which begins when the side stream knows all that came before.
+template <class Body>
+std::string race_behind_wait(const Body& body) {
+  const auto found = races_of([&] {
+    const Tensor a = filled(1), b = filled(2);
+    wait_aside();
+    body(a, b);
+  });
+  return found.size() == 1 ? found[0] : "";
+}
+
+/// On the side stream.
+template <class Body>
+void aside(const Body& body) {
+  const c10::cuda::CUDAStreamGuard guard(side_stream());
+  body();
+}
+
+TEST(Races, OperatorsSayWhatTheyRead) {
+  const std::string race = race_behind_wait([](const Tensor& a, const Tensor& b) {
+    a.zero_();
+    aside([&] { at::mul_out(const_cast<Tensor&>(b), a, a); });
+  });
+  EXPECT_THAT(race, HasSubstr("aten::mul.out on stream"));
+  EXPECT_THAT(race, HasSubstr("reads"));
+}
+
+TEST(Races, OperatorsSayWhatTheyWrite) {
+  const std::string race = race_behind_wait([](const Tensor& a, const Tensor& b) {
+    copy_aside(b, a);
+    a.zero_();
+  });
+  EXPECT_THAT(race, HasSubstr("aten::zero_ on the default stream writes"));
+}
+
+TEST(Races, FreshResultsAreWritten) {
+  const Tensor places = at::arange(4, at::kCUDA);
+  Tensor rows, copy;
+  const std::string race = race_behind_wait([&](const Tensor& a, const Tensor&) {
+    rows = a.index_select(0, places);
+    aside([&] { copy = rows.clone(); });
+  });
+  EXPECT_THAT(race, HasSubstr("that aten::index_select on the default stream writes"));
+}
+
+TEST(Races, StridedCopiesSayWhatTheyTouch) {
+  const std::string race = race_behind_wait([](const Tensor& a, const Tensor& b) {
+    aside([&] { b.view({256, 256}).copy_(a.view({256, 256}).t()); });
+    a.zero_();
+  });
+  EXPECT_THAT(race, HasSubstr("aten::copy_"));
+}
+
 TEST(Races, BlockGivenBackWhileTheSideStreamReads) {
   const auto found = races_of([] {
     const Tensor b = filled(0);

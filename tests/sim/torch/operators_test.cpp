@@ -54,6 +54,28 @@ TEST(Operators, ThrowWhatTheHostThrows) {
   EXPECT_THROW(at::ones({3}, at::kCUDA).add_(at::ones({4}, at::kCUDA)), c10::Error);
 }
 
+TEST(Operators, SeeThatTheirArgumentsOverlap) {
+  if (settings().queued_operators) GTEST_SKIP() << "what a task throws, the host does not catch";
+  const Tensor x = at::ones({4}, at::kCUDA);
+  Tensor part = x.narrow(0, 1, 3);
+  EXPECT_THROW(at::add_out(part, x.narrow(0, 0, 3), part), c10::Error);
+}
+
+TEST(Operators, ComputeOnOneThread) {
+  if (settings().queued_operators) GTEST_SKIP() << "another thread computes";
+  at::set_num_threads(2);
+  const Tensor x = at::ones({1 << 16}, at::kCUDA);
+  EXPECT_EQ(x.sum().item<float>(), 1 << 16);
+  EXPECT_EQ(at::get_num_threads(), 1);
+}
+
+/// As on a GPU, where the storage's memory is gone.
+TEST(Operators, RefuseTensorsWithoutMemory) {
+  const Tensor x = at::ones({4}, at::kCUDA);
+  x.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, x.device()));
+  EXPECT_THROW(x + 1, c10::Error);
+}
+
 TEST(Operators, NewMemoryIsPoison) {
   EXPECT_TRUE(at::empty({64}, at::device(at::kCUDA).dtype(at::kFloat)).isnan().all().item<bool>());
   EXPECT_TRUE(at::empty({64}, at::device(at::kCUDA).dtype(at::kLong)).eq(-1).all().item<bool>());
