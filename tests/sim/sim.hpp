@@ -48,7 +48,7 @@ class DeviceMemoryOpen {
   DeviceMemoryOpen(const DeviceMemoryOpen&) = delete;
   DeviceMemoryOpen& operator=(const DeviceMemoryOpen&) = delete;
 };
-/// Whether the processor has protection keys. Without them every thread may touch device memory.
+/// Whether device memory is closed at all: by protection keys, or as Settings::guards_process says.
 bool has_guard();
 
 /// The memory file in which all device memory of this process lies, mapped at `base`. Another process of this user
@@ -75,6 +75,7 @@ struct Settings {
   std::uint64_t delay_seed = 0;   ///< TESSERA_SIM_DELAY_SEED: tasks wait up to 2 ms each; 0: never
   std::size_t memory_bytes = 0;   ///< TESSERA_SIM_MEMORY_BYTES: of each device; 16 GiB of address space by default
   int devices = 1;                ///< TESSERA_SIM_DEVICES
+  bool guards_process = false;    ///< TESSERA_SIM_GUARD=process: without keys, close memory while no task runs (slow)
 };
 const Settings& settings();
 

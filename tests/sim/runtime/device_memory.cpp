@@ -62,7 +62,7 @@ void* DeviceMemory::allocate(int device, std::size_t bytes) {
     part.allocations[place] = bytes;
     part.used += bytes;
     part.next = static_cast<std::size_t>(place - part.begin) + bytes;
-    grant(place, bytes);
+    if (guard() != Guard::process || open_threads_ > 0) grant(place, bytes);
   }
   const sim::DeviceMemoryOpen open;
   std::memset(place, 0xFF, bytes);
@@ -117,6 +117,21 @@ Allocation DeviceMemory::find(const void* address) {
 Allocation DeviceMemory::find_in_handler(const void* address) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return lock ? find_locked(address) : Allocation{};
+}
+
+void DeviceMemory::for_all(void (*protect)(std::byte*, std::size_t)) const {
+  for (const Part& part : parts_)
+    for (const auto& [begin, bytes] : part.allocations) protect(begin, bytes);
+}
+
+void DeviceMemory::open() {
+  const std::lock_guard lock(mutex_);
+  if (open_threads_++ == 0) for_all(grant);
+}
+
+void DeviceMemory::close() {
+  const std::lock_guard lock(mutex_);
+  if (--open_threads_ == 0) for_all(revoke);
 }
 
 std::size_t DeviceMemory::free_bytes(int device) {

@@ -33,6 +33,9 @@ class DeviceMemory {
   /// The same for a handler of signals: finds none where another thread holds the lock.
   Allocation find_in_handler(const void* address);
   std::size_t free_bytes(int device);
+  /// For Guard::process: a thread more, or less, that may touch what is allocated. With none, nobody may.
+  void open();
+  void close();
   /// The device in whose part of the arena `address` lies.
   int device_of(const void* address) const {
     return static_cast<int>(static_cast<std::size_t>(static_cast<const std::byte*>(address) - arena_.base) /
@@ -52,10 +55,12 @@ class DeviceMemory {
   std::byte* find_place(Part& part, std::size_t bytes, std::byte* from) const;
   Part& part_of(const void* address) { return parts_[static_cast<std::size_t>(device_of(address))]; }
   Allocation find_locked(const void* address);
+  void for_all(void (*protect)(std::byte* memory, std::size_t bytes)) const;
 
   sim::Arena arena_;
   std::size_t part_bytes_ = 0;
   std::mutex mutex_;
+  int open_threads_ = 0;
   std::vector<Part> parts_;
 };
 

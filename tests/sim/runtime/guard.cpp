@@ -26,8 +26,14 @@ int key() {
   return made;
 }
 
-void set_rights(unsigned rights) {
-  if (key() >= 0) pkey_set(key(), rights);
+/// What opening and closing do to the thread, or to all.
+void open_memory() {
+  if (guard() == Guard::keys) pkey_set(key(), 0);
+  if (guard() == Guard::process) DeviceMemory::get().open();
+}
+void close_memory() {
+  if (guard() == Guard::keys) pkey_set(key(), PKEY_DISABLE_ACCESS);
+  if (guard() == Guard::process) DeviceMemory::get().close();
 }
 
 void protect(std::byte* memory, std::size_t bytes, int rights) {
@@ -99,6 +105,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
+Guard guard() {
+  static const Guard chosen = key() >= 0 ? Guard::keys : sim::settings().guards_process ? Guard::process : Guard::none;
+  return chosen;
+}
+
 void grant(std::byte* memory, std::size_t bytes) { protect(memory, bytes, PROT_READ | PROT_WRITE); }
 void revoke(std::byte* memory, std::size_t bytes) { protect(memory, bytes, PROT_NONE); }
 
@@ -116,13 +127,13 @@ const char* task_name() { return running; }
 
 namespace tessera::sim {
 
-bool has_guard() { return cudart::key() >= 0; }
+bool has_guard() { return cudart::guard() != cudart::Guard::none; }
 
 DeviceMemoryOpen::DeviceMemoryOpen() {
-  if (cudart::opened++ == 0) cudart::set_rights(0);
+  if (cudart::opened++ == 0) cudart::open_memory();
 }
 DeviceMemoryOpen::~DeviceMemoryOpen() {
-  if (--cudart::opened == 0) cudart::set_rights(PKEY_DISABLE_ACCESS);
+  if (--cudart::opened == 0) cudart::close_memory();
 }
 
 }  // namespace tessera::sim

@@ -186,16 +186,30 @@ TEST_F(MemoryDeathTest, CannotBeTouchedAfterItIsFreed) {
 }
 
 TEST_F(MemoryDeathTest, CannotBeReadByTheHost) {
-  if (!has_guard()) GTEST_SKIP() << "this processor has no protection keys";
   EXPECT_DEATH(
       {
+        setenv("TESSERA_SIM_GUARD", "process", 1);  // where the processor has no keys
         std::byte* const data = new_memory(100);
         std::fprintf(stderr, "%d", static_cast<int>(data[7]));
       },
       "the host reads device memory at 0x[0-9a-f]+, byte 7 of an allocation of 4096 bytes");
 }
 
+TEST_F(MemoryDeathTest, CannotBeReadByTheHostAfterTasks) {
+  EXPECT_DEATH(
+      {
+        setenv("TESSERA_SIM_GUARD", "process", 1);
+        std::byte* const data = new_memory(100);
+        cudaMemset(data, 0, 100);
+        run_at_once(nullptr, "task", {}, [data] { return data[0] == std::byte{0} ? cudaSuccess : cudaErrorUnknown; });
+        cudaDeviceSynchronize();
+        std::fprintf(stderr, "%d", static_cast<int>(data[0]));
+      },
+      "^tessera-sim: the host reads device memory at 0x[0-9a-f]+, byte 0 of an allocation");
+}
+
 void open_memory() {
+  setenv("TESSERA_SIM_GUARD", "process", 1);
   std::byte* const data = new_memory(100);
   {
     const DeviceMemoryOpen open, again;

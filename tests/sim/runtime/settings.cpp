@@ -26,18 +26,20 @@ std::uint64_t number(const char* name, std::uint64_t otherwise, std::uint64_t le
   return result;
 }
 
-bool queued(const char* name) {
+/// Whether a variable has the value `word`; nothing and `otherwise` are the only other ones that it may have.
+bool is_set_to(const char* name, const char* word, const char* otherwise) {
   const char* value = std::getenv(name);
-  if (value == nullptr || std::strcmp(value, "") == 0 || std::strcmp(value, "at_once") == 0) return false;
-  if (std::strcmp(value, "queued") != 0) refuse(name, value, "\"queued\" or \"at_once\"");
+  if (value == nullptr || std::strcmp(value, "") == 0 || std::strcmp(value, otherwise) == 0) return false;
+  if (std::strcmp(value, word) != 0) refuse(name, value, (word + std::string(" or ") + otherwise).c_str());
   return true;
 }
 
 Settings read_settings() {
-  return {.queued_operators = queued("TESSERA_SIM_OPERATORS"),
+  return {.queued_operators = is_set_to("TESSERA_SIM_OPERATORS", "queued", "at_once"),
           .delay_seed = number("TESSERA_SIM_DELAY_SEED", 0, 0),
           .memory_bytes = number("TESSERA_SIM_MEMORY_BYTES", std::uint64_t{16} << 30, 1),
-          .devices = static_cast<int>(number("TESSERA_SIM_DEVICES", 1, 0))};
+          .devices = static_cast<int>(number("TESSERA_SIM_DEVICES", 1, 0)),
+          .guards_process = is_set_to("TESSERA_SIM_GUARD", "process", "keys")};
 }
 
 /// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the same ones in each run.

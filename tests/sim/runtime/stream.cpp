@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -95,7 +96,6 @@ void Stream::end() {
 void Stream::run() {
   own_stream = this;
   set_current_device(device_);
-  const sim::DeviceMemoryOpen open;
   for (Task task; next(task); end()) {
     execute(task);
     task = {};  // what it held is gone before anyone learns that it is done
@@ -121,6 +121,8 @@ void Stream::execute(Task& task) {
   cudaError_t error = cudaErrorLaunchFailure;
   std::string why;
   try {
+    std::optional<sim::DeviceMemoryOpen> open;
+    if (!task.always) open.emplace();
     error = task.work();
     why = cudaGetErrorString(error);
   } catch (const std::exception& exception) {
