@@ -105,6 +105,24 @@ provide_torch() { # sets $torch
   fi
 }
 
+# The simulated GPU (tests/sim) is compiled with the headers of the CUDA runtime.
+has_cuda_headers() {
+  local header
+  for header in cuda_runtime_api.h crt/host_defines.h; do
+    compgen -G "$torch/../nvidia/cu13/include/$header" >/dev/null || compgen -G "/usr/local/cuda-13.*/include/$header" >/dev/null || return 1
+  done
+}
+
+# Into our own LibTorch's environment; beside a LibTorch of somebody else they would be in the wrong place.
+provide_cuda_headers() {
+  local venv=$cache/libtorch-$torch_version
+  if has_cuda_headers || [ "$torch" != "$(torch_in "$venv")" ]; then return; fi
+  begin "headers of the CUDA runtime, for the simulated GPU"
+  filling=$venv filling_megabytes=0
+  pip_install "$venv" --no-deps "${cuda_wheels[@]}"
+  finish
+}
+
 # --- Python packages that read what Tessera writes, for the tests ------------------------------------------------------------
 test_python=$cache/test-python
 
