@@ -140,7 +140,18 @@ TEST(Races, StridedCopiesSayWhatTheyTouch) {
     aside([&] { b.view({256, 256}).copy_(a.view({256, 256}).t()); });
     a.zero_();
   });
-  EXPECT_THAT(race, HasSubstr("aten::copy_"));
+  EXPECT_THAT(race, HasSubstr("aten::zero_ on the default stream writes"));
+  EXPECT_THAT(race, HasSubstr("that aten::copy_ on stream"));
+}
+
+/// Whoever had the memory before may still use it on the block's stream.
+TEST(Races, NewBlockUsedOnTheSideStreamWithoutAWait) {
+  Tensor fresh;
+  const std::string race = race_behind_wait([&](const Tensor& a, const Tensor&) {
+    fresh = at::empty_like(a);
+    aside([&] { fresh.zero_(); });
+  });
+  EXPECT_THAT(race, HasSubstr("that allocation on the default stream writes"));
 }
 
 TEST(Races, BlockGivenBackWhileTheSideStreamReads) {
