@@ -141,6 +141,23 @@ TEST_P(SimCollectives, Queue) {
   });
 }
 
+/// Nobody leaves before all have read: what follows on the stream may overwrite the input.
+TEST_P(SimCollectives, InputsMayChangeBehindThem) {
+  on_ranks(size(), [&](Rank& me) {
+    const std::size_t count = 20000;
+    Array<int> in(count, 0), out(count * ranks(), -1);
+    std::vector<int> expected;
+    for (int r = 0; r < size(); ++r) expected.insert(expected.end(), count, 0x01010101 * r);
+    for (int k = 0; k < 20; ++k) {
+      cudaMemsetAsync(in.data(), me.rank, count * sizeof(int), me.stream);
+      ncclAllGather(in.data(), out.data(), count, ncclInt, me.comm, me.stream);
+      cudaMemsetAsync(in.data(), 77, count * sizeof(int), me.stream);
+      me.finish();
+      EXPECT_EQ(out.values(), expected);
+    }
+  });
+}
+
 /// Operations of one communicator on two streams run in the order of their calls, as NCCL orders them.
 TEST_P(SimCollectives, OnTwoStreams) {
   on_ranks(size(), [&](Rank& me) {

@@ -132,6 +132,21 @@ TEST(SimLife, AbortEndsWhatWaits) {
   });
 }
 
+/// The other direction: what is sent is not kept anywhere for a receiver that comes later.
+TEST(SimLife, SendWaitsForItsReceive) {
+  on_ranks(2, [](Rank& me) {
+    Array<float> x(10, 1.0f);
+    if (me.rank == 0) {
+      ncclSend(x.data(), 10, ncclFloat, 1, me.comm, me.stream);
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      EXPECT_EQ(cudaStreamQuery(me.stream), cudaErrorNotReady);
+    }
+    meet();
+    if (me.rank == 1) ncclRecv(x.data(), 10, ncclFloat, 0, me.comm, me.stream);
+    me.finish();
+  });
+}
+
 /// As NCCL frees memory, an abort waits for the whole device: for an operation of another communicator, too, whose peer
 /// does not come. Aborts of one group do not wait for each other.
 TEST(SimLife, AbortWaitsForTheDevice) {

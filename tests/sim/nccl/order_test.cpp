@@ -24,11 +24,13 @@ struct Two {
   float *x, *y;
   void on_first() { ncclAllReduce(x, x, 10, ncclFloat, ncclSum, me.comm, me.stream); }
   void on_other() { ncclAllReduce(y, y, 10, ncclFloat, ncclSum, other, stream); }
-  void transfer_on_other() {
+  void transfer_on_first() { transfer(x, me.comm, me.stream); }
+  void transfer_on_other() { transfer(y, other, stream); }
+  void transfer(float* data, ncclComm_t comm, cudaStream_t on) {
     if (me.rank == 0)
-      ncclSend(y, 10, ncclFloat, 1, other, stream);
+      ncclSend(data, 10, ncclFloat, 1, comm, on);
     else
-      ncclRecv(y, 10, ncclFloat, 0, other, stream);
+      ncclRecv(data, 10, ncclFloat, 0, comm, on);
   }
 };
 
@@ -62,9 +64,9 @@ void expect_disorder(Two& two) {
   }
   EXPECT_EQ(std::max(first, other), ncclInvalidUsage);
   EXPECT_THAT(last_error(), AllOf(HasSubstr("launch in different orders at "),
-                                  AnyOf(HasSubstr("(the one before: ncclAllReduce 1 of communicator "),
-                                        HasSubstr("(the one before: ncclSend 1 of communicator other)"),
-                                        HasSubstr("(the one before: ncclRecv 1 of communicator other)"))));
+                                  AnyOf(HasSubstr("(the one before: ncclAllReduce "),
+                                        HasSubstr("(the one before: ncclSend 1 of communicator "),
+                                        HasSubstr("(the one before: ncclRecv 1 of communicator "))));
 }
 
 void expect_order(Two& two) {
@@ -102,6 +104,15 @@ TEST(SimOrder, OfATransferAndACollective) {
   });
 }
 
+TEST(SimOrder, OfTransfers) {
+  with_two([](Two& two) {
+    if (two.me.rank == 0) two.transfer_on_first();
+    two.transfer_on_other();
+    if (two.me.rank == 1) two.transfer_on_first();
+    expect_disorder(two);
+  });
+}
+
 TEST(SimOrder, WithinAGroupThereIsNone) {
   with_two([](Two& two) {
     two.on_first();
@@ -123,6 +134,29 @@ TEST(SimOrder, GroupsAgainstSingleOperations) {
     two.on_first();
     if (two.me.rank == 0) ncclGroupEnd();
     expect_order(two);
+  });
+}
+
+/// Rank 0 drops an operation that rank 1 never launches. Nothing is known about their order then, until they join anew.
+TEST(SimOrder, IsForgottenWithAnAbort) {
+  with_two([](Two& two) {
+    if (two.me.rank == 0) {
+      two.on_other();
+      EXPECT_EQ(ncclCommAbort(two.other), ncclSuccess);
+      two.other = nullptr;
+    }
+    meet();
+    two.on_first();
+    two.me.finish();
+    ncclCommAbort(two.other);
+    two.other = split(two.me.comm, 0, two.me.rank, "other");
+    two.on_first();
+    two.on_other();
+    expect_order(two);
+    if (two.me.rank == 0) two.on_first();
+    two.on_other();
+    if (two.me.rank == 1) two.on_first();
+    expect_disorder(two);
   });
 }
 
