@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "sim/sim.hpp"
 
 namespace tessera::sim {
@@ -219,22 +221,35 @@ TEST(Memory, StatisticsAreLibTorchs) {
   EXPECT_EQ(bytes() - before, 4 << 16);
 }
 
-TEST(Pinned, CopiesDoNotHoldTheHostAndKeepTheirMemory) {
-  const Tensor device = filled(7);
-  Tensor host = at::empty({1 << 16}, at::TensorOptions().pinned_memory(true));
-  EXPECT_TRUE(host.is_pinned());
+const at::TensorOptions pinned = at::TensorOptions().pinned_memory(true);
+
+TEST(Pinned, IsWhatLibTorchSays) {
+  EXPECT_TRUE(at::empty({4}, pinned).is_pinned());
   EXPECT_FALSE(at::empty({4}).is_pinned());
-  host.copy_(device, true);
-  c10::cuda::getCurrentCUDAStream().synchronize();
-  EXPECT_EQ(host.sum().item<float>(), 7 << 16);
-  Tensor again = host.to(at::kCUDA, /*non_blocking=*/true);
+}
+
+/// A copy behind a task that waits for this test: the host goes on, and the copy's memory is given to no one else.
+TEST(Pinned, IsKeptUntilACopyIsDone) {
+  const Tensor device = at::empty({1 << 16}, at::device(at::kCUDA).dtype(at::kFloat));
+  Tensor host = at::full({1 << 16}, 7, pinned.dtype(at::kFloat));
+  const void* const place = host.data_ptr();
+  std::promise<void> go;
+  const auto stream = c10::cuda::getCurrentCUDAStream();
+  ASSERT_EQ(enqueue(stream, "the test", {},
+                    [done = go.get_future().share()] {
+                      done.wait();
+                      return cudaSuccess;
+                    }),
+            cudaSuccess);
+  device.copy_(host, /*non_blocking=*/true);
   host = Tensor();
-  const Tensor other = at::zeros({1 << 16}, at::TensorOptions().pinned_memory(true));
-  EXPECT_EQ(again.sum().item<float>(), 7 << 16);
+  EXPECT_NE(at::empty({1 << 16}, pinned.dtype(at::kFloat)).data_ptr(), place);
+  go.set_value();
+  EXPECT_EQ(device.sum().item<float>(), 7 << 16);
 }
 
 TEST(Pinned, OverwrittenWhileACopyReadsIsARace) {
-  const Tensor host = at::ones({1 << 16}, at::TensorOptions().pinned_memory(true)), b = filled(3);
+  const Tensor host = at::ones({1 << 16}, pinned), b = filled(3);
   Tensor a;
   const auto found = races_of([&] {
     wait_aside();

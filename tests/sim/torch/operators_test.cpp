@@ -54,6 +54,13 @@ TEST(Operators, ThrowWhatTheHostThrows) {
   EXPECT_THROW(at::ones({3}, at::kCUDA).add_(at::ones({4}, at::kCUDA)), c10::Error);
 }
 
+TEST(Operators, ViewsShareMemory) {
+  const Tensor x = at::ones({4, 2}, at::kCUDA);
+  for (const Tensor& view : {at::view_as_complex(x), x.view({8}), x.t(), x.select(1, 0), x.unfold(0, 2, 1), x.detach()})
+    EXPECT_TRUE(view.is_alias_of(x));
+  EXPECT_TRUE(at::view_as_real(at::view_as_complex(x)).is_alias_of(x));
+}
+
 TEST(Operators, SeeThatTheirArgumentsOverlap) {
   if (settings().queued_operators) GTEST_SKIP() << "what a task throws, the host does not catch";
   const Tensor x = at::ones({4}, at::kCUDA);
