@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ranks.hpp"
+#include "sim/sim.hpp"
 
 namespace tessera::sim::nccl::test {
 namespace {
@@ -269,6 +270,20 @@ TEST(SimRules, SplitAgainstFinalize) {
     meet();
     ncclCommAbort(me.comm);
     me.comm = nullptr;
+  });
+}
+
+/// The checker of races knows what an operation reads and writes.
+TEST(SimRules, UseOfTheMemoryBesideAnOperation) {
+  on_ranks(1, [](Rank& me) {
+    Array<float> in(10, 1.0f), out(10, 1.0f);
+    for (const void* used : {in.data(), out.data()}) {
+      EXPECT_EQ(ncclAllReduce(in.data(), out.data(), 10, ncclFloat, ncclSum, me.comm, me.stream), ncclSuccess);
+      EXPECT_EQ(cudaMemsetAsync(const_cast<void*>(used), 0, 40, nullptr), cudaErrorLaunchFailure);
+      ASSERT_FALSE(races().empty());
+      EXPECT_THAT(races().back(), HasSubstr("ncclAllReduce"));
+      forget_races();
+    }
   });
 }
 
