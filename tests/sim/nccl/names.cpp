@@ -28,7 +28,7 @@ constexpr std::array<Type, ncclNumTypes> kTypes{{{"int8", 1},
 
 struct Last {
   std::mutex mutex;
-  char text[2048] = "";  // in place: its readers hold no lock, as with NCCL
+  std::string text;
 };
 Last& last() {
   static auto* instance = new Last;
@@ -78,7 +78,7 @@ std::string describe(const Call& call) {
 
 void remember(const std::string& text) {
   const std::lock_guard lock(last().mutex);
-  std::snprintf(last().text, sizeof(last().text), "%s", text.c_str());
+  last().text = text;
 }
 
 void tell(const std::string& text) {
@@ -86,6 +86,11 @@ void tell(const std::string& text) {
   std::fprintf(stderr, "sim nccl: %s\n", text.c_str());
 }
 
-const char* last_told() { return last().text; }
+const char* last_told() {
+  thread_local std::string copy;
+  const std::lock_guard lock(last().mutex);
+  copy = last().text;
+  return copy.c_str();
+}
 
 }  // namespace tessera::sim::nccl

@@ -26,7 +26,7 @@ std::string describe(const Call& call);
 void tell(const std::string& text);
 /// The text alone, for what another rank has told already.
 void remember(const std::string& text);
-/// The same text for as long as the process lives.
+/// The text as it is now; the pointer is valid until this thread asks again.
 const char* last_told();
 
 }  // namespace tessera::sim::nccl
