@@ -40,7 +40,7 @@ cudaError_t enqueue(cudaStream_t stream, std::string what, std::span<const Acces
 cudaError_t run_at_once(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work);
 
 /// Opens device memory to this thread while it lives; nests. Elsewhere a load or store of device memory ends the
-/// program with a message, where the processor has protection keys (pkeys(7)).
+/// program with a message, where Settings::guard asks for it.
 class DeviceMemoryOpen {
  public:
   DeviceMemoryOpen();
@@ -48,7 +48,7 @@ class DeviceMemoryOpen {
   DeviceMemoryOpen(const DeviceMemoryOpen&) = delete;
   DeviceMemoryOpen& operator=(const DeviceMemoryOpen&) = delete;
 };
-/// Whether device memory is closed at all: by protection keys, or as Settings::guards_process says.
+/// Whether device memory is closed at all, as Settings::guard says.
 bool has_guard();
 
 /// The memory file in which all device memory of this process lies, mapped at `base`. Another process of this user
@@ -75,7 +75,9 @@ struct Settings {
   std::uint64_t delay_seed = 0;   ///< TESSERA_SIM_DELAY_SEED: tasks wait up to 2 ms each; 0: never
   std::size_t memory_bytes = 0;   ///< TESSERA_SIM_MEMORY_BYTES: of each device; 16 GiB of address space by default
   int devices = 1;                ///< TESSERA_SIM_DEVICES
-  bool guards_process = false;    ///< TESSERA_SIM_GUARD=process: without keys, close memory while no task runs (slow)
+  /// TESSERA_SIM_GUARD: whether the host may touch device memory. `keys`: no, by protection keys of the processor;
+  /// `process`: not while no task runs (slow).
+  enum class Guard { none, keys, process } guard = Guard::none;
 };
 const Settings& settings();
 

@@ -20,9 +20,18 @@ thread_local int opened __attribute__((tls_model("initial-exec"))) = 0;
 thread_local const char* running __attribute__((tls_model("initial-exec"))) = nullptr;
 struct sigaction before {};
 
-/// -1 without protection keys. A thread's right to a new key is none, but for the thread that makes it: so it is, too.
+/// -1: pkey_mprotect() is then mprotect(). A thread's right to a new key is none, but for the thread that makes it: so
+/// it is, too.
+int make_key() {
+  if (guard() != Guard::keys) return -1;
+  const int made = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+  if (made >= 0) return made;
+  std::fprintf(stderr, "tessera-sim: TESSERA_SIM_GUARD is \"keys\", and this machine has no protection keys\n");
+  std::_Exit(3);
+}
+
 int key() {
-  static const int made = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+  static const int made = make_key();
   return made;
 }
 
@@ -105,10 +114,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-Guard guard() {
-  static const Guard chosen = key() >= 0 ? Guard::keys : sim::settings().guards_process ? Guard::process : Guard::none;
-  return chosen;
-}
+Guard guard() { return sim::settings().guard; }
 
 void grant(std::byte* memory, std::size_t bytes) { protect(memory, bytes, PROT_READ | PROT_WRITE); }
 void revoke(std::byte* memory, std::size_t bytes) { protect(memory, bytes, PROT_NONE); }

@@ -1,13 +1,16 @@
-// Who may touch device memory: threads that opened it. By protection keys (pkeys(7)), which are a register of each
-// thread, so that opening costs nanoseconds. Where the processor has none, every thread may; with
-// TESSERA_SIM_GUARD=process none may while no thread has it open, which costs about 60 us for each MB at each task.
+// Who may touch device memory. Without a guard every thread may. With TESSERA_SIM_GUARD=keys threads that opened it, by
+// protection keys (pkeys(7)): a register of each thread, so that opening costs nanoseconds. With process none may while
+// no thread has it open, which costs about 60 us for each MB at each task.
 #pragma once
 
 #include <cstddef>
 
+#include "sim/sim.hpp"
+
 namespace tessera::cudart {
 
-enum class Guard { none, keys, process };
+using Guard = sim::Settings::Guard;
+/// As the settings say. Ends the program where they ask for keys and the processor has none.
 Guard guard();
 
 /// Makes memory readable and writable to threads that opened it. Ends the program where the system refuses.

@@ -188,7 +188,7 @@ TEST_F(MemoryDeathTest, CannotBeTouchedAfterItIsFreed) {
 TEST_F(MemoryDeathTest, CannotBeReadByTheHost) {
   EXPECT_DEATH(
       {
-        setenv("TESSERA_SIM_GUARD", "process", 1);  // where the processor has no keys
+        setenv("TESSERA_SIM_GUARD", "process", 1);
         std::byte* const data = new_memory(100);
         std::fprintf(stderr, "%d", static_cast<int>(data[7]));
       },

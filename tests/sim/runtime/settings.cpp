@@ -34,12 +34,21 @@ bool is_set_to(const char* name, const char* word, const char* otherwise) {
   return true;
 }
 
+Settings::Guard guard() {
+  const char* value = std::getenv("TESSERA_SIM_GUARD");
+  const std::string word = value == nullptr ? "" : value;
+  if (word == "keys") return Settings::Guard::keys;
+  if (word == "process") return Settings::Guard::process;
+  if (!word.empty() && word != "none") refuse("TESSERA_SIM_GUARD", value, "keys, process or none");
+  return Settings::Guard::none;
+}
+
 Settings read_settings() {
   return {.queued_operators = is_set_to("TESSERA_SIM_OPERATORS", "queued", "at_once"),
           .delay_seed = number("TESSERA_SIM_DELAY_SEED", 0, 0),
           .memory_bytes = number("TESSERA_SIM_MEMORY_BYTES", std::uint64_t{16} << 30, 1),
           .devices = static_cast<int>(number("TESSERA_SIM_DEVICES", 1, 0)),
-          .guards_process = is_set_to("TESSERA_SIM_GUARD", "process", "keys")};
+          .guard = guard()};
 }
 
 /// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the same ones in each run.
