@@ -8,6 +8,7 @@
 #include "command_line.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/comm/call_trace.hpp"
+#include "tessera/config/job_config.hpp"
 #include "tessera/config/recorded.hpp"
 
 namespace {
@@ -18,9 +19,8 @@ using tessera::comm::CallTrace;
 /// comm.save_traces_folder as the run recorded it.
 fs::path traces_folder(const fs::path& run) {
   const std::string toml = tessera::read_text(run / "config.toml").value_or("");
-  std::string name = tessera::config::recorded(toml, "comm.save_traces_folder").value_or("comm_traces");
-  std::erase(name, '"');
-  return run / name;
+  const std::string name = tessera::config::recorded_text(toml, "comm.save_traces_folder");
+  return run / (name.empty() ? tessera::config::Comm().save_traces_folder : name);
 }
 
 std::vector<CallTrace> read_traces(const fs::path& folder) {

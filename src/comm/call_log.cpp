@@ -26,14 +26,14 @@ CallSubject subject_of(const CallRecord& record) noexcept {
   return subject;
 }
 
-double seconds_between(std::int64_t from, std::int64_t to) { return static_cast<double>(to - from) * 1e-9; }
-
 }  // namespace
+
+double seconds_between(std::int64_t from, std::int64_t to) noexcept { return static_cast<double>(to - from) * 1e-9; }
 
 std::string_view name_of(Call call) noexcept { return kCallNames[static_cast<std::size_t>(call)]; }
 std::string_view name_of(Op op) noexcept { return kOpNames[static_cast<std::size_t>(op)]; }
 
-std::string describe(const CallInfo& info) {
+std::string title(const CallInfo& info) {
   const std::string name(name_of(info.call));
   const bool reduces = info.call == Call::all_reduce || info.call == Call::reduce_scatter;
   const std::string detail = reduces          ? fmt::format("{}, ", name_of(info.op))
@@ -42,13 +42,16 @@ std::string describe(const CallInfo& info) {
   switch (info.call) {
     case Call::barrier:
     case Call::split:
-      return fmt::format("{}, call {}", name, info.sequence);
+      return name;
     case Call::group:
-      return fmt::format("group of {} transfers, group {}", info.count, info.sequence);
+      return fmt::format("group of {} transfers", info.count);
     default:
-      return fmt::format("{}({}{}, {} elements), call {}", name, detail, name_of(info.dtype), info.count,
-                         info.sequence);
+      return fmt::format("{}({}{}, {} elements)", name, detail, name_of(info.dtype), info.count);
   }
+}
+
+std::string describe(const CallInfo& info) {
+  return fmt::format("{}, {} {}", title(info), info.call == Call::group ? "group" : "call", info.sequence);
 }
 
 std::int64_t now_ns() noexcept {

@@ -38,6 +38,8 @@ struct CallInfo {
   std::uint8_t unused = 0;  ///< keeps the bytes of the struct defined
   bool operator==(const CallInfo&) const = default;
 };
+/// "all_reduce(sum, f32, 1024 elements)"
+std::string title(const CallInfo& info);
 /// "all_reduce(sum, f32, 1024 elements), call 17"
 std::string describe(const CallInfo& info);
 
@@ -84,6 +86,7 @@ struct CallPage {
 
 /// Nanoseconds of the monotonic clock (the same for all processes of a node).
 std::int64_t now_ns() noexcept;
+double seconds_between(std::int64_t from_ns, std::int64_t to_ns) noexcept;
 
 /// This process's page, and the swap to one that others can read as well (old ones stay mapped: calls may be under
 /// way).

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "call_log.hpp"
 #include "peers.hpp"
@@ -12,12 +13,19 @@
 namespace tessera::comm {
 namespace {
 
-double seconds_since(std::int64_t then, std::int64_t now) { return static_cast<double>(now - then) * 1e-9; }
-
-/// "all_reduce(sum, f32, 1024 elements), call 17" without its number.
-std::string name_without_number(const CallInfo& info) {
-  const std::string text = describe(info);
-  return text.substr(0, text.rfind(", "));
+/// Its name in a trace, and when the call came to it.
+std::pair<const char*, std::int64_t> state_of(const CallView& view) {
+  switch (view.state) {
+    case CallState::issued:
+      return {"issued", view.issued_ns};
+    case CallState::waited_for:
+      return {"waiting", view.waited_ns};
+    case CallState::done:
+      return {"done", view.done_ns};
+    case CallState::failed:
+      return {"failed", view.done_ns};
+  }
+  return {"", 0};
 }
 
 TracedCall traced(const CallView& view, std::int64_t now) {
@@ -28,23 +36,12 @@ TracedCall traced(const CallView& view, std::int64_t now) {
   call.rank = view.rank;
   call.size = view.size;
   call.number = static_cast<std::int64_t>(view.info.sequence);
-  call.name = name_without_number(view.info);
+  call.name = title(view.info);
   call.group = view.info.call == Call::group;
   call.peer = view.peer;
-  switch (view.state) {
-    case CallState::issued:
-      call.state = "issued", call.seconds = seconds_since(view.issued_ns, now);
-      break;
-    case CallState::waited_for:
-      call.state = "waiting", call.seconds = seconds_since(view.waited_ns, now);
-      break;
-    case CallState::done:
-      call.state = "done", call.seconds = seconds_since(view.done_ns, now);
-      break;
-    case CallState::failed:
-      call.state = "failed", call.seconds = seconds_since(view.done_ns, now);
-      break;
-  }
+  const auto [state, since] = state_of(view);
+  call.state = state;
+  call.seconds = seconds_between(since, now);
   return call;
 }
 
@@ -56,22 +53,11 @@ CallTrace trace_of(int rank, int ranks, std::size_t limit, std::int64_t now) {
   trace.unix_seconds = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   trace.host = host_name();
   trace.step = page.step.load();
-  if (const std::int64_t beat = page.heartbeat_ns.load(); beat > 0) trace.step_seconds = seconds_since(beat, now);
+  if (const std::int64_t beat = page.heartbeat_ns.load(); beat > 0) trace.step_seconds = seconds_between(beat, now);
   trace.failure = failure_of(rank);
   for (const CallView& view : recent(page, limit)) trace.calls.push_back(traced(view, now));
   return trace;
 }
-
-}  // namespace
-
-std::vector<CallTrace> traces_of_node(int ranks, std::size_t limit) {
-  const std::int64_t now = now_ns();
-  std::vector<CallTrace> traces;
-  for (const int rank : readable_ranks()) traces.push_back(trace_of(rank, ranks, limit, now));
-  return traces;
-}
-
-namespace {
 
 nlohmann::ordered_json json_of(const TracedCall& c) {
   return {{"axis", c.axis}, {"first", c.first},   {"stride", c.stride},  {"rank", c.rank},
@@ -99,6 +85,13 @@ CallTrace trace_of(const nlohmann::json& json) {
 }
 
 }  // namespace
+
+std::vector<CallTrace> traces_of_node(int ranks, std::size_t limit) {
+  const std::int64_t now = now_ns();
+  std::vector<CallTrace> traces;
+  for (const int rank : readable_ranks()) traces.push_back(trace_of(rank, ranks, limit, now));
+  return traces;
+}
 
 std::string text_of(std::span<const CallTrace> traces) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();

@@ -64,7 +64,6 @@ DeviceFacts device_facts(int local_rank, bool share) {
   facts.nccl_built = nccl.built;
   facts.nccl_loaded = nccl.loaded;
   facts.nccl_libraries = nccl.libraries;
-  cudaDriverGetVersion(&facts.driver);
   const cudaError_t code = cudaGetDeviceCount(&facts.visible);
   if (code != cudaSuccess) {
     facts.visible = 0;

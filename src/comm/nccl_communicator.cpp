@@ -284,8 +284,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
   require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME",
           ncclGetErrorString(made));
   host->broadcast({id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host}, 0).wait();
-  host->barrier();  // a broadcast may go on only in a later call of MPI, while this rank waits for others inside of
-                    // NCCL
+  // A broadcast may go on only in a later call of MPI, while this rank waits for others inside of NCCL.
+  host->barrier();
   LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis(), host->place().members);
   logged.waited_for();
   auto nccl = std::make_shared<NcclHandle>(id, host->place());

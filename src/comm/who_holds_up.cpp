@@ -34,10 +34,7 @@ bool fit(const TracedCall& a, const TracedCall& b) {
 class Hang {
  public:
   explicit Hang(std::span<const CallTrace> traces) {
-    for (const CallTrace& trace : traces) {
-      traces_[trace.rank] = &trace;
-      ranks_ = std::max(ranks_, trace.ranks);
-    }
+    for (const CallTrace& trace : traces) traces_[trace.rank] = &trace;
     for (const CallTrace& trace : traces)
       for (const TracedCall& call : trace.calls) members_[{call.axis, call.first}][call.rank] = trace.rank;
     for (const CallTrace& trace : traces) follow(trace);
@@ -86,8 +83,7 @@ class Hang {
     if (call.first >= 0 && call.stride > 0) return call.first + member * call.stride;
     const auto& members = members_.at({call.axis, call.first});
     const auto found = members.find(member);
-    if (found != members.end()) return found->second;
-    return std::nullopt;
+    return found == members.end() ? std::nullopt : std::optional(found->second);
   }
 
   /// The other member's part in the call, or a later call, where it has come so far.
@@ -163,7 +159,6 @@ class Hang {
         numbered(call), named(rank), call.seconds);
   }
 
-  int ranks_ = 1;
   std::map<int, const CallTrace*> traces_;
   std::map<Key, std::map<int, int>> members_;  ///< world ranks, by communicator and number in it
   std::map<int, const TracedCall*> waiting_;

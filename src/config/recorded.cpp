@@ -28,6 +28,11 @@ std::optional<std::string> recorded(std::string_view toml, std::string_view key)
   return std::nullopt;
 }
 
+std::string recorded_text(std::string_view toml, std::string_view key) {
+  const std::string value = recorded(toml, key).value_or("");
+  return value.size() >= 2 ? value.substr(1, value.size() - 2) : "";
+}
+
 std::string differences(std::string_view toml, const JobConfig& job, const std::vector<std::string_view>& keys) {
   std::string text;
   for (const std::string_view key : keys) {

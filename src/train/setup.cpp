@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -119,6 +119,9 @@ std::string_view last_lines(std::string_view text, std::int64_t count) {
   return text.substr(begin);
 }
 
+/// Of each rank: enough to see who is missing where, whatever a file may hold.
+constexpr std::size_t kTracedCalls = 100;
+
 std::string trace_name(const config::JobConfig& job, int rank) {
   return fmt::format("{}{}", job.comm.save_traces_file_prefix, rank);
 }
@@ -126,7 +129,7 @@ std::string trace_name(const config::JobConfig& job, int rank) {
 /// A job that hangs ends whether or not its disk takes this. Whoever notices writes for all ranks of its node: the one
 /// that is at fault may be in no state to.
 void write_traces(const config::JobConfig& job, int rank, const std::string& report,
-                  std::span<const comm::CallTrace> traces) {
+                  std::vector<comm::CallTrace> traces) {
   if (job.comm.trace_buf_size == 0) return;
   const std::filesystem::path folder = std::filesystem::path(job.job.dump_folder) / job.comm.save_traces_folder;
   std::error_code ignored;
@@ -134,6 +137,10 @@ void write_traces(const config::JobConfig& job, int rank, const std::string& rep
   std::ofstream text(folder / trace_name(job, rank));
   const std::string calls = comm::Watchdog::recent_calls();
   text << report << "\n\nlast calls, newest last:\n" << last_lines(calls, job.comm.trace_buf_size);
+  const auto limit = static_cast<std::size_t>(job.comm.trace_buf_size);
+  for (comm::CallTrace& trace : traces)
+    if (trace.calls.size() > limit)
+      trace.calls.erase(trace.calls.begin(), trace.calls.end() - static_cast<std::ptrdiff_t>(limit));
   try {
     metrics::write_file_atomically(folder / (trace_name(job, rank) + ".json"), comm::text_of(traces));
   } catch (const Error&) {
@@ -144,12 +151,11 @@ void write_traces(const config::JobConfig& job, int rank, const std::string& rep
 
 comm::Watchdog::Handler end_hanging_job(comm::World& world, const config::JobConfig& job) {
   return [&world, &job](const std::string& report) {
-    const auto calls = static_cast<std::size_t>(std::clamp<std::int64_t>(job.comm.trace_buf_size, 1, 100));
-    const std::vector<comm::CallTrace> traces = comm::traces_of_node(world.size(), calls);
+    std::vector<comm::CallTrace> traces = comm::traces_of_node(world.size(), kTracedCalls);
     std::string text = report;
     for (const std::string& line : comm::who_holds_up(traces)) text += "\n" + line;
     log::error("{}", text);
-    write_traces(job, world.rank(), text, traces);
+    write_traces(job, world.rank(), text, std::move(traces));
     world.abort(static_cast<int>(ExitCode::communication));
   };
 }

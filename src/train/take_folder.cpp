@@ -10,10 +10,6 @@ namespace tessera::train {
 namespace {
 
 /// A string without its quotes; empty where there is none.
-std::string unquoted(const std::optional<std::string>& text) {
-  return text && text->size() >= 2 ? text->substr(1, text->size() - 2) : "";
-}
-
 /// Said before the model is built, in words: what differs in its tensors would only be found then.
 void require_same_model(const config::JobConfig& job) {
   if (!job.checkpoint.enable || job.model.hf_config || !job.checkpoint.exclude_from_loading.empty()) return;
@@ -26,8 +22,8 @@ void require_same_model(const config::JobConfig& job) {
   } catch (const Error&) {
     return;  // damaged: loading says so, and takes an older one
   }
-  const std::string name = unquoted(config::recorded(toml, "model.name")),
-                    flavor = shape_flavor(unquoted(config::recorded(toml, "model.flavor")));
+  const std::string name = config::recorded_text(toml, "model.name"),
+                    flavor = shape_flavor(config::recorded_text(toml, "model.flavor"));
   if (config::recorded(toml, "model.hf_config") || name.empty()) return;
   require(name == job.model.name && flavor == shape_flavor(job.model.flavor), ExitCode::usage,
           "{} holds checkpoints of another model: {} {}, and this job trains {} {}; choose another job.dump_folder, or "
