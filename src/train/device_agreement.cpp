@@ -97,7 +97,7 @@ std::string two_nccls(Ranks ranks) {
 
 std::string text_of(const RankDevice& device) {
   const comm::DeviceFacts& f = device.facts;
-  return json_text(nlohmann::json::array({device.host, f.build, f.visible, f.index, f.name, f.uuid, f.trouble, f.driver,
+  return json_text(nlohmann::json::array({device.host, f.build, f.visible, f.index, f.name, f.uuid, f.trouble,
                                           f.nccl_built, f.nccl_loaded, f.nccl_libraries}));
 }
 
@@ -108,7 +108,7 @@ RankDevice rank_device_of(const std::string& text) {
   const nlohmann::json values = parse_valid_json(text);
   const auto take = [&](auto& value) { values.at(next++).get_to(value); };
   take(device.host), take(f.build), take(f.visible), take(f.index), take(f.name), take(f.uuid), take(f.trouble);
-  take(f.driver), take(f.nccl_built), take(f.nccl_loaded), take(f.nccl_libraries);
+  take(f.nccl_built), take(f.nccl_loaded), take(f.nccl_libraries);
   return device;
 }
 

@@ -16,6 +16,8 @@ at::Device choose_device(comm::World& world, const config::Job& job) {
   require(problem.empty(), ExitCode::environment, "{}", problem);
   if (own.build && job.device == "cpu" && world.rank() == 0)
     log::info("this build has GPU support and trains on the host, as job.device = \"cpu\" asks");
+  if (!own.build && job.share_device && world.rank() == 0)
+    log::warning("job.share_device has no effect: this build of Tessera trains on the host");
   return own.build && job.device != "cpu" ? take_device(own.index) : at::Device(at::kCPU);
 }
 

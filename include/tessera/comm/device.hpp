@@ -20,7 +20,6 @@ struct DeviceFacts {
   std::string name;     ///< of its own one: "NVIDIA H200"; empty where it has none
   std::string uuid;     ///< of its own one: two ranks of a node with the same one share it
   std::string trouble;  ///< why it has none, in the CUDA runtime's words where it says so
-  int driver = 0;       ///< newest CUDA that the driver supports, 13000 for 13.0
   int nccl_built = 0;   ///< NCCL of the header, 22809 for 2.28.9; 0 in a build without NCCL
   int nccl_loaded = 0;  ///< NCCL of the library in this process
   std::vector<std::string> nccl_libraries;  ///< paths of all NCCL libraries in this process

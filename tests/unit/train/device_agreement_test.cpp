@@ -22,7 +22,6 @@ std::vector<RankDevice> four_ranks() {
     facts.index = rank % 2;
     facts.name = "NVIDIA H200";
     facts.uuid = std::to_string(rank);
-    facts.driver = 13000;
     facts.nccl_built = facts.nccl_loaded = 22809;
     facts.nccl_libraries = {"/opt/nccl/lib/libnccl.so.2"};
     ranks.push_back({rank < 2 ? "node1" : "node2", facts});
