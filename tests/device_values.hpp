@@ -5,19 +5,16 @@
 #include <dlfcn.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <string_view>
+
+#include "wanted_device.hpp"
 
 namespace tessera::test {
 
 /// Whether this run is about device memory.
-inline bool on_device() {
-  const char* device = std::getenv("TESSERA_TEST_DEVICE");
-  return device && (std::string_view(device) == "sim" || std::string_view(device) == "cuda");
-}
+inline bool on_device() { return wanted_device() != "cpu"; }
 
 /// Bytes on the current device. Copies wait for the default stream.
 class DeviceBytes {
