@@ -96,14 +96,15 @@ std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const L
 
 }  // namespace
 
-DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate)
+DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate,
+                       comm::Memory memory)
     : layout_(layout), rank_(world.rank()), coord_(layout.coord_of(world.rank())), impl_(std::make_unique<Impl>()) {
   TESSERA_EXPECT(layout.world() == world.size(), "a mesh of {} over {} ranks", layout.world(), world.size());
   impl_->control = &world.control();
   impl_->hosts = comm::all_gather_strings(world.control(), world.host());
   impl_->add_self(layout_);
   if (layout.world() == 1) return;
-  auto root = world.make(backend, join_names(spanned(layout, AxisSet(31))));
+  auto root = world.make(backend, join_names(spanned(layout, AxisSet(31))), memory);
   const auto groups = distinct_groups(layout);
   auto parts = comm::split_grid(*root, extents_of(layout), cuts_of(groups));
   for (std::size_t i = 0; i < groups.size(); ++i) impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);

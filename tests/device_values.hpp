@@ -27,6 +27,11 @@ class DeviceBytes {
   void* data() const { return data_.get(); }
   void upload(const void* from) { copy(data_.get(), from, 1); }
   void download(void* to) const { copy(to, data_.get(), 2); }
+  /// All bytes become `value` on the default stream; nobody waits for it.
+  void fill(int value) {
+    check("cudaMemsetAsync",
+          function<int(void*, int, std::size_t, void*)>("cudaMemsetAsync")(data(), value, bytes_, nullptr));
+  }
 
  private:
   template <class Signature>

@@ -43,6 +43,16 @@ CallInfo MpiCommunicator::info(Call call, const Buffer& buffer, Op op, int root)
   return {++sequence_, buffer.count, root, call, buffer.dtype, op, 0};
 }
 
+/// Whether members meet before an operation.
+bool MpiCommunicator::compares() const {
+  return rules_ == Rules::strict || (rules_ == Rules::relaxed && check_collectives());
+}
+
+LoggedCall MpiCommunicator::logged(const CallInfo& info, int peer) const {
+  if (rules_ == Rules::carried) return {};
+  return {info, rank_, size_, axis_, place_.members, peer};
+}
+
 int MpiCommunicator::tag() const { return kFirstTag + static_cast<int>(sequence_ % kTags); }
 
 MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::size_t sent_bytes,
@@ -51,8 +61,8 @@ MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::siz
           name_of(info.call), axis_);
   traffic_.calls += 1;
   traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
-  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_);
-  if (rules_ == Rules::strict || check_collectives()) {
+  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info));
+  if (compares()) {
     operation->held();
     rendezvous_.meet_all(info, counts);
     operation->let_go();
@@ -61,7 +71,7 @@ MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::siz
 }
 
 Request MpiCommunicator::launch(Operation operation) {
-  if (rules_ == Rules::relaxed) return Request(std::move(operation));
+  if (rules_ != Rules::strict) return Request(std::move(operation));
   try {
     operation->wait_at_most(strict_timeout_seconds());
   } catch (const Error& error) {
@@ -243,8 +253,8 @@ Request MpiCommunicator::group_end() {
   const bool strict = rules_ == Rules::strict;
   traffic_.calls += 1;
   const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
-  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_, only_peer(transfers));
-  if (strict || check_collectives()) {
+  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info, only_peer(transfers)));
+  if (compares()) {
     operation->held();
     rendezvous_.meet_peers(info, transfers);
     operation->let_go();
@@ -269,11 +279,11 @@ void MpiCommunicator::barrier() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key, const std::string& axis) {
-  LoggedCall logged(info(Call::split, {}), rank_, size_, axis_, place_.members);
-  logged.waited_for();
+  LoggedCall call = logged(info(Call::split, {}));
+  call.waited_for();
   MPI_Comm made = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(place_.comm, color < 0 ? MPI_UNDEFINED : color, key, &made), "MPI_Comm_split", place_);
-  logged.done();
+  call.done();
   if (made == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(MpiHandle(made), axis, rules_);
 }

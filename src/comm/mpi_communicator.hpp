@@ -1,4 +1,4 @@
-// Host memory over MPI; with Rules::strict the same under NCCL's rules.
+// Host memory over MPI, by itself or under NCCL's rules.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@
 
 namespace tessera::comm {
 
-enum class Rules : std::uint8_t { relaxed, strict };
+/// carried: for another communicator, which logs its operations and compares what members called.
+enum class Rules : std::uint8_t { relaxed, strict, carried };
 
 /// Operations are exchanges between pairs (counts without limit, in place where the interface says so), apart from
 /// broadcast and barrier, which MPI's own trees do better. Small all-reduces are an all-gather and a local sum.
@@ -45,6 +46,8 @@ class MpiCommunicator final : public Communicator {
   using Operation = std::unique_ptr<MpiOperation>;
   Operation begin(const CallInfo& info, std::size_t sent_bytes, const PairCounts& counts = {});
   Request launch(Operation operation);
+  bool compares() const;
+  LoggedCall logged(const CallInfo& info, int peer = -1) const;
   CallInfo info(Call call, const Buffer& buffer, Op op = Op::sum, int root = -1);
   int tag() const;
   void all_reduce_small(MpiOperation& operation, Buffer inout, Op op);

@@ -55,11 +55,8 @@ class Progress {
   static inline std::atomic<std::size_t> count_{0};
 };
 
-MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, int peer)
-    : place_(place),
-      traffic_(traffic),
-      logged_(info, place.rank, place.size, place.axis, place.members, peer),
-      info_(info) {}
+MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, const LoggedCall& logged)
+    : place_(place), traffic_(traffic), logged_(logged), info_(info) {}
 
 MpiOperation::~MpiOperation() {
   if (!done_) logged_.failed();

@@ -19,8 +19,7 @@ class MpiOperation final : public Request::State {
  public:
   using Stage = std::function<void(MpiOperation&)>;
 
-  /// `peer`: of a group with one peer, which the log names.
-  MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, int peer = -1);
+  MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, const LoggedCall& logged);
   MpiOperation(const MpiOperation&) = delete;
   ~MpiOperation() override;
 

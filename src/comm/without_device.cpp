@@ -1,5 +1,6 @@
-// Stands for device.cpp in a build without TESSERA_WITH_CUDA.
+// Stands for device.cpp and staged_communicator.cpp in a build without TESSERA_WITH_CUDA.
 #include "device_memory.hpp"
+#include "staged_communicator.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/device.hpp"
 
@@ -16,5 +17,6 @@ void set_compute_stream_provider(std::function<void*()>) {}
 DeviceFacts device_facts(int, bool) { return {}; }
 void use_device(int) { no_device(); }
 void copy_on_device(const void*, void*, std::size_t) { no_device(); }
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<MpiCommunicator>) { no_device(); }
 
 }  // namespace tessera::comm

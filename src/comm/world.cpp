@@ -9,6 +9,7 @@
 #include "nccl_communicator.hpp"
 #include "node.hpp"
 #include "peers.hpp"
+#include "staged_communicator.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/rank_record.hpp"
 
@@ -88,11 +89,12 @@ int World::local_size() const { return impl_->local_size; }
 const std::string& World::host() const { return impl_->host; }
 Communicator& World::control() { return *impl_->control; }
 
-std::unique_ptr<Communicator> World::make(Backend backend, const std::string& axis) {
+std::unique_ptr<Communicator> World::make(Backend backend, const std::string& axis, Memory memory) {
   const Rules rules = backend == Backend::strict ? Rules::strict : Rules::relaxed;
   auto host = std::make_unique<MpiCommunicator>(duplicate(impl_->place), axis, rules);
-  if (backend != Backend::nccl) return host;
-  return make_nccl_communicator(std::move(host));
+  if (backend == Backend::nccl) return make_nccl_communicator(std::move(host));
+  if (memory == Memory::device) return make_staged_communicator(std::move(host));
+  return host;
 }
 
 void World::abort(int code) {

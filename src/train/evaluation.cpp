@@ -29,7 +29,7 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   const model::Model model = model_of(job, samples.vocab, job.training.seq_len, device);
   check_job_fits(job, model, layout, plan);
   check_model_fits(model, layout, validated, !job.parallelism.disable_sequence_parallel);
-  mesh::DeviceMesh mesh(world, layout, backend_of(job, device));
+  mesh::DeviceMesh mesh(world, layout, backend_of(job, device), {}, memory_of(device));
   const Unwatch unwatch(watchdog);
   const parallel::StageMap map = pipeline_plan_of(job, model, layout, plan).map;
   parallel::StageOptions options = stage_options_of(job, plan, device);

@@ -51,7 +51,7 @@ class Run {
         folder_lock_(take_folder()),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
-        mesh_(world, layout_, backend_of(job_, device_), injected_.decorate()) {
+        mesh_(world, layout_, backend_of(job_, device_), injected_.decorate(), memory_of(device_)) {
     check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world);
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }

@@ -89,14 +89,14 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world) {
 
 comm::Backend backend_of(const config::JobConfig& job, at::Device device) {
   const std::string& name = job.comm.backend;
-  require(device.is_cpu() || name == "auto" || name == "nccl", ExitCode::usage,
-          "comm.backend = \"{}\" sends host memory, and the model is on {}; use auto or nccl", name, device.str());
   require(!(device.is_cpu() && name == "nccl"), ExitCode::environment,
           "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank lacks at least one of "
           "them. Use auto or mpi");
   if (name == "strict") return comm::Backend::strict;
-  return device.is_cuda() ? comm::Backend::nccl : comm::Backend::mpi;
+  return name == "mpi" || device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl;
 }
+
+comm::Memory memory_of(at::Device device) { return device.is_cpu() ? comm::Memory::host : comm::Memory::device; }
 
 void use_share_of_cores(comm::World& world) {
   const char* text = std::getenv("OMP_NUM_THREADS");

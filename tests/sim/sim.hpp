@@ -39,6 +39,10 @@ cudaError_t enqueue(cudaStream_t stream, std::string what, std::span<const Acces
 /// this is no wait of the host. An exception of `work` goes to the caller and is no error of the device.
 cudaError_t run_at_once(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work);
 
+/// The host itself reads or writes device or pinned memory, as MPI does; other memory is left out. It knows what the
+/// host has waited for. A race is printed and makes the device fail.
+void host_accesses(const std::string& what, const Access& access);
+
 /// Opens device memory to this thread while it lives; nests. Elsewhere a load or store of device memory ends the
 /// program with a message, where Settings::guard asks for it.
 class DeviceMemoryOpen {
@@ -75,6 +79,7 @@ struct Settings {
   std::uint64_t delay_seed = 0;   ///< TESSERA_SIM_DELAY_SEED: tasks wait up to 2 ms each; 0: never
   std::size_t memory_bytes = 0;   ///< TESSERA_SIM_MEMORY_BYTES: of each device; 16 GiB of address space by default
   int devices = 1;                ///< TESSERA_SIM_DEVICES
+  bool cuda_aware_mpi = false;    ///< TESSERA_SIM_CUDA_AWARE_MPI=1: MPI says that it takes device pointers
   /// TESSERA_SIM_GUARD: whether the host may touch device memory. `keys`: no, by protection keys of the processor;
   /// `process`: not while no task runs (slow).
   enum class Guard { none, keys, process } guard = Guard::none;

@@ -30,9 +30,10 @@ class World {
   const std::string& host() const;
   /// Host communicator over all ranks: configuration, checkpoints, control flow.
   Communicator& control();
-  /// A communicator over all ranks with the chosen back end: the root that the mesh splits.
-  /// `nccl` needs a device to be chosen first and a build with TESSERA_WITH_NCCL, else Error(environment).
-  std::unique_ptr<Communicator> make(Backend backend, const std::string& axis);
+  /// A communicator over all ranks with the chosen back end: the root that the mesh splits. `nccl` moves device memory
+  /// alone, the others move `memory`. Device memory needs a device to be chosen first and a build with
+  /// TESSERA_WITH_CUDA, `nccl` one with TESSERA_WITH_NCCL, else Error(environment).
+  std::unique_ptr<Communicator> make(Backend backend, const std::string& axis, Memory memory = Memory::host);
   /// Ends the job on all ranks with this code (MPI_Abort); does not return.
   [[noreturn]] void abort(int code);
   /// "Open MPI 4.1.4 (MPI 3.1)" and the like, for --version and run records.

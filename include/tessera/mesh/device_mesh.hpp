@@ -18,10 +18,12 @@ class DeviceMesh {
   /// counter.
   using Decorate = std::function<std::unique_ptr<comm::Communicator>(std::unique_ptr<comm::Communicator>)>;
 
-  /// Collective over all ranks of `world`. Host back ends bootstrap with MPI_Cart_create / MPI_Cart_sub underneath;
-  /// NCCL communicators are split from one root communicator. `decorate`, if given, is applied to every communicator
-  /// that spans several ranks, in the same order on all of them; for measurements and tests.
-  DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate = {});
+  /// Collective over all ranks of `world`; `backend` and `memory` as for World::make. In host memory it bootstraps with
+  /// MPI_Cart_create / MPI_Cart_sub; communicators of device memory are split from one root. `decorate`, if given, is
+  /// applied to every communicator that spans several ranks, in the same order on all of them; for measurements and
+  /// tests.
+  DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate = {},
+             comm::Memory memory = comm::Memory::host);
   /// A mesh of recording communicators: rank `rank` of `layout`, with no traffic (rehearsals, planner).
   DeviceMesh(const Layout& layout, int rank);
   ~DeviceMesh();

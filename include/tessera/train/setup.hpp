@@ -24,8 +24,10 @@ mesh::Degrees degrees_of(const config::Parallelism& parallelism);
 /// mesh.
 mesh::Layout layout_of(const config::Resolved& resolved, int world);
 
-/// comm.backend on `device`: nccl on a GPU, MPI or strict on the host. Throws Error when they do not fit.
+/// comm.backend on `device`: auto is nccl on a GPU, and mpi on the host. Throws Error(environment) for nccl on the host.
 comm::Backend backend_of(const config::JobConfig& job, at::Device device);
+/// Where tensors on `device` lie.
+comm::Memory memory_of(at::Device device);
 
 /// Lets this rank compute with OMP_NUM_THREADS threads, by default as many as its share of the node's cores. It never
 /// starts more threads than that share; rank 0 warns where a rank was to. Collective.

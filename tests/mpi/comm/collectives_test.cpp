@@ -1,5 +1,5 @@
-// Every operation x dtype x size against what each rank can compute alone: over MPI and under strict rules, or over
-// NCCL where the run is about device memory.
+// Every operation x dtype x size against what each rank can compute alone: over MPI and under strict rules, also with
+// device memory where the run is about that, and then over NCCL, too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,12 +19,11 @@ double value(int r, std::int64_t i) { return static_cast<double>((r * 3 + i * 5)
 
 class Collectives : public testing::TestWithParam<Backend> {
  protected:
-  void SetUp() override { comm_ = world().make(GetParam(), "test"); }
+  void SetUp() override { comm_ = world().make(GetParam(), "test", test::test_memory()); }
   int n() const { return comm_->size(); }
   int me() const { return comm_->rank(); }
-  bool on_device() const { return GetParam() == Backend::nccl; }
   Values values(DType dtype, std::int64_t count, double fill = 0) const {
-    return Values(dtype, count, fill, on_device() ? Memory::device : Memory::host);
+    return Values(dtype, count, fill, test::test_memory());
   }
   Values mine(DType dtype, std::int64_t count) const {
     Values own = values(dtype, count);
@@ -33,7 +32,7 @@ class Collectives : public testing::TestWithParam<Backend> {
   }
   std::vector<DType> reducible() const {
     std::vector<DType> types(std::begin(test::kReducible), std::end(test::kReducible));
-    if (on_device()) std::erase(types, DType::i16);
+    if (GetParam() == Backend::nccl) std::erase(types, DType::i16);
     return types;
   }
   double expected(Op op, std::int64_t i) const {
@@ -215,11 +214,11 @@ TEST_P(Collectives, CountsTraffic) {
   comm_->reduce_scatter(x.buffer(), part.buffer()).wait();
   EXPECT_EQ(comm_->traffic().calls, 1);
   EXPECT_EQ(comm_->traffic().bytes, 20 * n());
-  EXPECT_EQ(comm_->traffic().exposed_seconds > 0, !on_device());  // on a device no wait holds the host
+  EXPECT_EQ(comm_->traffic().exposed_seconds > 0, GetParam() != Backend::nccl);  // whose waits do not hold the host
 }
 
 std::vector<Backend> backends() {
-  if (test::on_device()) return {Backend::nccl};
+  if (test::on_device()) return {Backend::mpi, Backend::strict, Backend::nccl};
   return {Backend::mpi, Backend::strict};
 }
 

@@ -20,6 +20,9 @@ inline comm::World*& world_slot() {
 }
 inline comm::World& world() { return *world_slot(); }
 
+/// What communicators are to move in this run.
+inline comm::Memory test_memory() { return on_device() ? comm::Memory::device : comm::Memory::host; }
+
 /// Says which rank a failure happened on. (While a result is reported GoogleTest holds a lock: it must not be asked
 /// then.)
 class FailurePrinter final : public testing::EmptyTestEventListener {

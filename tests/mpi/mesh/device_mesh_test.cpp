@@ -14,7 +14,7 @@ using test::world;
 
 /// The world ranks of a communicator's members, in its order, as they themselves say.
 std::vector<int> members_of(comm::Communicator& communicator) {
-  const comm::Memory memory = test::on_device() ? comm::Memory::device : comm::Memory::host;
+  const comm::Memory memory = test::test_memory();
   test::Values mine(DType::i32, 1, world().rank(), memory), all(DType::i32, communicator.size(), -1, memory);
   communicator.all_gather(mine.buffer(), all.buffer()).wait();
   std::vector<int> ranks;
@@ -50,7 +50,7 @@ std::vector<Layout> layouts_of(int n) {
 }
 
 void check(const Layout& layout, Backend backend) {
-  DeviceMesh mesh(world(), layout, backend);
+  DeviceMesh mesh(world(), layout, backend, {}, test::test_memory());
   for (const auto& axes : usual())
     EXPECT_EQ(members_of(mesh.along(axes)), layout.group_of(world().rank(), axes)) << layout.to_string();
   for (Axis axis : kAxes) {
@@ -75,10 +75,9 @@ TEST(DeviceMesh, GroupsOfEveryLayout) {
   for (const Layout& layout : layouts_of(world().size())) check(layout, usual_backend());
 }
 
-TEST(DeviceMesh, GroupsOfSomeLayoutsUnderStrictRules) {
-  if (test::on_device()) GTEST_SKIP() << "strict rules are those of host memory";
+TEST(DeviceMesh, GroupsOfSomeLayoutsOverOtherBackends) {
   const auto layouts = layouts_of(world().size());
-  for (std::size_t i = 0; i < layouts.size(); i += 7) check(layouts[i], Backend::strict);
+  for (std::size_t i = 0; i < layouts.size(); i += 7) check(layouts[i], i % 2 ? Backend::mpi : Backend::strict);
 }
 
 TEST(DeviceMesh, SharesCommunicatorsOfEqualGroups) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "device_memory.hpp"
+#include "pinned.hpp"
 
 namespace tessera::cudart {
 namespace {
@@ -161,6 +162,20 @@ cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t st
 
 cudaError_t block_freed(const void* data, std::size_t bytes, cudaStream_t stream) {
   return on_stream_of(data, stream, [&](cudart::Stream& s) { return cudart::poison("free", data, bytes, s); });
+}
+
+void host_accesses(const std::string& what, const Access& access) {
+  if (access.bytes == 0 || Runtime::unusable() != cudaSuccess || Runtime::get().devices() == 0) return;
+  if (!is_device_pointer(access.data) && cudart::PinnedMemory::get().find(access.data).bytes == 0) return;
+  Runtime& runtime = Runtime::get();
+  std::optional<std::string> race;
+  {
+    static cudart::StreamTime host{"the host", {}, {}};
+    const std::lock_guard lock(runtime.issue);
+    race = runtime.races.issue(host, what, {&access, 1});
+    runtime.races.host().waited(host.known);
+  }
+  if (race) fail_device(cudaErrorLaunchFailure, *race);
 }
 
 std::vector<std::string> races() {

@@ -105,6 +105,31 @@ TEST_F(Races, InPinnedMemory) {
   EXPECT_OK(cudaFreeHost(pinned));
 }
 
+/// As MPI would send it.
+TEST_F(Races, ByTheHostThatHasNotWaited) {
+  std::byte* const pinned = new_pinned(size);
+  order(a, b);
+  EXPECT_OK(cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, b));
+  const auto send = [&] {
+    host_accesses("MPI_Isend", reads(pinned, 10));
+    return cudaPeekAtLastError() == cudaSuccess ? cudaStreamSynchronize(b) : cudaErrorLaunchFailure;
+  };
+  expect_race_in(send, "race: MPI_Isend on the host reads bytes 0..10");
+  EXPECT_OK(cudaFreeHost(pinned));
+}
+
+TEST_F(Races, NotByTheHostThatHasWaited) {
+  std::byte* const pinned = new_pinned(size);
+  order(a, b);
+  EXPECT_OK(cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, b));
+  EXPECT_OK(cudaStreamSynchronize(b));
+  host_accesses("MPI_Irecv", writes(pinned, 10));
+  EXPECT_OK(cudaMemcpyAsync(data, pinned, size, cudaMemcpyHostToDevice, a));
+  host_accesses("MPI_Isend", reads(pinned, 10));  // beside another reader
+  EXPECT_OK(cudaDeviceSynchronize());
+  EXPECT_OK(cudaFreeHost(pinned));
+}
+
 TEST_F(Races, ThoughTheFirstTaskIsLongDone) {
   EXPECT_OK(run_at_once(a, "first", std::vector{writes(data, 100)}, [] { return cudaSuccess; }));
   expect_race_in([&] { return touch(b, "second", {reads(data, 100)}); }, "that first on stream ");
