@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "row_types.hpp"
+#include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/exact_sum.hpp"
 
@@ -48,6 +49,10 @@ struct Backend {
   void (*exact_squares)(const at::Tensor& values, ExactSum& sum);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamWArguments& arguments, const at::Tensor& compute_copy);
+  /// As attention_part.hpp says.
+  AttentionValue (*attention_part)(const AttentionPart& part);
+  AttentionGradients (*attention_part_backward)(const AttentionPart& part, const AttentionValue& merged,
+                                                const at::Tensor& grad_out);
 };
 
 extern const Backend host_backend;

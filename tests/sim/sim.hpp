@@ -80,6 +80,7 @@ struct Settings {
   std::size_t memory_bytes = 0;   ///< TESSERA_SIM_MEMORY_BYTES: of each device; 16 GiB of address space by default
   int devices = 1;                ///< TESSERA_SIM_DEVICES
   bool cuda_aware_mpi = false;    ///< TESSERA_SIM_CUDA_AWARE_MPI=1: MPI says that it takes device pointers
+  bool host_kernels = false;      ///< TESSERA_SIM_KERNELS=host: the host's kernels in the place of the .cu files
   /// TESSERA_SIM_GUARD: whether the host may touch device memory. `keys`: no, by protection keys of the processor;
   /// `process`: not while no task runs (slow).
   enum class Guard { none, keys, process } guard = Guard::none;

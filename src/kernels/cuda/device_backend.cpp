@@ -4,6 +4,7 @@
 #include <span>
 
 #include "backend.hpp"
+#include "cuda/device_attention.hpp"
 #include "cuda/launchers.hpp"
 #include "typed.hpp"
 
@@ -158,6 +159,8 @@ const Backend device_table{
     .sum_of_squares = &sum_of_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
+    .attention_part = &device::attention_part,
+    .attention_part_backward = &device::attention_part_backward,
 };
 
 /// Linking this file in is what makes device tensors welcome.

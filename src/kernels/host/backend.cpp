@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/activations.hpp"
+#include "host/attention.hpp"
 #include "host/run.hpp"
 
 namespace tessera::kernels {
@@ -117,6 +118,8 @@ const Backend host_backend{
     .sum_of_squares = &sum_of_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
+    .attention_part = &host::attention_part,
+    .attention_part_backward = &host::attention_part_backward,
 };
 
 }  // namespace tessera::kernels

@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include "host_kernels.hpp"
 #include "pinned_memory.hpp"
 #include "sim/sim.hpp"
 
@@ -33,6 +34,7 @@ void initialise() {
   c10::SetAllocator(c10::kCUDA, allocator);
   allocator->attachAllocatorTraceTracker(&trace);
   c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex device) { return device < settings().devices; });
+  if (settings().host_kernels) use_host_kernels();
 }
 
 bool is_of_type(const void* data, cudaMemoryType type) {

@@ -1,0 +1,12 @@
+// Attention on a GPU; contracts as in tessera/kernels/attention_part.hpp.
+#pragma once
+
+#include "tessera/kernels/attention_part.hpp"
+
+namespace tessera::kernels::device {
+
+AttentionValue attention_part(const AttentionPart& part);
+AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
+                                           const at::Tensor& grad_out);
+
+}  // namespace tessera::kernels::device

@@ -1,0 +1,12 @@
+// The host's attention; contracts as in tessera/kernels/attention_part.hpp.
+#pragma once
+
+#include "tessera/kernels/attention_part.hpp"
+
+namespace tessera::kernels::host {
+
+AttentionValue attention_part(const AttentionPart& part);
+AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
+                                           const at::Tensor& grad_out);
+
+}  // namespace tessera::kernels::host

@@ -1,0 +1,10 @@
+// TESSERA_SIM_KERNELS=host: kernels that are not those of a GPU.
+#pragma once
+
+namespace tessera::sim {
+
+/// From now on src's own kernels on device tensors are the host's, as tasks on the device's bytes: all results then
+/// have the host's bits. The .cu files do not run, which makes a model's step several times faster.
+void use_host_kernels();
+
+}  // namespace tessera::sim
