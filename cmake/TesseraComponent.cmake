@@ -19,6 +19,11 @@
 #   with TESSERA_SIM_GPU adds the test NAME.sim: the command of test NAME, with its properties, on the simulated GPU. LIBRARY is
 #   what the program preloads: tessera_sim_gpu, or tessera_sim_comm for programs without LibTorch. Programs that mpirun.sh starts
 #   get it from there, so that mpirun itself does not load it.
+# tessera_sim_ranks_test(NAME RANKS n SECONDS s [LABELS l...] [ENVIRONMENT e...] PROGRAM target [ARGUMENTS...])
+#   with TESSERA_SIM_GPU adds a test that only the simulated GPU has: `program` with LibTorch on n ranks and devices.
+# tessera_sim_host_kernels(NAME [FILTER f])
+#   makes the test NAME.sim run the host's kernels on the device: for tests of what is around the kernels, many times faster.
+#   FILTER names the cases that run there.
 
 add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
@@ -120,6 +125,28 @@ function(tessera_test_sim name library)
       string(REPLACE "LD_PRELOAD=" "TESSERA_SIM_PRELOAD=" preload "${preload}")
     endif()
     tessera_test_twin(${name} sim "TESSERA_TEST_DEVICE=sim;${preload}" ${ARGN})
+  endif()
+endfunction()
+
+function(tessera_sim_ranks_test name)
+  cmake_parse_arguments(ARG "" "RANKS;SECONDS;PROGRAM" "LABELS;ENVIRONMENT;ARGUMENTS" ${ARGN})
+  if(NOT TESSERA_SIM_GPU OR TESSERA_SANITIZE)
+    return()
+  endif()
+  add_test(NAME ${name}
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_SECONDS} ${ARG_RANKS} $<TARGET_FILE:${ARG_PROGRAM}> ${ARG_ARGUMENTS})
+  math(EXPR hard "${ARG_SECONDS} + 30")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${hard} LABELS "sim;${ARG_LABELS}" PROCESSORS 2
+    ENVIRONMENT "TESSERA_TEST_DEVICE=sim;TESSERA_SIM_PRELOAD=$<TARGET_FILE:tessera_sim_gpu>;${ARG_ENVIRONMENT}")
+endfunction()
+
+function(tessera_sim_host_kernels name)
+  cmake_parse_arguments(ARG "" "FILTER" "" ${ARGN})
+  if(TEST ${name}.sim)
+    set_property(TEST ${name}.sim APPEND PROPERTY ENVIRONMENT TESSERA_SIM_KERNELS=host)
+    if(ARG_FILTER)
+      set_property(TEST ${name}.sim APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=${ARG_FILTER}")
+    endif()
   endif()
 endfunction()
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/place.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/families.hpp"
 #include "tessera/train/hf_weights.hpp"
@@ -87,10 +88,11 @@ class Trajectory {
         key_(dtype == "float64" ? "f64" : "f32"),
         layout_(mesh::Layout::resolve(row.degrees, world().size())),
         job_(job_of(row, dtype, layout_)),
-        mesh_(world(), layout_, comm::Backend::mpi),
-        model_(model::make_decoder(shape(), 64, dtype == "float64" ? at::kDouble : at::kFloat)),
+        place_(world()),
+        mesh_(world(), layout_, place_.backend),
+        model_(model::make_decoder(shape(), 64, dtype == "float64" ? at::kDouble : at::kFloat, place_.device)),
         source_(kFolder + "batches.safetensors", 8, 64),
-        trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, at::kCPU) {
+        trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, place_.device) {
     train::load_hf_weights(trainer_.stages().holdings(), model_, kFolder + "weights_init.safetensors");
   }
 
@@ -136,6 +138,7 @@ class Trajectory {
   std::string key_;
   mesh::Layout layout_;
   config::JobConfig job_;
+  Place place_;
   mesh::DeviceMesh mesh_;
   model::Model model_;
   train::ReplaySource source_;

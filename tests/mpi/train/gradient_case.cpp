@@ -9,11 +9,10 @@
 #include <map>
 #include <tuple>
 
+#include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
-#include "tessera/train/device.hpp"
 #include "tessera/train/trainer.hpp"
-#include "test_device.hpp"
 
 namespace tessera::test {
 namespace {
@@ -28,7 +27,8 @@ void set_recompute(config::ActivationCheckpoint& to, const std::string& how) {
 }
 
 config::JobConfig job_of(const GradientCase& row) {
-  config::JobConfig job = tiny_job(row.dtype);
+  config::JobConfig job = tiny_job(row.dtype == "bfloat16" ? "float32" : row.dtype);
+  if (row.dtype == "bfloat16") job.training.mixed_precision_param = row.dtype;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.parallelism.pipeline_parallel_stage_map = row.stage_map;
   job.parallelism.pipeline_parallel_schedule_csv = row.csv;
@@ -74,6 +74,9 @@ int accumulation_of_reference(const GradientCase& row) {
   return static_cast<int>(training.global_batch_size / rows);
 }
 
+/// What is rounded to bfloat16 on the way is compared with what is not.
+std::string type_of_reference(const GradientCase& row) { return row.dtype == "bfloat16" ? "float32" : row.dtype; }
+
 mesh::Layout layout_of(const GradientCase& row, int world) {
   mesh::Degrees degrees{row.pp, row.replicate, row.dp, row.cp, row.tp};
   degrees.ep = row.ep;
@@ -84,7 +87,7 @@ mesh::Layout layout_of(const GradientCase& row, int world) {
 Reference compute_reference(const GradientCase& of) {
   GradientCase row;
   row.tied = of.tied;
-  row.dtype = of.dtype;
+  row.dtype = type_of_reference(of);
   row.kv_heads = of.kv_heads;
   row.family = of.family;
   row.accumulation = accumulation_of_reference(of);
@@ -105,24 +108,11 @@ Reference compute_reference(const GradientCase& of) {
 
 const Reference& reference_for(const GradientCase& row) {
   static std::map<std::tuple<bool, std::string, int, std::string, int, bool>, Reference> known;
-  const auto key =
-      std::make_tuple(row.tied, row.dtype, row.kv_heads, row.family, accumulation_of_reference(row), row.documents);
+  const auto key = std::make_tuple(row.tied, type_of_reference(row), row.kv_heads, row.family,
+                                   accumulation_of_reference(row), row.documents);
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
-
-/// What the mesh under test computes on; the reference computes on the host.
-struct Place {
-  Place(comm::World& world, comm::Backend wanted) : device(at::kCPU), backend(wanted) {
-    if (test_device().is_cpu()) return;
-    config::Job job;
-    job.share_device = true;
-    device = train::choose_device(world, job);
-    backend = comm::Backend::nccl;
-  }
-  at::Device device;
-  comm::Backend backend;
-};
 
 /// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter of the model.
 std::vector<double> squares(train::Trainer& trainer, const model::Model& model, const Reference& reference) {

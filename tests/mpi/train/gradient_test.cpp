@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
+#include "mpi/train/spread.hpp"
 
 namespace tessera::test {
 namespace {
@@ -110,6 +112,37 @@ TEST(Gradient, MixturesOverThreeSteps) {
     row.recompute = "full";
     EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
   }
+}
+
+/// Every row of the matrix in each type. Routes of experts may flip in bfloat16, so that only dense rows have it.
+std::vector<GradientCase> typed_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const GradientCase& row : all_cases(world))
+    for (const char* dtype : {"float64", "float32", "bfloat16"}) {
+      if (std::string(dtype) == "bfloat16" && !row.family.empty()) continue;
+      rows.push_back(row);
+      rows.back().dtype = dtype;
+    }
+  return rows;
+}
+
+/// TESSERA_ROWS rows of the matrix in which most pairs of axes, schedules, policies and types meet: for devices, which
+/// are slower than the host when they are simulated.
+TEST(Spread, DISABLED_PairsOfProperties) {
+  const std::string count = environment("TESSERA_ROWS");
+  const Spread spread = spread_of(typed_cases(world().size()), count.empty() ? 20 : std::stoul(count));
+  std::map<std::string, double> worst;
+  for (const GradientCase& row : spread.rows) {
+    const GradientError error = compare_gradients(world(), row);
+    EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
+    EXPECT_LE(error.loss, row.tolerance()) << row.name();
+    worst[row.dtype] = std::max(worst[row.dtype], error.worst);
+  }
+  if (world().rank() != 0) return;
+  std::printf("spread: %zu rows on %d ranks, %zu of %zu pairs;", spread.rows.size(), world().size(), spread.pairs,
+              spread.all_pairs);
+  for (const auto& [dtype, error] : worst) std::printf(" worst %.2e in %s", error, dtype.c_str());
+  std::printf("\n");
 }
 
 /// All of it, which takes hours: ctest -L matrix. One back end a call; with TESSERA_MATRIX_STRIDE=n every n-th row.

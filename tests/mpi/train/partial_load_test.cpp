@@ -143,8 +143,7 @@ TEST(PartialLoad, IsDoneOnce) {
   ASSERT_TRUE(train::load_state(own->trainer(), base.folder.path(), choice));
   EXPECT_EQ(own->trainer().optimizer().steps(), 0);
   own->trainer().step(3, 0);
-  checkpoint::Saver saver(own->mesh().control());
-  const auto saved = train::save_state(saver, own->trainer(), job, base.folder.path(), {4, 64});
+  const auto saved = save(*own, job, base.folder.path(), {4, 64});
   const auto again = fresh({.degrees = tensor_parallel()});
   ASSERT_TRUE(train::load_state(again->trainer(), base.folder.path(), choice));
   EXPECT_EQ(again->trainer().optimizer().steps(), 1);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -15,7 +16,7 @@ struct Costs {
 
 class Policy : public testing::Test {
  protected:
-  Policy() : model_(tiny_model(false, at::kFloat)) {
+  Policy() : place_(world()), model_(tiny_model(false, at::kFloat, 8, place_.device)) {
     job_ = tiny_job("float32");
     job_.training.global_batch_size = 16;
     job_.training.local_batch_size = 16 / world().size() / kMicrobatches;
@@ -25,8 +26,8 @@ class Policy : public testing::Test {
     mesh::Degrees degrees{1, 1, world().size(), 1, 1};
     degrees.ep = ep_;
     const mesh::Layout layout = mesh::Layout::resolve(degrees, world().size());
-    mesh_.emplace(world(), layout, comm::Backend::mpi);
-    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, at::kCPU, budget);
+    mesh_.emplace(world(), layout, place_.backend);
+    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, place_.device, budget);
     trainer_->stages().initialize(7);
     return *trainer_;
   }
@@ -48,6 +49,7 @@ class Policy : public testing::Test {
   }
 
   static constexpr std::int64_t kMicrobatches = 2, kUnits = 8;
+  Place place_;
   model::Model model_;
   int ep_ = 1;
   UnevenSource source_;
@@ -94,7 +96,7 @@ TEST_F(Policy, NeighboursKeepAPart) {
 
 /// Of 4 ranks, 2 neighbours hold different experts, so that each keeps all of its own.
 TEST_F(Policy, NeighboursKeepTheirExperts) {
-  model_ = tiny_family("mixtral", at::kFloat);
+  model_ = tiny_family("mixtral", at::kFloat, place_.device);
   ep_ = 2;
   const std::int64_t ranks = world().size(), k = 2, sharers = ranks / ep_;
   const Costs costs = costs_of("2");

@@ -6,8 +6,10 @@
 #include <filesystem>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/device_copies.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/training_state.hpp"
@@ -32,15 +34,19 @@ class Fixture {
  public:
   explicit Fixture(const Case& which)
       : layout_(mesh::Layout::resolve(which.degrees, which.alone ? 1 : world().size())),
+        place_(world()),
         resolved_(job(layout_, which)),
         mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
-                          : std::make_unique<mesh::DeviceMesh>(world(), layout_, comm::Backend::mpi)),
-        model_(which.family.empty() ? tiny_model(which.tied, at::kFloat) : tiny_family(which.family, at::kFloat)),
-        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_, at::kCPU) {}
+                          : std::make_unique<mesh::DeviceMesh>(world(), layout_, place_.backend)),
+        model_(which.family.empty() ? tiny_model(which.tied, at::kFloat, 8, place_.device)
+                                    : tiny_family(which.family, at::kFloat, place_.device)),
+        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_,
+                 place_.device) {}
 
   train::Trainer& trainer() { return trainer_; }
   const config::Resolved& resolved() const { return resolved_; }
   mesh::DeviceMesh& mesh() { return *mesh_; }
+  at::Device device() const { return place_.device; }
 
   /// FNV-1a over the bits of every whole tensor that `pick` chooses; on rank 0 of the mesh.
   template <class Pick>
@@ -75,7 +81,7 @@ class Fixture {
  private:
   static constexpr std::uint64_t kEmptyHash = 0xcbf29ce484222325u;
   static std::uint64_t hash_of(std::uint64_t hash, const at::Tensor& tensor) {
-    const at::Tensor values = tensor.contiguous();
+    const at::Tensor values = tensor.cpu().contiguous();
     const auto* bytes = static_cast<const unsigned char*>(values.data_ptr());
     for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
     return hash;
@@ -97,6 +103,7 @@ class Fixture {
   }
 
   mesh::Layout layout_;
+  Place place_;
   config::Resolved resolved_;
   std::unique_ptr<mesh::DeviceMesh> mesh_;
   model::Model model_;
@@ -116,9 +123,14 @@ class SharedFolder {
   fs::path path_;
 };
 
+inline checkpoint::SaveResult save(Fixture& fixture, const config::Resolved& job, const fs::path& folder,
+                                   const train::Position& position) {
+  const auto copies = train::make_device_copies(fixture.device());
+  checkpoint::Saver saver(fixture.mesh().control(), copies.get());
+  return train::save_state(saver, fixture.trainer(), job, folder, position);
+}
 inline void save(Fixture& fixture, const fs::path& folder, const train::Position& position) {
-  checkpoint::Saver saver(fixture.mesh().control());
-  train::save_state(saver, fixture.trainer(), fixture.resolved(), folder, position);
+  save(fixture, fixture.resolved(), folder, position);
 }
 
 inline mesh::Degrees with_experts(mesh::Degrees degrees, int ep, int etp = 1) {

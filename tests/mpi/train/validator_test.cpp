@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
@@ -78,8 +79,8 @@ config::JobConfig job_of(const Row& row) {
   return job;
 }
 
-model::Model model_of(const Row& row) {
-  return row.family.empty() ? tiny_model(false, at::kDouble) : tiny_family(row.family, at::kDouble);
+model::Model model_of(const Row& row, at::Device device = at::kCPU) {
+  return row.family.empty() ? tiny_model(false, at::kDouble, 8, device) : tiny_family(row.family, at::kDouble, device);
 }
 
 /// A trainer on the world's ranks.
@@ -87,13 +88,15 @@ struct OnMesh {
   OnMesh(const Row& row, const data::SampleSource& source)
       : job(job_of(row)),
         layout(mesh::Layout::resolve(row.degrees, world().size())),
-        mesh(world(), layout, comm::Backend::strict),
-        model(model_of(row)),
-        trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU) {
+        place(world(), comm::Backend::strict),
+        mesh(world(), layout, place.backend),
+        model(model_of(row, place.device)),
+        trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, place.device) {
     trainer.stages().initialize(7);
   }
   config::JobConfig job;
   mesh::Layout layout;
+  Place place;
   mesh::DeviceMesh mesh;
   model::Model model;
   train::Trainer trainer;

@@ -34,7 +34,9 @@ void initialise() {
   c10::SetAllocator(c10::kCUDA, allocator);
   allocator->attachAllocatorTraceTracker(&trace);
   c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex device) { return device < settings().devices; });
-  if (settings().host_kernels) use_host_kernels();
+  if (!settings().host_kernels) return;
+  use_host_kernels();
+  use_host_attention();
 }
 
 bool is_of_type(const void* data, cudaMemoryType type) {
