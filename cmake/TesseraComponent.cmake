@@ -20,7 +20,7 @@
 #   what the program preloads: tessera_sim_gpu, or tessera_sim_comm for programs without LibTorch. Programs that mpirun.sh starts
 #   get it from there, so that mpirun itself does not load it.
 # tessera_sim_ranks_test(NAME RANKS n SECONDS s [LABELS l...] [ENVIRONMENT e...] PROGRAM target [ARGUMENTS...])
-#   with TESSERA_SIM_GPU adds a test that only the simulated GPU has: `program` with LibTorch on n ranks and devices.
+#   with TESSERA_SIM_GPU adds a test that only the simulated GPU has: a program with LibTorch on n ranks and devices.
 # tessera_sim_host_kernels(NAME [FILTER f])
 #   makes the test NAME.sim run the host's kernels on the device: for tests of what is around the kernels, many times faster.
 #   FILTER names the cases that run there.
@@ -136,7 +136,7 @@ function(tessera_sim_ranks_test name)
   add_test(NAME ${name}
     COMMAND ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_SECONDS} ${ARG_RANKS} $<TARGET_FILE:${ARG_PROGRAM}> ${ARG_ARGUMENTS})
   math(EXPR hard "${ARG_SECONDS} + 30")
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${hard} LABELS "sim;${ARG_LABELS}" PROCESSORS 2
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${hard} LABELS "${ARG_LABELS}" PROCESSORS 2
     ENVIRONMENT "TESSERA_TEST_DEVICE=sim;TESSERA_SIM_PRELOAD=$<TARGET_FILE:tessera_sim_gpu>;${ARG_ENVIRONMENT}")
 endfunction()
 
