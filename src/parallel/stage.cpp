@@ -200,6 +200,7 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, at::T
     const LossInput* here = last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
     TapeEntry entry =
         counts ? measured_forward(k, flow, context) : units_[k].forward(flow, context, here, recompute_[k]);
+    if (look_) look_();
     flow = entry.out;
     if (entry.loss.defined()) *loss_value = entry.loss.detach();
     if (entry.recompute == Recompute::unit) entry.out = {};
@@ -219,6 +220,7 @@ Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
     if (k > 0) units_[k - 1].start_unshard();
     if (what == Backward::inputs) weight_gradients_.put_off();
     gradients = units_[k].backward(std::move(entry), context, gradients);
+    if (look_) look_();
     if (what == Backward::inputs)
       owed_[{microbatch, k}] = take_owed(k);
     else

@@ -56,6 +56,10 @@ void Stages::set_batch(std::int64_t batch) {
   for (const auto& stage : stages_) stage->set_batch(batch);
 }
 
+void Stages::on_high_water(const std::function<void()>& look) {
+  for (const auto& stage : stages_) stage->on_high_water(look);
+}
+
 void Stages::initialize(std::uint64_t seed) {
   for (const auto& stage : stages_) stage->initialize(seed);
 }

@@ -112,6 +112,11 @@ RankDevice rank_device_of(const std::string& text) {
   return device;
 }
 
+int ranks_on_gpu(Ranks ranks, const RankDevice& one) {
+  return static_cast<int>(std::ranges::count_if(
+      ranks, [&](const RankDevice& rank) { return rank.host == one.host && rank.facts.uuid == one.facts.uuid; }));
+}
+
 std::string device_problem(Ranks ranks, std::string_view wanted, bool share) {
   if (wanted == "cpu") return {};
   if (std::string problem = builds(ranks, wanted); !problem.empty() || !ranks[0].facts.build) return problem;

@@ -7,7 +7,7 @@
 
 namespace tessera::train {
 
-at::Device choose_device(comm::World& world, const config::Job& job) {
+OwnDevice choose_device(comm::World& world, const config::Job& job) {
   const comm::DeviceFacts own = comm::device_facts(world.local_rank(), job.share_device);
   std::vector<RankDevice> ranks;
   for (const std::string& text : comm::all_gather_strings(world.control(), text_of({world.host(), own})))
@@ -18,7 +18,8 @@ at::Device choose_device(comm::World& world, const config::Job& job) {
     log::info("this build has GPU support and trains on the host, as job.device = \"cpu\" asks");
   if (!own.build && job.share_device && world.rank() == 0)
     log::warning("job.share_device has no effect: this build of Tessera trains on the host");
-  return own.build && job.device != "cpu" ? take_device(own.index) : at::Device(at::kCPU);
+  if (!own.build || job.device == "cpu") return {at::kCPU, world.local_size()};
+  return {take_device(own.index), ranks_on_gpu(ranks, {world.host(), own})};
 }
 
 }  // namespace tessera::train

@@ -124,20 +124,27 @@ std::string device_name(at::Device device) {
   return properties.name;
 }
 
-std::int64_t peak_device_bytes(at::Device device) {
-  if (!device.is_cuda()) return 0;
-  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak;
-}
-
-std::int64_t free_bytes(at::Device device, int local_ranks) {
-  if (!device.is_cuda()) return metrics::available_host_bytes() / local_ranks;
+DeviceMemory device_memory(at::Device device) {
+  if (!device.is_cuda()) return {};
   std::size_t free = 0, total = 0;
-  const auto error = cudaMemGetInfo(&free, &total);
-  require(error == cudaSuccess, ExitCode::environment, "cudaMemGetInfo: {}", cudaGetErrorString(error));
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
   constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return static_cast<std::int64_t>(free) + stats.reserved_bytes[all].current - stats.allocated_bytes[all].current;
+  DeviceMemory memory;
+  memory.total = static_cast<std::int64_t>(total);
+  memory.free = static_cast<std::int64_t>(free);
+  memory.allocated = stats.allocated_bytes[all].current;
+  memory.reserved = stats.reserved_bytes[all].current;
+  memory.peak_allocated = stats.allocated_bytes[all].peak;
+  memory.peak_reserved = stats.reserved_bytes[all].peak;
+  memory.retries = stats.num_alloc_retries;
+  return memory;
+}
+
+std::int64_t free_bytes(at::Device device, int ranks) {
+  if (!device.is_cuda()) return metrics::available_host_bytes() / ranks;
+  const DeviceMemory memory = device_memory(device);
+  return memory.free / ranks + memory.reserved - memory.allocated;
 }
 
 std::unique_ptr<DeviceCopies> make_device_copies(at::Device device) {

@@ -12,8 +12,8 @@ at::Device take_device(int index) {
 }
 at::Device default_device() { return at::kCPU; }
 std::string device_name(at::Device) { return {}; }
-std::int64_t peak_device_bytes(at::Device) { return 0; }
-std::int64_t free_bytes(at::Device, int local_ranks) { return metrics::available_host_bytes() / local_ranks; }
+DeviceMemory device_memory(at::Device) { return {}; }
+std::int64_t free_bytes(at::Device, int ranks) { return metrics::available_host_bytes() / ranks; }
 void synchronize(at::Device) {}
 std::unique_ptr<DeviceCopies> make_device_copies(at::Device) { return nullptr; }
 

@@ -23,7 +23,8 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   const mesh::Layout layout = layout_of(resolved, world.size());
   std::optional<comm::Watchdog> watchdog(std::in_place, std::chrono::seconds(job.comm.init_timeout_seconds),
                                          world.rank(), end_hanging_job(world, job));
-  const at::Device device = choose_device(world, job.job);
+  const OwnDevice own = choose_device(world, job.job);
+  const at::Device device = own.device;
   const BatchPlan plan = BatchPlan::make(job, layout), validated = BatchPlan::of_validation(job, layout);
   const Samples samples = open_job_samples(job, plan.global_batch, world.control());
   const model::Model model = model_of(job, samples.vocab, job.training.seq_len, device);
@@ -34,7 +35,7 @@ ValidationResult evaluate(comm::World& world, const config::Resolved& resolved) 
   const parallel::StageMap map = pipeline_plan_of(job, model, layout, plan).map;
   parallel::StageOptions options = stage_options_of(job, plan, device);
   options.freeze = {"."};  // nothing is trained: no memory for gradients
-  check_memory(job, model, mesh, plan, options, world);
+  check_memory(job, model, mesh, plan, options, world, own.ranks);
   parallel::Stages stages(model, stage_ranges_of(job, model, mesh, map.stages(), options), map, mesh, options);
   {
     const comm::Watchdog::Patience patience(std::chrono::seconds(job.comm.save_timeout_seconds));

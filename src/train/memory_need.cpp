@@ -118,7 +118,7 @@ void check_need(const std::string& model, const MemoryNeed& need, std::int64_t n
 }
 
 void check_memory(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world) {
+                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world, int sharers) {
   const parallel::StageMap map = pipeline_plan_of(job, model, mesh.layout(), plan).map;
   if (map.stages() > 1 && job.parallelism.pipeline_parallel_split == "measured") return;
   const parallel::StageRanges ranges = stage_ranges_of(job, model, mesh, map.stages(), options);
@@ -129,7 +129,7 @@ void check_memory(const config::JobConfig& job, const model::Model& model, mesh:
   const at::Device device = options.device;
   on_all_ranks(world.control(), [&] {
     const bool apart = device.is_cuda() && options.offload;  // state in host memory, work in the device's
-    check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, world.local_size()), rank);
+    check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, sharers), rank);
     if (apart)
       check_need(model.name, need, need.state(), free_bytes(at::kCPU, world.local_size()), "in host memory " + rank);
   });

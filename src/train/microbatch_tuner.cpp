@@ -11,7 +11,7 @@ namespace tessera::train {
 namespace {
 
 std::int64_t peak_bytes(at::Device device) {
-  return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
+  return device.is_cuda() ? device_memory(device).peak_allocated : metrics::process_memory().peak_resident_bytes;
 }
 
 bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobConfig& job, std::int64_t rows) {
@@ -37,10 +37,10 @@ std::vector<std::int64_t> sizes_of(Trainer& trainer, const config::JobConfig& jo
 
 }  // namespace
 
-MicrobatchTuner::MicrobatchTuner(Trainer& trainer, const config::JobConfig& job, int local_ranks)
+MicrobatchTuner::MicrobatchTuner(Trainer& trainer, const config::JobConfig& job, int sharers)
     : trainer_(trainer),
       job_(job),
-      local_ranks_(local_ranks),
+      sharers_(sharers),
       trial_(sizes_of(trainer, job)),
       bytes_before_(peak_bytes(trainer.stages().options().device)) {}
 
@@ -57,7 +57,7 @@ bool MicrobatchTuner::next_fits() const {
   const at::Device device = trainer_.stages().options().device;
   const auto used = static_cast<double>(peak_bytes(device) - bytes_before_);
   const double more = used * (kept_rows(trial_.next_rows()) / kept_rows(trial_.rows()) - 1);
-  return more < 0.9 * static_cast<double>(free_bytes(device, local_ranks_));
+  return more < 0.9 * static_cast<double>(free_bytes(device, sharers_));
 }
 
 std::string MicrobatchTuner::after_step(double seconds) {

@@ -12,7 +12,7 @@ namespace tessera::train {
 class MicrobatchTuner {
  public:
   /// For a trainer whose job says "auto". Throws Error(usage) when no divisor of the batch goes with mesh and schedule.
-  MicrobatchTuner(Trainer& trainer, const config::JobConfig& job, int local_ranks);
+  MicrobatchTuner(Trainer& trainer, const config::JobConfig& job, int sharers);
 
   /// Sets the size of the step that follows.
   void before_step() { trainer_.set_microbatch_rows(trial_.rows()); }
@@ -27,7 +27,7 @@ class MicrobatchTuner {
 
   Trainer& trainer_;
   const config::JobConfig& job_;
-  int local_ranks_;
+  int sharers_;
   MicrobatchTrial trial_;
   std::int64_t bytes_before_;  ///< peak, before the first step
 };

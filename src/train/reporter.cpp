@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iostream>
@@ -12,6 +13,7 @@
 
 #include "run_pictures.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/metrics/human.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/collective.hpp"
@@ -57,7 +59,7 @@ metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions
 }
 
 std::int64_t peak_memory(at::Device device) {
-  return device.is_cuda() ? peak_device_bytes(device) : metrics::process_memory().peak_resident_bytes;
+  return device.is_cuda() ? device_memory(device).peak_allocated : metrics::process_memory().peak_resident_bytes;
 }
 
 /// Time that this rank has waited for others so far, over all axes of the mesh.
@@ -242,6 +244,19 @@ void Reporter::rewind(std::int64_t step) {
 void Reporter::note(const std::string& line) {
   if (console_) console_->note(line);
   std::cout.flush();
+}
+
+void Reporter::tell_memory() {
+  const parallel::MemoryKinds& peak = trainer_.memory_peak().kinds();
+  const DeviceMemory device = device_memory(trainer_.stages().options().device);
+  std::string text = fmt::format("{:020d}{} on rank {}: {}", peak.total(), metrics::human_bytes(peak.total()),
+                                 trainer_.mesh().control().rank(), peak.text());
+  if (device.total > 0)
+    text += fmt::format("; most allocated {}, reserved {}, outside of LibTorch {}, of {}",
+                        metrics::human_bytes(device.peak_allocated), metrics::human_bytes(device.peak_reserved),
+                        metrics::human_bytes(device.outside()), metrics::human_bytes(device.total));
+  const std::vector<std::string> all = comm::all_gather_strings(trainer_.mesh().control(), text);
+  if (peak.total() > 0) note("memory at the peak: " + std::ranges::max(all).substr(20));
 }
 
 void Reporter::finish(bool complete) {

@@ -37,6 +37,8 @@ class Reporter {
   void note(const std::string& line);
   /// Seconds that the run spent outside of steps.
   void spent_on_checkpoints(double seconds) { summary_.time().checkpoints += seconds; }
+  /// Collective: what took the memory of the rank that took the most, as a line.
+  void tell_memory();
   /// Draws the loss curve and removes the bar. `complete`: the last step is done, and what came out is said.
   void finish(bool complete);
 

@@ -45,14 +45,15 @@ class Run {
         layout_(layout_of(resolved, world.size())),
         watchdog_(std::in_place, std::chrono::seconds(job_.comm.init_timeout_seconds), world.rank(),
                   end_hanging_job(world, job_)),
-        device_(choose_device(world, job_.job)),
+        own_(choose_device(world, job_.job)),
+        device_(own_.device),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
         folder_lock_(take_folder()),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
         mesh_(world, layout_, backend_of(job_, device_), injected_.decorate(), memory_of(device_)) {
-    check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world);
+    check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world, own_.ranks);
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }
 
@@ -76,9 +77,10 @@ class Run {
       step_watch_.emplace([this] { return trainer_->whereabouts(); },
                           [](const std::string& line) { log::info("{}", line); });
     if (layout_.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
-      tuner_.emplace(*trainer_, job_, world_.local_size());
+      tuner_.emplace(*trainer_, job_, own_.ranks);
     const ExitCode code = job_.checkpoint.create_seed_checkpoint ? save_seed(start) : loop(start.step);
     step_watch_.reset();
+    reporter_->tell_memory();
     watchdog_.reset();
     reporter_->finish(code == ExitCode::done);
     return code;
@@ -105,7 +107,7 @@ class Run {
   /// Half of what the poorest rank has free: the rest is for activations. Collective where a policy asks for it.
   std::int64_t reshard_budget() {
     if (!weighs_memory(job_)) return 0;
-    return comm::all_reduce_scalar(mesh_.control(), free_bytes(device_, world_.local_size()) / 2, comm::Op::min);
+    return comm::all_reduce_scalar(mesh_.control(), free_bytes(device_, own_.ranks) / 2, comm::Op::min);
   }
 
   void print_job() {
@@ -149,6 +151,9 @@ class Run {
     if (!start.schedule_change.empty()) reporter_->note(start.schedule_change);
   }
 
+  /// A look costs a GPU nothing. On the host it takes as long as a small operator.
+  bool looks_at_memory(std::int64_t step) const { return device_.is_cuda() || step < 3 || step % 100 == 0; }
+
   /// For `tessera launch`, should this rank be killed.
   void note_on_record(const Position& start) {
     if (start.step == 0) return;
@@ -179,6 +184,7 @@ class Run {
       injected_.arm(step + 1, world_.rank());
       if (tuner_) tuner_->before_step();
       cut_batch(step + 1);
+      trainer_->memory_peak().watch(looks_at_memory(step - done));
       if (trace_) trace_->begin_step(step + 1);
       StepOutcome outcome = step_once(step);
       synchronize(device_);
@@ -285,6 +291,7 @@ class Run {
   const config::JobConfig& job_;
   mesh::Layout layout_;
   std::optional<comm::Watchdog> watchdog_;  ///< from the first call that waits for others
+  OwnDevice own_;
   at::Device device_;
   BatchPlan plan_;
   InjectedFaults injected_;

@@ -48,7 +48,9 @@ Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::
       schedule_(lr_schedule_of(job)),
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
       states_(states_of(stages_, job.optimizer.weight_decay)),
-      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab, ahead_of(job.training.dataloader)) {}
+      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab, ahead_of(job.training.dataloader)) {
+  stages_.on_high_water([this] { memory_peak_.look(device_, [this] { return known_memory(); }); });
+}
 
 void Trainer::set_microbatch_rows(std::int64_t rows) {
   const BatchPlan plan = BatchPlan::make(job_, mesh_.layout(), rows);
@@ -115,6 +117,20 @@ StepOutcome Trainer::step(std::int64_t step, const Flag& flag, const std::functi
     update(outcome.lr, norm.norm);
   balance(outcome);
   return outcome;
+}
+
+parallel::MemoryKinds Trainer::known_memory() const {
+  parallel::MemoryKinds kinds = stages_.memory();
+  for (const optim::ParamState& state : states_)
+    kinds.moments += parallel::bytes_on(device_, state.exp_avg) + parallel::bytes_on(device_, state.exp_avg_sq);
+  return kinds;
+}
+
+parallel::MemoryKinds Trainer::memory() const {
+  parallel::MemoryPeak now;
+  now.watch(true);
+  now.look(device_, [this] { return known_memory(); });
+  return now.kinds();
 }
 
 std::int64_t Trainer::first_own_sample(std::int64_t step) const {

@@ -13,6 +13,7 @@
 #include "tessera/comm/communicator.hpp"
 #include "tessera/model/cell.hpp"
 #include "tessera/model/param_spec.hpp"
+#include "tessera/parallel/memory_kinds.hpp"
 
 namespace tessera::parallel {
 
@@ -91,13 +92,15 @@ class ShardGroup {
   /// end_step() weights are gathered from these.
   void reshard_within(comm::Communicator& inner);
   bool gathered() const { return gathered_; }
-  /// Its parameters are experts', sharded over other ranks than the rest.
   /// Masters of all parameters of this rank, one behind the other, with gaps of zeros.
   const at::Tensor& flat_master() const { return flat_master_; }
+  /// Its parameters are experts', sharded over other ranks than the rest.
   bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   bool trainable() const { return options_.trainable; }
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;
+  /// What this group has allocated now on the device of forward and backward.
+  void add_memory(MemoryKinds& kinds) const;
   /// Index of `spec` among params(), -1 if it is not here.
   int find(const model::ParamSpec* spec) const;
 

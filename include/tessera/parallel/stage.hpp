@@ -3,6 +3,7 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -138,6 +139,9 @@ class Stage {
   /// Those of params() that are not frozen.
   ParamRefs trained_params();
   std::vector<std::unique_ptr<ShardGroup>>& groups() { return groups_; }
+  const std::vector<std::unique_ptr<ShardGroup>>& groups() const { return groups_; }
+  /// Called in forward and backward where much memory is allocated: behind each unit's pass. Null: nobody.
+  void on_high_water(std::function<void()> look) { look_ = std::move(look); }
   /// The group of a weight that another stage holds too; null if there is none. Its gradient is this stage's part.
   ShardGroup* tied() { return tied_; }
   /// Where autograd functions of this stage's cells may leave gradients of weights for backward_weights().
@@ -206,6 +210,7 @@ class Stage {
   std::map<PassKey, Owed> owed_;
   std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them
   std::map<int, std::shared_ptr<const Documents>> documents_;  ///< by microbatch
+  std::function<void()> look_;
   std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come
 };
 

@@ -23,6 +23,7 @@ class Stages {
   Stage& at(int stage);
 
   /// See Stage.
+  void on_high_water(const std::function<void()>& look);
   void set_batch(std::int64_t batch);
   void initialize(std::uint64_t seed);
   void begin_step(int microbatches);
@@ -36,6 +37,8 @@ class Stages {
   std::vector<at::Tensor> balance_experts(bool update);
   double balance_loss() const;
   std::int64_t kept_bytes();
+  /// What the stages have allocated now on the device of forward and backward; activations are not counted.
+  MemoryKinds memory() const;
   /// Of all stages, in the order of the model; a tied parameter of two of them once.
   ParamRefs params();
   ParamRefs trained_params();

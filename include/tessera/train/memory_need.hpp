@@ -41,11 +41,11 @@ void check_need(const std::string& model, const MemoryNeed& need, std::int64_t n
                 const std::string& where, Remedy remedy = Remedy::more_ranks);
 
 /// Collective: throws, on all ranks, where a rank has less free memory than the job takes there with stages of
-/// `options`, which freeze all parameters where nothing is trained. Free is what its GPU has, or its share of what the
-/// node's memory and the control group can give. Not of the split "measured", which is not known before weights are
-/// there.
+/// `options`, which freeze all parameters where nothing is trained. Free is its share of what its GPU has among
+/// `sharers` ranks, or of what the node's memory and the control group can give. Not of the split "measured", which is
+/// not known before weights are there.
 void check_memory(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world);
+                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world, int sharers);
 
 /// The same of one process that holds the whole model and trains nothing.
 void check_memory_alone(const model::Model& model, const mesh::Layout& layout, parallel::StageOptions options);

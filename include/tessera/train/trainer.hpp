@@ -93,9 +93,14 @@ class Trainer {
   void set_schedule_start(std::int64_t step) { schedule_start_ = step; }
   /// "forward and backward, microbatch 3 of 8": where the step is. Any thread may ask.
   std::string whereabouts() const;
+  /// What this rank's tensors take now on the device of forward and backward.
+  parallel::MemoryKinds memory() const;
+  /// The greatest memory seen behind a unit's forward or backward pass, in steps for which watch() was on.
+  parallel::MemoryPeak& memory_peak() { return memory_peak_; }
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
+  parallel::MemoryKinds known_memory() const;
   double reduce_loss(const Rows& rows, std::int64_t step, const Flag& flag, std::int64_t* flags);
   std::int64_t first_own_sample(std::int64_t step) const;  ///< of this rank's rows
   void update(double lr, double norm);
@@ -117,6 +122,7 @@ class Trainer {
   std::vector<optim::ParamState> states_;
   ReadAhead ahead_;
   metrics::PhaseTimer timer_;
+  parallel::MemoryPeak memory_peak_;
   std::int64_t skipped_steps_ = 0, sample_offset_ = 0, schedule_start_ = 0;
   std::vector<std::pair<std::string, double>> source_losses_;  ///< of the last step
   std::vector<at::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage

@@ -13,7 +13,7 @@ struct Place {
     if (test_device().is_cpu()) return;
     config::Job job;
     job.share_device = true;
-    device = train::choose_device(world, job);
+    device = train::choose_device(world, job).device;
     backend = comm::Backend::nccl;
   }
   at::Device device;

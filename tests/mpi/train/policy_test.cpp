@@ -146,5 +146,38 @@ TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
   EXPECT_EQ(reductions("sharded"), kMicrobatches * kUnits);
 }
 
+TEST_F(Policy, MemoryIsCountedByKind) {
+  job_.parallelism.fsdp_reshard_after_forward = "never";
+  train::Trainer& t = trainer();
+  std::int64_t shards = 0, moments = 0, gathered = 0;
+  for (const parallel::ShardGroup* group : t.stages().groups()) {
+    shards += static_cast<std::int64_t>(group->flat_master().nbytes());
+    for (const parallel::ShardedParam& param : group->params())
+      gathered += world().size() * param.chunk_rows * param.row_elements() * 4;
+  }
+  const std::int64_t accumulators = world().size() * shards;
+  for (const auto& state : t.optimizer_states()) moments += 2 * static_cast<std::int64_t>(state.exp_avg.nbytes());
+  const parallel::MemoryKinds before = t.memory();
+  EXPECT_EQ(before.weights, shards);
+  EXPECT_EQ(before.gradients, shards);
+  EXPECT_EQ(before.moments, moments);
+  EXPECT_EQ(before.gathered + before.communication, 0);
+
+  t.compute_gradients(0);
+  EXPECT_EQ(t.memory().gathered, gathered) << "never: until the step ends";
+  EXPECT_EQ(t.memory().gradients, shards);
+  EXPECT_EQ(t.memory_peak().kinds().total(), 0) << "nobody watched";
+  t.stages().end_step();
+
+  t.memory_peak().watch(true);
+  t.step(0);
+  const parallel::MemoryKinds peak = t.memory_peak().kinds();
+  EXPECT_EQ(peak.state() - peak.gradients, shards + moments);
+  EXPECT_GT(peak.gathered, gathered / 2);
+  EXPECT_GT(peak.gradients, shards + accumulators / 2) << "those of the first microbatch wait for the second";
+  EXPECT_LT(peak.gradients, shards + 2 * accumulators);
+  EXPECT_GT(peak.activations, 0);
+}
+
 }  // namespace
 }  // namespace tessera::test

@@ -92,6 +92,13 @@ TEST(DeviceAgreement, RefusesASharedGpuUnlessAsked) {
   EXPECT_THAT(device_problem(ranks, "auto", true), IsEmpty());
 }
 
+TEST(DeviceAgreement, CountsTheRanksOfAGpu) {
+  auto ranks = four_ranks();
+  EXPECT_EQ(ranks_on_gpu(ranks, ranks[0]), 1);
+  for (RankDevice& rank : ranks) rank.facts.uuid = "0";
+  EXPECT_EQ(ranks_on_gpu(ranks, ranks[3]), 2) << "the same id on another node is another GPU";
+}
+
 TEST(DeviceAgreement, AcceptsTheSameIdOnTwoNodes) {
   auto ranks = four_ranks();
   ranks[2].facts.uuid = ranks[0].facts.uuid;

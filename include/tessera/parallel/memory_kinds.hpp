@@ -1,0 +1,53 @@
+// What takes the memory of a rank, by kind.
+#pragma once
+
+#include "tessera/kernels/tensor.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace tessera::parallel {
+
+/// Bytes on one device.
+struct MemoryKinds {
+  std::int64_t weights = 0;        ///< this rank's shards, in Precision::master
+  std::int64_t gradients = 0;      ///< their gradients, and those of microbatches that are not reduced yet
+  std::int64_t moments = 0;        ///< of the optimizer
+  std::int64_t gathered = 0;       ///< gathered weights, and what policies keep of them
+  std::int64_t communication = 0;  ///< what gathers and reductions in flight read and write
+  std::int64_t activations = 0;    ///< whatever else is allocated: tapes, temporaries, data
+  std::int64_t state() const { return weights + gradients + moments; }
+  std::int64_t total() const { return state() + gathered + communication + activations; }
+
+  /// "weights 1.23 GiB, gradients 1.23 GiB, ...": the kinds that have any bytes.
+  std::string text() const;
+};
+
+/// The bytes of `tensor`'s storage if that is on `device`, else 0.
+std::int64_t bytes_on(at::Device device, const at::Tensor& tensor);
+
+/// The greatest memory that was seen, and what took it.
+class MemoryPeak {
+ public:
+  /// From now on look() looks, or does not: on the host a look takes some 10 microseconds.
+  void watch(bool on) { on_ = on; }
+  /// `kinds` counts what its caller knows of, and is called where `device` has more allocated than ever before; the
+  /// rest becomes activations.
+  template <class Kinds>
+  void look(at::Device device, const Kinds& kinds) {
+    if (!on_) return;
+    if (const std::int64_t now = allocated(device); now > most_) note(now, kinds());
+  }
+  /// Zeros before the first look.
+  const MemoryKinds& kinds() const { return kinds_; }
+
+ private:
+  static std::int64_t allocated(at::Device device);
+  void note(std::int64_t allocated, const MemoryKinds& known);
+
+  bool on_ = false;
+  std::int64_t most_ = 0;
+  MemoryKinds kinds_;
+};
+
+}  // namespace tessera::parallel

@@ -1,0 +1,62 @@
+#include "tessera/parallel/memory_kinds.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/kernels/torch_internal.hpp"
+#include "tessera/metrics/human.hpp"
+#include "tessera/parallel/stages.hpp"
+
+namespace tessera::parallel {
+
+std::string MemoryKinds::text() const {
+  std::string text;
+  for (const auto& [name, bytes] : {std::pair{"weights", weights},
+                                    {"gradients", gradients},
+                                    {"moments", moments},
+                                    {"gathered weights", gathered},
+                                    {"communication", communication},
+                                    {"activations and other", activations}})
+    if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, metrics::human_bytes(bytes));
+  return text;
+}
+
+std::int64_t bytes_on(at::Device device, const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.device() != device) return 0;
+  return static_cast<std::int64_t>(kernels::storage_bytes(tensor));
+}
+
+std::int64_t MemoryPeak::allocated(at::Device device) { return kernels::allocated_bytes(device); }
+
+void MemoryPeak::note(std::int64_t allocated, const MemoryKinds& known) {
+  most_ = allocated;
+  kinds_ = known;
+  kinds_.activations = std::max<std::int64_t>(0, allocated - known.total());
+}
+
+void ShardGroup::add_memory(MemoryKinds& kinds) const {
+  const auto bytes = [this](const at::Tensor& tensor) { return bytes_on(options_.device, tensor); };
+  const auto apart = [&](const at::Tensor& tensor, const at::Tensor& from) {
+    return tensor.defined() && tensor.is_alias_of(from) ? 0 : bytes(tensor);
+  };
+  if (!options_.home) kinds.weights += bytes(flat_master_);
+  if (options_.trainable) kinds.gradients += bytes(flat_gradient_);
+  for (const Partial& partial : partials_) kinds.gradients += bytes(partial.flat);
+  for (const ShardedParam& param : params_) {
+    if (!aliased()) kinds.gathered += bytes(param.storage);
+    kinds.gradients += bytes(param.leaf.grad());
+  }
+  kinds.gathered += bytes(kept_);
+  kinds.communication += bytes(gather_out_) + bytes(reduce_in_);
+  kinds.communication += apart(gather_in_, kept_.defined() ? kept_ : flat_master_);
+  if (options_.trainable) kinds.communication += apart(reduce_out_, flat_gradient_);
+}
+
+MemoryKinds Stages::memory() const {
+  MemoryKinds kinds;
+  for (const auto& stage : stages_)
+    for (const auto& group : stage->groups()) group->add_memory(kinds);
+  return kinds;
+}
+
+}  // namespace tessera::parallel
