@@ -172,6 +172,36 @@ TEST_P(Staged, DisagreementsAreFound) {
   EXPECT_THAT(error, HasSubstr("the ranks of axis tp disagree"));
 }
 
+/// A second opinion: on two ranks there is one order of a sum, on more NCCL has another one.
+TEST_P(Staged, SumsAgreeWithNccl) {
+  const auto nccl = world().make(Backend::nccl, "tp");
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Values x = values(dtype, 5000), y = values(dtype, 5000);
+    for (std::int64_t i = 0; i < 5000; ++i) {
+      const double value = 1.0 / static_cast<double>(3 + me() * 7 + i);
+      x.set(i, value), y.set(i, value);
+    }
+    Request first = comm_->all_reduce(x.buffer()), second = nccl->all_reduce(y.buffer());
+    first.wait(), second.wait();
+    if (n() <= 2) EXPECT_EQ(x.bytes(), y.bytes());
+    const double tolerance = dtype == DType::f32 ? 1e-6 : 4e-2;
+    for (std::int64_t i = 0; i < 5000; ++i) ASSERT_NEAR(x[i], y[i], tolerance * x[i]);
+  }
+}
+
+/// As above, where MPI says that it takes device pointers; what it reads and writes is in order.
+TEST_P(Staged, DevicePointersAreGivenToAnMpiThatTakesThem) {
+  const char* aware = std::getenv("TESSERA_SIM_CUDA_AWARE_MPI");
+  if (!aware || std::string(aware) != "1") GTEST_SKIP() << "this MPI takes none";
+  test::DeviceBytes all(kMany * static_cast<std::size_t>(n()));
+  all.fill(me() + 1);
+  const Buffer buffer{all.data(), kMany * n(), DType::u8, Memory::device};
+  comm_->all_gather(buffer.part(kMany * me(), kMany), buffer).wait();
+  std::vector<std::uint8_t> got(static_cast<std::size_t>(kMany * n()));
+  all.download(got.data());
+  for (int r = 0; r < n(); ++r) EXPECT_EQ(got[static_cast<std::size_t>(kMany * r)], r + 1);
+}
+
 /// A sum that MPI cannot make fails where it is waited for, and the communicator with it.
 TEST_P(Staged, FailuresReachTheirWaiters) {
   Values x = values(DType::f8e4m3, 10);

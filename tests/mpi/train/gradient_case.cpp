@@ -12,6 +12,7 @@
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/setup.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::test {
@@ -152,6 +153,7 @@ std::string GradientCase::name() const {
   add(recompute != "none", "recompute=" + recompute);
   add(deterministic, "deterministic");
   add(backend == comm::Backend::strict, "strict");
+  add(!over_nccl, "device-memory-over-mpi");
   return name;
 }
 
@@ -159,8 +161,8 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const Reference& reference = reference_for(row);
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = layout_of(row, world.size());
-  const Place place(world, row.backend);
-  mesh::DeviceMesh mesh(world, layout, place.backend);
+  const Place place(world, row.backend, row.over_nccl);
+  mesh::DeviceMesh mesh(world, layout, place.backend, {}, train::memory_of(place.device));
   const model::Model model = model_of(row, place.device);
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, place.device);
@@ -210,8 +212,8 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   alone.dtype = row.dtype;
   alone.accumulation = accumulation_of_reference(row);
   mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
-  const Place place(world, row.backend);
-  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend);
+  const Place place(world, row.backend, row.over_nccl);
+  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend, {}, train::memory_of(place.device));
   const std::vector<double> expected = steps_of(alone, one, at::kCPU), figures = steps_of(row, mesh, place.device);
   double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
   for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i) {

@@ -25,6 +25,7 @@ struct GradientCase {
   std::string recompute = "none";
   std::string dtype = "float64";
   comm::Backend backend = comm::Backend::mpi;
+  bool over_nccl = true;  ///< on a device, in the place of `backend`
   bool deterministic = false;
   std::string family;  ///< of tiny_family(); empty = the tiny Llama
   int ep = 1, etp = 1;

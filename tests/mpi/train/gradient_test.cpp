@@ -40,6 +40,18 @@ TEST(Gradient, SampleOfTheMatrix) {
                 world().size() >= 4 ? 5 : 3);  // coprime to the number of policies and schedules
 }
 
+/// Device memory over MPI and strict by turns: pipelines, shards, attention over ranks and experts.
+TEST(Gradient, DeviceMemoryOverMpi) {
+  if (!on_device()) GTEST_SKIP() << "no device";
+  const int n = world().size();
+  for (const auto& rows : {gradient_cases(n), policy_cases(n), context_cases(n), mixture_cases(n)}) {
+    std::vector<GradientCase> some;
+    for (std::size_t i = rows.size() / 8; i < rows.size(); i += (rows.size() + 1) / 2) some.push_back(rows[i]);
+    for (GradientCase& row : some) row.over_nccl = false;
+    expect_sample(some, 1);
+  }
+}
+
 TEST(Gradient, Float32) {
   for (const bool tied : {false, true}) {
     GradientCase row;

@@ -7,14 +7,16 @@
 
 namespace tessera::test {
 
-/// Collective over `world`. On the host the backend is `on_host`; on devices, which ranks may share, it is NCCL.
+/// Collective over `world`. On the host the backend is `on_host`. On devices, which ranks may share, it is NCCL, or
+/// `on_host` too where `over_nccl` is false.
 struct Place {
-  explicit Place(comm::World& world, comm::Backend on_host = comm::Backend::mpi) : device(at::kCPU), backend(on_host) {
+  explicit Place(comm::World& world, comm::Backend on_host = comm::Backend::mpi, bool over_nccl = true)
+      : device(at::kCPU), backend(on_host) {
     if (test_device().is_cpu()) return;
     config::Job job;
     job.share_device = true;
     device = train::choose_device(world, job).device;
-    backend = comm::Backend::nccl;
+    if (over_nccl) backend = comm::Backend::nccl;
   }
   at::Device device;
   comm::Backend backend;
