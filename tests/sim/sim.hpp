@@ -70,6 +70,12 @@ bool is_device_pointer(const void* pointer);
 cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t stream);
 cudaError_t block_freed(const void* data, std::size_t bytes, cudaStream_t stream);
 
+/// The calling thread lets go of `object`, at which threads of the host meet, or has taken it: a mutex, a semaphore,
+/// the end of a thread (runtime/host_sync.cpp). To the checker, who takes it then knows what those who let go of it
+/// knew.
+void released(const void* object);
+void acquired(const void* object);
+
 /// Makes `error` the device's sticky error and prints `text` once.
 void fail_device(cudaError_t error, const std::string& text);
 

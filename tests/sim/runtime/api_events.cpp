@@ -57,7 +57,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     if (!record) return cudaSuccess;
     if (!record->is_complete()) return cudaErrorNotReady;
     const std::lock_guard lock(Runtime::get().issue);
-    Runtime::get().races.host().saw(record->known());
+    Runtime::get().races.host_saw(record->known());
     return cudaSuccess;
   });
 }
@@ -68,7 +68,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     if (!record) return cudaSuccess;
     record->wait();
     const std::lock_guard lock(Runtime::get().issue);
-    Runtime::get().races.host().waited(record->known());
+    Runtime::get().races.host_waited(record->known());
     return Runtime::get().device(event.device()).sticky();
   });
 }

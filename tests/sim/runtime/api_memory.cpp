@@ -6,13 +6,13 @@ using namespace tessera::cudart;
 
 namespace {
 
-/// Waits for every device: a task of any of them may use the memory. All accesses to it are then known to whoever uses
-/// its addresses next.
+/// Waits for every device: a task of any of them may use the memory. Whoever uses its addresses next need not know of
+/// them.
 void wait_for_users(Runtime& runtime, const Allocation& memory) {
   for (int d = 0; d < runtime.devices(); ++d) wait_for_device(d);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data);
   const std::lock_guard lock(runtime.issue);
-  runtime.races.blocks().forget({begin, begin + memory.bytes});
+  runtime.races.forget(Bytes{begin, begin + memory.bytes});
 }
 
 cudaError_t free_device_memory(Runtime& runtime, void* data) {

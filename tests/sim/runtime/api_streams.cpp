@@ -51,7 +51,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return stream_call(handle, [](Runtime& runtime, Stream& stream) {
     const std::lock_guard lock(runtime.issue);
     if (!stream.idle()) return cudaErrorNotReady;
-    runtime.races.host().saw(*runtime.races.end_of(stream.time));
+    runtime.races.host_saw(*runtime.races.end_of(stream.time));
     return runtime.device(stream.device()).sticky();
   });
 }

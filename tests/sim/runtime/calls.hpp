@@ -12,6 +12,7 @@ cudaError_t remember(cudaError_t error);
 template <class Body>
 cudaError_t call(Body body) {
   if (const cudaError_t error = Runtime::unusable(); error != cudaSuccess) return error;
+  const InsideDouble inside;
   Runtime& runtime = Runtime::get();
   if (runtime.devices() == 0) return remember(cudaErrorNoDevice);
   return remember(body(runtime));

@@ -19,6 +19,13 @@ class Clock {
  public:
   std::uint64_t at(std::uint32_t slot) const { return slot < epochs_.size() ? epochs_[slot] : 0; }
   bool knows(Moment moment) const { return at(moment.slot) >= moment.epoch; }
+  bool is_empty() const { return epochs_.empty(); }
+  /// Whether all that `other` knows is known here.
+  bool covers(const Clock& other) const {
+    for (std::size_t slot = 0; slot < other.epochs_.size(); ++slot)
+      if (at(static_cast<std::uint32_t>(slot)) < other.epochs_[slot]) return false;
+    return true;
+  }
 
   /// Counts on in `slot` and returns its new epoch.
   std::uint64_t advance(std::uint32_t slot) {
@@ -30,6 +37,11 @@ class Clock {
     if (epochs_.size() < other.epochs_.size()) epochs_.resize(other.epochs_.size());
     for (std::size_t slot = 0; slot < other.epochs_.size(); ++slot)
       epochs_[slot] = std::max(epochs_[slot], other.epochs_[slot]);
+  }
+  /// Keeps what `other` knows, too.
+  void intersect(const Clock& other) {
+    for (std::size_t slot = 0; slot < epochs_.size(); ++slot)
+      epochs_[slot] = std::min(epochs_[slot], other.at(static_cast<std::uint32_t>(slot)));
   }
 
  private:

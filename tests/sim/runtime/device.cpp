@@ -82,6 +82,11 @@ std::vector<std::shared_ptr<Stream>> Runtime::streams_of(int device) {
   return all;
 }
 
+void Runtime::forget(const HostThread& thread) {
+  const std::lock_guard lock(issue);
+  races.forget(thread);
+}
+
 int current_device() { return device_of_thread; }
 void set_current_device(int device) { device_of_thread = device; }
 
@@ -94,7 +99,7 @@ cudaError_t wait_for(Stream& stream) {
   }
   stream.wait();
   const std::lock_guard lock(runtime.issue);
-  runtime.races.host().waited(*known);
+  runtime.races.host_waited(*known);
   return runtime.device(stream.device()).sticky();
 }
 

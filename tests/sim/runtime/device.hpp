@@ -83,6 +83,9 @@ class Runtime {
   std::vector<std::shared_ptr<Stream>> streams_of(int device);
   std::vector<std::shared_ptr<Stream>> all_streams();
 
+  /// A thread of the host ends.
+  void forget(const HostThread& thread);
+
   Registry<cudaEvent_t, Event> events;
 
   /// Held where a task takes its place in its stream, so that the checker sees the same order; taken before all

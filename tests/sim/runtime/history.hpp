@@ -41,6 +41,8 @@ class History {
   std::optional<Conflict> read(Bytes bytes, const Mark& mark, const Clock& known);
   std::optional<Conflict> write(Bytes bytes, const Mark& mark, const Clock& known);
 
+  /// Forgets all accesses to these bytes, which are no memory any more.
+  void forget(Bytes bytes) { ranges_.erase(split(bytes.begin), split(bytes.end)); }
   /// Forgets all accesses that `everyone` knows: no later access can conflict with them.
   void forget_known(const Clock& everyone);
   std::size_t ranges() const { return ranges_.size(); }

@@ -125,6 +125,7 @@ using cudart::Runtime;
 template <class Body>
 cudaError_t on_stream(cudaStream_t handle, Body body) {
   if (const cudaError_t error = Runtime::unusable(); error != cudaSuccess) return error;
+  const cudart::InsideDouble inside;
   if (Runtime::get().devices() == 0) return cudaErrorNoDevice;
   const auto stream = Runtime::get().find_stream(handle);
   return stream ? body(*stream) : cudaErrorInvalidResourceHandle;
@@ -165,25 +166,28 @@ cudaError_t block_freed(const void* data, std::size_t bytes, cudaStream_t stream
 }
 
 void host_accesses(const std::string& what, const Access& access) {
+  const cudart::InsideDouble inside;
   if (access.bytes == 0 || Runtime::unusable() != cudaSuccess || Runtime::get().devices() == 0) return;
   if (!is_device_pointer(access.data) && cudart::PinnedMemory::get().find(access.data).bytes == 0) return;
   Runtime& runtime = Runtime::get();
   std::optional<std::string> race;
   {
-    static cudart::StreamTime host{"the host", {}, {}};
+    thread_local cudart::StreamTime host{"the host", {}, {}};
     const std::lock_guard lock(runtime.issue);
     race = runtime.races.issue(host, what, {&access, 1});
-    runtime.races.host().waited(host.known);
+    runtime.races.host_waited(host.known);
   }
   if (race) fail_device(cudaErrorLaunchFailure, *race);
 }
 
 std::vector<std::string> races() {
+  const cudart::InsideDouble inside;
   const std::lock_guard lock(Runtime::get().issue);
   return Runtime::get().races.found();
 }
 
 void forget_races() {
+  const cudart::InsideDouble inside;
   Runtime& runtime = Runtime::get();
   for (int d = 0; d < runtime.devices(); ++d) runtime.device(d).recover();
   const std::lock_guard lock(runtime.issue);

@@ -38,9 +38,20 @@ std::optional<Bytes> Blocks::find(std::uintptr_t address) const {
   return Bytes{std::prev(next)->first, std::prev(next)->second};
 }
 
-/// A slot of a stream that is gone serves again once all that will be issued knows its last task.
+void Races::host_waited(const Clock& clock) {
+  HostThread::current().waited(clock);
+  any_thread_.merge(clock);
+}
+
+void Races::forget(Bytes bytes) {
+  blocks_.forget(bytes);
+  history_.forget(bytes);
+}
+
+/// A slot of a stream that is gone serves again for a task that knows its last one.
 std::uint32_t Races::new_slot() {
-  const auto known = std::find_if(retired_.begin(), retired_.end(), [&](Moment m) { return host_.knows().knows(m); });
+  const Clock& host = *HostThread::current().knows();
+  const auto known = std::find_if(retired_.begin(), retired_.end(), [&](Moment m) { return host.knows(m); });
   if (known == retired_.end()) return slots_++;
   const std::uint32_t slot = known->slot;
   retired_.erase(known);
@@ -53,8 +64,10 @@ void Races::retire(StreamTime& stream) {
 }
 
 Mark Races::mark(StreamTime& stream, const std::string& what) {
+  HostThread& thread = HostThread::current();
   if (!stream.slot) stream.slot = new_slot();
-  stream.known.merge(host_.knows());
+  stream.known.merge(*thread.knows());
+  if (!thread.serves_stream()) issuers_[&thread] = thread.knows();
   return {{*stream.slot, stream.known.advance(*stream.slot)},
           std::make_shared<const Origin>(Origin{what, stream.name})};
 }
@@ -67,7 +80,7 @@ std::optional<std::string> Races::issue(StreamTime& stream, const std::string& w
   const Mark by = mark(stream, what);
   Clock known_for_release;
   if (releases) {
-    known_for_release = host_.knows_for_release();
+    known_for_release = any_thread_;
     known_for_release.merge(stream.known);
   }
   const Clock& known = releases ? known_for_release : stream.known;
@@ -81,9 +94,14 @@ std::optional<std::string> Races::issue(StreamTime& stream, const std::string& w
   return std::nullopt;
 }
 
-/// Every later task will know what the host knows by now.
+/// Later tasks will know what all issuing threads know by now. One that issues no more for long must not keep all the
+/// others' accesses.
 void Races::forget_known() {
-  history_.forget_known(host_.knows());
+  constexpr std::size_t too_many = 1 << 20;
+  Clock everyone = any_thread_;
+  for (const auto& [thread, knows] : issuers_) everyone.intersect(*knows);
+  history_.forget_known(everyone);
+  if (history_.ranges() > too_many) history_.forget_known(any_thread_);
   sweep_at_ = 2 * history_.ranges() + 4096;
 }
 

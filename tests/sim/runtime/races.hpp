@@ -1,6 +1,6 @@
 // The happens-before checker. A task knows what came before it on its stream, what the stream has waited for and what
-// the host had waited for when it issued the task. An earlier access to the same bytes that it does not know, where one
-// of both writes, is a race, whatever the timing (vector clocks: Lamport 1978, Mattern 1989; Serebryany and
+// the thread that issued it knew then (host_thread.hpp). An earlier access to the same bytes that it does not know,
+// where one of both writes, is a race, whatever the timing (vector clocks: Lamport 1978, Mattern 1989; Serebryany and
 // Iskhodzhanov 2009).
 //
 // Not synchronized: callers hold the issue lock (runtime.hpp).
@@ -13,10 +13,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "clock.hpp"
 #include "history.hpp"
+#include "host_thread.hpp"
 #include "sim/sim.hpp"
 
 namespace tessera::cudart {
@@ -26,26 +28,6 @@ struct StreamTime {
   std::string name;
   std::optional<std::uint32_t> slot;
   Clock known;
-};
-
-/// What the host knows. One clock serves all host threads: how one hands work to another (a mutex, a queue) is not seen
-/// here. So what any thread has waited for orders what all of them issue, and a race that only their hand-over could
-/// rule out is missed. Clocks for each thread would go here.
-class HostTime {
- public:
-  void waited(const Clock& clock) { waited_.merge(clock); }
-  void saw(const Clock& clock) { saw_.merge(clock); }
-  const Clock& knows() const { return waited_; }
-  /// With what queries have seen done. That is luck, so it orders only the release of memory: who releases because of
-  /// it would otherwise have kept the memory.
-  Clock knows_for_release() const {
-    Clock both = waited_;
-    both.merge(saw_);
-    return both;
-  }
-
- private:
-  Clock waited_, saw_;
 };
 
 /// Blocks of memory by address, so that reports can name them.
@@ -69,7 +51,15 @@ class Races {
   /// What waiters for `stream`'s present end will know.
   std::shared_ptr<const Clock> end_of(StreamTime& stream);
   void stream_waits(StreamTime& stream, const Clock& clock) { stream.known.merge(clock); }
-  HostTime& host() { return host_; }
+  /// The calling thread has waited for `clock`.
+  void host_waited(const Clock& clock);
+  /// A query has seen `clock` done. That is luck, so it orders only the release of memory: who releases because of it
+  /// would otherwise have kept the memory.
+  void host_saw(const Clock& clock) { any_thread_.merge(clock); }
+  /// The thread ends.
+  void forget(const HostThread& thread) { issuers_.erase(&thread); }
+  /// Nobody uses these bytes any more.
+  void forget(Bytes bytes);
 
   Blocks& blocks() { return blocks_; }
   /// `stream` issues no more.
@@ -84,7 +74,11 @@ class Races {
   std::string describe(const Conflict& conflict, const Origin& later, bool writes) const;
   void forget_known();
 
-  HostTime host_;
+  /// What each thread that has issued something knew when it did so last.
+  std::unordered_map<const HostThread*, std::shared_ptr<const Clock>> issuers_;
+  /// What any thread has waited for or seen done. It orders the release of memory: threads count references to memory
+  /// in atomic variables, and the last of them knows what the others had waited for.
+  Clock any_thread_;
   History history_;
   Blocks blocks_;
   std::vector<std::string> found_;

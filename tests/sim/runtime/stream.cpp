@@ -95,6 +95,7 @@ void Stream::end() {
 
 void Stream::run() {
   own_stream = this;
+  HostThread::current().serve_stream();
   set_current_device(device_);
   for (Task task; next(task); end()) {
     execute(task);
