@@ -1,5 +1,6 @@
 #include "nccl_communicator.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <numeric>
 #include <optional>
@@ -46,12 +47,6 @@ cudaStream_t make_stream() {
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
   return stream;
-}
-
-bool is_captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
-  return status != cudaStreamCaptureStatusNone;
 }
 
 /// Device memory over NCCL, on a stream of its own with the highest priority. Issuing an operation makes that stream
@@ -246,18 +241,12 @@ class NcclCommunicator final : public Communicator {
     const cudaStream_t compute = compute_stream();
     const Event ready = events_->record(compute);
     check_cuda(cudaStreamWaitEvent(stream_, ready.get(), 0), "cudaStreamWaitEvent");
-    const bool captured = is_captured(stream_);
     Event begun = events_->record(stream_);
     logged.waited_for();  // the first use of a connection waits for the peer on the host
     enqueue();
     logged.resumed();
     Event done = events_->record(stream_);
-    if (captured) {  // nothing runs now, and events of a capture must not be asked
-      captured_.insert(captured_.end(), {ready, begun, done});
-      logged.done();
-    } else {
-      pending_.add(logged, std::move(begun), done);
-    }
+    pending_.add(logged, std::move(begun), done);
     return Request(std::make_unique<DeviceRequest>(nccl_, std::move(done)));
   }
 
@@ -265,30 +254,42 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclHandle> nccl_;
   cudaStream_t stream_;
   std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
-  std::vector<Event> captured_;  ///< belong to graphs: kept from being recorded again
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::optional<std::vector<Transfer>> group_;
   Rendezvous rendezvous_;
   PendingOperations pending_;  ///< first to go: the watchdog looks at it
 };
 
+/// The ids by which the ranks of `host` meet: each is made by the first of the ranks that NCCL lets meet there, which
+/// serves their connections.
+std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
+  const int count = (host.size() + ranks_per_id - 1) / ranks_per_id;
+  const int ranks = host.size() / count, longer = host.size() % count;
+  std::vector<ncclUniqueId> ids(static_cast<std::size_t>(count));
+  for (int k = 0; k < count; ++k) {
+    ncclUniqueId& id = ids[static_cast<std::size_t>(k)];
+    const int maker = k * ranks + std::min(k, longer);
+    const ncclResult_t made = host.rank() == maker ? ncclGetUniqueId(&id) : ncclSuccess;
+    require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME",
+            ncclGetErrorString(made));
+    host.broadcast({id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host}, maker)
+        .wait();
+  }
+  return ids;
+}
+
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host) {
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host, int ranks_per_id) {
   int devices = 0;
   require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, ExitCode::environment,
           "no GPU can be seen on this node; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or choose the mpi back end");
-  ncclUniqueId id{};
-  ncclResult_t made = ncclSuccess;
-  if (host->rank() == 0) made = ncclGetUniqueId(&id);
-  require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME",
-          ncclGetErrorString(made));
-  host->broadcast({id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host}, 0).wait();
+  std::vector<ncclUniqueId> ids = shared_ids(*host, ranks_per_id);
   // A broadcast may go on only in a later call of MPI, while this rank waits for others inside of NCCL.
   host->barrier();
   LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis(), host->place().members);
   logged.waited_for();
-  auto nccl = std::make_shared<NcclHandle>(id, host->place());
+  auto nccl = std::make_shared<NcclHandle>(ids, host->place());
   logged.done();
   return std::make_unique<NcclCommunicator>(std::move(nccl), std::move(host));
 }

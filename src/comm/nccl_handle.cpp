@@ -36,10 +36,11 @@ NcclHandle::NcclHandle(const Place& place) : place_(place) {
   handles().all.insert(this);
 }
 
-NcclHandle::NcclHandle(const ncclUniqueId& id, const Place& place) : NcclHandle(place) {
+NcclHandle::NcclHandle(std::span<ncclUniqueId> ids, const Place& place) : NcclHandle(place) {
   ncclConfig_t config = configuration(place_);
   ncclComm_t made = nullptr;
-  check(ncclCommInitRankConfig(&made, place_.size, id, place_.rank, &config), "ncclCommInitRankConfig");
+  check(ncclCommInitRankScalable(&made, place_.size, place_.rank, static_cast<int>(ids.size()), ids.data(), &config),
+        "ncclCommInitRankScalable");
   comm_ = made;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "mpi_call.hpp"
@@ -18,8 +19,9 @@ namespace tessera::comm {
 /// watchdog ask for asynchronous errors, and abort, from its own thread.
 class NcclHandle {
  public:
-  /// Collective over the ranks of `place`, which have the same `id`.
-  NcclHandle(const ncclUniqueId& id, const Place& place);
+  /// Collective over the ranks of `place`, which have the same `ids`: one, or several that share the work of the
+  /// meeting.
+  NcclHandle(std::span<ncclUniqueId> ids, const Place& place);
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;
 

@@ -5,7 +5,7 @@
 
 namespace tessera::comm {
 
-std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator>) {
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator>, int) {
   fail(ExitCode::environment,
        "this build of Tessera has no NCCL; build it with TESSERA_WITH_CUDA=ON and TESSERA_WITH_NCCL=ON");
 }

@@ -10,6 +10,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/comm/typed_values.hpp"
+#include "nccl_communicator.hpp"
 #include "peers.hpp"
 
 namespace tessera::comm {
@@ -187,6 +188,24 @@ TEST_F(Device, UnwindingEndsWithOperationsUnderWay) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_THAT(all_reduce(*comm_, 10),
               HasSubstr("axis tp cannot be used after its first failure: another axis was left"));
+}
+
+/// As above 256 ranks: several ranks make ids, and the members meet.
+TEST_F(Device, MeetsAtSeveralIds) {
+  const auto made = [this](int ranks_per_id) {
+    auto host =
+        std::unique_ptr<MpiCommunicator>(static_cast<MpiCommunicator*>(world().make(Backend::mpi, "fsdp").release()));
+    auto comm = make_nccl_communicator(std::move(host), ranks_per_id);
+    Values x = values(DType::f32, 10);
+    comm->all_reduce(x.buffer()).wait();
+    EXPECT_EQ(x[0], n());
+    return comm->host().traffic().calls;
+  };
+  const std::int64_t calls_for_one_id = made(ranks_per_nccl_id);
+  for (const int ranks_per_id : {1, 2, 3}) {
+    const int ids = (n() + ranks_per_id - 1) / ranks_per_id;
+    EXPECT_EQ(made(ranks_per_id) - calls_for_one_id, ids - 1) << ranks_per_id << " ranks for each id";
+  }
 }
 
 /// A read that waits for no request fails on the simulated GPU, and with it all that the GPU does later: calls that

@@ -47,6 +47,13 @@ void apply(const ncclConfig_t* config, Request& request) {
   if (config->commName) request.name = config->commName;
 }
 
+/// The id at which NCCL lets this rank meet others: as many ranks at each, in order.
+const ncclUniqueId& own_id(std::span<const ncclUniqueId> ids, const Communicator& c) {
+  const auto rank = static_cast<std::size_t>(c.rank()), size = static_cast<std::size_t>(c.size());
+  const std::size_t ranks = size / ids.size(), longer = size % ids.size(), first = longer * (ranks + 1);
+  return ids[rank < first ? rank / (ranks + 1) : (rank - first) / ranks + longer];
+}
+
 std::uint64_t hash_of(std::span<const ncclUniqueId> ids) {
   return std::hash<std::string_view>{}({ids.front().internal, ids.size_bytes()});
 }
@@ -129,6 +136,7 @@ ncclResult_t make(ncclComm_t* made, int ranks, int rank, std::span<const ncclUni
   *made = add_handle(c);
   return submit(Job{c, c.get(), [c, made, all = std::vector(ids.begin(), ids.end())] {
                       const ncclResult_t result = result_of(*c, [&] {
+                        static_cast<void>(SharedSegment::open(own_id(all, *c)));
                         c->join(SharedSegment::open(all.front()), hash_of(all));
                         for (const ncclUniqueId& id : all) SharedSegment::forget(id);
                       });

@@ -72,6 +72,12 @@ TEST(SimLife, ScalableInitialisation) {
     EXPECT_EQ(ncclCommInitRankScalable(&comm, 2, rank, 2, mine.data(), nullptr), ncclInvalidUsage);
     EXPECT_THAT(last_error(), HasSubstr("were given different lists of unique ids"));
   });
+  const ncclUniqueId used = new_id();
+  on_devices(1, [&](int rank) { EXPECT_EQ(ncclCommDestroy(join(used, 1, rank)), ncclSuccess); });
+  ids = {new_id(), used};
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRankScalable(&comm, 2, 1, 2, ids.data(), nullptr), ncclSystemError);  // which meets at `used`
+  EXPECT_THAT(last_error(), HasSubstr("no communicator begins at this unique id"));
 }
 
 /// Calls return at once and are done when the asynchronous error says so; until then nothing else is allowed.
