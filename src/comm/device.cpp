@@ -52,6 +52,8 @@ void describe_own(DeviceFacts& facts) {
     return;
   }
   facts.name = properties.name;
+  facts.pci =
+      fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
   facts.uuid = text_of(properties.uuid);
 }
 
@@ -64,6 +66,7 @@ DeviceFacts device_facts(int local_rank, bool share) {
   facts.nccl_built = nccl.built;
   facts.nccl_loaded = nccl.loaded;
   facts.nccl_libraries = nccl.libraries;
+  cudaDriverGetVersion(&facts.driver);
   const cudaError_t code = cudaGetDeviceCount(&facts.visible);
   if (code != cudaSuccess) {
     facts.visible = 0;

@@ -74,6 +74,9 @@ std::string shared_gpus(Ranks ranks) {
   return {};
 }
 
+/// "13.0" of 13000.
+std::string cuda_version(int code) { return fmt::format("{}.{}", code / 1000, code % 1000 / 10); }
+
 std::string two_nccls(Ranks ranks) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const comm::DeviceFacts& facts = ranks[rank].facts;
@@ -86,6 +89,13 @@ std::string two_nccls(Ranks ranks) {
           "was built with",
           named(ranks, rank), facts.nccl_loaded, fmt::join(facts.nccl_libraries, ", "), facts.nccl_built);
   }
+  const std::size_t rebuilt =
+      first(ranks, [&](const RankDevice& r) { return r.facts.nccl_built != ranks[0].facts.nccl_built; });
+  if (rebuilt < ranks.size())
+    return fmt::format(
+        "{} has a build of Tessera for NCCL {}, and {} one for NCCL {}; install the same build on all "
+        "nodes",
+        named(ranks, 0), ranks[0].facts.nccl_built, named(ranks, rebuilt), ranks[rebuilt].facts.nccl_built);
   const std::size_t other =
       first(ranks, [&](const RankDevice& r) { return r.facts.nccl_loaded != ranks[0].facts.nccl_loaded; });
   if (other == ranks.size()) return {};
@@ -97,8 +107,8 @@ std::string two_nccls(Ranks ranks) {
 
 std::string text_of(const RankDevice& device) {
   const comm::DeviceFacts& f = device.facts;
-  return json_text(nlohmann::json::array({device.host, f.build, f.visible, f.index, f.name, f.uuid, f.trouble,
-                                          f.nccl_built, f.nccl_loaded, f.nccl_libraries}));
+  return json_text(nlohmann::json::array({device.host, f.build, f.visible, f.index, f.name, f.uuid, f.trouble, f.pci,
+                                          f.driver, f.nccl_built, f.nccl_loaded, f.nccl_libraries}));
 }
 
 RankDevice rank_device_of(const std::string& text) {
@@ -108,13 +118,23 @@ RankDevice rank_device_of(const std::string& text) {
   const nlohmann::json values = parse_valid_json(text);
   const auto take = [&](auto& value) { values.at(next++).get_to(value); };
   take(device.host), take(f.build), take(f.visible), take(f.index), take(f.name), take(f.uuid), take(f.trouble);
-  take(f.nccl_built), take(f.nccl_loaded), take(f.nccl_libraries);
+  take(f.pci), take(f.driver), take(f.nccl_built), take(f.nccl_loaded), take(f.nccl_libraries);
   return device;
 }
 
 int ranks_on_gpu(Ranks ranks, const RankDevice& one) {
   return static_cast<int>(std::ranges::count_if(
       ranks, [&](const RankDevice& rank) { return rank.host == one.host && rank.facts.uuid == one.facts.uuid; }));
+}
+
+std::string device_warning(Ranks ranks) {
+  const int driver = ranks[0].facts.driver;
+  const std::size_t other = first(ranks, [&](const RankDevice& r) { return r.facts.driver != driver; });
+  if (other == ranks.size()) return {};
+  return fmt::format(
+      "GPU drivers differ: {} has one for CUDA {}, {} one for CUDA {}; install the same driver on all nodes if "
+      "communication fails or is slow",
+      named(ranks, 0), cuda_version(driver), named(ranks, other), cuda_version(ranks[other].facts.driver));
 }
 
 std::string device_problem(Ranks ranks, std::string_view wanted, bool share) {

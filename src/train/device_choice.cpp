@@ -1,11 +1,28 @@
+#include <span>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/device_agreement.hpp"
+#include "tessera/train/placement.hpp"
 
 namespace tessera::train {
+namespace {
+
+/// Rank 0 says how GPUs, cores and network adapters lie together, and what is wrong with that. Collective.
+void tell_placement(comm::World& world, std::span<const RankDevice> ranks, const std::string& pci) {
+  std::vector<RankPlacement> places;
+  for (const std::string& text :
+       comm::all_gather_strings(world.control(), text_of(RankPlacement{world.host(), placement_of(pci)})))
+    places.push_back(rank_placement_of(text));
+  if (world.rank() != 0) return;
+  for (const std::string& line : placement_lines(places)) log::info("{}", line);
+  for (const std::string& line : placement_warnings(places)) log::warning("{}", line);
+  if (const std::string line = device_warning(ranks); !line.empty()) log::warning("{}", line);
+}
+
+}  // namespace
 
 OwnDevice choose_device(comm::World& world, const config::Job& job) {
   const comm::DeviceFacts own = comm::device_facts(world.local_rank(), job.share_device);
@@ -14,11 +31,13 @@ OwnDevice choose_device(comm::World& world, const config::Job& job) {
     ranks.push_back(rank_device_of(text));
   const std::string problem = device_problem(ranks, job.device, job.share_device);
   require(problem.empty(), ExitCode::environment, "{}", problem);
-  if (own.build && job.device == "cpu" && world.rank() == 0)
+  const bool on_gpu = own.build && job.device != "cpu";
+  if (on_gpu) tell_placement(world, ranks, own.pci);
+  if (own.build && !on_gpu && world.rank() == 0)
     log::info("this build has GPU support and trains on the host, as job.device = \"cpu\" asks");
   if (!own.build && job.share_device && world.rank() == 0)
     log::warning("job.share_device has no effect: this build of Tessera trains on the host");
-  if (!own.build || job.device == "cpu") return {at::kCPU, world.local_size()};
+  if (!on_gpu) return {at::kCPU, world.local_size()};
   return {take_device(own.index), ranks_on_gpu(ranks, {world.host(), own})};
 }
 

@@ -85,8 +85,10 @@ struct Settings {
   std::uint64_t delay_seed = 0;   ///< TESSERA_SIM_DELAY_SEED: tasks wait up to 2 ms each; 0: never
   std::size_t memory_bytes = 0;   ///< TESSERA_SIM_MEMORY_BYTES: of each device; 16 GiB of address space by default
   int devices = 1;                ///< TESSERA_SIM_DEVICES
-  bool cuda_aware_mpi = false;    ///< TESSERA_SIM_CUDA_AWARE_MPI=1: MPI says that it takes device pointers
-  bool host_kernels = false;      ///< TESSERA_SIM_KERNELS=host: the host's kernels in the place of the .cu files
+  std::string device_name;        ///< TESSERA_SIM_DEVICE_NAME
+  int driver = 0;               ///< TESSERA_SIM_DRIVER: CUDA of the driver, 13000 for 13.0; below that no device works
+  bool cuda_aware_mpi = false;  ///< TESSERA_SIM_CUDA_AWARE_MPI=1: MPI says that it takes device pointers
+  bool host_kernels = false;    ///< TESSERA_SIM_KERNELS=host: the host's kernels in the place of the .cu files
   /// TESSERA_SIM_GUARD: whether the host may touch device memory. `keys`: no, by protection keys of the processor;
   /// `process`: not while no task runs (slow).
   enum class Guard { none, keys, process } guard = Guard::none;

@@ -20,6 +20,8 @@ struct DeviceFacts {
   std::string name;     ///< of its own one: "NVIDIA H200"; empty where it has none
   std::string uuid;     ///< of its own one: two ranks of a node with the same one share it
   std::string trouble;  ///< why it has none, in the CUDA runtime's words where it says so
+  std::string pci;      ///< of its own one: its place on the node's PCI bus, "0000:17:00.0"
+  int driver = 0;       ///< the newest CUDA that the driver of the node serves, 13000 for 13.0; 0 without one
   int nccl_built = 0;   ///< NCCL of the header, 22809 for 2.28.9; 0 in a build without NCCL
   int nccl_loaded = 0;  ///< NCCL of the library in this process
   std::vector<std::string> nccl_libraries;  ///< paths of all NCCL libraries in this process

@@ -22,6 +22,9 @@ RankDevice rank_device_of(const std::string& text);
 /// How many of `ranks` have the GPU of `one`.
 int ranks_on_gpu(std::span<const RankDevice> ranks, const RankDevice& one);
 
+/// What is unusual about them and no error: drivers that differ. Empty where nothing is.
+std::string device_warning(std::span<const RankDevice> ranks);
+
 /// Why the ranks cannot train on what they have, with ranks, hosts and what to do; empty where they can. `ranks` in
 /// rank order, the same on all ranks. `wanted` is job.device: "auto", "cuda" or "cpu". With `share`, ranks of a node
 /// may have the same GPU.

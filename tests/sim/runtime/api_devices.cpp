@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cstring>
 
 #include "calls.hpp"
@@ -9,7 +7,6 @@ using namespace tessera::cudart;
 
 namespace {
 
-constexpr int cuda_version = 13000;
 constexpr int kilobyte = 1024;
 
 bool is_device(const Runtime& runtime, int device) { return device >= 0 && device < runtime.devices(); }
@@ -35,8 +32,8 @@ void set_launch_limits(cudaDeviceProp& p) {
 
 cudaDeviceProp properties_of(int device) {
   cudaDeviceProp p{};
-  std::strcpy(p.name, "Tessera simulated GPU");
-  const int identity[4] = {0x7e55e7a, 0, getpid(), device};  // each process has devices of its own
+  tessera::sim::settings().device_name.copy(p.name, sizeof p.name - 1);
+  const int identity[4] = {0x7e55e7a, 0, 0, device};  // processes of a node see the same devices
   static_assert(sizeof identity == sizeof p.uuid);
   std::memcpy(&p.uuid, identity, sizeof identity);
   p.totalGlobalMem = tessera::sim::settings().memory_bytes;
@@ -46,7 +43,7 @@ cudaDeviceProp properties_of(int device) {
   p.textureAlignment = 512;
   p.concurrentKernels = p.asyncEngineCount = p.unifiedAddressing = p.streamPrioritiesSupported = 1;
   p.memoryBusWidth = 5120;
-  p.pciDeviceID = device;
+  p.pciBusID = device + 1;
   return p;
 }
 
@@ -111,7 +108,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = cuda_version;
+  *version = tessera::sim::settings().driver;
   return cudaSuccess;
 }
 

@@ -5,6 +5,8 @@
 
 namespace tessera::cudart {
 
+constexpr int cuda_version = 13000;
+
 /// Keeps an error for cudaGetLastError of this thread. cudaErrorNotReady is none.
 cudaError_t remember(cudaError_t error);
 
@@ -12,6 +14,7 @@ cudaError_t remember(cudaError_t error);
 template <class Body>
 cudaError_t call(Body body) {
   if (const cudaError_t error = Runtime::unusable(); error != cudaSuccess) return error;
+  if (sim::settings().driver < cuda_version) return remember(cudaErrorInsufficientDriver);
   const InsideDouble inside;
   Runtime& runtime = Runtime::get();
   if (runtime.devices() == 0) return remember(cudaErrorNoDevice);

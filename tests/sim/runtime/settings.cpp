@@ -26,6 +26,11 @@ std::uint64_t number(const char* name, std::uint64_t otherwise, std::uint64_t le
   return result;
 }
 
+std::string text(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
 /// Whether a variable has the value `word`; nothing and `otherwise` are the only other ones that it may have.
 bool is_set_to(const char* name, const char* word, const char* otherwise) {
   const char* value = std::getenv(name);
@@ -48,6 +53,8 @@ Settings read_settings() {
           .delay_seed = number("TESSERA_SIM_DELAY_SEED", 0, 0),
           .memory_bytes = number("TESSERA_SIM_MEMORY_BYTES", std::uint64_t{16} << 30, 1),
           .devices = static_cast<int>(number("TESSERA_SIM_DEVICES", 1, 0)),
+          .device_name = text("TESSERA_SIM_DEVICE_NAME", "Tessera simulated GPU"),
+          .driver = static_cast<int>(number("TESSERA_SIM_DRIVER", 13000, 0)),
           .cuda_aware_mpi = is_set_to("TESSERA_SIM_CUDA_AWARE_MPI", "1", "0"),
           .host_kernels = is_set_to("TESSERA_SIM_KERNELS", "host", "cuda"),
           .guard = guard()};

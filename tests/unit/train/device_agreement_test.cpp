@@ -124,11 +124,31 @@ TEST(DeviceAgreement, NamesDifferentNccls) {
   EXPECT_THAT(problem(ranks), HasSubstr("rank 0 on node1 has NCCL 22809, and rank 3 on node2 has NCCL 22901"));
 }
 
+TEST(DeviceAgreement, NamesBuildsForDifferentNccls) {
+  auto ranks = four_ranks();
+  ranks[2].facts.nccl_built = 22800;
+  EXPECT_THAT(
+      problem(ranks),
+      HasSubstr("rank 0 on node1 has a build of Tessera for NCCL 22809, and rank 2 on node2 one for NCCL 22800"));
+}
+
+TEST(DeviceAgreement, WarnsOfDifferentDrivers) {
+  auto ranks = four_ranks();
+  for (RankDevice& rank : ranks) rank.facts.driver = 13000;
+  EXPECT_THAT(device_warning(ranks), IsEmpty());
+  ranks[2].facts.driver = 12080;
+  EXPECT_THAT(problem(ranks), IsEmpty());
+  EXPECT_THAT(device_warning(ranks), HasSubstr("rank 0 on node1 has one for CUDA 13.0, rank 2 on node2 one for CUDA "
+                                               "12.8"));
+}
+
 TEST(DeviceAgreement, TravelsAsText) {
   RankDevice sent = four_ranks()[3];
+  sent.facts.pci = "0000:17:00.0";
   sent.facts.trouble = "a \"quoted\" word";
   const RankDevice got = rank_device_of(text_of(sent));
   EXPECT_EQ(text_of(got), text_of(sent));
+  EXPECT_EQ(got.facts.pci, "0000:17:00.0");
   EXPECT_EQ(got.host, "node2");
   EXPECT_EQ(got.facts.nccl_libraries, sent.facts.nccl_libraries);
 }
