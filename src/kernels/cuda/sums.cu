@@ -46,9 +46,8 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
            __syncthreads();
            if (threadIdx.x == 0) fixed_point::carry(reinterpret_cast<std::int64_t*>(digits));
            __syncthreads();
-           for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x)
+           for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x)  // which the same threads make zero
              atomicAdd(reinterpret_cast<Word*>(words) + i, digits[i]);
-           __syncthreads();
          });
 }
 

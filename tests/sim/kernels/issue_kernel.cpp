@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/sim.hpp"
 #include "strided_bytes.hpp"
 
@@ -28,12 +30,17 @@ std::string misplaced_operand(const Launch& launch) {
   return {};
 }
 
-/// All blocks, up to the first fault.
+/// All blocks, up to the first fault. The last one follows the first in the same threads and the same shared memory, as
+/// blocks do where there are more of them than a grid may have.
 std::string run_blocks(const Launch& launch, const std::vector<Operand>& operands, const BlockBody& body) {
   KernelAccesses accesses(launch.name, operands);
   Block block(kernels::device::threads_per_block, launch.shared_bytes, accesses);
-  for (std::int64_t index = 0; index < launch.blocks && accesses.fault().empty(); ++index)
-    if (!block.run(index, body)) break;
+  const std::int64_t grid = std::max<std::int64_t>(1, launch.blocks - 1);
+  const BlockBody stride = [&](std::int64_t index, unsigned char* shared) {
+    for (; index < launch.blocks; index += grid) body(index, shared);
+  };
+  for (std::int64_t index = 0; index < grid && accesses.fault().empty(); ++index)
+    if (!block.run(index, stride)) break;
   return accesses.fault();
 }
 

@@ -24,10 +24,12 @@ void add_first(const float* in, float* out, std::int64_t rows, std::int64_t widt
     if (fault == Fault::barrier_of_some_threads && threadIdx.x == 7) return;
     if (fault != Fault::no_barrier_before_reading) __syncthreads();
     for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) out[row * stride + i] = x[i] + first[0];
-    if (threadIdx.x != 10) return;
-    if (fault == Fault::write_behind_a_row) out[row * stride + width] = 0;
-    if (fault == Fault::read_behind_a_row) out[row * stride] = x[width];
-    if (fault == Fault::write_to_input) const_cast<float*>(x)[0] = 0;
+    if (threadIdx.x == 10) {
+      if (fault == Fault::write_behind_a_row) out[row * stride + width] = 0;
+      if (fault == Fault::read_behind_a_row) out[row * stride] = x[width];
+      if (fault == Fault::write_to_input) const_cast<float*>(x)[0] = 0;
+    }
+    __syncthreads();  // thread 0 may write the first value of another row next
   };
   launch({"add_first",
           rows,
