@@ -19,43 +19,52 @@ struct WithAutograd {
   at::AutoGradMode gradients{true};
 };
 
-/// Of q, k, v, and a mask where there is one. Autograd's graph of the twins is kept from forward to backward.
+/// Of q, k, v, and a mask where there is one. Backward computes forward once more: recompute may have given the inputs
+/// other memory since, which a graph of twins would not see.
 class HostAttention final : public kernels::Operation {
  public:
   HostAttention(bool causal, std::optional<double> scale, bool grouped)
       : causal_(causal), scale_(scale), grouped_(grouped) {}
 
   std::vector<Tensor> forward(kernels::Kept& kept, std::span<const Tensor> inputs) override {
-    kept.save({inputs.begin(), inputs.end()});  // the twins do not own their bytes
+    kept.save({inputs.begin(), inputs.end()});
     return run_on_host(name, {inputs.begin(), inputs.end()}, [&](const std::vector<Tensor>& twins) {
       const WithAutograd with_autograd;
-      for (std::size_t i = 0; i < 3; ++i) twins_.push_back(twins[i].detach().requires_grad_(true));
-      const auto mask = twins.size() > 3 ? std::optional(twins[3]) : std::nullopt;
-      out_ = at::scaled_dot_product_attention(twins_[0], twins_[1], twins_[2], mask, 0.0, causal_, scale_, grouped_);
-      return std::vector<Tensor>{out_.detach()};
+      return std::vector<Tensor>{attend(leaves(twins), twins).detach()};
     });
   }
 
   std::vector<Tensor> backward(kernels::Kept& kept, std::vector<Tensor> gradients) override {
     std::vector<Tensor> inputs = kept.saved();
     const std::size_t count = inputs.size();
-    inputs.insert(inputs.begin(), gradients[0]);
-    auto results = run_on_host(name, inputs, [&](const std::vector<Tensor>& twins) {
+    inputs.push_back(gradients[0]);
+    auto results = run_on_host(name, inputs, [&](std::vector<Tensor> twins) {
       const WithAutograd with_autograd;
-      kernels::run_backward({out_}, {twins[0]});
-      return std::vector<Tensor>{twins_[0].grad(), twins_[1].grad(), twins_[2].grad()};
+      const Tensor gradient = twins.back();
+      twins.pop_back();
+      const std::vector<Tensor> of = leaves(twins);
+      kernels::run_backward({attend(of, twins)}, {gradient});
+      return std::vector<Tensor>{of[0].grad(), of[1].grad(), of[2].grad()};
     });
     results.resize(count);  // none for the mask
     return results;
   }
 
  private:
+  static std::vector<Tensor> leaves(const std::vector<Tensor>& twins) {
+    std::vector<Tensor> leaves;
+    for (std::size_t i = 0; i < 3; ++i) leaves.push_back(twins[i].detach().requires_grad_(true));
+    return leaves;
+  }
+  Tensor attend(const std::vector<Tensor>& qkv, const std::vector<Tensor>& twins) const {
+    const auto mask = twins.size() > 3 ? std::optional(twins[3]) : std::nullopt;
+    return at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, 0.0, causal_, scale_, grouped_);
+  }
+
   static constexpr const char* name = "aten::scaled_dot_product_attention";
   bool causal_;
   std::optional<double> scale_;
   bool grouped_;
-  std::vector<Tensor> twins_;
-  Tensor out_;
 };
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask, double dropout,
