@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The stack of speed.sh in plain PyTorch on one GPU: FSDP2 with bfloat16 parameters, eager or compiled block by block."""
+import argparse
+import math
+import os
+import statistics
+import time
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--compile", action="store_true", help="torch.compile for each block")
+    parser.add_argument("--steps", type=int, default=14)
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--seq", type=int, default=8192)
+    parser.add_argument("--peak", type=float, default=989.5e12, help="dense bfloat16 FLOP/s of the GPU")
+    return parser.parse_args()
+
+
+wanted = arguments()  # before torch is imported: --help needs none
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+DIM, HEADS, KV, HEAD, HIDDEN, VOCAB = 4096, 32, 8, 128, 14336, 128256
+
+
+def rotate(x, turn):
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention_norm, self.ffn_norm = nn.RMSNorm(DIM, 1e-5), nn.RMSNorm(DIM, 1e-5)
+        self.wq, self.wo = nn.Linear(DIM, HEADS * HEAD, bias=False), nn.Linear(HEADS * HEAD, DIM, bias=False)
+        self.wk, self.wv = nn.Linear(DIM, KV * HEAD, bias=False), nn.Linear(DIM, KV * HEAD, bias=False)
+        self.w1, self.w3 = nn.Linear(DIM, HIDDEN, bias=False), nn.Linear(DIM, HIDDEN, bias=False)
+        self.w2 = nn.Linear(HIDDEN, DIM, bias=False)
+
+    def forward(self, x, turn):
+        h = self.attention_norm(x)
+        q, k, v = (w(h).unflatten(-1, (-1, HEAD)) for w in (self.wq, self.wk, self.wv))
+        q, k, v = rotate(q, turn).transpose(1, 2), rotate(k, turn).transpose(1, 2), v.transpose(1, 2)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        x = x + self.wo(out.transpose(1, 2).flatten(-2))
+        h = self.ffn_norm(x)
+        return x + self.w2(F.silu(self.w1(h)) * self.w3(h))
+
+
+class Stack(nn.Module):
+    def __init__(self, layers, seq):
+        super().__init__()
+        self.tok_embeddings = nn.Embedding(VOCAB, DIM)
+        self.layers = nn.ModuleList(Block() for _ in range(layers))
+        self.norm, self.output = nn.RMSNorm(DIM, 1e-5), nn.Linear(DIM, VOCAB, bias=False)
+        angles = torch.outer(torch.arange(seq, device="cuda").float(),
+                             500000.0 ** (-torch.arange(0, HEAD, 2, device="cuda").float() / HEAD))
+        self.turn = torch.polar(torch.ones_like(angles), angles)[:, None]
+
+    def forward(self, tokens):
+        x = self.tok_embeddings(tokens)
+        for layer in self.layers:
+            x = layer(x, self.turn)
+        return self.output(self.norm(x))
+
+
+def step(model, optimizer, tokens):
+    logits = model(tokens[:, :-1])
+    loss = F.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+
+def main():
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29511")
+    torch.distributed.init_process_group("nccl", rank=0, world_size=1)
+    torch.manual_seed(7)
+    with torch.device("cuda"):
+        model = Stack(wanted.layers, wanted.seq)
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for layer in model.layers:
+        if wanted.compile:
+            layer.compile()
+        fully_shard(layer, mp_policy=policy, reshard_after_forward=False)
+    fully_shard(model, mp_policy=policy, reshard_after_forward=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    seconds = []
+    for _ in range(wanted.steps):
+        tokens = torch.randint(VOCAB, (1, wanted.seq + 1), device="cuda")
+        torch.cuda.synchronize()
+        start = time.monotonic()
+        loss = step(model, optimizer, tokens)
+        torch.cuda.synchronize()
+        seconds.append(time.monotonic() - start)
+    if not math.isfinite(loss.item()):
+        raise SystemExit(f"the loss is {loss.item()}")
+    middle = statistics.median(seconds[4:] or seconds)
+    rate = wanted.seq / middle
+    weights = sum(p.numel() for p in model.parameters()) - VOCAB * DIM
+    attention = 6 * wanted.layers * HEADS * 2 * HEAD * wanted.seq
+    print(f"@ tokens per second: {rate:.1f} per GPU")
+    print(f"@ step: {middle:.4f} s")
+    print(f"@ first step: {seconds[0]:.1f} s")
+    print(f"@ MFU: {100 * rate * (6 * weights + attention) / wanted.peak:.2f} % with attention counted whole")
+    print(f"@ MFU causal: {100 * rate * (6 * weights + attention / 2) / wanted.peak:.2f} % with half of attention")
+    print(f"@ peak memory: {torch.cuda.max_memory_allocated() / 2**30:.3f} GiB")
+    torch.distributed.destroy_process_group()
+
+
+main()

@@ -1,0 +1,157 @@
+// Bytes a second of each kernel on the device beside those of a copy: `kernel_bandwidth [MIB]`, the size of an operand.
+// Prints `@ NAME: GB/s` and `@ NAME, share:` of the copy's; TESSERA_TEST_DEVICE says where, as in tests.
+#include "tessera/kernels/tensor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/kernels/adamw.hpp"
+#include "tessera/kernels/cross_entropy.hpp"
+#include "tessera/kernels/elementwise.hpp"
+#include "tessera/kernels/exact_sum.hpp"
+#include "tessera/kernels/operation.hpp"
+#include "tessera/kernels/rms_norm.hpp"
+#include "tessera/kernels/rope.hpp"
+#include "tessera/kernels/swiglu.hpp"
+#include "tessera/train/device.hpp"
+#include "test_device.hpp"
+
+namespace {
+
+using namespace tessera;
+using at::Tensor;
+using Work = std::function<void()>;
+
+struct Bench {
+  at::Device device;
+  std::int64_t elements;  ///< of a float32 operand
+  int runs;
+  double copy = 0;  ///< bytes a second
+
+  Tensor values(at::IntArrayRef shape, at::ScalarType type) const {
+    return at::randn(shape, at::TensorOptions(at::kFloat).device(at::kCPU)).to(type).to(device);
+  }
+
+  /// Of `work`, which moves `bytes` bytes: the best of some runs, each of four calls.
+  double rate(double bytes, const Work& work) const {
+    work();
+    double best = 1e30;
+    for (int run = 0; run < runs; ++run) {
+      train::synchronize(device);
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < 4; ++i) work();
+      train::synchronize(device);
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 4);
+    }
+    return bytes / best;
+  }
+
+  void row(const std::string& name, double bytes, const Work& work) {
+    const double found = rate(bytes, work);
+    if (name == "copy") copy = found;
+    std::printf("@ %s: %.1f GB/s\n@ %s, share: %.3f of the copy\n", name.c_str(), found / 1e9, name.c_str(),
+                found / copy);
+    std::fflush(stdout);
+  }
+};
+
+/// Forward and backward of a function of leaves.
+Work both(const std::vector<Tensor>& leaves, const Tensor& dy, const std::function<Tensor()>& function) {
+  return [=] {
+    kernels::run_backward({function()}, {dy});
+    for (Tensor leaf : leaves) leaf.mutable_grad().reset();
+  };
+}
+
+void plain(Bench& bench) {
+  const Tensor a = bench.values({bench.elements}, at::kFloat), b = at::empty_like(a);
+  const Tensor half = a.to(at::kBFloat16);
+  const auto bytes = static_cast<double>(a.nbytes());
+  bench.row("copy", 2 * bytes, [=] { Tensor(b).copy_(a); });
+  bench.row("cast f32 to bf16", 1.5 * bytes, [=] { kernels::cast_into(half, a); });
+  bench.row("accumulate f32 += bf16", 2.5 * bytes, [=] { kernels::accumulate(b, half); });
+  bench.row("sum of squares f32", bytes, [=] { kernels::sum_of_squares(a); });
+  bench.row("exact sum of squares f32", bytes, [=] { kernels::ExactSum().add_squares(a); });
+}
+
+void optimizer(Bench& bench) {
+  std::vector<Tensor> state;
+  for (int i = 0; i < 4; ++i) state.push_back(bench.values({bench.elements}, at::kFloat).abs_());
+  const Tensor copy = at::empty_like(state[0], at::kBFloat16);
+  const kernels::AdamWScalars scalars{.lr = 1e-3,
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.95,
+                                      .eps = 1e-8,
+                                      .weight_decay = 0.1,
+                                      .bias_correction1 = 0.5,
+                                      .bias_correction2 = 0.5,
+                                      .gradient_scale = 0.5};
+  bench.row("adamw f32 with bf16 copy", 7.5 * static_cast<double>(state[0].nbytes()),
+            [=] { kernels::adamw_sweep(state[0], state[1], state[2], state[3], scalars, copy); });
+}
+
+/// Rows of 4096 as a Llama 8B has them, and of 128 as the norms of queries and keys.
+void norms(Bench& bench) {
+  for (const std::int64_t width : {4096, 128}) {
+    const std::int64_t rows = std::max<std::int64_t>(1, 2 * bench.elements / width);
+    const Tensor x = bench.values({rows, width}, at::kBFloat16).requires_grad_();
+    const Tensor weight = bench.values({width}, at::kBFloat16).requires_grad_();
+    const Tensor dy = bench.values({rows, width}, at::kBFloat16);
+    const std::string name = "rms_norm bf16 rows of " + std::to_string(width);
+    const auto bytes = static_cast<double>(x.nbytes());
+    bench.row(name + " forward", 2 * bytes, [=] { kernels::rms_norm(x.detach(), weight.detach(), 1e-5); });
+    bench.row(name + " both", 5 * bytes, both({x, weight}, dy, [=] { return kernels::rms_norm(x, weight, 1e-5); }));
+  }
+}
+
+void activations(Bench& bench) {
+  const std::int64_t rows = std::max<std::int64_t>(1, 2 * bench.elements / 14336);
+  const Tensor gate = bench.values({rows, 14336}, at::kBFloat16).requires_grad_();
+  const Tensor up = bench.values({rows, 14336}, at::kBFloat16).requires_grad_();
+  const Tensor dy = bench.values({rows, 14336}, at::kBFloat16);
+  const auto bytes = static_cast<double>(gate.nbytes());
+  bench.row("swiglu bf16 forward", 3 * bytes, [=] { kernels::swiglu(gate.detach(), up.detach()); });
+  bench.row("swiglu bf16 both", 8 * bytes, both({gate, up}, dy, [=] { return kernels::swiglu(gate, up); }));
+}
+
+void rotations(Bench& bench) {
+  const std::int64_t positions = std::max<std::int64_t>(1, 2 * bench.elements / (32 * 128));
+  const auto tables = kernels::rope_tables(positions, 128, 5e5, {}, at::kFloat);
+  const Tensor cos = tables.cos.to(bench.device), sin = tables.sin.to(bench.device);
+  const Tensor x = bench.values({1, positions, 32, 128}, at::kBFloat16).requires_grad_();
+  const Tensor dy = bench.values({1, positions, 32, 128}, at::kBFloat16);
+  const auto bytes = static_cast<double>(x.nbytes());
+  bench.row("rope bf16 forward", 2 * bytes, [=] { kernels::rope(x.detach(), cos, sin); });
+  bench.row("rope bf16 both", 4 * bytes, both({x}, dy, [=] { return kernels::rope(x, cos, sin); }));
+}
+
+void losses(Bench& bench) {
+  const std::int64_t vocab = 128256, rows = std::max<std::int64_t>(1, 2 * bench.elements / vocab);
+  const Tensor logits = bench.values({rows, vocab}, at::kBFloat16);
+  const Tensor labels = at::randint(0, vocab, {rows}, at::TensorOptions(at::kLong)).to(bench.device);
+  bench.row("cross-entropy bf16", 4 * static_cast<double>(logits.nbytes()), [=] {
+    const Tensor max = kernels::row_max(logits);
+    const auto parts = kernels::sum_exp_and_target(logits, max, labels, 0);
+    Tensor gradient = logits;
+    kernels::softmax_gradient_(gradient, max, parts.sum_exp, labels, 0, 1.0);
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double mebibytes = argc > 1 ? std::atof(argv[1]) : 256;
+  if (!(mebibytes > 0)) {
+    std::fprintf(stderr, "usage: kernel_bandwidth [MIB]      the size of a float32 operand\n");
+    return 2;
+  }
+  const at::Device device = test::test_device();
+  Bench bench{device.is_cuda() ? train::take_device(0) : device, static_cast<std::int64_t>(mebibytes * 262144), 7};
+  for (const auto& part : {plain, optimizer, norms, activations, rotations, losses}) part(bench);
+  return 0;
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# What happens to a run on a GPU: saved, resumed, sent back, killed, too large. Each case is right or says what is wrong.
+#   life.sh TESSERA train RANKS [FLAG...] | resume | async | rewind | killed | memory
+# Inside first_hour.sh, whose function `ranks` starts the ranks.
+set -uo pipefail
+case=$2
+. "$(dirname "$0")/../cli/job.sh" "$1"
+here=$(dirname "$(realpath "$0")")
+layers=4; [ "$device" = cuda ] || layers=2
+job $layers 2 <<J
+[checkpoint]
+enable = true
+interval = 2
+[lr_scheduler]
+total_steps = 8
+[job]
+share_device = true
+J
+[ "$device" = cuda ] || sed -i 's/^global_batch_size = .*/global_batch_size = 2/; s/^local_batch_size = .*/local_batch_size = 1/' "$work/job.toml"
+
+# start RANKS FOLDER [FLAG...]: prints the exit code; the log is FOLDER.log
+start() { ranks "$1" gpu "$tessera" train "$work/job.toml" --job.dump_folder "$work/$2" "${@:3}" >>"$work/$2.log" 2>&1; echo $?; }
+losses() { sed -n 's/.*"loss": *\([0-9.]*\),.*/\1/p' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
+# The largest relative difference of two runs' losses, and how many there are of each.
+apart() {
+  paste <(losses "$1" | tr ' ' '\n') <(losses "$2" | tr ' ' '\n') |
+    awk 'NF == 2 {d = ($1 - $2) / $1; d = d < 0 ? -d : d; if (d > most) most = d; n++} NF == 1 {bad = 1} END {print bad ? 1 : most + 0, n + 0}'
+}
+near() { check "$1" "$(apart "$2" "$3" | awk -v steps="$4" '{print ($1 <= 1e-5 && $2 == steps) ? "yes" : $0}')" yes; }
+
+case $case in
+  train)
+    check "3 steps on $3 ranks" "$(start "$3" run --training.steps 3 "${@:4}")" 0
+    check "on a GPU" "$(grep -c 'on cuda:' "$work/run.log")" 1
+    check "one rank by itself" "$(start 1 one --training.steps 3)" 0
+    near "the same losses" run one 3
+    ;;
+  resume | async)
+    flags=(); [ $case = resume ] || flags=(--checkpoint.async_mode async)
+    check "4 steps" "$(start 1 whole --training.steps 4)" 0
+    check "2 steps" "$(start 1 parts --training.steps 2 "${flags[@]}")" 0
+    check "2 more" "$(start 1 parts --training.steps 4 "${flags[@]}")" 0
+    check "they were resumed" "$(grep -c 'resumed after step 2' "$work/parts.log")" 1
+    near "the same losses" whole parts 4
+    ;;
+  rewind)
+    check "4 steps with a gradient of NaN" "$(start 1 run --training.steps 4 --optimizer.on_nonfinite rewind --debug.inject_faults 3:nan:0)" 0
+    check "it went back" "$(grep -c 'rewound to step 2' "$work/run.log")" 1
+    check "4 losses" "$(losses run | wc -w)" 4
+    ;;
+  killed)
+    began=$SECONDS
+    code=$(start 1 run --training.steps 4 --debug.inject_faults 3:die:0)
+    check "a rank that dies ends the job" "$([ "$code" != 0 ] && echo yes)" yes
+    echo "@ exit code: $code"
+    echo "@ time: $((SECONDS - began)) s"
+    check "the next start" "$(start 1 run --training.steps 4)" 0
+    check "resumes" "$(grep -c 'resumed after step 2' "$work/run.log")" 1
+    ;;
+  memory)
+    # A share of the GPU's memory that the allocator keeps to; the check before the run sees all of it.
+    share=0.00017; [ "$device" = cuda ] || share=0.0002
+    began=$SECONDS
+    check "ends with code 3" "$(PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:$share start 1 run --training.steps 2)" 3
+    check "and in words" "$(grep -ciE 'out of memory|needs at least' "$work/run.log" | sed 's/^[1-9].*/yes/')" yes
+    echo "@ time: $((SECONDS - began)) s"
+    ;;
+  *) echo "no such case: $case" >&2; exit 2 ;;
+esac
+finish

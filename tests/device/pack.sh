@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Packs what first_hour.sh needs to run on a machine that has CUDA 13 and PyTorch, but no Open MPI, HDF5 or network.
+#   tests/device/pack.sh [BUILD]      BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda)
+# .device gets the programs, Debian's shared libraries that they need, and an Open MPI of its own. If that is more than 60 MiB,
+# packed pieces of at most 60 MiB lie in .device-1, .device-2, ...; carry each and run its join.sh. On the other machine:
+#   . .device/env.sh && tests/device/first_hour.sh --part a
+set -euo pipefail
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
+build=$(realpath "${1:-$root/build-cuda}") out=$root/.device limit=$((60 << 20))
+names=(bin/tessera tests/kernels_test tests/comm_mpi_test tests/mesh_mpi_test tests/gradient_test tests/family_gradients_test tests/kernel_bandwidth)
+programs=(); for name in "${names[@]}"; do
+  [ -x "$build/$name" ] || { echo "$build/$name is not there; build it first (ninja -C $build ${names[*]##*/})" >&2; exit 2; }
+  programs+=("$build/$name")
+done
+command -v mpirun >/dev/null && command -v orted >/dev/null || { echo "no Open MPI (mpirun, orted) to pack" >&2; exit 3; }
+
+rm -rf "$out" "$root"/.device-[0-9]*
+mkdir -p "$out"/{bin,lib} "$out"/openmpi/{bin,lib/openmpi,share,etc}
+cp "${programs[@]}" "$out/bin/"
+cp "$(realpath "$(command -v mpirun)")" "$out/openmpi/bin/mpirun"
+cp "$(realpath "$(command -v orted)")" "$out/openmpi/bin/orted"
+cp "$(ompi_info --parsable --path pkglibdir | sed 's/.*://')"/*.so "$out/openmpi/lib/openmpi/"
+cp -r "$(realpath "$(ompi_info --parsable --path pkgdatadir | sed 's/.*://')")" "$out/openmpi/share/openmpi"
+
+# What the other machine has of its own: the C and C++ runtime, CUDA, LibTorch, and NCCL beside LibTorch.
+theirs='^(ld-linux|lib(c|m|rt|dl|pthread|util|resolv|stdc\+\+|gcc_s|gomp|torch|c10|cuda|cud|cublas|cusparse|cusolver|cufft|cufile|curand|cupti|nv|nccl)[-._a-zA-Z0-9]*\.so)'
+needed() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }
+needed "$out"/bin/* "$out"/openmpi/bin/* "$out"/openmpi/lib/openmpi/*.so | while read -r library; do
+  name=$(basename "$library")
+  case $library in "$build"/*) cp -L "$library" "$out/lib/" ;; *) grep -qE "$theirs" <<<"$name" || cp -L "$library" "$out/lib/" ;; esac
+done
+find "$out/bin" "$out/lib" "$out/openmpi" -type f -exec strip --strip-unneeded {} \; 2>/dev/null || true
+
+cat >"$out/env.sh" <<'ENV'
+# To be sourced on the machine with the GPU.
+device=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+chmod +x "$device"/bin/* "$device"/openmpi/bin/*
+[ -e "$device/share" ] || ln -s ../share "$device/share"  # where programs look for shipped files
+site=$(python3 -c 'import os, importlib.util as u; print(os.path.dirname(os.path.dirname(u.find_spec("torch").origin)))') || return 3
+libraries=$(find "$site/nvidia" -maxdepth 3 -name lib -type d 2>/dev/null | tr '\n' ':')
+export OPAL_PREFIX=$device/openmpi OPAL_PKGLIBDIR=$device/openmpi/lib/openmpi OPAL_LIBDIR=$device/openmpi/lib OPAL_BINDIR=$device/openmpi/bin
+export OPAL_DATADIR=$device/openmpi/share OPAL_PKGDATADIR=$device/openmpi/share/openmpi OPAL_SYSCONFDIR=$device/openmpi/etc
+export PATH=$device/bin:$device/openmpi/bin:$PATH
+export LD_LIBRARY_PATH=${NCCL_LIB:+$NCCL_LIB:}$device/lib:$site/torch/lib:$libraries/usr/local/cuda/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# An RPATH of libtorch_cuda.so comes before LD_LIBRARY_PATH: another NCCL must be preloaded.
+if [ -n "${NCCL_LIB-}" ]; then export LD_PRELOAD=$NCCL_LIB/libnccl.so.2; fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false OMPI_MCA_opal_warn_on_missing_libcuda=0
+ENV
+bytes=$(du -sb "$out" | cut -f1)
+echo "packed $((bytes >> 20)) MiB into .device"
+[ "$bytes" -gt $limit ] || exit 0
+
+# Pieces: one archive, cut; each piece brings the script that joins them.
+tar -C "$root" -czf "$root/.device.tar.gz" .device
+split -b $limit -d -a 1 --numeric-suffixes=1 "$root/.device.tar.gz" "$root/.device.piece."
+rm "$root/.device.tar.gz"
+for piece in "$root"/.device.piece.*; do
+  folder=$root/.device-${piece##*.}; mkdir "$folder"; mv "$piece" "$folder/piece"
+  cat >"$folder/join.sh" <<'JOIN'
+#!/usr/bin/env bash
+# Keeps this piece on the machine with the GPU: join.sh COUNT; with the last one, unpacks .device into this checkout.
+set -euo pipefail
+here=$(dirname "$(realpath "$0")") store=${TMPDIR:-/tmp}/tessera-device; mkdir -p "$store"
+cp "$here/piece" "$store/${here##*-}"
+[ "$(ls "$store" | wc -l)" -lt "$1" ] || cat $(ls -v "$store"/* ) | tar -C "$(dirname "$here")" -xzf -
+JOIN
+  chmod +x "$folder/join.sh"
+done
+echo "which is more than 60 MiB: $(ls -d "$root"/.device-[0-9]* | wc -l) pieces in .device-1, .device-2, ..."

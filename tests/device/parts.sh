@@ -1,0 +1,68 @@
+# The parts of first_hour.sh. On the simulated GPU the same commands run with tiny sizes; what only a real machine has is left out.
+
+# quick FILTER: --gtest_filter of a few cases for the simulated GPU, and of all for a real one.
+quick() { [ $device = cuda ] || echo "--gtest_filter=$1"; }
+
+# compute-sanitizer sees allocations of LibTorch only if it does not cache them. The simulated GPU has checkers of its own.
+part_a() {
+  local tool options
+  for tool in memcheck racecheck initcheck; do
+    options=(--tool "$tool" --error-exitcode 9 --print-limit 20)
+    [ $tool != initcheck ] || options+=(--track-unused-memory no)
+    if [ $device = sim ]; then
+      measure sanitizer.$tool 180 alone gpu "$(program kernels_test)" "$(quick 'RmsNorm.*')"
+    elif command -v compute-sanitizer >/dev/null; then
+      measure sanitizer.$tool 300 env PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer "${options[@]}" "$(program kernels_test)"
+    else
+      impossible sanitizer.$tool "compute-sanitizer is not installed"
+    fi
+  done
+}
+
+# Several ranks on one GPU need a newer NCCL than LibTorch's wheel brings; nccl.sh fetches it.
+part_b() {
+  measure nccl.collectives.1 120 ranks 1 comm "$(program comm_mpi_test)" $(quick 'Backends/Collectives.AllReduce*:Device.SplitsBehindAnOperation')
+  measure nccl.mesh.1 60 ranks 1 comm "$(program mesh_mpi_test)"
+  if [ $device = cuda ] && ! python3 "$here/record.py" nccl "$results" 2.30; then
+    local name
+    for name in collectives mesh fsdp tp pp; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
+    return
+  fi
+  measure nccl.collectives.2 120 ranks 2 comm "$(program comm_mpi_test)" $(quick 'Backends/Collectives.AllReduce*:Device.SplitsBehindAnOperation')
+  measure nccl.mesh.2 60 ranks 2 comm "$(program mesh_mpi_test)"
+  measure nccl.fsdp.2 60 life train 2 --parallelism.data_parallel_shard_degree 2
+  measure nccl.tp.2 60 life train 2 --parallelism.tensor_parallel_degree 2
+  measure nccl.pp.2 60 life train 2 --parallelism.pipeline_parallel_degree 2
+}
+
+part_c() {
+  measure gradients.families 240 ranks 1 gpu "$(program family_gradients_test)" $(quick '*llama3')
+  measure gradients.rows 240 ranks 1 gpu "$(program gradient_test)" $(quick 'Gradient.Float32')
+}
+
+part_d() {
+  local what
+  for what in resume async rewind killed memory; do measure life.$what 120 life $what; done
+}
+
+part_e() {
+  local size=full
+  [ $device = cuda ] || size=tiny
+  measure speed.tessera 180 speed $size
+  measure speed.trace 90 speed $size --profiling.enable_profiling --profiling.profile_freq 4
+  if [ $device = sim ]; then
+    measure speed.torch.eager 20 python3 -m py_compile "$here/beside_pytorch.py"
+    measure speed.torch.compile 20 python3 "$here/beside_pytorch.py" --help
+  else
+    measure speed.torch.eager 120 python3 "$here/beside_pytorch.py"
+    measure speed.torch.compile 150 python3 "$here/beside_pytorch.py" --compile
+  fi
+}
+
+part_f() { measure bandwidth.kernels 240 alone gpu "$(program kernel_bandwidth)" "$([ $device = cuda ] && echo 512 || echo 0.01)"; }
+
+tessera=$(program tessera)
+life() { "$here/life.sh" "$tessera" "$@"; }
+speed() { "$here/speed.sh" "$tessera" "$@"; }
+export -f life speed
+export here root device out tessera

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Trains 8 layers of Llama 3.1 8B on one GPU, in bfloat16 with sequences of 8192 tokens, and prints what it took.
+#   speed.sh TESSERA full|tiny [FLAG...]        tiny: a size for the simulated GPU
+# Inside first_hour.sh, whose function `ranks` starts the rank.
+set -euo pipefail
+here=$(dirname "$(realpath "$0")") tessera=$1 size=$2; shift 2
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+if [ "$size" = full ]; then
+  dim=4096 heads=32 kv=8 head=128 hidden=14336 vocab=128256 layers=8 seq=8192 steps=16
+else
+  dim=64 heads=4 kv=2 head=16 hidden=192 vocab=256 layers=2 seq=64 steps=5
+fi
+cat >"$work/config.json" <<J
+{"model_type": "llama", "hidden_size": $dim, "num_hidden_layers": $layers, "num_attention_heads": $heads, "num_key_value_heads": $kv,
+ "head_dim": $head, "intermediate_size": $hidden, "vocab_size": $vocab, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "rope_theta": 500000.0}
+J
+python3 "$here/batches.py" "$work/batches.safetensors" $steps 1 $seq $vocab
+cat >"$work/job.toml" <<J
+[model]
+hf_config = "$work/config.json"
+[training]
+dataset = "replay"
+dataset_path = "$work/batches.safetensors"
+seq_len = $seq
+local_batch_size = 1
+global_batch_size = 1
+steps = $steps
+mixed_precision_param = "bfloat16"
+[parallelism]
+fsdp_reshard_after_forward = "never"
+[activation_checkpoint]
+mode = "none"
+J
+# A device whose peak the program does not know, as the simulated GPU, has no MFU without one.
+[ "$size" = full ] || set -- --metrics.peak_flops 1e12 "$@"
+code=0
+ranks 1 gpu "$tessera" train "$work/job.toml" --job.dump_folder "$work/run" "$@" >"$work/log" 2>&1 || code=$?
+cat "$work/log"
+[ $code = 0 ] || exit $code
+python3 "$here/run_values.py" "$work/run" "$work/config.json" $seq <"$work/log"
+case " $* " in *" --profiling.enable_profiling "*)
+  find "$work/run" -path '*profile_traces*' -type f -exec cp --parents {} "$out/" \; 2>/dev/null
+  echo "@ trace files: $(find "$work/run" -path '*profile_traces*' -type f | wc -l)" ;;
+esac
