@@ -24,6 +24,9 @@
 # tessera_sim_host_kernels(NAME [FILTER f])
 #   makes the test NAME.sim run the host's kernels on the device: for tests of what is around the kernels, many times faster.
 #   FILTER names the cases that run there.
+# tessera_test_cuda(NAME RANKS COMMAND...)
+#   with TESSERA_WITH_CUDA adds the test NAME.cuda: the same on real GPUs, one for each rank, where the machine has as many.
+#   Tests with SIM have it of all their numbers of ranks.
 
 add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
@@ -150,6 +153,25 @@ function(tessera_sim_host_kernels name)
   endif()
 endfunction()
 
+# GPUs of this machine: what needs more of them is not registered.
+if(TESSERA_WITH_CUDA AND NOT DEFINED TESSERA_TEST_GPUS)
+  set(_gpus "")
+  find_program(TESSERA_NVIDIA_SMI nvidia-smi)
+  if(TESSERA_NVIDIA_SMI)
+    execute_process(COMMAND ${TESSERA_NVIDIA_SMI} -L OUTPUT_VARIABLE _gpus ERROR_QUIET)
+  endif()
+  string(REGEX MATCHALL "GPU [0-9]+:" _gpus "${_gpus}")
+  list(LENGTH _gpus _count)
+  set(TESSERA_TEST_GPUS ${_count} CACHE STRING "GPUs that tests may use; found by nvidia-smi at the first configuration")
+endif()
+
+function(tessera_test_cuda name ranks)
+  if(TESSERA_WITH_CUDA AND NOT TESSERA_SANITIZE AND ranks LESS_EQUAL TESSERA_TEST_GPUS)
+    tessera_test_twin(${name} cuda "TESSERA_TEST_DEVICE=cuda" ${ARGN})
+    set_property(TEST ${name}.cuda PROPERTY RESOURCE_LOCK gpu)
+  endif()
+endfunction()
+
 function(tessera_test name)
   cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;SIM;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -190,6 +212,7 @@ function(tessera_test name)
     endif()
     if("SIM" IN_LIST ARGN)
       tessera_test_sim(${name} ${sim_library} ${name})
+      tessera_test_cuda(${name} 1 ${name})
     endif()
     return()
   endif()
@@ -207,6 +230,9 @@ function(tessera_test name)
     endif()
     if(n IN_LIST ARG_SIM)
       tessera_test_sim(${name}_np${n} ${sim_library} ${command})
+    endif()
+    if("SIM" IN_LIST ARGN)
+      tessera_test_cuda(${name}_np${n} ${n} ${command})
     endif()
   endforeach()
 endfunction()

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Packs what first_hour.sh needs to run on a machine that has CUDA 13 and PyTorch, but no Open MPI, HDF5 or network.
-#   tests/device/pack.sh [BUILD]      BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda)
-# .device gets the programs, Debian's shared libraries that they need, and an Open MPI of its own. If that is more than 60 MiB,
-# packed pieces of at most 60 MiB lie in .device-1, .device-2, ...; carry each and run its join.sh. On the other machine:
-#   . .device/env.sh && tests/device/first_hour.sh --part a
+#   tests/device/pack.sh [BUILD] [NCCL]
+# BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda). NCCL: the version of another NCCL to take
+# along (the wheel nvidia-nccl-cu13); several ranks on one GPU need 2.30. .device gets the programs, Debian's shared libraries
+# that they need, and an Open MPI of its own. If that is more than 60 MiB, pieces of at most 60 MiB lie in .device-1, .device-2,
+# ... COUNT: copy each into the checkout there and run `.device-N/join.sh COUNT`. first_hour.sh finds .device by itself.
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-build=$(realpath "${1:-$root/build-cuda}") out=$root/.device limit=$((60 << 20))
+build=$(realpath "${1:-$root/build-cuda}") nccl=${2-} out=$root/.device limit=$((60 << 20))
 names=(bin/tessera tests/kernels_test tests/comm_mpi_test tests/mesh_mpi_test tests/gradient_test tests/family_gradients_test tests/kernel_bandwidth)
 programs=(); for name in "${names[@]}"; do
   [ -x "$build/$name" ] || { echo "$build/$name is not there; build it first (ninja -C $build ${names[*]##*/})" >&2; exit 2; }
@@ -23,7 +24,7 @@ cp "$(ompi_info --parsable --path pkglibdir | sed 's/.*://')"/*.so "$out/openmpi
 cp -r "$(realpath "$(ompi_info --parsable --path pkgdatadir | sed 's/.*://')")" "$out/openmpi/share/openmpi"
 
 # What the other machine has of its own: the C and C++ runtime, CUDA, LibTorch, and NCCL beside LibTorch.
-theirs='^(ld-linux|lib(c|m|rt|dl|pthread|util|resolv|stdc\+\+|gcc_s|gomp|torch|c10|cuda|cud|cublas|cusparse|cusolver|cufft|cufile|curand|cupti|nv|nccl)[-._a-zA-Z0-9]*\.so)'
+theirs='^(ld-linux|lib(c|m|rt|dl|pthread|util|resolv|stdc\+\+|gcc_s|gomp)\.so|lib(torch|c10|cuda|cudart|cudnn|cublas|cusparse|cusolver|cufft|cufile|curand|cupti|nv|nccl)[-._a-zA-Z0-9]*\.so)'
 needed() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }
 needed "$out"/bin/* "$out"/openmpi/bin/* "$out"/openmpi/lib/openmpi/*.so | while read -r library; do
   name=$(basename "$library")
@@ -41,11 +42,17 @@ libraries=$(find "$site/nvidia" -maxdepth 3 -name lib -type d 2>/dev/null | tr '
 export OPAL_PREFIX=$device/openmpi OPAL_PKGLIBDIR=$device/openmpi/lib/openmpi OPAL_LIBDIR=$device/openmpi/lib OPAL_BINDIR=$device/openmpi/bin
 export OPAL_DATADIR=$device/openmpi/share OPAL_PKGDATADIR=$device/openmpi/share/openmpi OPAL_SYSCONFDIR=$device/openmpi/etc
 export PATH=$device/bin:$device/openmpi/bin:$PATH
-export LD_LIBRARY_PATH=${NCCL_LIB:+$NCCL_LIB:}$device/lib:$site/torch/lib:$libraries/usr/local/cuda/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH=$device/lib:$site/torch/lib:$libraries/usr/local/cuda/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # An RPATH of libtorch_cuda.so comes before LD_LIBRARY_PATH: another NCCL must be preloaded.
-if [ -n "${NCCL_LIB-}" ]; then export LD_PRELOAD=$NCCL_LIB/libnccl.so.2; fi
+if [ -e "$device/nccl" ]; then export LD_PRELOAD=$device/nccl/libnccl.so.2; fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false OMPI_MCA_opal_warn_on_missing_libcuda=0
 ENV
+if [ -n "$nccl" ]; then
+  wheel=$(mktemp -d); trap 'rm -rf "$wheel"' EXIT
+  python3 -m pip download -q --no-deps -d "$wheel" "nvidia-nccl-cu13==$nccl"
+  (cd "$wheel" && python3 -m zipfile -e ./*.whl .)
+  mkdir "$out/nccl" && cp -L "$wheel"/nvidia/nccl/lib/libnccl.so.2 "$out/nccl/"
+fi
 bytes=$(du -sb "$out" | cut -f1)
 echo "packed $((bytes >> 20)) MiB into .device"
 [ "$bytes" -gt $limit ] || exit 0
@@ -62,7 +69,9 @@ for piece in "$root"/.device.piece.*; do
 set -euo pipefail
 here=$(dirname "$(realpath "$0")") store=${TMPDIR:-/tmp}/tessera-device; mkdir -p "$store"
 cp "$here/piece" "$store/${here##*-}"
-[ "$(ls "$store" | wc -l)" -lt "$1" ] || cat $(ls -v "$store"/* ) | tar -C "$(dirname "$here")" -xzf -
+[ "$(ls "$store" | wc -l)" -ge "$1" ] || exit 0
+cat $(ls -v "$store"/*) | tar -C "$(dirname "$here")" -xzf -
+rm -r "$store"
 JOIN
   chmod +x "$folder/join.sh"
 done

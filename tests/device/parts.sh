@@ -19,7 +19,7 @@ part_a() {
   done
 }
 
-# Several ranks on one GPU need a newer NCCL than LibTorch's wheel brings; nccl.sh fetches it.
+# Several ranks on one GPU need a newer NCCL than LibTorch's wheel brings; pack.sh can take one along.
 part_b() {
   measure nccl.collectives.1 120 ranks 1 comm "$(program comm_mpi_test)" $(quick 'Backends/Collectives.AllReduce*:Device.SplitsBehindAnOperation')
   measure nccl.mesh.1 60 ranks 1 comm "$(program mesh_mpi_test)"
