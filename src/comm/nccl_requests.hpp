@@ -51,12 +51,8 @@ class PendingOperations final : public Probe {
   }
 
   std::string look() override {
-    // This thread has no device of its own, and must not end a capture that another thread makes.
-    cudaSetDevice(device_);
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaSetDevice(device_);  // this thread has none of its own
     const std::string failure = look_at_events();
-    cudaThreadExchangeStreamCaptureMode(&mode);
     return failure.empty() ? nccl_->look() : failure;
   }
 
