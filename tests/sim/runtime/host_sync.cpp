@@ -38,13 +38,14 @@ int taken(int result, const void* object) {
   return result;
 }
 
-/// A wait on a condition lets go of the mutex and takes it again, whatever the result.
+/// A wait on a condition lets go of the mutex and takes it again, whatever the result. The signal itself orders nothing:
+/// what it tells of is guarded by the mutex.
 template <class Wait>
-int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, const Wait& wait) {
+int wait_on(pthread_mutex_t* mutex, const Wait& wait) {
   released(mutex);
   const int result = wait();
   acquired(mutex);
-  return taken(result, condition);
+  return result;
 }
 
 struct Start {
@@ -122,29 +123,17 @@ int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
 
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   TESSERA_NEXT(pthread_cond_wait, "pthread_cond_wait", conditions);
-  return wait_on(condition, mutex, [&] { return next(condition, mutex); });
+  return wait_on(mutex, [&] { return next(condition, mutex); });
 }
 
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
   TESSERA_NEXT(pthread_cond_timedwait, "pthread_cond_timedwait", conditions);
-  return wait_on(condition, mutex, [&] { return next(condition, mutex, until); });
+  return wait_on(mutex, [&] { return next(condition, mutex, until); });
 }
 
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   TESSERA_NEXT(pthread_cond_clockwait, "pthread_cond_clockwait");
-  return wait_on(condition, mutex, [&] { return next(condition, mutex, clock, until); });
-}
-
-int pthread_cond_signal(pthread_cond_t* condition) noexcept {
-  TESSERA_NEXT(pthread_cond_signal, "pthread_cond_signal", conditions);
-  released(condition);
-  return next(condition);
-}
-
-int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
-  TESSERA_NEXT(pthread_cond_broadcast, "pthread_cond_broadcast", conditions);
-  released(condition);
-  return next(condition);
+  return wait_on(mutex, [&] { return next(condition, mutex, clock, until); });
 }
 
 int sem_post(sem_t* semaphore) noexcept {
