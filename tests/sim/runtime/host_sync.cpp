@@ -38,8 +38,8 @@ int taken(int result, const void* object) {
   return result;
 }
 
-/// A wait on a condition lets go of the mutex and takes it again, whatever the result. The signal itself orders nothing:
-/// what it tells of is guarded by the mutex.
+/// A wait on a condition lets go of the mutex and takes it again, whatever the result. The signal itself orders
+/// nothing: what it tells of is guarded by the mutex.
 template <class Wait>
 int wait_on(pthread_mutex_t* mutex, const Wait& wait) {
   released(mutex);
