@@ -34,18 +34,23 @@ find "$out/bin" "$out/lib" "$out/openmpi" -type f -exec strip --strip-unneeded {
 
 cat >"$out/env.sh" <<'ENV'
 # To be sourced on the machine with the GPU.
-device=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-chmod +x "$device"/bin/* "$device"/openmpi/bin/*
-[ -e "$device/share" ] || ln -s ../share "$device/share"  # where programs look for shipped files
-site=$(python3 -c 'import os, importlib.util as u; print(os.path.dirname(os.path.dirname(u.find_spec("torch").origin)))') || return 3
-libraries=$(find "$site/nvidia" -maxdepth 3 -name lib -type d 2>/dev/null | tr '\n' ':')
-export OPAL_PREFIX=$device/openmpi OPAL_PKGLIBDIR=$device/openmpi/lib/openmpi OPAL_LIBDIR=$device/openmpi/lib OPAL_BINDIR=$device/openmpi/bin
-export OPAL_DATADIR=$device/openmpi/share OPAL_PKGDATADIR=$device/openmpi/share/openmpi OPAL_SYSCONFDIR=$device/openmpi/etc
-export PATH=$device/bin:$device/openmpi/bin:$PATH
-export LD_LIBRARY_PATH=$device/lib:$site/torch/lib:$libraries/usr/local/cuda/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# An RPATH of libtorch_cuda.so comes before LD_LIBRARY_PATH: another NCCL must be preloaded.
-if [ -e "$device/nccl" ]; then export LD_PRELOAD=$device/nccl/libnccl.so.2; fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false OMPI_MCA_opal_warn_on_missing_libcuda=0
+tessera_device() {
+  local device site libraries
+  device=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+  chmod +x "$device"/bin/* "$device"/openmpi/bin/*
+  [ -e "$device/share" ] || ln -s ../share "$device/share"  # where programs look for shipped files
+  site=$(python3 -c 'import os, importlib.util as u; s = u.find_spec("torch"); print(os.path.dirname(os.path.dirname(s.origin)) if s else "")')
+  [ -n "$site" ] || { echo "python3 has no torch: its libraries are needed" >&2; return 3; }
+  libraries=$(find "$site/nvidia" -maxdepth 3 -name lib -type d 2>/dev/null | tr '\n' ':')
+  export OPAL_PREFIX=$device/openmpi OPAL_PKGLIBDIR=$device/openmpi/lib/openmpi OPAL_LIBDIR=$device/openmpi/lib OPAL_BINDIR=$device/openmpi/bin
+  export OPAL_DATADIR=$device/openmpi/share OPAL_PKGDATADIR=$device/openmpi/share/openmpi OPAL_SYSCONFDIR=$device/openmpi/etc
+  export PATH=$device/bin:$device/openmpi/bin:$PATH
+  export LD_LIBRARY_PATH=$device/lib:$site/torch/lib:$libraries/usr/local/cuda/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  # An RPATH of libtorch_cuda.so comes before LD_LIBRARY_PATH: another NCCL must be preloaded.
+  if [ -e "$device/nccl" ]; then export LD_PRELOAD=$device/nccl/libnccl.so.2; fi
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false OMPI_MCA_opal_warn_on_missing_libcuda=0
+}
+tessera_device
 ENV
 if [ -n "$nccl" ]; then
   wheel=$(mktemp -d); trap 'rm -rf "$wheel"' EXIT

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The bookkeeping of first_hour.sh: results.jsonl and the tables of gpu-results.md."""
+import os
 import subprocess
 import sys
 import tempfile
@@ -90,6 +91,21 @@ class Bookkeeping(unittest.TestCase):
         for part, what in catalogue().values():
             self.assertIn(f"| {what} |", text)
         self.assertEqual({part for part, _ in catalogue().values()}, set("abcdef"))
+
+    def test_the_packed_environment_leaves_variables_alone(self):
+        for name in ("bin", "openmpi/bin", "torch", "nvidia/nccl/lib"):
+            (self.folder / name).mkdir(parents=True)
+        for name in ("bin/tessera", "openmpi/bin/mpirun", "torch/__init__.py"):
+            (self.folder / name).touch()
+        text = (HERE / "pack.sh").read_text()
+        (self.folder / "env.sh").write_text(text.partition("<<'ENV'\n")[2].partition("\nENV\n")[0])
+        script = "set -eu; device=a out=b root=c part=d; . ./env.sh; echo $device $out $root $part $LD_LIBRARY_PATH; command -v tessera"
+        done = subprocess.run(["bash", "-c", script], cwd=self.folder, capture_output=True, text=True,
+                              env=os.environ | {"PYTHONPATH": str(self.folder)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("a b c d "), done.stdout)
+        self.assertIn(f"{self.folder}/torch/lib:{self.folder}/nvidia/nccl/lib:", done.stdout)
+        self.assertTrue(done.stdout.endswith(f"{self.folder}/bin/tessera\n"), done.stdout)
 
     def test_the_script_refuses_what_it_does_not_know(self):
         done = subprocess.run([HERE / "first_hour.sh", "--part", "z"], capture_output=True, text=True)
