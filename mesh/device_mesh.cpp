@@ -151,10 +151,12 @@ void DeviceMesh::Impl::add_self(const Layout& layout) {
   self_of_many = comm::make_self_communicator("one rank");
 }
 
-/// The map has the same keys on every rank; only the ends of a pipeline have an embedding group.
+/// The map has the same keys on every rank, and all ranks have experts or none; only the ends of a pipeline have an
+/// embedding group.
 void DeviceMesh::Impl::decorate_with(const Decorate& decorate) {
   for (auto& [axes, group] : groups) group = decorate(std::move(group));
-  if (embedding) embedding = decorate(std::move(embedding));
+  for (auto* other : {&experts, &expert_shards, &embedding})
+    if (*other) *other = decorate(std::move(*other));
 }
 
 comm::Communicator& DeviceMesh::along(Axis axis) {

@@ -80,6 +80,19 @@ TEST(DeviceMesh, GroupsOfSomeLayoutsOverOtherBackends) {
   for (std::size_t i = 0; i < layouts.size(); i += 7) check(layouts[i], i % 2 ? Backend::mpi : Backend::strict);
 }
 
+TEST(DeviceMesh, DecoratesEachCommunicatorOnce) {
+  const int n = world().size();
+  if (n < 4 || n % 4 != 0) GTEST_SKIP() << "experts on two ranks, shared by two";
+  std::vector<std::string> decorated;
+  const auto note = [&](std::unique_ptr<comm::Communicator> communicator) {
+    decorated.push_back(communicator->axis());
+    return communicator;
+  };
+  const DeviceMesh mesh(world(), Layout::resolve({.dp_shard = n / 2, .tp = 2, .ep = 2}, n), usual_backend(), note,
+                        test::test_memory());
+  EXPECT_THAT(decorated, testing::UnorderedElementsAre("dp_shard", "tp", "dp_shard+tp", "ep", "efsdp"));
+}
+
 TEST(DeviceMesh, SharesCommunicatorsOfEqualGroups) {
   DeviceMesh mesh(world(), Layout::resolve({.pp = world().size() % 2 ? 1 : 2}, world().size()), usual_backend());
   EXPECT_EQ(&mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp}));
