@@ -18,14 +18,16 @@ void print_text() {
   for (const auto& fact : tessera::app::kBuildFacts) std::cout << fmt::format("  {:<11} {}\n", fact.name, fact.value);
   if (!tessera::app::runtime_facts().empty()) std::cout << "running with:\n";
   for (const auto& fact : tessera::app::runtime_facts())
-    std::cout << fmt::format("  {:<11} {}\n", fact.name, fact.value());
+    if (const std::string value = fact.value(); !value.empty())
+      std::cout << fmt::format("  {:<11} {}\n", fact.name, value);
 }
 
 void print_json() {
   nlohmann::ordered_json json{{"version", tessera::app::kVersion}, {"commit", tessera::app::kCommit}};
   for (const auto& fact : tessera::app::kBuildFacts) json["build"][fact.name] = fact.value;
   json["run"] = nlohmann::ordered_json::object();
-  for (const auto& fact : tessera::app::runtime_facts()) json["run"][fact.name] = fact.value();
+  for (const auto& fact : tessera::app::runtime_facts())
+    if (const std::string value = fact.value(); !value.empty()) json["run"][fact.name] = value;
   std::cout << tessera::json_text(json, 2) << "\n";
 }
 

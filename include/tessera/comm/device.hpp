@@ -27,6 +27,9 @@ struct DeviceFacts {
   std::vector<std::string> nccl_libraries;  ///< paths of all NCCL libraries in this process
 };
 
+/// "2.28.9, built with 2.28.9": NCCL in this process and of its header; empty in a build without it.
+std::string nccl_version();
+
 /// The GPU of a rank is number `local_rank` of those that it can see, or the only one where the launcher already shows
 /// each rank its own. With `share`, ranks take turns where there are fewer GPUs than ranks on the node.
 DeviceFacts device_facts(int local_rank, bool share);
