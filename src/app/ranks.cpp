@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "tessera/base/deterministic_form.hpp"
 #include "tessera/base/file_trouble.hpp"
 #include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
@@ -97,6 +98,8 @@ int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find
   } catch (const std::exception& error) {
     if (const std::string file = file_trouble(error); !file.empty())
       return leave(world, *leaving, static_cast<int>(ExitCode::environment), file);
+    if (const std::string operation = without_deterministic_form(error); !operation.empty())
+      return leave(world, *leaving, static_cast<int>(ExitCode::usage), operation);
     if (const std::string memory = out_of_memory(error); !memory.empty())
       return leave(world, *leaving, static_cast<int>(ExitCode::environment),
                    memory + "; use a smaller batch, more ranks or recompute");

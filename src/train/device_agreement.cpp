@@ -137,11 +137,12 @@ std::string device_warning(Ranks ranks) {
       named(ranks, 0), cuda_version(driver), named(ranks, other), cuda_version(ranks[other].facts.driver));
 }
 
-std::string device_problem(Ranks ranks, std::string_view wanted, bool share) {
+std::string device_problem(Ranks ranks, std::string_view wanted, bool share, bool with_nccl) {
   if (wanted == "cpu") return {};
   if (std::string problem = builds(ranks, wanted); !problem.empty() || !ranks[0].facts.build) return problem;
-  for (const auto& rule : {&without_gpu, &different_gpus, &two_nccls})
+  for (const auto& rule : {&without_gpu, &different_gpus})
     if (std::string problem = rule(ranks); !problem.empty()) return problem;
+  if (std::string problem = with_nccl ? two_nccls(ranks) : ""; !problem.empty()) return problem;
   return share ? std::string() : shared_gpus(ranks);
 }
 

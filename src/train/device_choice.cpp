@@ -24,12 +24,12 @@ void tell_placement(comm::World& world, std::span<const RankDevice> ranks, const
 
 }  // namespace
 
-OwnDevice choose_device(comm::World& world, const config::Job& job) {
+OwnDevice choose_device(comm::World& world, const config::Job& job, bool with_nccl) {
   const comm::DeviceFacts own = comm::device_facts(world.local_rank(), job.share_device);
   std::vector<RankDevice> ranks;
   for (const std::string& text : comm::all_gather_strings(world.control(), text_of({world.host(), own})))
     ranks.push_back(rank_device_of(text));
-  const std::string problem = device_problem(ranks, job.device, job.share_device);
+  const std::string problem = device_problem(ranks, job.device, job.share_device, with_nccl);
   require(problem.empty(), ExitCode::environment, "{}", problem);
   const bool on_gpu = own.build && job.device != "cpu";
   if (on_gpu) tell_placement(world, ranks, own.pci);

@@ -18,6 +18,7 @@
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/phase_trace.hpp"
 #include "tessera/parallel/stage_table.hpp"
+#include "tessera/train/arithmetic.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/injected_faults.hpp"
@@ -45,14 +46,15 @@ class Run {
         layout_(layout_of(resolved, world.size())),
         watchdog_(std::in_place, std::chrono::seconds(job_.comm.init_timeout_seconds), world.rank(),
                   end_hanging_job(world, job_)),
-        own_(choose_device(world, job_.job)),
-        device_(own_.device),
+        own_(choose_device(world, job_.job, wants_nccl(job_))),
+        device_(with_arithmetic(job_, own_.device)),
         plan_(BatchPlan::make(job_, layout_)),
         injected_(job_.debug.inject_faults, world.size()),
         folder_lock_(take_folder()),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
-        mesh_(world, layout_, backend_of(job_, device_), injected_.decorate(), memory_of(device_)) {
+        mesh_(world, layout_, backend_of(job_, device_), ordered_sums_of(job_, device_, injected_.decorate()),
+              memory_of(device_)) {
     check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world, own_.ranks);
     trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
   }

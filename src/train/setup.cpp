@@ -96,6 +96,8 @@ comm::Backend backend_of(const config::JobConfig& job, at::Device device) {
   return name == "mpi" || device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl;
 }
 
+bool wants_nccl(const config::JobConfig& job) { return job.comm.backend == "auto" || job.comm.backend == "nccl"; }
+
 comm::Memory memory_of(at::Device device) { return device.is_cpu() ? comm::Memory::host : comm::Memory::device; }
 
 void use_share_of_cores(comm::World& world) {

@@ -101,6 +101,8 @@ struct Training {
   std::string dtype = "float32";                   ///< bfloat16 | float32 | float64 (ours: everything in float64)
   std::string mixed_precision_param = "bfloat16";  ///< compute: bfloat16 | float32; float64 when dtype is
   std::string mixed_precision_reduce = "float32";  ///< float32 | bfloat16 (ours); float64 when dtype is
+  /// Ours, of PyTorch's meaning; on GPUs.
+  bool allow_tf32 = false, allow_bf16_reduced_precision_reduction = true;
   std::int64_t gc_freq = 50;
   bool gc_debug = false;
   DataLoader dataloader;

@@ -19,8 +19,8 @@ struct OwnDevice {
 
 /// What this rank trains on: its GPU, made current, or the host, as job.device says. With "auto", a build without CUDA
 /// trains on the host, and one with CUDA on GPUs only. Collective: ranks compare what they have, and all of them throw
-/// the same Error(environment) where that does not fit together (device_agreement.hpp).
-OwnDevice choose_device(comm::World& world, const config::Job& job);
+/// the same Error(environment) where that does not fit together (device_agreement.hpp). `with_nccl`: the job uses it.
+OwnDevice choose_device(comm::World& world, const config::Job& job, bool with_nccl = true);
 
 /// GPU number `index` of those that this process can see, made current. Communicators on device memory then follow its
 /// compute stream.

@@ -24,8 +24,11 @@ mesh::Degrees degrees_of(const config::Parallelism& parallelism);
 /// mesh.
 mesh::Layout layout_of(const config::Resolved& resolved, int world);
 
-/// comm.backend on `device`: auto is nccl on a GPU, and mpi on the host. Throws Error(environment) for nccl on the host.
+/// comm.backend on `device`: auto is nccl on a GPU, and mpi on the host. Throws Error(environment) for nccl on the
+/// host.
 comm::Backend backend_of(const config::JobConfig& job, at::Device device);
+/// Whether it is nccl where ranks have GPUs.
+bool wants_nccl(const config::JobConfig& job);
 /// Where tensors on `device` lie.
 comm::Memory memory_of(at::Device device);
 

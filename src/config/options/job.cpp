@@ -26,7 +26,8 @@ OptionList job_options() {
           .short_flag("--device")
           .is_ours(),
       OPTION(job.share_device,
-             "Let ranks of a node share GPUs; NCCL must allow it (NCCL_MULTI_RANK_GPU_ENABLE=1, since 2.30)")
+             "Let ranks of a node share GPUs; with comm.backend = mpi, or where NCCL allows it "
+             "(NCCL_MULTI_RANK_GPU_ENABLE=1, since 2.30)")
           .is_ours(),
 
       OPTION(model.name, "Architecture")

@@ -6,7 +6,10 @@ namespace {
 
 OptionList communication() {
   return {
-      OPTION(comm.backend, "Communication back end: auto = nccl on GPUs, else mpi; strict = mpi with NCCL's rules")
+      OPTION(
+          comm.backend,
+          "Communication back end: auto = nccl on GPUs, else mpi; strict = mpi with NCCL's rules; mpi and strict copy "
+          "what GPUs send through host memory, unless MPI takes device pointers")
           .one_of({"auto", "mpi", "strict", "nccl"})
           .is_ours(),
       OPTION(comm.init_timeout_seconds,
@@ -69,9 +72,9 @@ OptionList debugging() {
   return {
       OPTION(debug.seed, "Seed of initial values and of the order of samples").at_least(0),
       OPTION(debug.deterministic, "A run has the same bits whenever it is repeated or resumed"),
-      OPTION(debug.deterministic_warn_only, "Only warn about operations that are not deterministic")
-          .with("debug.deterministic")
-          .harmless("in deterministic mode, every operation of Tessera is deterministic"),
+      OPTION(debug.deterministic_warn_only,
+             "Only warn about operations that have no deterministic form on GPUs; without it they end the job")
+          .with("debug.deterministic"),
       OPTION(debug.dump_gradients,
              "Folder to which step 1 writes its full, unclipped gradients, with Hugging Face names")
           .is_ours(),

@@ -48,6 +48,12 @@ OptionList training_proper() {
           .one_of({"bfloat16", "float32", "float64"}),
       OPTION(training.mixed_precision_reduce, "Type in which gradients are reduced")
           .one_of({"float32", "bfloat16", "float64"}),
+      OPTION(training.allow_tf32,
+             "Compute float32 matrix products on GPUs with TF32, of 10 bits; as torch.backends.cuda.matmul.allow_tf32")
+          .is_ours(),
+      OPTION(training.allow_bf16_reduced_precision_reduction,
+             "Let products of bfloat16 matrices on GPUs add their parts in bfloat16; as in torch.backends.cuda.matmul")
+          .is_ours(),
       OPTION(training.gc_freq, "Steps between runs of Python's garbage collector")
           .at_least(1)
           .harmless("Tessera runs no Python and has no garbage collector"),

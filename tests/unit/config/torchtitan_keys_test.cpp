@@ -172,7 +172,7 @@ acts | validation.dataloader.pin_memory | true | tests/unit/train/batch_plan_tes
 acts | validation.dataloader.prefetch_factor | 3 | tests/unit/train/batch_test.cpp | prefetch_factor
 acts | debug.seed | 7 | tests/jobs/with_slurm.sh | seed
 acts | debug.deterministic | true | tests/mpi/train/gradient_case.cpp | deterministic
-harmless | debug.deterministic_warn_only | true
+acts | debug.deterministic_warn_only | true | tests/unit/train/arithmetic_test.cpp | deterministic_warn_only
 acts | debug.moe_force_load_balance | true | tests/unit/train/setup_test.cpp | moe_force_load_balance
 )";
 

@@ -142,6 +142,13 @@ TEST(DeviceAgreement, WarnsOfDifferentDrivers) {
                                                "12.8"));
 }
 
+TEST(DeviceAgreement, NcclDoesNotMatterWithoutIt) {
+  auto ranks = four_ranks();
+  ranks[1].facts.nccl_loaded = 22703;
+  ranks[2].facts.nccl_libraries.push_back("/usr/lib/libnccl.so.2");
+  EXPECT_EQ(device_problem(ranks, "auto", false, false), "");
+}
+
 TEST(DeviceAgreement, TravelsAsText) {
   RankDevice sent = four_ranks()[3];
   sent.facts.pci = "0000:17:00.0";
