@@ -40,7 +40,7 @@ cudaError_t enqueue(cudaStream_t stream, std::string what, std::span<const Acces
 cudaError_t run_at_once(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work);
 
 /// The host itself reads or writes device or pinned memory, as MPI does; other memory is left out. It knows what the
-/// host has waited for. A race is printed and makes the device fail.
+/// calling thread knows. A race is printed and makes the device fail.
 void host_accesses(const std::string& what, const Access& access);
 
 /// Opens device memory to this thread while it lives; nests. Elsewhere a load or store of device memory ends the

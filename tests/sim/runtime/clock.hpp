@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace tessera::cudart {
@@ -46,6 +48,13 @@ class Clock {
 
  private:
   std::vector<std::uint64_t> epochs_;
+};
+
+/// What a stream's next task knows. The slot comes with the first one.
+struct StreamTime {
+  std::string name;
+  std::optional<std::uint32_t> slot;
+  Clock known;
 };
 
 }  // namespace tessera::cudart

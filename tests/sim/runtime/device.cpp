@@ -82,7 +82,7 @@ std::vector<std::shared_ptr<Stream>> Runtime::streams_of(int device) {
   return all;
 }
 
-void Runtime::forget(const HostThread& thread) {
+void Runtime::forget(HostThread& thread) {
   const std::lock_guard lock(issue);
   races.forget(thread);
 }

@@ -84,7 +84,7 @@ class Runtime {
   std::vector<std::shared_ptr<Stream>> all_streams();
 
   /// A thread of the host ends.
-  void forget(const HostThread& thread);
+  void forget(HostThread& thread);
 
   Registry<cudaEvent_t, Event> events;
 

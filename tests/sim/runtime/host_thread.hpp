@@ -26,6 +26,8 @@ class HostThread {
   void serve_stream();
   bool serves_stream() const { return serves_stream_; }
 
+  StreamTime time{"the host", {}, {}};  ///< of what the thread itself does to memory; guarded by the issue lock
+
  private:
   std::shared_ptr<const Clock> knows_ = std::make_shared<const Clock>();
   bool serves_stream_ = false;

@@ -202,6 +202,23 @@ TEST_F(HostThreads, HandOnByABarrier) {
   EXPECT_EQ(0, pthread_barrier_destroy(&barrier));
 }
 
+/// As MPI reads what it sends: the thread that calls it must have waited.
+TEST_F(HostThreads, ReadPinnedMemoryThatAnotherThreadHasWaitedFor) {
+  std::byte* const pinned = new_pinned(size);
+  EXPECT_OK(cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, a));
+  testing::internal::CaptureStderr();
+  static_cast<void>(use_after(nothing, [&] { host_accesses("MPI_Isend", reads(pinned, size)); }));
+  EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find("race: MPI_Isend on the host reads"));
+  forget_races();
+  std::mutex mutex;
+  const auto meet = [&] { const std::lock_guard lock(mutex); };
+  EXPECT_OK(use_after(meet, [&] {
+    meet();
+    host_accesses("MPI_Isend", reads(pinned, size));
+  }));
+  EXPECT_OK(cudaFreeHost(pinned));
+}
+
 /// Threads count references to memory in atomic variables: the last one frees it, whoever has waited.
 TEST_F(HostThreads, MayFreeWhatAnotherThreadHasWaitedFor) {
   EXPECT_OK(use_after(nothing, [&] { EXPECT_OK(block_freed(data, size, b)); }));

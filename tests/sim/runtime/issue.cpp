@@ -172,7 +172,7 @@ void host_accesses(const std::string& what, const Access& access) {
   Runtime& runtime = Runtime::get();
   std::optional<std::string> race;
   {
-    thread_local cudart::StreamTime host{"the host", {}, {}};
+    cudart::StreamTime& host = cudart::HostThread::current().time;
     const std::lock_guard lock(runtime.issue);
     race = runtime.races.issue(host, what, {&access, 1});
     runtime.races.host_waited(host.known);

@@ -43,6 +43,11 @@ void Races::host_waited(const Clock& clock) {
   any_thread_.merge(clock);
 }
 
+void Races::forget(HostThread& thread) {
+  retire(thread.time);
+  issuers_.erase(&thread);
+}
+
 void Races::forget(Bytes bytes) {
   blocks_.forget(bytes);
   history_.forget(bytes);

@@ -23,13 +23,6 @@
 
 namespace tessera::cudart {
 
-/// What a stream's next task knows. The slot comes with the first one.
-struct StreamTime {
-  std::string name;
-  std::optional<std::uint32_t> slot;
-  Clock known;
-};
-
 /// Blocks of memory by address, so that reports can name them.
 class Blocks {
  public:
@@ -57,7 +50,7 @@ class Races {
   /// would otherwise have kept the memory.
   void host_saw(const Clock& clock) { any_thread_.merge(clock); }
   /// The thread ends.
-  void forget(const HostThread& thread) { issuers_.erase(&thread); }
+  void forget(HostThread& thread);
   /// Nobody uses these bytes any more.
   void forget(Bytes bytes);
 
