@@ -11,8 +11,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compile", action="store_true", help="torch.compile for each block")
     parser.add_argument("--steps", type=int, default=14)
-    parser.add_argument("--layers", type=int, default=8)
-    parser.add_argument("--seq", type=int, default=8192)
+    parser.add_argument("--tiny", action="store_true", help="tries the script on the host, with tiny sizes")
     parser.add_argument("--peak", type=float, default=989.5e12, help="dense bfloat16 FLOP/s of the GPU")
     return parser.parse_args()
 
@@ -24,12 +23,18 @@ import torch.nn.functional as F
 from torch import nn
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-DIM, HEADS, KV, HEAD, HIDDEN, VOCAB = 4096, 32, 8, 128, 14336, 128256
+LAYERS, SEQ, DIM, HEADS, KV, HEAD, HIDDEN, VOCAB = 8, 8192, 4096, 32, 8, 128, 14336, 128256
+if wanted.tiny:
+    LAYERS, SEQ, DIM, HEADS, KV, HEAD, HIDDEN, VOCAB = 2, 64, 64, 4, 2, 16, 192, 256
+DEVICE = "cpu" if wanted.tiny else "cuda"
 
 
 def rotate(x, turn):
-    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)
+    pairs = x.float().unflatten(-1, (-1, 2))
+    if not wanted.compile:
+        return torch.view_as_real(torch.view_as_complex(pairs) * torch.complex(*turn)).flatten(-2).to(x.dtype)
+    (a, b), (cos, sin) = pairs.unbind(-1), turn  # the compiler makes no code for complex numbers
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2).to(x.dtype)
 
 
 class Block(nn.Module):
@@ -52,14 +57,13 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    def __init__(self, layers, seq):
+    def __init__(self):
         super().__init__()
         self.tok_embeddings = nn.Embedding(VOCAB, DIM)
-        self.layers = nn.ModuleList(Block() for _ in range(layers))
+        self.layers = nn.ModuleList(Block() for _ in range(LAYERS))
         self.norm, self.output = nn.RMSNorm(DIM, 1e-5), nn.Linear(DIM, VOCAB, bias=False)
-        angles = torch.outer(torch.arange(seq, device="cuda").float(),
-                             500000.0 ** (-torch.arange(0, HEAD, 2, device="cuda").float() / HEAD))
-        self.turn = torch.polar(torch.ones_like(angles), angles)[:, None]
+        angles = torch.outer(torch.arange(SEQ).float(), 500000.0 ** (-torch.arange(0, HEAD, 2).float() / HEAD))
+        self.turn = angles.cos()[:, None], angles.sin()[:, None]
 
     def forward(self, tokens):
         x = self.tok_embeddings(tokens)
@@ -81,37 +85,40 @@ def step(model, optimizer, tokens):
 def main():
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")
-    torch.distributed.init_process_group("nccl", rank=0, world_size=1)
+    torch.distributed.init_process_group("gloo" if wanted.tiny else "nccl", rank=0, world_size=1)
     torch.manual_seed(7)
-    with torch.device("cuda"):
-        model = Stack(wanted.layers, wanted.seq)
+    wait = (lambda: None) if wanted.tiny else torch.cuda.synchronize
+    mesh = torch.distributed.init_device_mesh(DEVICE, (1,))
+    with torch.device(DEVICE):
+        model = Stack()
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for layer in model.layers:
         if wanted.compile:
             layer.compile()
-        fully_shard(layer, mp_policy=policy, reshard_after_forward=False)
-    fully_shard(model, mp_policy=policy, reshard_after_forward=False)
+        fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     seconds = []
     for _ in range(wanted.steps):
-        tokens = torch.randint(VOCAB, (1, wanted.seq + 1), device="cuda")
-        torch.cuda.synchronize()
+        tokens = torch.randint(VOCAB, (1, SEQ + 1), device=DEVICE)
+        wait()
         start = time.monotonic()
         loss = step(model, optimizer, tokens)
-        torch.cuda.synchronize()
+        wait()
         seconds.append(time.monotonic() - start)
     if not math.isfinite(loss.item()):
         raise SystemExit(f"the loss is {loss.item()}")
     middle = statistics.median(seconds[4:] or seconds)
-    rate = wanted.seq / middle
+    rate = SEQ / middle
     weights = sum(p.numel() for p in model.parameters()) - VOCAB * DIM
-    attention = 6 * wanted.layers * HEADS * 2 * HEAD * wanted.seq
+    attention = 6 * LAYERS * HEADS * 2 * HEAD * SEQ
     print(f"@ tokens per second: {rate:.1f} per GPU")
     print(f"@ step: {middle:.4f} s")
     print(f"@ first step: {seconds[0]:.1f} s")
     print(f"@ MFU: {100 * rate * (6 * weights + attention) / wanted.peak:.2f} % with attention counted whole")
     print(f"@ MFU causal: {100 * rate * (6 * weights + attention / 2) / wanted.peak:.2f} % with half of attention")
-    print(f"@ peak memory: {torch.cuda.max_memory_allocated() / 2**30:.3f} GiB")
+    if not wanted.tiny:
+        print(f"@ peak memory: {torch.cuda.max_memory_allocated() / 2**30:.3f} GiB")
     torch.distributed.destroy_process_group()
 
 

@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
 # Packs what first_hour.sh needs to run on a machine that has CUDA 13 and PyTorch, but no Open MPI, HDF5 or network.
-#   tests/device/pack.sh [BUILD] [NCCL]
-# BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda). NCCL: the version of another NCCL to take
-# along (the wheel nvidia-nccl-cu13); several ranks on one GPU need 2.30. .device gets the programs, Debian's shared libraries
-# that they need, and an Open MPI of its own. If that is more than 60 MiB, pieces of at most 60 MiB lie in .device-1, .device-2,
-# ... COUNT: copy each into the checkout there and run `.device-N/join.sh COUNT`. first_hour.sh finds .device by itself.
+#   tests/device/pack.sh [BUILD] [--sanitizer VERSION] [--nccl VERSION]
+# BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda). --sanitizer takes compute-sanitizer along (the
+# wheel nvidia-cuda-sanitizer-api), --nccl another NCCL (nvidia-nccl-cu13): several ranks on one GPU need 2.30. .device gets the
+# programs, Debian's shared libraries that they need, and an Open MPI of its own. If that is more than 60 MiB, pieces of at most
+# 60 MiB lie in .device-1 ... .device-COUNT: copy each into the checkout there and run `.device-N/join.sh COUNT`.
+# first_hour.sh finds .device by itself.
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-build=$(realpath "${1:-$root/build-cuda}") nccl=${2-} out=$root/.device limit=$((60 << 20))
+build=$root/build-cuda sanitizer='' nccl='' out=$root/.device limit=$((60 << 20))
+while [ $# -gt 0 ]; do
+  case $1 in
+    --sanitizer) sanitizer=${2:?--sanitizer needs a version}; shift ;;
+    --nccl) nccl=${2:?--nccl needs a version}; shift ;;
+    -*) echo "unknown argument '$1'" >&2; exit 2 ;;
+    *) build=$(realpath "$1") ;;
+  esac
+  shift
+done
 names=(bin/tessera tests/kernels_test tests/comm_mpi_test tests/mesh_mpi_test tests/gradient_test tests/family_gradients_test tests/kernel_bandwidth)
 programs=(); for name in "${names[@]}"; do
   [ -x "$build/$name" ] || { echo "$build/$name is not there; build it first (ninja -C $build ${names[*]##*/})" >&2; exit 2; }
@@ -38,6 +48,7 @@ tessera_device() {
   local device site libraries
   device=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
   chmod +x "$device"/bin/* "$device"/openmpi/bin/*
+  [ ! -e "$device/sanitizer" ] || { chmod +x "$device"/sanitizer/bin/*; PATH=$device/sanitizer/bin:$PATH; }
   [ -e "$device/share" ] || ln -s ../share "$device/share"  # where programs look for shipped files
   site=$(python3 -c 'import os, importlib.util as u; s = u.find_spec("torch"); print(os.path.dirname(os.path.dirname(s.origin)) if s else "")')
   [ -n "$site" ] || { echo "python3 has no torch: its libraries are needed" >&2; return 3; }
@@ -52,10 +63,19 @@ tessera_device() {
 }
 tessera_device
 ENV
+# wheel PACKAGE VERSION: unpacked in $wheel.
+wheel=$(mktemp -d); trap 'rm -rf "$wheel"' EXIT
+wheel() {
+  python3 -m pip download -q --no-deps -d "$wheel" "$1==$2"
+  (cd "$wheel" && python3 -m zipfile -e ./"${1//-/_}"*.whl .)
+}
+if [ -n "$sanitizer" ]; then
+  wheel nvidia-cuda-sanitizer-api "$sanitizer"
+  mkdir "$out/sanitizer" && cp -r "$wheel"/nvidia/cu13/bin "$wheel"/nvidia/cu13/lib "$out/sanitizer/"
+  ln -f "$out/sanitizer/bin/libsanitizer-collection.so" "$out/sanitizer/lib/"
+fi
 if [ -n "$nccl" ]; then
-  wheel=$(mktemp -d); trap 'rm -rf "$wheel"' EXIT
-  python3 -m pip download -q --no-deps -d "$wheel" "nvidia-nccl-cu13==$nccl"
-  (cd "$wheel" && python3 -m zipfile -e ./*.whl .)
+  wheel nvidia-nccl-cu13 "$nccl"
   mkdir "$out/nccl" && cp -L "$wheel"/nvidia/nccl/lib/libnccl.so.2 "$out/nccl/"
 fi
 bytes=$(du -sb "$out" | cut -f1)
@@ -80,4 +100,4 @@ rm -r "$store"
 JOIN
   chmod +x "$folder/join.sh"
 done
-echo "which is more than 60 MiB: $(ls -d "$root"/.device-[0-9]* | wc -l) pieces in .device-1, .device-2, ..."
+echo "which is more than 60 MiB: $(ls -d "$root"/.device-[0-9]* | wc -l) packed pieces in .device-1, .device-2, ..."

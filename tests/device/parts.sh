@@ -8,7 +8,6 @@ part_a() {
   local tool options
   for tool in memcheck racecheck initcheck; do
     options=(--tool "$tool" --error-exitcode 9 --print-limit 20)
-    [ $tool != initcheck ] || options+=(--track-unused-memory no)
     if [ $device = sim ]; then
       measure sanitizer.$tool 180 alone gpu "$(program kernels_test)" "$(quick 'RmsNorm.*')"
     elif command -v compute-sanitizer >/dev/null; then
