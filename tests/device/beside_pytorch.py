@@ -38,18 +38,19 @@ def rotate(x, turn):
 
 
 class Block(nn.Module):
-    def __init__(self):
+    def __init__(self, turn):
         super().__init__()
+        self.turn = turn  # no input of forward(): FSDP would make bfloat16 of it
         self.attention_norm, self.ffn_norm = nn.RMSNorm(DIM, 1e-5), nn.RMSNorm(DIM, 1e-5)
         self.wq, self.wo = nn.Linear(DIM, HEADS * HEAD, bias=False), nn.Linear(HEADS * HEAD, DIM, bias=False)
         self.wk, self.wv = nn.Linear(DIM, KV * HEAD, bias=False), nn.Linear(DIM, KV * HEAD, bias=False)
         self.w1, self.w3 = nn.Linear(DIM, HIDDEN, bias=False), nn.Linear(DIM, HIDDEN, bias=False)
         self.w2 = nn.Linear(HIDDEN, DIM, bias=False)
 
-    def forward(self, x, turn):
+    def forward(self, x):
         h = self.attention_norm(x)
         q, k, v = (w(h).unflatten(-1, (-1, HEAD)) for w in (self.wq, self.wk, self.wv))
-        q, k, v = rotate(q, turn).transpose(1, 2), rotate(k, turn).transpose(1, 2), v.transpose(1, 2)
+        q, k, v = rotate(q, self.turn).transpose(1, 2), rotate(k, self.turn).transpose(1, 2), v.transpose(1, 2)
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         x = x + self.wo(out.transpose(1, 2).flatten(-2))
         h = self.ffn_norm(x)
@@ -59,16 +60,16 @@ class Block(nn.Module):
 class Stack(nn.Module):
     def __init__(self):
         super().__init__()
-        self.tok_embeddings = nn.Embedding(VOCAB, DIM)
-        self.layers = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.norm, self.output = nn.RMSNorm(DIM, 1e-5), nn.Linear(DIM, VOCAB, bias=False)
         angles = torch.outer(torch.arange(SEQ).float(), 500000.0 ** (-torch.arange(0, HEAD, 2).float() / HEAD))
-        self.turn = angles.cos()[:, None], angles.sin()[:, None]
+        turn = angles.cos()[:, None], angles.sin()[:, None]
+        self.tok_embeddings = nn.Embedding(VOCAB, DIM)
+        self.layers = nn.ModuleList(Block(turn) for _ in range(LAYERS))
+        self.norm, self.output = nn.RMSNorm(DIM, 1e-5), nn.Linear(DIM, VOCAB, bias=False)
 
     def forward(self, tokens):
         x = self.tok_embeddings(tokens)
         for layer in self.layers:
-            x = layer(x, self.turn)
+            x = layer(x)
         return self.output(self.norm(x))
 
 
