@@ -15,9 +15,9 @@ std::span<const std::int64_t> values_of(const Tensor& counts) {
   return {counts.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(counts.numel())};
 }
 
-/// One kernel for all groups: bfloat16 on GPUs, where rows of every matrix begin at multiples of 16 bytes.
+/// One kernel for all groups: bfloat16 on devices, where rows of every matrix begin at multiples of 16 bytes.
 bool in_one_kernel(const Tensor& x, const Tensor& w) {
-  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 && w.size(2) % 8 == 0 && x.size(0) > 0;
+  return !x.is_cpu() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 && w.size(2) % 8 == 0 && x.size(0) > 0;
 }
 
 /// out <- a b. Experts have other rows in each step, and oneDNN makes a kernel for each new shape: float32 stays in

@@ -119,7 +119,7 @@ void ShardGroup::cut(ShardedParam& param, std::size_t dim, int pieces, int piece
 void ShardGroup::allocate() {
   const auto options =
       at::TensorOptions(options_.precision.master).device(options_.offload ? at::kCPU : options_.device);
-  const bool pinned = options_.offload && options_.device.is_cuda();
+  const bool pinned = options_.offload && !options_.device.is_cpu();
   flat_master_ =
       options_.home ? options_.home->flat_master_ : at::zeros({chunk_elements_}, options.pinned_memory(pinned));
   if (options_.trainable) flat_gradient_ = at::zeros({chunk_elements_}, options.pinned_memory(pinned));

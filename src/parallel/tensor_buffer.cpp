@@ -49,7 +49,7 @@ at::ScalarType scalar_type_of(DType dtype) {
 comm::Buffer buffer_of(const at::Tensor& tensor) {
   TESSERA_EXPECT(tensor.is_contiguous(), "only contiguous tensors are sent");
   return {tensor.data_ptr(), tensor.numel(), dtype_of(tensor.scalar_type()),
-          tensor.is_cuda() ? comm::Memory::device : comm::Memory::host};
+          tensor.is_cpu() ? comm::Memory::host : comm::Memory::device};
 }
 
 }  // namespace tessera::parallel

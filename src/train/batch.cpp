@@ -38,7 +38,7 @@ at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin
   if (values.empty()) return {};
   auto* from = const_cast<std::int32_t*>(values.data()) + begin;
   const at::Tensor ids = at::from_blob(from, {count}, at::kInt).to(at::kLong);
-  return pinned && device.is_cuda() ? ids.pin_memory().to(device, at::kLong, true) : ids.to(device);
+  return pinned && !device.is_cpu() ? ids.pin_memory().to(device, at::kLong, true) : ids.to(device);
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ void check_memory(const config::JobConfig& job, const model::Model& model, mesh:
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
   const at::Device device = options.device;
   on_all_ranks(world.control(), [&] {
-    const bool apart = device.is_cuda() && options.offload;  // state in host memory, work in the device's
+    const bool apart = !device.is_cpu() && options.offload;  // state in host memory, work in the device's
     check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, sharers), rank);
     if (apart)
       check_need(model.name, need, need.state(), free_bytes(at::kCPU, world.local_size()), "in host memory " + rank);

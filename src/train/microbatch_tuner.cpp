@@ -11,7 +11,7 @@ namespace tessera::train {
 namespace {
 
 std::int64_t peak_bytes(at::Device device) {
-  return device.is_cuda() ? device_memory(device).peak_allocated : metrics::process_memory().peak_resident_bytes;
+  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes : device_memory(device).peak_allocated;
 }
 
 bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobConfig& job, std::int64_t rows) {

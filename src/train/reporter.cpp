@@ -59,7 +59,7 @@ metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions
 }
 
 std::int64_t peak_memory(at::Device device) {
-  return device.is_cuda() ? device_memory(device).peak_allocated : metrics::process_memory().peak_resident_bytes;
+  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes : device_memory(device).peak_allocated;
 }
 
 /// Time that this rank has waited for others so far, over all axes of the mesh.

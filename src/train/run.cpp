@@ -128,8 +128,8 @@ class Run {
     options.seq = job_.training.seq_len;
     options.microbatch_tokens = plan_.microbatch_rows * plan_.cut.positions();
     options.element_bytes = static_cast<std::int64_t>(at::elementSize(precision_of(job_).compute));
-    options.flops_per_second = (device_.is_cuda() ? 4e14 : 3e10) * layout_.degree(mesh::Axis::tp);
-    options.bytes_per_second = device_.is_cuda() ? 25e9 : 2e9;
+    options.flops_per_second = (device_.is_cpu() ? 3e10 : 4e14) * layout_.degree(mesh::Axis::tp);
+    options.bytes_per_second = device_.is_cpu() ? 2e9 : 25e9;
     return options;
   }
 
@@ -154,7 +154,7 @@ class Run {
   }
 
   /// A look costs a GPU nothing. On the host it takes as long as a small operator.
-  bool looks_at_memory(std::int64_t step) const { return device_.is_cuda() || step < 3 || step % 100 == 0; }
+  bool looks_at_memory(std::int64_t step) const { return !device_.is_cpu() || step < 3 || step % 100 == 0; }
 
   /// For `tessera launch`, should this rank be killed.
   void note_on_record(const Position& start) {

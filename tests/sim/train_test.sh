@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `tessera train` on simulated GPUs: a checkpoint, a resume on another mesh, and in deterministic mode the host's bits.
+# `tessera train`, `generate` and `eval` on simulated GPUs: a checkpoint, a resume on another mesh, and in deterministic mode
+# the host's bits.
 #   train_test.sh TESSERA PRELOAD      the library to preload
 set -uo pipefail
 . "$(dirname "$0")/../cli/job.sh" "$1"
@@ -36,6 +37,20 @@ check "2 x 2 x 2 with the host's kernels" "$(on device 8 bits $cube --training.s
 check "a resume on 2 GPUs" "$(on device 2 bits --parallelism.tensor_parallel_degree 2 --training.steps 3)" 0
 check "losses are the host's, all digits" "$(losses bits)" "$(losses cube)"
 check "weights are the host's, all bits" "$(weights bits 3)" "$(weights cube 3)"
+
+# One process by itself: generation and logits.
+python3 - "$work/in.safetensors" <<P
+import json, struct, sys
+ids = [7 * i % 256 for i in range(128)]
+head = json.dumps({"input_ids": {"dtype": "I32", "shape": [2, 64], "data_offsets": [0, 4 * len(ids)]}}).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + struct.pack(f"<{len(ids)}i", *ids))
+P
+infer() { # FOLDER: tokens, and a hash of logits
+  "$tessera" generate "$work/bits" --prompt-ids 1,2,3 --print-ids --max-new-tokens 16 2>"$work/$1.log"
+  "$tessera" eval "$work/bits/config.toml" --job.dump_folder "$work/bits" --logits "$work/$1.out" --input "$work/in.safetensors" >>"$work/$1.log" 2>&1
+  sha256sum <"$work/$1.out"
+}
+check "tokens and logits are the host's" "$(LD_PRELOAD=$preload infer alone)" "$(infer plain)"
 
 check "no race was found" "$(cat "$work"/*.log | grep -c '^race:')" 0
 finish

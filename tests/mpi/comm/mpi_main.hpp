@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device_values.hpp"
@@ -42,11 +44,19 @@ class Barrier final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override { world().control().barrier(); }
 };
 
-inline int run_ranks(int argc, char** argv) {
+/// With `longest_call` a watchdog ends the ranks where a call on a device has failed or takes longer: nothing else
+/// would.
+inline int run_ranks(int argc, char** argv, std::optional<std::chrono::minutes> longest_call = {}) {
   testing::InitGoogleTest(&argc, argv);
   comm::World world(&argc, &argv);
   world_slot() = &world;
   if (on_device()) comm::use_device(comm::device_facts(world.local_rank(), true).index);
+  std::optional<comm::Watchdog> watchdog;
+  if (on_device() && longest_call)
+    watchdog.emplace(*longest_call, world.rank(), [&world](const std::string& report) {
+      std::fprintf(stderr, "%s\n", report.c_str());
+      world.abort(7);
+    });
   auto& listeners = testing::UnitTest::GetInstance()->listeners();
   if (world.rank() != 0) delete listeners.Release(listeners.default_result_printer());
   if (world.rank() != 0) listeners.Append(new FailurePrinter);

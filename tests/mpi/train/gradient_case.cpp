@@ -12,6 +12,7 @@
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/arithmetic.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -162,7 +163,8 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = layout_of(row, world.size());
   const Place place(world, row.backend, row.over_nccl);
-  mesh::DeviceMesh mesh(world, layout, place.backend, {}, train::memory_of(place.device));
+  mesh::DeviceMesh mesh(world, layout, place.backend, train::ordered_sums_of(job, place.device),
+                        train::memory_of(place.device));
   const model::Model model = model_of(row, place.device);
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, place.device);

@@ -9,6 +9,7 @@
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device_copies.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
@@ -37,7 +38,8 @@ class Fixture {
         place_(world()),
         resolved_(job(layout_, which)),
         mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
-                          : std::make_unique<mesh::DeviceMesh>(world(), layout_, place_.backend)),
+                          : std::make_unique<mesh::DeviceMesh>(world(), layout_, place_.backend,
+                                                               train::ordered_sums_of(resolved_.job, place_.device))),
         model_(which.family.empty() ? tiny_model(which.tied, at::kFloat, 8, place_.device)
                                     : tiny_family(which.family, at::kFloat, place_.device)),
         trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_,
