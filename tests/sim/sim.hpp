@@ -92,6 +92,12 @@ struct Settings {
   /// TESSERA_SIM_GUARD: whether the host may touch device memory. `keys`: no, by protection keys of the processor;
   /// `process`: not while no task runs (slow).
   enum class Guard { none, keys, process } guard = Guard::none;
+  /// TESSERA_SIM_FAIL=KIND:N or KIND:N:RANK: the Nth task of this process (of that rank only) fails, and with it the
+  /// device. KIND: `address` (an illegal address) or `lost` (the GPU is gone).
+  struct Failure {
+    cudaError_t error = cudaSuccess;
+    std::uint64_t task = 0;
+  } failure;
 };
 const Settings& settings();
 

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <thread>
 
 #include "creation.hpp"
 #include "group.hpp"
@@ -105,7 +107,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return call("ncclCommDestroy", [&] { return comm ? destroy(comm) : ncclSuccess; });
 }
 
+/// One that is injected does not return for a minute: such ones exist where an operation never ends.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (is_injected("ncclCommAbort")) std::this_thread::sleep_for(std::chrono::minutes(1));
   return call("ncclCommAbort", [&] { return comm ? abort(comm) : ncclSuccess; });
 }
 

@@ -10,11 +10,17 @@
 namespace tessera::cudart {
 namespace {
 
+std::uint64_t tasks_issued = 0;  ///< guarded by the issue lock
+
 /// What the checker says to a task; the device fails with a race. Under the issue lock.
 cudaError_t check(Stream& stream, const std::string& what, std::span<const sim::Access> accesses, bool releases) {
   Runtime& runtime = Runtime::get();
   Device& device = runtime.device(stream.device());
   if (device.sticky() != cudaSuccess) return device.sticky();
+  if (const sim::Settings::Failure& planned = sim::settings().failure; planned.task == ++tasks_issued) {
+    device.fail(planned.error, what + " on " + stream.name() + " fails, as TESSERA_SIM_FAIL says");
+    return device.sticky();
+  }
   const auto race = runtime.races.issue(stream.time, what, accesses, releases);
   if (!race) return cudaSuccess;
   print_line(*race);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <regex>
 #include <string>
 #include <thread>
 
@@ -48,6 +49,23 @@ Settings::Guard guard() {
   return Settings::Guard::none;
 }
 
+/// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the same ones in each run.
+std::uint64_t process_number() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* value = std::getenv(name)) return std::strtoull(value, nullptr, 10);
+  return 0;
+}
+
+Settings::Failure failure() {
+  const char* value = std::getenv("TESSERA_SIM_FAIL");
+  if (value == nullptr || *value == '\0') return {};
+  static const std::regex form("(address|lost):([1-9][0-9]{0,9})(?::([0-9]{1,7}))?");
+  std::cmatch parts;
+  if (!std::regex_match(value, parts, form)) refuse("TESSERA_SIM_FAIL", value, "address:N, lost:N, or KIND:N:RANK");
+  if (parts[3].matched && std::stoull(parts[3]) != process_number()) return {};
+  return {parts[1] == "lost" ? cudaErrorUnknown : cudaErrorIllegalAddress, std::stoull(parts[2])};
+}
+
 Settings read_settings() {
   return {.queued_operators = is_set_to("TESSERA_SIM_OPERATORS", "queued", "at_once"),
           .delay_seed = number("TESSERA_SIM_DELAY_SEED", 0, 0),
@@ -57,14 +75,8 @@ Settings read_settings() {
           .driver = static_cast<int>(number("TESSERA_SIM_DRIVER", 13000, 0)),
           .cuda_aware_mpi = is_set_to("TESSERA_SIM_CUDA_AWARE_MPI", "1", "0"),
           .host_kernels = is_set_to("TESSERA_SIM_KERNELS", "host", "cuda"),
-          .guard = guard()};
-}
-
-/// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the same ones in each run.
-std::uint64_t process_number() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(name)) return std::strtoull(value, nullptr, 10);
-  return 0;
+          .guard = guard(),
+          .failure = failure()};
 }
 
 std::mt19937_64 make_generator() {
