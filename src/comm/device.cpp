@@ -6,6 +6,7 @@
 #include "device_memory.hpp"
 #include "nccl_versions.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/gpu_failure.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -15,19 +16,11 @@ std::function<void*()>& provider() {
   return instance;
 }
 
-/// Errors of what runs on the GPU: every call returns them from then on, so the call that does so first is not at
-/// fault.
-bool is_of_earlier_work(cudaError_t code) {
-  return code == cudaErrorECCUncorrectable || (code >= cudaErrorIllegalAddress && code <= cudaErrorLaunchFailure);
-}
-
 }  // namespace
 
 void check_cuda(cudaError_t code, const char* call) {
-  require(!is_of_earlier_work(code), ExitCode::environment,
-          "earlier work on this GPU failed: {} ({}, seen by {}); run with CUDA_LAUNCH_BLOCKING=1 or under "
-          "compute-sanitizer to learn which",
-          cudaGetErrorString(code), cudaGetErrorName(code), call);
+  require(!is_gpu_failure(code), ExitCode::environment, "{}",
+          gpu_failure(fmt::format("{} ({})", cudaGetErrorString(code), cudaGetErrorName(code)), call));
   require(code == cudaSuccess, ExitCode::environment, "{} failed: {} ({}); look at `nvidia-smi` on this node", call,
           cudaGetErrorString(code), cudaGetErrorName(code));
 }

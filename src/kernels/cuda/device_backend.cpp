@@ -6,6 +6,7 @@
 #include "backend.hpp"
 #include "cuda/device_attention.hpp"
 #include "cuda/launchers.hpp"
+#include "tessera/base/gpu_failure.hpp"
 #include "typed.hpp"
 
 namespace tessera::kernels {
@@ -13,7 +14,10 @@ namespace tessera::kernels {
 namespace device {
 
 void check_launch(const char* kernel) {
+  note_launch(kernel);
   const cudaError_t error = cudaGetLastError();
+  require(!is_gpu_failure(error), ExitCode::environment, "{}",
+          gpu_failure(fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error)), kernel));
   require(error == cudaSuccess, ExitCode::environment,
           "kernel {} did not start ({}: {}); see that driver and GPU fit this build", kernel, cudaGetErrorName(error),
           cudaGetErrorString(error));
