@@ -75,8 +75,8 @@ int run_loss(Args job, bool json) {
     return word.starts_with("--validation.enable") || word.starts_with("--validation.no_enable");
   });
   if (!said) job.emplace_back("--validation.enable");  // whatever the file says: it is asked for
-  const auto evaluate = [json](auto& world, const auto& resolved, const Args&) {
-    const ValidationResult result = tessera::train::evaluate(world, resolved);
+  const auto evaluate = [json](auto& world, const auto& resolved, const Args&, const auto& failed) {
+    const ValidationResult result = tessera::train::evaluate(world, resolved, failed);
     if (world.rank() == 0) std::cout << (json ? as_json(result) : as_text(result)) << std::flush;
     return ExitCode::done;
   };

@@ -9,6 +9,7 @@
 
 #include "tessera/base/deterministic_form.hpp"
 #include "tessera/base/file_trouble.hpp"
+#include "tessera/base/gpu_failure.hpp"
 #include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/out_of_memory.hpp"
@@ -60,20 +61,82 @@ std::optional<Cause> cause_of_all(comm::Communicator& leaving, int code) try {
   return std::nullopt;
 }
 
-/// Ends this rank after a failure: quietly together with all others, or the whole job if it is alone.
-int leave(comm::World& world, comm::Communicator& leaving, int code, const std::string& message) {
-  comm::note_failure(message);
-  comm::set_check_collectives(false);  // a comparison would wait for a rank that may never come
-  if (world.rank() == 0) std::cerr << fmt::format("tessera: {}\n", message);  // in one piece, whatever else is written
-  const std::optional<Cause> cause = cause_of_all(leaving, code);
-  if (world.rank() != 0 && (!cause || cause->rank == world.rank()))
-    std::cerr << fmt::format("tessera: rank {} on {}: {}\n", world.rank(), world.host(), message);
-  if (cause) {
-    train::SignalGuard::decide(cause->code);
+struct Failure {
+  int code;
+  std::string message;
+};
+
+constexpr int kBug = 134;
+
+/// Of the exception that is being handled.
+Failure failure_at_hand() {
+  constexpr int environment = static_cast<int>(ExitCode::environment);
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {static_cast<int>(error.code()), error.what()};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {environment, fmt::format("'{}': {}; check the path and its permissions", error.path1().string(),
+                                     error.code().message())};
+  } catch (const std::exception& error) {
+    if (const std::string file = file_trouble(error); !file.empty()) return {environment, file};
+    if (const std::string operation = without_deterministic_form(error); !operation.empty())
+      return {static_cast<int>(ExitCode::usage), operation};
+    if (const std::string memory = out_of_memory(error); !memory.empty())
+      return {environment, memory + "; use a smaller batch, more ranks or recompute"};
+    if (const std::string gpu = gpu_failure(error); !gpu.empty()) return {environment, gpu};
+    return {kBug, fmt::format("internal error, please report it: {}", error.what())};
+  } catch (...) {
+    return {kBug, "internal error, please report it: an exception of an unknown type"};
+  }
+}
+
+/// How long what this rank has may take to go, once all ranks leave.
+constexpr std::chrono::seconds kTearDown{15};
+constexpr std::chrono::seconds kAbort{5};
+
+/// How this rank leaves after a failure: it speaks and settles the job's code first, and nothing is torn down before.
+class Leaving {
+ public:
+  Leaving(comm::World& world, comm::Communicator& all) : world_(world), all_(all) {}
+
+  /// In a handler: returns if all ranks fail together, and ends the job if this one is alone. Does nothing the second
+  /// time.
+  void now() {
+    if (code_) return;
+    const Failure failure = failure_at_hand();
+    comm::note_failure(failure.message);
+    comm::set_check_collectives(false);  // a comparison would wait for a rank that may never come
+    code_ = settle(failure);
+    train::SignalGuard::decide(*code_);
+    comm::stop_waiting();
+    comm::end_at_the_latest(kTearDown, *code_);
+    if (!comm::abort_device_communicators(failure.message, kAbort)) world_.abort(*code_);
+  }
+  int code() const { return *code_; }
+
+ private:
+  void speak(const Failure& failure) const {
+    // In one piece, whatever else is written.
+    std::cerr << (world_.rank() == 0
+                      ? fmt::format("tessera: {}\n", failure.message)
+                      : fmt::format("tessera: rank {} on {}: {}\n", world_.rank(), world_.host(), failure.message));
+  }
+
+  /// The code of all ranks.
+  int settle(const Failure& failure) const {
+    const bool alone = failure.code == kBug || comm::has_dropped_transfers();
+    if (world_.rank() == 0 || alone) speak(failure);
+    const std::optional<Cause> cause = alone ? std::nullopt : cause_of_all(all_, failure.code);
+    if (world_.rank() != 0 && !alone && (!cause || cause->rank == world_.rank())) speak(failure);
+    if (!cause) world_.abort(failure.code);
     return cause->code;
   }
-  world.abort(code);
-}
+
+  comm::World& world_;
+  comm::Communicator& all_;
+  std::optional<int> code_;
+};
 
 }  // namespace
 
@@ -85,26 +148,14 @@ int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find
   comm::World world(nullptr, nullptr);
   log::configure(world.rank() == 0 ? log::Level::info : log::Level::error,
                  world.rank() == 0 ? "" : fmt::format("rank {}", world.rank()));
-  const auto leaving = world.make(comm::Backend::mpi, "leaving");
+  const auto all = world.make(comm::Backend::mpi, "leaving");
+  Leaving leaving(world, *all);
   try {
     const config::Resolved resolved = agree_on_configuration(world, args, find);
-    return static_cast<int>(body(world, resolved, args));
-  } catch (const Error& error) {
-    return leave(world, *leaving, static_cast<int>(error.code()), error.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return leave(
-        world, *leaving, static_cast<int>(ExitCode::environment),
-        fmt::format("'{}': {}; check the path and its permissions", error.path1().string(), error.code().message()));
-  } catch (const std::exception& error) {
-    if (const std::string file = file_trouble(error); !file.empty())
-      return leave(world, *leaving, static_cast<int>(ExitCode::environment), file);
-    if (const std::string operation = without_deterministic_form(error); !operation.empty())
-      return leave(world, *leaving, static_cast<int>(ExitCode::usage), operation);
-    if (const std::string memory = out_of_memory(error); !memory.empty())
-      return leave(world, *leaving, static_cast<int>(ExitCode::environment),
-                   memory + "; use a smaller batch, more ranks or recompute");
-    std::cerr << fmt::format("tessera: rank {}: internal error, please report it: {}\n", world.rank(), error.what());
-    world.abort(134);
+    return static_cast<int>(body(world, resolved, args, [&leaving] { leaving.now(); }));
+  } catch (...) {
+    leaving.now();
+    return leaving.code();
   }
 }
 

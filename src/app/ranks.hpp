@@ -7,10 +7,11 @@
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/config/resolve.hpp"
+#include "tessera/train/on_failure.hpp"
 
 namespace tessera::app {
 
-using RankBody = std::function<ExitCode(comm::World&, const config::Resolved&, const Args&)>;
+using RankBody = std::function<ExitCode(comm::World&, const config::Resolved&, const Args&, const train::OnFailure&)>;
 
 /// Appends to a job's problems what else keeps it from running on so many ranks.
 using FindOnRanks = std::function<void(config::Reading&, int ranks)>;

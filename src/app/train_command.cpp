@@ -28,8 +28,8 @@ int run(const Args& args) {
   static_cast<void>(signals);
   return tessera::app::run_on_ranks(
       args,
-      [](auto& world, const auto& resolved, const Args& words) {
-        return tessera::train::run_training(world, resolved, words);
+      [](auto& world, const auto& resolved, const Args& words, const auto& failed) {
+        return tessera::train::run_training(world, resolved, words, failed);
       },
       [](tessera::config::Reading& job, int ranks) {
         using tessera::train::JobCheck;

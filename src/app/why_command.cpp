@@ -1,8 +1,6 @@
 // tessera why RUN: which rank a hanging job waited for.
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <iterator>
 
 #include "command.hpp"
 #include "command_line.hpp"
@@ -23,28 +21,6 @@ fs::path traces_folder(const fs::path& run) {
   return run / (name.empty() ? tessera::config::Comm().save_traces_folder : name);
 }
 
-std::vector<CallTrace> read_traces(const fs::path& folder) {
-  std::vector<CallTrace> traces;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".json")
-      std::ranges::move(tessera::comm::call_traces_of(tessera::read_text(entry.path()).value_or("")),
-                        std::back_inserter(traces));
-  return traces;
-}
-
-/// Of each rank the first trace of the last hang. Where a job is being ended, a rank that stood still may go on.
-std::vector<CallTrace> of_last_hang(std::vector<CallTrace> traces) {
-  constexpr double kApart_seconds = 600;
-  std::ranges::sort(traces, {}, &CallTrace::unix_seconds);
-  std::vector<CallTrace> chosen;
-  for (CallTrace& trace : traces) {
-    const bool old = trace.unix_seconds < traces.back().unix_seconds - kApart_seconds;
-    if (!old && std::ranges::find(chosen, trace.rank, &CallTrace::rank) == chosen.end()) chosen.push_back(trace);
-  }
-  return chosen;
-}
-
 int run(const tessera::app::Args& args) {
   std::string run_folder;
   tessera::app::Flags app(
@@ -54,7 +30,7 @@ int run(const tessera::app::Args& args) {
   app.add_option("run", run_folder, "the run's folder (job.dump_folder)").required();
   if (!app.parse(args)) return 0;
   const fs::path folder = traces_folder(run_folder);
-  const std::vector<CallTrace> traces = of_last_hang(read_traces(folder));
+  const std::vector<CallTrace> traces = tessera::comm::traces_of_last_hang(folder);
   tessera::require(!traces.empty(), tessera::ExitCode::usage,
                    "there are no traces in {}: the job did not hang, or comm.trace_buf_size was 0", folder.string());
   std::cout << fmt::format("{} of {} ranks left their last calls in {}\n", traces.size(), traces.front().ranks,

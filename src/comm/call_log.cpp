@@ -7,6 +7,8 @@
 #include <array>
 #include <bit>
 
+#include "hook_list.hpp"
+
 namespace tessera::comm {
 namespace {
 
@@ -64,36 +66,93 @@ CallPage& call_page() noexcept { return *current_page.load(std::memory_order_acq
 
 void use_call_page(CallPage* page) noexcept { current_page.store(page ? page : &own_page, std::memory_order_release); }
 
-LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members,
-                       int peer) noexcept {
-  CallPage& page = call_page();
-  ticket_ = page.calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  record_ = &page.records[ticket_ % CallPage::kRecords];
-  record_->ticket.store(0, std::memory_order_relaxed);
-  CallSubject subject{info, rank, size, members, peer, {}};
-  axis.copy(subject.axis, sizeof(subject.axis) - 1);
-  const auto words = std::bit_cast<CallWords>(subject);
-  for (std::size_t i = 0; i < words.size(); ++i) record_->subject[i].store(words[i], std::memory_order_release);
-  record_->state.store(CallState::issued, std::memory_order_release);
-  record_->issued_ns.store(now_ns(), std::memory_order_release);
-  record_->ticket.store(ticket_, std::memory_order_release);
+void note_place(CallPage& page, std::string_view unit, std::string_view pass) noexcept {
+  std::array<char, sizeof(page.place)> text{};
+  std::size_t used = unit.copy(text.data(), text.size() - 1);
+  if (!unit.empty() && !pass.empty() && used < text.size() - 1) text[used++] = ' ';
+  pass.copy(text.data() + used, text.size() - 1 - used);
+  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(text) / sizeof(std::uint64_t)>>(text);
+  for (std::size_t i = 0; i < words.size(); ++i) page.place[i].store(words[i], std::memory_order_relaxed);
+}
+
+std::string place_of(const CallPage& page) {
+  std::array<std::uint64_t, std::tuple_size_v<decltype(page.place)>> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = page.place[i].load(std::memory_order_relaxed);
+  const auto text = std::bit_cast<std::array<char, sizeof(words)>>(words);
+  return {text.begin(), std::ranges::find(text, '\0')};
+}
+
+LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members, int peer,
+                       std::span<const Buffer> in) {
+  const std::uint64_t ticket = call_page().calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const auto& hook : *hooks()) hook->before({ticket, info, axis, rank, size, members, peer, in});
+  ticket_ = ticket;
+}
+
+/// A call without a ticket is part of another one, of which the hooks know.
+template <class Tell>
+void LoggedCall::tell(Tell tell) const noexcept {
+  if (ticket_ == 0) return;
+  for (const auto& hook : *hooks()) tell(*hook);
 }
 
 void LoggedCall::waited_for() noexcept {
-  if (!mine()) return;
-  record_->waited_ns.store(now_ns(), std::memory_order_release);
-  record_->state.store(CallState::waited_for, std::memory_order_release);
+  tell([this](Hook& hook) { hook.waits(ticket_); });
 }
 
 void LoggedCall::resumed() noexcept {
-  if (mine()) record_->state.store(CallState::issued, std::memory_order_release);
+  tell([this](Hook& hook) { hook.goes_on(ticket_); });
 }
 
-void LoggedCall::ended(CallState state) noexcept {
-  if (!mine()) return;
-  record_->done_ns.store(now_ns(), std::memory_order_release);
-  record_->state.store(state, std::memory_order_release);
+void LoggedCall::ended(CallEnd end) noexcept {
+  tell([&](Hook& hook) { hook.after(ticket_, end); });
 }
+
+namespace {
+
+class CallRecorder final : public Hook {
+ public:
+  void before(const HookedCall& call) override {
+    CallRecord& record = record_of(call.ticket);
+    record.ticket.store(0, std::memory_order_relaxed);
+    CallSubject subject{call.info, call.rank, call.size, call.members, call.peer, {}};
+    call.axis.copy(subject.axis, sizeof(subject.axis) - 1);
+    const auto words = std::bit_cast<CallWords>(subject);
+    for (std::size_t i = 0; i < words.size(); ++i) record.subject[i].store(words[i], std::memory_order_release);
+    record.state.store(CallState::issued, std::memory_order_release);
+    record.issued_ns.store(now_ns(), std::memory_order_release);
+    record.ticket.store(call.ticket, std::memory_order_release);
+  }
+  void waits(std::uint64_t ticket) noexcept override {
+    CallRecord& record = record_of(ticket);
+    if (!holds(record, ticket)) return;
+    record.waited_ns.store(now_ns(), std::memory_order_release);
+    record.state.store(CallState::waited_for, std::memory_order_release);
+  }
+  void goes_on(std::uint64_t ticket) noexcept override {
+    CallRecord& record = record_of(ticket);
+    if (holds(record, ticket)) record.state.store(CallState::issued, std::memory_order_release);
+  }
+  void after(std::uint64_t ticket, CallEnd end) noexcept override {
+    CallRecord& record = record_of(ticket);
+    if (!holds(record, ticket)) return;
+    record.done_ns.store(now_ns(), std::memory_order_release);
+    record.state.store(end == CallEnd::done ? CallState::done : CallState::failed, std::memory_order_release);
+  }
+
+ private:
+  static CallRecord& record_of(std::uint64_t ticket) noexcept {
+    return call_page().records[ticket % CallPage::kRecords];
+  }
+  /// Whether the line has not been used again.
+  static bool holds(const CallRecord& record, std::uint64_t ticket) noexcept {
+    return record.ticket.load(std::memory_order_relaxed) == ticket;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Hook> make_call_recorder() { return std::make_shared<CallRecorder>(); }
 
 std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
   std::vector<CallView> views;

@@ -4,53 +4,25 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/base/dtype.hpp"
-#include "tessera/comm/communicator.hpp"
+#include "tessera/comm/hooks.hpp"
 
 namespace tessera::comm {
 
-enum class Call : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  broadcast,
-  all_to_all,
-  all_to_all_v,
-  group,
-  barrier,
-  split
-};
-std::string_view name_of(Call call) noexcept;
 std::string_view name_of(Op op) noexcept;
 
-/// What one member asked of a communicator. Trivially copyable: it travels between ranks when collectives are compared.
-struct CallInfo {
-  std::uint64_t sequence = 0;  ///< number of this call on its communicator, from 1
-  std::int64_t count = 0;      ///< elements that this rank put in
-  std::int32_t root = -1;
-  Call call = Call::barrier;
-  DType dtype = DType::u8;
-  Op op = Op::sum;
-  std::uint8_t unused = 0;  ///< keeps the bytes of the struct defined
-  bool operator==(const CallInfo&) const = default;
-};
 /// "all_reduce(sum, f32, 1024 elements)"
 std::string title(const CallInfo& info);
 /// "all_reduce(sum, f32, 1024 elements), call 17"
 std::string describe(const CallInfo& info);
 
 enum class CallState : std::uint8_t { issued, waited_for, done, failed };
-
-/// World ranks of a communicator's members, where they lie at equal distances as those of an axis of the mesh do:
-/// member i is first + i * stride. The first one alone is known where they do not (stride 0).
-struct Members {
-  std::int32_t first = -1;  ///< -1: unknown
-  std::int32_t stride = 0;
-};
 
 /// What stays the same about a call.
 struct CallSubject {
@@ -80,9 +52,15 @@ struct CallPage {
   std::int32_t world_rank;
   std::atomic<std::int32_t> awaited;  ///< 1 + the world rank that this process has been waiting for too long; 0 = none
   std::atomic<bool> has_failed;
-  char failure[1024];  ///< once has_failed: the first cause, see failure.hpp
+  char failure[1024];                                    ///< once has_failed: the first cause, see failure.hpp
+  std::array<std::atomic<std::uint64_t>, 6> place;       ///< Watchdog::at(): characters, zeros behind them
+  std::atomic<std::int64_t> traces_begun_ns, traces_ns;  ///< on the node's first page: begin and end of the last ones
   CallRecord records[kRecords];
 };
+
+/// See Watchdog::at(). A place that is being changed may be read as parts of two.
+void note_place(CallPage& page, std::string_view unit, std::string_view pass) noexcept;
+std::string place_of(const CallPage& page);
 
 /// Nanoseconds of the monotonic clock (the same for all processes of a node).
 std::int64_t now_ns() noexcept;
@@ -93,23 +71,26 @@ double seconds_between(std::int64_t from_ns, std::int64_t to_ns) noexcept;
 CallPage& call_page() noexcept;
 void use_call_page(CallPage* page) noexcept;
 
-/// A call from its issue to its end.
+/// A call from its issue to its end, of which all hooks are told. `in`: what it reads.
 class LoggedCall {
  public:
   LoggedCall() = default;
-  LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members = {},
-             int peer = -1) noexcept;
+  LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members = {}, int peer = -1,
+             std::span<const Buffer> in = {});
   void waited_for() noexcept;
   void resumed() noexcept;  ///< the caller goes on, the call does too
-  void done() noexcept { ended(CallState::done); }
-  void failed() noexcept { ended(CallState::failed); }
+  void done() noexcept { ended(CallEnd::done); }
+  void failed() noexcept { ended(CallEnd::failed); }
 
  private:
-  void ended(CallState state) noexcept;
-  bool mine() const noexcept { return record_ && record_->ticket.load(std::memory_order_relaxed) == ticket_; }
-  CallRecord* record_ = nullptr;
-  std::uint64_t ticket_ = 0;
+  void ended(CallEnd end) noexcept;
+  template <class Tell>
+  void tell(Tell tell) const noexcept;
+  std::uint64_t ticket_ = 0;  ///< 0: none
 };
+
+/// The hook that keeps this process's page.
+std::shared_ptr<Hook> make_call_recorder();
 
 /// A consistent copy of one record.
 struct CallView {

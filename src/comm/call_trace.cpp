@@ -1,6 +1,9 @@
 #include "tessera/comm/call_trace.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/host_name.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/text_file.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -54,6 +58,7 @@ CallTrace trace_of(int rank, int ranks, std::size_t limit, std::int64_t now) {
   trace.host = host_name();
   trace.step = page.step.load();
   if (const std::int64_t beat = page.heartbeat_ns.load(); beat > 0) trace.step_seconds = seconds_between(beat, now);
+  trace.place = place_of(page);
   trace.failure = failure_of(rank);
   for (const CallView& view : recent(page, limit)) trace.calls.push_back(traced(view, now));
   return trace;
@@ -79,6 +84,7 @@ CallTrace trace_of(const nlohmann::json& json) {
   const auto take = [&](const char* key, auto& value) { json.at(key).get_to(value); };
   take("rank", trace.rank), take("ranks", trace.ranks), take("unix_seconds", trace.unix_seconds);
   take("host", trace.host), take("step", trace.step), take("step_seconds", trace.step_seconds);
+  take("place", trace.place);
   take("failure", trace.failure);
   for (const nlohmann::json& call : json.at("calls")) trace.calls.push_back(call_of(call));
   return trace;
@@ -104,6 +110,7 @@ std::string text_of(std::span<const CallTrace> traces) {
                    {"host", trace.host},
                    {"step", trace.step},
                    {"step_seconds", trace.step_seconds},
+                   {"place", trace.place},
                    {"failure", trace.failure},
                    {"calls", std::move(calls)}});
   }
@@ -117,6 +124,22 @@ std::vector<CallTrace> call_traces_of(const std::string& text) try {
   return traces;
 } catch (const nlohmann::json::exception& error) {
   fail(ExitCode::data, "there are no traces of communication calls in it ({}); remove it", error.what());
+}
+
+std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder) {
+  constexpr double kApart_seconds = 600;
+  std::vector<CallTrace> all, chosen;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".json")
+      std::ranges::move(call_traces_of(read_text(entry.path()).value_or("")), std::back_inserter(all));
+  std::ranges::sort(all, std::greater(), &CallTrace::unix_seconds);
+  for (CallTrace& trace : all) {
+    const bool old = trace.unix_seconds < all.front().unix_seconds - kApart_seconds;
+    const auto same = [&](const CallTrace& other) { return other.rank == trace.rank; };
+    if (!old && std::ranges::none_of(chosen, same)) chosen.push_back(trace);
+  }
+  return chosen;
 }
 
 }  // namespace tessera::comm

@@ -48,20 +48,21 @@ bool MpiCommunicator::compares() const {
   return rules_ == Rules::strict || (rules_ == Rules::relaxed && check_collectives());
 }
 
-LoggedCall MpiCommunicator::logged(const CallInfo& info, int peer) const {
+LoggedCall MpiCommunicator::logged(const CallInfo& info, int peer, std::span<const Buffer> in) const {
   if (rules_ == Rules::carried) return {};
-  return {info, rank_, size_, axis_, place_.members, peer};
+  return {info, rank_, size_, axis_, place_.members, peer, in};
 }
 
 int MpiCommunicator::tag() const { return kFirstTag + static_cast<int>(sequence_ % kTags); }
 
-MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, std::size_t sent_bytes,
+MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, const Buffer& in, std::size_t sent_bytes,
                                                   const PairCounts& counts) {
   require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
           name_of(info.call), axis_);
   traffic_.calls += 1;
   traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
-  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info));
+  auto operation =
+      std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info, -1, std::span(&in, in.data ? 1 : 0)));
   if (compares()) {
     operation->held();
     rendezvous_.meet_all(info, counts);
@@ -83,7 +84,7 @@ Request MpiCommunicator::launch(Operation operation) {
 
 Request MpiCommunicator::all_reduce(Buffer inout, Op op) {
   expect_memory(*this, inout, Memory::host);
-  Operation operation = begin(info(Call::all_reduce, inout, op), inout.bytes());
+  Operation operation = begin(info(Call::all_reduce, inout, op), inout, inout.bytes());
   const bool small = inout.bytes() * static_cast<std::size_t>(size_) <= kSmallAllReduce_bytes || inout.count < size_;
   if (small) {
     all_reduce_small(*operation, inout, op);
@@ -132,7 +133,7 @@ Request MpiCommunicator::all_gather(Buffer in, Buffer out) {
   expect_memory(*this, in, Memory::host);
   expect_memory(*this, out, Memory::host);
   expect_sizes(*this, in, out, size_, 1);
-  Operation operation = begin(info(Call::all_gather, in), in.bytes());
+  Operation operation = begin(info(Call::all_gather, in), in, in.bytes());
   const Buffer mine = out.part(rank_ * in.count, in.count);
   copy_part(in, mine);
   all_gather_many(*operation, mine, out);
@@ -159,7 +160,7 @@ Request MpiCommunicator::reduce_scatter(Buffer in, Buffer out, Op op) {
   expect_memory(*this, in, Memory::host);
   expect_memory(*this, out, Memory::host);
   expect_sizes(*this, in, out, 1, size_);
-  Operation operation = begin(info(Call::reduce_scatter, in, op), in.bytes());
+  Operation operation = begin(info(Call::reduce_scatter, in, op), in, in.bytes());
   std::byte* received = operation->scratch(out.bytes() * static_cast<std::size_t>(size_ - 1));
   for_each_peer(place_, [&](int to, int from) {
     const Buffer theirs = in.part(to * out.count, out.count);
@@ -176,7 +177,8 @@ Request MpiCommunicator::reduce_scatter(Buffer in, Buffer out, Op op) {
 Request MpiCommunicator::broadcast(Buffer inout, int root) {
   expect_memory(*this, inout, Memory::host);
   expect_peer(*this, root);
-  Operation operation = begin(info(Call::broadcast, inout, Op::sum, root), rank_ == root ? inout.bytes() : 0);
+  Operation operation = begin(info(Call::broadcast, inout, Op::sum, root), rank_ == root ? inout : Buffer(),
+                              rank_ == root ? inout.bytes() : 0);
   constexpr std::size_t kPiece_bytes = std::size_t{1} << 30;
   for (std::size_t first = 0; first < inout.bytes(); first += kPiece_bytes) {
     const int bytes = static_cast<int>(std::min(kPiece_bytes, inout.bytes() - first));
@@ -193,7 +195,7 @@ Request MpiCommunicator::all_to_all(Buffer in, Buffer out) {
   expect_memory(*this, in, Memory::host);
   expect_memory(*this, out, Memory::host);
   expect_sizes(*this, in, out, 1, 1);
-  Operation operation = begin(info(Call::all_to_all, in), in.bytes());
+  Operation operation = begin(info(Call::all_to_all, in), in, in.bytes());
   const std::int64_t count = in.count / size_;
   copy_part(in.part(rank_ * count, count), out.part(rank_ * count, count));
   for_each_peer(place_, [&](int to, int from) {
@@ -213,7 +215,7 @@ Request MpiCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> i
   TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype), name_of(out.dtype));
   TESSERA_EXPECT(in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
                  "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
-  Operation operation = begin(info(Call::all_to_all_v, in), in.bytes(), {in_counts, out_counts});
+  Operation operation = begin(info(Call::all_to_all_v, in), in, in.bytes(), {in_counts, out_counts});
   const auto in_first = offsets_of(in_counts), out_first = offsets_of(out_counts);
   const auto source = [&](int r) {
     return in.part(in_first[static_cast<std::size_t>(r)], in_counts[static_cast<std::size_t>(r)]);
@@ -253,7 +255,8 @@ Request MpiCommunicator::group_end() {
   const bool strict = rules_ == Rules::strict;
   traffic_.calls += 1;
   const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
-  auto operation = std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info, only_peer(transfers)));
+  auto operation =
+      std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info, only_peer(transfers), sent_of(transfers)));
   if (compares()) {
     operation->held();
     rendezvous_.meet_peers(info, transfers);
@@ -271,7 +274,7 @@ Request MpiCommunicator::group_end() {
 }
 
 void MpiCommunicator::barrier() {
-  Operation operation = begin(info(Call::barrier, {}), 0);
+  Operation operation = begin(info(Call::barrier, {}), {}, 0);
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(place_.comm, &request), "MPI_Ibarrier", place_);
   operation->add(request, "MPI_Ibarrier");

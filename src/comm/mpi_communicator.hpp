@@ -44,10 +44,10 @@ class MpiCommunicator final : public Communicator {
 
  private:
   using Operation = std::unique_ptr<MpiOperation>;
-  Operation begin(const CallInfo& info, std::size_t sent_bytes, const PairCounts& counts = {});
+  Operation begin(const CallInfo& info, const Buffer& in, std::size_t sent_bytes, const PairCounts& counts = {});
   Request launch(Operation operation);
   bool compares() const;
-  LoggedCall logged(const CallInfo& info, int peer = -1) const;
+  LoggedCall logged(const CallInfo& info, int peer = -1, std::span<const Buffer> in = {}) const;
   CallInfo info(Call call, const Buffer& buffer, Op op = Op::sum, int root = -1);
   int tag() const;
   void all_reduce_small(MpiOperation& operation, Buffer inout, Op op);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "dropped_transfers.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/keep.hpp"
 
@@ -59,8 +60,10 @@ MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* tr
     : place_(place), traffic_(traffic), logged_(logged), info_(info) {}
 
 MpiOperation::~MpiOperation() {
-  if (!done_) logged_.failed();
   if (driven_by_all_) Progress::remove(this);
+  if (done_) return;
+  if (!requests_.empty()) note_dropped_transfers();
+  give_up();
 }
 
 void MpiOperation::add(MPI_Request request, const char* call) {
@@ -157,6 +160,10 @@ void MpiOperation::advance(bool block) {
 
 void MpiOperation::fail(std::exception_ptr error) {
   error_ = std::move(error);
+  give_up();
+}
+
+void MpiOperation::give_up() {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL || expected_bytes_[i] < 0) continue;
     MPI_Cancel(&requests_[i]);

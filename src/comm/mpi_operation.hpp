@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "call_log.hpp"
@@ -50,6 +51,7 @@ class MpiOperation final : public Request::State {
   void check_sizes(const std::vector<MPI_Status>& statuses) const;
   void drive(bool block);
   void fail(std::exception_ptr error);
+  void give_up();
   void finish();
 
   const Place& place_;

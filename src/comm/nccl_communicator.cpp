@@ -11,6 +11,7 @@
 #include "nccl_handle.hpp"
 #include "nccl_requests.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -62,7 +63,7 @@ class NcclCommunicator final : public Communicator {
         rendezvous_(host_->place()),
         pending_(nccl_) {}
   ~NcclCommunicator() override {
-    if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(stream_);
+    if (nccl_->flushes()) cudaStreamSynchronize(stream_);
     try {
       nccl_->finish();
     } catch (const Error& error) {
@@ -149,8 +150,8 @@ class NcclCommunicator final : public Communicator {
     std::size_t sent_bytes = 0;
     for (const Transfer& t : transfers) sent_bytes += t.sends ? t.buffer.bytes() : 0;
     return issue(
-        info, sent_bytes, [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); },
-        only_peer(transfers));
+        info, sent_of(transfers), sent_bytes,
+        [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); }, only_peer(transfers));
   }
 
   /// On the host: members meet, and none of their streams is held.
@@ -210,7 +211,8 @@ class NcclCommunicator final : public Communicator {
     }
     const CallInfo info{++sequence_, in.count, -1, call, in.dtype, Op::sum, 0};
     if (check_collectives()) rendezvous_.meet_all(info, {in_counts, out_counts});
-    return issue(info, in.bytes(), [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); });
+    return issue(info, std::span(&in, 1), in.bytes(),
+                 [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); });
   }
 
   template <class Work>
@@ -219,15 +221,18 @@ class NcclCommunicator final : public Communicator {
     require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
             name_of(call), axis_);
     if (check_collectives()) rendezvous_.meet_all(info, {});
-    return issue(info, sent_bytes, [&] { nccl_->enqueue(name_of(call).data(), work); });
+    const bool reads = root < 0 || root == rank_;
+    return issue(info, std::span(&buffer, reads ? 1 : 0), sent_bytes,
+                 [&] { nccl_->enqueue(name_of(call).data(), work); });
   }
 
   /// Runs `enqueue` between the compute stream's present end and an event that the request waits for.
   template <class Enqueue>
-  Request issue(const CallInfo& info, std::size_t sent_bytes, Enqueue enqueue, int peer = -1) {
+  Request issue(const CallInfo& info, std::span<const Buffer> in, std::size_t sent_bytes, Enqueue enqueue,
+                int peer = -1) {
     traffic_.calls += 1;
     traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
-    LoggedCall logged(info, rank_, size_, axis_, host_->place().members, peer);
+    LoggedCall logged(info, rank_, size_, axis_, host_->place().members, peer, in);
     try {
       return issue(logged, enqueue);
     } catch (...) {
@@ -279,6 +284,10 @@ std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
 }
 
 }  // namespace
+
+bool abort_device_communicators(const std::string& why, std::chrono::milliseconds deadline) {
+  return NcclHandle::abort_all(why, deadline);
+}
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host, int ranks_per_id) {
   int devices = 0;

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <future>
 #include <set>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "hook_list.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -18,6 +23,12 @@ ncclConfig_t configuration(const Place& place) {
   config.blocking = 1;
   config.commName = place.axis.c_str();
   return config;
+}
+
+int current_device() {
+  int device = 0;
+  cudaGetDevice(&device);
+  return device;
 }
 
 struct Handles {
@@ -54,10 +65,15 @@ NcclHandle::~NcclHandle() {
   handles().all.erase(this);
 }
 
+bool NcclHandle::flushes() const { return std::uncaught_exceptions() == 0 && !has_stopped_waiting() && !has_failed_; }
+
 void NcclHandle::finish() {
   const std::lock_guard lock(mutex_);
   if (!comm_) return;
-  if (std::uncaught_exceptions() > 0) return abort_all("another axis was left after a failure");
+  if (!flushes()) {
+    abort_all("another axis was left after a failure");
+    return;
+  }
   check(ncclCommFinalize(comm_), "ncclCommFinalize");
   if (ncclComm_t finished = comm_.exchange(nullptr)) check(ncclCommDestroy(finished), "ncclCommDestroy");
 }
@@ -126,8 +142,7 @@ void NcclHandle::check(ncclResult_t result, const char* call) {
   if (result == ncclSuccess) [[likely]]
     return;
   const std::string why = message_of(result, call);
-  set_failure(why);
-  abort_all(why);
+  set_failure(why);  // no abort yet: peers would notice it before this rank has said why
   throw Error(ExitCode::communication, why);
 }
 
@@ -139,7 +154,7 @@ std::string NcclHandle::message_of(ncclResult_t result, const char* call) const 
       ncclGetLastError(comm_));
 }
 
-void NcclHandle::abort_all(const std::string& why) {
+bool NcclHandle::abort_all(const std::string& why, std::chrono::milliseconds deadline) {
   std::vector<ncclComm_t> ended;
   {
     const std::lock_guard lock(handles().mutex);
@@ -150,9 +165,18 @@ void NcclHandle::abort_all(const std::string& why) {
       ended.push_back(comm);
     }
   }
-  ncclGroupStart();
-  for (ncclComm_t comm : ended) ncclCommAbort(comm);
-  ncclGroupEnd();
+  if (ended.empty()) return true;
+  call_before_abort(why);
+  std::promise<void> over;
+  const std::future<void> done = over.get_future();
+  std::thread([ended, device = current_device(), over = std::move(over)]() mutable {
+    cudaSetDevice(device);
+    ncclGroupStart();
+    for (ncclComm_t comm : ended) ncclCommAbort(comm);
+    ncclGroupEnd();
+    over.set_value();
+  }).detach();
+  return done.wait_for(deadline) == std::future_status::ready;
 }
 
 }  // namespace tessera::comm

@@ -4,6 +4,7 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -36,12 +37,12 @@ class NcclHandle {
   std::string look();
   /// Throws Error(communication) if the communicator has failed.
   void expect_alive();
-  /// Collective: flushes and frees the communicator; aborts while an exception is under way, when peers may be gone.
+  /// Whether its end waits for what was enqueued: not after a failure, nor while an exception is on its way.
+  bool flushes() const;
+  /// Collective: flushes and frees the communicator, or aborts it.
   void finish();
-  /// Ends all communicators of this process, together: NCCL's abort waits for the whole device, so that one of them
-  /// alone would wait for operations of the others, whose peers may be gone. `why` is what later users of them are
-  /// told.
-  static void abort_all(const std::string& why);
+  /// See abort_device_communicators(). The abort runs on a thread of its own, which is left alone after the deadline.
+  static bool abort_all(const std::string& why, std::chrono::milliseconds deadline = std::chrono::seconds(5));
 
  private:
   explicit NcclHandle(const Place& place);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -50,10 +51,11 @@ class PendingOperations final : public Probe {
     pending_.push_back({call, std::move(begun), std::move(done), false});
   }
 
-  std::string look() override {
+  std::optional<Error> look() override {
     cudaSetDevice(device_);  // this thread has none of its own
-    const std::string failure = look_at_events();
-    return failure.empty() ? nccl_->look() : failure;
+    if (std::optional<Error> failure = look_at_events()) return failure;
+    const std::string why = nccl_->look();
+    return why.empty() ? std::nullopt : std::optional(Error(ExitCode::communication, why));
   }
 
  private:
@@ -62,9 +64,9 @@ class PendingOperations final : public Probe {
     Event begun, done;
     bool started;
   };
-  std::string look_at_events() {
+  std::optional<Error> look_at_events() {
     const std::lock_guard lock(mutex_);
-    std::string failure = forget_ended();
+    std::optional<Error> failure = forget_ended();
     if (!pending_.empty() && !pending_.front().started && cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
       pending_.front().started = true;
       pending_.front().call.waited_for();
@@ -72,19 +74,19 @@ class PendingOperations final : public Probe {
     return failure;
   }
   /// What the GPU failed with, the first time that it is seen; none of the operations ends then.
-  std::string forget_ended() {
+  std::optional<Error> forget_ended() {
     cudaError_t state = cudaSuccess;
     while (!pending_.empty() && (state = cudaEventQuery(pending_.front().done.get())) == cudaSuccess) {
       pending_.front().call.done();
       pending_.pop_front();
     }
-    if (state == cudaSuccess || state == cudaErrorNotReady || std::exchange(has_failed_, true)) return {};
+    if (state == cudaSuccess || state == cudaErrorNotReady || std::exchange(has_failed_, true)) return std::nullopt;
     try {
       check_cuda(state, "cudaEventQuery");
     } catch (const Error& error) {
-      return error.what();
+      return error;
     }
-    return {};
+    return std::nullopt;
   }
 
   std::shared_ptr<NcclHandle> nccl_;

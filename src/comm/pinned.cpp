@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "tessera/base/error.hpp"
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -71,6 +72,7 @@ Pinned::Pinned(std::size_t bytes) {
 
 Pinned::~Pinned() {
   if (!data_ || pool().give({data_, free_}, bytes_)) return;
+  if (has_stopped_waiting()) return;  // CUDA waits for the whole device before it frees pinned memory
   if (free_) cudaEventSynchronize(free_.get());
   cudaFreeHost(data_);
 }

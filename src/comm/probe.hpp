@@ -1,7 +1,9 @@
 // How back ends that run on their own (on a device) let the watchdog look after them.
 #pragma once
 
-#include <string>
+#include <optional>
+
+#include "tessera/base/error.hpp"
 
 namespace tessera::comm {
 
@@ -11,15 +13,15 @@ class Probe {
   Probe();
   Probe(const Probe&) = delete;
   virtual ~Probe();
-  /// Brings the call log up to date; returns a message when the communicator has failed, else nothing.
-  virtual std::string look() = 0;
+  /// Brings the call log up to date; returns why the communicator, or the device, has failed: once.
+  virtual std::optional<Error> look() = 0;
 
  protected:
   /// To be called first in a derived class's destructor: no look() runs after it.
   void retire() noexcept;
 };
 
-/// Looks at all probes; the messages of those that failed.
-std::string look_at_probes();
+/// Looks at all probes; the first failure.
+std::optional<Error> look_at_probes();
 
 }  // namespace tessera::comm

@@ -25,6 +25,13 @@ inline int only_peer(std::span<const Transfer> transfers) {
   const auto same = [&](const Transfer& t) { return t.peer == transfers.front().peer; };
   return !transfers.empty() && std::ranges::all_of(transfers, same) ? transfers.front().peer : -1;
 }
+/// What those that send read.
+inline std::vector<Buffer> sent_of(std::span<const Transfer> transfers) {
+  std::vector<Buffer> sent;
+  for (const Transfer& t : transfers)
+    if (t.sends) sent.push_back(t.buffer);
+  return sent;
+}
 
 /// all_to_all_v: what this rank sends to and expects from each member; empty for the other calls.
 struct PairCounts {

@@ -2,10 +2,13 @@
 
 #include "tessera/base/log.hpp"
 #include "tessera/comm/communicator.hpp"
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 
+/// Not while an exception is on its way: another rank may wait for this one, which will not come.
 Request::~Request() {
+  if (std::uncaught_exceptions() > 0 || has_stopped_waiting()) return;
   try {
     wait();
   } catch (const std::exception& error) {

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <exception>
 #include <optional>
 #include <string_view>
 
@@ -21,8 +20,14 @@ class StagedRequest final : public Request::State {
  public:
   StagedRequest(std::shared_ptr<StagedOperation> operation, StagedQueue& queue, Traffic& traffic)
       : operation_(std::move(operation)), queue_(queue), traffic_(traffic) {}
+  ~StagedRequest() override {
+    try {
+      if (!waited_) queue_.drop(operation_);
+    } catch (const Error&) {  // of the device, which has failed then
+    }
+  }
   void wait() override {
-    if (std::uncaught_exceptions() > 0) return queue_.drop(operation_);  // peers may be gone
+    waited_ = true;
     const std::int64_t begin = now_ns();
     operation_->await();
     traffic_.exposed_seconds += seconds_between(begin, now_ns());
@@ -39,6 +44,7 @@ class StagedRequest final : public Request::State {
   std::shared_ptr<StagedOperation> operation_;
   StagedQueue& queue_;
   Traffic& traffic_;
+  bool waited_ = false;
 };
 
 std::unique_ptr<MpiCommunicator> carrier_of(const MpiCommunicator& host) {
@@ -63,28 +69,29 @@ class StagedCommunicator final : public Communicator {
 
   Request all_reduce(Buffer inout, Op op) override {
     expect_memory(*this, inout, Memory::device);
-    return run({0, inout.count, -1, Call::all_reduce, inout.dtype, op, 0}, inout.bytes(),
+    return run({0, inout.count, -1, Call::all_reduce, inout.dtype, op, 0}, {&inout, 1}, inout.bytes(),
                plan_all_reduce(members_, inout, op));
   }
 
   Request all_gather(Buffer in, Buffer out) override {
     expect_device(in, out);
     expect_sizes(*this, in, out, size_, 1);
-    return run({0, in.count, -1, Call::all_gather, in.dtype, Op::sum, 0}, in.bytes(),
+    return run({0, in.count, -1, Call::all_gather, in.dtype, Op::sum, 0}, {&in, 1}, in.bytes(),
                members_.way.direct ? plan_direct_all_gather(members_, in, out) : plan_all_gather(members_, in, out));
   }
 
   Request reduce_scatter(Buffer in, Buffer out, Op op) override {
     expect_device(in, out);
     expect_sizes(*this, in, out, 1, size_);
-    return run({0, in.count, -1, Call::reduce_scatter, in.dtype, op, 0}, in.bytes(),
+    return run({0, in.count, -1, Call::reduce_scatter, in.dtype, op, 0}, {&in, 1}, in.bytes(),
                plan_reduce_scatter(members_, in, out, op));
   }
 
   Request broadcast(Buffer inout, int root) override {
     expect_memory(*this, inout, Memory::device);
     expect_peer(*this, root);
-    return run({0, inout.count, root, Call::broadcast, inout.dtype, Op::sum, 0}, rank_ == root ? inout.bytes() : 0,
+    return run({0, inout.count, root, Call::broadcast, inout.dtype, Op::sum, 0},
+               {&inout, rank_ == root ? std::size_t{1} : 0}, rank_ == root ? inout.bytes() : 0,
                members_.way.direct ? plan_direct_broadcast(inout, root) : plan_broadcast(members_, inout, root));
   }
 
@@ -93,7 +100,7 @@ class StagedCommunicator final : public Communicator {
     expect_device(in, out);
     expect_sizes(*this, in, out, 1, 1);
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(size_), in.count / size_);
-    return run({0, in.count, -1, Call::all_to_all, in.dtype, Op::sum, 0}, in.bytes(),
+    return run({0, in.count, -1, Call::all_to_all, in.dtype, Op::sum, 0}, {&in, 1}, in.bytes(),
                members_.way.direct ? plan_direct_group(pairwise(in, counts, out, counts))
                                    : plan_all_to_all(members_, in, out));
   }
@@ -106,7 +113,7 @@ class StagedCommunicator final : public Communicator {
     TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype), name_of(out.dtype));
     TESSERA_EXPECT(in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
                    "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
-    return run({0, in.count, -1, Call::all_to_all_v, in.dtype, Op::sum, 0}, in.bytes(),
+    return run({0, in.count, -1, Call::all_to_all_v, in.dtype, Op::sum, 0}, {&in, 1}, in.bytes(),
                plan_of(pairwise(in, in_counts, out, out_counts)), {in_counts, out_counts});
   }
 
@@ -124,7 +131,7 @@ class StagedCommunicator final : public Communicator {
     const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
     std::size_t sent_bytes = 0;
     for (const Transfer& t : transfers) sent_bytes += t.sends ? t.buffer.bytes() : 0;
-    return issue(info, sent_bytes, only_peer(transfers), plan_of(transfers),
+    return issue(info, sent_of(transfers), sent_bytes, only_peer(transfers), plan_of(transfers),
                  [&] { rendezvous_.meet_peers(info, transfers); });
   }
 
@@ -173,19 +180,21 @@ class StagedCommunicator final : public Communicator {
     return transfers;
   }
 
-  Request run(CallInfo info, std::size_t sent_bytes, StagedPlan plan, const PairCounts& counts = {}) {
+  Request run(CallInfo info, std::span<const Buffer> in, std::size_t sent_bytes, StagedPlan plan,
+              const PairCounts& counts = {}) {
     require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
             name_of(info.call), axis_);
     info.sequence = ++sequence_;
-    return issue(info, sent_bytes, -1, std::move(plan), [&] { rendezvous_.meet_all(info, counts); });
+    return issue(info, in, sent_bytes, -1, std::move(plan), [&] { rendezvous_.meet_all(info, counts); });
   }
 
   /// `meet` compares what the members called, where that is asked for.
   template <class Meet>
-  Request issue(const CallInfo& info, std::size_t sent_bytes, int peer, StagedPlan plan, Meet meet) {
+  Request issue(const CallInfo& info, std::span<const Buffer> in, std::size_t sent_bytes, int peer, StagedPlan plan,
+                Meet meet) {
     traffic_.calls += 1;
     traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
-    LoggedCall logged(info, rank_, size_, axis_, host_->place().members, peer);
+    LoggedCall logged(info, rank_, size_, axis_, host_->place().members, peer, in);
     try {
       if (is_strict() || check_collectives()) {
         logged.waited_for();

@@ -6,6 +6,7 @@
 #include "compute_stream.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/keep.hpp"
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -41,7 +42,7 @@ StagedQueue::StagedQueue(std::unique_ptr<MpiCommunicator> carrier)
 }
 
 StagedQueue::~StagedQueue() {
-  const bool unwinds = std::uncaught_exceptions() > 0;
+  const bool unwinds = std::uncaught_exceptions() > 0 || has_stopped_waiting();
   for (bool empty = false; !empty;) {
     thread_->run([&] {
       const std::string why = "axis " + carrier_->axis() + " was left with an operation under way";

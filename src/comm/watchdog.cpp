@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "alarm.hpp"
 #include "call_log.hpp"
 #include "peers.hpp"
 #include "probe.hpp"
@@ -18,6 +19,7 @@ namespace tessera::comm {
 namespace {
 
 constexpr std::size_t kReported = 100;
+constexpr std::chrono::nanoseconds kStandstill = std::chrono::seconds(5);
 
 struct Probes {
   std::mutex mutex;
@@ -31,7 +33,9 @@ Probes& probes() {
 std::string progress_of(const CallPage& page, std::int64_t now) {
   const std::int64_t beat = page.heartbeat_ns;
   if (beat == 0) return "before the first step";
-  return fmt::format("step {}, begun {:.1f} s ago", page.step.load(), static_cast<double>(now - beat) * 1e-9);
+  const std::string place = place_of(page);
+  return fmt::format("step {}, begun {:.1f} s ago{}{}", page.step.load(), static_cast<double>(now - beat) * 1e-9,
+                     place.empty() ? "" : ", ", place);
 }
 
 std::string report_of(const CallView& stuck, int rank) {
@@ -75,19 +79,22 @@ void Probe::retire() noexcept {
   probes().all.erase(this);
 }
 
-std::string look_at_probes() {
+std::optional<Error> look_at_probes() {
   const std::lock_guard lock(probes().mutex);
-  std::string text;
-  for (Probe* probe : probes().all)
-    if (const std::string message = probe->look(); !message.empty()) text += message + "\n";
-  return text;
+  std::optional<Error> first;
+  for (Probe* probe : probes().all) {
+    std::optional<Error> failure = probe->look();
+    if (!first) first = std::move(failure);
+  }
+  return first;
 }
 
 struct Watchdog::Impl {
   std::chrono::milliseconds timeout;
   int rank;
   Handler handler;
-  std::uint64_t reported = 0;  ///< ticket of the call that was reported last
+  Also also;
+  std::uint64_t reported = 0, noticed = 0;  ///< ticket of the call that was reported last
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false;
@@ -95,29 +102,43 @@ struct Watchdog::Impl {
 
   void watch() {
     using std::chrono::milliseconds;
-    const auto tick = std::clamp(timeout / 10, milliseconds(10), milliseconds(1000));
+    const auto shortest = also.notice ? std::min(timeout, also.notice_after) : timeout;
+    const auto tick = std::clamp(shortest / 10, milliseconds(10), milliseconds(1000));
     std::unique_lock lock(mutex);
+    std::int64_t before = now_ns();
     while (!changed.wait_for(lock, tick, [this] { return stopping; })) {
       lock.unlock();
+      // A process that was stopped is let go when its job is ended: what it would tell now is not what held others up.
+      if (now_ns() - before > (tick + kStandstill).count()) ignore_alarm();
       look();
+      before = now_ns();
       lock.lock();
     }
   }
 
   void look() {
-    if (const std::string failure = look_at_probes(); !failure.empty()) report(failure);
+    std::optional<Error> failure = look_at_probes();
+    if (!failure && also.look) failure = also.look();
+    if (failure) tell(handler, *failure);
+    if (also.leave_traces) answer_alarm(also.leave_traces);
     const auto calls = recent(call_page(), CallPage::kRecords);
-    const CallView* stuck = longest_held(calls, std::max<std::chrono::nanoseconds>(timeout, patience()));
-    if (!stuck || stuck->ticket == reported) return;
-    reported = stuck->ticket;
-    report(report_of(*stuck, rank));
+    if (also.notice) look_for(calls, also.notice_after, also.notice, noticed);
+    look_for(calls, timeout, handler, reported);
   }
 
-  void report(const std::string& text) {
+  void look_for(const std::vector<CallView>& calls, std::chrono::milliseconds limit, const Handler& told,
+                std::uint64_t& last) const {
+    const CallView* stuck = longest_held(calls, std::max<std::chrono::nanoseconds>(limit, patience()));
+    if (!stuck || stuck->ticket == last) return;
+    last = stuck->ticket;
+    tell(told, Error(ExitCode::communication, report_of(*stuck, rank)));
+  }
+
+  static void tell(const Handler& told, const Error& report) {
     try {
-      handler(text);
+      told(report);
     } catch (const std::exception& error) {
-      log::error("the watchdog's handler failed: {}; its report was: {}", error.what(), text);
+      log::error("the watchdog's handler failed: {}; its report was: {}", error.what(), report.what());
     }
   }
 };
@@ -132,12 +153,16 @@ Watchdog::Patience::Patience(std::chrono::milliseconds timeout) : before_ns_(pat
 
 Watchdog::Patience::~Patience() { patience_ns = before_ns_; }
 
-Watchdog::Watchdog(std::chrono::milliseconds timeout, int rank, Handler handler) {
+Watchdog::Watchdog(std::chrono::milliseconds timeout, int rank, Handler handler)
+    : Watchdog(timeout, rank, std::move(handler), Also()) {}
+
+Watchdog::Watchdog(std::chrono::milliseconds timeout, int rank, Handler handler, Also also) {
   TESSERA_EXPECT(!watched.exchange(true), "a process has one watchdog");
   impl_ = std::make_unique<Impl>();
   impl_->timeout = timeout;
   impl_->rank = rank;
   impl_->handler = std::move(handler);
+  impl_->also = std::move(also);
   impl_->thread = std::thread([this] { impl_->watch(); });
 }
 
@@ -155,6 +180,18 @@ void Watchdog::heartbeat(std::int64_t step) {
   CallPage& page = call_page();
   page.step.store(step, std::memory_order_relaxed);
   page.heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
+}
+
+void Watchdog::at(std::string_view unit, std::string_view pass) noexcept { note_place(call_page(), unit, pass); }
+
+std::string Watchdog::place() { return place_of(call_page()); }
+
+Watchdog::Traces Watchdog::leave_traces_everywhere(const std::function<void()>& leave,
+                                                   std::chrono::milliseconds deadline) {
+  if (!begin_traces()) return Traces::by_another;
+  leave();
+  end_of_traces();
+  return raise_alarm(leave, deadline) ? Traces::all : Traces::some;
 }
 
 std::string Watchdog::recent_calls() {

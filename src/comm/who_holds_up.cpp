@@ -20,11 +20,14 @@ struct Wait {
   const TracedCall* call;
 };
 
-std::string numbered(const TracedCall& call) {
-  return fmt::format("{} {} of {}, {}", call.group ? "group" : "call", call.number, call.axis, call.name);
-}
+std::string kind_of(const TracedCall& call) { return call.group ? "group" : call.name.substr(0, call.name.find('(')); }
 
-std::string kind_of(const TracedCall& call) { return call.name.substr(0, call.name.find('(')); }
+/// "all_gather 1204 of tp (f32, 8 elements)"
+std::string numbered(const TracedCall& call) {
+  const std::size_t detail = call.group ? call.name.npos : call.name.find('(');
+  return fmt::format("{} {} of {}{}", kind_of(call), call.number, call.axis,
+                     detail == call.name.npos ? "" : " " + call.name.substr(detail));
+}
 
 /// Whether members may call so together. Only all_to_all_v takes another count from each of them.
 bool fit(const TracedCall& a, const TracedCall& b) {
@@ -100,7 +103,7 @@ class Hang {
   std::string named(int rank) const {
     const auto trace = traces_.find(rank);
     return trace == traces_.end() ? fmt::format("rank {}", rank)
-                                  : fmt::format("rank {} on {}", rank, trace->second->host);
+                                  : fmt::format("rank {} (node {})", rank, trace->second->host);
   }
 
   std::string disagreement(const TracedCall& call, std::pair<int, int> ranks) const {
@@ -120,12 +123,12 @@ class Hang {
     if (found == traces_.end()) return "it left no trace: look for its end in the launcher's messages";
     const CallTrace& trace = *found->second;
     if (!trace.failure.empty()) return "it has failed: " + trace.failure;
-    const std::string step = trace.step == 0
-                                 ? std::string("before the first step")
-                                 : fmt::format("in step {}, begun {:.1f} s before", trace.step, trace.step_seconds);
-    if (trace.calls.empty()) return fmt::format("it was {} and had called nothing", step);
+    const std::string step =
+        trace.step == 0 ? std::string("before the first step") : fmt::format("at step {}", trace.step);
+    const std::string place = trace.place.empty() ? "" : ", " + trace.place;
+    if (trace.calls.empty()) return fmt::format("last seen {}{}; it had called nothing", step, place);
     const TracedCall& last = trace.calls.back();
-    return fmt::format("it was {} and in no call; its last one was {}, {} {:.1f} s before", step, numbered(last),
+    return fmt::format("last seen {}{}; its last call was {}, {} {:.1f} s before", step, place, numbered(last),
                        last.state, last.seconds);
   }
 

@@ -2,6 +2,7 @@
 #include "nccl_communicator.hpp"
 #include "nccl_versions.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 
@@ -10,6 +11,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
        "this build of Tessera has no NCCL; build it with TESSERA_WITH_CUDA=ON and TESSERA_WITH_NCCL=ON, or "
        "set comm.backend = \"mpi\"");
 }
+
+bool abort_device_communicators(const std::string&, std::chrono::milliseconds) { return true; }
 
 NcclVersions nccl_versions() { return {}; }
 

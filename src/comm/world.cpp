@@ -4,6 +4,8 @@
 
 #include <exception>
 
+#include "alarm.hpp"
+#include "hook_list.hpp"
 #include "lost_ranks.hpp"
 #include "mpi_communicator.hpp"
 #include "nccl_communicator.hpp"
@@ -56,6 +58,7 @@ struct World::Impl {
   int local_rank = 0, local_size = 1;
   std::string host = processor_name();
   std::unique_ptr<MpiCommunicator> control;
+  MpiHandle alarm;
 
   Impl() {
     place = {MPI_COMM_WORLD, 0, 1, "world", {}};
@@ -68,7 +71,12 @@ struct World::Impl {
     share_call_pages(node.get(), place.rank);
     rank_record::begin(place.rank);
     control = std::make_unique<MpiCommunicator>(duplicate(place), place.axis, Rules::relaxed);
+    alarm = duplicate(place);
+    int first = place.rank;
+    MPI_Bcast(&first, 1, MPI_INT, 0, node.get());
+    open_alarm(alarm.get(), first);
   }
+  ~Impl() { close_alarm(); }
 };
 
 World::World(int* argc, char*** argv) {
@@ -98,6 +106,7 @@ std::unique_ptr<Communicator> World::make(Backend backend, const std::string& ax
 }
 
 void World::abort(int code) {
+  call_before_abort("the job ends");
   leave_the_abort_to_the_first(MPI_COMM_WORLD);
   MPI_Abort(MPI_COMM_WORLD, code);
   std::terminate();

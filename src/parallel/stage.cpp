@@ -194,6 +194,7 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, at::T
   }
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
+    comm::Watchdog::at(units_[k].name(), "forward");
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     const bool counts = !activations_.empty() && is_block(k);
@@ -215,6 +216,7 @@ Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
   const ContextOperations operations = operations_of(microbatch);
   const model::CellContext context = context_with(operations);
   for (std::size_t k = units_.size(); k-- > 0;) {
+    comm::Watchdog::at(units_[k].name(), "backward");
     TapeEntry entry = std::move(tape_.extract({microbatch, k}).mapped());
     units_[k].finish_unshard();
     if (k > 0) units_[k - 1].start_unshard();
@@ -240,6 +242,7 @@ Stage::Owed Stage::take_owed(std::size_t unit) {
 void Stage::backward_weights(int microbatch) {
   at::NoGradGuard no_grad;
   for (std::size_t k = units_.size(); k-- > 0;) {
+    comm::Watchdog::at(units_[k].name(), "weight gradients");
     const Owed owed = std::move(owed_.extract({microbatch, k}).mapped());
     for (std::size_t g = 0; g < owed.gradients.size(); ++g)
       units_[k].groups()[g]->put_leaf_gradients(owed.gradients[g]);
@@ -313,6 +316,7 @@ Flow Stage::pass(const Flow& in, const model::CellContext& context, const LossIn
   at::NoGradGuard no_grad;
   Flow flow = in;
   for (std::size_t k = 0; k < units_.size(); ++k) {
+    comm::Watchdog::at(units_[k].name(), "forward");
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     flow = units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr).out;

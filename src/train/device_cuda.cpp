@@ -5,8 +5,11 @@
 #include <cstring>
 #include <new>
 
+#include "failed_allocation.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/gpu_failure.hpp"
 #include "tessera/comm/device.hpp"
+#include "tessera/comm/failure.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/device_copies.hpp"
@@ -15,6 +18,7 @@ namespace tessera::train {
 namespace {
 
 void check_cuda(cudaError_t code, const char* call) {
+  require(!is_gpu_failure(code), ExitCode::environment, "{}", gpu_failure(cudaGetErrorString(code), call));
   require(code == cudaSuccess, ExitCode::environment, "{}: {}", call, cudaGetErrorString(code));
 }
 
@@ -40,7 +44,9 @@ class PinnedMemory {
   }
 
  private:
+  /// CUDA waits for the whole device before it frees pinned memory.
   void release() {
+    if (pinned_ && comm::has_stopped_waiting()) return;
     if (pinned_)
       cudaFreeHost(memory_);
     else
@@ -63,6 +69,7 @@ class CudaCopies final : public DeviceCopies {
       check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   }
   ~CudaCopies() override {
+    if (comm::has_stopped_waiting()) return;  // for this stream, too: it may never come to its end
     cudaStreamSynchronize(stream_);
     cudaEventDestroy(copied_);
     cudaEventDestroy(computed_);
@@ -109,6 +116,7 @@ at::Device take_device(int number) {
   const auto index = static_cast<c10::DeviceIndex>(number);
   comm::use_device(number);
   c10::cuda::set_device(index);
+  follow_device_memory();
   comm::set_compute_stream_provider([] { return static_cast<void*>(c10::cuda::getCurrentCUDAStream().stream()); });
   return {at::kCUDA, index};
 }

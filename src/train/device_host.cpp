@@ -1,5 +1,6 @@
 #include "tessera/train/device.hpp"
 
+#include "failed_allocation.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/device_copies.hpp"
@@ -15,6 +16,9 @@ std::string device_name(at::Device) { return {}; }
 DeviceMemory device_memory(at::Device) { return {}; }
 std::int64_t free_bytes(at::Device, int ranks) { return metrics::available_host_bytes() / ranks; }
 void synchronize(at::Device) {}
+void follow_device_memory() {}
+std::optional<FailedAllocation> failed_allocation() { return std::nullopt; }
+std::optional<FailedAllocation> held_allocation(std::chrono::seconds) { return std::nullopt; }
 std::unique_ptr<DeviceCopies> make_device_copies(at::Device) { return nullptr; }
 
 }  // namespace tessera::train

@@ -14,9 +14,10 @@ namespace tessera::train {
 namespace {
 
 /// Those from `freeze` on may strike a call.
-constexpr std::array<std::string_view, 8> kKinds{"nan", "flip", "spike", "freeze", "die", "skip", "shape", "order"};
-constexpr std::array kOfCalls{WrongCalls::Kind::freeze, WrongCalls::Kind::die, WrongCalls::Kind::skip,
-                              WrongCalls::Kind::shape, WrongCalls::Kind::order};
+constexpr std::array<std::string_view, 9> kKinds{"nan",    "flip", "spike", "freeze", "die",
+                                                 "memory", "skip", "shape", "order"};
+constexpr std::array kOfCalls{WrongCalls::Kind::freeze, WrongCalls::Kind::die,   WrongCalls::Kind::memory,
+                              WrongCalls::Kind::skip,   WrongCalls::Kind::shape, WrongCalls::Kind::order};
 
 /// The first gradient of which this rank has a part.
 void make_nan(const parallel::ParamRefs& params) {
@@ -30,20 +31,25 @@ void spoil(const std::vector<parallel::ShardGroup*>& groups) {
   for (const parallel::ShardGroup* group : groups) group->flat_master().mul_(64);
 }
 
+/// More than any machine has.
+void exhaust_memory(at::Device device) {
+  at::empty({std::int64_t{1} << 50}, at::TensorOptions(at::kByte).device(device));
+}
+
 void flip_bit(const at::Tensor& values) { values.view(at::kInt).narrow(0, 0, 1).bitwise_xor_(1); }
 
 }  // namespace
 
-InjectedFaults::InjectedFaults(const std::vector<std::string>& entries, int world)
-    : calls_(std::make_unique<WrongCalls>()) {
+InjectedFaults::InjectedFaults(const std::vector<std::string>& entries, int world, at::Device device)
+    : device_(device), calls_(std::make_unique<WrongCalls>([device] { exhaust_memory(device); })) {
   static const std::regex form("([1-9][0-9]{0,8}):([a-z]+):([0-9]{1,7})(?::([1-9][0-9]{0,8}))?");
   for (const std::string& text : entries) {
     std::smatch parts;
     const bool good = std::regex_match(text, parts, form);
     const auto kind = good ? std::ranges::find(kKinds, std::string_view(parts[2].str())) : kKinds.end();
     require(kind != kKinds.end(), ExitCode::usage,
-            "debug.inject_faults: '{}' is not STEP:KIND:RANK[:CALL] with KIND nan, flip, spike, freeze, die, skip, "
-            "shape or order",
+            "debug.inject_faults: '{}' is not STEP:KIND:RANK[:CALL] with KIND nan, flip, spike, freeze, die, "
+            "memory, skip, shape or order",
             text);
     const int rank = std::stoi(parts[3]);
     require(rank < world, ExitCode::usage, "debug.inject_faults: '{}' is for rank {} of {}", text, rank, world);
@@ -79,6 +85,7 @@ void InjectedFaults::strike(std::int64_t step, int rank, parallel::Stages& stage
     if (entry.kind == Kind::spike) spoil(stages.groups());
     if (entry.kind == Kind::freeze) std::raise(SIGSTOP);
     if (entry.kind == Kind::die) std::raise(SIGKILL);
+    if (entry.kind == Kind::memory) exhaust_memory(device_);
   }
   std::erase_if(entries_, now);
 }

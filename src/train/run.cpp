@@ -6,7 +6,9 @@
 
 #include "beginning.hpp"
 #include "faults.hpp"
+#include "hang_watch.hpp"
 #include "job_saves.hpp"
+#include "memory_report.hpp"
 #include "microbatch_tuner.hpp"
 #include "reporter.hpp"
 #include "step_watch.hpp"
@@ -21,6 +23,7 @@
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
+#include "tessera/train/hf_weights.hpp"
 #include "tessera/train/injected_faults.hpp"
 #include "tessera/train/memory_need.hpp"
 #include "tessera/train/samples.hpp"
@@ -28,7 +31,6 @@
 #include "tessera/train/signals.hpp"
 #include "tessera/train/training_state.hpp"
 #include "tessera/train/validator.hpp"
-#include "unwatch.hpp"
 #include "wishes.hpp"
 
 namespace tessera::train {
@@ -36,7 +38,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The parts of a run in the order in which they are made; the steps of its life as methods.
+/// The parts of a run in the order in which they are made; the steps of its life as methods. What fails once there is a
+/// mesh fails in a method, so that the failure can be told while all parts are there.
 class Run {
  public:
   Run(comm::World& world, const config::Resolved& resolved)
@@ -44,22 +47,19 @@ class Run {
         resolved_(resolved),
         job_(resolved.job),
         layout_(layout_of(resolved, world.size())),
-        watchdog_(std::in_place, std::chrono::seconds(job_.comm.init_timeout_seconds), world.rank(),
-                  end_hanging_job(world, job_)),
-        own_(choose_device(world, job_.job, wants_nccl(job_))),
+        own_(watched_device()),
         device_(with_arithmetic(job_, own_.device)),
         plan_(BatchPlan::make(job_, layout_)),
-        injected_(job_.debug.inject_faults, world.size()),
+        injected_(job_.debug.inject_faults, world.size(), device_),
         folder_lock_(take_folder()),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
         mesh_(world, layout_, backend_of(job_, device_), ordered_sums_of(job_, device_, injected_.decorate()),
-              memory_of(device_)) {
-    check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world, own_.ranks);
-    trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
-  }
+              memory_of(device_)) {}
 
   ExitCode execute(const std::vector<std::string>& command_line) {
+    check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world_, own_.ranks);
+    trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
     wishes_.emplace(job_, world_.rank(), world_.size());
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
@@ -88,7 +88,19 @@ class Run {
     return code;
   }
 
+  Trainer* trainer() { return trainer_ ? &*trainer_ : nullptr; }
+
  private:
+  void watch(std::int64_t limit_seconds) {
+    watch_for_hangs(watchdog_, world_, job_, limit_seconds, [this] { return held_allocation_error(trainer()); });
+  }
+
+  /// The first call that waits for others.
+  OwnDevice watched_device() {
+    watch(job_.comm.init_timeout_seconds);
+    return choose_device(world_, job_.job, wants_nccl(job_));
+  }
+
   std::unique_ptr<metrics::FolderLock> take_folder() {
     const comm::Watchdog::Patience patience = slow_disks();
     return train::take_folder(world_.control(), job_);
@@ -171,11 +183,7 @@ class Run {
     trace_.emplace(std::move(options), trainer_->timer());
   }
 
-  void begin_is_over() {
-    watchdog_.reset();
-    watchdog_.emplace(std::chrono::seconds(job_.comm.train_timeout_seconds), world_.rank(),
-                      end_hanging_job(world_, job_));
-  }
+  void begin_is_over() { watch(job_.comm.train_timeout_seconds); }
 
   ExitCode loop(std::int64_t done) {
     for (std::int64_t step = done; step < job_.training.steps;) {
@@ -189,8 +197,10 @@ class Run {
       trainer_->memory_peak().watch(looks_at_memory(step - done));
       if (trace_) trace_->begin_step(step + 1);
       StepOutcome outcome = step_once(step);
+      comm::Watchdog::at("", "behind the optimizer");
       synchronize(device_);
       if (trace_) trace_->end_step(step + 1);
+      retries_.warn_once(world_, device_);
       if (step == done) begin_is_over();
       const double seconds = metrics::monotonic_seconds() - began;
       if (auto& plan = wishes_->plan()) plan->step_took(seconds);
@@ -292,7 +302,7 @@ class Run {
   const config::Resolved& resolved_;
   const config::JobConfig& job_;
   mesh::Layout layout_;
-  std::optional<comm::Watchdog> watchdog_;  ///< from the first call that waits for others
+  std::optional<comm::Watchdog> watchdog_;
   OwnDevice own_;
   at::Device device_;
   BatchPlan plan_;
@@ -301,7 +311,6 @@ class Run {
   Samples samples_;
   model::Model model_;
   mesh::DeviceMesh mesh_;
-  const Unwatch unwatch_{watchdog_};
   std::optional<Trainer> trainer_;
   std::optional<MicrobatchTuner> tuner_;      ///< until it has chosen
   std::optional<Validator> validator_;        ///< if the job validates
@@ -311,16 +320,27 @@ class Run {
   std::optional<StepWatch> step_watch_;  ///< on rank 0, while it trains
   std::optional<Wishes> wishes_;
   std::optional<JobSaves> saves_;
+  AllocationRetries retries_;
 };
 
 }  // namespace
 
 ExitCode run_training(comm::World& world, const config::Resolved& resolved,
-                      const std::vector<std::string>& command_line) {
+                      const std::vector<std::string>& command_line, const OnFailure& failed) {
   const SignalGuard signals;
   use_share_of_cores(world);
-  Run run(world, resolved);
-  return run.execute(command_line);
+  std::optional<Run> run;
+  try {
+    try {
+      return run.emplace(world, resolved).execute(command_line);
+    } catch (const std::exception& error) {
+      if (run) throw_if_out_of_memory(error, run->trainer());
+      throw;
+    }
+  } catch (...) {
+    failed();
+    throw;
+  }
 }
 
 }  // namespace tessera::train

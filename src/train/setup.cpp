@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/comm/call_trace.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/parallel/stage_split.hpp"
 #include "tessera/train/cores.hpp"
 
@@ -110,56 +106,6 @@ void use_share_of_cores(comm::World& world) {
         "OMP_NUM_THREADS exceeds the number of cores of {} of {} ranks; they start one thread for each core (rank 0: "
         "{} threads requested, {} cores)",
         fewer, world.size(), wanted, cores);
-}
-
-namespace {
-
-/// The last `count` of some lines.
-std::string_view last_lines(std::string_view text, std::int64_t count) {
-  std::size_t begin = text.size();
-  for (std::int64_t i = 0; i < count && begin > 0; ++i) begin = text.rfind('\n', begin - 2) + 1;
-  return text.substr(begin);
-}
-
-/// Of each rank: enough to see who is missing where, whatever a file may hold.
-constexpr std::size_t kTracedCalls = 100;
-
-std::string trace_name(const config::JobConfig& job, int rank) {
-  return fmt::format("{}{}", job.comm.save_traces_file_prefix, rank);
-}
-
-/// A job that hangs ends whether or not its disk takes this. Whoever notices writes for all ranks of its node: the one
-/// that is at fault may be in no state to.
-void write_traces(const config::JobConfig& job, int rank, const std::string& report,
-                  std::vector<comm::CallTrace> traces) {
-  if (job.comm.trace_buf_size == 0) return;
-  const std::filesystem::path folder = std::filesystem::path(job.job.dump_folder) / job.comm.save_traces_folder;
-  std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
-  std::ofstream text(folder / trace_name(job, rank));
-  const std::string calls = comm::Watchdog::recent_calls();
-  text << report << "\n\nlast calls, newest last:\n" << last_lines(calls, job.comm.trace_buf_size);
-  const auto limit = static_cast<std::size_t>(job.comm.trace_buf_size);
-  for (comm::CallTrace& trace : traces)
-    if (trace.calls.size() > limit)
-      trace.calls.erase(trace.calls.begin(), trace.calls.end() - static_cast<std::ptrdiff_t>(limit));
-  try {
-    metrics::write_file_atomically(folder / (trace_name(job, rank) + ".json"), comm::text_of(traces));
-  } catch (const Error&) {
-  }
-}
-
-}  // namespace
-
-comm::Watchdog::Handler end_hanging_job(comm::World& world, const config::JobConfig& job) {
-  return [&world, &job](const std::string& report) {
-    std::vector<comm::CallTrace> traces = comm::traces_of_node(world.size(), kTracedCalls);
-    std::string text = report;
-    for (const std::string& line : comm::who_holds_up(traces)) text += "\n" + line;
-    log::error("{}", text);
-    write_traces(job, world.rank(), text, std::move(traces));
-    world.abort(static_cast<int>(ExitCode::communication));
-  };
 }
 
 parallel::Precision precision_of(const config::JobConfig& job) {

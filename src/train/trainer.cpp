@@ -61,6 +61,7 @@ void Trainer::set_microbatch_rows(std::int64_t rows) {
 
 double Trainer::compute_gradients(std::int64_t step, const Flag& flag, std::int64_t* flags) {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
+  comm::Watchdog::at("", "reading data");
   const Rows rows = ahead_.take(plan_, first_sample(step), first_sample(job_.training.steps));
   const Batch batch = batch_of(rows, plan_, device_);
   // Only the last stage reads labels; of its ranks, those of tp read the same.
@@ -104,6 +105,7 @@ StepOutcome Trainer::step(std::int64_t step, const Flag& flag, const std::functi
   outcome.source_losses = source_losses_;
   if (with_gradients) with_gradients();
   const auto phase = timer_.time(metrics::Phase::optimizer);
+  comm::Watchdog::at("", "gradient norm and optimizer");
   const parallel::GradientNorm norm =
       parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
   outcome.grad_norm = norm.norm;

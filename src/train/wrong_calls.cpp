@@ -102,6 +102,7 @@ std::optional<WrongCalls::Kind> WrongCalls::fate(const Counted& caller) {
   const Kind kind = std::exchange(armed_, std::nullopt)->kind;
   if (kind == Kind::freeze) std::raise(SIGSTOP);
   if (kind == Kind::die) std::raise(SIGKILL);
+  if (kind == Kind::memory) exhaust_memory_();
   if (kind == Kind::order) {
     const auto other = std::ranges::find_if(all_, [&](const Counted* one) { return one != &caller; });
     if (other != all_.end()) (*other)->plain_barrier();

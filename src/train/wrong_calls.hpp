@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tessera/comm/communicator.hpp"
@@ -13,9 +15,13 @@ namespace tessera::train {
 /// What the next calls of this rank are to suffer, seen by every communicator that was put around() one.
 class WrongCalls {
  public:
+  /// `exhaust_memory`: throws what an allocation of too much does.
+  explicit WrongCalls(std::function<void()> exhaust_memory) : exhaust_memory_(std::move(exhaust_memory)) {}
+
   enum class Kind : std::uint8_t {
     freeze,  ///< the process stops instead
     die,     ///< the process is gone instead
+    memory,  ///< comes behind an allocation of more memory than there is
     skip,    ///< is left out, as if it were done
     shape,   ///< with one element too few
     order    ///< a barrier on another communicator, if there is one, comes before it
@@ -35,6 +41,7 @@ class WrongCalls {
   /// Counts a call of `caller`; what is to happen to it.
   std::optional<Kind> fate(const Counted& caller);
 
+  std::function<void()> exhaust_memory_;
   std::optional<Armed> armed_;
   std::vector<Counted*> all_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,8 +28,9 @@ struct CallTrace {
   int rank = 0, ranks = 1;  ///< world rank, and number of ranks of the job
   double unix_seconds = 0;  ///< when this was written
   std::string host;
-  std::int64_t step = 0;  ///< 0: before the first one
-  double step_seconds = 0;
+  std::int64_t step = 0;          ///< 0: before the first one
+  double step_seconds = 0;        ///< since it began
+  std::string place;              ///< in the step: "layers.14 backward"; empty: unknown
   std::string failure;            ///< empty: it has not failed
   std::vector<TracedCall> calls;  ///< oldest first
 };
@@ -40,6 +42,10 @@ std::vector<CallTrace> traces_of_node(int ranks, std::size_t limit);
 /// As JSON, and back. Throws Error(data) where `json` has no traces.
 std::string text_of(std::span<const CallTrace> traces);
 std::vector<CallTrace> call_traces_of(const std::string& json);
+
+/// Of each rank the newest trace of the last hang, from the files *.json of a folder: of those that were written within
+/// ten minutes before the newest one. Empty where there are none.
+std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder);
 
 /// Who holds the job up, in one line for each such rank: it has not entered a call in which another one waits, and
 /// waits in none itself. Also ranks that wait for each other in a circle, members that differ in what they called, and

@@ -3,7 +3,6 @@
 
 #include "tessera/kernels/tensor.hpp"
 
-#include <filesystem>
 #include <memory>
 
 #include "tessera/comm/world.hpp"
@@ -35,10 +34,6 @@ comm::Memory memory_of(at::Device device);
 /// Lets this rank compute with OMP_NUM_THREADS threads, by default as many as its share of the node's cores. It never
 /// starts more threads than that share; rank 0 warns where a rank was to. Collective.
 void use_share_of_cores(comm::World& world);
-
-/// What a watchdog does with a report: says it, writes it and this rank's last calls to
-/// job.dump_folder/comm.save_traces_folder, and ends the job on all ranks with code 7. The job must outlive it.
-comm::Watchdog::Handler end_hanging_job(comm::World& world, const config::JobConfig& job);
 
 /// training.dtype, mixed_precision_param, mixed_precision_reduce. float64 makes everything float64.
 parallel::Precision precision_of(const config::JobConfig& job);

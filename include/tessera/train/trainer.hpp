@@ -95,12 +95,13 @@ class Trainer {
   std::string whereabouts() const;
   /// What this rank's tensors take now on the device of forward and backward.
   parallel::MemoryKinds memory() const;
+  /// The same without activations. Asks no allocator; any thread may ask while none changes the tensors.
+  parallel::MemoryKinds known_memory() const;
   /// The greatest memory seen behind a unit's forward or backward pass, in steps for which watch() was on.
   parallel::MemoryPeak& memory_peak() { return memory_peak_; }
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
-  parallel::MemoryKinds known_memory() const;
   double reduce_loss(const Rows& rows, std::int64_t step, const Flag& flag, std::int64_t* flags);
   std::int64_t first_own_sample(std::int64_t step) const;  ///< of this rank's rows
   void update(double lr, double norm);

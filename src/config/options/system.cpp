@@ -22,9 +22,9 @@ OptionList communication() {
           .at_least(1)
           .is_ours(),
       OPTION(comm.trace_buf_size,
-             "Number of collective calls in the file that a rank writes when a call hangs, at most 100; 0 = no file")
+             "Number of collective calls in the file of each rank when a call hangs, at most 100; 0 = no file")
           .at_least(0),
-      OPTION(comm.save_traces_folder, "Folder in job.dump_folder for the file that a rank writes when a call hangs"),
+      OPTION(comm.save_traces_folder, "Folder in job.dump_folder for the last calls of each rank when a call hangs"),
       OPTION(comm.save_traces_file_prefix, "Name of that file, before the number of the rank"),
       OPTION(comm.mode, "Real communication, or none for rehearsals")
           .one_of({"default", "fake_backend", "local_tensor"})
@@ -78,10 +78,11 @@ OptionList debugging() {
       OPTION(debug.dump_gradients,
              "Folder to which step 1 writes its full, unclipped gradients, with Hugging Face names")
           .is_ours(),
-      OPTION(debug.inject_faults,
-             "Faults to cause on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a parameter), spike "
-             "(multiplies the parameters by 64), freeze, die; or, in a collective call, as STEP:KIND:RANK:CALL: skip, "
-             "shape, order, freeze, die")
+      OPTION(
+          debug.inject_faults,
+          "Faults to cause on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a parameter), spike "
+          "(multiplies the parameters by 64), freeze, die, memory (allocates too much); or, in a collective call, as "
+          "STEP:KIND:RANK:CALL: skip, shape, order, freeze, die, memory")
           .is_ours(),
       OPTION(debug.check_replicas,
              "Steps between comparisons of the replicas' parameters by hash; a difference ends the run; 0 = never")

@@ -30,7 +30,7 @@ void end(comm::World& world, const std::string& how) {
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   const int code = app::run_on_ranks({"--training.dataset_path", "tokens"},
-                                     [&](comm::World& world, const config::Resolved&, const app::Args&) {
+                                     [&](comm::World& world, const config::Resolved&, const app::Args&, const auto&) {
                                        end(world, how);
                                        return ExitCode::done;
                                      });

@@ -12,6 +12,7 @@
 #include "mpi/comm/typed_values.hpp"
 #include "nccl_communicator.hpp"
 #include "peers.hpp"
+#include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 namespace {
@@ -26,9 +27,9 @@ using testing::HasSubstr;
 class Reports {
  public:
   explicit Reports(milliseconds timeout)
-      : watchdog_(timeout, world().rank(), [this](const std::string& report) {
+      : watchdog_(timeout, world().rank(), [this](const Error& report) {
           const std::lock_guard lock(mutex_);
-          all_.push_back(report);
+          all_.emplace_back(report.what());
         }) {}
   /// The first report, within half a minute.
   std::string first() {
@@ -212,6 +213,17 @@ TEST_F(Device, MeetsAtSeveralIds) {
     const int ids = (n() + ranks_per_id - 1) / ranks_per_id;
     EXPECT_EQ(made(ranks_per_id) - calls_for_one_id, ids - 1) << ranks_per_id << " ranks for each id";
   }
+}
+
+/// An abort that never ends holds nobody for longer than the deadline, and the communicators are not used again.
+TEST_F(Device, AnAbortHasADeadline) {
+  if (!dlsym(RTLD_DEFAULT, "_ZN7tessera3sim12forget_racesEv")) GTEST_SKIP() << "no simulated GPU";
+  setenv("TESSERA_SIM_NCCL_FAIL", "ncclCommAbort:1", 1);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(abort_device_communicators("out of memory", milliseconds(500)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  unsetenv("TESSERA_SIM_NCCL_FAIL");
+  EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("axis tp cannot be used after its first failure: out of memory"));
 }
 
 /// A read that waits for no request fails on the simulated GPU, and with it all that the GPU does later: calls that

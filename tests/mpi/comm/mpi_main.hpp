@@ -53,8 +53,8 @@ inline int run_ranks(int argc, char** argv, std::optional<std::chrono::minutes> 
   if (on_device()) comm::use_device(comm::device_facts(world.local_rank(), true).index);
   std::optional<comm::Watchdog> watchdog;
   if (on_device() && longest_call)
-    watchdog.emplace(*longest_call, world.rank(), [&world](const std::string& report) {
-      std::fprintf(stderr, "%s\n", report.c_str());
+    watchdog.emplace(*longest_call, world.rank(), [&world](const Error& report) {
+      std::fprintf(stderr, "%s\n", report.what());
       world.abort(7);
     });
   auto& listeners = testing::UnitTest::GetInstance()->listeners();

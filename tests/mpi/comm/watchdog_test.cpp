@@ -43,8 +43,8 @@ TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   Reports reports;
   const int late = world().size() - 1;
   {
-    Watchdog watchdog(std::chrono::seconds(2), world().rank(), [&](const std::string& report) {
-      reports.add(report);
+    Watchdog watchdog(std::chrono::seconds(2), world().rank(), [&](const Error& report) {
+      reports.add(report.what());
       Watchdog::heartbeat(13);
     });
     Watchdog::heartbeat(12);
@@ -65,12 +65,47 @@ TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   EXPECT_EQ(reports.all.size(), 1u);
 }
 
+/// The last rank comes late. The others notice it first, and report it later; one of them leaves the traces of all.
+TEST(Watchdog, NoticesBeforeItReports) {
+  ASSERT_GE(world().size(), 2);
+  Reports told;
+  std::atomic<std::int64_t> left{0}, asked{0};
+  const int late = world().size() - 1;
+  Watchdog::Also also;
+  also.notice_after = milliseconds(500);
+  also.notice = [&](const Error& report) {
+    told.add(fmt::format("notice: {}", report.what()));
+    const auto traces = Watchdog::leave_traces_everywhere([&] { ++left; }, milliseconds(100));
+    asked += traces != Watchdog::Traces::by_another;
+  };
+  {
+    Watchdog watchdog(
+        std::chrono::seconds(2), world().rank(),
+        [&](const Error& report) {
+          told.add(report.what());
+          Watchdog::heartbeat(15);
+        },
+        also);
+    Watchdog::heartbeat(14);
+    Watchdog::at("layers.3", "backward");
+    if (world().rank() == late) wait_for_step(15);
+    world().control().barrier();
+  }
+  EXPECT_EQ(left, asked);
+  EXPECT_GE(all_reduce_scalar(world().control(), asked.load()), 1);  // more on a machine that stood still
+  if (world().rank() == late) return;
+  ASSERT_EQ(told.all.size(), 2u);
+  EXPECT_THAT(told.all[0], testing::StartsWith("notice: "));
+  for (const std::string& text : told.all)
+    EXPECT_THAT(text, testing::ContainsRegex("rank [0-9]+ \\(step 14, begun .* s ago, layers.3 backward\\) hangs in"));
+}
+
 /// The last rank comes late, as one that saves to a slow disk, and the others know that it may.
 TEST(Watchdog, IsSilentForAsLongAsPatienceSays) {
   ASSERT_GE(world().size(), 2);
   Reports reports;
   {
-    Watchdog watchdog(milliseconds(100), world().rank(), [&](const std::string& report) { reports.add(report); });
+    Watchdog watchdog(milliseconds(100), world().rank(), [&](const Error& report) { reports.add(report.what()); });
     const Watchdog::Patience patience(std::chrono::minutes(1));
     const Watchdog::Patience shorter(milliseconds(1));  // which takes nothing away
     if (world().rank() == world().size() - 1) std::this_thread::sleep_for(milliseconds(500));
@@ -84,7 +119,7 @@ TEST(Watchdog, IsSilentAndEndsAtOnceWhenAllIsWell) {
   auto best = std::chrono::steady_clock::duration::max();
   for (int attempt = 0; attempt < 5; ++attempt) {  // of which a busy machine may delay some
     std::optional<Watchdog> watchdog(std::in_place, std::chrono::hours(1), world().rank(),
-                                     [&](const std::string& report) { reports.add(report); });
+                                     [&](const Error& report) { reports.add(report.what()); });
     world().control().barrier();
     const auto begin = std::chrono::steady_clock::now();
     watchdog.reset();

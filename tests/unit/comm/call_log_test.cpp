@@ -46,5 +46,16 @@ TEST(CallLog, KeepsTheLastOnesWhileOthersWrite) {
   use_call_page(nullptr);
 }
 
+TEST(CallLog, KnowsThePlaceInTheStep) {
+  static CallPage page{};
+  EXPECT_EQ(place_of(page), "");
+  note_place(page, "layers.14", "backward");
+  EXPECT_EQ(place_of(page), "layers.14 backward");
+  note_place(page, "", "reading data");
+  EXPECT_EQ(place_of(page), "reading data");
+  note_place(page, std::string(100, 'x'), "forward");
+  EXPECT_EQ(place_of(page), std::string(47, 'x'));
+}
+
 }  // namespace
 }  // namespace tessera::comm

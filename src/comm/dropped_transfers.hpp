@@ -1,0 +1,9 @@
+// What operations over MPI tell failure.cpp.
+#pragma once
+
+namespace tessera::comm {
+
+/// An operation was dropped that had begun transfers: see has_dropped_transfers().
+void note_dropped_transfers() noexcept;
+
+}  // namespace tessera::comm

@@ -1,0 +1,88 @@
+#include "failed_allocation.hpp"
+
+#include <ATen/Context.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "tessera/comm/world.hpp"
+
+namespace tessera::train {
+namespace {
+
+using c10::CachingDeviceAllocator::TraceEntry;
+
+std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+/// Written under the allocator's lock, which nothing here may take.
+struct Followed {
+  std::int64_t total = 0;
+  std::atomic<std::int64_t> allocated{0}, reserved{0};
+  std::atomic<std::int64_t> giving_back_since{0};  ///< 0: it does not
+  std::mutex mutex;
+  std::optional<FailedAllocation> failed;  ///< guarded by the mutex
+
+  FailedAllocation now() const { return {total, -1, reserved, allocated, 0, comm::Watchdog::place()}; }
+};
+
+Followed& followed() {
+  static auto* const instance = new Followed;
+  return *instance;
+}
+
+void note(const TraceEntry& entry) {
+  Followed& f = followed();
+  const auto bytes = static_cast<std::int64_t>(entry.size_);
+  if (entry.action_ != TraceEntry::SEGMENT_FREE) f.giving_back_since = 0;
+  switch (entry.action_) {
+    case TraceEntry::ALLOC:
+      f.allocated += bytes;
+      break;
+    case TraceEntry::FREE_COMPLETED:
+      f.allocated -= bytes;
+      break;
+    case TraceEntry::SEGMENT_ALLOC:
+      f.reserved += bytes;
+      break;
+    case TraceEntry::SEGMENT_FREE:
+      f.reserved -= bytes;
+      f.giving_back_since = now_ns();
+      break;
+    case TraceEntry::OOM: {
+      const std::lock_guard lock(f.mutex);
+      f.failed = f.now();
+      f.failed->wanted = bytes;
+      f.failed->free = static_cast<std::int64_t>(entry.addr_);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+void follow_device_memory() {
+  Followed& f = followed();
+  if (f.total > 0) return;
+  std::size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return;
+  f.total = static_cast<std::int64_t>(total);
+  at::globalContext().lazyInitDevice(c10::kCUDA);
+  c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(&note);
+}
+
+std::optional<FailedAllocation> failed_allocation() {
+  const std::lock_guard lock(followed().mutex);
+  return followed().failed;
+}
+
+std::optional<FailedAllocation> held_allocation(std::chrono::seconds for_so_long) {
+  const std::int64_t since = followed().giving_back_since;
+  if (since == 0 || now_ns() - since < std::chrono::nanoseconds(for_so_long).count()) return std::nullopt;
+  return followed().now();
+}
+
+}  // namespace tessera::train
