@@ -51,7 +51,7 @@ all_planned() {
 random() {
   local seed=$1 kinds=(die freeze memory lost) meshes=("$pp2dp2" "$pp2tp2" "$dp2tp2") kind mesh rank name words code flags
   RANDOM=$((seed * 7919))
-  kind=${kinds[seed % 4]} mesh=${meshes[seed % 3]} rank=$((RANDOM % 4)) name=seed$1
+  kind=${kinds[seed % 4]} mesh=${meshes[seed % 3]} rank=$(((seed + seed / 4) % 4)) name=seed$1
   flags="$mesh $inject $((2 + RANDOM % 2)):$kind:$rank:$((1 + RANDOM % 20))"
   case $kind in
     die) code=137 words="process rank $rank with PID" ;;
