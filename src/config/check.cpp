@@ -237,7 +237,7 @@ class Checker {
     if (job_.parallelism.fsdp_gradient_accumulation == "sharded" && job_.debug.deterministic)
       wrong({"parallelism.fsdp_gradient_accumulation", "debug.deterministic"},
             "fsdp_gradient_accumulation = \"sharded\" sums over ranks before microbatches, and debug.deterministic "
-            "needs the opposite order; use \"unsharded\"");
+            "needs the opposite order; use \"default\"");
   }
 
   void precision() {

@@ -47,9 +47,22 @@ void ShardGroup::add_memory(MemoryKinds& kinds) const {
     kinds.gradients += bytes(param.leaf.grad());
   }
   kinds.gathered += bytes(kept_);
-  kinds.communication += bytes(gather_out_) + bytes(reduce_in_);
-  kinds.communication += apart(gather_in_, kept_.defined() ? kept_ : flat_master_);
+  kinds.communication += bytes(gather_out_) + bytes(reduce_in_) + bytes(staged_) + bytes(landing_from_);
+  kinds.communication += apart(gather_in_, kept_.defined() ? kept_ : staged_.defined() ? staged_ : flat_master_);
   if (options_.trainable) kinds.communication += apart(reduce_out_, flat_gradient_);
+}
+
+std::int64_t ShardGroup::accumulator_bytes() const {
+  if (!options_.trainable) return 0;
+  return fsdp_.size() * chunk_elements_ * static_cast<std::int64_t>(at::elementSize(options_.precision.master));
+}
+
+std::int64_t ShardGroup::collective_bytes() const {
+  const std::int64_t own = gathered_bytes() / fsdp_.size();
+  const auto reduce = static_cast<std::int64_t>(at::elementSize(options_.precision.reduce));
+  const bool converted = options_.precision.reduce != options_.precision.master;
+  const std::int64_t reduction = options_.trainable ? (converted ? fsdp_.size() + 1 : 1) * chunk_elements_ * reduce : 0;
+  return gathered_bytes() + own + reduction;
 }
 
 MemoryKinds Stages::memory() const {

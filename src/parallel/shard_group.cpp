@@ -158,11 +158,17 @@ void ShardGroup::start_unshard() {
   gathering_ = true;
   if (aliased()) return;
   at::NoGradGuard no_grad;
-  comm::Communicator& from = kept_.defined() ? *inner_ : fsdp_;
-  gather_in_ =
-      kept_.defined() ? kept_ : flat_master_.to(options_.device, options_.precision.compute, /*non_blocking=*/true);
+  if (options_.copies && !kept_.defined()) {
+    upload();
+    return;
+  }
+  gather_in_ = kept_.defined() ? kept_ : flat_master_.to(options_.device, options_.precision.compute);
+  start_gather(kept_.defined() ? *inner_ : fsdp_);
+}
+
+void ShardGroup::start_gather(comm::Communicator& from) {
   if (fsdp_.size() == 1) return;
-  gather_out_ = at::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
+  if (!gather_out_.defined()) gather_out_ = at::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
   gather_ = from.all_gather(buffer_of(gather_in_), buffer_of(gather_out_));
   ++gather_count_.gathers;
   gather_count_.bytes +=
@@ -173,6 +179,7 @@ void ShardGroup::finish_unshard() {
   start_unshard();
   if (!gathering_) return;
   gather_.wait();
+  uploaded_.hold_current();
   if (!aliased()) copy_out();
   gathering_ = false;
   gathered_ = true;
@@ -187,7 +194,7 @@ void ShardGroup::copy_out() {
                              static_cast<std::size_t>(fsdp_.size() * chunk) * param.storage.element_size());
     param.storage.view({fsdp_.size(), chunk}).copy_(all.narrow(1, param.flat_begin, chunk));
   }
-  gather_in_ = gather_out_ = Tensor();
+  gather_in_ = gather_out_ = staged_ = Tensor();
 }
 
 std::int64_t ShardGroup::gathered_bytes() const {
@@ -243,6 +250,12 @@ void ShardGroup::add_leaf_gradient(ShardedParam& param, const Tensor& flat, bool
 void ShardGroup::accumulate(std::int64_t microbatch, bool tree) {
   if (!options_.trainable) return;
   at::NoGradGuard no_grad;
+  if (adds_in_place() && !tree) {
+    const Tensor flat = flat_gradient_.view({1, chunk_elements_});
+    for (ShardedParam& param : params_) add_leaf_gradient(param, flat, !reduced_);
+    reduced_ = true;
+    return;
+  }
   const bool same = !partials_.empty() && partials_.back().level == 0 && partials_.back().index == microbatch;
   const bool first = partials_.empty() || (tree && !same);
   if (first) {
@@ -296,11 +309,14 @@ void ShardGroup::wait_reduction() {
   if (!reducing_) return;
   at::NoGradGuard no_grad;
   reduction_.wait();
-  if (reduced_)
-    flat_gradient_.add_(reduce_out_.to(flat_gradient_.device(), flat_gradient_.scalar_type()));
+  reduce_in_ = Tensor();
+  if (options_.copies)
+    land();
+  else if (reduced_)
+    flat_gradient_.add_(reduce_out_);
   else if (!reduce_out_.is_same(flat_gradient_))
     flat_gradient_.copy_(reduce_out_);
-  reduce_in_ = reduce_out_ = Tensor();
+  reduce_out_ = Tensor();
   reducing_ = false;
   reduced_ = true;
 }
@@ -308,6 +324,7 @@ void ShardGroup::wait_reduction() {
 void ShardGroup::finish_reduction() {
   if (!options_.trainable) return;
   wait_reduction();
+  settle();
   sum_gradient(replicate_);
 }
 

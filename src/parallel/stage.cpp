@@ -63,6 +63,9 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       last_(cells.end() == static_cast<std::int64_t>(model.cells.size())),
       home_(first ? first->tied_ : nullptr) {
   check_patterns();
+  if (options_.accumulation == Accumulation::standard)
+    options_.accumulation =
+        first_ && last_ && !options_.deterministic ? Accumulation::sharded : Accumulation::unsharded;
   if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
   const ShardAxes axes = axes_of(mesh);
   make_buffers();
@@ -75,7 +78,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
   }
   if (tied_ && home_) first->is_home_ = true;
   set_batch(options.batch);
-  resolve_policies();
+  resolve_policies(0);
   resolve_recompute();
   split_copies();
 }
@@ -119,7 +122,11 @@ ShardGroup* Stage::group_of(const model::ParamSpec* param) const {
 
 ShardGroup* Stage::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
                               const ShardAxes& axes, const ShardGroup* home) {
-  const GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front()), home};
+  GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front()), home};
+  if (options_.offload && !options_.device.is_cpu()) {
+    if (!copies_) copies_.emplace(options_.device);
+    options.copies = &*copies_;
+  }
   groups_.push_back(std::make_unique<ShardGroup>(name, specs, axes, options));
   return groups_.back().get();
 }
@@ -253,6 +260,11 @@ void Stage::backward_weights(int microbatch) {
 
 void Stage::accumulate(std::size_t unit, int microbatch) {
   for (ShardGroup* group : units_[unit].groups()) accumulate(*group, microbatch);
+  reducing_.push_back(unit);
+  if (reducing_.size() <= 2) return;
+  // The gradients of two units at most wait for their reduction, in memory as large as the whole gradient's.
+  for (ShardGroup* group : units_[reducing_.front()].groups()) group->wait_reduction();
+  reducing_.erase(reducing_.begin());
 }
 
 void Stage::accumulate(ShardGroup& group, int microbatch) {
@@ -263,6 +275,7 @@ void Stage::accumulate(ShardGroup& group, int microbatch) {
 }
 
 void Stage::finish_gradients() {
+  reducing_.clear();
   for (const auto& group : groups_) group->start_reduction();
   for (const auto& group : groups_) group->finish_reduction();
   sum_replicated();

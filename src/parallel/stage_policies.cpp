@@ -1,5 +1,6 @@
 // What a stage keeps and what it makes again: gathered weights and activations, by policy.
 #include <algorithm>
+#include <bit>
 
 #include "tessera/kernels/torch_internal.hpp"
 #include "tessera/parallel/stage.hpp"
@@ -38,20 +39,39 @@ comm::Communicator* Stage::expert_neighbours(int ranks) {
 }
 
 /// Collective over fsdp, whose ranks hold the same units and so ask for the same groups of neighbours.
-void Stage::resolve_policies() {
+void Stage::resolve_policies(std::int64_t budget_bytes) {
   std::vector<UnitWeights> weights;
   for (std::size_t k = 0; k < units_.size(); ++k) {
     weights.push_back({units_[k].name(), 0, numbers_[k] + 1 == model_units_});
     for (const ShardGroup* group : units_[k].groups()) weights.back().gathered_bytes += group->gathered_bytes();
   }
   const int fsdp = mesh_.along({Axis::dp_shard, Axis::cp}).size();
-  reshards_ = resolve_reshard(options_.reshard, options_.reshard_rules, weights, !(first_ && last_), fsdp,
-                              options_.reshard_budget_bytes);
+  reshards_ =
+      resolve_reshard(options_.reshard, options_.reshard_rules, weights, !(first_ && last_), fsdp, budget_bytes);
   for (const UnitReshard& unit : reshards_)
     if (unit.group > 0) {
       neighbours(unit.group);
       if (!model_.mixtures.empty()) expert_neighbours(unit.group);
     }
+}
+
+void Stage::set_reshard_budget(std::int64_t bytes) { resolve_policies(bytes); }
+
+std::int64_t Stage::scratch_bytes(int microbatches) const {
+  std::int64_t waiting = 0, largest = 0;
+  for (const Unit& unit : units_) {
+    std::int64_t accumulator = 0, collectives = 0;
+    for (const ShardGroup* group : unit.groups()) {
+      accumulator += group->accumulator_bytes();
+      collectives += group->collective_bytes();
+    }
+    waiting += accumulator;
+    largest = std::max(largest, accumulator + collectives);
+  }
+  if (microbatches == 1 || options_.accumulation == Accumulation::sharded) waiting = 0;
+  // Of a tree over microbatches, a partial sum for each bit of their number waits, and one is added to them.
+  if (options_.deterministic) waiting *= 1 + std::bit_width(static_cast<unsigned>(microbatches));
+  return waiting + 3 * largest;  // this unit's, the next one's, and one whose reduction is under way
 }
 
 void Stage::reshard(std::size_t unit) {

@@ -10,11 +10,6 @@ using mesh::Axis;
 
 namespace {
 
-StageOptions of_each(StageOptions options, std::size_t stages) {
-  options.reshard_budget_bytes /= static_cast<std::int64_t>(stages);
-  return options;
-}
-
 bool is_tied(const model::Model& model) { return model.dimensions.tied; }
 
 }  // namespace
@@ -26,8 +21,7 @@ Stages::Stages(const model::Model& model, const StageRanges& ranges, const Stage
                  "{} stages on {} ranks", ranges.size(), map.ranks());
   for (const int number : numbers_) {
     Stage* first = !stages_.empty() && stages_[0]->first() ? stages_[0].get() : nullptr;
-    stages_.push_back(std::make_unique<Stage>(model, ranges[static_cast<std::size_t>(number)], mesh,
-                                              of_each(options, numbers_.size()), first));
+    stages_.push_back(std::make_unique<Stage>(model, ranges[static_cast<std::size_t>(number)], mesh, options, first));
   }
   if (is_tied(model)) tie(mesh);
 }
@@ -54,6 +48,16 @@ Stage& Stages::at(int stage) {
 void Stages::set_batch(std::int64_t batch) {
   options_.batch = batch;
   for (const auto& stage : stages_) stage->set_batch(batch);
+}
+
+void Stages::set_reshard_budget(std::int64_t bytes) {
+  for (const auto& stage : stages_) stage->set_reshard_budget(bytes / static_cast<std::int64_t>(stages_.size()));
+}
+
+std::int64_t Stages::scratch_bytes(int microbatches) const {
+  std::int64_t bytes = 0;
+  for (const auto& stage : stages_) bytes += stage->scratch_bytes(microbatches);
+  return bytes;
 }
 
 void Stages::on_high_water(const std::function<void()>& look) {

@@ -1,5 +1,6 @@
 #include "tessera/train/run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <optional>
@@ -59,7 +60,8 @@ class Run {
 
   ExitCode execute(const std::vector<std::string>& command_line) {
     check_memory(job_, model_, mesh_, plan_, stage_options_of(job_, plan_, device_), world_, own_.ranks);
-    trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_, reshard_budget());
+    trainer_.emplace(job_, model_, mesh_, plan_, *samples_.source, device_);
+    if (weighs_memory(job_)) trainer_->stages().set_reshard_budget(reshard_budget());
     wishes_.emplace(job_, world_.rank(), world_.size());
     comm::set_check_collectives(job_.debug.check_collectives);
     if (world_.rank() == 0) print_job();
@@ -118,10 +120,14 @@ class Run {
     return model;
   }
 
-  /// Half of what the poorest rank has free: the rest is for activations. Collective where a policy asks for it.
+  /// Half of what the poorest rank has free once all ranks have weights, gradients and moments, and after what a step
+  /// takes for gradients and communication: the rest is for activations. Collective.
   std::int64_t reshard_budget() {
-    if (!weighs_memory(job_)) return 0;
-    return comm::all_reduce_scalar(mesh_.control(), free_bytes(device_, own_.ranks) / 2, comm::Op::min);
+    comm::Communicator& control = mesh_.control();
+    control.barrier();  // others may share the memory
+    const std::int64_t scratch = trainer_->stages().scratch_bytes(plan_.microbatches_a_step());
+    const std::int64_t free = free_bytes(device_, own_.ranks) - scratch;
+    return comm::all_reduce_scalar(control, std::max<std::int64_t>(0, free / 2), comm::Op::min);
   }
 
   void print_job() {

@@ -199,6 +199,11 @@ parallel::RecomputePolicy recompute_of(const config::ActivationCheckpoint& wante
   return {Kind::every, std::stoll(wanted.selective_ac_option), 0};
 }
 
+parallel::Accumulation accumulation_of(const std::string& name) {
+  using enum parallel::Accumulation;
+  return name == "sharded" ? sharded : name == "unsharded" ? unsharded : standard;
+}
+
 }  // namespace
 
 bool weighs_memory(const config::JobConfig& job) {
@@ -207,15 +212,13 @@ bool weighs_memory(const config::JobConfig& job) {
          std::ranges::any_of(rules, [](const config::Strings& rule) { return rule[1] == "auto"; });
 }
 
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device,
-                                        std::int64_t budget_bytes) {
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device) {
   parallel::StageOptions options;
   options.precision = precision_of(job);
   options.reshard = parallel::ReshardPolicy::parse(job.parallelism.fsdp_reshard_after_forward).value();
   for (const config::Strings& rule : job.parallelism.reshard_rules)
     options.reshard_rules.push_back({rule[0], parallel::ReshardPolicy::parse(rule[1]).value()});
-  if (job.parallelism.fsdp_gradient_accumulation == "sharded") options.accumulation = parallel::Accumulation::sharded;
-  options.reshard_budget_bytes = budget_bytes;
+  options.accumulation = accumulation_of(job.parallelism.fsdp_gradient_accumulation);
   options.freeze = job.training.freeze;
   options.offload = job.training.enable_cpu_offload;
   options.recompute = recompute_of(job.activation_checkpoint);

@@ -34,7 +34,7 @@ Reader reader_of(mesh::DeviceMesh& mesh, const parallel::StageMap& map) {
 }
 
 Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-                 const data::SampleSource& source, at::Device device, std::int64_t reshard_budget_bytes)
+                 const data::SampleSource& source, at::Device device)
     : job_(job),
       model_(model),
       mesh_(mesh),
@@ -43,7 +43,7 @@ Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::
       device_(device),
       pipeline_(pipeline_plan_of(job, model, mesh.layout(), plan)),
       ranges_(stage_ranges_of(job, model, mesh, pipeline_.map.stages(), stage_options_of(job, plan, device))),
-      stages_(model, ranges_, pipeline_.map, mesh, stage_options_of(job, plan, device, reshard_budget_bytes)),
+      stages_(model, ranges_, pipeline_.map, mesh, stage_options_of(job, plan, device)),
       executor_(stages_, mesh.along(Axis::pp)),
       schedule_(lr_schedule_of(job)),
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),

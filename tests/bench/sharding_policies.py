@@ -15,7 +15,7 @@ import struct
 import subprocess
 import tempfile
 
-POLICIES = [["always"], ["default"], ["2"], ["auto"], ["never"], ["never", "--parallelism.fsdp_gradient_accumulation", "sharded"]]
+POLICIES = [["always"], ["default"], ["2"], ["auto"], ["never"], ["never", "--parallelism.fsdp_gradient_accumulation", "unsharded"]]
 SEQ, VOCAB = 256, 2048
 
 

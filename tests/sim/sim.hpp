@@ -112,4 +112,11 @@ std::vector<std::string> races();
 /// Forgets them and the sticky error: for tests that plant a race.
 void forget_races();
 
+/// Copies between host and device so far, and what held the host.
+struct CopyCounts {
+  std::int64_t asynchronous = 0;  ///< of pinned memory, after which the caller may go on
+  std::int64_t blocking = 0;      ///< of pageable memory, or by cudaMemcpy; and each cudaStreamSynchronize()
+};
+CopyCounts copy_counts();
+
 }  // namespace tessera::sim

@@ -119,7 +119,7 @@ struct Parallelism {
   std::string fsdp_reshard_after_forward = "default";  ///< default | always | never | ours: last_layer | auto | "8"
   /// Ours: [[parallelism.reshard_rules]], each {match, policy}; the first whose pattern matches a unit's name decides.
   std::vector<Strings> reshard_rules;
-  std::string fsdp_gradient_accumulation = "unsharded";  ///< ours: unsharded | sharded
+  std::string fsdp_gradient_accumulation = "default";  ///< ours: default | unsharded | sharded
   int tensor_parallel_degree = 1;
   bool disable_loss_parallel = false;
   bool disable_sequence_parallel = false;  ///< ours

@@ -11,6 +11,7 @@
 #include "tessera/base/shard.hpp"
 #include "tessera/base/tensor_slice.hpp"
 #include "tessera/comm/communicator.hpp"
+#include "tessera/kernels/side_stream.hpp"
 #include "tessera/model/cell.hpp"
 #include "tessera/model/param_spec.hpp"
 #include "tessera/parallel/memory_kinds.hpp"
@@ -31,6 +32,8 @@ struct GroupOptions {
   bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up for each gather
   bool trainable = true;  ///< false: no gradient, no reduction
   const class ShardGroup* home = nullptr;  ///< a group of the same parameters, whose masters are this one's too
+  /// With `offload`: copies between the two memories; its owner outlives the group.
+  kernels::SideStream* copies = nullptr;
 };
 
 /// The communicators that a group needs; one of experts has its own: tp is a single rank unless it cuts each expert,
@@ -99,6 +102,10 @@ class ShardGroup {
   bool trainable() const { return options_.trainable; }
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;
+  /// Bytes of the gradients of one microbatch, or of a partial sum of them, until they are reduced.
+  std::int64_t accumulator_bytes() const;
+  /// Bytes that a gather or a reduction reads and writes beside weights and those gradients.
+  std::int64_t collective_bytes() const;
   /// What this group has allocated now on the device of forward and backward.
   void add_memory(MemoryKinds& kinds) const;
   /// Index of `spec` among params(), -1 if it is not here.
@@ -114,6 +121,8 @@ class ShardGroup {
   /// Sums what was accumulated since the last call over fsdp and adds it to the gradient's shard; nothing to do for a
   /// frozen group.
   void start_reduction();
+  /// The memory of what is reduced is free again, where a reduction is under way; else nothing.
+  void wait_reduction();
   /// Waits, then sums over replicate: ShardedParam::gradient is whole.
   /// Sums over tp (replicated parameters) and over tied stages are the caller's, on the result.
   void finish_reduction();
@@ -137,12 +146,19 @@ class ShardGroup {
   bool aliased() const {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master && !options_.offload;
   }
+  /// Nothing is exchanged over fsdp: microbatches add up in the gradient itself.
+  bool adds_in_place() const {
+    return fsdp_.size() == 1 && options_.precision.reduce == options_.precision.master && !options_.offload;
+  }
   void place(const model::ParamSpec& spec, const ShardAxes& axes);
   static void cut(ShardedParam& param, std::size_t dim, int pieces, int piece, const char* degree);
   void allocate();
   void allocate_weights(ShardedParam& param);
+  void start_gather(comm::Communicator& from);
+  void upload();
   void copy_out();
-  void wait_reduction();
+  void land();
+  void settle();
   at::Tensor accumulator(const ShardedParam& param, const at::Tensor& flat) const;
   void add_leaf_gradient(ShardedParam& param, const at::Tensor& flat, bool first);
   void merge();
@@ -160,6 +176,11 @@ class ShardGroup {
   comm::Communicator* inner_ = nullptr;
   std::vector<Partial> partials_;
   at::Tensor reduce_in_, reduce_out_;
+  at::Tensor staged_;                   ///< of masters in host memory: on their way to the device
+  at::Tensor landing_from_, landing_;   ///< gradients on their way to host memory, and where others are there already
+  kernels::SideStream::Mark uploaded_;  ///< of staged_
+  kernels::SideStream::Mark landed_;
+  bool landing_under_way_ = false, adds_landing_ = false;
   comm::Request gather_, reduction_;
   bool gathered_ = false, gathering_ = false, reducing_ = false;
   bool reduced_ = false;  ///< this step's gradient holds something

@@ -24,6 +24,7 @@ namespace tessera::parallel {
 
 /// Where gradients of microbatches add up before the reduction over data-parallel ranks.
 enum class Accumulation : std::uint8_t {
+  standard,   ///< as FSDP2 in TorchTitan: sharded, but unsharded in a pipeline; also where the order is deterministic
   unsharded,  ///< whole on each rank: one reduce_scatter a step
   sharded,    ///< in this rank's shard: one reduce_scatter a microbatch, and 1/fsdp of the memory
 };
@@ -32,8 +33,7 @@ struct StageOptions {
   Precision precision;
   ReshardPolicy reshard;
   std::vector<ReshardRule> reshard_rules;
-  std::int64_t reshard_budget_bytes = 0;  ///< what policy auto may keep; the same on all ranks
-  Accumulation accumulation = Accumulation::unsharded;
+  Accumulation accumulation = Accumulation::standard;
   std::vector<std::string> freeze;  ///< parameters whose name one of these patterns matches are not trained
   bool offload = false;             ///< masters, gradients and moments in host memory
   RecomputePolicy recompute;        ///< of blocks
@@ -92,6 +92,11 @@ class Stage {
   const std::vector<Crossing>& inputs() const { return inputs_; }
   const std::vector<Crossing>& outputs() const { return outputs_; }
   const StageOptions& options() const { return options_; }
+  /// Bytes that reshard policy auto may keep; 0 until it is called, between steps. The same on all ranks.
+  void set_reshard_budget(std::int64_t bytes);
+  /// What a step of so many microbatches takes on the device beside activations and kept weights, as an upper bound:
+  /// gradients that wait for their reduction, and what collectives read and write.
+  std::int64_t scratch_bytes(int microbatches) const;
   /// Sequences of a microbatch from the next step on.
   void set_batch(std::int64_t batch);
 
@@ -167,7 +172,7 @@ class Stage {
                          const ShardAxes& axes, const ShardGroup* home = nullptr);
   bool frozen(const model::ParamSpec& spec) const;
   void check_patterns() const;
-  void resolve_policies();
+  void resolve_policies(std::int64_t budget_bytes);
   comm::Communicator& neighbours(int ranks);
   comm::Communicator* expert_neighbours(int ranks);
   void split_copies();
@@ -190,6 +195,7 @@ class Stage {
   std::int64_t model_units_;
   bool first_, last_;
   std::vector<Crossing> inputs_, outputs_;
+  std::optional<kernels::SideStream> copies_;  ///< of groups that are off-loaded
   std::vector<std::unique_ptr<ShardGroup>> groups_;
   std::vector<Unit> units_;
   std::vector<std::int64_t> numbers_;         ///< of units_ among the model's units
@@ -211,6 +217,7 @@ class Stage {
   std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them
   std::map<int, std::shared_ptr<const Documents>> documents_;  ///< by microbatch
   std::function<void()> look_;
+  std::vector<std::size_t> reducing_;          ///< units whose gradients were given away last
   std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come
 };
 

@@ -25,6 +25,9 @@ class Stages {
   /// See Stage.
   void on_high_water(const std::function<void()>& look);
   void set_batch(std::int64_t batch);
+  /// All stages of the rank share it in equal parts.
+  void set_reshard_budget(std::int64_t bytes);
+  std::int64_t scratch_bytes(int microbatches) const;
   void initialize(std::uint64_t seed);
   void begin_step(int microbatches);
   /// Waits for the reductions of all groups; sums what tensor parallelism and tied stages, wherever they are, left

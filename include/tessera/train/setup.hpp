@@ -64,9 +64,7 @@ void check_model_fits(const model::Model& model, const mesh::Layout& layout, con
 /// Does a reshard policy ask for the free memory?
 bool weighs_memory(const config::JobConfig& job);
 
-/// `budget_bytes`: what policy auto may keep; the same on all ranks.
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device,
-                                        std::int64_t budget_bytes = 0);
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device);
 optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job);
 
 }  // namespace tessera::train

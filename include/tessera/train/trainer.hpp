@@ -54,9 +54,8 @@ Reader reader_of(mesh::DeviceMesh& mesh, const parallel::StageMap& map);
 
 class Trainer {
  public:
-  /// `reshard_budget_bytes`: see StageOptions.
   Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-          const data::SampleSource& source, at::Device device, std::int64_t reshard_budget_bytes = 0);
+          const data::SampleSource& source, at::Device device);
 
   /// Gives a number that is summed over ranks with the loss, when it is: how signals are agreed on.
   using Flag = std::function<std::int64_t()>;

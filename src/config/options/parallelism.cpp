@@ -18,7 +18,8 @@ OptionList parallelism_options() {
           .or_minus_one(),
       OPTION(parallelism.fsdp_reshard_after_forward,
              "When to free gathered parameters after forward; default = unless pipelined; true = always; false = "
-             "never; last_layer = except for the last unit; auto = what exceeds half of the free memory; k = each of "
+             "never; last_layer = except for the last unit; auto = what exceeds half of the memory that a step leaves "
+             "free; k = each of "
              "k neighbouring ranks keeps 1/k")
           .one_of({"default", "always", "never", "last_layer", "auto"})
           .or_count()
@@ -30,8 +31,9 @@ OptionList parallelism_options() {
           .rows_of({"match", "policy"})
           .is_ours(),
       OPTION(parallelism.fsdp_gradient_accumulation,
-             "Accumulate gradients unsharded (one reduction per step) or sharded (one per microbatch, less memory)")
-          .one_of({"unsharded", "sharded"})
+             "Accumulate gradients unsharded (one reduction per step) or sharded (one per microbatch, less memory); "
+             "default = sharded unless pipelined or deterministic")
+          .one_of({"default", "unsharded", "sharded"})
           .is_ours(),
       OPTION(parallelism.tensor_parallel_degree,
              "Ranks over which each weight matrix is split, and the tokens between matrix products")

@@ -16,7 +16,7 @@ struct GradientCase {
   std::vector<std::string> points;  ///< pipeline_parallel_split_points
   std::string reshard = "default";
   std::vector<std::vector<std::string>> rules;  ///< reshard_rules
-  std::string adding = "unsharded";             ///< fsdp_gradient_accumulation
+  std::string adding = "default";               ///< fsdp_gradient_accumulation
   bool sequence_parallel = true, loss_parallel = true;
   bool async_tensor_parallel = false;
   int kv_heads = 8;

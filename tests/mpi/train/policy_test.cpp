@@ -27,7 +27,8 @@ class Policy : public testing::Test {
     degrees.ep = ep_;
     const mesh::Layout layout = mesh::Layout::resolve(degrees, world().size());
     mesh_.emplace(world(), layout, place_.backend);
-    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, place_.device, budget);
+    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, place_.device);
+    trainer_->stages().set_reshard_budget(budget);
     trainer_->stages().initialize(7);
     return *trainer_;
   }
@@ -143,11 +144,16 @@ TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
            t.stages().gather_count().gathers;
   };
   EXPECT_EQ(reductions("unsharded"), kUnits);
+  EXPECT_EQ(reductions("default"), kMicrobatches * kUnits) << "as FSDP2";
+  job_.debug.deterministic = true;
+  EXPECT_EQ(reductions("default"), kUnits) << "over ranks behind microbatches";
+  job_.debug.deterministic = false;
   EXPECT_EQ(reductions("sharded"), kMicrobatches * kUnits);
 }
 
 TEST_F(Policy, MemoryIsCountedByKind) {
   job_.parallelism.fsdp_reshard_after_forward = "never";
+  job_.parallelism.fsdp_gradient_accumulation = "unsharded";
   train::Trainer& t = trainer();
   std::int64_t shards = 0, moments = 0, gathered = 0;
   for (const parallel::ShardGroup* group : t.stages().groups()) {
@@ -177,6 +183,23 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   EXPECT_GT(peak.gradients, shards + accumulators / 2) << "those of the first microbatch wait for the second";
   EXPECT_LT(peak.gradients, shards + 2 * accumulators);
   EXPECT_GT(peak.activations, 0);
+}
+
+/// What is kept back for a step's gradients and communication is enough, and not far too much.
+TEST_F(Policy, ScratchIsForeseen) {
+  for (const char* adding : {"unsharded", "sharded"})
+    for (const char* reshard : {"always", "never"}) {
+      job_.parallelism.fsdp_gradient_accumulation = adding;
+      job_.parallelism.fsdp_reshard_after_forward = reshard;
+      train::Trainer& t = trainer();
+      const std::int64_t shards = t.memory().gradients, foreseen = t.stages().scratch_bytes(kMicrobatches);
+      t.memory_peak().watch(true);
+      t.step(0);
+      const parallel::MemoryKinds& peak = t.memory_peak().kinds();
+      const std::int64_t taken = peak.gradients - shards + peak.communication;
+      EXPECT_LE(taken, foreseen) << adding << " " << reshard;
+      EXPECT_GE(8 * taken, foreseen) << adding << " " << reshard;
+    }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "calls.hpp"
+#include "copy_counts.hpp"
 #include "device_memory.hpp"
 #include "issue.hpp"
 #include "pinned.hpp"
@@ -91,6 +92,8 @@ cudaError_t issue_copy(Stream& stream, void* to, const void* from, std::size_t b
   const bool to_device = copy.to_place == Place::device, from_device = copy.from_place == Place::device;
   if (!fits(kind, to_device, from_device)) return cudaErrorInvalidMemcpyDirection;
   const bool within_device = to_device && from_device;
+  const bool across = to_device != from_device, pageable = copy.from_place == Place::pageable;
+  if (across) ++(copy.holds_caller() || synchronous || pageable ? held_callers : asynchronous_copies);
   if (copy.holds_caller() || (synchronous && !within_device && copy.from_place != Place::pageable))
     return run_and_wait(stream, copy);
   if (copy.from_place == Place::pageable) return stage_and_enqueue(stream, copy);
@@ -109,6 +112,8 @@ cudaError_t issue_memset(Stream& stream, void* data, int value, std::size_t byte
 }
 
 }  // namespace
+
+tessera::sim::CopyCounts tessera::sim::copy_counts() { return {asynchronous_copies, held_callers}; }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
   return stream_call(handle,

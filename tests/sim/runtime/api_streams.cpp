@@ -1,4 +1,5 @@
 #include "calls.hpp"
+#include "copy_counts.hpp"
 #include "issue.hpp"
 
 using namespace tessera::cudart;
@@ -44,6 +45,7 @@ cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  ++held_callers;
   return stream_call(handle, [](Runtime&, Stream& stream) { return wait_for(stream); });
 }
 

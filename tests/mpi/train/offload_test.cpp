@@ -1,0 +1,113 @@
+// training.enable_cpu_offload: the same training, and on a GPU copies that hold nobody.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/tiny_model.hpp"
+#include "tessera/kernels/side_stream.hpp"
+#include "tessera/train/device.hpp"
+#include "tessera/train/trainer.hpp"
+#include "test_device.hpp"
+
+namespace tessera::test {
+namespace {
+
+/// tessera::sim::CopyCounts: copies that let their caller go, and what held it.
+struct Copies {
+  std::int64_t asynchronous = 0, blocking = 0;
+};
+Copies copies() {
+  using Function = Copies (*)();
+  void* const function = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim11copy_countsEv");
+  return function ? reinterpret_cast<Function>(function)() : Copies{};
+}
+
+/// This rank's own.
+at::Device device_of_rank() {
+  config::Job place;
+  place.share_device = true;
+  return test_device().is_cpu() ? at::Device(at::kCPU) : train::choose_device(world(), place).device;
+}
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<at::Tensor> weights;
+  Copies gradients;  ///< for those of the last step
+};
+
+class Offload : public testing::TestWithParam<const char*> {
+ protected:
+  Outcome train(bool offload) const {
+    config::JobConfig job = tiny_job("float32");
+    job.training.mixed_precision_param = GetParam();
+    job.training.enable_cpu_offload = offload;
+    job.training.global_batch_size = 8;
+    job.training.local_batch_size = 8 / world().size() / kMicrobatches;
+    const at::Device device = device_of_rank();
+    const mesh::Layout layout = mesh::Layout::resolve({1, 1, world().size(), 1, 1}, world().size());
+    mesh::DeviceMesh mesh(world(), layout, device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl);
+    const bool half = std::string(GetParam()) == "bfloat16";
+    const model::Model model = tiny_model(true, half ? at::kBFloat16 : at::kFloat, 4, device);
+    const UnevenSource source;
+    train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, device);
+    trainer.stages().initialize(7);
+    Outcome outcome;
+    Copies before;
+    for (int step = 0; step < 3; ++step) {
+      before = copies();
+      outcome.losses.push_back(trainer
+                                   .step(step, {},
+                                         [&] {
+                                           outcome.gradients = {copies().asynchronous - before.asynchronous,
+                                                                copies().blocking - before.blocking};
+                                         })
+                                   .loss);
+    }
+    for (const auto& ref : trainer.stages().params()) {
+      EXPECT_EQ(ref.param->master.is_cpu(), offload || device.is_cpu());
+      outcome.weights.push_back(ref.param->master.to(at::kCPU, at::kDouble).clone());
+    }
+    groups_ = static_cast<std::int64_t>(trainer.stages().groups().size());
+    gathers_ = trainer.stages().gather_count().gathers / 3;
+    return outcome;
+  }
+  static constexpr std::int64_t kMicrobatches = 2;
+  mutable std::int64_t groups_ = 0, gathers_ = 0;
+};
+
+TEST_P(Offload, TrainsAsWithout) {
+  const Outcome without = train(false), with = train(true);
+  for (std::size_t step = 0; step < without.losses.size(); ++step)
+    EXPECT_NEAR(with.losses[step], without.losses[step], 1e-6 * without.losses[step]) << "step " << step;
+  for (std::size_t i = 0; i < without.weights.size(); ++i)
+    EXPECT_LE((with.weights[i] - without.weights[i]).norm().item<double>(),
+              1e-5 * without.weights[i].norm().item<double>());
+  if (wanted_device() != "sim") return;
+  EXPECT_LE(with.gradients.blocking, without.gradients.blocking) << "no copy of masters or gradients holds the caller";
+  const std::int64_t down = groups_ * kMicrobatches;
+  if (world().size() > 1) {
+    EXPECT_EQ(with.gradients.asynchronous - without.gradients.asynchronous, gathers_ + down);
+  } else {
+    EXPECT_GT(with.gradients.asynchronous, without.gradients.asynchronous + down);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(In, Offload, testing::Values("float32", "bfloat16"),
+                         [](const auto& each) { return std::string(each.param); });
+
+/// Work behind a mark is done when that has passed, on both sides.
+TEST(SideStream, MarksHoldWhoWaits) {
+  const at::Device device = device_of_rank();
+  kernels::SideStream side(device);
+  const at::Tensor from = at::full({1000}, 3.0), pinned = device.is_cpu() ? from : from.pin_memory();
+  const at::Tensor up = at::zeros({1000}, at::TensorOptions(device));
+  const auto uploaded = side.run([&] { up.copy_(pinned, /*non_blocking=*/true); });
+  uploaded.hold_current();
+  const at::Tensor twice = up * 2, down = at::empty_like(pinned, pinned.options().pinned_memory(!device.is_cpu()));
+  side.run([&] { down.copy_(twice, /*non_blocking=*/true); }).wait();
+  EXPECT_EQ(down.sum().item<double>(), 6000);
+  kernels::SideStream::Mark().wait();
+}
+
+}  // namespace
+}  // namespace tessera::test
