@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "compute_stream.hpp"
 #include "hook_list.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/gpu_failure.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/failure.hpp"
 
@@ -143,6 +145,7 @@ void NcclHandle::check(ncclResult_t result, const char* call) {
     return;
   const std::string why = message_of(result, call);
   set_failure(why);  // no abort yet: peers would notice it before this rank has said why
+  if (const cudaError_t device = cudaPeekAtLastError(); is_gpu_failure(device)) check_cuda(device, call);
   throw Error(ExitCode::communication, why);
 }
 

@@ -32,16 +32,18 @@ class HangWatch {
   /// One line, while the job may still go on.
   void notice(const Error& report) const {
     if (!comm::failure_on_node().empty()) return;
+    std::vector<comm::CallTrace> own = of_this_node();
     if (gather() == Watchdog::Traces::by_another) return;
-    const std::vector<std::string> lines = culprits();
+    const std::vector<std::string> lines = culprits(std::move(own));
     log::error("{}", lines.empty() ? report.what() : fmt::format("{}", fmt::join(lines, "\n")));
   }
 
   void end_job(const Error& report) const {
     leave_time_to_the_failed();
     if (report.code() != ExitCode::communication) end_failed(report);
+    std::vector<comm::CallTrace> own = of_this_node();
     if (gather() == Watchdog::Traces::by_another) std::this_thread::sleep_for(kOtherNodes + seconds(2));
-    const std::vector<std::string> lines = culprits();
+    const std::vector<std::string> lines = culprits(std::move(own));
     const std::string text = fmt::format("{}{}{}", fmt::join(lines, "\n"), lines.empty() ? "" : "\n", report.what());
     log::error("{}", text);
     write_report(text);
@@ -82,9 +84,11 @@ class HangWatch {
     return Watchdog::leave_traces_everywhere([this] { leave_traces(); }, kOtherNodes);
   }
 
-  /// By what the ranks of all nodes have left just now; of this node's, by what they do.
-  std::vector<std::string> culprits() const {
-    std::vector<comm::CallTrace> traces = comm::traces_of_node(world_.size(), kTracedCalls);
+  /// To be asked first: a rank that stood still goes on when another node ends the job.
+  std::vector<comm::CallTrace> of_this_node() const { return comm::traces_of_node(world_.size(), kTracedCalls); }
+
+  /// By `traces` of this node, and what the ranks of the others have left just now.
+  std::vector<std::string> culprits(std::vector<comm::CallTrace> traces) const {
     const double now = traces.front().unix_seconds;
     constexpr double kOld_seconds = 30;
     for (comm::CallTrace& other : of_other_nodes()) {

@@ -40,7 +40,7 @@ for ((seed = first; seed <= last; seed++)); do
   "$tessera" why "$work/seed$seed" >"$work/seed$seed.why.log" 2>&1
   check "rank $rank and nobody else is named" "$(sed -n 's/^rank \([0-9]*\) (node .*) has .* in which .*/\1/p' "$work/seed$seed.why.log")" "$rank"
   check "with its node, and where it was" \
-    "$(sed -n 's/^rank [0-9]* (node \(.*\)) has not entered [a-z_]* [0-9]* of [^;]*; last seen \(at step [0-9]*, [a-z]\|before\).*/\1/p' "$work/seed$seed.why.log")" "$node"
+    "$(sed -n 's/^rank [0-9]* (node \(.*\)) has not entered [a-z_]* [0-9]* of [^;]*; last seen \(at step [0-9]*, [^;]\|before\).*/\1/p' "$work/seed$seed.why.log")" "$node"
   check "all ranks of all nodes left their last calls" "$(ls "$work/seed$seed/traces/" | grep -c '^rank_[0-3].json$')" 4
   check "30 of each at most" "$(grep -o '"number"' "$work/seed$seed/traces/rank_$rank.json" | wc -l | awk '{print ($1 > 0 && $1 <= 30) ? "yes" : $1}')" yes
   check "the job said so at once" "$(grep -cE "rank $rank \(node $node\) has .* in which" "$work/seed$seed.log" | sed 's/^[1-9].*/some/')" some
