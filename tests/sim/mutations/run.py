@@ -10,7 +10,8 @@ sources:
   what:   the fault, for the report
   test:   the ctest name that must fail
   filter: optional: cases of that test, as GoogleTest's filter
-  words:  what the output must contain, so that the test fails for the right reason; repeatable, all are wanted
+  words:  a regular expression that the output must contain, so that the test fails for the right reason; repeatable,
+          all are wanted
 
 Each patch changes a copy of the sources. The shared libraries of DIR that contain the changed files are linked once
 more beside DIR, from DIR's own commands, and the test preloads them. DIR stays as it is. The test must pass without
@@ -22,6 +23,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -215,7 +217,7 @@ def try_patch(patch, build, tree, work):
         tree.restore(patch)
     if code == 0:
         raise Failure(f"NOT FOUND: {patch.test} passes")
-    missing = [w for w in patch.words if w not in output]
+    missing = [w for w in patch.words if not re.search(w, output)]
     if missing:
         raise Failure(f"{patch.test} fails ({code}), but does not say {missing}:\n{output[-3000:]}")
     shutil.rmtree(folder)
