@@ -10,9 +10,6 @@ namespace {
 
 using at::Tensor;
 
-/// YaRN's sharpening of attention: 0.1 weight ln(factor) + 1.
-double sharpening(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
-
 /// The dimension whose wavelength fits `rotations` times into the original positions.
 double dimension_of(double rotations, std::int64_t dims, double theta, const Yarn& yarn) {
   const auto positions = static_cast<double>(yarn.original_max_position);
@@ -35,17 +32,6 @@ Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, at::S
 }
 
 }  // namespace
-
-double Yarn::rotation_factor() const {
-  if (attention_factor > 0) return attention_factor;
-  if (mscale > 0 && mscale_all_dim > 0) return sharpening(factor, mscale) / sharpening(factor, mscale_all_dim);
-  return sharpening(factor, 1);
-}
-
-double Yarn::softmax_factor() const {
-  const double sharp = mscale_all_dim > 0 ? sharpening(factor, mscale_all_dim) : 1;
-  return sharp * sharp;
-}
 
 bool stretched(const DecoderShape& shape, std::int64_t positions) {
   return shape.yarn && !(shape.yarn->only_beyond && positions <= shape.yarn->original_max_position);

@@ -1,7 +1,9 @@
 // Angles of rotary position embeddings, tabulated.
 #pragma once
 
-#include "tessera/model/decoder.hpp"
+#include "tessera/kernels/tensor.hpp"
+
+#include "tessera/model_spec/decoder_shape.hpp"
 
 namespace tessera::model {
 

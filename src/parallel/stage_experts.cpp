@@ -23,7 +23,7 @@ void Stage::make_buffers() {
   buffers_.resize(model_.buffers.size());
   loads_.counts.resize(model_.mixtures.size());
   for (std::int64_t i = cells_.begin; i < cells_.end(); ++i) {
-    const model::Cell& cell = model_.cells[static_cast<std::size_t>(i)];
+    const model::CellSpec& cell = model_.cells[static_cast<std::size_t>(i)];
     for (const int buffer : cell.buffers)
       buffers_[static_cast<std::size_t>(buffer)] =
           at::zeros(model_.buffers[static_cast<std::size_t>(buffer)].shape, options);

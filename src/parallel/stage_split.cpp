@@ -9,18 +9,18 @@
 namespace tessera::parallel {
 namespace {
 
-using model::Model;
+using model::ModelSpec;
 
-int size_of(const Model& model) { return static_cast<int>(model.cells.size()); }
+int size_of(const ModelSpec& model) { return static_cast<int>(model.cells.size()); }
 
 /// A stage may begin with this cell.
-void require_boundary(const Model& model, std::int64_t cell) {
-  const model::Cell& first = model.cells[static_cast<std::size_t>(cell)];
+void require_boundary(const ModelSpec& model, std::int64_t cell) {
+  const model::CellSpec& first = model.cells[static_cast<std::size_t>(cell)];
   require(first.bound.empty(), ExitCode::usage, "no pipeline stage can begin with {}: {}", first.name, first.bound);
 }
 
 /// From the first cells of stages 1, 2, ...
-StageRanges ranges_of(const Model& model, const std::vector<int>& cuts) {
+StageRanges ranges_of(const ModelSpec& model, const std::vector<int>& cuts) {
   StageRanges ranges;
   std::int64_t begin = 0;
   for (const int cut : cuts) {
@@ -47,7 +47,7 @@ std::string canonical(std::string name) {
 }
 
 /// The cells that a name stands for: one, or all of a block or of a part of one.
-Range cells_named(const Model& model, const std::string& typed, const char* key) {
+Range cells_named(const ModelSpec& model, const std::string& typed, const char* key) {
   const std::string name = canonical(typed);
   Range range;
   for (int i = 0; i < size_of(model); ++i) {
@@ -59,7 +59,7 @@ Range cells_named(const Model& model, const std::string& typed, const char* key)
   if (range.size > 0) return range;
   std::vector<std::string> known;
   for (const model::UnitSpec& unit : model.units) known.push_back(unit.name);
-  for (const model::Cell& cell : model.cells) known.push_back(cell.name);
+  for (const model::CellSpec& cell : model.cells) known.push_back(cell.name);
   fail(ExitCode::usage,
        "{}: \"{}\" is not a block or cell of {}{}. Blocks are layers.0 to layers.{}; cells of one are, e.g., {}, {}",
        key, typed, model.name, config::did_you_mean(typed, known), model.dimensions.layers - 1, model.cells[1].name,
@@ -67,7 +67,7 @@ Range cells_named(const Model& model, const std::string& typed, const char* key)
 }
 
 /// first[i]: whether a stage may begin with cell i.
-std::vector<bool> places(const Model& model, Granularity granularity) {
+std::vector<bool> places(const ModelSpec& model, Granularity granularity) {
   std::vector<bool> first(model.cells.size(), granularity == Granularity::cells);
   for (const model::UnitSpec& unit : model.units) first[static_cast<std::size_t>(unit.begin)] = true;
   for (std::size_t i = 0; i < first.size(); ++i) first[i] = first[i] && model.cells[i].bound.empty();
@@ -91,7 +91,7 @@ double least_maximum(const std::vector<double>& before, const std::vector<bool>&
 /// Among the splits that keep every stage within a limit, the one with the least across its cuts.
 class LeastTraffic {
  public:
-  LeastTraffic(const Model& model, const std::vector<double>& before, const std::vector<bool>& first, double limit)
+  LeastTraffic(const ModelSpec& model, const std::vector<double>& before, const std::vector<bool>& first, double limit)
       : model_(model), before_(before), first_(first), limit_(limit) {}
 
   std::vector<int> cuts(int stages) {
@@ -126,7 +126,7 @@ class LeastTraffic {
     from_.push_back(std::move(from));
   }
 
-  const Model& model_;
+  const ModelSpec& model_;
   const std::vector<double>& before_;
   const std::vector<bool>& first_;
   double limit_;
@@ -136,7 +136,7 @@ class LeastTraffic {
 
 }  // namespace
 
-StageRanges split_by_layers(const Model& model, int stages, std::int64_t first_less, std::int64_t last_less) {
+StageRanges split_by_layers(const ModelSpec& model, int stages, std::int64_t first_less, std::int64_t last_less) {
   const std::int64_t blocks = model.dimensions.layers, total = blocks + first_less + last_less;
   const auto refuse = [&] {
     fail(ExitCode::usage,
@@ -158,7 +158,7 @@ StageRanges split_by_layers(const Model& model, int stages, std::int64_t first_l
   return ranges_of(model, cuts);
 }
 
-StageRanges split_at(const Model& model, const std::vector<std::string>& names) {
+StageRanges split_at(const ModelSpec& model, const std::vector<std::string>& names) {
   constexpr const char* key = "parallelism.pipeline_parallel_split_points";
   std::vector<int> cuts;
   for (const std::string& name : names) {
@@ -173,7 +173,7 @@ StageRanges split_at(const Model& model, const std::vector<std::string>& names) 
   return ranges_of(model, cuts);
 }
 
-StageRanges split_by_modules(const Model& model, const std::vector<std::vector<std::string>>& parts) {
+StageRanges split_by_modules(const ModelSpec& model, const std::vector<std::vector<std::string>>& parts) {
   constexpr const char* key = "parallelism.module_fqns_per_model_part";
   StageRanges ranges;
   std::int64_t next = 0;
@@ -195,7 +195,7 @@ StageRanges split_by_modules(const Model& model, const std::vector<std::vector<s
   return ranges;
 }
 
-StageRanges split_balanced(const Model& model, int stages, std::span<const double> costs, Granularity granularity) {
+StageRanges split_balanced(const ModelSpec& model, int stages, std::span<const double> costs, Granularity granularity) {
   const std::vector<bool> first = places(model, granularity);
   const auto possible = std::ranges::count(first, true);
   require(stages <= possible, ExitCode::usage,
@@ -207,13 +207,13 @@ StageRanges split_balanced(const Model& model, int stages, std::span<const doubl
   return ranges_of(model, LeastTraffic(model, before, first, limit).cuts(stages));
 }
 
-std::vector<double> flops_of_cells(const Model& model, std::int64_t seq) {
+std::vector<double> flops_of_cells(const ModelSpec& model, std::int64_t seq) {
   std::vector<double> flops;
-  for (const model::Cell& cell : model.cells) flops.push_back(model::forward_flops(model, cell, seq));
+  for (const model::CellSpec& cell : model.cells) flops.push_back(model::forward_flops(model, cell, seq));
   return flops;
 }
 
-std::int64_t crossing_features(const model::Cell& cell) {
+std::int64_t crossing_features(const model::CellSpec& cell) {
   std::int64_t features = 0;
   for (const model::Live& live : cell.live) features += element_count(live.features);
   return features;

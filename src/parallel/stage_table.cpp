@@ -10,11 +10,11 @@
 namespace tessera::parallel {
 namespace {
 
-using model::Model;
+using model::ModelSpec;
 
 class StageTable {
  public:
-  StageTable(const Model& model, const StageRanges& ranges, const StageMap& map, const StageTableOptions& options)
+  StageTable(const ModelSpec& model, const StageRanges& ranges, const StageMap& map, const StageTableOptions& options)
       : model_(model), ranges_(ranges), map_(map), options_(options) {
     // Forward once, backward twice.
     for (const double flops : flops_of_cells(model, options.seq))
@@ -90,7 +90,7 @@ class StageTable {
                        gained < paid ? fmt::format(". WARNING: it is slower than {}", cell(other)) : "");
   }
 
-  const Model& model_;
+  const ModelSpec& model_;
   const StageRanges& ranges_;
   const StageMap& map_;
   const StageTableOptions& options_;
@@ -99,7 +99,7 @@ class StageTable {
 
 }  // namespace
 
-std::string stage_table(const Model& model, const StageRanges& ranges, const StageMap& map,
+std::string stage_table(const ModelSpec& model, const StageRanges& ranges, const StageMap& map,
                         const StageTableOptions& options) {
   return StageTable(model, ranges, map, options).text();
 }

@@ -10,7 +10,7 @@ using mesh::Axis;
 
 namespace {
 
-bool is_tied(const model::Model& model) { return model.dimensions.tied; }
+bool is_tied(const model::ModelSpec& model) { return model.dimensions.tied; }
 
 }  // namespace
 

@@ -45,8 +45,8 @@ Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<S
            const TensorParallel& tensor, std::span<const at::Tensor> buffers, std::span<const std::string> remade)
     : name_(spec.name), groups_(std::move(groups)), tensor_(tensor), balance_(model.balance) {
   for (int i = spec.begin; i < spec.end; ++i) {
-    const model::Cell& cell = model.cells[static_cast<std::size_t>(i)];
-    Step step{&cell, {}, {}, {}};
+    const model::CellSpec& cell = model.cells[static_cast<std::size_t>(i)];
+    Step step{&cell, &model.functions[static_cast<std::size_t>(i)], {}, {}, {}};
     for (const int param : cell.params) {
       const model::ParamSpec& weight = model.params[static_cast<std::size_t>(param)];
       step.weights.push_back(find_weight(&weight, groups_));
@@ -92,7 +92,7 @@ at::Tensor Unit::from_experts(const at::Tensor& tokens) const {
 }
 
 /// In front of a cell that needs the tokens of all ranks: they are gathered here, or by its products.
-void Unit::gather(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
+void Unit::gather(const model::CellSpec& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
   if (cell.input == Boundary::to_experts) flow[Slot::m] = for_experts(flow.take(Slot::m));
   if (cell.input != Boundary::gather || tp.size() == 1) return;
@@ -106,7 +106,7 @@ void Unit::gather(const model::Cell& cell, Flow& flow, UnitOperations& operation
 }
 
 /// Behind a cell that leaves partial sums, unless its product has summed them.
-void Unit::reduce(const model::Cell& cell, Flow& flow, UnitOperations& operations) const {
+void Unit::reduce(const model::CellSpec& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
   if (cell.output == Boundary::from_experts) flow[Slot::h] = from_experts(flow.take(Slot::h));
   if (cell.output != Boundary::reduce || tp.size() == 1 || operations.take_reduced()) return;
@@ -116,7 +116,7 @@ void Unit::reduce(const model::Cell& cell, Flow& flow, UnitOperations& operation
 }
 
 void Unit::run(const Step& step, Flow& flow, model::CellContext context, UnitOperations& operations) const {
-  const model::Cell& cell = *step.cell;
+  const model::CellSpec& cell = *step.cell;
   if (cell.source) flow[Slot::h] = flow[*cell.source];
   gather(cell, flow, operations);
   if (cell.output == Boundary::reduce && tensor_.tp.size() > 1 && tensor_.chunks.count > 0)
@@ -126,10 +126,10 @@ void Unit::run(const Step& step, Flow& flow, model::CellContext context, UnitOpe
   context.expert_parts = tensor_.experts_cut ? tensor_.tp.size() : 1;
   context.weights = step.weights;
   context.buffers = step.buffers;
-  cell.forward(flow, context);
+  step.functions->forward(flow, context);
   reduce(cell, flow, operations);
   operations.expect_done(cell.name);
-  if (cell.epilogue) cell.epilogue(flow, context);
+  if (step.functions->epilogue) step.functions->epilogue(flow, context);
   if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 class Beginning {
  public:
-  Beginning(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, Trainer& trainer,
+  Beginning(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh, Trainer& trainer,
             const std::filesystem::path& checkpoints)
       : job_(job), model_(model), mesh_(mesh), trainer_(trainer), checkpoints_(checkpoints) {}
 
@@ -51,7 +51,7 @@ class Beginning {
   }
 
   const config::JobConfig& job_;
-  const model::Model& model_;
+  const model::ModelSpec& model_;
   mesh::DeviceMesh& mesh_;
   Trainer& trainer_;
   const std::filesystem::path& checkpoints_;
@@ -59,7 +59,7 @@ class Beginning {
 
 }  // namespace
 
-Position begin_state(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, Trainer& trainer,
+Position begin_state(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh, Trainer& trainer,
                      const std::filesystem::path& checkpoints) {
   return Beginning(job, model, mesh, trainer, checkpoints).position();
 }

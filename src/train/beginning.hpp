@@ -15,7 +15,7 @@ namespace tessera::train {
 /// of its state. Returns the steps done: 0 unless the job resumes. Throws Error(checkpoint) or Error(usage) as
 /// load_state() and load_weights_of() do, and Error(usage) if training.steps lies behind a last checkpoint that holds
 /// the model alone.
-Position begin_state(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, Trainer& trainer,
+Position begin_state(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh, Trainer& trainer,
                      const std::filesystem::path& checkpoints);
 
 }  // namespace tessera::train

@@ -63,7 +63,7 @@ void prepare_folder(const fs::path& folder, bool replace) {
 bool streamed(const model::ParamSpec& spec) { return spec.hf_layout == model::HfLayout::same; }
 
 /// What checkpoint::export_tensors can do: whole tensors, their rows permuted where RoPE asks for it.
-std::vector<checkpoint::ExportTensor> streamed_tensors(const model::Model& model, DType dtype) {
+std::vector<checkpoint::ExportTensor> streamed_tensors(const model::ModelSpec& model, DType dtype) {
   std::vector<checkpoint::ExportTensor> map;
   for (const model::ParamSpec& spec : model.params) {
     if (!streamed(spec)) continue;
@@ -78,7 +78,7 @@ std::vector<checkpoint::ExportTensor> streamed_tensors(const model::Model& model
 }
 
 /// The tensors of experts: each once, though two parameters may lie in it.
-std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::Model& model, DType dtype) {
+std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::ModelSpec& model, DType dtype) {
   std::vector<checkpoint::SafetensorsEntry> entries;
   for (const model::ParamSpec& spec : model.params) {
     using enum model::HfLayout;
@@ -102,13 +102,13 @@ at::Tensor read_expert(const checkpoint::Opened& checkpoint, const model::ParamS
 }
 
 /// The parameter that fills the odd columns where `spec` fills the even ones.
-const model::ParamSpec& odd_twin(const model::Model& model, const model::ParamSpec& spec) {
+const model::ParamSpec& odd_twin(const model::ModelSpec& model, const model::ParamSpec& spec) {
   for (const model::ParamSpec& other : model.params)
     if (&other != &spec && other.hf_name == spec.hf_name) return other;
   contract_violated("found", __FILE__, __LINE__, spec.fqn + " has no twin");
 }
 
-void export_expert(const checkpoint::Opened& checkpoint, const model::Model& model, const model::ParamSpec& spec,
+void export_expert(const checkpoint::Opened& checkpoint, const model::ModelSpec& model, const model::ParamSpec& spec,
                    std::int64_t expert, DType dtype, checkpoint::SafetensorsWriter& writer) {
   using enum model::HfLayout;
   at::Tensor values = read_expert(checkpoint, spec, expert, dtype);
@@ -123,7 +123,7 @@ void export_expert(const checkpoint::Opened& checkpoint, const model::Model& mod
 }
 
 /// Biases of the choice that balancing made and Hugging Face's class has no place for.
-void warn_of_lost_biases(const model::Model& model) {
+void warn_of_lost_biases(const model::ModelSpec& model) {
   for (const model::BufferSpec& buffer : model.buffers)
     if (buffer.hf_name.empty()) {
       log::warning(
@@ -136,7 +136,7 @@ void warn_of_lost_biases(const model::Model& model) {
 
 }  // namespace
 
-void export_hf_weights(const checkpoint::Opened& checkpoint, const model::Model& model, DType dtype,
+void export_hf_weights(const checkpoint::Opened& checkpoint, const model::ModelSpec& model, DType dtype,
                        const fs::path& file) {
   const auto map = streamed_tensors(model, dtype);
   std::vector<checkpoint::SafetensorsEntry> entries = checkpoint::export_entries(checkpoint, map);
@@ -161,7 +161,7 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   const HfAssets assets = find_hf_assets(resolved.job, options.tokenizer, vocab);
   prepare_folder(out, options.replace);
   const fs::path weights = out / "model.safetensors";
-  export_hf_weights(opened, model::make_decoder(shape, 1, at::kFloat), options.dtype, weights);
+  export_hf_weights(opened, model::spec_of(shape), options.dtype, weights);
   auto config = parse_ordered_json(model::hf_config_of(shape, std::string(name_of(options.dtype))));
   config["bos_token_id"] = id_json(assets.bos);
   config["eos_token_id"] = id_json(assets.eos);

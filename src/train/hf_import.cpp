@@ -38,7 +38,7 @@ class Import {
         "{} has TorchTitan's names, which are supported for Llama only, because other families order their rows "
         "differently; convert the checkpoint with TorchTitan's scripts/checkpoint_conversion/convert_to_hf.py first",
         path_);
-    model_ = model::make_decoder(shape, 1, at::kFloat);
+    model_ = model::spec_of(shape);
     for (const model::ParamSpec& spec : model_.params) add(spec);
     for (const model::BufferSpec& buffer : model_.buffers) add(buffer);
     warn_of_unused();
@@ -120,7 +120,7 @@ class Import {
   HfSource reader_;
   std::optional<DType> dtype_;
   bool titan_ = false;  ///< names and layouts are TorchTitan's, that is ours
-  model::Model model_;
+  model::ModelSpec model_;
   std::vector<checkpoint::TensorInfo> tensors_;
   std::map<std::string, Origin> origins_;
   std::set<std::string> used_;

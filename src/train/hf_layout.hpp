@@ -7,7 +7,7 @@
 
 #include "hf_source.hpp"
 #include "tessera/base/tensor_slice.hpp"
-#include "tessera/model/param_spec.hpp"
+#include "tessera/model_spec/param_spec.hpp"
 
 namespace tessera::train {
 

@@ -52,7 +52,7 @@ std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
   return head * head_dim + (within % 2) * (head_dim / 2) + within / 2;
 }
 
-HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path& path, const LoadChoice& choice) {
+HfMisfits find_hf_misfits(const model::ModelSpec& model, const std::filesystem::path& path, const LoadChoice& choice) {
   HfMisfits misfits;
   const HfSource reader(path);
   const auto consider = [&](const std::string& fqn, const std::string& misfit) {
@@ -71,8 +71,8 @@ HfMisfits find_hf_misfits(const model::Model& model, const std::filesystem::path
   return misfits;
 }
 
-void load_hf_weights(const parallel::Holdings& holdings, const model::Model& model, const std::filesystem::path& path,
-                     const std::set<std::string>& left_out) {
+void load_hf_weights(const parallel::Holdings& holdings, const model::ModelSpec& model,
+                     const std::filesystem::path& path, const std::set<std::string>& left_out) {
   const HfSource reader(path);
   at::NoGradGuard no_grad;
   for (const auto& ref : holdings.params) {
@@ -97,7 +97,7 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::Model& mod
   }
 }
 
-void for_each_whole(const parallel::ParamRefs& params, const model::Model& model, comm::Communicator& control,
+void for_each_whole(const parallel::ParamRefs& params, const model::ModelSpec& model, comm::Communicator& control,
                     const std::function<at::Tensor(const parallel::ShardedParam&)>& pick,
                     const std::function<void(const model::ParamSpec&, const at::Tensor&)>& take) {
   for (const model::ParamSpec& spec : model.params) {
@@ -112,7 +112,7 @@ void for_each_whole(const parallel::ParamRefs& params, const model::Model& model
   }
 }
 
-void dump_gradients(const parallel::ParamRefs& params, const model::Model& model, comm::Communicator& control,
+void dump_gradients(const parallel::ParamRefs& params, const model::ModelSpec& model, comm::Communicator& control,
                     const std::filesystem::path& file) {
   const auto type = params.front().param->master.scalar_type();
   std::optional<checkpoint::SafetensorsWriter> writer;

@@ -58,8 +58,8 @@ int fewest_ranks(const config::Parallelism& p) {
 
 struct JobCheck::Known {
   Files files;
-  std::map<std::string, std::shared_ptr<const model::Model>> models;  ///< by all that makes their shape
-  std::map<std::string, std::int64_t> vocabularies;                   ///< by data and tokenizer
+  std::map<std::string, std::shared_ptr<const model::ModelSpec>> models;  ///< by all that makes their shape
+  std::map<std::string, std::int64_t> vocabularies;                       ///< by data and tokenizer
 };
 
 namespace {
@@ -125,8 +125,7 @@ class JobRules {
     if (!file && (reading_.blames("model.name") || reading_.blames("model.flavor"))) return;
     const auto make = [&] {
       auto& known = known_.models[shape_key(job_, vocab)];
-      if (!known)
-        known = std::make_shared<const model::Model>(make_decoder(decoder_shape_of(job_, vocab), 1, at::kFloat));
+      if (!known) known = std::make_shared<const model::ModelSpec>(spec_of(decoder_shape_of(job_, vocab)));
       model_ = known;
     };
     if (file)
@@ -240,7 +239,7 @@ class JobRules {
   const config::JobConfig& job_;
   int ranks_;
   std::optional<mesh::Layout> layout_;
-  std::shared_ptr<const model::Model> model_;
+  std::shared_ptr<const model::ModelSpec> model_;
   std::optional<BatchPlan> plan_;
   int stages_ = 1;
 };

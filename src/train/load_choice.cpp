@@ -18,7 +18,7 @@ constexpr const char* kOutput = "output.weight";
 /// "layers.0.wq" of "optimizer/exp_avg/layers.0.wq".
 std::string_view fqn_of(std::string_view name) { return name.substr(name.rfind('/') + 1); }
 
-std::vector<std::string> names_of(const model::Model& model) {
+std::vector<std::string> names_of(const model::ModelSpec& model) {
   std::vector<std::string> names;
   for (const model::ParamSpec& spec : model.params) names.push_back(spec.fqn);
   for (const model::BufferSpec& buffer : model.buffers) names.push_back(buffer.fqn);
@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const model::Model& model) {
 }
 
 /// A tied checkpoint lacks the output layer alone, which would then keep its initial values without a word.
-void require_same_tying(const checkpoint::Opened& opened, const model::Model& model) {
+void require_same_tying(const checkpoint::Opened& opened, const model::ModelSpec& model) {
   const std::string group = "model/";
   if (opened.find(group + model::kTokenEmbedding) == nullptr) return;
   const bool tied = opened.find(group + kOutput) == nullptr;
@@ -42,7 +42,7 @@ void require_same_tying(const checkpoint::Opened& opened, const model::Model& mo
 
 }  // namespace
 
-LoadChoice LoadChoice::of(const config::Checkpoint& options, const model::Model& model) {
+LoadChoice LoadChoice::of(const config::Checkpoint& options, const model::ModelSpec& model) {
   LoadChoice choice;
   for (const std::string& entry : options.exclude_from_loading) {
     if (entry == "optimizer")
@@ -68,7 +68,7 @@ bool LoadChoice::excludes(std::string_view fqn) const {
                              [&](const std::string& pattern) { return parallel::matches(pattern, std::string(fqn)); });
 }
 
-LoadChoice LoadChoice::of_own(const config::Checkpoint& options, const model::Model& model) {
+LoadChoice LoadChoice::of_own(const config::Checkpoint& options, const model::ModelSpec& model) {
   LoadChoice choice = of(options, model);  // whose patterns must be right, whether they count or not
   if (options.initial_load_path) {
     const bool data = choice.data;
@@ -88,7 +88,7 @@ std::string LoadChoice::left_out() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-checkpoint::LoadOptions LoadChoice::options(const model::Model& model) const {
+checkpoint::LoadOptions LoadChoice::options(const model::ModelSpec& model) const {
   checkpoint::LoadOptions options;
   options.missing = options.extra = options.differing = mismatch;
   options.log = [](const std::string& line) { log::warning("{}", line); };

@@ -16,7 +16,7 @@ using model::Slot;
 using parallel::Stage;
 
 /// "layers.7.attention.wo" with a weight of 256 x 256 -> "layers.#.attention.wo [256,256]".
-std::string kind_of(const model::Model& model, const model::Cell& cell) {
+std::string kind_of(const model::Model& model, const model::CellSpec& cell) {
   static const std::regex number("\\.[0-9]+\\.");
   std::string kind = std::regex_replace(cell.name, number, ".#.");
   for (const int param : cell.params)

@@ -34,7 +34,7 @@ Cuts cuts_of(const model::ParamSpec& spec, const mesh::Layout& layout) {
   return {cut ? pieces : 1, fsdp};
 }
 
-std::set<int> params_of(const model::Model& model, std::int64_t begin, std::int64_t end) {
+std::set<int> params_of(const model::ModelSpec& model, std::int64_t begin, std::int64_t end) {
   std::set<int> params;
   for (std::int64_t cell = begin; cell < end; ++cell) {
     const std::vector<int>& used = model.cells[static_cast<std::size_t>(cell)].params;
@@ -48,7 +48,7 @@ struct Elements {
   std::int64_t gathered = 0, own = 0;
 };
 
-Elements elements_of(const model::Model& model, const std::set<int>& params, const mesh::Layout& layout) {
+Elements elements_of(const model::ModelSpec& model, const std::set<int>& params, const mesh::Layout& layout) {
   Elements elements;
   for (const int param : params) {
     const model::ParamSpec& spec = model.params[static_cast<std::size_t>(param)];
@@ -64,7 +64,7 @@ std::int64_t bytes_of(at::ScalarType type) { return static_cast<std::int64_t>(at
 
 }  // namespace
 
-MemoryNeed memory_need(const model::Model& model, const mesh::Layout& layout, const std::vector<Range>& cells,
+MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout, const std::vector<Range>& cells,
                        const parallel::StageOptions& options) {
   MemoryNeed need;
   const parallel::Precision& types = options.precision;
@@ -117,13 +117,14 @@ void check_need(const std::string& model, const MemoryNeed& need, std::int64_t n
        human_bytes(free), parts, what);
 }
 
-void check_memory(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
+void check_memory(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
                   const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world, int sharers) {
   const parallel::StageMap map = pipeline_plan_of(job, model, mesh.layout(), plan).map;
-  if (map.stages() > 1 && job.parallelism.pipeline_parallel_split == "measured") return;
-  const parallel::StageRanges ranges = stage_ranges_of(job, model, mesh, map.stages(), options);
+  const auto ranges = planned_stage_ranges(job, model, map.stages());
+  if (!ranges) return;  // the split "measured" is not known yet
   std::vector<Range> mine;
-  for (const int stage : map.stages_of(mesh.coord(Axis::pp))) mine.push_back(ranges[static_cast<std::size_t>(stage)]);
+  for (const int stage : map.stages_of(mesh.coord(Axis::pp)))
+    mine.push_back((*ranges)[static_cast<std::size_t>(stage)]);
   const MemoryNeed need = memory_need(model, mesh.layout(), mine, options);
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
   const at::Device device = options.device;
@@ -135,7 +136,7 @@ void check_memory(const config::JobConfig& job, const model::Model& model, mesh:
   });
 }
 
-void check_memory_alone(const model::Model& model, const mesh::Layout& layout, parallel::StageOptions options) {
+void check_memory_alone(const model::ModelSpec& model, const mesh::Layout& layout, parallel::StageOptions options) {
   options.freeze = {"."};
   const MemoryNeed need = memory_need(model, layout, {{0, static_cast<std::int64_t>(model.cells.size())}}, options);
   check_need(model.name, need, need.total(), free_bytes(options.device, 1), "in one process", Remedy::more_memory);

@@ -10,7 +10,7 @@
 
 namespace tessera::train {
 
-void load_model(const parallel::Holdings& holdings, const model::Model& model, mesh::DeviceMesh& mesh,
+void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
                 const std::filesystem::path& folder, LoadChoice choice) {
   TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
   comm::Communicator& control = mesh.control();
@@ -27,7 +27,7 @@ void load_model(const parallel::Holdings& holdings, const model::Model& model, m
   views.write_back();
 }
 
-void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings, const model::Model& model,
+void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings, const model::ModelSpec& model,
                      mesh::DeviceMesh& mesh, const LoadChoice& choice) {
   const auto& path = job.checkpoint.initial_load_path;
   if (!path)

@@ -12,7 +12,7 @@ using parallel::StageMap;
 using parallel::StagesARank;
 
 /// Stages that the cuts make; nothing where these follow from the schedule.
-std::optional<int> stages_of_cuts(const config::Parallelism& p, const model::Model& model) {
+std::optional<int> stages_of_cuts(const config::Parallelism& p, const model::ModelSpec& model) {
   if (!p.pipeline_parallel_split_points.empty()) return static_cast<int>(p.pipeline_parallel_split_points.size()) + 1;
   if (p.module_fqns_per_model_part) return static_cast<int>(p.module_fqns_per_model_part->size());
   if (!p.pipeline_parallel_layers_per_stage) return std::nullopt;
@@ -30,7 +30,7 @@ Schedule schedule_of(const config::Parallelism& p) {
 }
 
 /// With the stages that the schedule wants on each of `ranks` ranks.
-StageMap map_of(const config::Parallelism& p, const model::Model& model, Schedule schedule, int ranks) {
+StageMap map_of(const config::Parallelism& p, const model::ModelSpec& model, Schedule schedule, int ranks) {
   const StagesARank each = stages_a_rank(schedule);
   const int usual = each == StagesARank::one ? 1 : 2, stages = stages_of_cuts(p, model).value_or(usual * ranks);
   const bool fits =
@@ -46,7 +46,7 @@ StageMap map_of(const config::Parallelism& p, const model::Model& model, Schedul
   return usual_map(schedule, ranks, stages / ranks);
 }
 
-parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model::Model& model, int ranks,
+parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model::ModelSpec& model, int ranks,
                                       int microbatches) {
   const std::string& file = p.pipeline_parallel_schedule_csv;
   parallel::ScheduleTable table = parallel::read_schedule_csv(file);
@@ -61,7 +61,8 @@ parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model:
   return table;
 }
 
-parallel::ScheduleTable table_of(const config::Parallelism& p, const model::Model& model, int ranks, int microbatches) {
+parallel::ScheduleTable table_of(const config::Parallelism& p, const model::ModelSpec& model, int ranks,
+                                 int microbatches) {
   if (ranks == 1)
     return {compute_orders(Schedule::one_f_one_b, StageMap::loop(1), microbatches), StageMap::loop(1), microbatches};
   if (!p.pipeline_parallel_schedule_csv.empty()) return table_in_file(p, model, ranks, microbatches);
@@ -85,7 +86,7 @@ void check_microbatches(const config::JobConfig& job, const mesh::Layout& layout
           plan.microbatches, name_of(schedule), ranks, least, job.training.local_batch_size, plan.microbatch_rows);
 }
 
-PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::Model& model, const mesh::Layout& layout,
+PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::ModelSpec& model, const mesh::Layout& layout,
                               const BatchPlan& plan) {
   const auto table = table_of(job.parallelism, model, layout.degree(mesh::Axis::pp), plan.microbatches);
   PipelinePlan result{table.map, with_transfers(table.computations, table.map)};
@@ -97,7 +98,7 @@ PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::Model& 
   return result;
 }
 
-void check_job_fits(const config::JobConfig& job, const model::Model& model, const mesh::Layout& layout,
+void check_job_fits(const config::JobConfig& job, const model::ModelSpec& model, const mesh::Layout& layout,
                     const BatchPlan& plan) {
   check_model_fits(model, layout, plan, !job.parallelism.disable_sequence_parallel);
   check_microbatches(job, layout, plan);

@@ -22,7 +22,7 @@
 namespace tessera::train {
 namespace {
 
-metrics::FlopsPerToken flops_of(const model::Model& model, std::int64_t seq) {
+metrics::FlopsPerToken flops_of(const model::ModelSpec& model, std::int64_t seq) {
   const model::Dimensions& d = model.dimensions;
   return metrics::flops_per_token({model.active_parameter_count(), model.embedding_parameter_count(), d.layers, d.heads,
                                    d.head_dim + d.value_dim, seq});

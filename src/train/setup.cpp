@@ -53,7 +53,7 @@ std::string more_ranks(const mesh::Degrees& degrees, int world) {
 }
 
 /// What tensor parallelism cuts can be cut in so many pieces.
-void check_pieces(const model::Model& model, int tp) {
+void check_pieces(const model::ModelSpec& model, int tp) {
   for (const model::ParamSpec& spec : model.params) {
     if (spec.max_pieces > 0 && spec.max_pieces < tp) continue;
     const bool columns = spec.placement == model::Placement::column, rows = spec.placement == model::Placement::row;
@@ -145,7 +145,7 @@ model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab
   return model::make_decoder(shape, positions, precision_of(job).compute, device);
 }
 
-void check_tensor_parallel_fits(const model::Model& model, int tp) {
+void check_tensor_parallel_fits(const model::ModelSpec& model, int tp) {
   const model::Dimensions& d = model.dimensions;
   require_divides(d.heads, "attention heads", tp, "tensor_parallel_degree");
   require(d.kv_heads % tp == 0 || tp % d.kv_heads == 0, ExitCode::usage,
@@ -157,7 +157,7 @@ void check_tensor_parallel_fits(const model::Model& model, int tp) {
   check_pieces(model, tp);
 }
 
-void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
+void check_experts_fit(const model::ModelSpec& model, const mesh::Layout& layout) {
   const int ep = layout.expert_degree();
   require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
           "{} has no experts; set expert_parallel_degree and expert_tensor_parallel_degree to 1", model.name);
@@ -170,7 +170,7 @@ void check_experts_fit(const model::Model& model, const mesh::Layout& layout) {
                       "expert_tensor_parallel_degree");
 }
 
-void check_tokens_fit(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
+void check_tokens_fit(const model::ModelSpec& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel) {
   const bool routed = !model.mixtures.empty() && !layout.experts_cut_by_tp();
   if (sequence_parallel || routed)
@@ -180,7 +180,7 @@ void check_tokens_fit(const model::Model& model, const mesh::Layout& layout, con
                     layout.degree(Axis::tp), "tensor_parallel_degree");
 }
 
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
+void check_model_fits(const model::ModelSpec& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel) {
   check_tensor_parallel_fits(model, layout.degree(Axis::tp));
   check_experts_fit(model, layout);

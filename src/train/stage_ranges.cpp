@@ -14,7 +14,7 @@ parallel::StageRanges require_count(parallel::StageRanges ranges, const config::
 
 }  // namespace
 
-std::optional<parallel::StageRanges> planned_stage_ranges(const config::JobConfig& job, const model::Model& model,
+std::optional<parallel::StageRanges> planned_stage_ranges(const config::JobConfig& job, const model::ModelSpec& model,
                                                           int stages) {
   if (stages == 1) return parallel::StageRanges{{0, static_cast<std::int64_t>(model.cells.size())}};
   const config::Parallelism& p = job.parallelism;

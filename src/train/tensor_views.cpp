@@ -36,7 +36,7 @@ void TensorViews::write_back() {
   for (auto& [tensor, host] : copies_) tensor.copy_(host);
 }
 
-TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::Model& model,
+TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::ModelSpec& model,
                         mesh::DeviceMesh& mesh, std::optional<at::ScalarType> type) {
   using enum mesh::Axis;
   TensorViews views(use);

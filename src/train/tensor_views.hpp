@@ -40,7 +40,7 @@ class TensorViews {
 };
 
 /// "model/<fqn>" of every parameter and buffer; parameters as copies in `type` where one is given.
-TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::Model& model,
+TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::ModelSpec& model,
                         mesh::DeviceMesh& mesh, std::optional<at::ScalarType> type = {});
 
 }  // namespace tessera::train

@@ -31,7 +31,7 @@ parallel::ActionLists forwards(const parallel::StageMap& map, int microbatches) 
 
 }  // namespace
 
-Validator::Validator(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
+Validator::Validator(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
                      parallel::Stages& stages, const data::SampleSource& source)
     : job_(job),
       model_(model),

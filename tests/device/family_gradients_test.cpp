@@ -9,7 +9,7 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "tessera/mesh/device_mesh.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/trainer.hpp"
 #include "test_device.hpp"

@@ -10,16 +10,9 @@
 #include <cstdint>
 #include <functional>
 
+#include "tessera/model_spec/model_spec.hpp"
+
 namespace tessera::model {
-
-struct BalanceLoss {
-  double auxiliary = 0;  ///< coefficient; Switch Transformer, https://arxiv.org/abs/2101.03961, equations 4 to 6, over
-                         ///< all layers together as transformers' load_balancing_loss_func
-  double z = 0;          ///< coefficient; ST-MoE, https://arxiv.org/abs/2202.08906, equation 5
-  std::int64_t experts = 0, layers = 0;
-
-  bool wanted() const { return auxiliary > 0 || z > 0; }
-};
 
 /// What one layer adds to the slot: `chosen` [T, K] int64, `probabilities` [T, E] that sum to 1, `logits` [T, E].
 at::Tensor balance_terms(const at::Tensor& chosen, const at::Tensor& probabilities, const at::Tensor& logits);

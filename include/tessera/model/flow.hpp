@@ -4,33 +4,19 @@
 #include "tessera/kernels/tensor.hpp"
 
 #include <array>
-#include <cstdint>
-#include <string_view>
 #include <utility>
 
-namespace tessera::model {
+#include "tessera/model_spec/slot.hpp"
 
-/// Shapes, with T = rows x positions of a microbatch (row-major: sequence by sequence), T' = T / tp when the slot is
-/// cut over tensor-parallel ranks, H = this rank's heads:
-///   tokens [T] int64 · x [T', dim] residual stream · h [T' or T, ...] working value · q [B, S, H, hd] · k, v [B, S,
-///   Hkv, hd] · logits [T, vocab / tp].
-/// In a mixture of experts, with K experts a token: m [T', dim] what goes to the experts, between dispatch and combine
-///   their rows · scores [T', K] · route [T', K] int64 chosen experts, between dispatch and combine the order [T' K] in
-///   which rows were sorted · sent [experts] and received [ranks, experts here] int64 rows, in host memory · balance:
-///   see balance_loss.hpp.
-enum class Slot : std::uint8_t { tokens, x, h, q, k, v, logits, m, scores, route, sent, received, balance };
-inline constexpr std::size_t kSlots = 13;
-inline constexpr std::array<Slot, kSlots> kSlotList{
-    Slot::tokens, Slot::x,      Slot::h,     Slot::q,    Slot::k,        Slot::v,      Slot::logits,
-    Slot::m,      Slot::scores, Slot::route, Slot::sent, Slot::received, Slot::balance};
-std::string_view name_of(Slot slot) noexcept;
+namespace tessera::model {
 
 /// An undefined tensor means that the slot is not live here.
 class Flow {
  public:
   at::Tensor& operator[](Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
   const at::Tensor& operator[](Slot slot) const { return slots_[static_cast<std::size_t>(slot)]; }
-  /// The slot's tensor, leaving the slot empty, so that its memory can go as soon as the caller is done with it.
+  /// The slot's tensor, leaving the slot empty, so that its memory can go as soon as the caller is done
+  /// with it.
   at::Tensor take(Slot slot) { return std::exchange((*this)[slot], at::Tensor()); }
 
  private:

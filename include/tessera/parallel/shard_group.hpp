@@ -13,7 +13,7 @@
 #include "tessera/comm/communicator.hpp"
 #include "tessera/kernels/side_stream.hpp"
 #include "tessera/model/cell.hpp"
-#include "tessera/model/param_spec.hpp"
+#include "tessera/model_spec/param_spec.hpp"
 #include "tessera/parallel/memory_kinds.hpp"
 
 namespace tessera::parallel {

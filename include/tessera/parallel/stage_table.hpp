@@ -22,7 +22,7 @@ struct StageTableOptions {
 /// share of the dearest stage's, the bytes that cross the cut behind it in each direction. Below it one line for each
 /// cut inside a block: the seconds that the dearest stage gains over the better of the two nearest cuts between blocks,
 /// the seconds that the additional bytes take, and a warning where it loses.
-std::string stage_table(const model::Model& model, const StageRanges& ranges, const StageMap& map,
+std::string stage_table(const model::ModelSpec& model, const StageRanges& ranges, const StageMap& map,
                         const StageTableOptions& options);
 
 }  // namespace tessera::parallel

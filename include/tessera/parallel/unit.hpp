@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tessera/comm/communicator.hpp"
+#include "tessera/model/balance_loss.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/chunked_products.hpp"
 #include "tessera/parallel/recompute.hpp"
@@ -79,7 +80,8 @@ class Unit {
 
  private:
   struct Step {
-    const model::Cell* cell;
+    const model::CellSpec* cell;
+    const model::CellFunctions* functions;
     std::vector<model::Weight> weights;
     std::vector<at::Tensor> buffers;
     std::vector<const c10::TensorImpl*> remade;  ///< weights whose products are made again in Recompute::operations
@@ -89,8 +91,8 @@ class Unit {
   at::Tensor for_experts(const at::Tensor& tokens) const;
   at::Tensor from_experts(const at::Tensor& tokens) const;
   void run(const Step& step, model::Flow& flow, model::CellContext context, UnitOperations& operations) const;
-  void gather(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
-  void reduce(const model::Cell& cell, model::Flow& flow, UnitOperations& operations) const;
+  void gather(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;
+  void reduce(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;
 
   std::string name_;
   std::vector<ShardGroup*> groups_;

@@ -21,10 +21,10 @@ struct LoadChoice {
   checkpoint::Policy mismatch = checkpoint::Policy::strict;
 
   /// Throws Error(usage) for a pattern that matches nothing of the model.
-  static LoadChoice of(const config::Checkpoint& options, const model::Model& model);
+  static LoadChoice of(const config::Checkpoint& options, const model::ModelSpec& model);
   /// For the run's own checkpoints. Where it starts from another's weights, all but `dataloader` is for that start: a
   /// job that is restarted must not forget what it has trained since.
-  static LoadChoice of_own(const config::Checkpoint& options, const model::Model& model);
+  static LoadChoice of_own(const config::Checkpoint& options, const model::ModelSpec& model);
 
   /// True when values may be left as they were before the load.
   bool is_partial() const { return !excluded.empty() || mismatch != checkpoint::Policy::strict; }
@@ -34,7 +34,7 @@ struct LoadChoice {
   /// For loading the model's tensors and, unless that is excluded, the optimizer's: names of another model are refused
   /// or shown as the policy says, and a tied output layer where the model has one of its own, or the other way round,
   /// is refused in words.
-  checkpoint::LoadOptions options(const model::Model& model) const;
+  checkpoint::LoadOptions options(const model::ModelSpec& model) const;
 };
 
 }  // namespace tessera::train

@@ -9,8 +9,8 @@
 #include "tessera/config/job_config.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/mesh/layout.hpp"
-#include "tessera/model/families.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/model_spec/families.hpp"
 #include "tessera/optim/schedule.hpp"
 #include "tessera/parallel/stage.hpp"
 #include "tessera/train/batch_plan.hpp"
@@ -51,14 +51,14 @@ model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab
                       at::Device device);
 
 /// What tensor parallelism cuts can be cut in so many pieces. Throws Error(usage).
-void check_tensor_parallel_fits(const model::Model& model, int tp);
+void check_tensor_parallel_fits(const model::ModelSpec& model, int tp);
 /// The model's experts can be shared out as the mesh wants it. Throws Error(usage).
-void check_experts_fit(const model::Model& model, const mesh::Layout& layout);
+void check_experts_fit(const model::ModelSpec& model, const mesh::Layout& layout);
 /// A microbatch's tokens can be shared by tensor-parallel ranks where they are. Throws Error(usage).
-void check_tokens_fit(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
+void check_tokens_fit(const model::ModelSpec& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel);
 /// All three: errors in which model and mesh do not fit each other, before anything is allocated. Throws Error(usage).
-void check_model_fits(const model::Model& model, const mesh::Layout& layout, const BatchPlan& plan,
+void check_model_fits(const model::ModelSpec& model, const mesh::Layout& layout, const BatchPlan& plan,
                       bool sequence_parallel);
 
 /// Does a reshard policy ask for the free memory?

@@ -18,7 +18,7 @@ parallel::StageRanges stage_ranges_of(const config::JobConfig& job, const model:
                                       int stages, const parallel::StageOptions& options);
 
 /// The same where it needs no ranks: nothing for the split "measured".
-std::optional<parallel::StageRanges> planned_stage_ranges(const config::JobConfig& job, const model::Model& model,
+std::optional<parallel::StageRanges> planned_stage_ranges(const config::JobConfig& job, const model::ModelSpec& model,
                                                           int stages);
 
 /// Seconds of forward and backward of each cell for one microbatch, on the slowest rank. Cells of the same kind (the

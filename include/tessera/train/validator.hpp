@@ -30,8 +30,8 @@ struct ValidationResult {
 class Validator {
  public:
   /// `source` ends. All must outlive this.
-  Validator(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, parallel::Stages& stages,
-            const data::SampleSource& source);
+  Validator(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+            parallel::Stages& stages, const data::SampleSource& source);
 
   /// After step `step` (from 1)? After the first and each multiple of validation.freq, as TorchTitan does.
   bool due(std::int64_t step) const { return step == 1 || step % job_.validation.freq == 0; }
@@ -41,7 +41,7 @@ class Validator {
 
  private:
   const config::JobConfig& job_;
-  const model::Model& model_;
+  const model::ModelSpec& model_;
   mesh::DeviceMesh& mesh_;
   parallel::Stages& stages_;
   const data::SampleSource& source_;

@@ -9,7 +9,7 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "tessera/mesh/device_mesh.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/replay_source.hpp"
 #include "tessera/train/trainer.hpp"

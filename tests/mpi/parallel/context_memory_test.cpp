@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "mpi/comm/mpi_main.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 #include "tessera/parallel/stage.hpp"
 
 namespace tessera::parallel {

@@ -6,7 +6,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/sleeping.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 #include "tessera/parallel/executor.hpp"
 #include "tessera/parallel/schedule_timeline.hpp"
 

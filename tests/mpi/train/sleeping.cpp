@@ -54,8 +54,8 @@ Slot floating_slot(const Flow& flow) {
 
 void add_naps(model::Model& model, std::span<Nap> naps) {
   for (std::size_t i = 0; i < model.cells.size(); ++i) {
-    auto& cell = model.cells[i];
-    cell.forward = [forward = cell.forward, nap = &naps[i]](Flow& flow, const model::CellContext& context) {
+    model::CellFunction& function = model.functions[i].forward;
+    function = [forward = function, nap = &naps[i]](Flow& flow, const model::CellContext& context) {
       forward(flow, context);
       const Slot slot = floating_slot(flow);
       flow[slot] = kernels::apply(Sleep(*nap), {flow[slot]});
@@ -69,16 +69,17 @@ model::Model empty_model(int cells) {
   model.dimensions = {1, cells, 1, 1, 1, 1, 2, false};
   model.params.push_back({"start.weight", {2, 1}, model::Placement::replicated, {0, 1}, "start.weight"});
   for (int i = 0; i < cells; ++i) {
-    model::Cell cell;
+    model::CellSpec cell;
     cell.name = fmt::format("layers.{}", i);
     if (i == 0) cell.params = {0};
     cell.live = i == 0 ? std::vector<model::Live>{{Slot::tokens, model::Spread::tokens, {}}}
                        : std::vector<model::Live>{{Slot::x, model::Spread::tokens, {1}}};
-    cell.forward = [i, last = i + 1 == cells](Flow& flow, const model::CellContext& context) {
+    const auto forward = [i, last = i + 1 == cells](Flow& flow, const model::CellContext& context) {
       if (i == 0) flow[Slot::x] = at::embedding(context.weights[0].value, flow.take(Slot::tokens));
       if (last) flow[Slot::logits] = flow.take(Slot::x).expand({-1, 2}).contiguous();
     };
     model.cells.push_back(std::move(cell));
+    model.functions.push_back({forward, {}});
     model.units.push_back({fmt::format("layers.{}", i), i, i + 1});
   }
   return model;

@@ -1,7 +1,7 @@
 #include "mpi/train/tiny_model.hpp"
 
 #include "tessera/kernels/philox.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::test {
 

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/checkpoint/safetensors.hpp"
-#include "tessera/model/decoder.hpp"
+#include "tessera/model/model.hpp"
+#include "tessera/model/routing.hpp"
 
 namespace tessera::model {
 namespace {
@@ -66,7 +67,8 @@ struct Layer {
     Flow flow;
     flow[Slot::x] = at::zeros_like(x);
     flow[Slot::m] = x;
-    for (const Cell& cell : model.cells) {
+    for (std::size_t i = 0; i < model.cells.size(); ++i) {
+      const CellSpec& cell = model.cells[i];
       if (cell.name.find(".moe.") == std::string::npos) continue;
       std::vector<Weight> pieces;
       for (const int param : cell.params) {
@@ -77,7 +79,7 @@ struct Layer {
       if (!cell.buffers.empty()) context.buffers = std::span(&bias, 1);
       context.loads = &loads;
       if (cell.source) flow[Slot::h] = flow[*cell.source];
-      cell.forward(flow, context);
+      model.functions[i].forward(flow, context);
       if (cell.name.ends_with("router")) {
         scores = flow[Slot::scores];
         chosen = flow[Slot::route];

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 #include "tessera/parallel/stage_table.hpp"
 
 namespace tessera::parallel {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kCellsOfBlock = 7;
 
-model::Model with_layers(std::int64_t layers) {
+model::ModelSpec with_layers(std::int64_t layers) {
   model::DecoderShape shape;
   shape.name = "little";
   shape.dim = 16;
@@ -23,7 +23,7 @@ model::Model with_layers(std::int64_t layers) {
   shape.head_dim = 4;
   shape.hidden = 48;
   shape.vocab = 32;
-  return model::make_decoder(shape, 8, at::kFloat);
+  return model::spec_of(shape);
 }
 
 /// Blocks of each stage; the embedding is one cell, norm and output are two.
@@ -39,7 +39,7 @@ std::vector<std::int64_t> blocks(std::int64_t layers, int stages) {
   return result;
 }
 
-void expect_covers(const model::Model& model, const StageRanges& ranges) {
+void expect_covers(const model::ModelSpec& model, const StageRanges& ranges) {
   std::int64_t next = 0;
   for (const Range& range : ranges) {
     EXPECT_EQ(range.begin, next);
@@ -49,7 +49,7 @@ void expect_covers(const model::Model& model, const StageRanges& ranges) {
   EXPECT_EQ(next, static_cast<std::int64_t>(model.cells.size()));
 }
 
-std::vector<std::string> firsts(const model::Model& model, const StageRanges& ranges) {
+std::vector<std::string> firsts(const model::ModelSpec& model, const StageRanges& ranges) {
   std::vector<std::string> names;
   for (const Range& range : ranges) names.push_back(model.cells[static_cast<std::size_t>(range.begin)].name);
   return names;
@@ -80,7 +80,7 @@ TEST(StageSplit, FollowsTorchTitan) {
 
 TEST(StageSplit, CoversEveryCellOnce) {
   for (std::int64_t layers = 1; layers <= 20; ++layers) {
-    const model::Model model = with_layers(layers);
+    const model::ModelSpec model = with_layers(layers);
     const std::vector<double> costs = flops_of_cells(model, 8);
     for (int stages = 1; stages <= layers + 2; ++stages) {
       SCOPED_TRACE(fmt::format("{} layers on {}", layers, stages));
@@ -92,7 +92,7 @@ TEST(StageSplit, CoversEveryCellOnce) {
 }
 
 TEST(StageSplit, RefusesMoreStagesThanParts) {
-  const model::Model model = with_layers(2);
+  const model::ModelSpec model = with_layers(2);
   EXPECT_THAT(refusal([&] { split_by_layers(model, 5, 1, 1); }), testing::HasSubstr("choose at most 4"));
   const std::vector<double> costs = flops_of_cells(model, 8);
   EXPECT_THAT(refusal([&] { split_balanced(model, 5, costs, Granularity::blocks); }),
@@ -102,7 +102,7 @@ TEST(StageSplit, RefusesMoreStagesThanParts) {
 }
 
 TEST(StageSplit, CutsWhereItIsTold) {
-  const model::Model model = with_layers(4);
+  const model::ModelSpec model = with_layers(4);
   const StageRanges ranges = split_at(model, {"layers.1.attention.wk", "layers.2", "layers.3.feed_forward.w2"});
   expect_covers(model, ranges);
   EXPECT_EQ(firsts(model, ranges), (std::vector<std::string>{"tok_embeddings", "layers.1.attention.wqkv",
@@ -114,7 +114,7 @@ TEST(StageSplit, CutsWhereItIsTold) {
 }
 
 TEST(StageSplit, TakesTorchTitansModuleLists) {
-  const model::Model model = with_layers(3);
+  const model::ModelSpec model = with_layers(3);
   const StageRanges ranges =
       split_by_modules(model, {{"tok_embeddings", "layers.0"}, {"layers.1", "layers.2", "norm", "output"}});
   expect_covers(model, ranges);
@@ -135,7 +135,7 @@ TEST(StageSplit, TakesTorchTitansModuleLists) {
 
 /// The balanced split beside every other one.
 TEST(StageSplit, BalancedIsTheBest) {
-  const model::Model model = with_layers(2);
+  const model::ModelSpec model = with_layers(2);
   std::vector<double> costs;
   for (std::size_t i = 0; i < model.cells.size(); ++i) costs.push_back(static_cast<double>(1 + i * 7 % 5));
   const auto cells = static_cast<std::int64_t>(model.cells.size());
@@ -147,7 +147,7 @@ TEST(StageSplit, BalancedIsTheBest) {
 }
 
 TEST(StageSplit, AmongEqualsMovesLeast) {
-  const model::Model model = with_layers(2);
+  const model::ModelSpec model = with_layers(2);
   // Only the embedding and the output cost anything: every cut between is as good, and in front of a norm only x
   // crosses.
   std::vector<double> costs(model.cells.size(), 0);
@@ -158,7 +158,7 @@ TEST(StageSplit, AmongEqualsMovesLeast) {
 
 /// 5 layers on 4 stages: whole layers cannot be even.
 TEST(StageSplit, SubLayerCutsShortenTheSlowestStage) {
-  const model::Model model = with_layers(5);
+  const model::ModelSpec model = with_layers(5);
   const std::vector<double> costs = flops_of_cells(model, 8);
   const double layers = dearest(split_by_layers(model, 4, 1, 1), costs);
   const double whole = dearest(split_balanced(model, 4, costs, Granularity::blocks), costs);
@@ -168,7 +168,7 @@ TEST(StageSplit, SubLayerCutsShortenTheSlowestStage) {
 }
 
 TEST(StageTable, SaysWhatCutsCostAndGain) {
-  const model::Model model = with_layers(5);
+  const model::ModelSpec model = with_layers(5);
   StageTableOptions options{8, 64, 4, 1e9, 1e12};
   const StageRanges fine = split_balanced(model, 4, flops_of_cells(model, 8), Granularity::cells);
   const std::string table = stage_table(model, fine, StageMap::loop(4), options);

@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::train {
 namespace {
 
 using testing::HasSubstr;
 
-model::Model tiny(bool tied) {
+model::ModelSpec tiny(bool tied) {
   model::DecoderShape shape;
   shape.dim = 8;
   shape.layers = 2;
@@ -20,7 +20,7 @@ model::Model tiny(bool tied) {
   shape.hidden = 16;
   shape.vocab = 32;
   shape.tied = tied;
-  return model::make_decoder(shape, 16, at::kFloat);
+  return model::spec_of(shape);
 }
 
 config::Checkpoint excluding(std::vector<std::string> what) {
@@ -43,7 +43,7 @@ TEST(LoadChoice, KnowsTorchTitansWordsAndPatterns) {
 }
 
 TEST(LoadChoice, LeavesMomentsOutWithTheirParameter) {
-  const model::Model model = tiny(false);
+  const model::ModelSpec model = tiny(false);
   const auto leaves_out = [&](std::vector<std::string> what, const char* name) {
     return LoadChoice::of(excluding(std::move(what)), model).options(model).leave_out(name);
   };

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::train {
 namespace {
@@ -26,7 +26,7 @@ parallel::StageOptions bf16() {
 MemoryNeed need_of(const char* family, const char* flavor, const mesh::Degrees& degrees, int world,
                    const parallel::StageOptions& options = bf16()) {
   const mesh::Layout layout = mesh::Layout::resolve(degrees, world);
-  const model::Model model = model::make_decoder(model::decoder_flavor(family, flavor), 1, at::kFloat);
+  const model::ModelSpec model = model::spec_of(model::decoder_flavor(family, flavor));
   return memory_need(model, layout, {{0, static_cast<std::int64_t>(model.cells.size())}}, options);
 }
 
@@ -47,7 +47,7 @@ TEST(MemoryNeed, EveryAxisThatCutsParametersCutsIt) {
 
 TEST(MemoryNeed, OfAPipelineStageIsThatOfItsCells) {
   const mesh::Layout layout = mesh::Layout::resolve({2, 1, 1, 1, 1}, 2);
-  const model::Model model = model::make_decoder(model::decoder_flavor("llama3", "8B"), 1, at::kFloat);
+  const model::ModelSpec model = model::spec_of(model::decoder_flavor("llama3", "8B"));
   const auto cells = static_cast<std::int64_t>(model.cells.size());
   const MemoryNeed first = memory_need(model, layout, {{0, cells / 2}}, bf16());
   const MemoryNeed last = memory_need(model, layout, {{cells / 2, cells - cells / 2}}, bf16());
@@ -94,7 +94,7 @@ TEST(MemoryNeed, WhatDoesNotFitIsRefusedWithBothFigures) {
 }
 
 TEST(MemoryNeed, OneProcessIsToldToUseAnotherNode) {
-  const model::Model model = model::make_decoder(model::decoder_flavor("llama3", "405B"), 1, at::kFloat);
+  const model::ModelSpec model = model::spec_of(model::decoder_flavor("llama3", "405B"));
   try {
     check_memory_alone(model, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), {});
     FAIL() << "this machine has 1.5 TB of free memory";

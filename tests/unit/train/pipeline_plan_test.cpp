@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "tessera/base/error.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::train {
 namespace {
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 class PipelinePlanTest : public testing::Test {
  protected:
-  PipelinePlanTest() : model_(model::make_decoder({}, 4, at::kFloat)) {
+  PipelinePlanTest() : model_(model::spec_of({})) {
     job_.training.local_batch_size = 8;
     job_.parallelism.pipeline_parallel_degree = 2;
   }
@@ -38,7 +38,7 @@ class PipelinePlanTest : public testing::Test {
 
   config::JobConfig job_;
   config::Parallelism& p_ = job_.parallelism;
-  model::Model model_;  // 6 layers
+  model::ModelSpec model_;  // 6 layers
 };
 
 TEST_F(PipelinePlanTest, StagesFollowTheSchedule) {

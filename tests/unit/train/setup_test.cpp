@@ -19,7 +19,7 @@ std::string refusal(const char* family, const char* flavor, const mesh::Degrees&
   job.training.seq_len = seq_len;
   job.training.local_batch_size = 1;
   const mesh::Layout layout = mesh::Layout::resolve(degrees, world);
-  const model::Model model = model::make_decoder(model::decoder_flavor(family, flavor), 1, at::kFloat);
+  const model::ModelSpec model = model::spec_of(model::decoder_flavor(family, flavor));
   try {
     check_model_fits(model, layout, BatchPlan::make(job, layout), sequence_parallel);
   } catch (const Error& error) {
@@ -69,7 +69,7 @@ TEST(Setup, KeysReachTheRoomsThatActOnThem) {
 }
 
 TEST(Setup, StagesAreCutWhereModulesSay) {
-  const model::Model model = model::make_decoder(model::decoder_flavor("llama3", "debugmodel"), 1, at::kFloat);
+  const model::ModelSpec model = model::spec_of(model::decoder_flavor("llama3", "debugmodel"));
   config::JobConfig job;
   job.parallelism.module_fqns_per_model_part = {
       {"tok_embeddings", "layers.0"}, {"layers.1", "layers.2", "layers.3", "layers.4", "layers.5", "norm", "output"}};

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/model/decoder.hpp"
+#include "tessera/model_spec/decoder_shape.hpp"
 
 namespace tessera::model {
 

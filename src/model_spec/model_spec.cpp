@@ -1,4 +1,4 @@
-#include "tessera/model/model.hpp"
+#include "tessera/model_spec/model_spec.hpp"
 
 #include <array>
 #include <cmath>
@@ -11,15 +11,15 @@ std::string_view name_of(Slot slot) noexcept {
   return names[static_cast<std::size_t>(slot)];
 }
 
-std::int64_t Model::parameter_count() const {
+std::int64_t ModelSpec::parameter_count() const {
   std::int64_t count = 0;
   for (const ParamSpec& spec : params) count += element_count(spec.global_shape);
   return count;
 }
 
-std::int64_t Model::active_parameter_count() const {
+std::int64_t ModelSpec::active_parameter_count() const {
   double count = static_cast<double>(parameter_count());
-  for (const Cell& cell : cells)
+  for (const CellSpec& cell : cells)
     for (const int param : cell.params)
       if (cell.activity > 0)  // a lookup's table counts
         count -= (1 - cell.activity) *
@@ -27,22 +27,11 @@ std::int64_t Model::active_parameter_count() const {
   return std::llround(count);
 }
 
-void ExpertLoads::add(int mixture, const at::Tensor& chosen) {
-  at::NoGradGuard no_grad;
-  at::Tensor& count = counts[static_cast<std::size_t>(mixture)];
-  if (count.defined()) count += at::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
-}
-
-const TokenExchange& no_exchange() {
-  static const TokenExchange none;
-  return none;
-}
-
-std::int64_t Model::embedding_parameter_count() const {
+std::int64_t ModelSpec::embedding_parameter_count() const {
   return dimensions.tied ? 0 : dimensions.vocab * dimensions.dim;
 }
 
-double forward_flops(const Model& model, const Cell& cell, std::int64_t seq) {
+double forward_flops(const ModelSpec& model, const CellSpec& cell, std::int64_t seq) {
   std::int64_t weights = 0;
   for (const int param : cell.params)
     weights += element_count(model.params[static_cast<std::size_t>(param)].global_shape);

@@ -2,7 +2,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::model {
 namespace {

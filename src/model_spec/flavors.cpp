@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/config/suggest.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::model {
 namespace {

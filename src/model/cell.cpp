@@ -1,7 +1,19 @@
-#include "tessera/base/error.hpp"
 #include "tessera/model/cell.hpp"
 
+#include "tessera/base/error.hpp"
+
 namespace tessera::model {
+
+void ExpertLoads::add(int mixture, const at::Tensor& chosen) {
+  at::NoGradGuard no_grad;
+  at::Tensor& count = counts[static_cast<std::size_t>(mixture)];
+  if (count.defined()) count += at::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
+}
+
+const TokenExchange& no_exchange() {
+  static const TokenExchange none;
+  return none;
+}
 
 at::Tensor CellContext::rows_of(const at::Tensor& table, std::int64_t count) const {
   if (positions.empty()) return table.narrow(0, position, count);

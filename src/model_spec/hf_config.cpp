@@ -7,7 +7,7 @@
 #include "hf_reader.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/config/suggest.hpp"
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::model {
 namespace {

@@ -1,9 +1,10 @@
-#include "tessera/model/families.hpp"
+#include "tessera/model_spec/families.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/model_spec/model_spec.hpp"
 
 namespace tessera::model {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 
 std::int64_t parameters(const char* family, const char* flavor) {
-  return make_decoder(decoder_flavor(family, flavor), 1, at::kFloat).parameter_count();
+  return spec_of(decoder_flavor(family, flavor)).parameter_count();
 }
 
 /// As the published models' cards and index files count them.
@@ -28,9 +29,9 @@ TEST(Families, HaveThePublishedNumbersOfParameters) {
 }
 
 TEST(Families, CountWhatATokenPasses) {
-  const Model qwen = make_decoder(decoder_flavor("qwen3", "30B-A3B"), 1, at::kFloat);
+  const ModelSpec qwen = spec_of(decoder_flavor("qwen3", "30B-A3B"));
   EXPECT_NEAR(static_cast<double>(qwen.active_parameter_count()), 3.35e9, 0.02e9);
-  const Model deepseek = make_decoder(decoder_flavor("deepseek_v3", "671B"), 1, at::kFloat);
+  const ModelSpec deepseek = spec_of(decoder_flavor("deepseek_v3", "671B"));
   EXPECT_NEAR(static_cast<double>(deepseek.parameter_count()), 671.03e9, 0.02e9);
   EXPECT_NEAR(static_cast<double>(deepseek.active_parameter_count()), 37.5e9, 0.2e9);
 }
@@ -38,9 +39,9 @@ TEST(Families, CountWhatATokenPasses) {
 TEST(Families, EveryFlavorCanBeBuiltAndFreeOfGapsBetweenCells) {
   for (const std::string& family : family_names())
     for (const std::string& flavor : flavors_of(family)) {
-      const Model model = make_decoder(decoder_flavor(family, flavor), 1, at::kFloat);
+      const ModelSpec model = spec_of(decoder_flavor(family, flavor));
       EXPECT_FALSE(model.params.empty()) << family << " " << flavor;
-      for (const Cell& cell : model.cells) EXPECT_FALSE(cell.live.empty()) << cell.name;
+      for (const CellSpec& cell : model.cells) EXPECT_FALSE(cell.live.empty()) << cell.name;
     }
 }
 

@@ -6,8 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tessera/model/model.hpp"
-#include "tessera/model/routing.hpp"
+#include "tessera/model_spec/routing_rule.hpp"
 
 namespace tessera::model {
 
@@ -77,10 +76,5 @@ struct DecoderShape {
 
   bool is_mixture(std::int64_t layer) const { return mixture && layer >= mixture->first_dense; }
 };
-
-/// Cells, parameters and units. Angles are tabulated for `max_positions` positions, in the precision of `dtype`
-/// (float64 for float64, else float32), on `device`.
-Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
-                   at::Device device = at::kCPU);
 
 }  // namespace tessera::model

@@ -1,0 +1,41 @@
+// What each kind of cell computes.
+#pragma once
+
+#include <memory>
+
+#include "rotary.hpp"
+#include "tessera/model/cell.hpp"
+#include "tessera/model_spec/model_spec.hpp"
+
+namespace tessera::model {
+
+/// Makes the functions of a model's cells from their specs.
+class CellMaker {
+ public:
+  /// `stretched`: YaRN takes part (see rotary.hpp). Both references must outlive this object.
+  CellMaker(const DecoderShape& shape, const ModelSpec& model, Angles angles, bool stretched)
+      : shape_(shape), model_(model), angles_(std::make_shared<Angles>(std::move(angles))), stretched_(stretched) {}
+
+  CellFunctions functions_of(const CellSpec& cell) const;
+
+ private:
+  CellFunction forward_of(const CellSpec& cell) const;
+  // attention.cpp
+  CellFunction projections(bool biased) const;
+  CellFunction attention(int layer) const;
+  // latent_attention.cpp
+  CellFunction latents() const;
+  CellFunction latent_projections() const;
+  // mixture.cpp
+  CellFunction router(int mixture) const;
+  CellFunction dispatch() const;
+  CellFunction experts() const;
+  CellFunction combine() const;
+
+  const DecoderShape& shape_;
+  const ModelSpec& model_;
+  std::shared_ptr<const Angles> angles_;
+  bool stretched_;
+};
+
+}  // namespace tessera::model
