@@ -20,14 +20,13 @@ AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   require(options.eps >= 0.0, ExitCode::usage, "optimizer.eps is {}; it must not be negative", options.eps);
 }
 
-void AdamW::step(std::span<ParamState> params, double lr, double clip_coefficient) {
-  ++steps_;
-  const auto t = static_cast<double>(steps_);
+void AdamW::step(std::span<ParamState> params, double lr, std::int64_t t, double clip_coefficient) const {
+  const auto count = static_cast<double>(t);
   kernels::AdamWScalars scalars{.beta1 = options_.beta1,
                                 .beta2 = options_.beta2,
                                 .eps = options_.eps,
-                                .bias_correction1 = 1.0 - std::pow(options_.beta1, t),
-                                .bias_correction2 = 1.0 - std::pow(options_.beta2, t),
+                                .bias_correction1 = 1.0 - std::pow(options_.beta1, count),
+                                .bias_correction2 = 1.0 - std::pow(options_.beta2, count),
                                 .gradient_scale = clip_coefficient};
   for (const ParamState& p : params) {
     scalars.lr = lr * p.lr_scale;

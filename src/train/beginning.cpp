@@ -12,8 +12,8 @@ class Beginning {
             const std::filesystem::path& checkpoints)
       : job_(job), model_(model), mesh_(mesh), trainer_(trainer), checkpoints_(checkpoints) {}
 
-  Position position() {
-    if (const auto position = resume()) return *position;
+  LoadedState begin() {
+    if (auto loaded = resume()) return *std::move(loaded);
     if (job_.checkpoint.initial_load_path)
       load_initial();
     else
@@ -24,24 +24,28 @@ class Beginning {
  private:
   void initialize() { trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); }
 
-  std::optional<Position> resume() {
+  std::optional<LoadedState> resume() {
     const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
     if (!job_.checkpoint.enable) return std::nullopt;
     if (choice.step < 0)
-      if (const auto last = open_model_only(mesh_.control(), checkpoints_)) return position_at_end(*last);
+      if (const auto last = open_model_only(mesh_.control(), checkpoints_)) return state_at_end(*last);
     if (choice.is_partial()) initialize();
     return load_state(trainer_, checkpoints_, choice);
   }
 
   /// After a last checkpoint with the model alone there is nothing to go on with.
-  Position position_at_end(const checkpoint::Opened& last) {
+  LoadedState state_at_end(const checkpoint::Opened& last) {
     require(last.step() >= job_.training.steps, ExitCode::usage,
             "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = {} cannot follow its "
             "step {}; resume from an older checkpoint by checkpoint.load_step, or choose another job.dump_folder and "
             "start from this model by checkpoint.initial_load_path",
             last.folder().string(), job_.training.steps, last.step());
     load_model(trainer_.stages().holdings(), model_, mesh_, last.folder());
-    return {last.step(), 0};
+    TrainState state;
+    state.step = last.step();
+    state.samples = trainer_.first_sample(state.step);
+    trainer_.set_state(state);
+    return {state, {}, {}};
   }
 
   void load_initial() {
@@ -59,9 +63,9 @@ class Beginning {
 
 }  // namespace
 
-Position begin_state(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh, Trainer& trainer,
-                     const std::filesystem::path& checkpoints) {
-  return Beginning(job, model, mesh, trainer, checkpoints).position();
+LoadedState begin_state(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                        Trainer& trainer, const std::filesystem::path& checkpoints) {
+  return Beginning(job, model, mesh, trainer, checkpoints).begin();
 }
 
 }  // namespace tessera::train

@@ -12,10 +12,10 @@
 namespace tessera::train {
 
 /// Collective. Fills the trainer's weights and, where the job resumes from a checkpoint under `checkpoints`, the rest
-/// of its state. Returns the steps done: 0 unless the job resumes. Throws Error(checkpoint) or Error(usage) as
+/// of its state. The steps done are 0 unless the job resumes. Throws Error(checkpoint) or Error(usage) as
 /// load_state() and load_weights_of() do, and Error(usage) if training.steps lies behind a last checkpoint that holds
 /// the model alone.
-Position begin_state(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh, Trainer& trainer,
-                     const std::filesystem::path& checkpoints);
+LoadedState begin_state(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                        Trainer& trainer, const std::filesystem::path& checkpoints);
 
 }  // namespace tessera::train

@@ -52,7 +52,7 @@ void Faults::keep(std::int64_t step, const std::string& what) {
   reporter_.note(fmt::format("step {}: {}; its batch is in {}", step, what, kept_in_));
 }
 
-std::optional<Position> Faults::load_before(std::int64_t step) {
+std::optional<LoadedState> Faults::load_before(std::int64_t step) {
   const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, trainer_.model());
   if (choice.is_partial() || !choice.left_out().empty()) {  // what the run began without begins again as it did then
     trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
@@ -66,23 +66,24 @@ std::optional<Position> Faults::load_before(std::int64_t step) {
   return load_state(trainer_, checkpoints_, choice, step - 1);
 }
 
-std::int64_t Faults::go_back(std::int64_t step) {
+void Faults::go_back(std::int64_t step) {
   const std::int64_t next_sample = trainer_.first_sample(step);
-  const auto position = job_.checkpoint.enable ? load_before(step) : std::nullopt;
-  require(position.has_value(), ExitCode::nonfinite,
+  const auto loaded = job_.checkpoint.enable ? load_before(step) : std::nullopt;
+  require(loaded.has_value(), ExitCode::nonfinite,
           "step {}: {}; there is no checkpoint to rewind to; set checkpoint.enable, and checkpoint.interval below {}",
           step, what_, step);
-  jumps_ = position->step == jumped_to_ ? jumps_ + 1 : 1;
-  jumped_to_ = position->step;
+  TrainState state = loaded->state;
+  jumps_ = state.step == jumped_to_ ? jumps_ + 1 : 1;
+  jumped_to_ = state.step;
   require(jumps_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
           "rewound to step {} {} times, the last time because {}; lower optimizer.lr or look at {} "
           "(optimizer.max_skipped_steps = {})",
           jumped_to_, jumps_, what_, kept_in_, job_.optimizer.max_skipped_steps);
-  trainer_.set_first_sample(position->step, next_sample);
+  state.samples = next_sample;
+  trainer_.set_state(state);
   spikes_.forget();
-  reporter_.rewind(position->step);
-  reporter_.note(fmt::format("rewound to step {}; training continues with sample {}", position->step, next_sample));
-  return position->step;
+  reporter_.rewind(state.step);
+  reporter_.note(fmt::format("rewound to step {}; training continues with sample {}", state.step, next_sample));
 }
 
 void Faults::stop(std::int64_t step) const {

@@ -28,10 +28,9 @@ class Faults {
   /// Error(nonfinite) after optimizer.max_skipped_steps faults in a row.
   Verdict judge(std::int64_t step, StepOutcome& outcome);
   /// After Verdict::go_back: loads the last checkpoint, goes on with the sample behind `step`, so that what the steps
-  /// in between read is left out (as in the training of PaLM, https://arxiv.org/abs/2204.02311, section 5.1), and
-  /// returns the steps that are done then. Throws Error(nonfinite) if there is no checkpoint, or after too many jumps
-  /// to one.
-  std::int64_t go_back(std::int64_t step);
+  /// in between read is left out (as in the training of PaLM, https://arxiv.org/abs/2204.02311, section 5.1). Throws
+  /// Error(nonfinite) if there is no checkpoint, or after too many jumps to one.
+  void go_back(std::int64_t step);
   /// After Verdict::stop, when what could be saved is.
   [[noreturn]] void stop(std::int64_t step) const;
   /// Every debug.check_replicas steps. Throws Error(environment) that names the rank whose parameters differ.
@@ -39,7 +38,7 @@ class Faults {
 
  private:
   Verdict judge_nonfinite(std::int64_t step, const StepOutcome& outcome);
-  std::optional<Position> load_before(std::int64_t step);
+  std::optional<LoadedState> load_before(std::int64_t step);
   void keep(std::int64_t step, const std::string& what);
 
   const config::JobConfig& job_;

@@ -13,12 +13,12 @@
 namespace tessera::train {
 
 JobSaves::JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control, at::Device device,
-                   Wishes& wishes, Reporter& reporter, std::filesystem::path folder)
+                   SaveAndStop& policy, Reporter& reporter, std::filesystem::path folder)
     : resolved_(resolved),
       job_(resolved.job),
       trainer_(trainer),
       control_(control),
-      wishes_(wishes),
+      policy_(policy),
       reporter_(reporter),
       folder_(std::move(folder)),
       device_copies_(make_device_copies(device)),
@@ -42,12 +42,14 @@ void JobSaves::save(std::int64_t step) {
     save_last(step);
     return reporter_.spent_on_checkpoints(metrics::monotonic_seconds() - began);
   }
-  if (auto& plan = wishes_.plan()) plan->save_began(Wishes::now());
-  const Position position{step, trainer_.first_sample(step)};
+  if (auto& plan = policy_.plan()) plan->save_began(SaveAndStop::now());
+  TrainState state = trainer_.state();
+  state.step = step;
+  state.samples = trainer_.first_sample(step);
   if (job_.checkpoint.async_mode == "disabled")
-    note(save_state(saver_, trainer_, resolved_, folder_, position));
+    note(save_state(saver_, trainer_, resolved_, folder_, state));
   else
-    begin_save_state(saver_, trainer_, resolved_, folder_, position);
+    begin_save_state(saver_, trainer_, resolved_, folder_, state);
   reporter_.spent_on_checkpoints(metrics::monotonic_seconds() - began);
 }
 
@@ -70,7 +72,7 @@ void JobSaves::note(const std::optional<checkpoint::SaveResult>& result) {
   if (!result) return;
   comm::rank_record::note_saved(saving_step_);
   const bool held = job_.checkpoint.async_mode == "disabled";
-  if (auto& plan = wishes_.plan()) plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
+  if (auto& plan = policy_.plan()) plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
   if (result->kept_existing)
     return log::warning("{} exists and is kept; this run wrote nothing there", result->folder.string());
   reporter_.note(fmt::format("checkpoint {} ({} in {:.2f} s{})", result->folder.string(),

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "reporter.hpp"
+#include "save_and_stop.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/train/device_copies.hpp"
 #include "tessera/train/training_state.hpp"
-#include "wishes.hpp"
 
 namespace tessera::train {
 
@@ -19,7 +19,7 @@ class JobSaves {
  public:
   /// Saves under `folder` what the trainer holds on `device`. The references must outlive this.
   JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control, at::Device device,
-           Wishes& wishes, Reporter& reporter, std::filesystem::path folder);
+           SaveAndStop& policy, Reporter& reporter, std::filesystem::path folder);
 
   /// Call before parameters or moments change. On a GPU, the change then waits for the copies of a save under way.
   void hold_updates();
@@ -38,7 +38,7 @@ class JobSaves {
   const config::JobConfig& job_;
   Trainer& trainer_;
   comm::Communicator& control_;
-  Wishes& wishes_;
+  SaveAndStop& policy_;
   Reporter& reporter_;
   std::filesystem::path folder_;
   std::unique_ptr<DeviceCopies> device_copies_;  ///< on a GPU

@@ -34,17 +34,18 @@ void LossSums::add(const Rows& rows, const BatchPlan& plan, const std::vector<at
   }
 }
 
-std::int64_t LossSums::reduce(comm::Communicator& control, std::int64_t flag) {
-  constexpr std::size_t kWords = kernels::ExactSum::word_count;
-  std::vector<std::int64_t> words{flag};
+StepVotes LossSums::reduce(comm::Communicator& control, const StepVotes& votes) {
+  constexpr std::size_t kWords = kernels::ExactSum::word_count, kVotes = StepVotes::kCounts;
+  std::vector<std::int64_t> words;
+  std::ranges::copy(votes.counts(), std::back_inserter(words));
   std::ranges::copy(tokens_, std::back_inserter(words));
   for (kernels::ExactSum& sum : losses_) std::ranges::copy(sum.words(), std::back_inserter(words));
   control.all_reduce({words.data(), std::ssize(words), DType::i64}).wait();
-  std::copy_n(words.begin() + 1, tokens_.size(), tokens_.begin());
-  const std::int64_t* at = words.data() + 1 + tokens_.size();
+  std::copy_n(words.begin() + kVotes, tokens_.size(), tokens_.begin());
+  const std::int64_t* at = words.data() + kVotes + tokens_.size();
   for (std::size_t i = 0; i < losses_.size(); ++i, at += kWords)
     losses_[i].set_words(std::span<const std::int64_t, kWords>(at, kWords));
-  return words.front();
+  return StepVotes::from_counts(std::span<const std::int64_t, kVotes>(words.data(), kVotes));
 }
 
 double LossSums::mean(const kernels::ExactSum& sum, std::int64_t tokens) {

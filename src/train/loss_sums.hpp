@@ -13,6 +13,7 @@
 #include "tessera/data/sample_source.hpp"
 #include "tessera/kernels/exact_sum.hpp"
 #include "tessera/train/batch.hpp"
+#include "tessera/train/step_votes.hpp"
 
 namespace tessera::train {
 
@@ -25,8 +26,8 @@ class LossSums {
   /// order; samples from `end` on do not count. Call it where these are the rank's alone: once among the ranks of tp.
   void add(const Rows& rows, const BatchPlan& plan, const std::vector<at::Tensor>& token_losses, std::int64_t first,
            std::int64_t end = std::numeric_limits<std::int64_t>::max());
-  /// Collective: the sums over all ranks. `flag` is summed with them and returned.
-  std::int64_t reduce(comm::Communicator& control, std::int64_t flag = 0);
+  /// Collective: the sums over all ranks. The votes travel with them; those of all ranks are returned.
+  StepVotes reduce(comm::Communicator& control, const StepVotes& votes = {});
 
   std::int64_t tokens() const;  ///< whose labels count
   double loss() const;          ///< mean over them; NaN without any

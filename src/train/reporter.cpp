@@ -168,7 +168,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst_.exposed_nanoseconds) * 1e-9);
   add_experts(record, outcome);
   if (resolved_.job.optimizer.spike_zscore > 0) record.extra.emplace_back("loss_zscore", outcome.zscore);
-  record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.skipped_steps()));
+  record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.state().skipped_steps));
   return record;
 }
 

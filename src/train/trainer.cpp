@@ -59,10 +59,11 @@ void Trainer::set_microbatch_rows(std::int64_t rows) {
   stages_.set_batch(plan.microbatch_rows);
 }
 
-double Trainer::compute_gradients(std::int64_t step, const Flag& flag, std::int64_t* flags) {
+Gradients Trainer::compute(const Vote& vote) {
+  timer_.reset();
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
   comm::Watchdog::at("", "reading data");
-  const Rows rows = ahead_.take(plan_, first_sample(step), first_sample(job_.training.steps));
+  const Rows rows = ahead_.take(plan_, state_.samples, first_sample(job_.training.steps));
   const Batch batch = batch_of(rows, plan_, device_);
   // Only the last stage reads labels; of its ranks, those of tp read the same.
   const bool counts = mesh_.coord(Axis::tp) == 0;
@@ -84,26 +85,23 @@ double Trainer::compute_gradients(std::int64_t step, const Flag& flag, std::int6
   phase.reset();
   phase.emplace(timer_, metrics::Phase::communication);
   stages_.finish_gradients();
-  return reduce_loss(rows, step, flag, flags);
+  return reduce_loss(rows, vote);
 }
 
-double Trainer::reduce_loss(const Rows& rows, std::int64_t step, const Flag& flag, std::int64_t* flags) {
+Gradients Trainer::reduce_loss(const Rows& rows, const Vote& vote) {
   // Exact sums in fixed point, so that the reported loss has the same bits on every mesh whose token losses have.
   LossSums sums(source_);
-  if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, token_losses_, first_own_sample(step));
-  const std::int64_t all = sums.reduce(mesh_.control(), flag ? flag() : 0);
-  if (flags) *flags = all;
-  source_losses_ = sums.parts();
-  return sums.tokens() > 0 ? sums.loss() : 0.0;
+  if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, token_losses_, first_own_sample());
+  const StepVotes votes = sums.reduce(mesh_.control(), vote ? vote() : StepVotes());
+  return {sums.tokens() > 0 ? sums.loss() : 0.0, sums.parts(), votes};
 }
 
-StepOutcome Trainer::step(std::int64_t step, const Flag& flag, const std::function<void()>& with_gradients) {
-  timer_.reset();
+StepOutcome Trainer::apply(const Gradients& gradients) {
   StepOutcome outcome;
-  outcome.lr = job_.optimizer.lr * schedule_.factor(step - schedule_start_);
-  outcome.loss = compute_gradients(step, flag, &outcome.flags);
-  outcome.source_losses = source_losses_;
-  if (with_gradients) with_gradients();
+  outcome.lr = job_.optimizer.lr * schedule_.factor(state_.step - state_.schedule_start);
+  outcome.loss = gradients.loss;
+  outcome.source_losses = gradients.source_losses;
+  outcome.votes = gradients.votes;
   const auto phase = timer_.time(metrics::Phase::optimizer);
   comm::Watchdog::at("", "gradient norm and optimizer");
   const parallel::GradientNorm norm =
@@ -111,13 +109,15 @@ StepOutcome Trainer::step(std::int64_t step, const Flag& flag, const std::functi
   outcome.grad_norm = norm.norm;
   outcome.nonfinite = norm.first_nonfinite.empty() ? "the loss alone" : norm.first_nonfinite;
   outcome.skipped = !std::isfinite(norm.norm) || !std::isfinite(outcome.loss);
-  if (outcome.skipped) outcome.nonfinite += nonfinite_samples(step);
+  if (outcome.skipped) outcome.nonfinite += nonfinite_samples();
   stages_.end_step();
   if (outcome.skipped)
-    ++skipped_steps_;
+    ++state_.skipped_steps;
   else
     update(outcome.lr, norm.norm);
   balance(outcome);
+  state_.samples += plan_.global_batch;
+  ++state_.step;
   return outcome;
 }
 
@@ -135,8 +135,8 @@ parallel::MemoryKinds Trainer::memory() const {
   return now.kinds();
 }
 
-std::int64_t Trainer::first_own_sample(std::int64_t step) const {
-  return first_sample(step) + mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
+std::int64_t Trainer::first_own_sample() const {
+  return state_.samples + mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
 }
 
 std::string Trainer::whereabouts() const {
@@ -156,9 +156,9 @@ std::string Trainer::whereabouts() const {
 }
 
 /// The first microbatch of the job whose loss is not finite; nothing where the losses are, and only gradients overflow.
-std::string Trainer::nonfinite_samples(std::int64_t step) {
+std::string Trainer::nonfinite_samples() {
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t begin = first_own_sample(step);
+  const std::int64_t begin = first_own_sample();
   const auto bad = std::ranges::find_if(token_losses_,
                                         [](const at::Tensor& losses) { return !losses.isfinite().all().item<bool>(); });
   const std::int64_t here =
@@ -191,7 +191,7 @@ void Trainer::balance(StepOutcome& outcome) {
 
 void Trainer::update(double lr, double norm) {
   const double clip = std::min(1.0, job_.training.max_norm / (norm + 1e-6));
-  optimizer_.step(states_, lr, clip);
+  optimizer_.step(states_, lr, ++state_.optimizer_steps, clip);
 }
 
 }  // namespace tessera::train

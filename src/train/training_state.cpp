@@ -36,18 +36,18 @@ checkpoint::SaveOptions save_options(Trainer& trainer, const config::Resolved& r
   return options;
 }
 
-checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, const Position& position) {
+checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, const TrainState& state) {
   const LoadChoice choice = LoadChoice::of_own(resolved.job.checkpoint, trainer.model());
-  const json state = {{"step", position.step},
-                      {"samples", position.samples},
-                      {"optimizer_steps", trainer.optimizer().steps()},
-                      {"skipped_steps", trainer.skipped_steps()},
-                      {"schedule_start", trainer.schedule_start()},
-                      {"seed", resolved.job.debug.seed},
-                      {"data", trainer.source().identity()},
-                      {"load_step", choice.step},
-                      {"left_out", choice.left_out()}};
-  return {position.step, json_text(state)};
+  const json stored = {{"step", state.step},
+                       {"samples", state.samples},
+                       {"optimizer_steps", state.optimizer_steps},
+                       {"skipped_steps", state.skipped_steps},
+                       {"schedule_start", state.schedule_start},
+                       {"seed", resolved.job.debug.seed},
+                       {"data", trainer.source().identity()},
+                       {"load_step", choice.step},
+                       {"left_out", choice.left_out()}};
+  return {state.step, json_text(stored)};
 }
 
 json state_in(const checkpoint::Opened& opened) { return parse_json(opened.extra()); }
@@ -84,26 +84,28 @@ void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
        opened.folder().string(), what.empty() ? "the content of its files" : what);
 }
 
-Position take_state(Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
-  const json state = state_in(opened);
+LoadedState take_state(Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
+  const json stored = state_in(opened);
   const auto number = [&](const char* key) -> std::int64_t {
-    require(state.is_object() && state.contains(key) && state[key].is_number_integer(), ExitCode::checkpoint,
+    require(stored.is_object() && stored.contains(key) && stored[key].is_number_integer(), ExitCode::checkpoint,
             "{} lacks \"{}\" in its training state: it has only the model; use checkpoint.initial_load_path to start "
             "from it",
             opened.folder().string(), key);
-    return state[key].get<std::int64_t>();
+    return stored[key].get<std::int64_t>();
   };
-  if (choice.data) require_same_data(trainer, opened, state);
-  trainer.optimizer().set_steps(choice.optimizer ? number("optimizer_steps") : 0);
-  trainer.set_skipped_steps(number("skipped_steps"));
-  Position position{number("step"), choice.data ? number("samples") : 0, choice.left_out()};
-  const bool has_start = state.contains("schedule_start");  // a state without it began its schedule at step 0
-  trainer.set_schedule_start(!choice.schedule ? position.step : has_start ? number("schedule_start") : 0);
-  trainer.set_first_sample(position.step, position.samples);
+  if (choice.data) require_same_data(trainer, opened, stored);
+  TrainState state;
+  state.optimizer_steps = choice.optimizer ? number("optimizer_steps") : 0;
+  state.skipped_steps = number("skipped_steps");
+  state.step = number("step");
+  if (choice.data) state.samples = number("samples");
+  const bool has_start = stored.contains("schedule_start");  // a state without it began its schedule at step 0
+  state.schedule_start = !choice.schedule ? state.step : has_start ? number("schedule_start") : 0;
+  trainer.set_state(state);
+  LoadedState loaded{state, choice.left_out(), {}};
   if (choice.schedule)
-    position.schedule_change =
-        schedule_change(trainer.job(), opened.config_toml(), position.step, trainer.schedule_start());
-  return position;
+    loaded.schedule_change = schedule_change(trainer.job(), opened.config_toml(), state.step, state.schedule_start);
+  return loaded;
 }
 
 /// The step to load, of a run that is to start from choice.step: that one, or the newest (-1) if it has started so
@@ -124,15 +126,15 @@ std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::pa
 }  // namespace
 
 checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
-                                  const std::filesystem::path& folder, const Position& position) {
+                                  const std::filesystem::path& folder, const TrainState& state) {
   const TensorViews views = all_views(ViewUse::saving, trainer);
-  return saver.save(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
+  return saver.save(save_options(trainer, resolved, folder), state_of(trainer, resolved, state), views.views());
 }
 
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
-                      const std::filesystem::path& folder, const Position& position) {
+                      const std::filesystem::path& folder, const TrainState& state) {
   const TensorViews views = all_views(ViewUse::saving, trainer);
-  saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, position), views.views());
+  saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, state), views.views());
 }
 
 checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
@@ -151,8 +153,8 @@ std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control, c
   return newest;
 }
 
-std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice,
-                                   std::int64_t latest_step) {
+std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice,
+                                      std::int64_t latest_step) {
   comm::Communicator& control = trainer.mesh().control();
   TensorViews views = all_views(ViewUse::loading, trainer);
   bool whole = false;

@@ -58,11 +58,11 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double seconds_of_step(comm::World& world, train::Trainer& trainer, std::int64_t step, bool checks) {
+double seconds_of_step(comm::World& world, train::Trainer& trainer, bool checks) {
   world.control().barrier();
   comm::set_check_collectives(checks);
   const auto began = std::chrono::steady_clock::now();
-  trainer.step(step);
+  trainer.step();
   const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   comm::set_check_collectives(false);
   return mine;
@@ -77,12 +77,11 @@ void run(comm::World& world, const config::Resolved& resolved) {
   train::Trainer trainer(resolved.job, model, mesh, train::BatchPlan::make(resolved.job, layout), source, device);
   trainer.stages().initialize(1);
   std::int64_t step = 0;
-  for (; step < kWarmUp; ++step) seconds_of_step(world, trainer, step, step % 2 == 1);
+  for (; step < kWarmUp; ++step) seconds_of_step(world, trainer, step % 2 == 1);
   std::vector<double> off, on, ratios;
   for (int pair = 0; pair < kPairs; ++pair) {
     const bool first = pair % 2 == 1;  // each goes first in every other pair
-    const double a = seconds_of_step(world, trainer, step++, first),
-                 b = seconds_of_step(world, trainer, step++, !first);
+    const double a = seconds_of_step(world, trainer, first), b = seconds_of_step(world, trainer, !first);
     off.push_back(first ? b : a), on.push_back(first ? a : b);
     ratios.push_back(on.back() / off.back());
   }

@@ -115,7 +115,7 @@ void optimizers() {
   optim::AdamW adamw{optim::AdamWOptions{}};
   const Tensor step = at::ones({});
   compare(
-      "clip+adamw+cast f32", 0.8, [&] { adamw.step(states, 1e-3, 0.5); },
+      "clip+adamw+cast f32", 0.8, [&] { adamw.step(states, 1e-3, 1, 0.5); },
       [&] {
         b[1].mul_(0.999);
         at::_fused_adamw_({b[0]}, {b[1]}, {b[2]}, {b[3]}, {}, {step}, 1e-3, 0.9, 0.95, 0.1, 1e-8, false, false);

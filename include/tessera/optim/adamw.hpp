@@ -34,18 +34,14 @@ class AdamW {
   /// Throws Error(usage) unless 0 <= beta < 1 and eps >= 0.
   explicit AdamW(const AdamWOptions& options);
 
-  /// One step on every parameter with learning rate lr * lr_scale; gradients are read times clip_coefficient and left
-  /// as they are. An empty shard is skipped.
-  void step(std::span<ParamState> params, double lr, double clip_coefficient = 1.0);
+  /// Update number `t`, from 1 (the t of the bias correction), of every parameter with learning rate lr * lr_scale;
+  /// gradients are read times clip_coefficient and left as they are. An empty shard is skipped.
+  void step(std::span<ParamState> params, double lr, std::int64_t t, double clip_coefficient = 1.0) const;
 
-  /// Steps taken: the t of the bias correction. A resumed run sets it.
-  std::int64_t steps() const { return steps_; }
-  void set_steps(std::int64_t steps) { steps_ = steps; }
   const AdamWOptions& options() const { return options_; }
 
  private:
   AdamWOptions options_;
-  std::int64_t steps_ = 0;
 };
 
 }  // namespace tessera::optim

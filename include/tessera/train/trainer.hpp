@@ -24,6 +24,8 @@
 #include "tessera/train/batch.hpp"
 #include "tessera/train/batch_plan.hpp"
 #include "tessera/train/pipeline_plan.hpp"
+#include "tessera/train/step_votes.hpp"
+#include "tessera/train/train_state.hpp"
 
 namespace tessera::train {
 
@@ -42,11 +44,19 @@ struct StepOutcome {
   bool skipped = false;           ///< loss or gradient was not finite: nothing was updated
   double zscore = 0;              ///< of the loss, if the run looks for spikes
   std::string nonfinite;          ///< which parameter on which rank, then, and which samples, if their loss shows it
-  std::int64_t flags = 0;         ///< sum over ranks of what `flag` gave step()
+  StepVotes votes;                ///< of all ranks
   double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
   std::vector<ExpertLoad> loads;  ///< of each mixture
   /// Of each source of a mixture of data: `loss` over its tokens alone; NaN where the step has none.
   std::vector<std::pair<std::string, double>> source_losses;
+};
+
+/// What Trainer::compute() found; the same on every rank. The gradients themselves are in the stages' groups, summed
+/// over the job and unclipped.
+struct Gradients {
+  double loss = 0;                                            ///< see StepOutcome
+  std::vector<std::pair<std::string, double>> source_losses;  ///< see StepOutcome
+  StepVotes votes;
 };
 
 /// What this rank of the mesh reads of a batch.
@@ -57,24 +67,28 @@ class Trainer {
   Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
           const data::SampleSource& source, at::Device device);
 
-  /// Gives a number that is summed over ranks with the loss, when it is: how signals are agreed on.
-  using Flag = std::function<std::int64_t()>;
+  /// What this rank votes for, asked when the loss is reduced.
+  using Vote = std::function<StepVotes()>;
 
-  /// Runs optimizer step `step` (from 0), collectively. `with_gradients` is called when the gradients are there,
-  /// unclipped, and before anything is updated.
-  StepOutcome step(std::int64_t step, const Flag& flag = {}, const std::function<void()>& with_gradients = {});
-  /// The first half of it: gradients of that step, summed over the job and unclipped, in the stages' groups. The sum of
-  /// the flags goes to `flags`.
-  double compute_gradients(std::int64_t step, const Flag& flag = {}, std::int64_t* flags = nullptr);
+  /// The first half of the next step, collective: its gradients.
+  Gradients compute(const Vote& vote = {});
+  /// The second half, collective: updates the weights, or skips the step if loss or gradients are not finite. What
+  /// looks at gradients, or changes them, does so before.
+  StepOutcome apply(const Gradients& gradients);
+  /// Both.
+  StepOutcome step(const Vote& vote = {}) { return apply(compute(vote)); }
 
   /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and
   /// changes nothing, where they do not fit the job's batch or schedule.
   void set_microbatch_rows(std::int64_t rows);
   const BatchPlan& batch_plan() const { return plan_; }
-  /// Number of the first sample of step `step` (from 0): batches follow each other, but for those that were left out.
-  std::int64_t first_sample(std::int64_t step) const { return step * plan_.global_batch + sample_offset_; }
-  /// Step `step` is to begin with `sample`: a run that goes on, or leaves batches out.
-  void set_first_sample(std::int64_t step, std::int64_t sample) { sample_offset_ = sample - step * plan_.global_batch; }
+  const TrainState& state() const { return state_; }
+  /// Of a run that goes on, goes back, or leaves batches out.
+  void set_state(const TrainState& state) { state_ = state; }
+  /// Number of the first sample of step `step` (from 0), as batches follow each other from the state on.
+  std::int64_t first_sample(std::int64_t step) const {
+    return state_.samples + (step - state_.step) * plan_.global_batch;
+  }
 
   parallel::Stages& stages() { return stages_; }
   const parallel::StageRanges& stage_ranges() const { return ranges_; }
@@ -83,13 +97,7 @@ class Trainer {
   const data::SampleSource& source() const { return source_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
   std::vector<optim::ParamState>& optimizer_states() { return states_; }
-  optim::AdamW& optimizer() { return optimizer_; }
   metrics::PhaseTimer& timer() { return timer_; }
-  std::int64_t skipped_steps() const { return skipped_steps_; }
-  void set_skipped_steps(std::int64_t count) { skipped_steps_ = count; }
-  /// The step at which the learning rate's schedule began: 0, but for runs that begin it anew.
-  std::int64_t schedule_start() const { return schedule_start_; }
-  void set_schedule_start(std::int64_t step) { schedule_start_ = step; }
   /// "forward and backward, microbatch 3 of 8": where the step is. Any thread may ask.
   std::string whereabouts() const;
   /// What this rank's tensors take now on the device of forward and backward.
@@ -101,11 +109,11 @@ class Trainer {
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
-  double reduce_loss(const Rows& rows, std::int64_t step, const Flag& flag, std::int64_t* flags);
-  std::int64_t first_own_sample(std::int64_t step) const;  ///< of this rank's rows
+  Gradients reduce_loss(const Rows& rows, const Vote& vote);
+  std::int64_t first_own_sample() const;  ///< of this rank's rows in the next step
   void update(double lr, double norm);
   void balance(StepOutcome& outcome);
-  std::string nonfinite_samples(std::int64_t step);
+  std::string nonfinite_samples();
 
   const config::JobConfig& job_;
   const model::Model& model_;
@@ -123,8 +131,7 @@ class Trainer {
   ReadAhead ahead_;
   metrics::PhaseTimer timer_;
   parallel::MemoryPeak memory_peak_;
-  std::int64_t skipped_steps_ = 0, sample_offset_ = 0, schedule_start_ = 0;
-  std::vector<std::pair<std::string, double>> source_losses_;  ///< of the last step
+  TrainState state_;
   std::vector<at::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage
 };
 

@@ -8,24 +8,25 @@
 #include "tessera/checkpoint/saver.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/train/load_choice.hpp"
+#include "tessera/train/train_state.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::train {
 
-/// Steps done and where the data stands. Serialised into the checkpoint's manifest.
-struct Position {
-  std::int64_t step = 0;          ///< optimizer steps done
-  std::int64_t samples = 0;       ///< global samples read
-  std::string left_out{};         ///< of the checkpoint that was loaded, for people
-  std::string schedule_change{};  ///< how learning rates differ from those the checkpoint was saved for, for people
+/// What load_state() gave to a trainer.
+struct LoadedState {
+  TrainState state;             ///< the trainer's from now on
+  std::string left_out;         ///< of the checkpoint, for people
+  std::string schedule_change;  ///< how learning rates differ from those the checkpoint was saved for, for people
 };
 
-/// Collective. Writes step-%08d under `folder`; blocks until it is committed.
+/// Collective. Writes step-%08d under `folder` with the trainer's tensors and `state`, its own or that of a step
+/// before; blocks until it is committed.
 checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
-                                  const std::filesystem::path& folder, const Position& position);
+                                  const std::filesystem::path& folder, const TrainState& state);
 /// Collective. Begins to write it; the trainer may go on as soon as this returns. See checkpoint::Saver.
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
-                      const std::filesystem::path& folder, const Position& position);
+                      const std::filesystem::path& folder, const TrainState& state);
 
 /// Collective. Writes step-%08d under `folder` with the model alone, in checkpoint.export_dtype; blocks until it is
 /// committed.
@@ -41,7 +42,7 @@ std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control, c
 /// of a run that left out the same when it began is taken whole, so that a job does so once, however often it is
 /// started. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model with other
 /// tensors; Error(usage) if it was trained on other data, or newer checkpoints of another course would come in the way.
-std::optional<Position> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice = {},
-                                   std::int64_t latest_step = checkpoint::kAnyStep);
+std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder,
+                                      const LoadChoice& choice = {}, std::int64_t latest_step = checkpoint::kAnyStep);
 
 }  // namespace tessera::train

@@ -102,7 +102,7 @@ Reference compute_reference(const GradientCase& of) {
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
   trainer.stages().initialize(7);
   Reference reference;
-  reference.loss = trainer.compute_gradients(0);
+  reference.loss = trainer.compute().loss;
   for (const auto& ref : trainer.stages().params())
     reference.gradients[ref.param->spec->fqn] = ref.param->gradient.to(at::kDouble).clone();
   return reference;
@@ -169,7 +169,7 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const UnevenSource source;
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, place.device);
   trainer.stages().initialize(7);
-  const double loss = trainer.compute_gradients(0);
+  const double loss = trainer.compute().loss;
   std::vector<double> sums = squares(trainer, model, reference);
   mesh.control().all_reduce({sums.data(), static_cast<std::int64_t>(sums.size()), DType::f64}).wait();
   GradientError error;
@@ -192,7 +192,7 @@ std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh, at
   trainer.stages().initialize(7);
   std::vector<double> figures;
   for (int step = 0; step < 3; ++step) {
-    const train::StepOutcome outcome = trainer.step(step);
+    const train::StepOutcome outcome = trainer.step();
     figures.insert(figures.end(), {outcome.loss, outcome.grad_norm, outcome.balance_loss});
     for (const train::ExpertLoad& load : outcome.loads)
       figures.insert(figures.end(), {load.max_over_mean, load.entropy});

@@ -43,8 +43,8 @@ Tensors moments_of(Fixture& fixture) {
 struct Saved {
   explicit Saved(const Case& which) : fixture(which) {
     fixture.trainer().stages().initialize(5);
-    for (int step = 0; step < 3; ++step) fixture.trainer().step(step, 0);
-    save(fixture, folder.path(), {3, 48});
+    for (int step = 0; step < 3; ++step) fixture.trainer().step();
+    save(fixture, folder.path());
   }
   SharedFolder folder;
   Fixture fixture;
@@ -104,17 +104,17 @@ TEST(PartialLoad, WordsSayWhereTheRunStands) {
     EXPECT_TRUE(train::load_state(trainer, saved.folder.path(), excluding(std::move(what), *loaded)));
   };
   load({"optimizer"});
-  EXPECT_EQ(trainer.optimizer().steps(), 0);
+  EXPECT_EQ(trainer.state().optimizer_steps, 0);
   for (const auto& [name, values] : moments_of(*loaded)) EXPECT_TRUE(values.equal(idle.at(name))) << name;
   for (const auto& [name, values] : weights_of(*loaded)) EXPECT_TRUE(values.equal(weights.at(name))) << name;
-  EXPECT_EQ(trainer.schedule_start(), 0);
+  EXPECT_EQ(trainer.state().schedule_start, 0);
   EXPECT_EQ(trainer.first_sample(3), 48);
   load({"lr_scheduler"});
-  EXPECT_EQ(trainer.optimizer().steps(), 3);
-  EXPECT_EQ(trainer.schedule_start(), 3);
+  EXPECT_EQ(trainer.state().optimizer_steps, 3);
+  EXPECT_EQ(trainer.state().schedule_start, 3);
   EXPECT_EQ(trainer.first_sample(3), 48);
   load({"dataloader"});
-  EXPECT_EQ(trainer.schedule_start(), 0);
+  EXPECT_EQ(trainer.state().schedule_start, 0);
   EXPECT_EQ(trainer.first_sample(3), 0);
 }
 
@@ -123,13 +123,13 @@ TEST(PartialLoad, ASchedulesStartIsSaved) {
   Saved saved({.degrees = pipeline()});
   const auto first = fresh({.degrees = pipeline()});
   ASSERT_TRUE(train::load_state(first->trainer(), saved.folder.path(), excluding({"lr_scheduler"}, *first)));
-  const double lr = first->trainer().step(3, 0).lr;
-  EXPECT_NE(lr, saved.fixture.trainer().step(3, 0).lr);
-  save(*first, saved.folder.path(), {4, 64});
+  const double lr = first->trainer().step().lr;
+  EXPECT_NE(lr, saved.fixture.trainer().step().lr);
+  save(*first, saved.folder.path());
   const auto second = fresh({.degrees = tensor_parallel()});
   ASSERT_TRUE(train::load_state(second->trainer(), saved.folder.path()));
-  EXPECT_EQ(second->trainer().schedule_start(), 3);
-  EXPECT_EQ(second->trainer().step(4, 0).lr, first->trainer().step(4, 0).lr);
+  EXPECT_EQ(second->trainer().state().schedule_start, 3);
+  EXPECT_EQ(second->trainer().step().lr, first->trainer().step().lr);
 }
 
 /// Of a checkpoint that left out the same when its run began, all is loaded; if it is damaged, none of an older one
@@ -141,12 +141,12 @@ TEST(PartialLoad, IsDoneOnce) {
   job.job.checkpoint.exclude_from_loading = {"optimizer"};
   const LoadChoice choice = LoadChoice::of_own(job.job.checkpoint, own->trainer().model());
   ASSERT_TRUE(train::load_state(own->trainer(), base.folder.path(), choice));
-  EXPECT_EQ(own->trainer().optimizer().steps(), 0);
-  own->trainer().step(3, 0);
-  const auto saved = save(*own, job, base.folder.path(), {4, 64});
+  EXPECT_EQ(own->trainer().state().optimizer_steps, 0);
+  own->trainer().step();
+  const auto saved = save(*own, job, base.folder.path());
   const auto again = fresh({.degrees = tensor_parallel()});
   ASSERT_TRUE(train::load_state(again->trainer(), base.folder.path(), choice));
-  EXPECT_EQ(again->trainer().optimizer().steps(), 1);
+  EXPECT_EQ(again->trainer().state().optimizer_steps, 1);
   const Tensors there = moments_of(*own);
   for (const auto& [name, values] : moments_of(*again)) EXPECT_TRUE(values.equal(there.at(name))) << name;
   world().control().barrier();
@@ -223,7 +223,7 @@ TEST(PartialLoad, AStartFromAnotherRunTakesItsModelAlone) {
   expect_mixed(weights_of(*loaded), weights_of(saved.fixture), before,
                [](const std::string& name) { return name == "output.weight"; });
   for (const auto& [name, values] : moments_of(*loaded)) EXPECT_TRUE(values.equal(idle.at(name))) << name;
-  EXPECT_EQ(loaded->trainer().optimizer().steps(), 0);
+  EXPECT_EQ(loaded->trainer().state().optimizer_steps, 0);
 }
 
 }  // namespace

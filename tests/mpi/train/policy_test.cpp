@@ -36,7 +36,7 @@ class Policy : public testing::Test {
   Costs costs_of(const std::string& policy, std::int64_t budget = 0) {
     job_.parallelism.fsdp_reshard_after_forward = policy;
     train::Trainer& t = trainer(budget);
-    t.step(0);
+    t.step();
     const parallel::GatherCount count = t.stages().gather_count();
     return {count.gathers, count.bytes, t.stages().kept_bytes()};
   }
@@ -118,7 +118,8 @@ TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
   train::Trainer& t = trainer();
   std::vector<at::Tensor> before;
   for (const auto& ref : t.stages().params()) before.push_back(ref.param->master.clone());
-  t.step(1);  // step 0 warms up from nothing
+  t.step();  // warms up from nothing: its learning rate is 0
+  t.step();
   std::size_t i = 0, frozen = 0;
   for (const auto& ref : t.stages().params()) {
     const std::string& name = ref.param->spec->fqn;
@@ -139,7 +140,7 @@ TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
     job_.parallelism.fsdp_gradient_accumulation = how;
     train::Trainer& t = trainer();
     const std::int64_t before = mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls;
-    t.compute_gradients(0);
+    t.compute();
     return mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls - before -
            t.stages().gather_count().gathers;
   };
@@ -169,14 +170,14 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   EXPECT_EQ(before.moments, moments);
   EXPECT_EQ(before.gathered + before.communication, 0);
 
-  t.compute_gradients(0);
+  t.compute();
   EXPECT_EQ(t.memory().gathered, gathered) << "never: until the step ends";
   EXPECT_EQ(t.memory().gradients, shards);
   EXPECT_EQ(t.memory_peak().kinds().total(), 0) << "nobody watched";
   t.stages().end_step();
 
   t.memory_peak().watch(true);
-  t.step(0);
+  t.step();
   const parallel::MemoryKinds peak = t.memory_peak().kinds();
   EXPECT_EQ(peak.state() - peak.gradients, shards + moments);
   EXPECT_GT(peak.gathered, gathered / 2);
@@ -194,7 +195,7 @@ TEST_F(Policy, ScratchIsForeseen) {
       train::Trainer& t = trainer();
       const std::int64_t shards = t.memory().gradients, foreseen = t.stages().scratch_bytes(kMicrobatches);
       t.memory_peak().watch(true);
-      t.step(0);
+      t.step();
       const parallel::MemoryKinds& peak = t.memory_peak().kinds();
       const std::int64_t taken = peak.gradients - shards + peak.communication;
       EXPECT_LE(taken, foreseen) << adding << " " << reshard;

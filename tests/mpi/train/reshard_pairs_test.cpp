@@ -29,8 +29,8 @@ int load_every_pair(const std::vector<Case>& cases) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Fixture& fixture = *fixtures.emplace_back(std::make_unique<Fixture>(cases[i]));
     fixture.trainer().stages().initialize(5 + i);
-    for (int step = 0; step < 3; ++step) fixture.trainer().step(step, 0);
-    if (!cases[i].alone || world().rank() == 0) save(fixture, folder_of(i), {3, 48});
+    for (int step = 0; step < 3; ++step) fixture.trainer().step();
+    if (!cases[i].alone || world().rank() == 0) save(fixture, folder_of(i));
     world().control().barrier();
     bits.push_back(bits_of(fixture));
     EXPECT_TRUE(i == 0 || world().rank() != 0 || bits[i].weights != bits[i - 1].weights) << "nothing would be shown";

@@ -125,15 +125,12 @@ class SharedFolder {
   fs::path path_;
 };
 
-inline checkpoint::SaveResult save(Fixture& fixture, const config::Resolved& job, const fs::path& folder,
-                                   const train::Position& position) {
+inline checkpoint::SaveResult save(Fixture& fixture, const config::Resolved& job, const fs::path& folder) {
   const auto copies = train::make_device_copies(fixture.device());
   checkpoint::Saver saver(fixture.mesh().control(), copies.get());
-  return train::save_state(saver, fixture.trainer(), job, folder, position);
+  return train::save_state(saver, fixture.trainer(), job, folder, fixture.trainer().state());
 }
-inline void save(Fixture& fixture, const fs::path& folder, const train::Position& position) {
-  save(fixture, fixture.resolved(), folder, position);
-}
+inline void save(Fixture& fixture, const fs::path& folder) { save(fixture, fixture.resolved(), folder); }
 
 inline mesh::Degrees with_experts(mesh::Degrees degrees, int ep, int etp = 1) {
   degrees.ep = ep;

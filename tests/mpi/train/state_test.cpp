@@ -30,15 +30,15 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
   const SharedFolder folder;
   Fixture saved({kMeshes[0]});
   saved.trainer().stages().initialize(5);
-  for (int step = 0; step < 2; ++step) saved.trainer().step(step, 0);
-  save(saved, folder.path(), {2, 32});
+  for (int step = 0; step < 2; ++step) saved.trainer().step();
+  save(saved, folder.path());
   const std::uint64_t weights = saved.weights(), moments = saved.moments();
   for (const mesh::Degrees& degrees : kMeshes) {
     Fixture loaded({degrees});
-    const auto position = train::load_state(loaded.trainer(), folder.path());
-    ASSERT_TRUE(position);
-    EXPECT_EQ(position->step, 2);
-    EXPECT_EQ(loaded.trainer().optimizer().steps(), 2);
+    const auto state = train::load_state(loaded.trainer(), folder.path());
+    ASSERT_TRUE(state);
+    EXPECT_EQ(state->state.step, 2);
+    EXPECT_EQ(loaded.trainer().state().optimizer_steps, 2);
     const std::uint64_t hash = loaded.weights(), other = loaded.moments();
     if (world().rank() != 0) continue;
     EXPECT_EQ(hash, weights) << degrees.pp << " " << degrees.dp_shard << " " << degrees.tp;
@@ -57,8 +57,8 @@ TEST(State, MixturesLoadOnEveryMesh) {
     const SharedFolder folder;
     Fixture saved({.degrees = with_experts({1, 1, 4, 1, 2}, 4), .family = family});
     saved.trainer().stages().initialize(5);
-    for (int step = 0; step < 3; ++step) saved.trainer().step(step, 0);  // two steps of a bias may undo each other
-    save(saved, folder.path(), {3, 48});
+    for (int step = 0; step < 3; ++step) saved.trainer().step();  // two steps of a bias may undo each other
+    save(saved, folder.path());
     const std::uint64_t weights = saved.weights(), moments = saved.moments();
     const std::vector<at::Tensor> biases = saved.trainer().stages().holdings().buffers;
     EXPECT_EQ(biases.empty(), family == "mixtral");
@@ -88,7 +88,7 @@ TEST(State, AsynchronousTensorParallelHasTheBitsOfTheSynchronousOne) {
     for (const bool async : {false, true}) {
       Fixture fixture({.degrees = {2, 1, 2, 1, 2}, .schedule = schedule, .async = async});
       fixture.trainer().stages().initialize(5);
-      for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
+      for (int step = 0; step < 2; ++step) fixture.trainer().step();
       hashes.push_back(fixture.weights());
     }
     if (world().rank() == 0) {
@@ -101,16 +101,16 @@ TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
   const SharedFolder folder;
   Fixture whole({kMeshes[0]});
   whole.trainer().stages().initialize(5);
-  for (int step = 0; step < 4; ++step) whole.trainer().step(step, 0);
+  for (int step = 0; step < 4; ++step) whole.trainer().step();
   {
     Fixture first({kMeshes[0]});
     first.trainer().stages().initialize(5);
-    for (int step = 0; step < 2; ++step) first.trainer().step(step, 0);
-    save(first, folder.path(), {2, 32});
+    for (int step = 0; step < 2; ++step) first.trainer().step();
+    save(first, folder.path());
   }
   Fixture second({kMeshes[0]});
   ASSERT_TRUE(train::load_state(second.trainer(), folder.path()));
-  for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
+  for (int step = 2; step < 4; ++step) second.trainer().step();
   const std::uint64_t expected = whole.weights(), hash = second.weights();
   if (world().rank() == 0) {
     EXPECT_EQ(hash, expected);
@@ -124,7 +124,7 @@ TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
        {mesh::Degrees{8, 1, 1, 1, 1}, mesh::Degrees{4, 1, 2, 1, 1}, mesh::Degrees{2, 1, 4, 1, 1}}) {
     Fixture fixture({.degrees = degrees, .tied = false});
     fixture.trainer().stages().initialize(5);
-    for (int step = 0; step < 2; ++step) fixture.trainer().step(step, 0);
+    for (int step = 0; step < 2; ++step) fixture.trainer().step();
     hashes.push_back(fixture.weights());
   }
   if (world().rank() != 0) return;
@@ -152,7 +152,7 @@ TEST(State, SchedulesGiveTheSameBits) {
     for (const auto& [schedule, pp] : tied ? tied_ones : untied) {
       Fixture fixture({.degrees = {pp, 1, 8 / pp, 1, 1}, .tied = tied, .schedule = schedule});
       fixture.trainer().stages().initialize(5);
-      for (int step = 0; step < steps; ++step) fixture.trainer().step(step, 0);
+      for (int step = 0; step < steps; ++step) fixture.trainer().step();
       const std::uint64_t hash = fixture.weights();
       if (world().rank() != 0) continue;
       if (expected == 0) expected = hash;
@@ -169,7 +169,7 @@ TEST(State, MicrobatchesMayChangeEachStep) {
     fixture.trainer().stages().initialize(5);
     for (int step = 0; step < 4; ++step) {
       if (outcomes == &changing) fixture.trainer().set_microbatch_rows(std::int64_t{1} << step);
-      outcomes->push_back(fixture.trainer().step(step, 0));
+      outcomes->push_back(fixture.trainer().step());
     }
     EXPECT_THROW(fixture.trainer().set_microbatch_rows(3), Error);
   }
@@ -185,12 +185,12 @@ TEST(State, StagesOfARankResume) {
   const mesh::Degrees degrees{4, 1, 2, 1, 1};
   Fixture whole({.degrees = degrees, .schedule = "ZBVZeroBubble"});
   whole.trainer().stages().initialize(5);
-  for (int step = 0; step < 2; ++step) whole.trainer().step(step, 0);
-  save(whole, folder.path(), {2, 32});
-  for (int step = 2; step < 4; ++step) whole.trainer().step(step, 0);
+  for (int step = 0; step < 2; ++step) whole.trainer().step();
+  save(whole, folder.path());
+  for (int step = 2; step < 4; ++step) whole.trainer().step();
   Fixture second({.degrees = degrees, .schedule = "Interleaved1F1B"});
   ASSERT_TRUE(train::load_state(second.trainer(), folder.path()));
-  for (int step = 2; step < 4; ++step) second.trainer().step(step, 0);
+  for (int step = 2; step < 4; ++step) second.trainer().step();
   const std::uint64_t expected = whole.weights(), moments = whole.moments(), hash = second.weights(),
                       others = second.moments();
   if (world().rank() != 0) return;

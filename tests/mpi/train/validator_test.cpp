@@ -121,7 +121,7 @@ double training_loss(const Row& row, std::int64_t samples) {
   const Thirteen source(row.seq_len);
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
   trainer.stages().initialize(7);
-  return trainer.compute_gradients(0);
+  return trainer.compute().loss;
 }
 
 TEST(Validation, HasTheLossOfTheOneRankRunOnEveryMesh) {
@@ -168,7 +168,7 @@ TEST(Validation, LeavesTrainingItsBits) {
       OnMesh on(row, trained);
       train::Validator validator(on.job, on.model, on.mesh, on.trainer.stages(), source);
       for (int step = 0; step < 3; ++step) {
-        on.trainer.step(step);
+        on.trainer.step();
         if (validates) validator.run(step + 1);
       }
       ends.push_back(everything(on.trainer));
@@ -210,7 +210,7 @@ TEST(Reading, EachRankReadsItsTokensOnceAndNoOthers) {
     if (row.documents || row.seq_len != 16) continue;
     const Counted source;
     OnMesh on(row, source);
-    for (int step = 0; step < on.job.training.steps; ++step) on.trainer.step(step);
+    for (int step = 0; step < on.job.training.steps; ++step) on.trainer.step();
     const train::Reader reader = train::reader_of(on.mesh, on.trainer.stages().map());
     const train::BatchPlan& plan = on.trainer.batch_plan();
     Counted::Counts expected;

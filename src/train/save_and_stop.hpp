@@ -1,0 +1,39 @@
+// When a run saves, or ends before its last step: its keys, signals, the plan of saves, the end of the
+// allocation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tessera/base/error.hpp"
+#include "tessera/config/job_config.hpp"
+#include "tessera/train/save_plan.hpp"
+#include "tessera/train/step_votes.hpp"
+
+namespace tessera::train {
+
+class SaveAndStop {
+ public:
+  /// Rank 0 alone looks at the clock, and answers signals; the others learn of it by its votes.
+  SaveAndStop(const config::JobConfig& job, int rank, int ranks);
+
+  /// Whether the job writes checkpoints.
+  bool saves() const;
+  /// This rank's votes now.
+  StepVotes votes() const;
+  /// After step `step`; `votes` are those of all ranks.
+  bool must_save(std::int64_t step, const StepVotes& votes) const;
+  /// What the process ends with where `votes` end the run.
+  ExitCode code_of_end(const StepVotes& votes) const;
+
+  /// Of a job that saves, on rank 0.
+  std::optional<SavePlan>& plan() { return plan_; }
+  /// Seconds since the epoch.
+  static double now();
+
+ private:
+  const config::JobConfig& job_;
+  std::optional<SavePlan> plan_;
+};
+
+}  // namespace tessera::train

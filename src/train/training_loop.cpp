@@ -1,0 +1,177 @@
+#include "training_loop.hpp"
+
+#include "tessera/base/log.hpp"
+#include "tessera/comm/rank_record.hpp"
+#include "tessera/config/microbatch_steps.hpp"
+#include "tessera/train/hf_weights.hpp"
+#include "tessera/train/signals.hpp"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+ExitCode decide(ExitCode code) {
+  SignalGuard::decide(static_cast<int>(code));
+  return code;
+}
+
+/// For `tessera launch`, should this rank be killed.
+void note_on_record(std::int64_t step) {
+  if (step == 0) return;
+  comm::rank_record::note_step(step);
+  comm::rank_record::note_saved(step);
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& policy, Reporter& reporter)
+    : run_(run),
+      job_(run.job),
+      trainer_(trainer),
+      policy_(policy),
+      reporter_(reporter),
+      saves_(run.resolved, trainer, run.mesh.control(), run.device, policy, reporter, run.checkpoint_folder()),
+      faults_(job_, trainer, reporter, *run.samples.source, run.checkpoint_folder()),
+      first_step_(trainer.state().step + 1) {
+  if (run.samples.validation) validator_.emplace(job_, run.model, run.mesh, trainer.stages(), *run.samples.validation);
+  note_on_record(trainer.state().step);
+  if (const config::Profiling& p = job_.profiling; p.enable_profiling)
+    trace_.emplace(metrics::TraceOptions{fs::path(job_.job.dump_folder) / p.save_traces_folder, p.profile_freq,
+                                         p.profiler_active, run.world.rank()},
+                   trainer.timer());
+  if (run.world.rank() == 0)
+    step_watch_.emplace([&trainer] { return trainer.whereabouts(); },
+                        [](const std::string& line) { log::info("{}", line); });
+  if (run.layout.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
+    tuner_.emplace(trainer, job_, run.own.ranks);
+}
+
+ExitCode TrainingLoop::run() {
+  while (trainer_.state().step < job_.training.steps) {
+    const std::int64_t step = trainer_.state().step + 1;
+    const double began = metrics::monotonic_seconds();
+    before_step(step);
+    StepOutcome outcome = step_once();
+    if (trace_) trace_->end_step(step);
+    retries_.warn_once(run_.world, run_.device);
+    if (step == first_step_) run_.watch(job_.comm.train_timeout_seconds);
+    const Faults::Verdict verdict = report(step, outcome, metrics::monotonic_seconds() - began);
+    if (verdict == Faults::Verdict::stop) stop_for_fault(step);
+    if (verdict == Faults::Verdict::go_back) {
+      go_back(step);
+      continue;
+    }
+    faults_.check_replicas(step);
+    comm::rank_record::note_step(step);
+    if (policy_.must_save(step, outcome.votes)) saves_.save(step);
+    if (outcome.votes.ends() && step < job_.training.steps) return stopped(step, outcome.votes);
+  }
+  saves_.finish();
+  return decide(ExitCode::done);
+}
+
+void TrainingLoop::before_step(std::int64_t step) {
+  if (run_.folder_lock) run_.folder_lock->check();
+  comm::Watchdog::heartbeat(step);
+  if (step_watch_) step_watch_->begin(step);
+  run_.injected.arm(step, run_.world.rank());
+  if (tuner_) tuner_->before_step();
+  cut_batch(step);
+  // A look costs a GPU nothing. On the host it takes as long as a small operator.
+  const std::int64_t done = step - first_step_;
+  trainer_.memory_peak().watch(!run_.device.is_cpu() || done < 3 || done % 100 == 0);
+  if (trace_) trace_->begin_step(step);
+}
+
+StepOutcome TrainingLoop::step_once() {
+  const Gradients gradients = trainer_.compute([this] { return policy_.votes(); });
+  after_compute();
+  StepOutcome outcome = trainer_.apply(gradients);
+  comm::Watchdog::at("", "behind the optimizer");
+  synchronize(run_.device);
+  return outcome;
+}
+
+/// The gradients are there, and nothing is updated yet.
+void TrainingLoop::after_compute() {
+  saves_.hold_updates();
+  const std::int64_t step = trainer_.state().step + 1;
+  run_.injected.strike(step, run_.world.rank(), trainer_.stages());
+  if (step > 1 || !job_.debug.dump_gradients) return;
+  dump_gradients(trainer_.stages().params(), run_.model, run_.mesh.control(),
+                 fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
+}
+
+/// As parallelism.pipeline_parallel_microbatch_steps says.
+void TrainingLoop::cut_batch(std::int64_t step) {
+  const auto& sizes = job_.parallelism.pipeline_parallel_microbatch_steps;
+  if (sizes.empty() || run_.layout.degree(mesh::Axis::pp) == 1) return;
+  const std::int64_t rows = config::microbatch_size_at(sizes, step, run_.plan.microbatch_rows);
+  if (rows == trainer_.batch_plan().microbatch_rows) return;
+  trainer_.set_microbatch_rows(rows);
+  reporter_.note(fmt::format("microbatches of {} sequences from step {} on", rows, step));
+}
+
+void TrainingLoop::tune(double seconds) {
+  const std::string choice = tuner_->after_step(seconds);
+  if (choice.empty()) return;
+  reporter_.note(choice);
+  tuner_->before_step();
+  tuner_.reset();
+}
+
+/// What came of a step: judged, measured, validated and told.
+Faults::Verdict TrainingLoop::report(std::int64_t step, StepOutcome& outcome, double seconds) {
+  if (auto& plan = policy_.plan()) plan->step_took(seconds);
+  if (outcome.skipped) saves_.finish();  // whatever the verdict: what was begun is from before
+  const Faults::Verdict verdict = faults_.judge(step, outcome);
+  reporter_.measure();
+  reporter_.step(step, outcome, seconds, validate(step, verdict, outcome.votes.ends()));
+  if (tuner_) tune(seconds);
+  saves_.poll();
+  return verdict;
+}
+
+/// Where a step counts and is one of those to be followed by validation, and time is left for it.
+std::optional<ValidationResult> TrainingLoop::validate(std::int64_t step, Faults::Verdict verdict, bool last) {
+  if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
+  const ValidationResult result = validator_->run(step);
+  if (auto& plan = policy_.plan()) plan->validation_took(result.seconds);
+  reporter_.note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step, result.loss,
+                             result.tokens, result.seconds));
+  return result;
+}
+
+void TrainingLoop::go_back(std::int64_t step) {
+  saves_.finish();
+  const comm::Watchdog::Patience patience = run_.slow_disks();
+  faults_.go_back(step);
+}
+
+/// The weights are those before the step.
+void TrainingLoop::stop_for_fault(std::int64_t step) {
+  if (step > 1 && policy_.saves()) saves_.save(step - 1);
+  saves_.finish();
+  faults_.stop(step);
+}
+
+ExitCode TrainingLoop::save_seed() {
+  require(trainer_.state().step == 0, ExitCode::usage,
+          "{} holds a checkpoint of step {}; a seed is made in a folder without checkpoints",
+          run_.checkpoint_folder().string(), trainer_.state().step);
+  saves_.save(0);
+  saves_.finish();
+  return decide(ExitCode::done);
+}
+
+ExitCode TrainingLoop::stopped(std::int64_t step, const StepVotes& votes) {
+  saves_.finish();
+  const ExitCode code = decide(policy_.code_of_end(votes));
+  reporter_.note(fmt::format("stopped {} after step {}{}",
+                             votes.time_is_up ? "before the allocation ends" : "by a signal", step,
+                             policy_.saves() ? "; run the same command to resume" : "; nothing was saved"));
+  return code;
+}
+
+}  // namespace tessera::train
