@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
 #include "dropped_transfers.hpp"
+#include "node.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/keep.hpp"
 
@@ -22,6 +24,15 @@ void for_each_piece(std::size_t bytes, Function function) {
     function(first, static_cast<int>(piece));
     first += piece;
   } while (first < bytes);
+}
+
+/// Between two looks at an operation, where ranks share cores: at first the core goes to whoever wants it.
+/// After 5 ms this thread sleeps, an eighth of the time that it has waited: a step's usual waits are shorter
+/// (sleeping after 0.2 ms costs 17 % of the tokens/s of 8 ranks on 2 idle cores).
+void give_up_core(std::int64_t waited_ns) {
+  constexpr std::int64_t kAwake_ns = 5'000'000, kLongest_ns = 1'000'000;
+  if (waited_ns < kAwake_ns) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(waited_ns / 8, kLongest_ns)));
 }
 
 }  // namespace
@@ -192,7 +203,11 @@ void MpiOperation::wait() {
   const std::int64_t begin = now_ns();
   if (!test()) {
     logged_.waited_for();
-    while (!(driven_by_all_ ? Progress::done(*this) : done_)) drive(true);
+    static const bool shares_cores = oversubscribed();
+    while (!(driven_by_all_ ? Progress::done(*this) : done_)) {
+      drive(!shares_cores);
+      if (shares_cores) give_up_core(now_ns() - begin);
+    }
   }
   traffic_->exposed_seconds += static_cast<double>(now_ns() - begin) * 1e-9;
   if (error_) std::rethrow_exception(error_);

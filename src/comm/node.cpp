@@ -32,9 +32,13 @@ int shared_cores() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-void yield_when_oversubscribed() {
+bool oversubscribed() {
   const int cores = shared_cores();
-  if (cores > 0 && announced_local_ranks() > cores) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  return cores > 0 && announced_local_ranks() > cores;
+}
+
+void yield_when_oversubscribed() {
+  if (oversubscribed()) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
 }
 
 }  // namespace tessera::comm
