@@ -9,17 +9,17 @@
 namespace tessera::parallel {
 namespace {
 
-double fast_sum(const ParamRefs& params, comm::Communicator& control) {
+double fast_sum(const Params& params, comm::Communicator& control) {
   double sum = 0;
-  for (const ParamRef& ref : params)
-    if (ref.counted && ref.param->gradient.numel() > 0) sum += kernels::sum_of_squares(ref.param->gradient);
+  for (const ShardedParam* param : params)
+    if (param->place.counted() && param->gradient.numel() > 0) sum += kernels::sum_of_squares(param->gradient);
   return comm::all_reduce_scalar(control, sum);
 }
 
-double exact_sum(const ParamRefs& params, comm::Communicator& control) {
+double exact_sum(const Params& params, comm::Communicator& control) {
   kernels::ExactSum sum;
-  for (const ParamRef& ref : params)
-    if (ref.counted && ref.param->gradient.numel() > 0) sum.add_squares(ref.param->gradient);
+  for (const ShardedParam* param : params)
+    if (param->place.counted() && param->gradient.numel() > 0) sum.add_squares(param->gradient);
   std::array<std::int64_t, kernels::ExactSum::word_count> words;
   std::ranges::copy(sum.words(), words.begin());
   control.all_reduce({words.data(), static_cast<std::int64_t>(words.size()), DType::i64}).wait();
@@ -28,11 +28,11 @@ double exact_sum(const ParamRefs& params, comm::Communicator& control) {
 }
 
 /// The slow road, taken when the norm is not finite: looks at each parameter by itself.
-std::string find_nonfinite(const ParamRefs& params, comm::Communicator& control) {
+std::string find_nonfinite(const Params& params, comm::Communicator& control) {
   std::string found;
-  for (const ParamRef& ref : params) {
-    if (ref.param->gradient.isfinite().all().item<bool>()) continue;
-    found = ref.param->spec->fqn + " (rank " + std::to_string(control.rank()) + ")";
+  for (const ShardedParam* param : params) {
+    if (param->gradient.isfinite().all().item<bool>()) continue;
+    found = param->spec->fqn + " (rank " + std::to_string(control.rank()) + ")";
     break;
   }
   for (const std::string& text : comm::all_gather_strings(control, found))
@@ -42,7 +42,7 @@ std::string find_nonfinite(const ParamRefs& params, comm::Communicator& control)
 
 }  // namespace
 
-GradientNorm gradient_norm(const ParamRefs& trained, comm::Communicator& control, bool exact) {
+GradientNorm gradient_norm(const Params& trained, comm::Communicator& control, bool exact) {
   GradientNorm result;
   result.norm = std::sqrt(exact ? exact_sum(trained, control) : fast_sum(trained, control));
   if (std::isfinite(result.norm)) return result;

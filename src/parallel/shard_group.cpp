@@ -15,33 +15,6 @@ constexpr std::int64_t kAlignment = 32;  // elements: 64 bytes in bfloat16, and 
 
 std::int64_t aligned(std::int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Dimension that tensor parallelism cuts, -1 if none.
-int tp_dimension(model::Placement placement) {
-  switch (placement) {
-    case model::Placement::column:
-    case model::Placement::vocabulary:
-      return 0;
-    case model::Placement::row:
-    case model::Placement::expert_column:
-      return 1;
-    case model::Placement::expert_row:
-      return 2;
-    case model::Placement::replicated:
-    case model::Placement::shared:
-    case model::Placement::expert:
-      return -1;
-  }
-  return -1;
-}
-
-/// Most equal parts of an expert [experts, rows, ...] that leave no more of them than ranks.
-std::int64_t parts_of(const Shape& shape, int ranks) {
-  if (shape.size() < 2 || shape[0] == 0) return 1;
-  std::int64_t parts = std::max<std::int64_t>(1, std::min(ranks / shape[0], shape[1]));
-  while (shape[1] % parts != 0) --parts;
-  return parts;
-}
-
 Shape with_rows(const Shape& shape, std::int64_t rows) {
   Shape changed = shape;
   changed[0] = rows;
@@ -50,70 +23,26 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
 
 }  // namespace
 
-Shape ShardedParam::shared_shape() const {
-  Shape shape = local_shape;
-  if (parts > 1) {
-    shape[0] *= parts;
-    shape[1] /= parts;
-  }
-  return shape;
-}
-
-std::int64_t ShardedParam::row_elements() const {
-  return element_count(local_shape) / std::max<std::int64_t>(1, local_shape[0] * parts);
-}
-
 TensorSlice ShardedParam::slice(const std::string& prefix) const {
-  TensorSlice slice{prefix + spec->fqn, dtype_of(master.scalar_type()), spec->global_shape, local_offset, local_shape};
-  slice.offset[0] += rows.begin / parts;
-  slice.extent[0] = rows.size;
-  if (parts > 1) {  // at most one part of one expert
-    slice.extent[1] = local_shape[1] / parts;
-    slice.offset[1] += rows.begin % parts * slice.extent[1];
-  }
-  return slice;
+  return place.slice(*spec, prefix, dtype_of(master.scalar_type()));
 }
 
-ShardGroup::ShardGroup(std::string name, const std::vector<const model::ParamSpec*>& specs, const ShardAxes& axes,
+ShardGroup::ShardGroup(std::string name, std::vector<PlacedParam> params, const ShardAxes& axes,
                        const GroupOptions& options)
     : name_(std::move(name)), options_(options), fsdp_(*axes.fsdp), replicate_(*axes.replicate) {
-  for (const model::ParamSpec* spec : specs) place(*spec, axes);
+  for (PlacedParam& placed : params) add(std::move(placed));
   allocate();
 }
 
-void ShardGroup::place(const model::ParamSpec& spec, const ShardAxes& axes) {
+void ShardGroup::add(PlacedParam placed) {
+  TESSERA_EXPECT(placed.place.shards == fsdp_.size(), "{} is cut for {} ranks, and {} share it", placed.spec->fqn,
+                 placed.place.shards, fsdp_.size());
   ShardedParam param;
-  param.spec = &spec;
-  param.local_shape = spec.global_shape;
-  param.local_offset.assign(spec.global_shape.size(), 0);
-  const int dim = tp_dimension(spec.placement), ranks = axes.tp->size();
-  param.tp_copies = dim < 0 ? ranks : spec.max_pieces > 0 && spec.max_pieces < ranks ? ranks / spec.max_pieces : 1;
-  if (model::counts_experts(spec.placement) && axes.experts)
-    cut(param, 0, axes.experts->size(), axes.experts->rank(), "expert_parallel_degree");
-  if (dim >= 0) {
-    require(ranks % param.tp_copies == 0, ExitCode::usage,
-            "{} has {} heads, and tensor_parallel_degree {} is not a multiple of that", spec.fqn, spec.max_pieces,
-            ranks);
-    cut(param, static_cast<std::size_t>(dim), ranks / param.tp_copies, axes.tp->rank() / param.tp_copies,
-        "tensor_parallel_degree");
-  }
-  if (model::counts_experts(spec.placement)) param.parts = parts_of(param.local_shape, fsdp_.size());
-  const std::int64_t shared_rows = param.shared_shape()[0];
-  param.chunk_rows = chunk_size(shared_rows, fsdp_.size());
-  param.rows = chunk_of(shared_rows, fsdp_.size(), fsdp_.rank());
+  param.spec = placed.spec;
+  param.place = std::move(placed.place);
   param.flat_begin = chunk_elements_;
-  chunk_elements_ += aligned(param.chunk_rows * param.row_elements());
+  chunk_elements_ += aligned(param.chunk_elements());
   params_.push_back(std::move(param));
-}
-
-/// Leaves this rank its piece of a dimension.
-void ShardGroup::cut(ShardedParam& param, std::size_t dim, int pieces, int piece, const char* degree) {
-  const std::int64_t extent = param.local_shape[dim];
-  require(extent % pieces == 0, ExitCode::usage,
-          "{} has {} rows or columns to share, which {} {} does not divide; choose a divisor of {}", param.spec->fqn,
-          extent, degree, pieces, extent);
-  param.local_shape[dim] = extent / pieces;
-  param.local_offset[dim] = piece * param.local_shape[dim];
 }
 
 void ShardGroup::allocate() {
@@ -125,8 +54,8 @@ void ShardGroup::allocate() {
   if (options_.trainable) flat_gradient_ = at::zeros({chunk_elements_}, options.pinned_memory(pinned));
   for (ShardedParam& param : params_) {
     const auto mine = [&](const Tensor& flat) {
-      return flat.narrow(0, param.flat_begin, param.rows.size * param.row_elements())
-          .view(with_rows(param.shared_shape(), param.rows.size));
+      return flat.narrow(0, param.flat_begin, param.place.rows.size * param.place.row_elements())
+          .view(with_rows(param.place.shared_shape(), param.place.rows.size));
     };
     param.master = mine(flat_master_);
     if (options_.trainable) param.gradient = mine(flat_gradient_);
@@ -136,12 +65,12 @@ void ShardGroup::allocate() {
 
 void ShardGroup::allocate_weights(ShardedParam& param) {
   param.storage = aliased() ? param.master
-                            : at::empty(with_rows(param.shared_shape(), fsdp_.size() * param.chunk_rows),
+                            : at::empty(with_rows(param.place.shared_shape(), fsdp_.size() * param.place.chunk_rows),
                                         at::TensorOptions(options_.precision.compute).device(options_.device));
   // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to
   // autograd.
-  param.leaf = param.storage.narrow(0, 0, param.shared_shape()[0])
-                   .view(param.local_shape)
+  param.leaf = param.storage.narrow(0, 0, param.place.shared_shape()[0])
+                   .view(param.place.local_shape)
                    .variable_data()
                    .set_requires_grad(options_.trainable);
   if (!aliased()) kernels::release_storage(param.storage);  // after the leaf: views of freed memory cannot be made
@@ -189,7 +118,7 @@ void ShardGroup::copy_out() {
   at::NoGradGuard no_grad;
   const Tensor all = fsdp_.size() == 1 ? gather_in_.unsqueeze(0) : gather_out_;
   for (ShardedParam& param : params_) {
-    const std::int64_t chunk = param.chunk_rows * param.row_elements();
+    const std::int64_t chunk = param.chunk_elements();
     kernels::restore_storage(param.storage,
                              static_cast<std::size_t>(fsdp_.size() * chunk) * param.storage.element_size());
     param.storage.view({fsdp_.size(), chunk}).copy_(all.narrow(1, param.flat_begin, chunk));
@@ -216,7 +145,7 @@ void ShardGroup::reshard_within(comm::Communicator& inner) {
     const std::int64_t ranks = fsdp_.size() / inner.size(), begin = inner.rank() * ranks;
     kept_ = at::empty({ranks, chunk_elements_}, at::TensorOptions(options_.precision.compute).device(options_.device));
     for (const ShardedParam& param : params_) {
-      const std::int64_t chunk = param.chunk_rows * param.row_elements();
+      const std::int64_t chunk = param.chunk_elements();
       kept_.narrow(1, param.flat_begin, chunk).copy_(param.storage.view({fsdp_.size(), chunk}).narrow(0, begin, ranks));
     }
   }
@@ -225,7 +154,7 @@ void ShardGroup::reshard_within(comm::Communicator& inner) {
 
 /// This parameter's part of a flat gradient [fsdp, chunk_elements], as [fsdp, chunk].
 Tensor ShardGroup::accumulator(const ShardedParam& param, const Tensor& flat) const {
-  return flat.narrow(1, param.flat_begin, param.chunk_rows * param.row_elements());
+  return flat.narrow(1, param.flat_begin, param.chunk_elements());
 }
 
 void ShardGroup::add_leaf_gradient(ShardedParam& param, const Tensor& flat, bool first) {

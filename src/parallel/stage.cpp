@@ -28,14 +28,9 @@ int users(const model::Model& model, int param) {
   return count;
 }
 
-ShardAxes axes_of(mesh::DeviceMesh& mesh) {
-  return {&mesh.along(Axis::tp), &mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along(Axis::dp_replicate)};
-}
-
-/// For the parameters of experts. Ranks of tp are among those of efsdp and ep, unless they cut each expert.
-ShardAxes expert_axes_of(mesh::DeviceMesh& mesh, comm::Communicator& alone) {
-  return {mesh.layout().experts_cut_by_tp() ? &mesh.along(Axis::tp) : &alone, &mesh.expert_shards(),
-          &mesh.along(Axis::dp_replicate), &mesh.experts()};
+/// Parameters of experts lie on ranks of their own.
+ShardAxes axes_of(mesh::DeviceMesh& mesh, bool experts) {
+  return {experts ? &mesh.expert_shards() : &mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along(Axis::dp_replicate)};
 }
 
 void draw(const ShardedParam& param, std::uint64_t seed) {
@@ -53,7 +48,8 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
 
 }  // namespace
 
-Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options, Stage* first)
+Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
+             const TiedWeight& tied)
     : model_(model),
       cells_(cells),
       mesh_(mesh),
@@ -61,30 +57,28 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       model_units_(static_cast<std::int64_t>(model.units.size())),
       first_(cells.begin == 0),
       last_(cells.end() == static_cast<std::int64_t>(model.cells.size())),
-      home_(first ? first->tied_ : nullptr) {
+      tied_weight_(tied) {
   check_patterns();
   if (options_.accumulation == Accumulation::standard)
     options_.accumulation =
         first_ && last_ && !options_.deterministic ? Accumulation::sharded : Accumulation::unsharded;
   if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
-  const ShardAxes axes = axes_of(mesh);
   make_buffers();
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
   for (std::int64_t number = 0; number < model_units_; ++number) {
     model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
     part.begin = std::max(part.begin, static_cast<int>(cells.begin));
     part.end = std::min(part.end, static_cast<int>(cells.end()));
-    if (part.begin < part.end) make_unit(part, number, axes);
+    if (part.begin < part.end) make_unit(part, number);
   }
-  if (tied_ && home_) first->is_home_ = true;
   set_batch(options.batch);
   resolve_policies(0);
   resolve_recompute();
   split_copies();
 }
 
-void Stage::make_unit(const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes) {
-  std::vector<ShardGroup*> groups = make_groups(spec, axes);
+void Stage::make_unit(const model::UnitSpec& spec, std::int64_t number) {
+  std::vector<ShardGroup*> groups = make_groups(spec);
   for (ShardGroup* group : groups) ++uses_[group];
   units_.emplace_back(model_, spec, std::move(groups), tensor_parallel(), buffers_, options_.recompute.products);
   numbers_.push_back(number);
@@ -120,40 +114,46 @@ ShardGroup* Stage::group_of(const model::ParamSpec* param) const {
   return nullptr;
 }
 
-ShardGroup* Stage::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
-                              const ShardAxes& axes, const ShardGroup* home) {
-  GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front()), home};
+ShardGroup* Stage::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs, bool tied) {
+  GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front()),
+                       tied ? tied_weight_.home : nullptr};
   if (options_.offload && !options_.device.is_cpu()) {
     if (!copies_) copies_.emplace(options_.device);
     options.copies = &*copies_;
   }
-  groups_.push_back(std::make_unique<ShardGroup>(name, specs, axes, options));
+  PlacementOptions how{options_.sequence_parallel};
+  if (tied) how = {options_.sequence_parallel, first_ ? 0 : 1, tied_weight_.holders};
+  if (how.stage_copies == 1) how.stage_copy = 0;
+  std::vector<PlacedParam> params;
+  for (const model::ParamSpec* spec : specs) params.push_back({spec, place(*spec, mesh_.layout(), mesh_.rank(), how)});
+  const bool experts = model::counts_experts(specs.front()->placement);
+  groups_.push_back(std::make_unique<ShardGroup>(name, std::move(params), axes_of(mesh_, experts), options));
   return groups_.back().get();
 }
 
-/// The unit's own parameters form one group, its frozen ones another; those of experts lie on other ranks, in groups of
-/// their own; a tied one has a group of its own, shared by its users.
-std::vector<ShardGroup*> Stage::make_groups(const model::UnitSpec& unit, const ShardAxes& axes) {
-  std::array<std::vector<const model::ParamSpec*>, 4> kinds;  // trained, frozen; experts' trained, frozen
+/// The unit's own parameters form one group, its frozen ones another; those of experts lie on other
+/// ranks, in groups of their own; a tied one has a group of its own, shared by its users.
+std::vector<ShardGroup*> Stage::make_groups(const model::UnitSpec& unit) {
+  // Trained, frozen; experts' trained, frozen.
+  std::array<std::vector<const model::ParamSpec*>, 4> kinds;
   std::vector<ShardGroup*> result;
   for (const int param : params_of(model_, unit)) {
     const model::ParamSpec* spec = &model_.params[static_cast<std::size_t>(param)];
     if (users(model_, param) == 1) {
-      kinds[(model::counts_experts(spec->placement) ? 2 : 0) + (frozen(*spec) ? 1 : 0)].push_back(spec);
+      const int experts = model::counts_experts(spec->placement) ? 2 : 0;
+      kinds[static_cast<std::size_t>(experts + (frozen(*spec) ? 1 : 0))].push_back(spec);
       continue;
     }
     ShardGroup* group = group_of(spec);
     if (!group) {
-      group = make_group(spec->fqn, {spec}, axes, home_);
+      group = make_group(spec->fqn, {spec}, !(first_ && last_));
       if (!(first_ && last_)) tied_ = group;
     }
     result.push_back(group);
   }
-  const ShardAxes expert_axes = expert_axes_of(mesh_, *alone_);
   constexpr std::array names{"", " (frozen)", " experts", " experts (frozen)"};
   for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-    if (!kinds[kind].empty())
-      result.push_back(make_group(unit.name + names[kind], kinds[kind], kind < 2 ? axes : expert_axes));
+    if (!kinds[kind].empty()) result.push_back(make_group(unit.name + names[kind], kinds[kind], false));
   return result;
 }
 
@@ -295,11 +295,9 @@ void Stage::sum_replicated() {
   if (tp.size() == 1) return;
   std::map<int, std::vector<at::Tensor>> pieces;  // by the number of copies
   for (const auto& group : groups_)
-    for (const ShardedParam& param : group->params()) {
-      const bool by_tokens = param.spec->placement == model::Placement::replicated;
-      if (group->trainable() && param.tp_copies > 1 && (!by_tokens || options_.sequence_parallel))
-        pieces[param.tp_copies].push_back(param.gradient.view({-1}));
-    }
+    for (const ShardedParam& param : group->params())
+      if (group->trainable() && param.place.reduces_over(ReduceOver::tp_copies))
+        pieces[param.place.tp_copies].push_back(param.gradient.view({-1}));
   for (auto& [copies, gradients] : pieces) sum_pieces(gradients, mesh_.neighbours(tp, copies));
 }
 
@@ -338,32 +336,19 @@ Flow Stage::pass(const Flow& in, const model::CellContext& context, const LossIn
   return flow;
 }
 
-ParamRefs Stage::params() {
-  const comm::Communicator& tp = mesh_.along(Axis::tp);
-  const comm::Communicator& replicate = mesh_.along(Axis::dp_replicate);
-  ParamRefs refs;
+Params Stage::params() {
+  Params params;
   for (const auto& group : groups_) {
-    if (group.get() == tied_ && home_) continue;
-    for (ShardedParam& param : group->params()) {
-      ParamRef ref{&param};
-      const auto copies = [&ref](int rank, int size) {
-        ref.replica = ref.replica * size + rank;
-        ref.replicas *= size;
-      };
-      copies(tp.rank() % param.tp_copies, param.tp_copies);
-      copies(replicate.rank(), replicate.size());
-      if (group.get() == tied_ && !is_home_) copies(first_ ? 0 : 1, 2);
-      ref.counted = ref.replica == 0;
-      refs.push_back(ref);
-    }
+    if (group->is_guest()) continue;
+    for (ShardedParam& param : group->params()) params.push_back(&param);
   }
-  return refs;
+  return params;
 }
 
-ParamRefs Stage::trained_params() {
-  ParamRefs refs = params();
-  std::erase_if(refs, [](const ParamRef& ref) { return !ref.param->gradient.defined(); });
-  return refs;
+Params Stage::trained_params() {
+  Params trained = params();
+  std::erase_if(trained, [](const ShardedParam* param) { return !param->gradient.defined(); });
+  return trained;
 }
 
 }  // namespace tessera::parallel

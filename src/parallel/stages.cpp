@@ -19,9 +19,12 @@ Stages::Stages(const model::Model& model, const StageRanges& ranges, const Stage
     : map_(map), options_(options), numbers_(map.stages_of(mesh.coord(Axis::pp))) {
   TESSERA_EXPECT(static_cast<int>(ranges.size()) == map.stages() && map.ranks() == mesh.layout().degree(Axis::pp),
                  "{} stages on {} ranks", ranges.size(), map.ranks());
+  TiedWeight tied;
+  if (map.rank_of(0) == map.rank_of(map.stages() - 1)) tied.holders = 1;
   for (const int number : numbers_) {
-    Stage* first = !stages_.empty() && stages_[0]->first() ? stages_[0].get() : nullptr;
-    stages_.push_back(std::make_unique<Stage>(model, ranges[static_cast<std::size_t>(number)], mesh, options, first));
+    const Range cells = ranges[static_cast<std::size_t>(number)];
+    stages_.push_back(std::make_unique<Stage>(model, cells, mesh, options, tied));
+    if (stages_.back()->first()) tied.home = stages_.back()->tied();
   }
   if (is_tied(model)) tie(mesh);
 }
@@ -133,14 +136,14 @@ std::int64_t Stages::kept_bytes() {
   return bytes;
 }
 
-ParamRefs Stages::params() {
-  ParamRefs refs;
+Params Stages::params() {
+  Params refs;
   for (const auto& stage : stages_) std::ranges::move(stage->params(), std::back_inserter(refs));
   return refs;
 }
 
-ParamRefs Stages::trained_params() {
-  ParamRefs refs;
+Params Stages::trained_params() {
+  Params refs;
   for (const auto& stage : stages_) std::ranges::move(stage->trained_params(), std::back_inserter(refs));
   return refs;
 }

@@ -34,7 +34,7 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
   for (ShardGroup* group : groups)
     if (const int index = group->find(spec); index >= 0) {
       const ShardedParam& param = group->params()[static_cast<std::size_t>(index)];
-      return {param.leaf, param.local_offset[0]};
+      return {param.leaf, param.place.local_offset[0]};
     }
   contract_violated("found", __FILE__, __LINE__, "no group of the unit holds " + spec->fqn);
 }

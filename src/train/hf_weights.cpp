@@ -75,8 +75,8 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::ModelSpec&
                      const std::filesystem::path& path, const std::set<std::string>& left_out) {
   const HfSource reader(path);
   at::NoGradGuard no_grad;
-  for (const auto& ref : holdings.params) {
-    const parallel::ShardedParam& param = *ref.param;
+  for (const parallel::ShardedParam* held : holdings.params) {
+    const parallel::ShardedParam& param = *held;
     if (left_out.contains(param.spec->fqn)) continue;
     const at::Tensor host = at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
     read_hf_box(reader, *param.spec, param.slice(""), host, path.string());
@@ -97,13 +97,13 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::ModelSpec&
   }
 }
 
-void for_each_whole(const parallel::ParamRefs& params, const model::ModelSpec& model, comm::Communicator& control,
+void for_each_whole(const parallel::Params& params, const model::ModelSpec& model, comm::Communicator& control,
                     const std::function<at::Tensor(const parallel::ShardedParam&)>& pick,
                     const std::function<void(const model::ParamSpec&, const at::Tensor&)>& take) {
   for (const model::ParamSpec& spec : model.params) {
     std::string mine;
-    for (const auto& ref : params)
-      if (ref.param->spec == &spec && ref.counted) mine = pack(ref.param->slice(""), pick(*ref.param));
+    for (const parallel::ShardedParam* param : params)
+      if (param->spec == &spec && param->place.counted()) mine = pack(param->slice(""), pick(*param));
     const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
     if (control.rank() != 0) continue;
     const at::Tensor whole = at::zeros(spec.global_shape, at::kDouble);
@@ -112,9 +112,9 @@ void for_each_whole(const parallel::ParamRefs& params, const model::ModelSpec& m
   }
 }
 
-void dump_gradients(const parallel::ParamRefs& params, const model::ModelSpec& model, comm::Communicator& control,
+void dump_gradients(const parallel::Params& params, const model::ModelSpec& model, comm::Communicator& control,
                     const std::filesystem::path& file) {
-  const auto type = params.front().param->master.scalar_type();
+  const auto type = params.front()->master.scalar_type();
   std::optional<checkpoint::SafetensorsWriter> writer;
   if (control.rank() == 0) {
     std::filesystem::create_directories(file.parent_path());

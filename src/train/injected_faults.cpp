@@ -20,9 +20,9 @@ constexpr std::array kOfCalls{WrongCalls::Kind::freeze, WrongCalls::Kind::die,  
                               WrongCalls::Kind::skip,   WrongCalls::Kind::shape, WrongCalls::Kind::order};
 
 /// The first gradient of which this rank has a part.
-void make_nan(const parallel::ParamRefs& params) {
-  const auto some = std::ranges::find_if(params, [](const auto& ref) { return ref.param->gradient.numel() > 0; });
-  if (some != params.end()) some->param->gradient.fill_(std::numeric_limits<double>::quiet_NaN());
+void make_nan(const parallel::Params& params) {
+  const auto some = std::ranges::find_if(params, [](const auto* param) { return param->gradient.numel() > 0; });
+  if (some != params.end()) (*some)->gradient.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
 /// The loss of the next step jumps on every kind of processor: the output layer's part of this rank alone changes each

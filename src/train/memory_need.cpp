@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/metrics/human.hpp"
+#include "tessera/parallel/placement.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/pipeline_plan.hpp"
@@ -16,23 +17,6 @@ namespace {
 
 using mesh::Axis;
 using metrics::human_bytes;
-
-/// Ranks that each have a piece of the parameter when it is gathered, and those that share such a piece.
-struct Cuts {
-  std::int64_t pieces = 1, shards = 1;
-};
-
-Cuts cuts_of(const model::ParamSpec& spec, const mesh::Layout& layout) {
-  using enum model::Placement;
-  const std::int64_t tp = layout.degree(Axis::tp), fsdp = layout.degree(Axis::dp_shard) * layout.degree(Axis::cp);
-  if (model::counts_experts(spec.placement)) {
-    const std::int64_t pieces = layout.expert_degree() * (layout.experts_cut_by_tp() ? tp : 1);
-    return {pieces, std::max<std::int64_t>(1, fsdp * tp / pieces)};
-  }
-  const bool cut = spec.placement == column || spec.placement == row || spec.placement == vocabulary;
-  const std::int64_t pieces = spec.max_pieces > 0 ? std::min<std::int64_t>(tp, spec.max_pieces) : tp;
-  return {cut ? pieces : 1, fsdp};
-}
 
 std::set<int> params_of(const model::ModelSpec& model, std::int64_t begin, std::int64_t end) {
   std::set<int> params;
@@ -52,10 +36,10 @@ Elements elements_of(const model::ModelSpec& model, const std::set<int>& params,
   Elements elements;
   for (const int param : params) {
     const model::ParamSpec& spec = model.params[static_cast<std::size_t>(param)];
-    const Cuts cuts = cuts_of(spec, layout);
-    const std::int64_t piece = element_count(spec.global_shape) / cuts.pieces;
+    const parallel::Placement place = parallel::place(spec, layout, 0);
+    const std::int64_t piece = element_count(place.local_shape);
     elements.gathered += piece;
-    elements.own += piece / cuts.shards;
+    elements.own += piece / place.shards;  // of a short last chunk too: a lower bound
   }
   return elements;
 }

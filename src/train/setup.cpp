@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/parallel/placement.hpp"
 #include "tessera/parallel/stage_split.hpp"
 #include "tessera/train/cores.hpp"
 
@@ -52,13 +53,13 @@ std::string more_ranks(const mesh::Degrees& degrees, int world) {
                      degrees.dp_shard == -1 ? "a multiple of " : "", ranks, ranks, ranks);
 }
 
-/// What tensor parallelism cuts can be cut in so many pieces.
+/// What tensor parallelism cuts can be cut in so many pieces. parallel::place() relies on it.
 void check_pieces(const model::ModelSpec& model, int tp) {
   for (const model::ParamSpec& spec : model.params) {
     if (spec.max_pieces > 0 && spec.max_pieces < tp) continue;
-    const bool columns = spec.placement == model::Placement::column, rows = spec.placement == model::Placement::row;
-    if (!columns && !rows) continue;
-    const std::int64_t extent = spec.global_shape[rows ? 1 : 0];
+    const int dim = parallel::tp_dimension(spec.placement);
+    if (dim < 0 || model::counts_experts(spec.placement)) continue;
+    const std::int64_t extent = spec.global_shape[static_cast<std::size_t>(dim)];
     require(
         extent % tp == 0, ExitCode::usage,
         "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",

@@ -5,11 +5,11 @@
 
 namespace tessera::train {
 
-void TensorViews::add(const std::string& prefix, const parallel::ParamRef& ref, const at::Tensor& tensor) {
+void TensorViews::add(const std::string& prefix, const parallel::ShardedParam& param, const at::Tensor& tensor) {
   checkpoint::SliceView view;
-  view.slice = ref.param->slice(prefix);
-  view.replica = ref.replica;
-  view.replicas = ref.replicas;
+  view.slice = param.slice(prefix);
+  view.replica = param.place.replica;
+  view.replicas = param.place.replicas;
   add(std::move(view), tensor);
 }
 
@@ -40,8 +40,8 @@ TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const m
                         mesh::DeviceMesh& mesh, std::optional<at::ScalarType> type) {
   using enum mesh::Axis;
   TensorViews views(use);
-  for (const auto& ref : holdings.params)
-    views.add("model/", ref, type ? views.keep(ref.param->master.to(*type)) : ref.param->master);
+  for (const parallel::ShardedParam* param : holdings.params)
+    views.add("model/", *param, type ? views.keep(param->master.to(*type)) : param->master);
   const comm::Communicator& holders = mesh.along({dp_replicate, dp_shard, cp, tp});
   for (std::size_t i = 0; i < model.buffers.size(); ++i)
     if (const at::Tensor& buffer = holdings.buffers[i]; buffer.defined())

@@ -21,8 +21,8 @@ enum class ViewUse : std::uint8_t { saving, loading };
 class TensorViews {
  public:
   explicit TensorViews(ViewUse use) : use_(use) {}
-  /// The box of `ref`'s parameter that `tensor` is, under the name prefix + fqn.
-  void add(const std::string& prefix, const parallel::ParamRef& ref, const at::Tensor& tensor);
+  /// The box of `param` that `tensor` is, under the name prefix + fqn.
+  void add(const std::string& prefix, const parallel::ShardedParam& param, const at::Tensor& tensor);
   /// The whole of a tensor that `replicas` ranks hold, of which this is number `replica`.
   void add_whole(const std::string& name, const at::Tensor& tensor, int replica, int replicas);
   /// Keeps a tensor for as long as the views.

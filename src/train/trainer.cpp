@@ -17,11 +17,9 @@ using mesh::Axis;
 
 std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight_decay) {
   std::vector<optim::ParamState> states;
-  for (const parallel::ParamRef& ref : stages.trained_params()) {
-    const parallel::ShardedParam& param = *ref.param;
-    states.push_back({param.spec->fqn, param.master, param.gradient, at::zeros_like(param.master),
-                      at::zeros_like(param.master), weight_decay});
-  }
+  for (const parallel::ShardedParam* param : stages.trained_params())
+    states.push_back({param->spec->fqn, param->master, param->gradient, at::zeros_like(param->master),
+                      at::zeros_like(param->master), weight_decay});
   return states;
 }
 

@@ -17,8 +17,8 @@ TensorViews all_views(ViewUse use, Trainer& trainer) {
   TensorViews views = model_views(use, trainer.stages().holdings(), trainer.model(), trainer.mesh());
   const auto params = trainer.stages().trained_params();
   for (std::size_t i = 0; i < params.size(); ++i) {
-    views.add("optimizer/exp_avg/", params[i], trainer.optimizer_states()[i].exp_avg);
-    views.add("optimizer/exp_avg_sq/", params[i], trainer.optimizer_states()[i].exp_avg_sq);
+    views.add("optimizer/exp_avg/", *params[i], trainer.optimizer_states()[i].exp_avg);
+    views.add("optimizer/exp_avg_sq/", *params[i], trainer.optimizer_states()[i].exp_avg_sq);
   }
   return views;
 }

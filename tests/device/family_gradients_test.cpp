@@ -64,8 +64,8 @@ Result result_of(const std::string& family, const std::string& dtype, at::Device
   trainer.stages().initialize(7);
   Result result;
   result.loss = trainer.compute().loss;
-  for (const auto& ref : trainer.stages().params())
-    result.gradients[ref.param->spec->fqn] = ref.param->gradient.to(at::kCPU, at::kDouble).clone();
+  for (const auto* param : trainer.stages().params())
+    result.gradients[param->spec->fqn] = param->gradient.to(at::kCPU, at::kDouble).clone();
   return result;
 }
 

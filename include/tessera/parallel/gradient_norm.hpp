@@ -18,6 +18,6 @@ struct GradientNorm {
 /// Of this rank's trained parameters. Collective over `control` (host memory, all ranks). With `exact` the sum of
 /// squares is exact, so that its bits do not depend on the mesh (kernels/exact_sum.hpp); otherwise it is summed in
 /// double, rank by rank.
-GradientNorm gradient_norm(const ParamRefs& trained, comm::Communicator& control, bool exact);
+GradientNorm gradient_norm(const Params& trained, comm::Communicator& control, bool exact);
 
 }  // namespace tessera::parallel

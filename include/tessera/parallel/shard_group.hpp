@@ -8,13 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/shard.hpp"
-#include "tessera/base/tensor_slice.hpp"
 #include "tessera/comm/communicator.hpp"
 #include "tessera/kernels/side_stream.hpp"
 #include "tessera/model/cell.hpp"
 #include "tessera/model_spec/param_spec.hpp"
 #include "tessera/parallel/memory_kinds.hpp"
+#include "tessera/parallel/placement.hpp"
 
 namespace tessera::parallel {
 
@@ -36,13 +35,16 @@ struct GroupOptions {
   kernels::SideStream* copies = nullptr;
 };
 
-/// The communicators that a group needs; one of experts has its own: tp is a single rank unless it cuts each expert,
-/// fsdp is efsdp.
+/// The communicators of a group.
 struct ShardAxes {
-  comm::Communicator* tp = nullptr;
-  comm::Communicator* fsdp = nullptr;       ///< dp_shard x cp: parameters are sharded here
+  comm::Communicator* fsdp = nullptr;       ///< dp_shard x cp, of experts efsdp: shards the weights
   comm::Communicator* replicate = nullptr;  ///< dp_replicate: shards are copies here
-  comm::Communicator* experts = nullptr;    ///< ep: experts are shared out here; null = this rank has all of them
+};
+
+/// A parameter and where it lies.
+struct PlacedParam {
+  const model::ParamSpec* spec = nullptr;
+  Placement place;
 };
 
 /// All_gathers of a group or stage so far, as this rank saw them.
@@ -54,33 +56,24 @@ struct GatherCount {
 /// One parameter on this rank.
 struct ShardedParam {
   const model::ParamSpec* spec = nullptr;
-  Shape local_shape;            ///< this tensor-parallel rank's piece of the whole
-  Shape local_offset;           ///< and where it begins
-  Range rows;                   ///< this fsdp rank's rows of that piece
-  std::int64_t chunk_rows = 0;  ///< rows of every fsdp rank but the last ones
+  Placement place;
   std::int64_t flat_begin = 0;  ///< first element in the group's flat buffers
   at::Tensor master;            ///< [rows.size, ...] in Precision::master
   at::Tensor gradient;  ///< the same shape: summed over the job once finish_reduction() returned; undefined if frozen
   at::Tensor storage;   ///< [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
   at::Tensor leaf;      ///< the first rows of `storage` as autograd sees them
 
-  int tp_copies = 1;  ///< neighbouring tensor-parallel ranks that hold the same piece
-  /// > 1: more ranks share the piece than it has experts; each expert's matrix is cut by its rows into so many, which
-  /// are what `rows` and `chunk_rows` count.
-  std::int64_t parts = 1;
-
-  /// The piece as the fsdp ranks cut it: by dim 0.
-  Shape shared_shape() const;
-  std::int64_t row_elements() const;
+  /// Elements of one fsdp rank's rows.
+  std::int64_t chunk_elements() const { return place.chunk_rows * place.row_elements(); }
   /// The box of the whole parameter that `master` is, as checkpoints name it.
   TensorSlice slice(const std::string& prefix) const;
 };
 
 class ShardGroup {
  public:
-  /// Cuts `specs` and allocates masters (zero) and gradients. Throws Error(usage) if tp does not divide a parameter.
-  ShardGroup(std::string name, const std::vector<const model::ParamSpec*>& specs, const ShardAxes& axes,
-             const GroupOptions& options);
+  /// Allocates masters (zero) and gradients. At least one parameter; all lie on the ranks of
+  /// `axes`.
+  ShardGroup(std::string name, std::vector<PlacedParam> params, const ShardAxes& axes, const GroupOptions& options);
 
   const std::string& name() const { return name_; }
   std::vector<ShardedParam>& params() { return params_; }
@@ -100,6 +93,8 @@ class ShardGroup {
   /// Its parameters are experts', sharded over other ranks than the rest.
   bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   bool trainable() const { return options_.trainable; }
+  /// Its masters are those of GroupOptions::home.
+  bool is_guest() const { return options_.home != nullptr; }
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;
   /// Bytes of the gradients of one microbatch, or of a partial sum of them, until they are reduced.
@@ -150,8 +145,7 @@ class ShardGroup {
   bool adds_in_place() const {
     return fsdp_.size() == 1 && options_.precision.reduce == options_.precision.master && !options_.offload;
   }
-  void place(const model::ParamSpec& spec, const ShardAxes& axes);
-  static void cut(ShardedParam& param, std::size_t dim, int pieces, int piece, const char* degree);
+  void add(PlacedParam placed);
   void allocate();
   void allocate_weights(ShardedParam& param);
   void start_gather(comm::Communicator& from);

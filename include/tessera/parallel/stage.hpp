@@ -56,17 +56,18 @@ struct Crossing {
   at::ScalarType type;
 };
 
-/// A parameter of this rank.
-struct ParamRef {
-  ShardedParam* param;
-  int replica = 0, replicas = 1;  ///< number of this copy among the ranks that hold the same box
-  bool counted = true;            ///< this rank counts it for the global norm: one copy over all axes does
+/// Parameters of this rank; their groups own them.
+using Params = std::vector<ShardedParam*>;
+
+/// A weight that the first and the last stage of a pipeline use.
+struct TiedWeight {
+  int holders = 2;                   ///< pipeline ranks that have one of these stages
+  const ShardGroup* home = nullptr;  ///< its group in the first stage, if that is on this rank too
 };
-using ParamRefs = std::vector<ParamRef>;
 
 /// What a rank holds of the model.
 struct Holdings {
-  ParamRefs params;
+  Params params;
   std::vector<at::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
 };
 
@@ -78,11 +79,10 @@ enum class Backward : std::uint8_t {
 
 class Stage {
  public:
-  /// Cells [cells.begin, cells.end()) of `model` for this rank of the mesh: units, and parts of units at its ends. The
-  /// model must outlive the stage. `first`, if not null, is the pipeline's first stage and on this rank too: a weight
-  /// that is tied to one of it has its memory there.
+  /// Cells [cells.begin, cells.end()) of `model` for this rank of the mesh: units, and parts of
+  /// units at its ends. The model must outlive the stage.
   Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
-        Stage* first = nullptr);
+        const TiedWeight& tied = {});
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
@@ -139,10 +139,10 @@ class Stage {
   Holdings holdings() { return {params(), buffers_}; }
   std::int64_t kept_bytes();
 
-  /// Without a tied one that `first` holds.
-  ParamRefs params();
+  /// Without a tied one that has its home in another stage of this rank.
+  Params params();
   /// Those of params() that are not frozen.
-  ParamRefs trained_params();
+  Params trained_params();
   std::vector<std::unique_ptr<ShardGroup>>& groups() { return groups_; }
   const std::vector<std::unique_ptr<ShardGroup>>& groups() const { return groups_; }
   /// Called in forward and backward where much memory is allocated: behind each unit's pass. Null: nobody.
@@ -163,13 +163,12 @@ class Stage {
   ContextOperations operations_of(int microbatch) const;
   model::CellContext context_with(const model::Operations& operations) const;
   void make_buffers();
-  void make_unit(const model::UnitSpec& spec, std::int64_t number, const ShardAxes& axes);
+  void make_unit(const model::UnitSpec& spec, std::int64_t number);
   TensorParallel tensor_parallel();
   std::vector<Crossing> crossings(std::int64_t cell) const;
   ShardGroup* group_of(const model::ParamSpec* param) const;
-  std::vector<ShardGroup*> make_groups(const model::UnitSpec& unit, const ShardAxes& axes);
-  ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
-                         const ShardAxes& axes, const ShardGroup* home = nullptr);
+  std::vector<ShardGroup*> make_groups(const model::UnitSpec& unit);
+  ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs, bool tied);
   bool frozen(const model::ParamSpec& spec) const;
   void check_patterns() const;
   void resolve_policies(std::int64_t budget_bytes);
@@ -190,7 +189,6 @@ class Stage {
   const model::Model& model_;
   Range cells_;
   mesh::DeviceMesh& mesh_;
-  std::unique_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   StageOptions options_;
   std::int64_t model_units_;
   bool first_, last_;
@@ -202,10 +200,8 @@ class Stage {
   std::vector<UnitReshard> reshards_;         ///< of units_
   std::vector<Recompute> recompute_;          ///< of units_
   std::vector<ActivationBytes> activations_;  ///< of units_; while the budget's choice is open
-  ShardGroup* tied_ = nullptr;                ///< the group of a weight that other stages hold too
-  const ShardGroup* home_ =
-      nullptr;            ///< the same weight's group in the pipeline's first stage, if that is on this rank
-  bool is_home_ = false;  ///< tied_ is that to the last stage's group
+  TiedWeight tied_weight_;
+  ShardGroup* tied_ = nullptr;  ///< the group of a weight that another stage uses too
   WeightGradients weight_gradients_;
   LinearOperations operations_{model::plain_operations(), weight_gradients_};
   std::optional<ExpertExchange> exchange_;

@@ -43,8 +43,8 @@ class Stages {
   /// What the stages have allocated now on the device of forward and backward; activations are not counted.
   MemoryKinds memory() const;
   /// Of all stages, in the order of the model; a tied parameter of two of them once.
-  ParamRefs params();
-  ParamRefs trained_params();
+  Params params();
+  Params trained_params();
   Holdings holdings();
   std::vector<ShardGroup*> groups();
 

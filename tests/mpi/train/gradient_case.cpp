@@ -103,8 +103,8 @@ Reference compute_reference(const GradientCase& of) {
   trainer.stages().initialize(7);
   Reference reference;
   reference.loss = trainer.compute().loss;
-  for (const auto& ref : trainer.stages().params())
-    reference.gradients[ref.param->spec->fqn] = ref.param->gradient.to(at::kDouble).clone();
+  for (const auto* param : trainer.stages().params())
+    reference.gradients[param->spec->fqn] = param->gradient.to(at::kDouble).clone();
   return reference;
 }
 
@@ -119,14 +119,14 @@ const Reference& reference_for(const GradientCase& row) {
 /// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter of the model.
 std::vector<double> squares(train::Trainer& trainer, const model::Model& model, const Reference& reference) {
   std::vector<double> sums(2 * model.params.size(), 0);
-  for (const auto& ref : trainer.stages().params()) {
-    if (!ref.counted) continue;
-    const TensorSlice box = ref.param->slice("");
-    at::Tensor expected = reference.gradients.at(ref.param->spec->fqn);
+  for (const auto* param : trainer.stages().params()) {
+    if (!param->place.counted()) continue;
+    const TensorSlice box = param->slice("");
+    at::Tensor expected = reference.gradients.at(param->spec->fqn);
     for (std::size_t d = 0; d < box.offset.size(); ++d)
       expected = expected.narrow(static_cast<std::int64_t>(d), box.offset[d], box.extent[d]);
-    const auto index = static_cast<std::size_t>(ref.param->spec - model.params.data());
-    const at::Tensor difference = ref.param->gradient.to(at::kCPU, at::kDouble) - expected;
+    const auto index = static_cast<std::size_t>(param->spec - model.params.data());
+    const at::Tensor difference = param->gradient.to(at::kCPU, at::kDouble) - expected;
     sums[2 * index] += difference.square().sum().item<double>();
     sums[2 * index + 1] += expected.square().sum().item<double>();
   }

@@ -59,9 +59,9 @@ class Offload : public testing::TestWithParam<const char*> {
       outcome.gradients = {copies().asynchronous - before.asynchronous, copies().blocking - before.blocking};
       outcome.losses.push_back(trainer.apply(gradients).loss);
     }
-    for (const auto& ref : trainer.stages().params()) {
-      EXPECT_EQ(ref.param->master.is_cpu(), offload || device.is_cpu());
-      outcome.weights.push_back(ref.param->master.to(at::kCPU, at::kDouble).clone());
+    for (const auto* param : trainer.stages().params()) {
+      EXPECT_EQ(param->master.is_cpu(), offload || device.is_cpu());
+      outcome.weights.push_back(param->master.to(at::kCPU, at::kDouble).clone());
     }
     groups_ = static_cast<std::int64_t>(trainer.stages().groups().size());
     gathers_ = trainer.stages().gather_count().gathers / 3;

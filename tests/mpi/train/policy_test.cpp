@@ -117,16 +117,16 @@ TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
   job_.training.freeze = {"tok_embeddings", "layers\\.2\\.", "norm\\.weight$"};
   train::Trainer& t = trainer();
   std::vector<at::Tensor> before;
-  for (const auto& ref : t.stages().params()) before.push_back(ref.param->master.clone());
+  for (const auto* param : t.stages().params()) before.push_back(param->master.clone());
   t.step();  // warms up from nothing: its learning rate is 0
   t.step();
   std::size_t i = 0, frozen = 0;
-  for (const auto& ref : t.stages().params()) {
-    const std::string& name = ref.param->spec->fqn;
+  for (const auto* param : t.stages().params()) {
+    const std::string& name = param->spec->fqn;
     const bool fixed = name.starts_with("tok_") || name.starts_with("layers.2.") || name.ends_with("norm.weight");
-    EXPECT_EQ(ref.param->gradient.defined(), !fixed) << name;
-    if (ref.param->master.numel() > 0) {
-      EXPECT_EQ(at::equal(ref.param->master, before[i]), fixed) << name;
+    EXPECT_EQ(param->gradient.defined(), !fixed) << name;
+    if (param->master.numel() > 0) {
+      EXPECT_EQ(at::equal(param->master, before[i]), fixed) << name;
     }
     frozen += fixed;
     ++i;
@@ -159,8 +159,7 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   std::int64_t shards = 0, moments = 0, gathered = 0;
   for (const parallel::ShardGroup* group : t.stages().groups()) {
     shards += static_cast<std::int64_t>(group->flat_master().nbytes());
-    for (const parallel::ShardedParam& param : group->params())
-      gathered += world().size() * param.chunk_rows * param.row_elements() * 4;
+    for (const parallel::ShardedParam& param : group->params()) gathered += world().size() * param.chunk_elements() * 4;
   }
   const std::int64_t accumulators = world().size() * shards;
   for (const auto& state : t.optimizer_states()) moments += 2 * static_cast<std::int64_t>(state.exp_avg.nbytes());

@@ -5,11 +5,15 @@
 namespace tessera::parallel {
 namespace {
 
+PlacedParam place_alone(const model::ParamSpec& spec) {
+  return {&spec, place(spec, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0)};
+}
+
 /// Gradients of eleven microbatches, added in the given order.
 at::Tensor sum_in_order(const std::vector<std::int64_t>& order) {
   const model::ParamSpec spec{"w", {5, 7}, model::Placement::replicated, {}, "w"};
   const auto alone = comm::make_self_communicator("one rank");
-  ShardGroup group("w", {&spec}, {alone.get(), alone.get(), alone.get()}, {});
+  ShardGroup group("w", {place_alone(spec)}, {alone.get(), alone.get()}, {});
   for (const std::int64_t microbatch : order) {
     at::manual_seed(static_cast<std::uint64_t>(microbatch));
     group.params()[0].leaf.mutable_grad() = at::randn({5, 7});
@@ -30,11 +34,11 @@ TEST(ShardGroup, TreeDoesNotDependOnTheOrder) {
 TEST(ShardGroup, MastersMayLiveElsewhere) {
   const model::ParamSpec spec{"w", {2, 2}, model::Placement::replicated, {}, "w"};
   const auto alone = comm::make_self_communicator("one rank");
-  const ShardAxes axes{alone.get(), alone.get(), alone.get()};
-  ShardGroup home("w", {&spec}, axes, {});
+  const ShardAxes axes{alone.get(), alone.get()};
+  ShardGroup home("w", {place_alone(spec)}, axes, {});
   GroupOptions options;
   options.home = &home;
-  ShardGroup guest("w", {&spec}, axes, options);
+  ShardGroup guest("w", {place_alone(spec)}, axes, options);
   home.params()[0].master.fill_(3);
   guest.start_unshard();
   guest.finish_unshard();
