@@ -36,39 +36,24 @@ void MemoryPeak::note(std::int64_t allocated, const MemoryKinds& known) {
 
 void ShardGroup::add_memory(MemoryKinds& kinds) const {
   const auto bytes = [this](const at::Tensor& tensor) { return bytes_on(options_.device, tensor); };
-  const auto apart = [&](const at::Tensor& tensor, const at::Tensor& from) {
-    return tensor.defined() && tensor.is_alias_of(from) ? 0 : bytes(tensor);
-  };
   if (!options_.home) kinds.weights += bytes(flat_master_);
-  if (options_.trainable) kinds.gradients += bytes(flat_gradient_);
-  for (const Partial& partial : partials_) kinds.gradients += bytes(partial.flat);
   for (const ShardedParam& param : params_) {
     if (!aliased()) kinds.gathered += bytes(param.storage);
     kinds.gradients += bytes(param.leaf.grad());
   }
   kinds.gathered += bytes(kept_);
-  kinds.communication += bytes(gather_out_) + bytes(reduce_in_) + bytes(staged_) + bytes(landing_from_);
-  kinds.communication += apart(gather_in_, kept_.defined() ? kept_ : staged_.defined() ? staged_ : flat_master_);
-  if (options_.trainable) kinds.communication += apart(reduce_out_, flat_gradient_);
+  kinds.communication += bytes(gather_out_) + bytes(staged_);
+  const at::Tensor& from = kept_.defined() ? kept_ : staged_.defined() ? staged_ : flat_master_;
+  if (gather_in_.defined() && !gather_in_.is_alias_of(from)) kinds.communication += bytes(gather_in_);
 }
 
-std::int64_t ShardGroup::accumulator_bytes() const {
-  if (!options_.trainable) return 0;
-  return fsdp_.size() * chunk_elements_ * static_cast<std::int64_t>(at::elementSize(options_.precision.master));
-}
-
-std::int64_t ShardGroup::collective_bytes() const {
-  const std::int64_t own = gathered_bytes() / fsdp_.size();
-  const auto reduce = static_cast<std::int64_t>(at::elementSize(options_.precision.reduce));
-  const bool converted = options_.precision.reduce != options_.precision.master;
-  const std::int64_t reduction = options_.trainable ? (converted ? fsdp_.size() + 1 : 1) * chunk_elements_ * reduce : 0;
-  return gathered_bytes() + own + reduction;
-}
+std::int64_t ShardGroup::gather_bytes() const { return gathered_bytes() + gathered_bytes() / fsdp_.size(); }
 
 MemoryKinds Stages::memory() const {
   MemoryKinds kinds;
   for (const auto& stage : stages_)
     for (const auto& group : stage->groups()) group->add_memory(kinds);
+  reducer_.add_memory(kinds);
   return kinds;
 }
 

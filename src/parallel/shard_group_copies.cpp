@@ -1,6 +1,4 @@
-// Groups whose masters and gradients are in host memory: copies that no computation waits for.
-#include <utility>
-
+// Groups whose masters are in host memory: copies up that no computation waits for.
 #include "tessera/parallel/shard_group.hpp"
 
 namespace tessera::parallel {
@@ -18,29 +16,6 @@ void ShardGroup::upload() {
     if (!same) gather_in_.copy_(staged_);
     start_gather(fsdp_);
   });
-}
-
-/// Sends the reduced gradient down; nobody waits. The host adds it to others when the next one comes, or at the end.
-void ShardGroup::land() {
-  settle();
-  if (reduced_ && !landing_.defined())
-    landing_ = at::empty_like(flat_gradient_, flat_gradient_.options().pinned_memory(true));
-  adds_landing_ = reduced_;
-  landing_from_ = std::exchange(reduce_out_, at::Tensor()).to(options_.precision.master);
-  landed_ = options_.copies->run([&] {
-    at::NoGradGuard no_grad;
-    (reduced_ ? landing_ : flat_gradient_).copy_(landing_from_, /*non_blocking=*/true);
-  });
-  landing_under_way_ = true;
-}
-
-/// Until the gradient is in host memory.
-void ShardGroup::settle() {
-  if (!landing_under_way_) return;
-  landed_.wait();
-  if (adds_landing_) flat_gradient_.add_(landing_);
-  landing_from_ = at::Tensor();
-  landing_under_way_ = false;
 }
 
 }  // namespace tessera::parallel

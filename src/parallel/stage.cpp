@@ -6,7 +6,6 @@
 
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
-#include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -28,9 +27,9 @@ int users(const model::Model& model, int param) {
   return count;
 }
 
-/// Parameters of experts lie on ranks of their own.
-ShardAxes axes_of(mesh::DeviceMesh& mesh, bool experts) {
-  return {experts ? &mesh.expert_shards() : &mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along(Axis::dp_replicate)};
+/// Of the ranks that shard a parameter; those of experts are sharded over others.
+comm::Communicator& shards_of(mesh::DeviceMesh& mesh, bool experts) {
+  return experts ? mesh.expert_shards() : mesh.along({Axis::dp_shard, Axis::cp});
 }
 
 void draw(const ShardedParam& param, std::uint64_t seed) {
@@ -48,8 +47,15 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
 
 }  // namespace
 
+ReducerOptions reducer_options_of(const StageOptions& options, bool pipelined) {
+  using enum Accumulation;
+  const bool each =
+      options.accumulation == sharded || (options.accumulation == standard && !pipelined && !options.deterministic);
+  return {each, options.deterministic};
+}
+
 Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
-             const TiedWeight& tied)
+             GradientReducer& reducer, const TiedWeight& tied)
     : model_(model),
       cells_(cells),
       mesh_(mesh),
@@ -57,11 +63,9 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       model_units_(static_cast<std::int64_t>(model.units.size())),
       first_(cells.begin == 0),
       last_(cells.end() == static_cast<std::int64_t>(model.cells.size())),
-      tied_weight_(tied) {
+      tied_weight_(tied),
+      reducer_(reducer) {
   check_patterns();
-  if (options_.accumulation == Accumulation::standard)
-    options_.accumulation =
-        first_ && last_ && !options_.deterministic ? Accumulation::sharded : Accumulation::unsharded;
   if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
   make_buffers();
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
@@ -74,12 +78,11 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
   set_batch(options.batch);
   resolve_policies(0);
   resolve_recompute();
-  split_copies();
 }
 
 void Stage::make_unit(const model::UnitSpec& spec, std::int64_t number) {
   std::vector<ShardGroup*> groups = make_groups(spec);
-  for (ShardGroup* group : groups) ++uses_[group];
+  reducer_.add_unit(groups);
   units_.emplace_back(model_, spec, std::move(groups), tensor_parallel(), buffers_, options_.recompute.products);
   numbers_.push_back(number);
 }
@@ -127,7 +130,7 @@ ShardGroup* Stage::make_group(const std::string& name, const std::vector<const m
   std::vector<PlacedParam> params;
   for (const model::ParamSpec* spec : specs) params.push_back({spec, place(*spec, mesh_.layout(), mesh_.rank(), how)});
   const bool experts = model::counts_experts(specs.front()->placement);
-  groups_.push_back(std::make_unique<ShardGroup>(name, std::move(params), axes_of(mesh_, experts), options));
+  groups_.push_back(std::make_unique<ShardGroup>(name, std::move(params), shards_of(mesh_, experts), options));
   return groups_.back().get();
 }
 
@@ -165,7 +168,6 @@ void Stage::initialize(std::uint64_t seed) {
 
 void Stage::begin_step(int microbatches) {
   documents_.clear();
-  for (auto& [group, uses] : uses_) pending_[group] = uses * microbatches;
   balance_loss_ = 0;
   balance_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
@@ -233,7 +235,7 @@ Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
     if (what == Backward::inputs)
       owed_[{microbatch, k}] = take_owed(k);
     else
-      accumulate(k, microbatch);
+      reducer_.add(units_[k].groups(), microbatch);
     reshard(k);
   }
   return gradients;
@@ -254,61 +256,7 @@ void Stage::backward_weights(int microbatch) {
     for (std::size_t g = 0; g < owed.gradients.size(); ++g)
       units_[k].groups()[g]->put_leaf_gradients(owed.gradients[g]);
     for (const auto& compute : owed.work) compute();
-    accumulate(k, microbatch);
-  }
-}
-
-void Stage::accumulate(std::size_t unit, int microbatch) {
-  for (ShardGroup* group : units_[unit].groups()) accumulate(*group, microbatch);
-  reducing_.push_back(unit);
-  if (reducing_.size() <= 2) return;
-  // The gradients of two units at most wait for their reduction, in memory as large as the whole gradient's.
-  for (ShardGroup* group : units_[reducing_.front()].groups()) group->wait_reduction();
-  reducing_.erase(reducing_.begin());
-}
-
-void Stage::accumulate(ShardGroup& group, int microbatch) {
-  group.accumulate(microbatch, options_.deterministic);
-  const int left = --pending_[&group];
-  const bool microbatch_done = left % uses_[&group] == 0;
-  if (left == 0 || (options_.accumulation == Accumulation::sharded && microbatch_done)) group.start_reduction();
-}
-
-void Stage::finish_gradients() {
-  reducing_.clear();
-  for (const auto& group : groups_) group->start_reduction();
-  for (const auto& group : groups_) group->finish_reduction();
-  sum_replicated();
-}
-
-/// Communicators are made while all ranks construct the same: by any parameter of the model.
-void Stage::split_copies() {
-  comm::Communicator& tp = mesh_.along(Axis::tp);
-  for (const model::ParamSpec& param : model_.params)
-    if (param.max_pieces > 1 && param.max_pieces < tp.size()) mesh_.neighbours(tp, tp.size() / param.max_pieces);
-}
-
-/// Copies within tensor parallelism: norm weights saw their own rank's tokens only (with sequence parallelism),
-/// key-value heads that several ranks hold their own rank's queries. One exchange for all of a kind.
-void Stage::sum_replicated() {
-  comm::Communicator& tp = mesh_.along(Axis::tp);
-  if (tp.size() == 1) return;
-  std::map<int, std::vector<at::Tensor>> pieces;  // by the number of copies
-  for (const auto& group : groups_)
-    for (const ShardedParam& param : group->params())
-      if (group->trainable() && param.place.reduces_over(ReduceOver::tp_copies))
-        pieces[param.place.tp_copies].push_back(param.gradient.view({-1}));
-  for (auto& [copies, gradients] : pieces) sum_pieces(gradients, mesh_.neighbours(tp, copies));
-}
-
-void Stage::sum_pieces(std::vector<at::Tensor>& pieces, comm::Communicator& over) const {
-  at::NoGradGuard no_grad;
-  const at::Tensor all = at::cat(pieces).to(options_.device);
-  over.all_reduce(buffer_of(all)).wait();
-  std::int64_t begin = 0;
-  for (at::Tensor& piece : pieces) {
-    piece.copy_(all.narrow(0, begin, piece.numel()));
-    begin += piece.numel();
+    reducer_.add(units_[k].groups(), microbatch);
   }
 }
 
@@ -339,7 +287,7 @@ Flow Stage::pass(const Flow& in, const model::CellContext& context, const LossIn
 Params Stage::params() {
   Params params;
   for (const auto& group : groups_) {
-    if (group->is_guest()) continue;
+    if (group->options().home) continue;
     for (ShardedParam& param : group->params()) params.push_back(&param);
   }
   return params;

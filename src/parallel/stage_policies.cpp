@@ -1,6 +1,5 @@
 // What a stage keeps and what it makes again: gathered weights and activations, by policy.
 #include <algorithm>
-#include <bit>
 
 #include "tessera/kernels/torch_internal.hpp"
 #include "tessera/parallel/stage.hpp"
@@ -62,16 +61,14 @@ std::int64_t Stage::scratch_bytes(int microbatches) const {
   for (const Unit& unit : units_) {
     std::int64_t accumulator = 0, collectives = 0;
     for (const ShardGroup* group : unit.groups()) {
-      accumulator += group->accumulator_bytes();
-      collectives += group->collective_bytes();
+      accumulator += GradientReducer::accumulator_bytes(*group);
+      collectives += group->gather_bytes() + GradientReducer::reduction_bytes(*group);
     }
     waiting += accumulator;
     largest = std::max(largest, accumulator + collectives);
   }
-  if (microbatches == 1 || options_.accumulation == Accumulation::sharded) waiting = 0;
-  // Of a tree over microbatches, a partial sum for each bit of their number waits, and one is added to them.
-  if (options_.deterministic) waiting *= 1 + std::bit_width(static_cast<unsigned>(microbatches));
-  return waiting + 3 * largest;  // this unit's, the next one's, and one whose reduction is under way
+  // This unit's, the next one's, and one whose reduction is under way.
+  return reducer_.waiting_sums(microbatches) * waiting + 3 * largest;
 }
 
 void Stage::reshard(std::size_t unit) {

@@ -10,35 +10,29 @@ using mesh::Axis;
 
 namespace {
 
-bool is_tied(const model::ModelSpec& model) { return model.dimensions.tied; }
+ReducerOptions reducer_options_of(const StageOptions& options, const StageMap& map) {
+  ReducerOptions reducer = parallel::reducer_options_of(options, map.stages() > 1);
+  reducer.first_rank = map.rank_of(0);
+  reducer.last_rank = map.rank_of(map.stages() - 1);
+  return reducer;
+}
 
 }  // namespace
 
 Stages::Stages(const model::Model& model, const StageRanges& ranges, const StageMap& map, mesh::DeviceMesh& mesh,
                const StageOptions& options)
-    : map_(map), options_(options), numbers_(map.stages_of(mesh.coord(Axis::pp))) {
+    : map_(map),
+      options_(options),
+      numbers_(map.stages_of(mesh.coord(Axis::pp))),
+      reducer_(model, mesh, reducer_options_of(options, map)) {
   TESSERA_EXPECT(static_cast<int>(ranges.size()) == map.stages() && map.ranks() == mesh.layout().degree(Axis::pp),
                  "{} stages on {} ranks", ranges.size(), map.ranks());
   TiedWeight tied;
   if (map.rank_of(0) == map.rank_of(map.stages() - 1)) tied.holders = 1;
   for (const int number : numbers_) {
     const Range cells = ranges[static_cast<std::size_t>(number)];
-    stages_.push_back(std::make_unique<Stage>(model, cells, mesh, options, tied));
+    stages_.push_back(std::make_unique<Stage>(model, cells, mesh, options, reducer_, tied));
     if (stages_.back()->first()) tied.home = stages_.back()->tied();
-  }
-  if (is_tied(model)) tie(mesh);
-}
-
-/// The ranks whose stages hold the tied weight: communication only where these are two.
-void Stages::tie(mesh::DeviceMesh& mesh) {
-  const int first = map_.rank_of(0), last = map_.rank_of(map_.stages() - 1), rank = mesh.coord(Axis::pp);
-  if (first == last) return;
-  if (first == 0 && last == map_.ranks() - 1) {
-    ends_ = mesh.embedding_group();
-  } else {
-    const bool member = rank == first || rank == last;
-    own_ends_ = mesh.along(Axis::pp).split(member ? 0 : -1, rank == first ? 0 : 1, "embedding");
-    ends_ = own_ends_.get();
   }
 }
 
@@ -73,23 +67,14 @@ void Stages::initialize(std::uint64_t seed) {
 
 void Stages::begin_step(int microbatches) {
   for (const auto& stage : stages_) stage->begin_step(microbatches);
+  reducer_.begin_step(microbatches);
 }
 
-void Stages::finish_gradients() {
-  for (const auto& stage : stages_) stage->finish_gradients();
-  sum_tied();
-}
-
-void Stages::sum_tied() {
-  std::vector<ShardGroup*> tied;
-  for (const auto& stage : stages_)
-    if (stage->tied() && stage->tied()->trainable()) tied.push_back(stage->tied());
-  if (tied.size() == 2) tied[0]->add_gradient(*tied[1]);
-  if (tied.size() == 1 && ends_) tied[0]->sum_gradient(*ends_);
-}
+void Stages::finish_gradients() { reducer_.finish(); }
 
 void Stages::end_step() {
   for (const auto& stage : stages_) stage->end_step();
+  reducer_.end_step();
 }
 
 GatherCount Stages::gather_count() const {

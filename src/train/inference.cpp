@@ -61,7 +61,8 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
       model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
   const parallel::StageOptions options = options_of(resolved, device_);
   check_memory_alone(model_, mesh_.layout(), options);
-  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options);
+  reducer_.emplace(model_, mesh_, parallel::reducer_options_of(options, false));
+  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options, *reducer_);
   load_weights_of(resolved.job, stage_->holdings(), model_, mesh_);
 }
 

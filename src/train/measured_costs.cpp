@@ -35,7 +35,10 @@ Range with_bound(const model::Model& model, std::size_t first) {
 class Stopwatch {
  public:
   Stopwatch(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const parallel::StageOptions& options)
-      : options_(options), vocab_(model.dimensions.vocab), stage_(model, cells, mesh, options) {
+      : options_(options),
+        vocab_(model.dimensions.vocab),
+        reducer_(model, mesh, parallel::reducer_options_of(options, true)),
+        stage_(model, cells, mesh, options, reducer_) {
     stage_.initialize(1);
     for (const parallel::Crossing& crossing : stage_.inputs()) in_[crossing.slot] = random(crossing.shape);
     for (const parallel::Crossing& crossing : stage_.outputs()) gradients_[crossing.slot] = random(crossing.shape);
@@ -60,6 +63,7 @@ class Stopwatch {
 
   parallel::StageOptions options_;
   std::int64_t vocab_;
+  parallel::GradientReducer reducer_;
   Stage stage_;
   Flow in_, gradients_;
   at::Tensor labels_;

@@ -14,6 +14,7 @@
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/context_attention.hpp"
 #include "tessera/parallel/expert_parallel.hpp"
+#include "tessera/parallel/gradient_reducer.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/reshard_policy.hpp"
@@ -49,6 +50,9 @@ struct StageOptions {
   Rotation rotation = Rotation::ring;
 };
 
+/// How gradients of such stages are reduced. `pipelined`: there are several stages.
+ReducerOptions reducer_options_of(const StageOptions& options, bool pipelined);
+
 /// One tensor that crosses a cut.
 struct Crossing {
   model::Slot slot;
@@ -80,9 +84,9 @@ enum class Backward : std::uint8_t {
 class Stage {
  public:
   /// Cells [cells.begin, cells.end()) of `model` for this rank of the mesh: units, and parts of
-  /// units at its ends. The model must outlive the stage.
+  /// units at its ends. Model and reducer must outlive the stage; `reducer` sums its gradients.
   Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
-        const TiedWeight& tied = {});
+        GradientReducer& reducer, const TiedWeight& tied = {});
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
@@ -104,7 +108,7 @@ class Stage {
   /// bits.
   void initialize(std::uint64_t seed);
 
-  /// Announces how many microbatches the step has, so that reductions start with the last backward of each group.
+  /// Announces how many microbatches the step has; GradientReducer::begin_step() goes with it.
   void begin_step(int microbatches);
   /// Before the forward of a microbatch of packed documents: where they begin; without it, or with no lists, sequences
   /// are whole texts. Known until the next begin_step(), for whatever is recomputed.
@@ -116,9 +120,7 @@ class Stage {
   model::Flow backward(int microbatch, model::Flow gradients, Backward what = Backward::whole);
   /// The rest of backward(..., Backward::inputs): together they give the bits of a whole one.
   void backward_weights(int microbatch);
-  /// Waits for the reductions of all groups, and sums what tensor parallelism left apart.
-  void finish_gradients();
-  /// Frees gathered weights and gradients' scratch; the optimizer may change the masters now.
+  /// Frees gathered weights; the optimizer may change the masters now.
   void end_step();
 
   /// Forward without tape or loss, for generation.
@@ -147,7 +149,7 @@ class Stage {
   const std::vector<std::unique_ptr<ShardGroup>>& groups() const { return groups_; }
   /// Called in forward and backward where much memory is allocated: behind each unit's pass. Null: nobody.
   void on_high_water(std::function<void()> look) { look_ = std::move(look); }
-  /// The group of a weight that another stage holds too; null if there is none. Its gradient is this stage's part.
+  /// The group of a weight that another stage uses too; null if there is none.
   ShardGroup* tied() { return tied_; }
   /// Where autograd functions of this stage's cells may leave gradients of weights for backward_weights().
   WeightGradients& weight_gradients() { return weight_gradients_; }
@@ -174,17 +176,12 @@ class Stage {
   void resolve_policies(std::int64_t budget_bytes);
   comm::Communicator& neighbours(int ranks);
   comm::Communicator* expert_neighbours(int ranks);
-  void split_copies();
   void reshard(std::size_t unit);
   bool is_block(std::size_t unit) const;
   void resolve_recompute();
   TapeEntry measured_forward(std::size_t unit, const model::Flow& in, const model::CellContext& context);
   void choose_recompute();
-  void accumulate(std::size_t unit, int microbatch);
-  void accumulate(ShardGroup& group, int microbatch);
   Owed take_owed(std::size_t unit);
-  void sum_replicated();
-  void sum_pieces(std::vector<at::Tensor>& pieces, comm::Communicator& over) const;
 
   const model::Model& model_;
   Range cells_;
@@ -202,6 +199,7 @@ class Stage {
   std::vector<ActivationBytes> activations_;  ///< of units_; while the budget's choice is open
   TiedWeight tied_weight_;
   ShardGroup* tied_ = nullptr;  ///< the group of a weight that another stage uses too
+  GradientReducer& reducer_;
   WeightGradients weight_gradients_;
   LinearOperations operations_{model::plain_operations(), weight_gradients_};
   std::optional<ExpertExchange> exchange_;
@@ -213,8 +211,6 @@ class Stage {
   std::vector<Range> positions_;                               ///< of each sequence on this rank, if ranks share them
   std::map<int, std::shared_ptr<const Documents>> documents_;  ///< by microbatch
   std::function<void()> look_;
-  std::vector<std::size_t> reducing_;          ///< units whose gradients were given away last
-  std::map<ShardGroup*, int> uses_, pending_;  ///< units that use a group; backward passes that are still to come
 };
 
 }  // namespace tessera::parallel

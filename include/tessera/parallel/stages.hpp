@@ -30,8 +30,7 @@ class Stages {
   std::int64_t scratch_bytes(int microbatches) const;
   void initialize(std::uint64_t seed);
   void begin_step(int microbatches);
-  /// Waits for the reductions of all groups; sums what tensor parallelism and tied stages, wherever they are, left
-  /// apart.
+  /// See GradientReducer::finish().
   void finish_gradients();
   void end_step();
   GatherCount gather_count() const;
@@ -49,15 +48,11 @@ class Stages {
   std::vector<ShardGroup*> groups();
 
  private:
-  void tie(mesh::DeviceMesh& mesh);
-  void sum_tied();
-
   StageMap map_;
   StageOptions options_;
   std::vector<int> numbers_;
+  GradientReducer reducer_;
   std::vector<std::unique_ptr<Stage>> stages_;  ///< the numbers_[i]-th of the pipeline
-  comm::Communicator* ends_ = nullptr;          ///< the ranks of the first and the last stage, if these are two
-  std::unique_ptr<comm::Communicator> own_ends_;
 };
 
 }  // namespace tessera::parallel

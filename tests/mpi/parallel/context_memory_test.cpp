@@ -55,13 +55,15 @@ Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
   options.cut = SequenceCut::make(kSeq, mesh.layout().degree(Axis::cp), true);
   options.seq = options.cut.positions();
   options.rotation = rotation;
-  Stage stage(model, {0, static_cast<std::int64_t>(model.cells.size())}, mesh, options);
+  GradientReducer reducer(model, mesh, reducer_options_of(options, false));
+  Stage stage(model, {0, static_cast<std::int64_t>(model.cells.size())}, mesh, options, reducer);
   stage.initialize(1);
   model::Flow in;
   in[Slot::tokens] = at::arange(options.seq) % 64;
   at::Tensor loss, token_losses;
   const LossInput input{in[Slot::tokens], 1.0 / kSeq, &token_losses};
   stage.begin_step(1);
+  reducer.begin_step(1);
   const auto counter = std::make_shared<Counter>();
   const c10::DebugInfoGuard counting(c10::DebugInfoKind::PROFILER_STATE, counter);
   stage.forward(0, in, &input, &loss);
@@ -69,7 +71,7 @@ Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
   result.kept = counter->now;
   stage.backward(0, {});
   result.peak = counter->peak;
-  stage.finish_gradients();
+  reducer.finish();
   stage.end_step();
   return result;
 }

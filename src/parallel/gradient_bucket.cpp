@@ -1,0 +1,161 @@
+#include "gradient_bucket.hpp"
+
+#include <algorithm>
+
+#include "tessera/parallel/tensor_buffer.hpp"
+
+namespace tessera::parallel {
+
+using at::Tensor;
+
+namespace {
+
+/// Memory for the gradients of whole parameters, as the fsdp ranks cut them.
+PartialSums::Allocate accumulators_of(const ShardGroup& group) {
+  const auto options = at::TensorOptions(group.options().precision.master).device(group.options().device);
+  return [ranks = group.fsdp().size(), elements = group.chunk_elements(), options] {
+    return at::empty({ranks, elements}, options);
+  };
+}
+
+}  // namespace
+
+GradientBucket::GradientBucket(ShardGroup& group, comm::Communicator& replicate, bool tree)
+    : group_(group),
+      replicate_(replicate),
+      tree_(tree),
+      flat_(at::zeros({group.chunk_elements()}, group.master_options())),
+      partials_(tree, accumulators_of(group)) {
+  for (ShardedParam& param : group_.params()) param.gradient = param.in(flat_);
+}
+
+bool GradientBucket::reduces_over(ReduceOver what) const {
+  return std::ranges::any_of(group_.params(),
+                             [what](const ShardedParam& param) { return param.place.reduces_over(what); });
+}
+
+/// Nothing is exchanged over fsdp: microbatches add up in the gradient itself.
+bool GradientBucket::adds_in_place() const {
+  const GroupOptions& options = group_.options();
+  return group_.fsdp().size() == 1 && options.precision.reduce == options.precision.master && !options.offload &&
+         !tree_;
+}
+
+void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool first) {
+  const Tensor into = flat.narrow(1, param.flat_begin, param.chunk_elements());
+  const Tensor gradient = param.leaf.grad();
+  if (!gradient.defined()) {
+    if (first) into.zero_();
+    return;
+  }
+  const auto put = [first](Tensor to, const Tensor& from) { first ? to.copy_(from) : to.add_(from); };
+  const Tensor values = gradient.contiguous().view({-1});
+  const std::int64_t chunk = into.size(1), whole = chunk > 0 ? values.numel() / chunk : 0;
+  put(into.narrow(0, 0, whole), values.narrow(0, 0, whole * chunk).view({whole, chunk}));
+  if (whole < into.size(0)) {  // the last ranks' chunks are short or empty
+    const std::int64_t rest = values.numel() - whole * chunk;
+    if (first) into.narrow(0, whole, into.size(0) - whole).zero_();
+    if (rest > 0) put(into[whole].narrow(0, 0, rest), values.narrow(0, whole * chunk, rest));
+  }
+  param.leaf.mutable_grad() = Tensor();
+}
+
+bool GradientBucket::add(std::int64_t microbatch) {
+  at::NoGradGuard no_grad;
+  PartialSums::Place place{flat_.view({1, -1}), !reduced_};
+  if (adds_in_place())
+    reduced_ = true;
+  else
+    place = partials_.of(microbatch);
+  for (ShardedParam& param : group_.params()) add_leaf(param, place.flat, place.first);
+  --pending_;
+  return pending_ % users_ == 0;
+}
+
+void GradientBucket::start_reduction() {
+  if (partials_.empty() && (reducing_ || reduced_)) return;
+  wait_reduction();
+  at::NoGradGuard no_grad;
+  reducing_ = true;
+  const GroupOptions& options = group_.options();
+  reduce_in_ = partials_.take().to(options.precision.reduce);
+  const bool in_place = !reduced_ && !options.offload && options.precision.reduce == options.precision.master;
+  reduce_out_ = in_place ? flat_ : at::empty({group_.chunk_elements()}, reduce_in_.options());
+  request_ = group_.fsdp().reduce_scatter(buffer_of(reduce_in_), buffer_of(reduce_out_));
+}
+
+void GradientBucket::wait_reduction() {
+  if (!reducing_) return;
+  request_.wait();
+  reduce_in_ = Tensor();
+  land_reduced();
+  reduce_out_ = Tensor();
+  reducing_ = false;
+  reduced_ = true;
+}
+
+void GradientBucket::land_reduced() {
+  at::NoGradGuard no_grad;
+  if (kernels::SideStream* copies = group_.options().copies)
+    landing_.send(std::exchange(reduce_out_, Tensor()), flat_, reduced_, *copies);
+  else if (reduced_)
+    flat_.add_(reduce_out_);
+  else if (!reduce_out_.is_same(flat_))
+    flat_.copy_(reduce_out_);
+}
+
+void GradientBucket::start_sum(comm::Communicator& over) {
+  at::NoGradGuard no_grad;
+  landing_.settle(flat_);
+  const GroupOptions& options = group_.options();
+  sum_ = flat_.to(options.device, options.precision.reduce);
+  request_ = over.all_reduce(buffer_of(sum_));
+}
+
+void GradientBucket::wait_sum() {
+  if (!sum_.defined()) return;
+  at::NoGradGuard no_grad;
+  request_.wait();
+  if (!sum_.is_same(flat_)) flat_.copy_(sum_);
+  sum_ = Tensor();
+}
+
+void GradientBucket::start_replicas() {
+  if (std::exchange(replicas_summed_, true) || replicate_.size() == 1) return;
+  start_sum(replicate_);
+}
+
+void GradientBucket::finish() {
+  wait_reduction();
+  start_replicas();
+  wait_sum();
+  landing_.settle(flat_);
+}
+
+void GradientBucket::sum_over(comm::Communicator& over) {
+  start_sum(over);
+  wait_sum();
+}
+
+void GradientBucket::add(const GradientBucket& other) {
+  at::NoGradGuard no_grad;
+  flat_.add_(other.flat_);
+}
+
+void GradientBucket::end_step() {
+  partials_.clear();
+  reduced_ = replicas_summed_ = false;
+}
+
+void GradientBucket::add_memory(MemoryKinds& kinds) const {
+  const at::Device device = group_.options().device;
+  const auto apart = [&](const Tensor& tensor) {
+    return tensor.defined() && tensor.is_alias_of(flat_) ? 0 : bytes_on(device, tensor);
+  };
+  kinds.gradients += bytes_on(device, flat_);
+  partials_.for_each([&](const Tensor& flat) { kinds.gradients += bytes_on(device, flat); });
+  kinds.communication += bytes_on(device, reduce_in_) + landing_.bytes_on(device);
+  kinds.communication += apart(reduce_out_) + apart(sum_);
+}
+
+}  // namespace tessera::parallel
