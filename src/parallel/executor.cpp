@@ -47,20 +47,16 @@ void Executor::forward(const Action& action, Pass& pass) {
   else
     in = arrived(action, inputs_);
   if (!stage.last()) {
-    Flow out = pass.evaluates ? stage.evaluate(number, in, nullptr) : stage.forward(number, in, nullptr, nullptr);
-    hand_over(action, action.stage + 1, std::move(out), outputs_, inputs_);
+    StagePass made = pass.evaluates ? stage.evaluate(number, in, nullptr) : stage.forward(number, in, nullptr);
+    hand_over(action, action.stage + 1, std::move(made.flow), outputs_, inputs_);
     return;
   }
-  at::Tensor loss, token_losses;
-  const LossInput input{data.labels, pass.scale, &token_losses};
-  if (pass.evaluates)
-    stage.evaluate(number, in, &input);
-  else
-    stage.forward(number, in, &input, &loss);
-  if (loss.defined()) pass.result.loss += loss.item<double>();
+  const LossInput input{data.labels, pass.scale};
+  StagePass made = pass.evaluates ? stage.evaluate(number, in, &input) : stage.forward(number, in, &input);
+  if (made.loss.defined()) pass.result.loss += made.loss.item<double>();
   // A schedule may run them in any order; they are given back in that of the batch.
   pass.result.token_losses.resize(pass.microbatches.size());
-  pass.result.token_losses[static_cast<std::size_t>(action.microbatch)] = token_losses;
+  pass.result.token_losses[static_cast<std::size_t>(action.microbatch)] = std::move(made.token_losses);
 }
 
 void Executor::backward(const Action& action, const Pass& pass) {

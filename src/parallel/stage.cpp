@@ -191,7 +191,7 @@ model::CellContext Stage::context_with(const model::Operations& operations) cons
   return context;
 }
 
-Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, at::Tensor* loss_value) {
+StagePass Stage::forward(int microbatch, const Flow& in, const LossInput* loss) {
   const ContextOperations operations = operations_of(microbatch);
   model::CellContext context = context_with(operations);
   context.loads = &loads_;
@@ -199,26 +199,27 @@ Flow Stage::forward(int microbatch, const Flow& in, const LossInput* loss, at::T
   if (loss) {
     whole_loss = *loss;
     whole_loss->balance_scale = balance_scale_;
-    whole_loss->balance = &balance_loss_;
   }
-  Flow flow = in;
+  StagePass result{in, {}, {}};
   for (std::size_t k = 0; k < units_.size(); ++k) {
     comm::Watchdog::at(units_[k].name(), "forward");
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
     const bool counts = !activations_.empty() && is_block(k);
     const LossInput* here = last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
-    TapeEntry entry =
-        counts ? measured_forward(k, flow, context) : units_[k].forward(flow, context, here, recompute_[k]);
+    TapeEntry entry = counts ? measured_forward(k, result.flow, context)
+                             : units_[k].forward(result.flow, context, here, recompute_[k]);
     if (look_) look_();
-    flow = entry.out;
-    if (entry.loss.defined()) *loss_value = entry.loss.detach();
+    result.flow = entry.out;
+    if (entry.loss.defined()) result.loss = entry.loss.detach();
+    result.token_losses = std::move(entry.token_losses);
+    balance_loss_ += entry.balance;
     if (entry.recompute == Recompute::unit) entry.out = {};
     tape_[{microbatch, k}] = std::move(entry);
     reshard(k);
   }
   if (!activations_.empty()) choose_recompute();
-  return flow;
+  return result;
 }
 
 Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
@@ -264,24 +265,27 @@ void Stage::end_step() {
   for (const auto& group : groups_) group->end_step();
 }
 
-Flow Stage::infer(const Flow& in, const model::CellContext& context) { return pass(in, context, nullptr); }
+Flow Stage::infer(const Flow& in, const model::CellContext& context) { return pass(in, context, nullptr).flow; }
 
-Flow Stage::evaluate(int microbatch, const Flow& in, const LossInput* loss) {
+StagePass Stage::evaluate(int microbatch, const Flow& in, const LossInput* loss) {
   const ContextOperations operations = operations_of(microbatch);
   return pass(in, context_with(operations), loss);
 }
 
-Flow Stage::pass(const Flow& in, const model::CellContext& context, const LossInput* loss) {
+StagePass Stage::pass(const Flow& in, const model::CellContext& context, const LossInput* loss) {
   at::NoGradGuard no_grad;
-  Flow flow = in;
+  StagePass result{in, {}, {}};
   for (std::size_t k = 0; k < units_.size(); ++k) {
     comm::Watchdog::at(units_[k].name(), "forward");
     units_[k].finish_unshard();
     if (k + 1 < units_.size()) units_[k + 1].start_unshard();
-    flow = units_[k].forward(flow, context, last_ && k + 1 == units_.size() ? loss : nullptr).out;
+    const LossInput* here = last_ && k + 1 == units_.size() ? loss : nullptr;
+    TapeEntry entry = units_[k].forward(result.flow, context, here);
+    result.flow = std::move(entry.out);
+    result.token_losses = std::move(entry.token_losses);
     reshard(k);
   }
-  return flow;
+  return result;
 }
 
 Params Stage::params() {

@@ -146,7 +146,9 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
   Flow flow = entry.in;
   for (const Step& step : steps_) run(step, flow, context, operations);
   if (loss) {
-    entry.loss = loss_of(flow.take(Slot::logits), *loss);
+    TokenLoss made = loss_of(flow.take(Slot::logits), *loss);
+    entry.loss = std::move(made.loss);
+    entry.token_losses = std::move(made.token_losses);
     if (flow[Slot::balance].defined()) add_balance(entry, flow.take(Slot::balance), *loss);
   }
   entry.out = std::move(flow);
@@ -154,11 +156,10 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
   return entry;
 }
 
-at::Tensor Unit::loss_of(const at::Tensor& logits, const LossInput& loss) const {
+TokenLoss Unit::loss_of(const at::Tensor& logits, const LossInput& loss) const {
   if (tensor_.vocabulary_loss)
-    return vocabulary_parallel_loss(logits, loss.labels, vocab_begin_, loss.scale, tensor_.tp, loss.token_losses);
-  return vocabulary_parallel_loss(gather_columns(logits, tensor_.tp), loss.labels, 0, loss.scale, *alone_,
-                                  loss.token_losses);
+    return vocabulary_parallel_loss(logits, loss.labels, vocab_begin_, loss.scale, tensor_.tp);
+  return vocabulary_parallel_loss(gather_columns(logits, tensor_.tp), loss.labels, 0, loss.scale, *alone_);
 }
 
 /// Where ranks of tp share each expert, all of them saw every token: each takes its part of what they all computed.
@@ -170,7 +171,7 @@ void Unit::add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput
             copies = tensor_.experts_cut ? tensor_.tp.size() : 1;
   const std::int64_t tokens = loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
   const at::Tensor part = model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
-  if (loss.balance) *loss.balance += part.item<double>();
+  entry.balance = part.item<double>();
   entry.loss = entry.loss + part.to(entry.loss.scalar_type());
 }
 

@@ -12,7 +12,7 @@ using kernels::Kept;
 /// Of logits and labels. The communicator outlives every graph.
 class Loss final : public kernels::Operation {
  public:
-  Loss(std::int64_t vocab_begin, double scale, comm::Communicator& tp, Tensor* token_losses)
+  Loss(std::int64_t vocab_begin, double scale, comm::Communicator& tp, Tensor& token_losses)
       : vocab_begin_(vocab_begin), scale_(scale), tp_(tp), token_losses_(token_losses) {}
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
@@ -24,7 +24,7 @@ class Loss final : public kernels::Operation {
     tp_.all_reduce(buffer_of(sums)).wait();
     const Tensor losses = (sums[0].log() - sums[1]).masked_fill_(labels.eq(-100), 0);
     kept.save({logits, row_max, sums[0].contiguous(), labels});
-    if (token_losses_) *token_losses_ = losses;
+    token_losses_ = losses;
     return {losses.sum(at::kDouble).mul(scale_).to(losses.scalar_type())};
   }
 
@@ -41,14 +41,16 @@ class Loss final : public kernels::Operation {
   std::int64_t vocab_begin_;
   double scale_;
   comm::Communicator& tp_;
-  Tensor* token_losses_;  ///< written in forward only
+  Tensor& token_losses_;  ///< written in forward only, which apply() runs
 };
 
 }  // namespace
 
-Tensor vocabulary_parallel_loss(const Tensor& logits, const Tensor& labels, std::int64_t vocab_begin, double scale,
-                                comm::Communicator& tp, Tensor* token_losses) {
-  return kernels::apply(Loss(vocab_begin, scale, tp, token_losses), {logits, labels});
+TokenLoss vocabulary_parallel_loss(const Tensor& logits, const Tensor& labels, std::int64_t vocab_begin, double scale,
+                                   comm::Communicator& tp) {
+  TokenLoss result;
+  result.loss = kernels::apply(Loss(vocab_begin, scale, tp, result.token_losses), {logits, labels});
+  return result;
 }
 
 }  // namespace tessera::parallel

@@ -75,6 +75,13 @@ struct Holdings {
   std::vector<at::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
 };
 
+/// What a forward pass gives.
+struct StagePass {
+  model::Flow flow;         ///< the slots of outputs(); empty on the last stage
+  at::Tensor loss;          ///< on the last stage: scaled, without a graph
+  at::Tensor token_losses;  ///< on the last stage: unscaled, [T]
+};
+
 /// What a backward pass computes.
 enum class Backward : std::uint8_t {
   whole,   ///< all gradients
@@ -114,8 +121,7 @@ class Stage {
   /// are whole texts. Known until the next begin_step(), for whatever is recomputed.
   void set_documents(int microbatch, Documents documents);
   /// One microbatch through all units; `loss` on the last stage only. The tape keeps what backward needs.
-  /// Returns the slots of outputs(); `loss_value` (last stage) gets the scaled loss.
-  model::Flow forward(int microbatch, const model::Flow& in, const LossInput* loss, at::Tensor* loss_value);
+  StagePass forward(int microbatch, const model::Flow& in, const LossInput* loss);
   /// Gradients of outputs() in (empty on the last stage), of inputs() out.
   model::Flow backward(int microbatch, model::Flow gradients, Backward what = Backward::whole);
   /// The rest of backward(..., Backward::inputs): together they give the bits of a whole one.
@@ -125,9 +131,9 @@ class Stage {
 
   /// Forward without tape or loss, for generation.
   model::Flow infer(const model::Flow& in, const model::CellContext& context);
-  /// forward() without a tape, for evaluation: the same token losses, and nothing is left but gathered weights, which
-  /// end_step() frees. Experts' loads do not count.
-  model::Flow evaluate(int microbatch, const model::Flow& in, const LossInput* loss);
+  /// forward() without a tape, for evaluation: the same token losses and no `loss`, and nothing is
+  /// left but gathered weights, which end_step() frees. Experts' loads do not count.
+  StagePass evaluate(int microbatch, const model::Flow& in, const LossInput* loss);
 
   /// What the policies ask for: all_gathers and bytes received so far, bytes of weights kept between forward and
   /// backward.
@@ -161,7 +167,7 @@ class Stage {
     WeightGradients::Work work;
     std::vector<std::vector<at::Tensor>> gradients;  ///< that the leaves of its groups have already
   };
-  model::Flow pass(const model::Flow& in, const model::CellContext& context, const LossInput* loss);
+  StagePass pass(const model::Flow& in, const model::CellContext& context, const LossInput* loss);
   ContextOperations operations_of(int microbatch) const;
   model::CellContext context_with(const model::Operations& operations) const;
   void make_buffers();

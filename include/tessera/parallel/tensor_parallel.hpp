@@ -34,11 +34,17 @@ at::Tensor all_tokens(const at::Tensor& piece, comm::Communicator& tp);
 /// this rank's columns.
 at::Tensor gather_columns(const at::Tensor& piece, comm::Communicator& tp);
 
-/// Cross-entropy of logits [T, vocab / tp] (this rank's columns from `vocab_begin`) with labels [T] (int64, -100 =
-/// ignored), summed over valid tokens, times `scale`, as a scalar in float32 (float64 for float64 logits); equal on all
-/// ranks of tp. `token_losses`, if not null, gets the unscaled loss of each token [T], 0 where ignored. The gradient
-/// replaces the logits in their own memory.
-at::Tensor vocabulary_parallel_loss(const at::Tensor& logits, const at::Tensor& labels, std::int64_t vocab_begin,
-                                    double scale, comm::Communicator& tp, at::Tensor* token_losses);
+/// A loss and what it is the sum of.
+struct TokenLoss {
+  at::Tensor loss;          ///< scalar, scaled
+  at::Tensor token_losses;  ///< [T], unscaled, without a graph; 0 where ignored
+};
+
+/// Cross-entropy of logits [T, vocab / tp] (this rank's columns from `vocab_begin`) with labels [T]
+/// (int64, -100 = ignored), summed over valid tokens, times `scale`, as a scalar in float32
+/// (float64 for float64 logits); equal on all ranks of tp. The gradient replaces the logits in
+/// their own memory.
+TokenLoss vocabulary_parallel_loss(const at::Tensor& logits, const at::Tensor& labels, std::int64_t vocab_begin,
+                                   double scale, comm::Communicator& tp);
 
 }  // namespace tessera::parallel

@@ -18,22 +18,23 @@
 #include "tessera/parallel/chunked_products.hpp"
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
+#include "tessera/parallel/tensor_parallel.hpp"
 
 namespace tessera::parallel {
 
 /// What the last unit needs to turn logits into the loss of one microbatch.
 struct LossInput {
-  at::Tensor labels;                   ///< [T] int64, -100 = ignored
-  double scale = 1;                    ///< 1 / valid tokens of the whole global batch
-  at::Tensor* token_losses = nullptr;  ///< gets the unscaled losses [T], if not null
-  double balance_scale = 1;            ///< of the balance loss: 1 / microbatches of the whole global batch
-  double* balance = nullptr;           ///< this rank's part of it is added here, if not null
+  at::Tensor labels;         ///< [T] int64, -100 = ignored
+  double scale = 1;          ///< 1 / valid tokens of the whole global batch
+  double balance_scale = 1;  ///< of the balance loss: 1 / microbatches of the whole global batch
 };
 
 /// A unit's pass over one microbatch, kept until its backward.
 struct TapeEntry {
   model::Flow in, out;
   at::Tensor loss;                           ///< scalar; defined behind the last unit of the model only
+  at::Tensor token_losses;                   ///< with the loss: unscaled, [T]
+  double balance = 0;                        ///< this rank's part of the balance loss in it
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
   Remakes remakes;
 };
@@ -86,7 +87,7 @@ class Unit {
     std::vector<at::Tensor> buffers;
     std::vector<const c10::TensorImpl*> remade;  ///< weights whose products are made again in Recompute::operations
   };
-  at::Tensor loss_of(const at::Tensor& logits, const LossInput& loss) const;
+  TokenLoss loss_of(const at::Tensor& logits, const LossInput& loss) const;
   void add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput& loss) const;
   at::Tensor for_experts(const at::Tensor& tokens) const;
   at::Tensor from_experts(const at::Tensor& tokens) const;
