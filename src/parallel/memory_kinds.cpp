@@ -52,7 +52,7 @@ std::int64_t ShardGroup::gather_bytes() const { return gathered_bytes() + gather
 MemoryKinds Stages::memory() const {
   MemoryKinds kinds;
   for (const auto& stage : stages_)
-    for (const auto& group : stage->groups()) group->add_memory(kinds);
+    for (const auto& group : stage->weights().groups()) group->add_memory(kinds);
   reducer_.add_memory(kinds);
   return kinds;
 }

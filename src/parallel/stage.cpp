@@ -1,51 +1,11 @@
 #include "tessera/parallel/stage.hpp"
 
 #include <algorithm>
-#include <array>
-#include <set>
-
-#include "tessera/kernels/initial_values.hpp"
-#include "tessera/kernels/philox.hpp"
 
 namespace tessera::parallel {
-namespace {
 
 using mesh::Axis;
 using model::Flow;
-
-std::set<int> params_of(const model::Model& model, const model::UnitSpec& unit) {
-  std::set<int> params;
-  for (int cell = unit.begin; cell < unit.end; ++cell)
-    for (const int param : model.cells[static_cast<std::size_t>(cell)].params) params.insert(param);
-  return params;
-}
-
-/// Units of the whole model that use a parameter: more than one if it is tied.
-int users(const model::Model& model, int param) {
-  int count = 0;
-  for (const model::UnitSpec& unit : model.units) count += static_cast<int>(params_of(model, unit).count(param));
-  return count;
-}
-
-/// Of the ranks that shard a parameter; those of experts are sharded over others.
-comm::Communicator& shards_of(mesh::DeviceMesh& mesh, bool experts) {
-  return experts ? mesh.expert_shards() : mesh.along({Axis::dp_shard, Axis::cp});
-}
-
-void draw(const ShardedParam& param, std::uint64_t seed) {
-  const model::InitialValues& init = param.spec->init;
-  if (init.std == 0) {
-    param.master.fill_(init.mean);
-    return;
-  }
-  const TensorSlice box = param.slice("");
-  const at::Tensor host = at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
-  kernels::fill_normal(host, {seed, kernels::stream_of(param.spec->fqn)}, box.global_shape, box.offset,
-                       {init.mean, init.std, init.low, init.high});
-  param.master.copy_(host);
-}
-
-}  // namespace
 
 ReducerOptions reducer_options_of(const StageOptions& options, bool pipelined) {
   using enum Accumulation;
@@ -60,38 +20,45 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       cells_(cells),
       mesh_(mesh),
       options_(options),
-      model_units_(static_cast<std::int64_t>(model.units.size())),
-      first_(cells.begin == 0),
-      last_(cells.end() == static_cast<std::int64_t>(model.cells.size())),
-      tied_weight_(tied),
-      reducer_(reducer) {
+      weights_(model, cells, mesh, options, tied),
+      experts_(model, cells, mesh, options.device),
+      reducer_(reducer),
+      recompute_(options.recompute, options.device) {
   check_patterns();
   if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
-  make_buffers();
-  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
-  for (std::int64_t number = 0; number < model_units_; ++number) {
-    model::UnitSpec part = model.units[static_cast<std::size_t>(number)];
-    part.begin = std::max(part.begin, static_cast<int>(cells.begin));
-    part.end = std::min(part.end, static_cast<int>(cells.end()));
-    if (part.begin < part.end) make_unit(part, number);
-  }
-  set_batch(options.batch);
+  add_units();
   resolve_policies(0);
-  resolve_recompute();
+  recompute_.resolve(units_);
 }
 
-void Stage::make_unit(const model::UnitSpec& spec, std::int64_t number) {
-  std::vector<ShardGroup*> groups = make_groups(spec);
-  reducer_.add_unit(groups);
-  units_.emplace_back(model_, spec, std::move(groups), tensor_parallel(), buffers_, options_.recompute.products);
-  numbers_.push_back(number);
+/// The first and the last unit of the model are the embedding and [norm, output].
+void Stage::add_units() {
+  const auto count = static_cast<std::int64_t>(model_.units.size());
+  for (std::int64_t number = 0; number < count; ++number) {
+    model::UnitSpec part = model_.units[static_cast<std::size_t>(number)];
+    part.begin = std::max(part.begin, static_cast<int>(cells_.begin));
+    part.end = std::min(part.end, static_cast<int>(cells_.end()));
+    if (part.begin >= part.end) continue;
+    std::vector<ShardGroup*> groups = weights_.make_groups(part);
+    reducer_.add_unit(groups);
+    Unit unit(model_, part, std::move(groups), tensor_parallel(), weights_.buffers(), options_.recompute.products);
+    units_.push_back({std::move(unit), number, number > 0 && number + 1 < count});
+  }
 }
 
-void Stage::set_batch(std::int64_t batch) {
-  options_.batch = batch;
-  if (!first_) inputs_ = crossings(cells_.begin);
-  if (!last_) outputs_ = crossings(cells_.end());
+TensorParallel Stage::tensor_parallel() {
+  const bool cut = mesh_.layout().experts_cut_by_tp();
+  TensorParallel how{mesh_.along(Axis::tp), options_.sequence_parallel, options_.loss_parallel};
+  how.chunks = {&how.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_};
+  if (experts_.exchange()) how.exchange = experts_.exchange();
+  how.experts_cut = cut;
+  how.microbatch = cut ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
+  return how;
 }
+
+std::vector<Crossing> Stage::inputs() const { return first() ? std::vector<Crossing>() : crossings(cells_.begin); }
+
+std::vector<Crossing> Stage::outputs() const { return last() ? std::vector<Crossing>() : crossings(cells_.end()); }
 
 std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
   const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.batch * options_.seq;
@@ -111,76 +78,20 @@ std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
   return result;
 }
 
-ShardGroup* Stage::group_of(const model::ParamSpec* param) const {
-  for (const auto& group : groups_)
-    if (group->find(param) >= 0) return group.get();
-  return nullptr;
-}
-
-ShardGroup* Stage::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs, bool tied) {
-  GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front()),
-                       tied ? tied_weight_.home : nullptr};
-  if (options_.offload && !options_.device.is_cpu()) {
-    if (!copies_) copies_.emplace(options_.device);
-    options.copies = &*copies_;
-  }
-  PlacementOptions how{options_.sequence_parallel};
-  if (tied) how = {options_.sequence_parallel, first_ ? 0 : 1, tied_weight_.holders};
-  if (how.stage_copies == 1) how.stage_copy = 0;
-  std::vector<PlacedParam> params;
-  for (const model::ParamSpec* spec : specs) params.push_back({spec, place(*spec, mesh_.layout(), mesh_.rank(), how)});
-  const bool experts = model::counts_experts(specs.front()->placement);
-  groups_.push_back(std::make_unique<ShardGroup>(name, std::move(params), shards_of(mesh_, experts), options));
-  return groups_.back().get();
-}
-
-/// The unit's own parameters form one group, its frozen ones another; those of experts lie on other
-/// ranks, in groups of their own; a tied one has a group of its own, shared by its users.
-std::vector<ShardGroup*> Stage::make_groups(const model::UnitSpec& unit) {
-  // Trained, frozen; experts' trained, frozen.
-  std::array<std::vector<const model::ParamSpec*>, 4> kinds;
-  std::vector<ShardGroup*> result;
-  for (const int param : params_of(model_, unit)) {
-    const model::ParamSpec* spec = &model_.params[static_cast<std::size_t>(param)];
-    if (users(model_, param) == 1) {
-      const int experts = model::counts_experts(spec->placement) ? 2 : 0;
-      kinds[static_cast<std::size_t>(experts + (frozen(*spec) ? 1 : 0))].push_back(spec);
-      continue;
-    }
-    ShardGroup* group = group_of(spec);
-    if (!group) {
-      group = make_group(spec->fqn, {spec}, !(first_ && last_));
-      if (!(first_ && last_)) tied_ = group;
-    }
-    result.push_back(group);
-  }
-  constexpr std::array names{"", " (frozen)", " experts", " experts (frozen)"};
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-    if (!kinds[kind].empty()) result.push_back(make_group(unit.name + names[kind], kinds[kind], false));
-  return result;
-}
-
-void Stage::initialize(std::uint64_t seed) {
-  at::NoGradGuard no_grad;
-  for (const auto& group : groups_)
-    for (const ShardedParam& param : group->params()) draw(param, seed);
-}
-
 void Stage::begin_step(int microbatches) {
-  documents_.clear();
-  balance_loss_ = 0;
-  balance_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
+  tape_.documents.clear();
+  experts_.begin_step(microbatches);
 }
 
 void Stage::set_documents(int microbatch, Documents documents) {
-  if (!documents.empty()) documents_[microbatch] = std::make_shared<const Documents>(std::move(documents));
+  if (!documents.empty()) tape_.documents[microbatch] = std::make_shared<const Documents>(std::move(documents));
 }
 
 ContextOperations Stage::operations_of(int microbatch) const {
-  const auto documents = documents_.find(microbatch);
+  const auto documents = tape_.documents.find(microbatch);
   return {operations_,
           {&mesh_.along(Axis::cp), options_.cut, options_.rotation},
-          documents == documents_.end() ? nullptr : documents->second};
+          documents == tape_.documents.end() ? nullptr : documents->second};
 }
 
 model::CellContext Stage::context_with(const model::Operations& operations) const {
@@ -191,34 +102,38 @@ model::CellContext Stage::context_with(const model::Operations& operations) cons
   return context;
 }
 
+/// The next unit's weights travel while this one computes.
+void Stage::gather_for_forward(std::size_t unit) {
+  comm::Watchdog::at(units_[unit].unit.name(), "forward");
+  units_[unit].unit.finish_unshard();
+  if (unit + 1 < units_.size()) units_[unit + 1].unit.start_unshard();
+}
+
 StagePass Stage::forward(int microbatch, const Flow& in, const LossInput* loss) {
   const ContextOperations operations = operations_of(microbatch);
   model::CellContext context = context_with(operations);
-  context.loads = &loads_;
+  context.loads = &experts_.loads();
   std::optional<LossInput> whole_loss;
-  if (loss) {
-    whole_loss = *loss;
-    whole_loss->balance_scale = balance_scale_;
-  }
+  if (loss) whole_loss = {loss->labels, loss->scale, experts_.loss_scale()};
   StagePass result{in, {}, {}};
   for (std::size_t k = 0; k < units_.size(); ++k) {
-    comm::Watchdog::at(units_[k].name(), "forward");
-    units_[k].finish_unshard();
-    if (k + 1 < units_.size()) units_[k + 1].start_unshard();
-    const bool counts = !activations_.empty() && is_block(k);
-    const LossInput* here = last_ && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
-    TapeEntry entry = counts ? measured_forward(k, result.flow, context)
-                             : units_[k].forward(result.flow, context, here, recompute_[k]);
+    UnitState& state = units_[k];
+    gather_for_forward(k);
+    const LossInput* here = last() && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
+    TapeEntry entry = recompute_.open() && state.block
+                          ? recompute_.measured_forward(state, k, result.flow, context)
+                          : state.unit.forward(result.flow, context, here, state.recompute);
     if (look_) look_();
     result.flow = entry.out;
     if (entry.loss.defined()) result.loss = entry.loss.detach();
     result.token_losses = std::move(entry.token_losses);
-    balance_loss_ += entry.balance;
+    experts_.add_loss(entry.balance);
     if (entry.recompute == Recompute::unit) entry.out = {};
-    tape_[{microbatch, k}] = std::move(entry);
-    reshard(k);
+    tape_.passes[{microbatch, k}] = std::move(entry);
+    reshard(state);
   }
-  if (!activations_.empty()) choose_recompute();
+  using enum Axis;
+  if (recompute_.open()) recompute_.close(units_, mesh_.along({dp_replicate, dp_shard, cp, tp}).host());
   return result;
 }
 
@@ -226,43 +141,41 @@ Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
   const ContextOperations operations = operations_of(microbatch);
   const model::CellContext context = context_with(operations);
   for (std::size_t k = units_.size(); k-- > 0;) {
-    comm::Watchdog::at(units_[k].name(), "backward");
-    TapeEntry entry = std::move(tape_.extract({microbatch, k}).mapped());
-    units_[k].finish_unshard();
-    if (k > 0) units_[k - 1].start_unshard();
+    Unit& unit = units_[k].unit;
+    comm::Watchdog::at(unit.name(), "backward");
+    TapeEntry entry = std::move(tape_.passes.extract({microbatch, k}).mapped());
+    unit.finish_unshard();
+    if (k > 0) units_[k - 1].unit.start_unshard();
     if (what == Backward::inputs) weight_gradients_.put_off();
-    gradients = units_[k].backward(std::move(entry), context, gradients);
+    gradients = unit.backward(std::move(entry), context, gradients);
     if (look_) look_();
     if (what == Backward::inputs)
-      owed_[{microbatch, k}] = take_owed(k);
+      tape_.owed[{microbatch, k}] = take_owed(unit);
     else
-      reducer_.add(units_[k].groups(), microbatch);
-    reshard(k);
+      reducer_.add(unit.groups(), microbatch);
+    reshard(units_[k]);
   }
   return gradients;
 }
 
-/// Leaves must not hold gradients of two microbatches: the group adds these up in an order of its own.
-Stage::Owed Stage::take_owed(std::size_t unit) {
+/// Leaves must not hold gradients of two microbatches: the reducer adds these up in an order of its
+/// own.
+Stage::Owed Stage::take_owed(const Unit& unit) {
   Owed owed{weight_gradients_.take(), {}};
-  for (ShardGroup* group : units_[unit].groups()) owed.gradients.push_back(group->take_leaf_gradients());
+  for (ShardGroup* group : unit.groups()) owed.gradients.push_back(group->take_leaf_gradients());
   return owed;
 }
 
 void Stage::backward_weights(int microbatch) {
   at::NoGradGuard no_grad;
   for (std::size_t k = units_.size(); k-- > 0;) {
-    comm::Watchdog::at(units_[k].name(), "weight gradients");
-    const Owed owed = std::move(owed_.extract({microbatch, k}).mapped());
-    for (std::size_t g = 0; g < owed.gradients.size(); ++g)
-      units_[k].groups()[g]->put_leaf_gradients(owed.gradients[g]);
+    const Unit& unit = units_[k].unit;
+    comm::Watchdog::at(unit.name(), "weight gradients");
+    const Owed owed = std::move(tape_.owed.extract({microbatch, k}).mapped());
+    for (std::size_t g = 0; g < owed.gradients.size(); ++g) unit.groups()[g]->put_leaf_gradients(owed.gradients[g]);
     for (const auto& compute : owed.work) compute();
-    reducer_.add(units_[k].groups(), microbatch);
+    reducer_.add(unit.groups(), microbatch);
   }
-}
-
-void Stage::end_step() {
-  for (const auto& group : groups_) group->end_step();
 }
 
 Flow Stage::infer(const Flow& in, const model::CellContext& context) { return pass(in, context, nullptr).flow; }
@@ -276,31 +189,14 @@ StagePass Stage::pass(const Flow& in, const model::CellContext& context, const L
   at::NoGradGuard no_grad;
   StagePass result{in, {}, {}};
   for (std::size_t k = 0; k < units_.size(); ++k) {
-    comm::Watchdog::at(units_[k].name(), "forward");
-    units_[k].finish_unshard();
-    if (k + 1 < units_.size()) units_[k + 1].start_unshard();
-    const LossInput* here = last_ && k + 1 == units_.size() ? loss : nullptr;
-    TapeEntry entry = units_[k].forward(result.flow, context, here);
+    gather_for_forward(k);
+    const LossInput* here = last() && k + 1 == units_.size() ? loss : nullptr;
+    TapeEntry entry = units_[k].unit.forward(result.flow, context, here);
     result.flow = std::move(entry.out);
     result.token_losses = std::move(entry.token_losses);
-    reshard(k);
+    reshard(units_[k]);
   }
   return result;
-}
-
-Params Stage::params() {
-  Params params;
-  for (const auto& group : groups_) {
-    if (group->options().home) continue;
-    for (ShardedParam& param : group->params()) params.push_back(&param);
-  }
-  return params;
-}
-
-Params Stage::trained_params() {
-  Params trained = params();
-  std::erase_if(trained, [](const ShardedParam* param) { return !param->gradient.defined(); });
-  return trained;
 }
 
 }  // namespace tessera::parallel

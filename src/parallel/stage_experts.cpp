@@ -1,41 +1,23 @@
-// What a stage does for mixtures of experts: where experts are, how often each was chosen, how that is evened out.
+#include "tessera/parallel/stage_experts.hpp"
+
 #include "tessera/model/routing.hpp"
-#include "tessera/parallel/stage.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
 
 namespace tessera::parallel {
 
-using mesh::Axis;
-
-TensorParallel Stage::tensor_parallel() {
-  const bool cut = mesh_.layout().experts_cut_by_tp();
-  TensorParallel how{mesh_.along(Axis::tp), options_.sequence_parallel, options_.loss_parallel};
-  how.chunks = {&how.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_};
-  if (exchange_) how.exchange = &*exchange_;
-  how.experts_cut = cut;
-  how.microbatch = cut ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
-  return how;
+StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh, at::Device device)
+    : model_(model), mesh_(mesh) {
+  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
+  loads_.counts.resize(model.mixtures.size());
+  for (std::int64_t i = cells.begin; i < cells.end(); ++i)
+    for (std::size_t m = 0; m < model.mixtures.size(); ++m)
+      if (model.cells[static_cast<std::size_t>(i)].name == model.mixtures[m].name + ".router")
+        loads_.counts[m] = at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
 }
 
-void Stage::make_buffers() {
-  const auto type = options_.precision.master == at::kDouble ? at::kDouble : at::kFloat;
-  const auto options = at::TensorOptions(type).device(options_.device);
-  buffers_.resize(model_.buffers.size());
-  loads_.counts.resize(model_.mixtures.size());
-  for (std::int64_t i = cells_.begin; i < cells_.end(); ++i) {
-    const model::CellSpec& cell = model_.cells[static_cast<std::size_t>(i)];
-    for (const int buffer : cell.buffers)
-      buffers_[static_cast<std::size_t>(buffer)] =
-          at::zeros(model_.buffers[static_cast<std::size_t>(buffer)].shape, options);
-    for (std::size_t m = 0; m < model_.mixtures.size(); ++m)
-      if (cell.name == model_.mixtures[m].name + ".router")
-        loads_.counts[m] = at::zeros({model_.mixtures[m].experts}, options.dtype(at::kLong));
-  }
-}
-
-std::vector<at::Tensor> Stage::balance_experts(bool update) {
+std::vector<at::Tensor> StageExperts::balance(bool update, std::vector<at::Tensor>& buffers) {
   at::NoGradGuard no_grad;
-  using enum Axis;
+  using enum mesh::Axis;
   const bool apart = !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
   comm::Communicator& all =
       apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
@@ -47,9 +29,14 @@ std::vector<at::Tensor> Stage::balance_experts(bool update) {
     count.zero_();
     const model::MixtureSpec& mixture = model_.mixtures[m];
     if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
-      model::balance_bias(buffers_[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
+      model::balance_bias(buffers[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
   }
   return loads;
+}
+
+void StageExperts::begin_step(int microbatches) {
+  loss_ = 0;
+  loss_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
 
 }  // namespace tessera::parallel

@@ -24,15 +24,15 @@ Stages::Stages(const model::Model& model, const StageRanges& ranges, const Stage
     : map_(map),
       options_(options),
       numbers_(map.stages_of(mesh.coord(Axis::pp))),
-      reducer_(model, mesh, reducer_options_of(options, map)) {
+      reducer_(model, mesh, reducer_options_of(options_, map)) {
   TESSERA_EXPECT(static_cast<int>(ranges.size()) == map.stages() && map.ranks() == mesh.layout().degree(Axis::pp),
                  "{} stages on {} ranks", ranges.size(), map.ranks());
   TiedWeight tied;
   if (map.rank_of(0) == map.rank_of(map.stages() - 1)) tied.holders = 1;
   for (const int number : numbers_) {
     const Range cells = ranges[static_cast<std::size_t>(number)];
-    stages_.push_back(std::make_unique<Stage>(model, cells, mesh, options, reducer_, tied));
-    if (stages_.back()->first()) tied.home = stages_.back()->tied();
+    stages_.push_back(std::make_unique<Stage>(model, cells, mesh, options_, reducer_, tied));
+    if (stages_.back()->first()) tied.home = stages_.back()->weights().tied();
   }
 }
 
@@ -42,10 +42,7 @@ Stage& Stages::at(int stage) {
   return *stages_[static_cast<std::size_t>(found - numbers_.begin())];
 }
 
-void Stages::set_batch(std::int64_t batch) {
-  options_.batch = batch;
-  for (const auto& stage : stages_) stage->set_batch(batch);
-}
+void Stages::set_batch(std::int64_t batch) { options_.batch = batch; }
 
 void Stages::set_reshard_budget(std::int64_t bytes) {
   for (const auto& stage : stages_) stage->set_reshard_budget(bytes / static_cast<std::int64_t>(stages_.size()));
@@ -62,7 +59,7 @@ void Stages::on_high_water(const std::function<void()>& look) {
 }
 
 void Stages::initialize(std::uint64_t seed) {
-  for (const auto& stage : stages_) stage->initialize(seed);
+  for (const auto& stage : stages_) stage->weights().initialize(seed);
 }
 
 void Stages::begin_step(int microbatches) {
@@ -73,15 +70,16 @@ void Stages::begin_step(int microbatches) {
 void Stages::finish_gradients() { reducer_.finish(); }
 
 void Stages::end_step() {
-  for (const auto& stage : stages_) stage->end_step();
+  for (const auto& stage : stages_) stage->weights().end_step();
   reducer_.end_step();
 }
 
 GatherCount Stages::gather_count() const {
   GatherCount sum;
   for (const auto& stage : stages_) {
-    sum.gathers += stage->gather_count().gathers;
-    sum.bytes += stage->gather_count().bytes;
+    const GatherCount count = stage->weights().gather_count();
+    sum.gathers += count.gathers;
+    sum.bytes += count.bytes;
   }
   return sum;
 }
@@ -99,19 +97,19 @@ void fill(std::vector<at::Tensor>& into, const std::vector<at::Tensor>& from) {
 
 std::vector<at::Tensor> Stages::balance_experts(bool update) {
   std::vector<at::Tensor> loads;
-  for (const auto& stage : stages_) fill(loads, stage->balance_experts(update));
+  for (const auto& stage : stages_) fill(loads, stage->experts().balance(update, stage->weights().buffers()));
   return loads;
 }
 
 double Stages::balance_loss() const {
   double sum = 0;
-  for (const auto& stage : stages_) sum += stage->balance_loss();
+  for (const auto& stage : stages_) sum += stage->experts().loss();
   return sum;
 }
 
 Holdings Stages::holdings() {
   Holdings all{params(), {}};
-  for (const auto& stage : stages_) fill(all.buffers, stage->holdings().buffers);
+  for (const auto& stage : stages_) fill(all.buffers, stage->weights().buffers());
   return all;
 }
 
@@ -123,20 +121,20 @@ std::int64_t Stages::kept_bytes() {
 
 Params Stages::params() {
   Params refs;
-  for (const auto& stage : stages_) std::ranges::move(stage->params(), std::back_inserter(refs));
+  for (const auto& stage : stages_) std::ranges::move(stage->weights().params(), std::back_inserter(refs));
   return refs;
 }
 
 Params Stages::trained_params() {
   Params refs;
-  for (const auto& stage : stages_) std::ranges::move(stage->trained_params(), std::back_inserter(refs));
+  for (const auto& stage : stages_) std::ranges::move(stage->weights().trained_params(), std::back_inserter(refs));
   return refs;
 }
 
 std::vector<ShardGroup*> Stages::groups() {
   std::vector<ShardGroup*> groups;
   for (const auto& stage : stages_)
-    for (const auto& group : stage->groups()) groups.push_back(group.get());
+    for (const auto& group : stage->weights().groups()) groups.push_back(group.get());
   return groups;
 }
 

@@ -59,11 +59,11 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
       device_(default_device()),
       model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
-  const parallel::StageOptions options = options_of(resolved, device_);
-  check_memory_alone(model_, mesh_.layout(), options);
-  reducer_.emplace(model_, mesh_, parallel::reducer_options_of(options, false));
-  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options, *reducer_);
-  load_weights_of(resolved.job, stage_->holdings(), model_, mesh_);
+  options_ = options_of(resolved, device_);
+  check_memory_alone(model_, mesh_.layout(), options_);
+  reducer_.emplace(model_, mesh_, parallel::reducer_options_of(options_, false));
+  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options_, *reducer_);
+  load_weights_of(resolved.job, stage_->weights().holdings(), model_, mesh_);
 }
 
 at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position,

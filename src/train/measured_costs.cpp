@@ -38,8 +38,8 @@ class Stopwatch {
       : options_(options),
         vocab_(model.dimensions.vocab),
         reducer_(model, mesh, parallel::reducer_options_of(options, true)),
-        stage_(model, cells, mesh, options, reducer_) {
-    stage_.initialize(1);
+        stage_(model, cells, mesh, options_, reducer_) {
+    stage_.weights().initialize(1);
     for (const parallel::Crossing& crossing : stage_.inputs()) in_[crossing.slot] = random(crossing.shape);
     for (const parallel::Crossing& crossing : stage_.outputs()) gradients_[crossing.slot] = random(crossing.shape);
     labels_ = at::randint(vocab_, {options.batch * options.seq}, at::TensorOptions(at::kLong).device(options.device));

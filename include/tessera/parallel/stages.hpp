@@ -24,6 +24,7 @@ class Stages {
 
   /// See Stage.
   void on_high_water(const std::function<void()>& look);
+  /// Sequences of a microbatch from the next step on.
   void set_batch(std::int64_t batch);
   /// All stages of the rank share it in equal parts.
   void set_reshard_budget(std::int64_t bytes);
@@ -49,7 +50,7 @@ class Stages {
 
  private:
   StageMap map_;
-  StageOptions options_;
+  StageOptions options_;  ///< of all stages, which refer to them
   std::vector<int> numbers_;
   GradientReducer reducer_;
   std::vector<std::unique_ptr<Stage>> stages_;  ///< the numbers_[i]-th of the pipeline

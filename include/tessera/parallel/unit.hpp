@@ -17,6 +17,7 @@
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/chunked_products.hpp"
 #include "tessera/parallel/recompute.hpp"
+#include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
 
@@ -102,6 +103,15 @@ class Unit {
   std::vector<Step> steps_;
   model::BalanceLoss balance_;
   std::int64_t vocab_begin_ = 0;
+};
+
+/// A unit of a stage, and what policies say of it.
+struct UnitState {
+  Unit unit;
+  std::int64_t number;  ///< among the model's units
+  bool block;           ///< neither the embedding nor [norm, output]
+  UnitReshard reshard = {};
+  Recompute recompute = Recompute::nothing;
 };
 
 }  // namespace tessera::parallel

@@ -44,6 +44,7 @@ class Inference {
   mesh::DeviceMesh mesh_;
   at::Device device_;
   model::Model model_;
+  parallel::StageOptions options_;
   std::optional<parallel::GradientReducer> reducer_;
   std::optional<parallel::Stage> stage_;
 };

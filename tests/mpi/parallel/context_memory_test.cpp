@@ -57,7 +57,7 @@ Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
   options.rotation = rotation;
   GradientReducer reducer(model, mesh, reducer_options_of(options, false));
   Stage stage(model, {0, static_cast<std::int64_t>(model.cells.size())}, mesh, options, reducer);
-  stage.initialize(1);
+  stage.weights().initialize(1);
   model::Flow in;
   in[Slot::tokens] = at::arange(options.seq) % 64;
   const LossInput input{in[Slot::tokens], 1.0 / kSeq};
@@ -71,7 +71,7 @@ Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
   stage.backward(0, {});
   result.peak = counter->peak;
   reducer.finish();
-  stage.end_step();
+  stage.weights().end_step();
   return result;
 }
 

@@ -1,0 +1,83 @@
+// The weights of one pipeline stage on this rank: shard groups, buffers, and their initial values.
+#pragma once
+
+#include "tessera/kernels/tensor.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/model_spec/model_spec.hpp"
+#include "tessera/parallel/shard_group.hpp"
+#include "tessera/parallel/stage_options.hpp"
+
+namespace tessera::parallel {
+
+/// Parameters of this rank; their groups own them.
+using Params = std::vector<ShardedParam*>;
+
+/// A weight that the first and the last stage of a pipeline use.
+struct TiedWeight {
+  int holders = 2;                   ///< pipeline ranks that have one of these stages
+  const ShardGroup* home = nullptr;  ///< its group in the first stage, if that is on this rank too
+};
+
+/// What a rank holds of the model.
+struct Holdings {
+  Params params;
+  std::vector<at::Tensor> buffers;  ///< by buffer of the model; undefined where other ranks hold it
+};
+
+class StageWeights {
+ public:
+  /// Of cells [cells.begin, cells.end()) of `model`. All references must outlive this. Throws
+  /// Error(usage) for a pattern of StageOptions::freeze that matches no parameter of the model.
+  StageWeights(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
+               const TiedWeight& tied);
+
+  /// Makes the groups of a unit, or of the part of it that the stage has. The unit's own parameters
+  /// form one group, its frozen ones another; those of experts lie on other ranks, in groups of
+  /// their own; a tied one has a group of its own, shared by its users.
+  std::vector<ShardGroup*> make_groups(const model::UnitSpec& unit);
+  const std::vector<std::unique_ptr<ShardGroup>>& groups() const { return groups_; }
+  /// The group of a weight that another stage uses too; null if there is none.
+  const ShardGroup* tied() const { return tied_; }
+  /// As Model::buffers, undefined where no cell of the stage uses them.
+  std::vector<at::Tensor>& buffers() { return buffers_; }
+  /// Without a tied one that has its home in another stage of this rank.
+  Params params() const;
+  /// Those of params() that are not frozen.
+  Params trained_params() const;
+  Holdings holdings() const { return {params(), buffers_}; }
+
+  /// Draws the initial values of every parameter from (seed, fqn, global index): no communication,
+  /// any mesh, the same bits.
+  void initialize(std::uint64_t seed);
+  /// Frees gathered weights.
+  void end_step();
+  /// All_gathers and bytes received so far.
+  GatherCount gather_count() const;
+
+ private:
+  bool whole_model() const;
+  void make_buffers();
+  bool frozen(const model::ParamSpec& spec) const;
+  ShardGroup* group_of(const model::ParamSpec* param) const;
+  ShardGroup* tied_group(const model::ParamSpec* spec);
+  PlacementOptions placement_options(bool tied) const;
+  ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs, bool tied);
+
+  const model::ModelSpec& model_;
+  Range cells_;
+  mesh::DeviceMesh& mesh_;
+  const StageOptions& options_;
+  TiedWeight tied_weight_;
+  std::optional<kernels::SideStream> copies_;  ///< of groups that are off-loaded
+  std::vector<std::unique_ptr<ShardGroup>> groups_;
+  const ShardGroup* tied_ = nullptr;
+  std::vector<at::Tensor> buffers_;
+};
+
+}  // namespace tessera::parallel
