@@ -114,7 +114,8 @@ void Executor::receive(const Action& action, int from, std::map<Key, Transfer>& 
   Transfer incoming;
   pp_.group_start();
   for (const Crossing& crossing : slots) {
-    incoming.flow[crossing.slot] = at::empty(crossing.shape, at::TensorOptions(crossing.type).device(options.device));
+    incoming.flow[crossing.slot] =
+        at::empty(crossing.shape, at::TensorOptions(crossing.type).device(options.sharding.device));
     pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from));
   }
   incoming.request = pp_.group_end();

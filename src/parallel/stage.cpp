@@ -9,9 +9,9 @@ using model::Flow;
 
 ReducerOptions reducer_options_of(const StageOptions& options, bool pipelined) {
   using enum Accumulation;
-  const bool each =
-      options.accumulation == sharded || (options.accumulation == standard && !pipelined && !options.deterministic);
-  return {each, options.deterministic};
+  const bool each = options.sharding.accumulation == sharded ||
+                    (options.sharding.accumulation == standard && !pipelined && !options.sharding.deterministic);
+  return {each, options.sharding.deterministic};
 }
 
 Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
@@ -21,11 +21,11 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       mesh_(mesh),
       options_(options),
       weights_(model, cells, mesh, options, tied),
-      experts_(model, cells, mesh, options.device),
+      experts_(model, cells, mesh, options.sharding.device),
       reducer_(reducer),
-      recompute_(options.recompute, options.device) {
+      recompute_(options.recompute, options.sharding.device) {
   check_patterns();
-  if (options_.cut.ranks() > 1) positions_ = options_.cut.ranges(mesh.coord(Axis::cp));
+  if (options_.context.cut.ranks() > 1) positions_ = options_.context.cut.ranges(mesh.coord(Axis::cp));
   add_units();
   resolve_policies(0);
   recompute_.resolve(units_);
@@ -48,8 +48,8 @@ void Stage::add_units() {
 
 TensorParallel Stage::tensor_parallel() {
   const bool cut = mesh_.layout().experts_cut_by_tp();
-  TensorParallel how{mesh_.along(Axis::tp), options_.sequence_parallel, options_.loss_parallel};
-  how.chunks = {&how.tp, options_.token_chunks, options_.overlap_chunks, &weight_gradients_};
+  TensorParallel how{mesh_.along(Axis::tp), options_.tensor.sequence_parallel, options_.tensor.loss_parallel};
+  how.chunks = {&how.tp, options_.tensor.token_chunks, options_.tensor.overlap_chunks, &weight_gradients_};
   if (experts_.exchange()) how.exchange = experts_.exchange();
   how.experts_cut = cut;
   how.microbatch = cut ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
@@ -61,19 +61,19 @@ std::vector<Crossing> Stage::inputs() const { return first() ? std::vector<Cross
 std::vector<Crossing> Stage::outputs() const { return last() ? std::vector<Crossing>() : crossings(cells_.end()); }
 
 std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
-  const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.batch * options_.seq;
+  const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.microbatch.tokens();
   std::vector<Crossing> result;
   for (const model::Live& live : model_.cells[static_cast<std::size_t>(cell)].live) {
     std::vector<std::int64_t> shape{tokens};
-    if (live.spread == model::Spread::tokens && options_.sequence_parallel) shape[0] /= tp;
-    if (live.spread == model::Spread::heads) shape = {options_.batch, options_.seq};
+    if (live.spread == model::Spread::tokens && options_.tensor.sequence_parallel) shape[0] /= tp;
+    if (live.spread == model::Spread::heads) shape = {options_.microbatch.batch, options_.microbatch.seq};
     if (live.spread == model::Spread::apart) shape.clear();
     const std::size_t cut = shape.size();
     shape.insert(shape.end(), live.features.begin(), live.features.end());
     if (live.spread == model::Spread::features || live.spread == model::Spread::heads)
       shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
-    const bool wide = live.slot == model::Slot::balance && options_.precision.compute != at::kDouble;
-    result.push_back({live.slot, std::move(shape), wide ? at::kFloat : options_.precision.compute});
+    const bool wide = live.slot == model::Slot::balance && options_.sharding.precision.compute != at::kDouble;
+    result.push_back({live.slot, std::move(shape), wide ? at::kFloat : options_.sharding.precision.compute});
   }
   return result;
 }
@@ -90,13 +90,13 @@ void Stage::set_documents(int microbatch, Documents documents) {
 ContextOperations Stage::operations_of(int microbatch) const {
   const auto documents = tape_.documents.find(microbatch);
   return {operations_,
-          {&mesh_.along(Axis::cp), options_.cut, options_.rotation},
+          {&mesh_.along(Axis::cp), options_.context.cut, options_.context.rotation},
           documents == tape_.documents.end() ? nullptr : documents->second};
 }
 
 model::CellContext Stage::context_with(const model::Operations& operations) const {
   model::CellContext context;
-  context.batch = options_.batch;
+  context.batch = options_.microbatch.batch;
   context.operations = &operations;
   context.positions = positions_;
   return context;

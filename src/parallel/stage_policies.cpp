@@ -11,7 +11,7 @@ using mesh::Axis;
 void Stage::check_patterns() const {
   std::vector<std::string> units;
   for (const model::UnitSpec& unit : model_.units) units.push_back(unit.name);
-  for (const ReshardRule& rule : options_.reshard_rules)
+  for (const ReshardRule& rule : options_.sharding.reshard_rules)
     require_matches(rule.match, units, "parallelism.reshard_rules");
 }
 
@@ -38,8 +38,8 @@ void Stage::resolve_policies(std::int64_t budget_bytes) {
     for (const ShardGroup* group : state.unit.groups()) weights.back().gathered_bytes += group->gathered_bytes();
   }
   const int fsdp = mesh_.along({Axis::dp_shard, Axis::cp}).size();
-  const std::vector<UnitReshard> reshards =
-      resolve_reshard(options_.reshard, options_.reshard_rules, weights, !(first() && last()), fsdp, budget_bytes);
+  const std::vector<UnitReshard> reshards = resolve_reshard(options_.sharding.reshard, options_.sharding.reshard_rules,
+                                                            weights, !(first() && last()), fsdp, budget_bytes);
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].reshard = reshards[k];
     if (reshards[k].group == 0) continue;

@@ -51,15 +51,15 @@ StageWeights::StageWeights(const model::ModelSpec& model, Range cells, mesh::Dev
     : model_(model), cells_(cells), mesh_(mesh), options_(options), tied_weight_(tied) {
   std::vector<std::string> params;
   for (const model::ParamSpec& param : model_.params) params.push_back(param.fqn);
-  for (const std::string& pattern : options_.freeze) require_matches(pattern, params, "training.freeze");
+  for (const std::string& pattern : options_.sharding.freeze) require_matches(pattern, params, "training.freeze");
   make_buffers();
 }
 
 bool StageWeights::whole_model() const { return cells_ == Range{0, static_cast<std::int64_t>(model_.cells.size())}; }
 
 void StageWeights::make_buffers() {
-  const auto type = options_.precision.master == at::kDouble ? at::kDouble : at::kFloat;
-  const auto options = at::TensorOptions(type).device(options_.device);
+  const auto type = options_.sharding.precision.master == at::kDouble ? at::kDouble : at::kFloat;
+  const auto options = at::TensorOptions(type).device(options_.sharding.device);
   buffers_.resize(model_.buffers.size());
   for (std::int64_t i = cells_.begin; i < cells_.end(); ++i)
     for (const int buffer : model_.cells[static_cast<std::size_t>(i)].buffers)
@@ -68,7 +68,8 @@ void StageWeights::make_buffers() {
 }
 
 bool StageWeights::frozen(const model::ParamSpec& spec) const {
-  return std::ranges::any_of(options_.freeze, [&](const std::string& pattern) { return matches(pattern, spec.fqn); });
+  return std::ranges::any_of(options_.sharding.freeze,
+                             [&](const std::string& pattern) { return matches(pattern, spec.fqn); });
 }
 
 ShardGroup* StageWeights::group_of(const model::ParamSpec* param) const {
@@ -78,7 +79,7 @@ ShardGroup* StageWeights::group_of(const model::ParamSpec* param) const {
 }
 
 PlacementOptions StageWeights::placement_options(bool tied) const {
-  PlacementOptions how{options_.sequence_parallel};
+  PlacementOptions how{options_.tensor.sequence_parallel};
   if (tied && tied_weight_.holders > 1) {
     how.stage_copy = cells_.begin == 0 ? 0 : 1;
     how.stage_copies = tied_weight_.holders;
@@ -88,10 +89,10 @@ PlacementOptions StageWeights::placement_options(bool tied) const {
 
 ShardGroup* StageWeights::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
                                      bool tied) {
-  GroupOptions options{options_.precision, options_.device, options_.offload, !frozen(*specs.front()),
-                       tied ? tied_weight_.home : nullptr};
-  if (options_.offload && !options_.device.is_cpu()) {
-    if (!copies_) copies_.emplace(options_.device);
+  GroupOptions options{options_.sharding.precision, options_.sharding.device, options_.sharding.offload,
+                       !frozen(*specs.front()), tied ? tied_weight_.home : nullptr};
+  if (options_.sharding.offload && !options_.sharding.device.is_cpu()) {
+    if (!copies_) copies_.emplace(options_.sharding.device);
     options.copies = &*copies_;
   }
   std::vector<PlacedParam> params;

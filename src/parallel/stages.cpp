@@ -42,7 +42,7 @@ Stage& Stages::at(int stage) {
   return *stages_[static_cast<std::size_t>(found - numbers_.begin())];
 }
 
-void Stages::set_batch(std::int64_t batch) { options_.batch = batch; }
+void Stages::set_batch(std::int64_t batch) { options_.microbatch.batch = batch; }
 
 void Stages::set_reshard_budget(std::int64_t bytes) {
   for (const auto& stage : stages_) stage->set_reshard_budget(bytes / static_cast<std::int64_t>(stages_.size()));

@@ -35,7 +35,7 @@ class Evaluation {
   ValidationResult run() {
     const parallel::StageMap map = pipeline_plan_of(job_, model_, layout_, plan_).map;
     parallel::StageOptions options = stage_options_of(job_, plan_, device_);
-    options.freeze = {"."};  // nothing is trained: no memory for gradients
+    options.sharding.freeze = {"."};  // nothing is trained: no memory for gradients
     check_memory(job_, model_, mesh_, plan_, options, world_, own_.ranks);
     stages_.emplace(model_, stage_ranges_of(job_, model_, mesh_, map.stages(), options), map, mesh_, options);
     {

@@ -20,11 +20,11 @@ using model::Slot;
 
 parallel::StageOptions options_of(const config::Resolved& resolved, at::Device device) {
   parallel::StageOptions options;
-  options.precision = precision_of(resolved.job);
+  options.sharding.precision = precision_of(resolved.job);
   if (resolved.origin("training.mixed_precision_param") == "default")
-    options.precision.compute = options.precision.master;
-  options.reshard.kind = parallel::ReshardPolicy::Kind::never;
-  options.device = device;
+    options.sharding.precision.compute = options.sharding.precision.master;
+  options.sharding.reshard.kind = parallel::ReshardPolicy::Kind::never;
+  options.sharding.device = device;
   return options;
 }
 

@@ -42,7 +42,8 @@ class Stopwatch {
     stage_.weights().initialize(1);
     for (const parallel::Crossing& crossing : stage_.inputs()) in_[crossing.slot] = random(crossing.shape);
     for (const parallel::Crossing& crossing : stage_.outputs()) gradients_[crossing.slot] = random(crossing.shape);
-    labels_ = at::randint(vocab_, {options.batch * options.seq}, at::TensorOptions(at::kLong).device(options.device));
+    labels_ = at::randint(vocab_, {options.microbatch.tokens()},
+                          at::TensorOptions(at::kLong).device(options.sharding.device));
     if (stage_.first()) in_[Slot::tokens] = labels_;
   }
 
@@ -51,13 +52,13 @@ class Stopwatch {
     const parallel::LossInput input{labels_, 1};
     stage_.forward(0, in_, stage_.last() ? &input : nullptr);
     stage_.backward(0, gradients_);
-    synchronize(options_.device);
+    synchronize(options_.sharding.device);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
  private:
   at::Tensor random(const std::vector<std::int64_t>& shape) const {
-    return at::randn(shape, at::TensorOptions(options_.device)).to(options_.precision.compute);
+    return at::randn(shape, at::TensorOptions(options_.sharding.device)).to(options_.sharding.precision.compute);
   }
 
   parallel::StageOptions options_;
@@ -73,11 +74,12 @@ class Stopwatch {
 std::vector<double> measured_costs(const model::Model& model, mesh::DeviceMesh& mesh,
                                    const parallel::StageOptions& given) {
   parallel::StageOptions options = given;
-  options.reshard.kind = parallel::ReshardPolicy::Kind::never;  // gathers are paid once, by the run that is not counted
-  options.reshard_rules.clear();
-  options.accumulation = parallel::Accumulation::unsharded;
+  options.sharding.reshard.kind = parallel::ReshardPolicy::Kind::never;  // gathers are paid once, by the run that is
+                                                                         // not counted
+  options.sharding.reshard_rules.clear();
+  options.sharding.accumulation = parallel::Accumulation::unsharded;
   options.recompute = {};
-  options.deterministic = false;
+  options.sharding.deterministic = false;
   std::map<std::string, double> known;
   std::vector<double> costs;
   for (std::size_t i = 0; i < model.cells.size(); ++i) {

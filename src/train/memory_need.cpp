@@ -51,9 +51,9 @@ std::int64_t bytes_of(at::ScalarType type) { return static_cast<std::int64_t>(at
 MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout, const std::vector<Range>& cells,
                        const parallel::StageOptions& options) {
   MemoryNeed need;
-  const parallel::Precision& types = options.precision;
+  const parallel::Precision& types = options.sharding.precision;
   const std::int64_t compute = bytes_of(types.compute), master = bytes_of(types.master);
-  const std::int64_t tokens = options.batch * options.seq, tp = layout.degree(Axis::tp);
+  const std::int64_t tokens = options.microbatch.tokens(), tp = layout.degree(Axis::tp);
   std::int64_t largest = 0, inputs = 0;
   std::set<int> all;
   for (const Range& range : cells) {
@@ -70,13 +70,13 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
   }
   const Elements elements = elements_of(model, all, layout);
   need.weights = elements.own * master;
-  if (options.freeze.empty()) {
+  if (options.sharding.freeze.empty()) {
     need.gradients = need.weights;
     need.optimizer = 2 * need.weights;
   }
-  const bool aliased = types.compute == types.master && !options.offload && elements.own == elements.gathered;
+  const bool aliased = types.compute == types.master && !options.sharding.offload && elements.own == elements.gathered;
   if (!aliased) need.gathered = largest * compute;
-  need.activations += inputs * tokens / (options.sequence_parallel ? tp : 1) * model.dimensions.dim * compute;
+  need.activations += inputs * tokens / (options.tensor.sequence_parallel ? tp : 1) * model.dimensions.dim * compute;
   return need;
 }
 
@@ -111,9 +111,9 @@ void check_memory(const config::JobConfig& job, const model::ModelSpec& model, m
     mine.push_back((*ranges)[static_cast<std::size_t>(stage)]);
   const MemoryNeed need = memory_need(model, mesh.layout(), mine, options);
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
-  const at::Device device = options.device;
+  const at::Device device = options.sharding.device;
   on_all_ranks(world.control(), [&] {
-    const bool apart = !device.is_cpu() && options.offload;  // state in host memory, work in the device's
+    const bool apart = !device.is_cpu() && options.sharding.offload;  // state in host memory, work in the device's
     check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, sharers), rank);
     if (apart)
       check_need(model.name, need, need.state(), free_bytes(at::kCPU, world.local_size()), "in host memory " + rank);
@@ -121,9 +121,10 @@ void check_memory(const config::JobConfig& job, const model::ModelSpec& model, m
 }
 
 void check_memory_alone(const model::ModelSpec& model, const mesh::Layout& layout, parallel::StageOptions options) {
-  options.freeze = {"."};
+  options.sharding.freeze = {"."};
   const MemoryNeed need = memory_need(model, layout, {{0, static_cast<std::int64_t>(model.cells.size())}}, options);
-  check_need(model.name, need, need.total(), free_bytes(options.device, 1), "in one process", Remedy::more_memory);
+  check_need(model.name, need, need.total(), free_bytes(options.sharding.device, 1), "in one process",
+             Remedy::more_memory);
 }
 
 }  // namespace tessera::train

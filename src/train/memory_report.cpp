@@ -39,8 +39,8 @@ class Remedies {
     if (job().activation_checkpoint.mode == "full") return {};
     const auto units = static_cast<std::int64_t>(std::max<std::size_t>(1, trainer_.stages().groups().size()));
     const parallel::StageOptions& options = trainer_.stages().options();
-    const std::int64_t inputs = units * options.batch * options.seq * trainer_.model().dimensions.dim *
-                                static_cast<std::int64_t>(at::elementSize(options.precision.compute));
+    const std::int64_t inputs = units * options.microbatch.tokens() * trainer_.model().dimensions.dim *
+                                static_cast<std::int64_t>(at::elementSize(options.sharding.precision.compute));
     if (kinds_.activations - kinds_.activations / units - inputs < missing_) return {};
     return "activation_checkpoint.mode = \"full\"";
   }

@@ -42,7 +42,7 @@ MicrobatchTuner::MicrobatchTuner(Trainer& trainer, const config::JobConfig& job,
       job_(job),
       sharers_(sharers),
       trial_(sizes_of(trainer, job)),
-      bytes_before_(peak_bytes(trainer.stages().options().device)) {}
+      bytes_before_(peak_bytes(trainer.stages().options().sharding.device)) {}
 
 double MicrobatchTuner::kept_rows(std::int64_t rows) const {
   const mesh::Layout& layout = trainer_.mesh().layout();
@@ -54,7 +54,7 @@ double MicrobatchTuner::kept_rows(std::int64_t rows) const {
 /// What the steps so far took beyond the model grows with the sequences that are kept at once, and must fit into what
 /// is free.
 bool MicrobatchTuner::next_fits() const {
-  const at::Device device = trainer_.stages().options().device;
+  const at::Device device = trainer_.stages().options().sharding.device;
   const auto used = static_cast<double>(peak_bytes(device) - bytes_before_);
   const double more = used * (kept_rows(trial_.next_rows()) / kept_rows(trial_.rows()) - 1);
   return more < 0.9 * static_cast<double>(free_bytes(device, sharers_));

@@ -52,8 +52,8 @@ void add_validation(metrics::StepRecord& record, const ValidationResult& result)
 
 metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
   if (job.metrics.peak_flops) return {*job.metrics.peak_flops, "metrics.peak_flops"};
-  const DType dtype = parallel::dtype_of(options.precision.compute);
-  const std::string name = device_name(options.device);
+  const DType dtype = parallel::dtype_of(options.sharding.precision.compute);
+  const std::string name = device_name(options.sharding.device);
   if (name.empty()) return metrics::host_peak(dtype, local_size);
   return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
 }
@@ -175,7 +175,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
 void Reporter::measure() {
   const parallel::GatherCount gathers = trainer_.stages().gather_count();
   const double exposed = exposed_seconds(trainer_.mesh());
-  std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().device),
+  std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().sharding.device),
                                   gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
                                   trainer_.stages().kept_bytes(),
                                   static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
@@ -248,7 +248,7 @@ void Reporter::note(const std::string& line) {
 
 void Reporter::tell_memory() {
   const parallel::MemoryKinds& peak = trainer_.memory_peak().kinds();
-  const DeviceMemory device = device_memory(trainer_.stages().options().device);
+  const DeviceMemory device = device_memory(trainer_.stages().options().sharding.device);
   std::string text = fmt::format("{:020d}{} on rank {}: {}", peak.total(), metrics::human_bytes(peak.total()),
                                  trainer_.mesh().control().rank(), peak.text());
   if (device.total > 0)

@@ -213,31 +213,46 @@ bool weighs_memory(const config::JobConfig& job) {
          std::ranges::any_of(rules, [](const config::Strings& rule) { return rule[1] == "auto"; });
 }
 
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device) {
-  parallel::StageOptions options;
+namespace {
+
+parallel::ShardingOptions sharding_of(const config::JobConfig& job, at::Device device) {
+  parallel::ShardingOptions options;
   options.precision = precision_of(job);
+  options.device = device;
   options.reshard = parallel::ReshardPolicy::parse(job.parallelism.fsdp_reshard_after_forward).value();
   for (const config::Strings& rule : job.parallelism.reshard_rules)
     options.reshard_rules.push_back({rule[0], parallel::ReshardPolicy::parse(rule[1]).value()});
   options.accumulation = accumulation_of(job.parallelism.fsdp_gradient_accumulation);
+  options.deterministic = job.debug.deterministic;
   options.freeze = job.training.freeze;
   options.offload = job.training.enable_cpu_offload;
-  options.recompute = recompute_of(job.activation_checkpoint);
+  return options;
+}
+
+parallel::TensorParallelOptions tensor_of(const config::JobConfig& job) {
+  parallel::TensorParallelOptions options;
   options.sequence_parallel = !job.parallelism.disable_sequence_parallel;
   options.loss_parallel = !job.parallelism.disable_loss_parallel;
-  options.deterministic = job.debug.deterministic;
   // In deterministic mode both ways cut products at the same rows, so that both have the same bits.
   const bool chunks = job.parallelism.enable_async_tensor_parallel || job.debug.deterministic;
   if (chunks && options.sequence_parallel)
     options.token_chunks = static_cast<int>(job.parallelism.async_tensor_parallel_chunks);
   options.overlap_chunks = job.parallelism.enable_async_tensor_parallel;
-  options.device = device;
-  options.batch = plan.microbatch_rows;
-  options.seq = plan.cut.positions();
-  options.cut = plan.cut;
-  options.rotation = job.parallelism.context_parallel_rotate_method == "allgather" ? parallel::Rotation::all_gather
-                                                                                   : parallel::Rotation::ring;
   return options;
+}
+
+parallel::Rotation rotation_of(const std::string& method) {
+  return method == "allgather" ? parallel::Rotation::all_gather : parallel::Rotation::ring;
+}
+
+}  // namespace
+
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device) {
+  return {sharding_of(job, device),
+          tensor_of(job),
+          {plan.cut, rotation_of(job.parallelism.context_parallel_rotate_method)},
+          recompute_of(job.activation_checkpoint),
+          {plan.microbatch_rows, plan.cut.positions()}};
 }
 
 optim::ScheduleOptions lr_schedule_of(const config::JobConfig& job) {

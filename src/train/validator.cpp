@@ -46,7 +46,7 @@ Validator::Validator(const config::JobConfig& job, const model::ModelSpec& model
 
 ValidationResult Validator::run(std::int64_t step) {
   const double began = metrics::monotonic_seconds();
-  const std::int64_t trained_batch = stages_.options().batch;
+  const std::int64_t trained_batch = stages_.options().microbatch.batch;
   stages_.set_batch(plan_.microbatch_rows);
   ReadAhead ahead(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
                   ahead_of(job_.validation.dataloader));
@@ -57,7 +57,7 @@ ValidationResult Validator::run(std::int64_t step) {
     comm::Watchdog::heartbeat(step);
     const Rows rows = ahead.take(plan_, first, samples_);
     stages_.begin_step(plan_.microbatches);
-    const Batch batch = batch_of(rows, plan_, stages_.options().device);
+    const Batch batch = batch_of(rows, plan_, stages_.options().sharding.device);
     const parallel::PassResult pass = executor_.evaluate(actions, batch.microbatches);
     if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, pass.token_losses, first + own, samples_);
   }

@@ -22,24 +22,45 @@ enum class Accumulation : std::uint8_t {
   sharded,    ///< in this rank's shard: one reduce_scatter a microbatch, and 1/fsdp of the memory
 };
 
-struct StageOptions {
+/// Where weights and gradients are, and in which types.
+struct ShardingOptions {
   Precision precision;
+  at::Device device = at::kCPU;
   ReshardPolicy reshard;
   std::vector<ReshardRule> reshard_rules;
   Accumulation accumulation = Accumulation::standard;
-  std::vector<std::string> freeze;  ///< parameters whose name one of these patterns matches are not trained
+  bool deterministic = false;       ///< microbatches are added over the fixed tree
+  std::vector<std::string> freeze;  ///< parameters whose name matches a pattern are not trained
   bool offload = false;             ///< masters, gradients and moments in host memory
-  RecomputePolicy recompute;        ///< of blocks
-  bool sequence_parallel = true;    ///< see TensorParallel
+};
+
+/// See TensorParallel and TokenChunks.
+struct TensorParallelOptions {
+  bool sequence_parallel = true;
   bool loss_parallel = true;
-  int token_chunks = 0;        ///< > 0: tokens travel around tensor-parallel products in this many chunks
-  bool overlap_chunks = true;  ///< see TokenChunks
-  bool deterministic = false;  ///< microbatches are added over the fixed tree
-  at::Device device = at::kCPU;
-  std::int64_t batch = 1;  ///< sequences of a microbatch
-  std::int64_t seq = 1;    ///< positions of a sequence on this rank
-  SequenceCut cut;         ///< of sequences over context-parallel ranks; by default nobody shares them
+  int token_chunks = 0;  ///< > 0: tokens travel around matmuls in this many chunks
+  bool overlap_chunks = true;
+};
+
+/// How ranks share sequences.
+struct ContextOptions {
+  SequenceCut cut;  ///< by default nobody shares them
   Rotation rotation = Rotation::ring;
+};
+
+/// The size of a microbatch on this rank.
+struct MicrobatchShape {
+  std::int64_t batch = 1;  ///< sequences
+  std::int64_t seq = 1;    ///< positions of a sequence
+  std::int64_t tokens() const { return batch * seq; }
+};
+
+struct StageOptions {
+  ShardingOptions sharding;
+  TensorParallelOptions tensor;
+  ContextOptions context;
+  RecomputePolicy recompute;  ///< of blocks
+  MicrobatchShape microbatch;
 };
 
 /// How gradients of such stages are reduced. `pipelined`: there are several stages.

@@ -51,15 +51,15 @@ model::Model long_model() {
 Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
   const model::Model model = long_model();
   StageOptions options;
-  options.precision = {at::kFloat, at::kFloat, at::kFloat};
-  options.cut = SequenceCut::make(kSeq, mesh.layout().degree(Axis::cp), true);
-  options.seq = options.cut.positions();
-  options.rotation = rotation;
+  options.sharding.precision = {at::kFloat, at::kFloat, at::kFloat};
+  options.context.cut = SequenceCut::make(kSeq, mesh.layout().degree(Axis::cp), true);
+  options.microbatch.seq = options.context.cut.positions();
+  options.context.rotation = rotation;
   GradientReducer reducer(model, mesh, reducer_options_of(options, false));
   Stage stage(model, {0, static_cast<std::int64_t>(model.cells.size())}, mesh, options, reducer);
   stage.weights().initialize(1);
   model::Flow in;
-  in[Slot::tokens] = at::arange(options.seq) % 64;
+  in[Slot::tokens] = at::arange(options.microbatch.seq) % 64;
   const LossInput input{in[Slot::tokens], 1.0 / kSeq};
   stage.begin_step(1);
   reducer.begin_step(1);

@@ -61,7 +61,7 @@ class Pipeline {
   int rank() const { return mesh_.coord(mesh::Axis::pp); }
   static parallel::StageOptions options() {
     parallel::StageOptions options;
-    options.seq = kTokens;
+    options.microbatch.seq = kTokens;
     return options;
   }
 

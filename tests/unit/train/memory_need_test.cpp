@@ -16,9 +16,9 @@ constexpr double kGiB = 1 << 30;
 
 parallel::StageOptions bf16() {
   parallel::StageOptions options;
-  options.precision = {at::kFloat, at::kBFloat16, at::kFloat};
-  options.batch = 1;
-  options.seq = 8192;
+  options.sharding.precision = {at::kFloat, at::kBFloat16, at::kFloat};
+  options.microbatch.batch = 1;
+  options.microbatch.seq = 8192;
   return options;
 }
 
@@ -67,14 +67,14 @@ TEST(MemoryNeed, ExpertsAreCutByTheirRanks) {
 
 TEST(MemoryNeed, FrozenWeightsHaveNoMoments) {
   parallel::StageOptions options = bf16();
-  options.freeze = {"."};
+  options.sharding.freeze = {"."};
   EXPECT_EQ(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1, options).optimizer, 0);
 }
 
 TEST(MemoryNeed, FloatWeightsOfOneRankAreNotGathered) {
   parallel::StageOptions options = bf16();
   EXPECT_GT(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1, options).gathered, 0);
-  options.precision.compute = at::kFloat;
+  options.sharding.precision.compute = at::kFloat;
   EXPECT_EQ(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1, options).gathered, 0);
 }
 
