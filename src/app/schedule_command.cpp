@@ -7,41 +7,42 @@
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/suggest.hpp"
 #include "tessera/metrics/atomic_file.hpp"
-#include "tessera/parallel/schedule_csv.hpp"
-#include "tessera/parallel/schedule_timeline.hpp"
+#include "tessera/schedule/csv.hpp"
+#include "tessera/schedule/schedule.hpp"
+#include "tessera/schedule/timeline.hpp"
 
 namespace {
 
 using tessera::ExitCode;
-namespace parallel = tessera::parallel;
+namespace schedule = tessera::schedule;
 
 struct Wanted {
   std::string schedule, svg, csv, map;
   int ranks = 4, microbatches = 8, stages_a_rank = 0;
-  parallel::Durations durations;
+  schedule::Durations durations;
 };
 
-parallel::Schedule schedule_of(const std::string& typed) {
+schedule::Kind schedule_of(const std::string& typed) {
   const std::string name = tessera::config::canonical_schedule(typed);
-  if (const auto schedule = parallel::schedule_named(name)) return *schedule;
+  if (const auto schedule = schedule::kind_named(name)) return *schedule;
   std::vector<std::string> known;
-  for (int i = 0; i < parallel::kSchedules; ++i) known.emplace_back(name_of(static_cast<parallel::Schedule>(i)));
+  for (int i = 0; i < schedule::kSchedules; ++i) known.emplace_back(name_of(static_cast<schedule::Kind>(i)));
   tessera::fail(ExitCode::usage, "schedule {} is not known{}; take one of {}, or a file that ends in .csv", typed,
                 tessera::config::did_you_mean(typed, known), fmt::join(known, ", "));
 }
 
-parallel::ScheduleTable table_of(const Wanted& wanted) {
-  if (wanted.schedule.ends_with(".csv")) return parallel::read_schedule_csv(wanted.schedule);
-  const parallel::Schedule schedule = schedule_of(wanted.schedule);
-  const int usual = stages_a_rank(schedule) == parallel::StagesARank::one ? 1 : 2;
+schedule::Table table_of(const Wanted& wanted) {
+  if (wanted.schedule.ends_with(".csv")) return schedule::read_csv(wanted.schedule);
+  const schedule::Kind schedule = schedule_of(wanted.schedule);
+  const int usual = stages_per_rank(schedule) == schedule::StagesPerRank::one ? 1 : 2;
   const int each = wanted.stages_a_rank > 0 ? wanted.stages_a_rank : usual;
   const auto map = wanted.map.empty()
                        ? usual_map(schedule, wanted.ranks, each)
-                       : parallel::StageMap::parse(wanted.map, each * wanted.ranks, wanted.ranks, "--map");
+                       : schedule::StageMap::parse(wanted.map, each * wanted.ranks, wanted.ranks, "--map");
   return {compute_orders(schedule, map, wanted.microbatches), map, wanted.microbatches};
 }
 
-void print(const std::string& name, const parallel::ScheduleTable& table, const parallel::Timeline& timeline) {
+void print(const std::string& name, const schedule::Table& table, const schedule::Timeline& timeline) {
   std::cout << fmt::format("{}: {} stages on {} ranks, {} microbatches, bubble {:.1f} %\n", name, table.map.stages(),
                            table.map.ranks(), table.microbatches, 100 * timeline.bubble());
   std::cout << fmt::format("{:<5}{:<14}{:>8}{:>14}{:>18}\n", "rank", "stages", "actions", "own bubble",
@@ -54,7 +55,7 @@ void print(const std::string& name, const parallel::ScheduleTable& table, const 
   }
 }
 
-void check(const parallel::ScheduleTable& table, const std::string& name) {
+void check(const schedule::Table& table, const std::string& name) {
   const std::string fault = find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
   tessera::require(fault.empty(), ExitCode::usage, "{} deadlocks: {}", name, fault);
 }
@@ -82,16 +83,15 @@ int run(const tessera::app::Args& args) {
   app.add_option("-o,--out", wanted.svg, "draw the timeline (SVG)");
   app.add_option("--csv", wanted.csv, "write the schedule in PyTorch's notation");
   if (!app.parse(args)) return 0;
-  const parallel::ScheduleTable table = table_of(wanted);
+  const schedule::Table table = table_of(wanted);
   check(table, wanted.schedule);
   const auto timeline = simulate(table.computations, table.map, wanted.durations);
   print(wanted.schedule, table, timeline);
   const std::string title = fmt::format("{}, {} ranks, {} microbatches: bubble {:.1f} %", wanted.schedule,
                                         table.map.ranks(), table.microbatches, 100 * timeline.bubble());
-  if (!wanted.svg.empty())
-    tessera::metrics::write_file_atomically(wanted.svg, timeline_svg(timeline, table.map, title));
+  if (!wanted.svg.empty()) tessera::metrics::write_file_atomically(wanted.svg, to_svg(timeline, table.map, title));
   if (!wanted.csv.empty())
-    tessera::metrics::write_file_atomically(wanted.csv, schedule_csv(simulate(table.computations, table.map)));
+    tessera::metrics::write_file_atomically(wanted.csv, to_csv(simulate(table.computations, table.map)));
   return 0;
 }
 

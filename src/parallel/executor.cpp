@@ -7,6 +7,9 @@ namespace tessera::parallel {
 
 using model::Flow;
 using model::Slot;
+using schedule::Action;
+using schedule::ActionKind;
+using schedule::ActionList;
 
 PassResult Executor::run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale) {
   return run(list, Pass{microbatches, first, scale, false, {}});

@@ -14,7 +14,8 @@ using model::ModelSpec;
 
 class StageTable {
  public:
-  StageTable(const ModelSpec& model, const StageRanges& ranges, const StageMap& map, const StageTableOptions& options)
+  StageTable(const ModelSpec& model, const StageRanges& ranges, const schedule::StageMap& map,
+             const StageTableOptions& options)
       : model_(model), ranges_(ranges), map_(map), options_(options) {
     // Forward once, backward twice.
     for (const double flops : flops_of_cells(model, options.seq))
@@ -92,14 +93,14 @@ class StageTable {
 
   const ModelSpec& model_;
   const StageRanges& ranges_;
-  const StageMap& map_;
+  const schedule::StageMap& map_;
   const StageTableOptions& options_;
   std::vector<double> before_{0};  ///< FLOPs of a microbatch in front of each cell
 };
 
 }  // namespace
 
-std::string stage_table(const ModelSpec& model, const StageRanges& ranges, const StageMap& map,
+std::string stage_table(const ModelSpec& model, const StageRanges& ranges, const schedule::StageMap& map,
                         const StageTableOptions& options) {
   return StageTable(model, ranges, map, options).text();
 }

@@ -10,7 +10,7 @@ using mesh::Axis;
 
 namespace {
 
-ReducerOptions reducer_options_of(const StageOptions& options, const StageMap& map) {
+ReducerOptions reducer_options_of(const StageOptions& options, const schedule::StageMap& map) {
   ReducerOptions reducer = parallel::reducer_options_of(options, map.stages() > 1);
   reducer.first_rank = map.rank_of(0);
   reducer.last_rank = map.rank_of(map.stages() - 1);
@@ -19,8 +19,8 @@ ReducerOptions reducer_options_of(const StageOptions& options, const StageMap& m
 
 }  // namespace
 
-Stages::Stages(const model::Model& model, const StageRanges& ranges, const StageMap& map, mesh::DeviceMesh& mesh,
-               const StageOptions& options)
+Stages::Stages(const model::Model& model, const StageRanges& ranges, const schedule::StageMap& map,
+               mesh::DeviceMesh& mesh, const StageOptions& options)
     : map_(map),
       options_(options),
       numbers_(map.stages_of(mesh.coord(Axis::pp))),

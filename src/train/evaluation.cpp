@@ -33,7 +33,7 @@ class Evaluation {
         mesh_(world, layout_, backend_of(job_, device_), ordered_sums_of(job_, device_), memory_of(device_)) {}
 
   ValidationResult run() {
-    const parallel::StageMap map = pipeline_plan_of(job_, model_, layout_, plan_).map;
+    const schedule::StageMap map = pipeline_plan_of(job_, model_, layout_, plan_).map;
     parallel::StageOptions options = stage_options_of(job_, plan_, device_);
     options.sharding.freeze = {"."};  // nothing is trained: no memory for gradients
     check_memory(job_, model_, mesh_, plan_, options, world_, own_.ranks);

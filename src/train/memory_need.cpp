@@ -103,7 +103,7 @@ void check_need(const std::string& model, const MemoryNeed& need, std::int64_t n
 
 void check_memory(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
                   const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world, int sharers) {
-  const parallel::StageMap map = pipeline_plan_of(job, model, mesh.layout(), plan).map;
+  const schedule::StageMap map = pipeline_plan_of(job, model, mesh.layout(), plan).map;
   const auto ranges = planned_stage_ranges(job, model, map.stages());
   if (!ranges) return;  // the split "measured" is not known yet
   std::vector<Range> mine;

@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/metrics/memory.hpp"
+#include "tessera/schedule/action.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/setup.hpp"
 
@@ -48,7 +49,7 @@ double MicrobatchTuner::kept_rows(std::int64_t rows) const {
   const mesh::Layout& layout = trainer_.mesh().layout();
   const auto lists = pipeline_plan_of(job_, trainer_.model(), layout, BatchPlan::make(job_, layout, rows)).lists;
   const auto rank = static_cast<std::size_t>(trainer_.mesh().coord(mesh::Axis::pp));
-  return static_cast<double>(rows) * parallel::peak_activations(lists[rank]);
+  return static_cast<double>(rows) * schedule::peak_activations(lists[rank]);
 }
 
 /// What the steps so far took beyond the model grows with the sequences that are kept at once, and must fit into what

@@ -1,15 +1,16 @@
 #include "tessera/train/pipeline_plan.hpp"
 
 #include "tessera/base/error.hpp"
-#include "tessera/parallel/schedule_csv.hpp"
+#include "tessera/schedule/csv.hpp"
+#include "tessera/schedule/schedule.hpp"
 #include "tessera/train/setup.hpp"
 
 namespace tessera::train {
 namespace {
 
-using parallel::Schedule;
-using parallel::StageMap;
-using parallel::StagesARank;
+using schedule::Kind;
+using schedule::StageMap;
+using schedule::StagesPerRank;
 
 /// Stages that the cuts make; nothing where these follow from the schedule.
 std::optional<int> stages_of_cuts(const config::Parallelism& p, const model::ModelSpec& model) {
@@ -23,33 +24,33 @@ std::optional<int> stages_of_cuts(const config::Parallelism& p, const model::Mod
   return static_cast<int>((total + share - 1) / share);
 }
 
-Schedule schedule_of(const config::Parallelism& p) {
-  const auto schedule = parallel::schedule_named(p.pipeline_parallel_schedule);
+Kind schedule_of(const config::Parallelism& p) {
+  const auto schedule = schedule::kind_named(p.pipeline_parallel_schedule);
   TESSERA_EXPECT(schedule.has_value(), "no schedule is called {}", p.pipeline_parallel_schedule);
   return *schedule;
 }
 
 /// With the stages that the schedule wants on each of `ranks` ranks.
-StageMap map_of(const config::Parallelism& p, const model::ModelSpec& model, Schedule schedule, int ranks) {
-  const StagesARank each = stages_a_rank(schedule);
-  const int usual = each == StagesARank::one ? 1 : 2, stages = stages_of_cuts(p, model).value_or(usual * ranks);
+StageMap map_of(const config::Parallelism& p, const model::ModelSpec& model, Kind schedule, int ranks) {
+  const StagesPerRank each = stages_per_rank(schedule);
+  const int usual = each == StagesPerRank::one ? 1 : 2, stages = stages_of_cuts(p, model).value_or(usual * ranks);
   const bool fits =
-      stages % ranks == 0 && (each == StagesARank::several ? stages >= 2 * ranks : stages == usual * ranks);
+      stages % ranks == 0 && (each == StagesPerRank::several ? stages >= 2 * ranks : stages == usual * ranks);
   require(
       fits, ExitCode::usage,
       "{} pipeline stages on pipeline_parallel_degree {}: {} runs {} stage(s) on each rank{}; name {} cuts, or choose "
       "another pipeline_parallel_layers_per_stage, degree or schedule",
-      stages, ranks, name_of(schedule), usual, each == StagesARank::several ? " or a multiple of that" : "",
+      stages, ranks, name_of(schedule), usual, each == StagesPerRank::several ? " or a multiple of that" : "",
       usual * ranks - 1);
   const std::string& map = p.pipeline_parallel_stage_map;
   if (map != "default") return StageMap::parse(map, stages, ranks, "parallelism.pipeline_parallel_stage_map");
   return usual_map(schedule, ranks, stages / ranks);
 }
 
-parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model::ModelSpec& model, int ranks,
-                                      int microbatches) {
+schedule::Table table_in_file(const config::Parallelism& p, const model::ModelSpec& model, int ranks,
+                              int microbatches) {
   const std::string& file = p.pipeline_parallel_schedule_csv;
-  parallel::ScheduleTable table = parallel::read_schedule_csv(file);
+  schedule::Table table = schedule::read_csv(file);
   require(table.map.ranks() == ranks, ExitCode::usage,
           "{} has {} rows, one for each rank, and pipeline_parallel_degree is {}", file, table.map.ranks(), ranks);
   require(table.microbatches == microbatches, ExitCode::usage,
@@ -61,12 +62,11 @@ parallel::ScheduleTable table_in_file(const config::Parallelism& p, const model:
   return table;
 }
 
-parallel::ScheduleTable table_of(const config::Parallelism& p, const model::ModelSpec& model, int ranks,
-                                 int microbatches) {
+schedule::Table table_of(const config::Parallelism& p, const model::ModelSpec& model, int ranks, int microbatches) {
   if (ranks == 1)
-    return {compute_orders(Schedule::one_f_one_b, StageMap::loop(1), microbatches), StageMap::loop(1), microbatches};
+    return {compute_orders(Kind::one_f_one_b, StageMap::loop(1), microbatches), StageMap::loop(1), microbatches};
   if (!p.pipeline_parallel_schedule_csv.empty()) return table_in_file(p, model, ranks, microbatches);
-  const Schedule schedule = schedule_of(p);
+  const Kind schedule = schedule_of(p);
   const StageMap map = map_of(p, model, schedule, ranks);
   return {compute_orders(schedule, map, microbatches), map, microbatches};
 }
@@ -77,9 +77,9 @@ void check_microbatches(const config::JobConfig& job, const mesh::Layout& layout
   const config::Parallelism& p = job.parallelism;
   const int ranks = layout.degree(mesh::Axis::pp);
   if (ranks == 1 || !p.pipeline_parallel_schedule_csv.empty()) return;
-  const Schedule schedule = schedule_of(p);
-  if (stages_a_rank(schedule) == StagesARank::several) return;
-  const int least = schedule == Schedule::dual_pipe_v ? 2 * ranks : ranks;
+  const Kind schedule = schedule_of(p);
+  if (stages_per_rank(schedule) == StagesPerRank::several) return;
+  const int least = schedule == Kind::dual_pipe_v ? 2 * ranks : ranks;
   require(plan.microbatches >= least, ExitCode::usage,
           "{} microbatches are fewer than {} needs on {} pipeline ranks; choose local_batch_size >= {} x "
           "pipeline_parallel_microbatch_size (now {} and {}), or fewer ranks",

@@ -5,9 +5,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/metrics/atomic_file.hpp"
-#include "tessera/parallel/schedule_timeline.hpp"
 #include "tessera/report/loss_curve.hpp"
 #include "tessera/report/run_page.hpp"
+#include "tessera/schedule/timeline.hpp"
 #include "tessera/train/pipeline_plan.hpp"
 
 namespace tessera::train {
@@ -15,13 +15,13 @@ namespace {
 
 std::string pipeline_svg(const config::JobConfig& job, const Trainer& trainer, const mesh::Layout& layout) {
   const PipelinePlan plan = pipeline_plan_of(job, trainer.model(), layout, trainer.batch_plan());
-  const parallel::Timeline timeline = simulate(plan.lists, plan.map);
+  const schedule::Timeline timeline = simulate(plan.lists, plan.map);
   const std::string title = fmt::format(
       "{}: {} stages on {} ranks, {} microbatches, bubble {:.1f} % if F, I and W take equally long",
       job.parallelism.pipeline_parallel_schedule_csv.empty() ? job.parallelism.pipeline_parallel_schedule
                                                              : job.parallelism.pipeline_parallel_schedule_csv,
       plan.map.stages(), plan.map.ranks(), trainer.batch_plan().microbatches, 100 * timeline.bubble());
-  return timeline_svg(timeline, plan.map, title);
+  return to_svg(timeline, plan.map, title);
 }
 
 template <class Draw>

@@ -25,7 +25,7 @@ std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight
 
 }  // namespace
 
-Reader reader_of(mesh::DeviceMesh& mesh, const parallel::StageMap& map) {
+Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map) {
   const int rank = mesh.coord(Axis::pp);
   return {mesh.layout().dp_rank(mesh.rank()), mesh.coord(Axis::cp), map.rank_of(0) == rank,
           map.rank_of(map.stages() - 1) == rank};
@@ -69,7 +69,7 @@ Gradients Trainer::compute(const Vote& vote) {
   phase.reset();
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
-  const parallel::ActionList& actions = pipeline_.lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
+  const schedule::ActionList& actions = pipeline_.lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
   token_losses_.clear();
   stages_.begin_step(plan_.microbatches_a_step());
   phase.emplace(timer_, metrics::Phase::forward);  // forward and backward interleave: one figure for both

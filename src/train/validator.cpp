@@ -5,7 +5,7 @@
 #include "loss_sums.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/metrics/meter.hpp"
-#include "tessera/parallel/schedule.hpp"
+#include "tessera/schedule/schedule.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::train {
@@ -21,11 +21,11 @@ std::int64_t samples_of(const config::Validation& validation, const data::Sample
 }
 
 /// Every rank: all microbatches through its first stage, then through the next.
-parallel::ActionLists forwards(const parallel::StageMap& map, int microbatches) {
-  parallel::ActionLists lists(static_cast<std::size_t>(map.ranks()));
+schedule::ActionLists forwards(const schedule::StageMap& map, int microbatches) {
+  schedule::ActionLists lists(static_cast<std::size_t>(map.ranks()));
   for (int stage = 0; stage < map.stages(); ++stage)
     for (int m = 0; m < microbatches; ++m)
-      lists[static_cast<std::size_t>(map.rank_of(stage))].push_back({parallel::ActionKind::forward, stage, m});
+      lists[static_cast<std::size_t>(map.rank_of(stage))].push_back({schedule::ActionKind::forward, stage, m});
   return with_transfers(lists, map);
 }
 
@@ -50,7 +50,7 @@ ValidationResult Validator::run(std::int64_t step) {
   stages_.set_batch(plan_.microbatch_rows);
   ReadAhead ahead(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
                   ahead_of(job_.validation.dataloader));
-  const parallel::ActionList& actions = lists_[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
+  const schedule::ActionList& actions = lists_[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
   const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;  // behind a batch's first sample
   LossSums sums(source_);
   for (std::int64_t first = 0; first < samples_; first += plan_.global_batch) {

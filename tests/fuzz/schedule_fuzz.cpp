@@ -1,6 +1,6 @@
 // A pipeline schedule as CSV: read, given transfers, rehearsed, timed and drawn.
 #include "input.hpp"
-#include "tessera/parallel/schedule_csv.hpp"
+#include "tessera/schedule/csv.hpp"
 
 using namespace tessera;
 
@@ -8,12 +8,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const fuzz::InputFolder folder;
   const auto file = folder.put("schedule.csv", {reinterpret_cast<const char*>(data), size});
   fuzz::takes({ExitCode::usage}, [&] {
-    const parallel::ScheduleTable table = parallel::read_schedule_csv(file);
-    const auto lists = parallel::with_transfers(table.computations, table.map);
-    if (!parallel::find_fault(lists, table.map, table.microbatches).empty()) return;
-    const parallel::Timeline timeline = parallel::simulate(lists, table.map);
-    (void)parallel::timeline_svg(timeline, table.map, "fuzz");
-    const auto again = parallel::read_schedule_csv(folder.put("again.csv", parallel::schedule_csv(timeline)));
+    const schedule::Table table = schedule::read_csv(file);
+    const auto lists = schedule::with_transfers(table.computations, table.map);
+    if (!schedule::find_fault(lists, table.map, table.microbatches).empty()) return;
+    const schedule::Timeline timeline = schedule::simulate(lists, table.map);
+    (void)schedule::to_svg(timeline, table.map, "fuzz");
+    const auto again = schedule::read_csv(folder.put("again.csv", schedule::to_csv(timeline)));
     if (again.computations != table.computations) fuzz::found("another schedule when written and read again");
   });
   return 0;

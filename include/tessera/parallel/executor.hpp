@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/parallel/schedule.hpp"
 #include "tessera/parallel/stages.hpp"
+#include "tessera/schedule/action.hpp"
 
 namespace tessera::parallel {
 
@@ -34,9 +34,9 @@ class Executor {
   /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then in the stages'
   /// groups (not yet finished). Microbatch i of the list is number `first` + i of the step. `scale` divides each loss:
   /// 1 / valid tokens.
-  PassResult run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale);
+  PassResult run(const schedule::ActionList& list, std::span<const Microbatch> microbatches, int first, double scale);
   /// A list of forwards without a tape (Stage::evaluate): the token losses of all microbatches.
-  PassResult evaluate(const ActionList& list, std::span<const Microbatch> microbatches);
+  PassResult evaluate(const schedule::ActionList& list, std::span<const Microbatch> microbatches);
   /// Number, in its step, of the microbatch that is being worked on. Any thread may ask.
   int current_microbatch() const noexcept { return current_microbatch_; }
 
@@ -53,16 +53,18 @@ class Executor {
     bool evaluates;
     PassResult result;
   };
-  PassResult run(const ActionList& list, Pass pass);
-  void compute(const Action& action, Pass& pass);
-  void forward(const Action& action, Pass& pass);
-  void backward(const Action& action, const Pass& pass);
-  void move(const Action& action);
-  void send(const Action& action, int to, std::map<Key, model::Flow>& from, const std::vector<Crossing>& slots);
-  void receive(const Action& action, int from, std::map<Key, Transfer>& into, const std::vector<Crossing>& slots);
-  void hand_over(const Action& made, int to, model::Flow flow, std::map<Key, model::Flow>& sent,
+  PassResult run(const schedule::ActionList& list, Pass pass);
+  void compute(const schedule::Action& action, Pass& pass);
+  void forward(const schedule::Action& action, Pass& pass);
+  void backward(const schedule::Action& action, const Pass& pass);
+  void move(const schedule::Action& action);
+  void send(const schedule::Action& action, int to, std::map<Key, model::Flow>& from,
+            const std::vector<Crossing>& slots);
+  void receive(const schedule::Action& action, int from, std::map<Key, Transfer>& into,
+               const std::vector<Crossing>& slots);
+  void hand_over(const schedule::Action& made, int to, model::Flow flow, std::map<Key, model::Flow>& sent,
                  std::map<Key, Transfer>& local);
-  static model::Flow arrived(const Action& action, std::map<Key, Transfer>& from);
+  static model::Flow arrived(const schedule::Action& action, std::map<Key, Transfer>& from);
 
   Stages& stages_;
   comm::Communicator& pp_;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "tessera/model/model.hpp"
-#include "tessera/parallel/stage_map.hpp"
 #include "tessera/parallel/stage_split.hpp"
+#include "tessera/schedule/stage_map.hpp"
 
 namespace tessera::parallel {
 
@@ -22,7 +22,7 @@ struct StageTableOptions {
 /// share of the dearest stage's, the bytes that cross the cut behind it in each direction. Below it one line for each
 /// cut inside a block: the seconds that the dearest stage gains over the better of the two nearest cuts between blocks,
 /// the seconds that the additional bytes take, and a warning where it loses.
-std::string stage_table(const model::ModelSpec& model, const StageRanges& ranges, const StageMap& map,
+std::string stage_table(const model::ModelSpec& model, const StageRanges& ranges, const schedule::StageMap& map,
                         const StageTableOptions& options);
 
 }  // namespace tessera::parallel

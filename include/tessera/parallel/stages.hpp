@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tessera/parallel/stage.hpp"
-#include "tessera/parallel/stage_map.hpp"
 #include "tessera/parallel/stage_split.hpp"
+#include "tessera/schedule/stage_map.hpp"
 
 namespace tessera::parallel {
 
@@ -14,10 +14,10 @@ class Stages {
  public:
   /// Those of `ranges` that `map` puts on this rank of the mesh's pipeline. The model must outlive them. Collective
   /// over the mesh.
-  Stages(const model::Model& model, const StageRanges& ranges, const StageMap& map, mesh::DeviceMesh& mesh,
+  Stages(const model::Model& model, const StageRanges& ranges, const schedule::StageMap& map, mesh::DeviceMesh& mesh,
          const StageOptions& options);
 
-  const StageMap& map() const { return map_; }
+  const schedule::StageMap& map() const { return map_; }
   const StageOptions& options() const { return options_; }
   /// By its number in the pipeline; it must be on this rank.
   Stage& at(int stage);
@@ -49,7 +49,7 @@ class Stages {
   std::vector<ShardGroup*> groups();
 
  private:
-  StageMap map_;
+  schedule::StageMap map_;
   StageOptions options_;  ///< of all stages, which refer to them
   std::vector<int> numbers_;
   GradientReducer reducer_;

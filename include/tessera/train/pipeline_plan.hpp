@@ -4,14 +4,15 @@
 #include "tessera/config/job_config.hpp"
 #include "tessera/mesh/layout.hpp"
 #include "tessera/model/model.hpp"
-#include "tessera/parallel/schedule.hpp"
+#include "tessera/schedule/action.hpp"
+#include "tessera/schedule/stage_map.hpp"
 #include "tessera/train/batch_plan.hpp"
 
 namespace tessera::train {
 
 struct PipelinePlan {
-  parallel::StageMap map;
-  parallel::ActionLists lists;  ///< by rank, for one round of the batch plan
+  schedule::StageMap map;
+  schedule::ActionLists lists;  ///< by rank, for one round of the batch plan
 };
 
 /// By parallelism.pipeline_parallel_schedule, _csv, _stage_map, _layers_per_stage and the cuts; the lists are checked.

@@ -60,7 +60,7 @@ struct Gradients {
 };
 
 /// What this rank of the mesh reads of a batch.
-Reader reader_of(mesh::DeviceMesh& mesh, const parallel::StageMap& map);
+Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map);
 
 class Trainer {
  public:

@@ -48,7 +48,7 @@ class Validator {
   BatchPlan plan_;
   std::int64_t samples_;
   data::PaddedSource padded_;
-  parallel::ActionLists lists_;
+  schedule::ActionLists lists_;
   parallel::Executor executor_;
 };
 

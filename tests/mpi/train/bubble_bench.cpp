@@ -8,12 +8,12 @@
 #include "mpi/train/sleeping.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/parallel/executor.hpp"
-#include "tessera/parallel/schedule_timeline.hpp"
+#include "tessera/schedule/schedule.hpp"
 
 namespace tessera::test {
 namespace {
 
-using parallel::Schedule;
+using schedule::Kind;
 
 struct Measured {
   double bubble = 0;   ///< 1 - sleep / (from the first to the last of any rank)
@@ -25,7 +25,7 @@ struct Measured {
 /// A pipeline over all ranks whose cells sleep.
 class Pipeline {
  public:
-  Pipeline(model::Model& model, const parallel::StageRanges& ranges, const parallel::StageMap& map,
+  Pipeline(model::Model& model, const parallel::StageRanges& ranges, const schedule::StageMap& map,
            std::vector<Nap> naps)
       : naps_(std::move(naps)),
         layout_(mesh::Layout::resolve({map.ranks(), 1, 1, 1, 1}, world().size())),
@@ -43,7 +43,7 @@ class Pipeline {
     stages_.initialize(1);
   }
 
-  Measured run(const parallel::ActionLists& lists, int microbatches) {
+  Measured run(const schedule::ActionLists& lists, int microbatches) {
     parallel::Executor executor(stages_, mesh_.along(mesh::Axis::pp));
     const at::Tensor tokens = at::zeros({kTokens}, at::kLong);
     const std::vector<parallel::Microbatch> data(static_cast<std::size_t>(microbatches), {tokens, tokens, {}});
@@ -80,8 +80,9 @@ class Pipeline {
 };
 
 /// Stages of one cell that sleeps `seconds` for each of F, I and W.
-Measured measure(Schedule schedule, int microbatches, double seconds) {
-  const auto map = usual_map(schedule, world().size(), stages_a_rank(schedule) == parallel::StagesARank::one ? 1 : 2);
+Measured measure(Kind schedule, int microbatches, double seconds) {
+  const auto map =
+      usual_map(schedule, world().size(), stages_per_rank(schedule) == schedule::StagesPerRank::one ? 1 : 2);
   model::Model model = empty_model(map.stages());
   parallel::StageRanges ranges;
   for (int i = 0; i < map.stages(); ++i) ranges.push_back({i, 1});
@@ -90,23 +91,23 @@ Measured measure(Schedule schedule, int microbatches, double seconds) {
 }
 
 struct Row {
-  Schedule schedule;
+  Kind schedule;
   double four, eight;  ///< performance.md: p = 4, m = 8 and p = 8, m = 32
 };
-constexpr Row kTable[] = {{Schedule::gpipe, 0.273, 0.179},       {Schedule::one_f_one_b, 0.273, 0.179},
-                          {Schedule::interleaved, 0.158, 0.099}, {Schedule::looped_bfs, 0.158, 0.099},
-                          {Schedule::zb_h1, 0.111, 0.068},       {Schedule::interleaved_zero_bubble, 0.059, 0.035},
-                          {Schedule::zbv, 0.059, 0.035},         {Schedule::dual_pipe_v, 0.111, 0.068}};
+constexpr Row kTable[] = {{Kind::gpipe, 0.273, 0.179},       {Kind::one_f_one_b, 0.273, 0.179},
+                          {Kind::interleaved, 0.158, 0.099}, {Kind::looped_bfs, 0.158, 0.099},
+                          {Kind::zb_h1, 0.111, 0.068},       {Kind::interleaved_zero_bubble, 0.059, 0.035},
+                          {Kind::zbv, 0.059, 0.035},         {Kind::dual_pipe_v, 0.111, 0.068}};
 
 TEST(Bubble, EverySchedule) {
   const int p = world().size(), microbatches = p == 4 ? 8 : 32;
   ASSERT_TRUE(p == 4 || p == 8) << "the table has 4 and 8 ranks";
-  measure(Schedule::one_f_one_b, p, 0.001);
+  measure(Kind::one_f_one_b, p, 0.001);
   for (const Row& row : kTable) {
     const double published = p == 4 ? row.four : row.eight;
     const Measured measured = measure(row.schedule, microbatches, 0.05);
     EXPECT_LE(measured.bubble, published + 0.03) << name_of(row.schedule);
-    if (row.schedule == Schedule::zbv) {
+    if (row.schedule == Kind::zbv) {
       EXPECT_LE(measured.own, 0.03) << "within a rank's own span";
     }
     if (world().rank() == 0)
@@ -137,9 +138,9 @@ Measured measure_split(bool balanced) {
   for (const double cost : flops) naps.push_back({0.1 * cost / block, 0.1 * cost / block, 0.1 * cost / block});
   const auto ranges = balanced ? parallel::split_balanced(model, 4, flops, parallel::Granularity::cells)
                                : parallel::split_by_layers(model, 4, 1, 1);
-  const auto map = parallel::StageMap::loop(4);
+  const auto map = schedule::StageMap::loop(4);
   Pipeline pipeline(model, ranges, map, naps);
-  return pipeline.run(make_schedule(Schedule::one_f_one_b, map, 4), 4);
+  return pipeline.run(make_schedule(Kind::one_f_one_b, map, 4), 4);
 }
 
 TEST(Cuts, FiveLayersOnFourStages) {

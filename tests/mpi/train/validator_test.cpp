@@ -219,7 +219,7 @@ TEST(Reading, EachRankReadsItsTokensOnceAndNoOthers) {
         for (const Range& range : plan.cut.ranges(reader.cp_rank))
           for (std::int64_t t = range.begin; t < range.end(); ++t) expected[{sample, t}] = 1;
     const int pp = on.mesh.coord(mesh::Axis::pp);
-    const parallel::StageMap& map = on.trainer.stages().map();
+    const schedule::StageMap& map = on.trainer.stages().map();
     EXPECT_EQ(source.inputs(), map.rank_of(0) == pp ? expected : Counted::Counts()) << row.schedule;
     EXPECT_EQ(source.labels(), map.rank_of(map.stages() - 1) == pp ? expected : Counted::Counts()) << row.schedule;
   }

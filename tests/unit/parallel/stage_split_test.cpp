@@ -171,13 +171,14 @@ TEST(StageTable, SaysWhatCutsCostAndGain) {
   const model::ModelSpec model = with_layers(5);
   StageTableOptions options{8, 64, 4, 1e9, 1e12};
   const StageRanges fine = split_balanced(model, 4, flops_of_cells(model, 8), Granularity::cells);
-  const std::string table = stage_table(model, fine, StageMap::loop(4), options);
+  const std::string table = stage_table(model, fine, schedule::StageMap::loop(4), options);
   EXPECT_THAT(table, testing::HasSubstr("tok_embeddings .. "));
   EXPECT_THAT(table, testing::HasSubstr("cut at layers."));
   EXPECT_THAT(table, testing::Not(testing::HasSubstr("WARNING")));
   options.bytes_per_second = 1;  // a wire so slow that no cut inside a block is worth its bytes
-  EXPECT_THAT(stage_table(model, fine, StageMap::loop(4), options), testing::HasSubstr("WARNING: it is slower"));
-  EXPECT_THAT(stage_table(model, split_by_layers(model, 4, 1, 1), StageMap::loop(4), options),
+  EXPECT_THAT(stage_table(model, fine, schedule::StageMap::loop(4), options),
+              testing::HasSubstr("WARNING: it is slower"));
+  EXPECT_THAT(stage_table(model, split_by_layers(model, 4, 1, 1), schedule::StageMap::loop(4), options),
               testing::Not(testing::HasSubstr("cut at")));
 }
 

@@ -42,22 +42,22 @@ class PipelinePlanTest : public testing::Test {
 };
 
 TEST_F(PipelinePlanTest, StagesFollowTheSchedule) {
-  EXPECT_EQ(plan().map, parallel::StageMap::loop(2));
+  EXPECT_EQ(plan().map, schedule::StageMap::loop(2));
   p_.pipeline_parallel_schedule = "Interleaved1F1B";
-  EXPECT_EQ(plan().map, parallel::StageMap::loop(2, 2));
+  EXPECT_EQ(plan().map, schedule::StageMap::loop(2, 2));
   p_.pipeline_parallel_schedule = "ZBVZeroBubble";
-  EXPECT_EQ(plan().map, parallel::StageMap::v(2));
-  EXPECT_EQ(plan(1).map, parallel::StageMap::loop(1));
+  EXPECT_EQ(plan().map, schedule::StageMap::v(2));
+  EXPECT_EQ(plan(1).map, schedule::StageMap::loop(1));
 }
 
 TEST_F(PipelinePlanTest, StagesFollowTheCuts) {
   p_.pipeline_parallel_schedule = "Interleaved1F1B";
   p_.pipeline_parallel_layers_per_stage = 1;  // of 6, and one each for embedding and output
-  EXPECT_EQ(plan().map, parallel::StageMap::loop(2, 4));
+  EXPECT_EQ(plan().map, schedule::StageMap::loop(2, 4));
   p_.pipeline_parallel_split_points = {"layers.1", "layers.2", "layers.3"};
-  EXPECT_EQ(plan().map, parallel::StageMap::loop(2, 2));
+  EXPECT_EQ(plan().map, schedule::StageMap::loop(2, 2));
   p_.pipeline_parallel_stage_map = "1,0,1,0";
-  EXPECT_EQ(plan().map, parallel::StageMap::of({1, 0, 1, 0}));
+  EXPECT_EQ(plan().map, schedule::StageMap::of({1, 0, 1, 0}));
 }
 
 TEST_F(PipelinePlanTest, RefusesWhatDoesNotFit) {
@@ -102,7 +102,7 @@ TEST_F(PipelinePlanTest, ScheduleFromAFile) {
   p_.pipeline_parallel_schedule_csv = file.string();
   p_.pipeline_parallel_microbatch_size = 4;
   write("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
-  EXPECT_EQ(plan().map, parallel::StageMap::loop(2));
+  EXPECT_EQ(plan().map, schedule::StageMap::loop(2));
   p_.pipeline_parallel_microbatch_size = 2;
   EXPECT_THAT(refusal(), HasSubstr("is for 2 microbatches"));
   p_.pipeline_parallel_microbatch_size = 4;

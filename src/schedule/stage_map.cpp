@@ -1,11 +1,11 @@
-#include "tessera/parallel/stage_map.hpp"
+#include "tessera/schedule/stage_map.hpp"
 
 #include <algorithm>
 #include <charconv>
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 namespace {
 
 /// "0,1,1,0" -> {0, 1, 1, 0}; empty where the text is anything else.
@@ -40,15 +40,15 @@ StageMap StageMap::of(std::vector<int> ranks) {
   return map;
 }
 
-StageMap StageMap::loop(int ranks, int stages_a_rank) {
+StageMap StageMap::loop(int ranks, int stages_per_rank) {
   std::vector<int> list;
-  for (int stage = 0; stage < ranks * stages_a_rank; ++stage) list.push_back(stage % ranks);
+  for (int stage = 0; stage < ranks * stages_per_rank; ++stage) list.push_back(stage % ranks);
   return of(std::move(list));
 }
 
-StageMap StageMap::v(int ranks, int stages_a_rank) {
+StageMap StageMap::v(int ranks, int stages_per_rank) {
   std::vector<int> list;
-  for (int turn = 0; turn < stages_a_rank; ++turn)
+  for (int turn = 0; turn < stages_per_rank; ++turn)
     for (int i = 0; i < ranks; ++i) list.push_back(turn % 2 == 0 ? i : ranks - 1 - i);
   return of(std::move(list));
 }
@@ -76,4 +76,4 @@ StageMap StageMap::parse(const std::string& text, int stages, int ranks, const c
   return map;
 }
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tessera/parallel/schedule.hpp"
+#include "tessera/schedule/action.hpp"
+#include "tessera/schedule/stage_map.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 
 /// Of one stage and microbatch, in any unit; B takes input + weight.
 struct Durations {
@@ -37,6 +38,6 @@ Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations
 
 /// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter and darker for I and
 /// W, the shade by stage on the rank; the microbatch's number where it fits. Readable on light and on dark pages.
-std::string timeline_svg(const Timeline& timeline, const StageMap& map, const std::string& title);
+std::string to_svg(const Timeline& timeline, const StageMap& map, const std::string& title);
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

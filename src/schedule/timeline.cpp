@@ -1,4 +1,4 @@
-#include "tessera/parallel/schedule_timeline.hpp"
+#include "tessera/schedule/timeline.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,8 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 namespace {
-
-using Kind = ActionKind;
 
 class Simulation {
  public:
@@ -38,26 +36,26 @@ class Simulation {
   }
 
  private:
-  using Key = std::tuple<Kind, int, int>;
+  using Key = std::tuple<ActionKind, int, int>;
 
   /// B has I's place: its result is the same.
-  static Key key(Kind kind, const Action& a) {
-    return {kind == Kind::backward ? Kind::input_gradient : kind, a.stage, a.microbatch};
+  static Key key(ActionKind kind, const Action& a) {
+    return {kind == ActionKind::backward ? ActionKind::input_gradient : kind, a.stage, a.microbatch};
   }
 
   /// When a result is there for a stage; infinity if that is not known yet.
-  double when(Kind kind, int stage, const Action& user) const {
+  double when(ActionKind kind, int stage, const Action& user) const {
     const auto found = ends_.find({kind, stage, user.microbatch});
     if (found == ends_.end()) return std::numeric_limits<double>::infinity();
     return found->second + (map_.same_rank(stage, user.stage) ? 0 : durations_.transfer);
   }
 
   double input_time(const Action& a) const {
-    if (a.kind == Kind::forward) return a.stage == 0 ? 0 : when(Kind::forward, a.stage - 1, a);
-    if (a.kind == Kind::weight_gradient) return when(Kind::input_gradient, a.stage, a);
-    const double activations = when(Kind::forward, a.stage, a);
+    if (a.kind == ActionKind::forward) return a.stage == 0 ? 0 : when(ActionKind::forward, a.stage - 1, a);
+    if (a.kind == ActionKind::weight_gradient) return when(ActionKind::input_gradient, a.stage, a);
+    const double activations = when(ActionKind::forward, a.stage, a);
     return a.stage + 1 == map_.stages() ? activations
-                                        : std::max(activations, when(Kind::input_gradient, a.stage + 1, a));
+                                        : std::max(activations, when(ActionKind::input_gradient, a.stage + 1, a));
   }
 
   bool step(std::size_t rank) {
@@ -92,13 +90,13 @@ double busy(const std::vector<TimedAction>& rank) {
 
 double Durations::of(ActionKind kind) const {
   switch (kind) {
-    case Kind::forward:
+    case ActionKind::forward:
       return forward;
-    case Kind::input_gradient:
+    case ActionKind::input_gradient:
       return input;
-    case Kind::weight_gradient:
+    case ActionKind::weight_gradient:
       return weight;
-    case Kind::backward:
+    case ActionKind::backward:
       return input + weight;
     default:
       return 0;
@@ -133,4 +131,4 @@ Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations
   return Simulation(lists, map, durations).run();
 }
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

@@ -1,4 +1,4 @@
-#include "tessera/parallel/schedule_csv.hpp"
+#include "tessera/schedule/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,8 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 namespace {
-
-using Kind = ActionKind;
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -49,16 +47,16 @@ std::optional<int> number(std::string_view digits) {
   return value;
 }
 
-std::optional<Kind> kind_of(char letter) {
+std::optional<ActionKind> kind_of(char letter) {
   switch (letter) {
     case 'F':
-      return Kind::forward;
+      return ActionKind::forward;
     case 'I':
-      return Kind::input_gradient;
+      return ActionKind::input_gradient;
     case 'W':
-      return Kind::weight_gradient;
+      return ActionKind::weight_gradient;
     case 'B':
-      return Kind::backward;
+      return ActionKind::backward;
     default:
       return std::nullopt;
   }
@@ -86,7 +84,7 @@ class Reader {
  public:
   explicit Reader(std::filesystem::path file) : file_(std::move(file)) {}
 
-  ScheduleTable read() {
+  Table read() {
     std::ifstream in(file_);
     require(in.good(), ExitCode::data, "cannot read the schedule {}", file_.string());
     for (std::string line; std::getline(in, line);) {
@@ -173,12 +171,12 @@ std::string row_of(const std::vector<TimedAction>& rank, double begin) {
 
 }  // namespace
 
-ScheduleTable read_schedule_csv(const std::filesystem::path& file) { return Reader(file).read(); }
+Table read_csv(const std::filesystem::path& file) { return Reader(file).read(); }
 
-std::string schedule_csv(const Timeline& unit_timeline) {
+std::string to_csv(const Timeline& unit_timeline) {
   std::string csv;
   for (const auto& rank : unit_timeline.ranks) csv += row_of(rank, unit_timeline.begin());
   return csv;
 }
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

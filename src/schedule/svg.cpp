@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "tessera/parallel/schedule_timeline.hpp"
+#include "tessera/schedule/timeline.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 namespace {
-
-using Kind = ActionKind;
 
 // Pixels.
 constexpr double kWidth = 1200, kLeft = 64, kRight = 24, kTop = 64, kRow = 26, kGap = 4, kBottom = 40;
@@ -20,13 +18,13 @@ text{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,"DejaVu Sans
 </style>
 )";
 
-constexpr char letter(Kind kind) {
+constexpr char letter(ActionKind kind) {
   switch (kind) {
-    case Kind::forward:
+    case ActionKind::forward:
       return 'F';
-    case Kind::input_gradient:
+    case ActionKind::input_gradient:
       return 'I';
-    case Kind::weight_gradient:
+    case ActionKind::weight_gradient:
       return 'W';
     default:
       return 'B';
@@ -102,8 +100,8 @@ class Picture {
 
 }  // namespace
 
-std::string timeline_svg(const Timeline& timeline, const StageMap& map, const std::string& title) {
+std::string to_svg(const Timeline& timeline, const StageMap& map, const std::string& title) {
   return Picture(timeline, map).svg(title);
 }
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

@@ -1,4 +1,4 @@
-#include "tessera/parallel/schedule_csv.hpp"
+#include "tessera/schedule/csv.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,9 @@
 #include <fstream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/schedule/schedule.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 namespace {
 
 using testing::HasSubstr;
@@ -17,13 +18,13 @@ class ScheduleCsv : public testing::Test {
  protected:
   ~ScheduleCsv() override { std::filesystem::remove(file_); }
 
-  ScheduleTable read(const std::string& text) {
+  Table read(const std::string& text) {
     std::ofstream(file_) << text;
-    return read_schedule_csv(file_);
+    return read_csv(file_);
   }
   std::string refusal(const std::string& text) {
     try {
-      const ScheduleTable table = read(text);
+      const Table table = read(text);
       return find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
@@ -37,10 +38,10 @@ class ScheduleCsv : public testing::Test {
 
 TEST_F(ScheduleCsv, EveryScheduleComesBack) {
   for (int i = 0; i < kSchedules; ++i) {
-    const auto schedule = static_cast<Schedule>(i);
-    const auto map = usual_map(schedule, 3, stages_a_rank(schedule) == StagesARank::one ? 1 : 2);
+    const auto schedule = static_cast<Kind>(i);
+    const auto map = usual_map(schedule, 3, stages_per_rank(schedule) == StagesPerRank::one ? 1 : 2);
     const ActionLists lists = compute_orders(schedule, map, 6);
-    const ScheduleTable table = read(schedule_csv(simulate(lists, map)));
+    const Table table = read(to_csv(simulate(lists, map)));
     EXPECT_EQ(table.computations, lists) << name_of(schedule);
     EXPECT_EQ(table.map, map);
     EXPECT_EQ(table.microbatches, 6);
@@ -49,11 +50,11 @@ TEST_F(ScheduleCsv, EveryScheduleComesBack) {
 
 TEST_F(ScheduleCsv, WaitingIsAnEmptyCell) {
   const auto map = StageMap::loop(2);
-  EXPECT_EQ(schedule_csv(simulate(compute_orders(Schedule::gpipe, map, 1), map)), "0F0,,,,0B0\n,1F0,1B0\n");
+  EXPECT_EQ(to_csv(simulate(compute_orders(Kind::gpipe, map, 1), map)), "0F0,,,,0B0\n,1F0,1B0\n");
 }
 
 TEST_F(ScheduleCsv, TakesSpacesPairsAndWindowsLines) {
-  const ScheduleTable table = read("0F0, 1F0 ,,(1I0;1W0)OVERLAP_F_B\r\n\r\n");
+  const Table table = read("0F0, 1F0 ,,(1I0;1W0)OVERLAP_F_B\r\n\r\n");
   ASSERT_EQ(table.computations.size(), 1u);
   EXPECT_EQ(table.computations[0].size(), 4u);
   EXPECT_EQ(to_string(table.computations[0][3]), "1W0");
@@ -83,13 +84,13 @@ TEST_F(ScheduleCsv, WhatWouldNeverEndIsRefused) {
   EXPECT_THAT(refusal("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"), HasSubstr("deadlocks"));
   EXPECT_THAT(refusal("0F0,0I0,0F1,0I1,0W0\n"), HasSubstr("never done: 0W1"));
   EXPECT_THAT(refusal("0F0,0F0,0B0\n"), HasSubstr("done before"));
-  EXPECT_THROW(read_schedule_csv("/nowhere/schedule.csv"), Error);
+  EXPECT_THROW(read_csv("/nowhere/schedule.csv"), Error);
 }
 
 TEST(TimelineSvg, HasABoxForEachAction) {
   const auto map = StageMap::v(2);
-  const Timeline timeline = simulate(compute_orders(Schedule::zbv, map, 4), map);
-  const std::string svg = timeline_svg(timeline, map, "ZBV");
+  const Timeline timeline = simulate(compute_orders(Kind::zbv, map, 4), map);
+  const std::string svg = to_svg(timeline, map, "ZBV");
   std::size_t boxes = 0;
   for (std::size_t at = svg.find("<title>"); at != svg.npos; at = svg.find("<title>", at + 1)) ++boxes;
   EXPECT_EQ(boxes, 2u * 2 * 4 * 3);
@@ -99,4 +100,4 @@ TEST(TimelineSvg, HasABoxForEachAction) {
 }
 
 }  // namespace
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

@@ -3,12 +3,10 @@
 #include <deque>
 
 #include "tessera/base/error.hpp"
-#include "tessera/parallel/schedule.hpp"
+#include "tessera/schedule/schedule.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 namespace {
-
-using Kind = ActionKind;
 
 /// Writes one rank's list. Chunk c is the rank's c-th stage; each of its microbatches comes in the order of their
 /// numbers.
@@ -17,15 +15,15 @@ class Writer {
   explicit Writer(const StageMap& map, int rank)
       : stages_(map.stages_of(rank)), forwards_(stages_.size(), 0), backwards_(stages_.size(), 0) {}
 
-  void f(int chunk) { add(Kind::forward, chunk, forwards_); }
-  void b(int chunk) { add(Kind::backward, chunk, backwards_); }
+  void f(int chunk) { add(ActionKind::forward, chunk, forwards_); }
+  void b(int chunk) { add(ActionKind::backward, chunk, backwards_); }
   void i(int chunk) {
-    add(Kind::input_gradient, chunk, backwards_);
+    add(ActionKind::input_gradient, chunk, backwards_);
     owed_.push_back(list_.back());
   }
   /// The weight gradients that have waited longest.
   void w() {
-    list_.push_back({Kind::weight_gradient, owed_.front().stage, owed_.front().microbatch});
+    list_.push_back({ActionKind::weight_gradient, owed_.front().stage, owed_.front().microbatch});
     owed_.pop_front();
   }
   void all_w() {
@@ -41,7 +39,7 @@ class Writer {
   }
 
  private:
-  void add(Kind kind, int chunk, std::vector<int>& next) {
+  void add(ActionKind kind, int chunk, std::vector<int>& next) {
     const auto c = static_cast<std::size_t>(chunk);
     list_.push_back({kind, stages_[c], next[c]++});
   }
@@ -152,61 +150,61 @@ bool looped(const StageMap& map) {
   return true;
 }
 
-void require_fits(Schedule schedule, const StageMap& map) {
+void require_fits(Kind schedule, const StageMap& map) {
   const int chunks = map.stages() / map.ranks();
   const auto need = [&](bool good, const char* what) {
     require(good && same_number_each(map), ExitCode::usage,
             "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}", name_of(schedule),
             map.stages(), map.ranks(), what);
   };
-  switch (stages_a_rank(schedule)) {
-    case StagesARank::one:
+  switch (stages_per_rank(schedule)) {
+    case StagesPerRank::one:
       return need(chunks == 1, "one stage on each rank");
-    case StagesARank::two:
+    case StagesPerRank::two:
       return need(chunks == 2 && folded(map), "two stages on each rank, stage map \"v\"");
-    case StagesARank::several:
+    case StagesPerRank::several:
       return need(looped(map), "the same number of stages on each rank, stage map \"loop\"");
   }
 }
 
 /// Microbatches that fill the schedule's rounds.
-int filled(Schedule schedule, int ranks, int m) {
+int filled(Kind schedule, int ranks, int m) {
   switch (schedule) {
-    case Schedule::interleaved:
-    case Schedule::interleaved_zero_bubble:
+    case Kind::interleaved:
+    case Kind::interleaved_zero_bubble:
       return m % std::max(1, m / ranks) == 0 ? m : (m + ranks - 1) / ranks * ranks;
-    case Schedule::zbv:
-    case Schedule::dual_pipe_v:
+    case Kind::zbv:
+    case Kind::dual_pipe_v:
       return std::max(m, 2 * ranks);
     default:
       return m;
   }
 }
 
-ActionList compute_order(Schedule schedule, const StageMap& map, int rank, int microbatches) {
+ActionList compute_order(Kind schedule, const StageMap& map, int rank, int microbatches) {
   const int p = map.ranks(), chunks = map.stages() / p;
   const int r = map.stages_of(rank)[0];  // the rank's place in the first run of stages
   const int m = filled(schedule, p, microbatches);
   Writer writer(map, rank);
   switch (schedule) {
-    case Schedule::gpipe:
-    case Schedule::looped_bfs:
+    case Kind::gpipe:
+    case Kind::looped_bfs:
       breadth_first(writer, chunks, m);
       break;
-    case Schedule::one_f_one_b:
+    case Kind::one_f_one_b:
       one_f_one_b(writer, p - r, m);
       break;
-    case Schedule::zb_h1:
+    case Kind::zb_h1:
       zb_h1(writer, r, p, m);
       break;
-    case Schedule::interleaved:
-    case Schedule::interleaved_zero_bubble:
-      interleaved(writer, r, p, chunks, m, schedule == Schedule::interleaved_zero_bubble);
+    case Kind::interleaved:
+    case Kind::interleaved_zero_bubble:
+      interleaved(writer, r, p, chunks, m, schedule == Kind::interleaved_zero_bubble);
       break;
-    case Schedule::zbv:
+    case Kind::zbv:
       zb_v(writer, r, p, m);
       break;
-    case Schedule::dual_pipe_v:
+    case Kind::dual_pipe_v:
       dual_pipe_v(writer, r, p, m);
       break;
   }
@@ -215,11 +213,11 @@ ActionList compute_order(Schedule schedule, const StageMap& map, int rank, int m
 
 }  // namespace
 
-ActionLists compute_orders(Schedule schedule, const StageMap& map, int microbatches) {
+ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches) {
   require_fits(schedule, map);
   ActionLists lists;
   for (int rank = 0; rank < map.ranks(); ++rank) lists.push_back(compute_order(schedule, map, rank, microbatches));
   return lists;
 }
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

@@ -5,14 +5,15 @@
 #include <filesystem>
 #include <string>
 
-#include "tessera/parallel/schedule.hpp"
-#include "tessera/parallel/schedule_timeline.hpp"
+#include "tessera/schedule/action.hpp"
+#include "tessera/schedule/stage_map.hpp"
+#include "tessera/schedule/timeline.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 
 /// Computations alone, and what follows from them: a stage is on the rank whose row names it, microbatches are 0 to the
 /// largest number.
-struct ScheduleTable {
+struct Table {
   ActionLists computations;
   StageMap map;
   int microbatches = 0;
@@ -20,9 +21,9 @@ struct ScheduleTable {
 
 /// Throws Error(usage) with file:row:column for a cell that is no action, a stage on two rows, or a transfer (Tessera
 /// puts its own); Error(data) when the file cannot be read.
-ScheduleTable read_schedule_csv(const std::filesystem::path& file);
+Table read_csv(const std::filesystem::path& file);
 
 /// A column for each unit of time (F, I and W take one, B two), so that waiting shows.
-std::string schedule_csv(const Timeline& unit_timeline);
+std::string to_csv(const Timeline& unit_timeline);
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

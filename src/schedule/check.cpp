@@ -3,12 +3,10 @@
 #include <set>
 #include <tuple>
 
-#include "tessera/parallel/schedule.hpp"
+#include "tessera/schedule/schedule.hpp"
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 namespace {
-
-using Kind = ActionKind;
 
 /// All ranks at once, each at one position of its list; a transfer happens when both of its ends are reached.
 class Rehearsal {
@@ -30,15 +28,15 @@ class Rehearsal {
   }
 
  private:
-  using Done = std::tuple<Kind, int, int>;
+  using Done = std::tuple<ActionKind, int, int>;
 
   const Action* at(std::size_t rank) const {
     return next_[rank] < lists_[rank].size() ? &lists_[rank][next_[rank]] : nullptr;
   }
-  bool has(Kind kind, const Action& a) const { return done_.contains({kind, a.stage, a.microbatch}); }
-  bool has(Kind kind, int stage, const Action& a) const { return done_.contains({kind, stage, a.microbatch}); }
+  bool has(ActionKind kind, const Action& a) const { return done_.contains({kind, a.stage, a.microbatch}); }
+  bool has(ActionKind kind, int stage, const Action& a) const { return done_.contains({kind, stage, a.microbatch}); }
   bool backward_done(int stage, const Action& a) const {
-    return has(Kind::backward, stage, a) || has(Kind::input_gradient, stage, a);
+    return has(ActionKind::backward, stage, a) || has(ActionKind::input_gradient, stage, a);
   }
 
   bool advance(std::size_t rank) {
@@ -49,12 +47,12 @@ class Rehearsal {
     if (action->microbatch < 0 || action->microbatch >= microbatches_)
       return fail(rank, *action, fmt::format("there are {} microbatches", microbatches_));
     switch (action->kind) {
-      case Kind::send_forward:
-        return transfer(rank, *action, Kind::recv_forward, 1);
-      case Kind::send_backward:
-        return transfer(rank, *action, Kind::recv_backward, -1);
-      case Kind::recv_forward:
-      case Kind::recv_backward:
+      case ActionKind::send_forward:
+        return transfer(rank, *action, ActionKind::recv_forward, 1);
+      case ActionKind::send_backward:
+        return transfer(rank, *action, ActionKind::recv_backward, -1);
+      case ActionKind::recv_forward:
+      case ActionKind::recv_backward:
         return false;  // a receive moves with its send
       default:
         return compute(rank, *action);
@@ -62,26 +60,26 @@ class Rehearsal {
   }
 
   /// What comes from a neighbouring stage: received, or computed on this rank.
-  bool arrived(const Action& a, int from, Kind receive) const {
+  bool arrived(const Action& a, int from, ActionKind receive) const {
     if (!map_.same_rank(a.stage, from)) return has(receive, a);
-    return receive == Kind::recv_forward ? has(Kind::forward, from, a) : backward_done(from, a);
+    return receive == ActionKind::recv_forward ? has(ActionKind::forward, from, a) : backward_done(from, a);
   }
 
   bool compute(std::size_t rank, const Action& a) {
-    if (a.kind == Kind::weight_gradient)
-      return has(Kind::input_gradient, a) ? finish(rank, a) : fail(rank, a, "its I was not done");
-    if (a.kind == Kind::forward) {
-      const bool ready = a.stage == 0 || arrived(a, a.stage - 1, Kind::recv_forward);
+    if (a.kind == ActionKind::weight_gradient)
+      return has(ActionKind::input_gradient, a) ? finish(rank, a) : fail(rank, a, "its I was not done");
+    if (a.kind == ActionKind::forward) {
+      const bool ready = a.stage == 0 || arrived(a, a.stage - 1, ActionKind::recv_forward);
       return ready ? finish(rank, a) : fail(rank, a, "its input has not arrived");
     }
-    if (!has(Kind::forward, a)) return fail(rank, a, "its F was not done");
+    if (!has(ActionKind::forward, a)) return fail(rank, a, "its F was not done");
     if (backward_done(a.stage, a)) return fail(rank, a, "it was done before");
-    const bool ready = a.stage + 1 == map_.stages() || arrived(a, a.stage + 1, Kind::recv_backward);
+    const bool ready = a.stage + 1 == map_.stages() || arrived(a, a.stage + 1, ActionKind::recv_backward);
     return ready ? finish(rank, a) : fail(rank, a, "the gradient of its output has not arrived");
   }
 
-  bool transfer(std::size_t rank, const Action& a, Kind receive, int direction) {
-    const bool made = receive == Kind::recv_forward ? has(Kind::forward, a) : backward_done(a.stage, a);
+  bool transfer(std::size_t rank, const Action& a, ActionKind receive, int direction) {
+    const bool made = receive == ActionKind::recv_forward ? has(ActionKind::forward, a) : backward_done(a.stage, a);
     if (!made) return fail(rank, a, "nothing was computed yet");
     const int to = a.stage + direction;
     if (to < 0 || to >= map_.stages()) return fail(rank, a, "no stage follows");
@@ -113,10 +111,10 @@ class Rehearsal {
   std::string missing() const {
     for (int stage = 0; stage < map_.stages(); ++stage)
       for (int m = 0; m < microbatches_; ++m) {
-        const Action forward{Kind::forward, stage, m}, weight{Kind::weight_gradient, stage, m};
-        if (!has(Kind::forward, forward)) return "never done: " + to_string(forward);
-        if (!backward_done(stage, forward)) return "never done: " + to_string({Kind::backward, stage, m});
-        if (has(Kind::input_gradient, forward) && !has(Kind::weight_gradient, forward))
+        const Action forward{ActionKind::forward, stage, m}, weight{ActionKind::weight_gradient, stage, m};
+        if (!has(ActionKind::forward, forward)) return "never done: " + to_string(forward);
+        if (!backward_done(stage, forward)) return "never done: " + to_string({ActionKind::backward, stage, m});
+        if (has(ActionKind::input_gradient, forward) && !has(ActionKind::weight_gradient, forward))
           return "never done: " + to_string(weight);
       }
     return {};
@@ -136,4 +134,4 @@ std::string find_fault(const ActionLists& lists, const StageMap& map, int microb
   return Rehearsal(lists, map, microbatches).run();
 }
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-namespace tessera::parallel {
+namespace tessera::schedule {
 
 class StageMap {
  public:
   /// Stage s on rank s % ranks: down the ranks again and again.
-  static StageMap loop(int ranks, int stages_a_rank = 1);
+  static StageMap loop(int ranks, int stages_per_rank = 1);
   /// Down the ranks and up again (https://arxiv.org/abs/2405.15362): with two stages a rank, the first and the last
   /// stage are on rank 0.
-  static StageMap v(int ranks, int stages_a_rank = 2);
+  static StageMap v(int ranks, int stages_per_rank = 2);
   /// Stage s on rank `ranks[s]`. Throws Error(usage) for a negative rank, or one without a stage below the largest.
   static StageMap of(std::vector<int> ranks);
   /// "loop", "v", or the ranks of the stages with commas between ("0,1,1,0"), for `stages` stages on `ranks` ranks.
@@ -33,4 +33,4 @@ class StageMap {
   std::vector<std::vector<int>> stages_;
 };
 
-}  // namespace tessera::parallel
+}  // namespace tessera::schedule

@@ -1,0 +1,45 @@
+// What a rank of a pipeline does: computations of one stage and microbatch, and transfers between
+// neighbouring stages.
+//
+// Letters are PyTorch's: F forward, I gradient of the input, W gradients of the weights, B = I and
+// W together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tessera::schedule {
+
+enum class ActionKind : std::uint8_t {
+  forward,
+  input_gradient,
+  weight_gradient,
+  backward,
+  send_forward,
+  recv_forward,
+  send_backward,
+  recv_backward,
+};
+
+/// Does the action compute (F, I, W, B), or does it move what was computed?
+constexpr bool computes(ActionKind kind) { return kind <= ActionKind::backward; }
+
+/// `stage` is the stage that computes, or, of a transfer, the stage on this rank: send_forward of stage 2 goes to stage
+/// 3, recv_forward of stage 3 comes from stage 2, send_backward of stage 3 goes to stage 2.
+struct Action {
+  ActionKind kind;
+  int stage;
+  int microbatch;
+  bool operator==(const Action&) const = default;
+};
+using ActionList = std::vector<Action>;
+using ActionLists = std::vector<ActionList>;  ///< by rank
+
+/// The most activations of (stage, microbatch) that the list keeps at a time: from F to B or W.
+int peak_activations(const ActionList& list);
+
+/// "2F0", "SEND_F 2.0" ...: stage, letter, microbatch.
+std::string to_string(const Action& action);
+
+}  // namespace tessera::schedule
