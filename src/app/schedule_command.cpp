@@ -18,28 +18,27 @@ namespace schedule = tessera::schedule;
 
 struct Wanted {
   std::string schedule, svg, csv, map;
-  int ranks = 4, microbatches = 8, stages_a_rank = 0;
+  int ranks = 4, microbatches = 8, stages_per_rank = 0;
   schedule::Durations durations;
 };
 
-schedule::Kind schedule_of(const std::string& typed) {
+const schedule::Traits& schedule_of(const std::string& typed) {
   const std::string name = tessera::config::canonical_schedule(typed);
-  if (const auto schedule = schedule::kind_named(name)) return *schedule;
-  std::vector<std::string> known;
-  for (int i = 0; i < schedule::kSchedules; ++i) known.emplace_back(name_of(static_cast<schedule::Kind>(i)));
+  if (const schedule::Traits* schedule = schedule::find_traits(name)) return *schedule;
+  const auto names = schedule::names();
+  const std::vector<std::string> known(names.begin(), names.end());
   tessera::fail(ExitCode::usage, "schedule {} is not known{}; take one of {}, or a file that ends in .csv", typed,
                 tessera::config::did_you_mean(typed, known), fmt::join(known, ", "));
 }
 
 schedule::Table table_of(const Wanted& wanted) {
   if (wanted.schedule.ends_with(".csv")) return schedule::read_csv(wanted.schedule);
-  const schedule::Kind schedule = schedule_of(wanted.schedule);
-  const int usual = stages_per_rank(schedule) == schedule::StagesPerRank::one ? 1 : 2;
-  const int each = wanted.stages_a_rank > 0 ? wanted.stages_a_rank : usual;
+  const schedule::Traits& schedule = schedule_of(wanted.schedule);
+  const int each = wanted.stages_per_rank > 0 ? wanted.stages_per_rank : schedule.usual_stages();
   const auto map = wanted.map.empty()
-                       ? usual_map(schedule, wanted.ranks, each)
+                       ? schedule.usual_map(wanted.ranks, each)
                        : schedule::StageMap::parse(wanted.map, each * wanted.ranks, wanted.ranks, "--map");
-  return {compute_orders(schedule, map, wanted.microbatches), map, wanted.microbatches};
+  return {compute_orders(schedule.kind, map, wanted.microbatches), map, wanted.microbatches};
 }
 
 void print(const std::string& name, const schedule::Table& table, const schedule::Timeline& timeline) {
@@ -65,12 +64,11 @@ int run(const tessera::app::Args& args) {
   tessera::app::Flags app(
       "Checks a pipeline schedule; prints its bubble and the number of activations that each rank keeps.", "schedule");
   app.add_option("schedule", wanted.schedule,
-                 "1F1B, GPipe, Interleaved1F1B, LoopedBFS, ZBH1, InterleavedZeroBubble, ZBVZeroBubble, "
-                 "DualPipeV, or a CSV file in PyTorch's notation")
+                 fmt::format("{}, or a CSV file in PyTorch's notation", fmt::join(schedule::names(), ", ")))
       .required();
   app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]").between(1, 4096);
   app.add_option("--microbatches", wanted.microbatches, "number of microbatches [8]").between(1, 65536);
-  app.add_option("--stages-per-rank", wanted.stages_a_rank, "stages on each rank [1 or 2, as the schedule needs]")
+  app.add_option("--stages-per-rank", wanted.stages_per_rank, "stages on each rank [1 or 2, as the schedule needs]")
       .between(1, 64);
   app.add_option("--map", wanted.map, "rank of each stage: loop, v, or a comma-separated list [as the schedule needs]");
   app.add_option("--forward", wanted.durations.forward, "duration of F, the forward pass [1]").positive();

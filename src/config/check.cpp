@@ -11,6 +11,7 @@
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/config/suggest.hpp"
+#include "tessera/schedule/traits.hpp"
 
 namespace tessera::config {
 
@@ -120,14 +121,8 @@ class Checker {
             at(kNoSequenceParallel));
   }
 
-  bool looped() const {
-    const std::string& name = job_.parallelism.pipeline_parallel_schedule;
-    return name == "Interleaved1F1B" || name == "InterleavedZeroBubble" || name == "LoopedBFS";
-  }
-  bool folded_in_v() const {
-    const std::string& name = job_.parallelism.pipeline_parallel_schedule;
-    return name == "ZBVZeroBubble" || name == "DualPipeV";
-  }
+  /// Null for a schedule from a file.
+  const schedule::Traits* traits() const { return schedule::find_traits(job_.parallelism.pipeline_parallel_schedule); }
 
   void pipeline() {
     const Parallelism& p = job_.parallelism;
@@ -177,15 +172,10 @@ class Checker {
 
   void rounds(std::int64_t microbatches) {
     const Parallelism& p = job_.parallelism;
-    const std::int64_t count = std::max<std::int64_t>(1, microbatches / p.pipeline_parallel_degree);
-    if (looped() && p.pipeline_parallel_schedule != "LoopedBFS" && microbatches % count != 0)
+    if (traits() && !traits()->fills_rounds(microbatches, p.pipeline_parallel_degree))
       wrong({kSchedule, kLocal, kMicro, kPp},
             "{} needs a number of microbatches ({}) that fills equal rounds of at least pipeline_parallel_degree {}",
             p.pipeline_parallel_schedule, microbatches, p.pipeline_parallel_degree);
-    if (p.pipeline_parallel_schedule == "DualPipeV" && microbatches < 2 * p.pipeline_parallel_degree)
-      wrong({kSchedule, kLocal, kMicro, kPp},
-            "DualPipeV needs at least {} microbatches, two for each stage rank, not {}", 2 * p.pipeline_parallel_degree,
-            microbatches);
   }
 
   void schedule_file() {
@@ -216,15 +206,14 @@ class Checker {
   void fits_ranks(std::string_view key, std::int64_t stages, const char* what) {
     const std::int64_t ranks = job_.parallelism.pipeline_parallel_degree;
     if (!job_.parallelism.pipeline_parallel_schedule_csv.empty()) return;  // the file says how many there are
-    const bool fits = folded_in_v() ? stages == 2 * ranks
-                      : looped()    ? stages % ranks == 0 && stages >= 2 * ranks
-                                    : stages == ranks;
-    if (ranks > 1 && !fits)
+    using enum schedule::StagesPerRank;
+    const schedule::StagesPerRank each = traits() ? traits()->stages : one;
+    if (ranks > 1 && !schedule::fits(each, stages, ranks))
       wrong({key, kSchedule, kPp, kCsv}, "{} {} do not fit {} on pipeline_parallel_degree {} ({})", stages, what,
             job_.parallelism.pipeline_parallel_schedule, ranks,
-            folded_in_v() ? "two for each rank"
-            : looped()    ? "two or more for each rank"
-                          : "one for each rank");
+            each == two       ? "two for each rank"
+            : each == several ? "two or more for each rank"
+                              : "one for each rank");
   }
 
   void sharding() {

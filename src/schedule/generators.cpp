@@ -154,10 +154,10 @@ void require_fits(Kind schedule, const StageMap& map) {
   const int chunks = map.stages() / map.ranks();
   const auto need = [&](bool good, const char* what) {
     require(good && same_number_each(map), ExitCode::usage,
-            "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}", name_of(schedule),
+            "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}", traits_of(schedule).name,
             map.stages(), map.ranks(), what);
   };
-  switch (stages_per_rank(schedule)) {
+  switch (traits_of(schedule).stages) {
     case StagesPerRank::one:
       return need(chunks == 1, "one stage on each rank");
     case StagesPerRank::two:
@@ -168,23 +168,15 @@ void require_fits(Kind schedule, const StageMap& map) {
 }
 
 /// Microbatches that fill the schedule's rounds.
-int filled(Kind schedule, int ranks, int m) {
-  switch (schedule) {
-    case Kind::interleaved:
-    case Kind::interleaved_zero_bubble:
-      return m % std::max(1, m / ranks) == 0 ? m : (m + ranks - 1) / ranks * ranks;
-    case Kind::zbv:
-    case Kind::dual_pipe_v:
-      return std::max(m, 2 * ranks);
-    default:
-      return m;
-  }
+int filled(const Traits& schedule, int ranks, int m) {
+  if (!schedule.fills_rounds(m, ranks)) return (m + ranks - 1) / ranks * ranks;
+  return schedule.stages == StagesPerRank::two ? std::max(m, 2 * ranks) : m;
 }
 
 ActionList compute_order(Kind schedule, const StageMap& map, int rank, int microbatches) {
   const int p = map.ranks(), chunks = map.stages() / p;
   const int r = map.stages_of(rank)[0];  // the rank's place in the first run of stages
-  const int m = filled(schedule, p, microbatches);
+  const int m = filled(traits_of(schedule), p, microbatches);
   Writer writer(map, rank);
   switch (schedule) {
     case Kind::gpipe:
@@ -199,7 +191,7 @@ ActionList compute_order(Kind schedule, const StageMap& map, int rank, int micro
       break;
     case Kind::interleaved:
     case Kind::interleaved_zero_bubble:
-      interleaved(writer, r, p, chunks, m, schedule == Kind::interleaved_zero_bubble);
+      interleaved(writer, r, p, chunks, m, traits_of(schedule).splits_backward);
       break;
     case Kind::zbv:
       zb_v(writer, r, p, m);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tessera/base/error.hpp"
+#include "tessera/schedule/traits.hpp"
 
 namespace tessera::train {
 
@@ -25,10 +26,10 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
           "parallelism.pipeline_parallel_microbatch_size {} does not divide local_batch_size {}", plan.microbatch_rows,
           local);
   const std::int64_t per_round = local / plan.microbatch_rows;
-  // Breadth-first schedules keep every microbatch of a round alive, so accumulation limits their memory, and a file
-  // says how many it is for; the others stream through all of them.
-  const std::string& schedule = job.parallelism.pipeline_parallel_schedule;
-  const bool separate = schedule == "GPipe" || schedule == "LoopedBFS" || schedule.starts_with("PipelineSchedule");
+  // Rounds limit the memory of schedules that keep all microbatches, and a file says how many it is
+  // for. The other schedules stream through all of them.
+  const schedule::Traits* schedule = schedule::find_traits(job.parallelism.pipeline_parallel_schedule);
+  const bool separate = !schedule || schedule->keeps_all;
   plan.rounds = static_cast<int>(separate ? accumulation : 1);
   plan.microbatches = static_cast<int>(separate ? per_round : per_round * accumulation);
   plan.cut = parallel::SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),

@@ -8,9 +8,9 @@
 namespace tessera::train {
 namespace {
 
-using schedule::Kind;
 using schedule::StageMap;
 using schedule::StagesPerRank;
+using schedule::Traits;
 
 /// Stages that the cuts make; nothing where these follow from the schedule.
 std::optional<int> stages_of_cuts(const config::Parallelism& p, const model::ModelSpec& model) {
@@ -24,27 +24,24 @@ std::optional<int> stages_of_cuts(const config::Parallelism& p, const model::Mod
   return static_cast<int>((total + share - 1) / share);
 }
 
-Kind schedule_of(const config::Parallelism& p) {
-  const auto schedule = schedule::kind_named(p.pipeline_parallel_schedule);
-  TESSERA_EXPECT(schedule.has_value(), "no schedule is called {}", p.pipeline_parallel_schedule);
+const Traits& schedule_of(const config::Parallelism& p) {
+  const Traits* schedule = schedule::find_traits(p.pipeline_parallel_schedule);
+  TESSERA_EXPECT(schedule, "no schedule is called {}", p.pipeline_parallel_schedule);
   return *schedule;
 }
 
 /// With the stages that the schedule wants on each of `ranks` ranks.
-StageMap map_of(const config::Parallelism& p, const model::ModelSpec& model, Kind schedule, int ranks) {
-  const StagesPerRank each = stages_per_rank(schedule);
-  const int usual = each == StagesPerRank::one ? 1 : 2, stages = stages_of_cuts(p, model).value_or(usual * ranks);
-  const bool fits =
-      stages % ranks == 0 && (each == StagesPerRank::several ? stages >= 2 * ranks : stages == usual * ranks);
+StageMap map_of(const config::Parallelism& p, const model::ModelSpec& model, const Traits& schedule, int ranks) {
+  const int usual = schedule.usual_stages(), stages = stages_of_cuts(p, model).value_or(usual * ranks);
   require(
-      fits, ExitCode::usage,
+      schedule::fits(schedule.stages, stages, ranks), ExitCode::usage,
       "{} pipeline stages on pipeline_parallel_degree {}: {} runs {} stage(s) on each rank{}; name {} cuts, or choose "
       "another pipeline_parallel_layers_per_stage, degree or schedule",
-      stages, ranks, name_of(schedule), usual, each == StagesPerRank::several ? " or a multiple of that" : "",
+      stages, ranks, schedule.name, usual, schedule.stages == StagesPerRank::several ? " or a multiple of that" : "",
       usual * ranks - 1);
   const std::string& map = p.pipeline_parallel_stage_map;
   if (map != "default") return StageMap::parse(map, stages, ranks, "parallelism.pipeline_parallel_stage_map");
-  return usual_map(schedule, ranks, stages / ranks);
+  return schedule.usual_map(ranks, stages / ranks);
 }
 
 schedule::Table table_in_file(const config::Parallelism& p, const model::ModelSpec& model, int ranks,
@@ -64,11 +61,12 @@ schedule::Table table_in_file(const config::Parallelism& p, const model::ModelSp
 
 schedule::Table table_of(const config::Parallelism& p, const model::ModelSpec& model, int ranks, int microbatches) {
   if (ranks == 1)
-    return {compute_orders(Kind::one_f_one_b, StageMap::loop(1), microbatches), StageMap::loop(1), microbatches};
+    return {compute_orders(schedule::Kind::one_f_one_b, StageMap::loop(1), microbatches), StageMap::loop(1),
+            microbatches};
   if (!p.pipeline_parallel_schedule_csv.empty()) return table_in_file(p, model, ranks, microbatches);
-  const Kind schedule = schedule_of(p);
+  const Traits& schedule = schedule_of(p);
   const StageMap map = map_of(p, model, schedule, ranks);
-  return {compute_orders(schedule, map, microbatches), map, microbatches};
+  return {compute_orders(schedule.kind, map, microbatches), map, microbatches};
 }
 
 }  // namespace
@@ -77,13 +75,12 @@ void check_microbatches(const config::JobConfig& job, const mesh::Layout& layout
   const config::Parallelism& p = job.parallelism;
   const int ranks = layout.degree(mesh::Axis::pp);
   if (ranks == 1 || !p.pipeline_parallel_schedule_csv.empty()) return;
-  const Kind schedule = schedule_of(p);
-  if (stages_per_rank(schedule) == StagesPerRank::several) return;
-  const int least = schedule == Kind::dual_pipe_v ? 2 * ranks : ranks;
+  const Traits& schedule = schedule_of(p);
+  const int least = schedule.least_microbatches(ranks);
   require(plan.microbatches >= least, ExitCode::usage,
           "{} microbatches are fewer than {} needs on {} pipeline ranks; choose local_batch_size >= {} x "
           "pipeline_parallel_microbatch_size (now {} and {}), or fewer ranks",
-          plan.microbatches, name_of(schedule), ranks, least, job.training.local_batch_size, plan.microbatch_rows);
+          plan.microbatches, schedule.name, ranks, least, job.training.local_batch_size, plan.microbatch_rows);
 }
 
 PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::ModelSpec& model, const mesh::Layout& layout,

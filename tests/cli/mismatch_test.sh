@@ -36,7 +36,7 @@ seq=48 refused "degrees that do not fill the world" '8' $(p tensor_parallel_degr
 model=6 batch=4 refused "heads % tp" 'divisor of 6' $(p tensor_parallel_degree) 4
 batch=8 refused "layers < stages" '6' $(p pipeline_parallel_degree) 8 $(p pipeline_parallel_first_stage_less_layers) 0 \
   $(p pipeline_parallel_last_stage_less_layers) 0
-batch=4 refused "microbatches < stages" 'at least 8 microbatches' $(p pipeline_parallel_degree) 4 $(p pipeline_parallel_schedule) DualPipeV
+batch=4 refused "microbatches < stages" 'fewer than DualPipeV needs' $(p pipeline_parallel_degree) 4 $(p pipeline_parallel_schedule) DualPipeV
 batch=4 refused "a microbatch that does not divide" 'pipeline_parallel_microbatch_size 3' $(p pipeline_parallel_degree) 4 \
   $(p pipeline_parallel_microbatch_size) 3
 refused "experts of a model without experts" 'no experts' $(p expert_parallel_degree) 2

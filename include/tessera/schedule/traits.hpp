@@ -1,22 +1,18 @@
-// The pipeline schedules that Tessera has.
+// The pipeline schedules that Tessera has, and the rules of each: one table.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "tessera/schedule/stage_map.hpp"
 
 namespace tessera::schedule {
 
-/// GPipe: https://arxiv.org/abs/1811.06965. 1F1B: PipeDream-Flush, https://arxiv.org/abs/2006.09503. Interleaved 1F1B:
-/// https://arxiv.org/abs/2104.04473. Looped BFS: https://arxiv.org/abs/2211.05953. ZB-H1:
-/// https://arxiv.org/abs/2401.10241; InterleavedZeroBubble is the same idea over interleaved 1F1B. ZB-V:
-/// https://arxiv.org/abs/2405.15362. DualPipeV: half of DeepSeek-V3's DualPipe, https://arxiv.org/abs/2412.19437, cut
-/// in half as in https://hackmd.io/@ufotalent/r1lVXsa9Jg.
 enum class Kind : std::uint8_t {
-  gpipe,
   one_f_one_b,
+  gpipe,
   interleaved,
   looped_bfs,
   zb_h1,
@@ -24,17 +20,42 @@ enum class Kind : std::uint8_t {
   zbv,
   dual_pipe_v,
 };
-inline constexpr int kSchedules = 8;
 
-/// PyTorch's spelling: "1F1B", "Interleaved1F1B" ...; and ours, ZBH1.
-std::string_view name_of(Kind schedule);
-/// By that spelling; nothing for any other.
-std::optional<Kind> kind_named(std::string_view name);
-
-/// Stages of each rank: one, exactly two (the v-shaped ones), or two and more.
+/// Stages of each rank: one, exactly two, or two and more.
 enum class StagesPerRank : std::uint8_t { one, two, several };
-StagesPerRank stages_per_rank(Kind schedule);
-/// The map that the schedule was made for: v for the v-shaped ones, else loop.
-StageMap usual_map(Kind schedule, int ranks, int stages_a_rank);
+
+/// Do `stages` pipeline stages give each of `ranks` ranks as many as `each` says?
+bool fits(StagesPerRank each, std::int64_t stages, std::int64_t ranks);
+
+/// The map that a schedule was made for: StageMap::loop or StageMap::v.
+enum class MapShape : std::uint8_t { loop, v };
+
+struct Traits {
+  Kind kind;
+  std::string_view name;  ///< PyTorch's spelling, and ours: ZBH1
+  StagesPerRank stages;
+  MapShape map;
+  int microbatches_per_rank;  ///< fewer do not fill the pipeline; 0: any number is allowed
+  bool equal_rounds;          ///< microbatches fill rounds of equal size, of one or more for each rank
+  bool keeps_all;             ///< keeps the activations of all microbatches until the first backward
+  bool splits_backward;       ///< has I and W instead of some or all B
+  std::string_view paper;
+
+  /// Stages of each rank where nothing else is asked for: 1 or 2.
+  int usual_stages() const { return stages == StagesPerRank::one ? 1 : 2; }
+  StageMap usual_map(int ranks, int stages_per_rank) const;
+  StageMap usual_map(int ranks) const { return usual_map(ranks, usual_stages()); }
+  int least_microbatches(int ranks) const { return microbatches_per_rank * ranks; }
+  /// Do `microbatches` fill equal rounds on `ranks` ranks? True if the schedule has no rounds.
+  bool fills_rounds(std::int64_t microbatches, std::int64_t ranks) const;
+};
+
+/// All schedules, in the order of their kinds.
+std::span<const Traits> all_traits();
+const Traits& traits_of(Kind kind);
+/// By PyTorch's spelling; null for any other name, and for a schedule from a file.
+const Traits* find_traits(std::string_view name);
+/// The names of all schedules.
+std::vector<std::string_view> names();
 
 }  // namespace tessera::schedule

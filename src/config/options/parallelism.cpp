@@ -1,4 +1,5 @@
 #include "declare.hpp"
+#include "tessera/schedule/traits.hpp"
 
 namespace tessera::config {
 
@@ -6,6 +7,13 @@ namespace {
 
 bool pipelined(const JobConfig& job) { return job.parallelism.pipeline_parallel_degree != 1; }
 bool shares_sequences(const JobConfig& job) { return job.parallelism.context_parallel_degree != 1; }
+
+/// Those that Tessera generates, and TorchTitan's words for one from a file.
+Declaration::Words schedules() {
+  Declaration::Words words = schedule::names();
+  words.insert(words.end(), {"PipelineScheduleSingle", "PipelineScheduleMulti"});
+  return words;
+}
 
 }  // namespace
 
@@ -68,8 +76,7 @@ OptionList parallelism_options() {
           .at_least(1)
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
-          .one_of({"1F1B", "GPipe", "Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble",
-                   "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
+          .one_of(schedules())
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule in PyTorch's notation, a row a rank")
           .only_if(&pipelined),

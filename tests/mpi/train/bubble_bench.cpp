@@ -81,8 +81,7 @@ class Pipeline {
 
 /// Stages of one cell that sleeps `seconds` for each of F, I and W.
 Measured measure(Kind schedule, int microbatches, double seconds) {
-  const auto map =
-      usual_map(schedule, world().size(), stages_per_rank(schedule) == schedule::StagesPerRank::one ? 1 : 2);
+  const auto map = traits_of(schedule).usual_map(world().size());
   model::Model model = empty_model(map.stages());
   parallel::StageRanges ranges;
   for (int i = 0; i < map.stages(); ++i) ranges.push_back({i, 1});
@@ -106,14 +105,14 @@ TEST(Bubble, EverySchedule) {
   for (const Row& row : kTable) {
     const double published = p == 4 ? row.four : row.eight;
     const Measured measured = measure(row.schedule, microbatches, 0.05);
-    EXPECT_LE(measured.bubble, published + 0.03) << name_of(row.schedule);
+    EXPECT_LE(measured.bubble, published + 0.03) << traits_of(row.schedule).name;
     if (row.schedule == Kind::zbv) {
       EXPECT_LE(measured.own, 0.03) << "within a rank's own span";
     }
     if (world().rank() == 0)
       std::printf("bubble %-21s p=%d m=%-2d ours %5.1f %%  table %4.1f %%  within own span %5.1f %%\n",
-                  std::string(name_of(row.schedule)).c_str(), p, microbatches, 100 * measured.bubble, 100 * published,
-                  100 * measured.own);
+                  std::string(traits_of(row.schedule).name).c_str(), p, microbatches, 100 * measured.bubble,
+                  100 * published, 100 * measured.own);
   }
 }
 

@@ -50,6 +50,17 @@ TEST(Errors, BlameThePlaceOfTheKeyThatWasWritten) {
               HasSubstr("--parallelism.tensor_parallel_degree: seq_len 2048"));
 }
 
+TEST(Errors, MicrobatchesFillTheRoundsOfASchedule) {
+  const auto with = [](const char* schedule) {
+    return std::vector<std::string>{
+        "--parallelism.pipeline_parallel_degree",   "4",     "--training.local_batch_size", "9",
+        "--parallelism.pipeline_parallel_schedule", schedule};
+  };
+  for (const char* schedule : {"Interleaved1F1B", "InterleavedZeroBubble"})
+    EXPECT_THAT(mistake(with(schedule)), HasSubstr("a number of microbatches (9) that fills equal rounds of at least"));
+  EXPECT_NO_THROW(resolve(with("LoopedBFS")));
+}
+
 /// Each file has one mistake and another key, which contradicts what the mistake leaves in the place of its key.
 TEST(Errors, DoNotFollowFromAValueThatWasNotTaken) {
   for (const std::string text : {
@@ -68,8 +79,6 @@ TEST(Errors, DoNotFollowFromAValueThatWasNotTaken) {
            "[training]\nlocal_batch_sise = 6",
            "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_steps = ['2:3']\n"
            "[training]\nlocal_batch_size = '6'",
-           "[parallelism]\npipeline_parallel_degree = 8\npipeline_parallel_schedule = 'DualPipeV'\n"
-           "[training]\nlocal_batch_size = '16'",
            "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = 'LoopedDFS'\n"
            "pipeline_parallel_split_points = ['layers.1', 'layers.2', 'layers.3']",
            "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = 'PipelineScheduleMulti'\n"

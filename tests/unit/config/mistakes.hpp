@@ -131,8 +131,6 @@ class Generator {
          "do not fit"},
         {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule_csv = 'x.csv'"},
          "needs pipeline_parallel_schedule"},
-        {{"[parallelism]", "pipeline_parallel_degree = 8", "pipeline_parallel_schedule = 'dualpipev'"},
-         "at least 16 microbatches"},
         {{"[parallelism]", "expert_tensor_parallel_degree = 4"}, "must be 1 or"},
         {{"[training.dataloader]", "prefetch_factor = 2"}, "num_workers"},
         {{"[activation_checkpoint]", "selective_ac_option = '0'"}, "positive number"},

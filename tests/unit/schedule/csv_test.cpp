@@ -37,12 +37,11 @@ class ScheduleCsv : public testing::Test {
 };
 
 TEST_F(ScheduleCsv, EveryScheduleComesBack) {
-  for (int i = 0; i < kSchedules; ++i) {
-    const auto schedule = static_cast<Kind>(i);
-    const auto map = usual_map(schedule, 3, stages_per_rank(schedule) == StagesPerRank::one ? 1 : 2);
-    const ActionLists lists = compute_orders(schedule, map, 6);
+  for (const Traits& schedule : all_traits()) {
+    const auto map = schedule.usual_map(3);
+    const ActionLists lists = compute_orders(schedule.kind, map, 6);
     const Table table = read(to_csv(simulate(lists, map)));
-    EXPECT_EQ(table.computations, lists) << name_of(schedule);
+    EXPECT_EQ(table.computations, lists) << schedule.name;
     EXPECT_EQ(table.map, map);
     EXPECT_EQ(table.microbatches, 6);
   }

@@ -20,26 +20,15 @@ std::string letters(const ActionList& list) {
   return text;
 }
 
-std::vector<Kind> all_schedules() {
-  std::vector<Kind> all;
-  for (int i = 0; i < kSchedules; ++i) all.push_back(static_cast<Kind>(i));
-  return all;
-}
-
 /// Maps that a schedule runs on, for `ranks` ranks.
-std::vector<StageMap> maps_of(Kind schedule, int ranks) {
-  switch (stages_per_rank(schedule)) {
-    case StagesPerRank::one:
-      return {usual_map(schedule, ranks, 1)};
-    case StagesPerRank::two:
-      return {usual_map(schedule, ranks, 2)};
-    default:
-      return {usual_map(schedule, ranks, 1), usual_map(schedule, ranks, 2), usual_map(schedule, ranks, 3)};
-  }
+std::vector<StageMap> maps_of(const Traits& schedule, int ranks) {
+  if (schedule.stages != StagesPerRank::several) return {schedule.usual_map(ranks)};
+  return {schedule.usual_map(ranks, 1), schedule.usual_map(ranks, 2), schedule.usual_map(ranks, 3)};
 }
 
 ActionList order_of(Kind schedule, int ranks, int rank, int microbatches) {
-  return compute_orders(schedule, maps_of(schedule, ranks).back(), microbatches)[static_cast<std::size_t>(rank)];
+  return compute_orders(schedule, maps_of(traits_of(schedule), ranks).back(),
+                        microbatches)[static_cast<std::size_t>(rank)];
 }
 
 TEST(Schedule, OrderOfComputations) {
@@ -51,17 +40,12 @@ TEST(Schedule, OrderOfComputations) {
 }
 
 TEST(Schedule, EveryScheduleEndsUnderRendezvous) {
-  for (const Kind schedule : all_schedules())
+  for (const Traits& schedule : all_traits())
     for (const int ranks : {1, 2, 3, 4, 5, 8})
       for (const StageMap& map : maps_of(schedule, ranks))
         for (const int microbatches : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17})
-          ASSERT_EQ(find_fault(make_schedule(schedule, map, microbatches), map, microbatches), "")
-              << name_of(schedule) << " " << ranks << " " << map.stages() << " " << microbatches;
-}
-
-TEST(Schedule, NamesArePyTorchs) {
-  for (const Kind schedule : all_schedules()) EXPECT_EQ(kind_named(name_of(schedule)), schedule);
-  EXPECT_FALSE(kind_named("2F2B"));
+          ASSERT_EQ(find_fault(make_schedule(schedule.kind, map, microbatches), map, microbatches), "")
+              << schedule.name << " " << ranks << " " << map.stages() << " " << microbatches;
 }
 
 /// Stages may be dealt in any order as long as it is the same each time round.
@@ -101,7 +85,7 @@ TEST(Schedule, PeakOfActivations) {
 }
 
 double bubble(Kind schedule, int ranks, int microbatches) {
-  const auto map = usual_map(schedule, ranks, stages_per_rank(schedule) == StagesPerRank::one ? 1 : 2);
+  const auto map = traits_of(schedule).usual_map(ranks);
   return simulate(make_schedule(schedule, map, microbatches), map).bubble();
 }
 
