@@ -1,26 +1,57 @@
 #include <fmt/format.h>
 
-#include <set>
-#include <tuple>
+#include <bit>
+#include <optional>
 
+#include "cells.hpp"
 #include "tessera/schedule/schedule.hpp"
 
 namespace tessera::schedule {
 namespace {
 
+/// The ranks that may be able to move, in the order of walks over all ranks, again and again. Finding
+/// the next one looks at 64 ranks at a time.
+class Turns {
+ public:
+  explicit Turns(std::size_t ranks) : words_(ranks / 64 + 1, 0) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) add(rank);
+  }
+  void add(std::size_t rank) { words_[rank / 64] |= std::uint64_t{1} << rank % 64; }
+  /// Takes the first one after the rank that was taken last; nothing if there is none.
+  std::optional<std::size_t> take() {
+    std::uint64_t below = (std::uint64_t{1} << after_ % 64) - 1;  // taken in the next walk
+    for (std::size_t turn = 0; turn <= words_.size(); ++turn, below = 0) {
+      const std::size_t at = (after_ / 64 + turn) % words_.size();
+      const std::uint64_t word = words_[at] & ~below;
+      if (word == 0) continue;
+      words_[at] &= ~(word & -word);
+      after_ = at * 64 + static_cast<std::size_t>(std::countr_zero(word)) + 1;
+      return after_ - 1;
+    }
+    return {};
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;  ///< a bit for each rank, and spare ones
+  std::size_t after_ = 0;             ///< one past the rank that was taken last
+};
+
 /// All ranks at once, each at one position of its list; a transfer happens when both of its ends are reached.
 class Rehearsal {
  public:
   Rehearsal(const ActionLists& lists, const StageMap& map, int microbatches)
-      : lists_(lists), map_(map), microbatches_(microbatches), next_(lists.size(), 0) {}
+      : lists_(lists),
+        map_(map),
+        microbatches_(microbatches),
+        cells_(lists, map.stages()),
+        next_(lists.size(), 0),
+        done_(cells_.size(), 0),
+        turns_(lists.size()) {}
 
   std::string run() {
     if (static_cast<int>(lists_.size()) != map_.ranks())
       return fmt::format("{} lists of actions for {} pipeline ranks", lists_.size(), map_.ranks());
-    for (bool moved = true; moved && fault_.empty();) {
-      moved = false;
-      for (std::size_t rank = 0; rank < lists_.size() && fault_.empty(); ++rank) moved |= advance(rank);
-    }
+    for (auto rank = turns_.take(); rank && fault_.empty(); rank = turns_.take()) advance(*rank);
     if (!fault_.empty()) return fault_;
     for (std::size_t rank = 0; rank < lists_.size(); ++rank)
       if (const Action* action = at(rank)) return waiting(rank, *action);
@@ -28,13 +59,14 @@ class Rehearsal {
   }
 
  private:
-  using Done = std::tuple<ActionKind, int, int>;
-
   const Action* at(std::size_t rank) const {
     return next_[rank] < lists_[rank].size() ? &lists_[rank][next_[rank]] : nullptr;
   }
-  bool has(ActionKind kind, const Action& a) const { return done_.contains({kind, a.stage, a.microbatch}); }
-  bool has(ActionKind kind, int stage, const Action& a) const { return done_.contains({kind, stage, a.microbatch}); }
+  static unsigned bit(ActionKind kind) { return 1u << static_cast<unsigned>(kind); }
+  bool has(ActionKind kind, const Action& a) const { return has(kind, a.stage, a); }
+  bool has(ActionKind kind, int stage, const Action& a) const {
+    return done_[cells_.of(stage, a.microbatch)] & bit(kind);
+  }
   bool backward_done(int stage, const Action& a) const {
     return has(ActionKind::backward, stage, a) || has(ActionKind::input_gradient, stage, a);
   }
@@ -90,9 +122,21 @@ class Rehearsal {
   }
 
   bool finish(std::size_t rank, const Action& a) {
-    if (!done_.insert({a.kind, a.stage, a.microbatch}).second) return fail(rank, a, "it was done before");
+    std::uint8_t& done = done_[cells_.of(a.stage, a.microbatch)];
+    if (done & bit(a.kind)) return fail(rank, a, "it was done before");
+    done |= static_cast<std::uint8_t>(bit(a.kind));
     ++next_[rank];
+    turns_.add(rank);
+    call_sender(rank);
     return true;
+  }
+
+  /// The rank that sends what this one receives next may have waited for it.
+  void call_sender(std::size_t rank) {
+    const Action* next = at(rank);
+    if (!next || (next->kind != ActionKind::recv_forward && next->kind != ActionKind::recv_backward)) return;
+    const int from = next->kind == ActionKind::recv_forward ? next->stage - 1 : next->stage + 1;
+    if (from >= 0 && from < map_.stages()) turns_.add(static_cast<std::size_t>(map_.rank_of(from)));
   }
 
   bool fail(std::size_t rank, const Action& a, const std::string& why) {
@@ -123,8 +167,10 @@ class Rehearsal {
   const ActionLists& lists_;
   const StageMap& map_;
   int microbatches_;
+  Cells cells_;
   std::vector<std::size_t> next_;
-  std::set<Done> done_;
+  std::vector<std::uint8_t> done_;  ///< by cell, a bit for each kind of action
+  Turns turns_;
   std::string fault_;
 };
 

@@ -175,7 +175,8 @@ Table read_csv(const std::filesystem::path& file) { return Reader(file).read(); 
 
 std::string to_csv(const Timeline& unit_timeline) {
   std::string csv;
-  for (const auto& rank : unit_timeline.ranks) csv += row_of(rank, unit_timeline.begin());
+  const double begin = unit_timeline.begin();
+  for (const auto& rank : unit_timeline.ranks) csv += row_of(rank, begin);
   return csv;
 }
 

@@ -34,7 +34,15 @@ constexpr char letter(ActionKind kind) {
 class Picture {
  public:
   Picture(const Timeline& timeline, const StageMap& map)
-      : timeline_(timeline), map_(map), scale_((kWidth - kLeft - kRight) / (timeline.end() - timeline.begin())) {}
+      : timeline_(timeline),
+        map_(map),
+        begin_(timeline.begin()),
+        scale_((kWidth - kLeft - kRight) / (timeline.end() - begin_)),
+        turn_(static_cast<std::size_t>(map.stages())) {
+    for (int rank = 0; rank < map.ranks(); ++rank)
+      for (std::size_t turn = 0; turn < map.stages_of(rank).size(); ++turn)
+        turn_[static_cast<std::size_t>(map.stages_of(rank)[turn])] = turn;
+  }
 
   std::string svg(const std::string& title) const {
     const double height = bottom() + kBottom;
@@ -51,7 +59,7 @@ class Picture {
  private:
   double top(std::size_t rank) const { return kTop + static_cast<double>(rank) * (kRow + kGap); }
   double bottom() const { return top(timeline_.ranks.size()); }
-  double x(double time) const { return kLeft + (time - timeline_.begin()) * scale_; }
+  double x(double time) const { return kLeft + (time - begin_) * scale_; }
 
   std::string row(std::size_t rank) const {
     std::string svg = fmt::format(
@@ -64,9 +72,9 @@ class Picture {
 
   /// Later stages of a rank are paler, so that the chunks can be told apart.
   std::string box(std::size_t rank, const TimedAction& timed) const {
-    const auto& stages = map_.stages_of(static_cast<int>(rank));
-    const auto chunk = std::ranges::find(stages, timed.action.stage) - stages.begin();
-    const double opacity = 1 - 0.45 * static_cast<double>(chunk) / static_cast<double>(stages.size());
+    const std::size_t stages = map_.stages_of(static_cast<int>(rank)).size();
+    const std::size_t turn = turn_[static_cast<std::size_t>(timed.action.stage)];
+    const double opacity = 1 - 0.45 * static_cast<double>(turn) / static_cast<double>(stages);
     const double width = (timed.end - timed.begin) * scale_;
     std::string svg = fmt::format(
         "<rect class=\"{}\" fill-opacity=\"{:.2f}\" x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" "
@@ -95,7 +103,9 @@ class Picture {
 
   const Timeline& timeline_;
   const StageMap& map_;
-  double scale_;  ///< pixels of a unit of time
+  double begin_;                   ///< of the first action
+  double scale_;                   ///< pixels of a unit of time
+  std::vector<std::size_t> turn_;  ///< of each stage: its place among those of its rank
 };
 
 }  // namespace

@@ -4,26 +4,43 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
 
+#include "cells.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::schedule {
 namespace {
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Each rank runs until it waits for another; a result sets the neighbour that may use it going again.
 class Simulation {
  public:
   Simulation(const ActionLists& lists, const StageMap& map, const Durations& durations)
-      : lists_(lists), map_(map), durations_(durations), next_(lists.size(), 0), free_(lists.size(), 0) {
-    timeline_.ranks.resize(lists.size());
+      : lists_(lists),
+        map_(map),
+        durations_(durations),
+        cells_(lists, map.stages()),
+        next_(lists.size(), 0),
+        free_(lists.size(), 0),
+        forward_ends_(cells_.size(), kNever),
+        backward_ends_(cells_.size(), kNever),
+        called_(lists.size(), false) {
+    for (const ActionList& list : lists) {
+      timeline_.ranks.emplace_back();
+      timeline_.ranks.back().reserve(static_cast<std::size_t>(
+          std::ranges::count_if(list, [](const Action& action) { return computes(action.kind); })));
+    }
   }
 
   Timeline run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t rank = 0; rank < lists_.size(); ++rank)
-        while (next_[rank] < lists_[rank].size() && step(rank)) moved = true;
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) call(rank);
+    while (!calls_.empty()) {
+      const std::size_t rank = calls_.back();
+      calls_.pop_back();
+      called_[rank] = false;
+      while (next_[rank] < lists_[rank].size() && step(rank)) {
+      }
     }
     std::string waiting;
     for (std::size_t rank = 0; rank < lists_.size(); ++rank)
@@ -36,35 +53,40 @@ class Simulation {
   }
 
  private:
-  using Key = std::tuple<ActionKind, int, int>;
-
-  /// B has I's place: its result is the same.
-  static Key key(ActionKind kind, const Action& a) {
-    return {kind == ActionKind::backward ? ActionKind::input_gradient : kind, a.stage, a.microbatch};
+  void call(std::size_t rank) {
+    if (called_[rank]) return;
+    called_[rank] = true;
+    calls_.push_back(rank);
   }
 
-  /// When a result is there for a stage; infinity if that is not known yet.
-  double when(ActionKind kind, int stage, const Action& user) const {
-    const auto found = ends_.find({kind, stage, user.microbatch});
-    if (found == ends_.end()) return std::numeric_limits<double>::infinity();
-    return found->second + (map_.same_rank(stage, user.stage) ? 0 : durations_.transfer);
+  /// When a result of `stage` is there for `user`; kNever if that is not known yet.
+  double when(const std::vector<double>& ends, int stage, const Action& user) const {
+    return ends[cells_.of(stage, user.microbatch)] + (map_.same_rank(stage, user.stage) ? 0 : durations_.transfer);
   }
 
   double input_time(const Action& a) const {
-    if (a.kind == ActionKind::forward) return a.stage == 0 ? 0 : when(ActionKind::forward, a.stage - 1, a);
-    if (a.kind == ActionKind::weight_gradient) return when(ActionKind::input_gradient, a.stage, a);
-    const double activations = when(ActionKind::forward, a.stage, a);
-    return a.stage + 1 == map_.stages() ? activations
-                                        : std::max(activations, when(ActionKind::input_gradient, a.stage + 1, a));
+    if (a.kind == ActionKind::forward) return a.stage == 0 ? 0 : when(forward_ends_, a.stage - 1, a);
+    if (a.kind == ActionKind::weight_gradient) return when(backward_ends_, a.stage, a);
+    const double activations = when(forward_ends_, a.stage, a);
+    return a.stage + 1 == map_.stages() ? activations : std::max(activations, when(backward_ends_, a.stage + 1, a));
+  }
+
+  /// B has I's place: its result is the same.
+  void finish(const Action& a, double end) {
+    if (a.kind == ActionKind::weight_gradient) return;
+    const bool forward = a.kind == ActionKind::forward;
+    (forward ? forward_ends_ : backward_ends_)[cells_.of(a.stage, a.microbatch)] = end;
+    const int user = forward ? a.stage + 1 : a.stage - 1;
+    if (user >= 0 && user < map_.stages()) call(static_cast<std::size_t>(map_.rank_of(user)));
   }
 
   bool step(std::size_t rank) {
     const Action& action = lists_[rank][next_[rank]];
     if (computes(action.kind)) {
       const double begin = std::max(free_[rank], input_time(action));
-      if (begin == std::numeric_limits<double>::infinity()) return false;
+      if (begin == kNever) return false;
       free_[rank] = begin + durations_.of(action.kind);
-      ends_[key(action.kind, action)] = free_[rank];
+      finish(action, free_[rank]);
       timeline_.ranks[rank].push_back({action, begin, free_[rank]});
     }
     ++next_[rank];
@@ -74,9 +96,12 @@ class Simulation {
   const ActionLists& lists_;
   const StageMap& map_;
   Durations durations_;
+  Cells cells_;
   std::vector<std::size_t> next_;
   std::vector<double> free_;
-  std::map<Key, double> ends_;
+  std::vector<double> forward_ends_, backward_ends_;  ///< by cell
+  std::vector<bool> called_;
+  std::vector<std::size_t> calls_;  ///< the ranks to run, each once
   Timeline timeline_;
 };
 
@@ -104,7 +129,7 @@ double Durations::of(ActionKind kind) const {
 }
 
 double Timeline::begin() const {
-  double first = std::numeric_limits<double>::infinity();
+  double first = kNever;
   for (const auto& rank : ranks)
     if (!rank.empty()) first = std::min(first, rank.front().begin);
   return first;

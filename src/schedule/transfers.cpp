@@ -1,34 +1,35 @@
 #include "tessera/schedule/schedule.hpp"
 
-#include <algorithm>
-#include <tuple>
+#include <numeric>
 
 #include "tessera/schedule/timeline.hpp"
 
 namespace tessera::schedule {
 namespace {
 
-/// An event of the global order: computations stand at their end, transfers right behind the computation that made
-/// them.
-struct Event {
-  double time;
-  int order;  ///< computations before transfers of the same time
+struct Computed {
   int rank;
   Action action;
-  int peer;  ///< of a transfer: the receiving rank
 };
 
-/// The transfer that a computation asks for, if its result is for another rank.
-void add_transfer(std::vector<Event>& events, const Action& made, double time, const StageMap& map) {
-  if (made.kind == ActionKind::weight_gradient) return;
-  const bool forward = made.kind == ActionKind::forward;
-  const int to = forward ? made.stage + 1 : made.stage - 1;
-  if (to < 0 || to >= map.stages() || map.same_rank(made.stage, to)) return;
-  events.push_back({time,
-                    1,
-                    map.rank_of(made.stage),
-                    {forward ? ActionKind::send_forward : ActionKind::send_backward, made.stage, made.microbatch},
-                    map.rank_of(to)});
+/// Computations in the order of their ends, those of one time by rank.
+struct Ends {
+  std::vector<Computed> computed;
+  std::vector<std::size_t> until;  ///< by time: one past the last computation that ends then
+};
+
+/// Counts the ends at each time, which takes linear time: with the usual durations, times are whole.
+Ends ends_of(const Timeline& timeline) {
+  const auto at = [](const TimedAction& timed) { return static_cast<std::size_t>(timed.end); };
+  std::vector<std::size_t> place(static_cast<std::size_t>(timeline.end()) + 2, 0);
+  for (const auto& rank : timeline.ranks)
+    for (const TimedAction& timed : rank) ++place[at(timed) + 1];
+  std::partial_sum(place.begin(), place.end(), place.begin());
+  std::vector<Computed> computed(place.back());
+  for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank)
+    for (const TimedAction& timed : timeline.ranks[rank])
+      computed[place[at(timed)]++] = {static_cast<int>(rank), timed.action};
+  return {std::move(computed), std::move(place)};
 }
 
 Action received(const Action& sent) {
@@ -36,21 +37,31 @@ Action received(const Action& sent) {
   return {ActionKind::recv_backward, sent.stage - 1, sent.microbatch};
 }
 
+/// The transfer that a computation asks for, if its result is for another rank: its two halves.
+void add_transfer(ActionLists& lists, const Computed& made, const StageMap& map) {
+  const Action& a = made.action;
+  if (a.kind == ActionKind::weight_gradient) return;
+  const bool forward = a.kind == ActionKind::forward;
+  const int to = forward ? a.stage + 1 : a.stage - 1;
+  if (to < 0 || to >= map.stages() || map.same_rank(a.stage, to)) return;
+  const Action sent{forward ? ActionKind::send_forward : ActionKind::send_backward, a.stage, a.microbatch};
+  lists[static_cast<std::size_t>(made.rank)].push_back(sent);
+  lists[static_cast<std::size_t>(map.rank_of(to))].push_back(received(sent));
+}
+
 }  // namespace
 
+/// The global order: computations at their ends, and after those of one time the transfers that they ask for.
 ActionLists with_transfers(const ActionLists& computations, const StageMap& map) {
-  const Timeline timeline = simulate(computations, map);
-  std::vector<Event> events;
-  for (int rank = 0; rank < map.ranks(); ++rank)
-    for (const TimedAction& timed : timeline.ranks[static_cast<std::size_t>(rank)]) {
-      events.push_back({timed.end, 0, rank, timed.action, rank});
-      add_transfer(events, timed.action, timed.end, map);
-    }
-  std::ranges::stable_sort(events, {}, [](const Event& e) { return std::tuple(e.time, e.order, e.rank); });
+  const Ends ends = ends_of(simulate(computations, map));
   ActionLists lists(computations.size());
-  for (const Event& event : events) {
-    lists[static_cast<std::size_t>(event.rank)].push_back(event.action);
-    if (event.order == 1) lists[static_cast<std::size_t>(event.peer)].push_back(received(event.action));
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) lists[rank].reserve(3 * computations[rank].size());
+  std::size_t begin = 0;
+  for (const std::size_t end : ends.until) {
+    for (std::size_t i = begin; i < end; ++i)
+      lists[static_cast<std::size_t>(ends.computed[i].rank)].push_back(ends.computed[i].action);
+    for (std::size_t i = begin; i < end; ++i) add_transfer(lists, ends.computed[i], map);
+    begin = end;
   }
   return lists;
 }

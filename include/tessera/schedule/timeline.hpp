@@ -33,7 +33,8 @@ struct Timeline {
 };
 
 /// Each rank runs its computations in order, as soon as their inputs are there; transfers in the lists are passed over.
-/// Throws Error(usage) when the lists wait for each other, naming the ranks and what they wait for.
+/// List r has computations of stages on rank r alone. Throws Error(usage) when the lists wait for each other, naming
+/// the ranks and what they wait for. Takes time linear in the actions, as do the other functions of this component.
 Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations& durations = {});
 
 /// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter and darker for I and

@@ -1,0 +1,41 @@
+#include "cells.hpp"
+
+#include <algorithm>
+
+namespace tessera::schedule {
+namespace {
+
+std::uint64_t key_of(int stage, int microbatch) {
+  return std::uint64_t{static_cast<std::uint32_t>(stage)} << 32 | static_cast<std::uint32_t>(microbatch);
+}
+
+std::vector<std::uint64_t> sorted_keys(const ActionLists& lists) {
+  std::vector<std::uint64_t> keys;
+  for (const ActionList& list : lists)
+    for (const Action& action : list) keys.push_back(key_of(action.stage, action.microbatch));
+  std::ranges::sort(keys);
+  const auto repeated = std::ranges::unique(keys);
+  keys.erase(repeated.begin(), repeated.end());
+  return keys;
+}
+
+}  // namespace
+
+Cells::Cells(const ActionLists& lists, int stages) : stages_(stages) {
+  std::size_t actions = 0;
+  for (const ActionList& list : lists) {
+    actions += list.size();
+    for (const Action& action : list) microbatches_ = std::max(microbatches_, std::int64_t{action.microbatch} + 1);
+  }
+  const std::size_t all = static_cast<std::size_t>(stages_) * static_cast<std::size_t>(microbatches_);
+  if (all > actions) sparse_ = sorted_keys(lists);
+  size_ = (all > actions ? sparse_.size() : all) + 1;
+}
+
+std::size_t Cells::found(int stage, int microbatch) const {
+  const std::uint64_t key = key_of(stage, microbatch);
+  const auto at = std::ranges::lower_bound(sparse_, key);
+  return at != sparse_.end() && *at == key ? static_cast<std::size_t>(at - sparse_.begin()) : size_ - 1;
+}
+
+}  // namespace tessera::schedule
