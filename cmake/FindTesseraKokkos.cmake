@@ -1,6 +1,9 @@
 # Kokkos from a module, Spack, or Debian's libtrilinos-kokkos-dev (whose exported target names a wrong include directory).
 # Defines the target tessera::kokkos.
 find_package(Kokkos CONFIG QUIET)
+if(Kokkos_FOUND AND NOT "SERIAL" IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "Kokkos in ${Kokkos_DIR} lacks the execution space Serial; build Kokkos with -DKokkos_ENABLE_SERIAL=ON")
+endif()
 if(Kokkos_FOUND AND NOT TARGET tessera::kokkos)
   add_library(tessera::kokkos INTERFACE IMPORTED)
   if(EXISTS "/usr/include/trilinos/Kokkos_Core.hpp" AND "${Kokkos_DIR}" MATCHES "/usr/(share|lib).*trilinos|/usr/lib.*cmake/Kokkos")

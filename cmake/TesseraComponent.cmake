@@ -6,15 +6,17 @@
 # tessera_cuda_sources(COMPONENT SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a component; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
-# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [SIM [n...]] [TIMEOUT s] [LABELS l...]
+# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [KOKKOS [n...]] [SIM [n...]] [TIMEOUT s] [LABELS l...]
 #              [TORCH])
 #   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
 #   cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2 (of these rank counts) it runs a second
-#   time as tessera_test_avx2() says, with SIM as tessera_test_sim() says. Tests without TORCH are labelled without_torch, and
+#   time as tessera_test_avx2() says, with KOKKOS as tessera_test_kokkos() says, with SIM as tessera_test_sim() says.
 #   the target tests_without_torch builds them all.
 # tessera_test_avx2(NAME COMMAND...)
 #   where the processor has AVX-512 adds the test NAME.avx2: the command of test NAME, with its properties, as a processor
 #   that has AVX2 and no more computes it. For tests that compare figures.
+# tessera_test_kokkos(NAME COMMAND...)
+#   adds the test NAME.kokkos: the command of test NAME, with its properties, with the host's kernels in Kokkos.
 # tessera_test_sim(NAME LIBRARY COMMAND...)
 #   with TESSERA_SIM_GPU adds the test NAME.sim: the command of test NAME, with its properties, on the simulated GPU. LIBRARY is
 #   what the program preloads: tessera_sim_gpu, or tessera_sim_comm for programs without LibTorch. Programs that mpirun.sh starts
@@ -120,6 +122,10 @@ function(tessera_test_avx2 name)
   endif()
 endfunction()
 
+function(tessera_test_kokkos name)
+  tessera_test_twin(${name} kokkos "TESSERA_KERNELS=kokkos" ${ARGN})
+endfunction()
+
 # A sanitizer's runtime must be the first library of a program, so it gets none preloaded.
 function(tessera_test_sim name library)
   if(TESSERA_SIM_GPU AND NOT TESSERA_SANITIZE)
@@ -173,7 +179,7 @@ function(tessera_test_cuda name ranks)
 endfunction()
 
 function(tessera_test name)
-  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;SIM;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;KOKKOS;SIM;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 400)
   endif()
@@ -210,6 +216,9 @@ function(tessera_test name)
     if("AVX2" IN_LIST ARGN)
       tessera_test_avx2(${name} ${name})
     endif()
+    if("KOKKOS" IN_LIST ARGN)
+      tessera_test_kokkos(${name} ${name})
+    endif()
     if("SIM" IN_LIST ARGN)
       tessera_test_sim(${name} ${sim_library} ${name})
       tessera_test_cuda(${name} 1 ${name})
@@ -227,6 +236,9 @@ function(tessera_test name)
     set_tests_properties(${name}_np${n} PROPERTIES TIMEOUT ${hard} LABELS "mpi;${ARG_LABELS}" PROCESSORS 2)
     if(n IN_LIST ARG_AVX2)
       tessera_test_avx2(${name}_np${n} ${command})
+    endif()
+    if(n IN_LIST ARG_KOKKOS)
+      tessera_test_kokkos(${name}_np${n} ${command})
     endif()
     if(n IN_LIST ARG_SIM)
       tessera_test_sim(${name}_np${n} ${sim_library} ${command})

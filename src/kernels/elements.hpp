@@ -109,4 +109,13 @@ TESSERA_HD AdamWState<V> adamw_element(AdamWState<V> s, V grad, const AdamWConst
   return s;
 }
 
+/// The constant c such that (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024 such numbers add
+/// without rounding: 1.5 * 2^(k + 10) with 2^k > largest (Rump, Ogita and Oishi 2008). 0 where largest is too big
+/// or too small for three such grids.
+TESSERA_HD double extraction_constant(double largest) {
+  const std::int64_t exponent = bits_as<std::int64_t>(largest) >> 52;
+  if (exponent < 100 || exponent > 2030) return 0;
+  return 1.5 * bits_as<double>((exponent + 11) << 52);
+}
+
 }  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

@@ -1,7 +1,7 @@
-// Functions that both compilers take.
+// Functions for host and device.
 #pragma once
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(__HIPCC__)
 #define TESSERA_HD __host__ __device__ __forceinline__
 #else
 #define TESSERA_HD inline __attribute__((always_inline))

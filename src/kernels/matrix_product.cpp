@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/host_kernels.hpp"
 #include "tessera/kernels/instruction_set.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/kernels/torch_internal.hpp"
@@ -103,7 +104,7 @@ struct WidenedMatmul final : Operation {
 bool widens(const Tensor& x) { return x.scalar_type() == at::kBFloat16 && x.is_cpu() && !has_fast_bfloat16(); }
 
 std::string host_engines() {
-  return fmt::format("{}, float32 {}, bfloat16 {}", name_of(instruction_set()),
+  return fmt::format("{}, float32 {}, bfloat16 {}", host_kernels(),
                      uses_onednn()  ? "oneDNN"
                      : at::hasMKL() ? "MKL"
                                     : "LibTorch",

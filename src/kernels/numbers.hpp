@@ -43,7 +43,7 @@ TESSERA_HD double square_root(double a) { return ::sqrt(a); }
 TESSERA_HD float reciprocal(float a) { return __fdividef(1.0F, a); }  // within 2 units; a division takes 8 instructions
 TESSERA_HD double reciprocal(double a) { return 1.0 / a; }
 #else
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__aarch64__)
 TESSERA_HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 TESSERA_HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else

@@ -5,6 +5,7 @@
 
 #include "hang_watch.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/host_kernels.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/memory_need.hpp"
@@ -78,6 +79,7 @@ class Evaluation {
 
 ValidationResult evaluate(comm::World& world, const config::Resolved& resolved, const OnFailure& failed) {
   use_share_of_cores(world);
+  kernels::choose_host_kernels(resolved.job.kernels.backend);
   require(resolved.job.validation.enable, ExitCode::usage, "validation.enable is false ({}); remove it",
           resolved.origin("validation.enable"));
   std::optional<Evaluation> evaluation;

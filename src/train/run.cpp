@@ -9,6 +9,7 @@
 #include "memory_report.hpp"
 #include "run_context.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/kernels/host_kernels.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/metrics/atomic_file.hpp"
 #include "tessera/parallel/stage_table.hpp"
@@ -142,6 +143,7 @@ ExitCode run_training(comm::World& world, const config::Resolved& resolved,
                       const std::vector<std::string>& command_line, const OnFailure& failed) {
   const SignalGuard signals;
   use_share_of_cores(world);
+  kernels::choose_host_kernels(resolved.job.kernels.backend);
   FailureTeller teller(failed);
   return teller.around(nullptr, [&] {
     RunContext run(world, resolved);

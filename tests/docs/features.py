@@ -13,7 +13,8 @@ from pathlib import Path
 SECTIONS = {  # first cell of a row -> the sections of keys that it covers
     "models": ["model"],
     "parallelism": ["parallelism"],
-    "training": ["job", "training", "optimizer", "lr_scheduler", "compile", "experimental", "validation", "data"],
+    "training": ["job", "kernels", "training", "optimizer", "lr_scheduler", "compile", "experimental",
+                 "validation", "data"],
     "recompute": ["activation_checkpoint"],
     "low precision": ["quantize"],
     "checkpoints": ["checkpoint"],

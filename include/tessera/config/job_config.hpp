@@ -247,6 +247,10 @@ struct Comm {
       "auto";  ///< ours: auto (nccl where the build and the machine have it, else mpi) | mpi | strict | nccl
 };
 
+struct Kernels {
+  std::string backend = "auto";  ///< ours: auto | kokkos | native; see kernels/host_kernels.hpp
+};
+
 struct MemoryEstimation {
   bool enable = false;
   bool disable_fake_mode = false;
@@ -305,6 +309,7 @@ struct JobConfig {
   Compile compile;
   Quantize quantize;
   Comm comm;
+  Kernels kernels;
   MemoryEstimation memory_estimation;
   FaultTolerance fault_tolerance;
   Experimental experimental;

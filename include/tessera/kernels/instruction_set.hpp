@@ -5,7 +5,8 @@
 
 namespace tessera::kernels {
 
-enum class InstructionSet { sse, avx2, avx512 };
+/// none: a processor for which no vector files are compiled.
+enum class InstructionSet { none, sse, avx2, avx512 };
 
 /// The best one that this processor has, at most the one that TESSERA_CPU=sse|avx2|avx512 names. Fixed at the first
 /// call. Throws Error(usage) for another value of TESSERA_CPU.

@@ -63,6 +63,6 @@ OptionList training_options();     ///< training, activation_checkpoint, compile
 OptionList parallelism_options();  ///< parallelism
 OptionList checkpoint_options();   ///< checkpoint
 OptionList quantize_options();     ///< quantize
-OptionList system_options();       ///< comm, metrics, profiling, debug, and what waits for later
+OptionList system_options();       ///< comm, kernels, metrics, profiling, debug, and what waits for later
 
 }  // namespace tessera::config

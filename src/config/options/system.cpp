@@ -36,6 +36,12 @@ OptionList communication() {
 
 OptionList observation() {
   return {
+      OPTION(kernels.backend,
+             "Kernels on the host: native = Tessera's own for the instruction set; kokkos = those written in Kokkos; "
+             "auto = native on x86, kokkos elsewhere, or what TESSERA_KERNELS names")
+          .one_of({"auto", "kokkos", "native"})
+          .is_ours(),
+
       OPTION(metrics.log_freq, "Steps between printed lines; metrics.jsonl has every step").at_least(1),
       OPTION(metrics.peak_flops,
              "FLOP/s of one device, for MFU; none = from the data sheet of the GPU, or estimated for the processor")

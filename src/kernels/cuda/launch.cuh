@@ -5,6 +5,7 @@
 #include "cuda/launch_kernel.cuh"
 #include "cuda/launchers.hpp"
 #include "elements.hpp"
+#include "stored.hpp"
 
 namespace tessera::kernels::device {
 
@@ -15,22 +16,6 @@ void launch(const Launch& launch, const Body& body) {
   if (launch.blocks == 0) return;
   launch_kernel(launch, body);
   check_launch(launch.name);
-}
-
-TESSERA_HD float wide(float v) { return v; }
-TESSERA_HD double wide(double v) { return v; }
-TESSERA_HD float wide(Bf16 v) { return bits_as<float>(static_cast<std::uint32_t>(v.bits) << 16); }
-
-template <class T>
-TESSERA_HD T narrow(Compute<T> v) {
-  return v;
-}
-/// Round to nearest even; a NaN stays one.
-template <>
-TESSERA_HD Bf16 narrow<Bf16>(float v) {
-  const auto bits = bits_as<std::uint32_t>(v);
-  if (v != v) return {0x7fc0};
-  return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 
 /// `size` neighbours that move together.

@@ -1,3 +1,3 @@
 // The host kernels compiled for avx2; the flags stand in CMakeLists.txt.
 #define TESSERA_ISA_NAMESPACE avx2
-#include "host/table.inl"
+#include "host/vector_table.inl"

@@ -60,15 +60,6 @@ double sum_of_squares(const T* values, std::int64_t count) {
   return fold((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-/// The constant c such that (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024 such numbers add
-/// without rounding: 1.5 * 2^(k + 10) with 2^k > largest (Rump, Ogita and Oishi 2008). 0 where largest is too big or
-/// too small for three such grids.
-inline double extraction_constant(double largest) {
-  const std::int64_t exponent = bits_as<std::int64_t>(largest) >> 52;
-  if (exponent < 100 || exponent > 2030) return 0;
-  return 1.5 * bits_as<double>((exponent + 11) << 52);
-}
-
 /// Adds term(v) of all values exactly as three sums on ever finer grids; false where something is left or not finite.
 template <class T, class Term>
 TESSERA_HD bool exact_sums(const T* values, std::int64_t count, double* sums, const Term& term) {

@@ -55,18 +55,6 @@ bool fast_bfloat16() {
 
 }  // namespace
 
-std::string_view name_of(InstructionSet set) noexcept {
-  switch (set) {
-    case InstructionSet::sse:
-      return "sse";
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::avx512:
-      return "avx512";
-  }
-  return "";
-}
-
 InstructionSet instruction_set() {
   static const InstructionSet chosen = choose();
   return chosen;
@@ -82,14 +70,14 @@ bool has_fast_onednn() {
   return fast;
 }
 
-const HostFunctions& host_functions() {
+const HostFunctions* vector_functions() {
   switch (instruction_set()) {
     case InstructionSet::avx512:
-      return avx512::host_functions;
+      return &avx512::host_functions;
     case InstructionSet::avx2:
-      return avx2::host_functions;
+      return &avx2::host_functions;
     default:
-      return sse::host_functions;
+      return &sse::host_functions;
   }
 }
 

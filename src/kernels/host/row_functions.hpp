@@ -1,5 +1,5 @@
-// The host kernels as plain functions over ranges of rows, one table for each instruction set. No library code in here:
-// this header is compiled for every instruction set.
+// The host kernels as plain functions over ranges of rows: one table for each instruction set, and one in Kokkos. No
+// library code in here: this header is compiled for every instruction set.
 #pragma once
 
 #include "row_types.hpp"
@@ -47,6 +47,9 @@ struct HostFunctions {
   AdamWSweep<float, Bf16, Bf16> adamw_bf16_both;
 };
 
+namespace kokkos {
+extern const HostFunctions host_functions;
+}
 namespace sse {
 extern const HostFunctions host_functions;
 }
@@ -57,7 +60,10 @@ namespace avx512 {
 extern const HostFunctions host_functions;
 }
 
-/// The table of instruction_set().
+/// The vector files' table for instruction_set(); nullptr on a processor that has none.
+const HostFunctions* vector_functions();
+
+/// The table that choose_host_kernels() chose.
 const HostFunctions& host_functions();
 
 }  // namespace tessera::kernels

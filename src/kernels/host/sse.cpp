@@ -1,3 +1,3 @@
 // The host kernels compiled for sse; the flags stand in CMakeLists.txt.
 #define TESSERA_ISA_NAMESPACE sse
-#include "host/table.inl"
+#include "host/vector_table.inl"

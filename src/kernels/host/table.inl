@@ -1,9 +1,5 @@
-// The table of one instruction set; included once by the file that is compiled for it.
-#include "host/flat_rows.hpp"
-#include "host/norm_rows.hpp"
-#include "host/rope_rows.hpp"
-#include "host/softmax_rows.hpp"
-#include "host/swiglu_rows.hpp"
+// The table of the row functions in TESSERA_ISA_NAMESPACE; included once, after them.
+#include "host/row_functions.hpp"
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 

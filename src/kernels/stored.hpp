@@ -1,0 +1,25 @@
+// A stored element in the type that it is computed in, and back.
+#pragma once
+
+#include "numbers.hpp"
+#include "row_types.hpp"
+
+namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
+
+TESSERA_HD float wide(float v) { return v; }
+TESSERA_HD double wide(double v) { return v; }
+TESSERA_HD float wide(Bf16 v) { return bits_as<float>(static_cast<std::uint32_t>(v.bits) << 16); }
+
+template <class T>
+TESSERA_HD T narrow(Compute<T> v) {
+  return v;
+}
+/// Round to nearest even; a NaN stays one.
+template <>
+TESSERA_HD Bf16 narrow<Bf16>(float v) {
+  const auto bits = bits_as<std::uint32_t>(v);
+  if (v != v) return {0x7fc0};
+  return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+}  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE
