@@ -1,4 +1,5 @@
-// Fused kernels beside the same arithmetic in eager LibTorch: forward and backward, medians of alternating runs.
+// Fused kernels, the same in Kokkos, and the same arithmetic in eager LibTorch: forward and backward, medians of
+// alternating runs.
 #include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/elementwise.hpp"
 #include "tessera/kernels/exact_sum.hpp"
+#include "tessera/kernels/host_kernels.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/kernels/rms_norm.hpp"
 #include "tessera/kernels/rope.hpp"
@@ -28,18 +30,31 @@ double seconds(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// One line: `name ours theirs ratio target`, times in milliseconds, ratio = ours / theirs.
+double seconds_with(const char* kernels, const Work& work) {
+  kernels::choose_host_kernels(kernels);
+  return seconds(work);
+}
+
+/// Of nine, in milliseconds.
+double median(std::vector<double>& times) {
+  std::nth_element(times.begin(), times.begin() + 4, times.end());
+  return times[4] * 1e3;
+}
+
+/// One line: `name ours theirs ratio target kokkos native/kokkos`, times in milliseconds, ratio = ours / theirs.
 void compare(const char* name, double target, const Work& ours, const Work& theirs) {
-  std::vector<double> a, b;
-  ours();
+  std::vector<double> a, b, k;
+  seconds_with("native", ours);
+  seconds_with("kokkos", ours);
   theirs();
   for (int run = 0; run < 9; ++run) {
-    a.push_back(seconds(ours));
+    a.push_back(seconds_with("native", ours));
+    k.push_back(seconds_with("kokkos", ours));
     b.push_back(seconds(theirs));
   }
-  std::nth_element(a.begin(), a.begin() + 4, a.end());
-  std::nth_element(b.begin(), b.begin() + 4, b.end());
-  std::printf("%-28s %9.3f %9.3f %6.2f %6.2f\n", name, a[4] * 1e3, b[4] * 1e3, a[4] / b[4], target);
+  const double native = median(a), kokkos = median(k), eager = median(b);
+  std::printf("%-28s %9.3f %9.3f %6.2f %6.2f %9.3f %6.2f\n", name, native, eager, native / eager, target, kokkos,
+              native / kokkos);
 }
 
 Tensor values(at::IntArrayRef shape, at::ScalarType dtype) { return at::randn(shape).to(dtype); }
@@ -138,7 +153,7 @@ void sums() {
 }  // namespace
 
 int main() {
-  std::printf("%-28s %9s %9s %6s %6s\n", "name", "ours", "theirs", "ratio", "target");
+  std::printf("%-28s %9s %9s %6s %6s %9s %6s\n", "name", "ours", "theirs", "ratio", "target", "kokkos", "n/k");
   norms(at::kFloat, "rms_norm f32");
   norms(at::kBFloat16, "rms_norm bf16");
   gates(at::kFloat, "swiglu f32");
