@@ -18,6 +18,7 @@ struct Alarm {
   MPI_Comm comm = MPI_COMM_NULL;
   int node = 0;
   std::vector<int> node_of;  ///< by world rank
+  std::set<int> asking;      ///< ranks that this one has to answer
 };
 Alarm& alarm() {
   static auto* const instance = new Alarm;
@@ -77,15 +78,19 @@ void end_of_traces() noexcept { first_page().traces_ns = now_ns(); }
 
 namespace {
 
-void answer(const Alarm& a, const std::function<void()>& leave) {
+/// Who asks while another rank leaves the traces is answered when they are there. Should that rank never
+/// end, this one begins anew.
+void answer(Alarm& a, const std::function<void()>& leave) {
   int node = 0;
-  for (int from = receive(a, kAsks, node); from >= 0; from = receive(a, kAsks, node)) {
-    if (begin_traces()) {
-      leave();
-      end_of_traces();
-    }
-    if (is_recent(first_page().traces_ns)) send(a, from, kAnswers);
+  for (int from = receive(a, kAsks, node); from >= 0; from = receive(a, kAsks, node)) a.asking.insert(from);
+  if (a.asking.empty()) return;
+  if (begin_traces()) {
+    leave();
+    end_of_traces();
   }
+  if (!is_recent(first_page().traces_ns)) return;
+  for (const int rank : a.asking) send(a, rank, kAnswers);
+  a.asking.clear();
 }
 
 }  // namespace
@@ -100,11 +105,12 @@ void ignore_alarm() {
   int node = 0;
   while (alarm().comm != MPI_COMM_NULL && receive(alarm(), kAsks, node) >= 0) {
   }
+  alarm().asking.clear();
 }
 
 bool raise_alarm(const std::function<void()>& leave, std::chrono::milliseconds deadline) {
-  const Alarm& a = alarm();
-  const std::lock_guard lock(alarm().mutex);
+  Alarm& a = alarm();
+  const std::lock_guard lock(a.mutex);
   if (a.comm == MPI_COMM_NULL) return false;
   std::set<int> silent(a.node_of.begin(), a.node_of.end());
   silent.erase(a.node);
