@@ -14,8 +14,7 @@ std::vector<std::uint64_t> sorted_keys(const ActionLists& lists) {
   for (const ActionList& list : lists)
     for (const Action& action : list) keys.push_back(key_of(action.stage, action.microbatch));
   std::ranges::sort(keys);
-  const auto repeated = std::ranges::unique(keys);
-  keys.erase(repeated.begin(), repeated.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());  // clang 14 cannot take ranges::unique
   return keys;
 }
 

@@ -1,6 +1,8 @@
 // A pipeline schedule as CSV: read, given transfers, rehearsed, timed and drawn.
 #include "input.hpp"
 #include "tessera/schedule/csv.hpp"
+#include "tessera/schedule/schedule.hpp"
+#include "tessera/schedule/timeline.hpp"
 
 using namespace tessera;
 
