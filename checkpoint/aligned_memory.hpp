@@ -7,7 +7,8 @@
 
 namespace tessera::checkpoint {
 
-/// Not initialised, and begins with a page: the kernel copies twice as fast to and from whole cache lines.
+/// Not initialised, and begins with a page: the kernel copies twice as fast to and from whole cache
+/// lines.
 class AlignedMemory {
  public:
   /// At least `bytes` bytes; what was in them is lost when that is more than ever before.

@@ -20,7 +20,8 @@ std::optional<std::int64_t> checked_bytes(const Shape& shape, DType dtype) noexc
 bool lies_in(const Box& box, const Shape& shape) noexcept {
   if (box.offset.size() != shape.size() || box.extent.size() != shape.size()) return false;
   for (std::size_t d = 0; d < shape.size(); ++d)
-    if (box.offset[d] < 0 || box.extent[d] < 0 || box.offset[d] > shape[d] || box.extent[d] > shape[d] - box.offset[d])
+    if (box.offset[d] < 0 || box.extent[d] < 0 || box.offset[d] > shape[d] ||
+        box.extent[d] > shape[d] - box.offset[d])
       return false;
   return true;
 }
@@ -28,7 +29,8 @@ bool lies_in(const Box& box, const Shape& shape) noexcept {
 std::string to_string(const Box& box) {
   std::string text = "[";
   for (std::size_t d = 0; d < box.offset.size(); ++d)
-    text += fmt::format("{}{}:{}", d == 0 ? "" : ", ", box.offset[d], box.offset[d] + box.extent[d]);
+    text +=
+        fmt::format("{}{}:{}", d == 0 ? "" : ", ", box.offset[d], box.offset[d] + box.extent[d]);
   return text + "]";
 }
 

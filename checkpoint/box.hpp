@@ -18,8 +18,8 @@ struct Box {
 inline Box box_of(const TensorSlice& slice) { return {slice.offset, slice.extent}; }
 inline Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
 
-/// Bytes of a tensor of this shape, or nothing when a dimension is negative or the product overflows: for shapes from
-/// files.
+/// Bytes of a tensor of this shape, or nothing when a dimension is negative or the product
+/// overflows: for shapes from files.
 std::optional<std::int64_t> checked_bytes(const Shape& shape, DType dtype) noexcept;
 /// True when the box has the shape's dimensions and lies in it.
 bool lies_in(const Box& box, const Shape& shape) noexcept;
@@ -31,8 +31,9 @@ std::string to_string(const Shape& shape);
 /// What two boxes of one tensor share; nothing when that is empty. Two scalars share their element.
 std::optional<Box> intersect(const Box& a, const Box& b);
 
-/// Visits an overlap as runs of elements that are contiguous both in `source` and in `target`, in ascending order of
-/// both. Indices count elements from the beginning of the source and target boxes.
+/// Visits an overlap as runs of elements that are contiguous both in `source` and in `target`, in
+/// ascending order of both. Indices count elements from the beginning of the source and target
+/// boxes.
 class RunCursor {
  public:
   RunCursor(const Box& overlap, const Box& source, const Box& target);
@@ -41,7 +42,8 @@ class RunCursor {
   std::int64_t target() const { return target_ + position_; }
   /// Elements left in this run.
   std::int64_t length() const { return run_ - position_; }
-  /// Source elements from the start of this run to that of the next one; 0 when this is the last kind of step.
+  /// Source elements from the start of this run to that of the next one; 0 when this is the last
+  /// kind of step.
   std::int64_t stride() const { return dims_.empty() ? 0 : dims_.back().source_stride; }
   /// Goes on by `count` <= length() elements.
   void advance(std::int64_t count);

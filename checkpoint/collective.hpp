@@ -10,18 +10,22 @@
 
 namespace tessera::checkpoint {
 
-/// Collective: runs `work` on this rank (it must not communicate), then lets all ranks learn how it went. If any
-/// failed, every rank throws the Error of the lowest failing rank. Exceptions of other kinds become Error(environment).
+/// Collective: runs `work` on this rank (it must not communicate), then lets all ranks learn how it
+/// went. If any failed, every rank throws the Error of the lowest failing rank. Exceptions of other
+/// kinds become Error(environment).
 void together(comm::Communicator& control, const std::function<void()>& work);
 
-/// Collective: folds the ranks' strings into one on rank 0 over a binomial tree, in rank order; "" on the others.
-/// merge(a, b) must be associative. No rank ever holds more than one merged string and one received.
-std::string reduce_to_root(comm::Communicator& control, std::string mine,
-                           const std::function<std::string(std::string, const std::string&)>& merge);
+/// Collective: folds the ranks' strings into one on rank 0 over a binomial tree, in rank order; ""
+/// on the others. merge(a, b) must be associative. No rank ever holds more than one merged string
+/// and one received.
+std::string reduce_to_root(
+    comm::Communicator& control, std::string mine,
+    const std::function<std::string(std::string, const std::string&)>& merge);
 
 /// Collective: every rank's numbers, in rank order, on every rank.
 template <class Word>
-std::vector<std::vector<Word>> all_gather_words(comm::Communicator& control, const std::vector<Word>& mine) {
+std::vector<std::vector<Word>> all_gather_words(comm::Communicator& control,
+                                                const std::vector<Word>& mine) {
   const std::string bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(Word));
   std::vector<std::vector<Word>> all;
   for (const std::string& other : comm::all_gather_strings(control, bytes)) {

@@ -20,13 +20,15 @@ float widen(float v) { return v; }
 float widen(Half v) { return f16_to_f32(v.bits); }
 float widen(BFloat v) { return bf16_to_f32(v.bits); }
 
-/// Rounds to odd, so that a second rounding to 16 bits gives what one rounding from double would have given.
+/// Rounds to odd, so that a second rounding to 16 bits gives what one rounding from double would
+/// have given.
 float to_float_for_rounding(double v) {
   const float nearest = static_cast<float>(v);
   if (static_cast<double>(nearest) == v || v != v) return nearest;
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   if (bits & 1u) return nearest;
-  const bool away = (v < 0 ? -static_cast<double>(nearest) : static_cast<double>(nearest)) > (v < 0 ? -v : v);
+  const bool away =
+      (v < 0 ? -static_cast<double>(nearest) : static_cast<double>(nearest)) > (v < 0 ? -v : v);
   return std::bit_cast<float>(away ? bits - 1 : bits + 1);
 }
 float to_float_for_rounding(float v) { return v; }
@@ -120,7 +122,8 @@ bool convertible(DType from, DType to) noexcept {
   return from == to || (family_of(from) != Family::none && family_of(from) == family_of(to));
 }
 
-bool convert(const void* from, DType from_type, void* to, DType to_type, std::int64_t count) noexcept {
+bool convert(const void* from, DType from_type, void* to, DType to_type,
+             std::int64_t count) noexcept {
   if (from_type == to_type) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(to_type));
     return true;

@@ -31,13 +31,16 @@ std::uint64_t mixed(std::uint64_t z) {
 
 std::uint64_t number_at(std::size_t dim, std::int64_t position) {
   const std::uint64_t of_dim = mixed(key().dims + 0x9e3779b97f4a7c15u * (dim + 1));
-  return mixed(of_dim ^ mixed(key().positions + 0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(position))) % kPrime;
+  return mixed(of_dim ^ mixed(key().positions +
+                              0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(position))) %
+         kPrime;
 }
 
 std::uint64_t fingerprint(const Box& box) {
   std::uint64_t product = 1;
   for (std::size_t d = 0; d < box.offset.size(); ++d) {
-    const std::uint64_t begin = number_at(d, box.offset[d]), end = number_at(d, box.offset[d] + box.extent[d]);
+    const std::uint64_t begin = number_at(d, box.offset[d]),
+                        end = number_at(d, box.offset[d] + box.extent[d]);
     product = static_cast<std::uint64_t>(Wide{product} * (end + kPrime - begin) % kPrime);
   }
   return product;

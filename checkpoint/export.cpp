@@ -13,14 +13,15 @@ constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
 const TensorInfo& find_source(const Opened& checkpoint, std::string_view name) {
   const TensorInfo* tensor = checkpoint.find(name);
-  require(tensor != nullptr, ExitCode::checkpoint, "checkpoint {} holds no tensor {}", checkpoint.folder().string(),
-          name);
+  require(tensor != nullptr, ExitCode::checkpoint, "checkpoint {} holds no tensor {}",
+          checkpoint.folder().string(), name);
   return *tensor;
 }
 
-/// Writes rows [first, first + rows) where `row_map` sends them, one write for rows that stay neighbours.
-void write_rows(const ExportTensor& tensor, std::int64_t row_elements, std::int64_t first, std::int64_t rows,
-                const std::byte* data, SafetensorsWriter& writer) {
+/// Writes rows [first, first + rows) where `row_map` sends them, one write for rows that stay
+/// neighbours.
+void write_rows(const ExportTensor& tensor, std::int64_t row_elements, std::int64_t first,
+                std::int64_t rows, const std::byte* data, SafetensorsWriter& writer) {
   const auto target = [&](std::int64_t row) { return tensor.row_map ? tensor.row_map(row) : row; };
   const auto row_bytes = row_elements * static_cast<std::int64_t>(size_of(tensor.dtype));
   for (std::int64_t row = 0; row < rows;) {
@@ -34,13 +35,16 @@ void write_rows(const ExportTensor& tensor, std::int64_t row_elements, std::int6
 
 }  // namespace
 
-void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType dtype, std::size_t chunk_bytes,
+void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType dtype,
+                        std::size_t chunk_bytes,
                         const std::function<void(std::int64_t, std::int64_t, const void*)>& take) {
   const TensorInfo& tensor = find_source(checkpoint, name);
   const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
   if (element_count(tensor.shape) == 0) return;
-  const std::int64_t row_bytes = element_count(tensor.shape) / rows * static_cast<std::int64_t>(size_of(dtype));
-  const std::int64_t chunk = std::clamp<std::int64_t>(static_cast<std::int64_t>(chunk_bytes) / row_bytes, 1, rows);
+  const std::int64_t row_bytes =
+      element_count(tensor.shape) / rows * static_cast<std::int64_t>(size_of(dtype));
+  const std::int64_t chunk =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(chunk_bytes) / row_bytes, 1, rows);
   std::vector<std::byte> data(static_cast<std::size_t>(chunk * row_bytes));
   TensorSlice slice{tensor.name, dtype, tensor.shape, Shape(tensor.shape.size(), 0), tensor.shape};
   for (std::int64_t first = 0; first < rows; first += chunk) {
@@ -51,18 +55,22 @@ void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType d
   }
 }
 
-void export_tensors(const Opened& checkpoint, std::span<const ExportTensor> tensors, SafetensorsWriter& writer) {
+void export_tensors(const Opened& checkpoint, std::span<const ExportTensor> tensors,
+                    SafetensorsWriter& writer) {
   for (const ExportTensor& tensor : tensors) {
     const Shape& shape = find_source(checkpoint, tensor.source).shape;
-    const std::int64_t row_elements = shape.empty() ? 1 : element_count({shape.begin() + 1, shape.end()});
+    const std::int64_t row_elements =
+        shape.empty() ? 1 : element_count({shape.begin() + 1, shape.end()});
     for_each_row_chunk(checkpoint, tensor.source, tensor.dtype, kChunkBytes,
                        [&](std::int64_t first, std::int64_t rows, const void* data) {
-                         write_rows(tensor, row_elements, first, rows, static_cast<const std::byte*>(data), writer);
+                         write_rows(tensor, row_elements, first, rows,
+                                    static_cast<const std::byte*>(data), writer);
                        });
   }
 }
 
-std::vector<SafetensorsEntry> export_entries(const Opened& checkpoint, std::span<const ExportTensor> tensors) {
+std::vector<SafetensorsEntry> export_entries(const Opened& checkpoint,
+                                             std::span<const ExportTensor> tensors) {
   std::vector<SafetensorsEntry> entries;
   for (const ExportTensor& tensor : tensors)
     entries.push_back({tensor.target, tensor.dtype, find_source(checkpoint, tensor.source).shape});

@@ -16,7 +16,8 @@ namespace {
 
 constexpr long kNfsMagic = 0x6969;  // statfs(2)
 
-/// The host's name and what this boot of it is called: either alone may be the same on two machines.
+/// The host's name and what this boot of it is called: either alone may be the same on two
+/// machines.
 std::string this_node() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -60,7 +61,8 @@ void require_coherent(const std::filesystem::path& folder) {
   if (::statfs(folder.c_str(), &status) != 0)
     fail_errno(ExitCode::checkpoint, "cannot find the file system of", folder, errno);
   require(status.f_type != kNfsMagic, ExitCode::usage,
-          "{} is on NFS, where writes of several nodes to one file may be lost; use checkpoint.files = \"node\" or "
+          "{} is on NFS, where writes of several nodes to one file may be lost; use "
+          "checkpoint.files = \"node\" or "
           "\"rank\", or another file system",
           folder.string());
 }

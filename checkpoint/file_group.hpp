@@ -12,8 +12,8 @@ namespace tessera::checkpoint {
 
 class FileGroup {
  public:
-  /// Collective over `control`, which must outlive the group: ranks that gave the same `node` are on one machine; an
-  /// empty one stands for what the operating system says.
+  /// Collective over `control`, which must outlive the group: ranks that gave the same `node` are
+  /// on one machine; an empty one stands for what the operating system says.
   FileGroup(comm::Communicator& control, FileLayout layout, const std::string& node);
 
   /// Those that write this rank's file, in the order of their ranks in the job.
@@ -36,7 +36,8 @@ class FileGroup {
   int node_ = 0, nodes_ = 1;  ///< number of this rank's machine, and of all of them
 };
 
-/// Error(usage) when the file system of `folder` does not keep what several machines write into one file apart (NFS).
+/// Error(usage) when the file system of `folder` does not keep what several machines write into one
+/// file apart (NFS).
 void require_coherent(const std::filesystem::path& folder);
 
 }  // namespace tessera::checkpoint

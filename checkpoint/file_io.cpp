@@ -52,16 +52,19 @@ auto uninterrupted(const Call& call) {
 
 }  // namespace
 
-void fail_errno(ExitCode kind, std::string_view doing, const std::filesystem::path& path, int error_number) {
-  fail(is_of_environment(error_number) ? ExitCode::environment : kind, "{} {} ({}){}", doing, path.string(),
-       std::strerror(error_number), advice(error_number));
+void fail_errno(ExitCode kind, std::string_view doing, const std::filesystem::path& path,
+                int error_number) {
+  fail(is_of_environment(error_number) ? ExitCode::environment : kind, "{} {} ({}){}", doing,
+       path.string(), std::strerror(error_number), advice(error_number));
 }
 
 File::File(int descriptor, std::filesystem::path path, ExitCode kind)
     : descriptor_(descriptor), path_(std::move(path)), kind_(kind) {}
 
 File::File(File&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)), kind_(other.kind_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      path_(std::move(other.path_)),
+      kind_(other.kind_) {}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
@@ -74,9 +77,11 @@ File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-File File::open_with(const std::filesystem::path& path, int flags, ExitCode kind, std::string_view doing) {
+File File::open_with(const std::filesystem::path& path, int flags, ExitCode kind,
+                     std::string_view doing) {
   // O_NONBLOCK: a named pipe in the place of a file must not hang the job.
-  const int descriptor = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); });
+  const int descriptor =
+      uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); });
   if (descriptor < 0) fail_errno(kind, doing, path, errno);
   File file(descriptor, path, kind);
   struct stat status {};
@@ -97,7 +102,8 @@ File File::create_or_join(const std::filesystem::path& path, ExitCode kind) {
 
 std::int64_t File::size() const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail_errno(kind_, "cannot find the size of", path_, errno);
+  if (::fstat(descriptor_, &status) != 0)
+    fail_errno(kind_, "cannot find the size of", path_, errno);
   return status.st_size;
 }
 
@@ -106,8 +112,8 @@ void File::read(void* data, std::size_t bytes, std::int64_t offset) const {
   while (bytes != 0) {
     const ssize_t got = uninterrupted([&] { return ::pread(descriptor_, to, bytes, offset); });
     if (got < 0) fail_errno(kind_, "cannot read", path_, errno);
-    require(got != 0, kind_, "cannot read {} (it ends at byte {}, {} more were expected)", path_.string(), offset,
-            bytes);
+    require(got != 0, kind_, "cannot read {} (it ends at byte {}, {} more were expected)",
+            path_.string(), offset, bytes);
     to += got, offset += got, bytes -= static_cast<std::size_t>(got);
   }
 }
@@ -131,7 +137,8 @@ void File::begin_flush(std::int64_t offset, std::int64_t bytes) const {
 }
 
 void File::sync() const {
-  if (uninterrupted([&] { return ::fdatasync(descriptor_); }) != 0) fail_errno(kind_, "cannot flush", path_, errno);
+  if (uninterrupted([&] { return ::fdatasync(descriptor_); }) != 0)
+    fail_errno(kind_, "cannot flush", path_, errno);
 }
 
 void File::close() {
@@ -143,8 +150,8 @@ void File::close() {
 std::string read_text(const std::filesystem::path& path, std::int64_t limit_bytes, ExitCode kind) {
   const File file = File::open_to_read(path, kind);
   const std::int64_t bytes = file.size();
-  require(bytes <= limit_bytes, kind, "cannot read {} ({} bytes; at most {} are expected)", path.string(), bytes,
-          limit_bytes);
+  require(bytes <= limit_bytes, kind, "cannot read {} ({} bytes; at most {} are expected)",
+          path.string(), bytes, limit_bytes);
   std::string text(static_cast<std::size_t>(bytes), '\0');
   file.read(text.data(), text.size(), 0);
   return text;
@@ -175,15 +182,18 @@ void make_folders(const std::filesystem::path& folder, ExitCode kind) {
 }
 
 void sync_folder(const std::filesystem::path& folder, ExitCode kind) {
-  const int descriptor = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  const int descriptor =
+      uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (descriptor < 0) fail_errno(kind, "cannot open folder", folder, errno);
   const int error_number = uninterrupted([&] { return ::fsync(descriptor); }) == 0 ? 0 : errno;
   ::close(descriptor);
   // Some network file systems cannot flush a folder and say EINVAL: their renames are synchronous.
-  if (error_number != 0 && error_number != EINVAL) fail_errno(kind, "cannot flush folder", folder, error_number);
+  if (error_number != 0 && error_number != EINVAL)
+    fail_errno(kind, "cannot flush folder", folder, error_number);
 }
 
-void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, ExitCode kind) {
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to,
+                 ExitCode kind) {
   if (uninterrupted([&] { return ::rename(from.c_str(), to.c_str()); }) != 0)
     fail_errno(kind, fmt::format("cannot rename {} to", from.string()), to, errno);
 }

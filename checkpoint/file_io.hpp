@@ -11,12 +11,13 @@
 
 namespace tessera::checkpoint {
 
-/// Throws for `errno`: Error(environment) when permissions, a read-only file system or a process limit are the cause,
-/// else Error(kind). `doing` is as in "cannot write".
-[[noreturn]] void fail_errno(ExitCode kind, std::string_view doing, const std::filesystem::path& path,
-                             int error_number);
+/// Throws for `errno`: Error(environment) when permissions, a read-only file system or a process
+/// limit are the cause, else Error(kind). `doing` is as in "cannot write".
+[[noreturn]] void fail_errno(ExitCode kind, std::string_view doing,
+                             const std::filesystem::path& path, int error_number);
 
-/// An open file descriptor. Reads and writes are complete or throw; they may come from several threads.
+/// An open file descriptor. Reads and writes are complete or throw; they may come from several
+/// threads.
 class File {
  public:
   static File open_to_read(const std::filesystem::path& path, ExitCode kind);
@@ -33,7 +34,8 @@ class File {
   void read(void* data, std::size_t bytes, std::int64_t offset) const;
   void write(const void* data, std::size_t bytes, std::int64_t offset) const;
   void resize(std::int64_t bytes) const;
-  /// Asks the system to write these bytes to the disk by and by, so that sync() finds less to do. A hint: never fails.
+  /// Asks the system to write these bytes to the disk by and by, so that sync() finds less to do. A
+  /// hint: never fails.
   void begin_flush(std::int64_t offset, std::int64_t bytes) const;
   /// Makes the contents durable.
   void sync() const;
@@ -43,7 +45,8 @@ class File {
 
  private:
   File(int descriptor, std::filesystem::path path, ExitCode kind);
-  static File open_with(const std::filesystem::path& path, int flags, ExitCode kind, std::string_view doing);
+  static File open_with(const std::filesystem::path& path, int flags, ExitCode kind,
+                        std::string_view doing);
   int descriptor_ = -1;
   std::filesystem::path path_;
   ExitCode kind_ = ExitCode::environment;

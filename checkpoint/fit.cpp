@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kMostLines = 20;
 
-std::string what_is(DType dtype, const Shape& shape) { return fmt::format("{} {}", name_of(dtype), to_string(shape)); }
+std::string what_is(DType dtype, const Shape& shape) {
+  return fmt::format("{} {}", name_of(dtype), to_string(shape));
+}
 
 /// Lines of one severity.
 class Differences {
@@ -21,7 +23,8 @@ class Differences {
   }
   std::size_t count() const { return count_; }
   std::string table() const {
-    return count_ <= kMostLines ? lines_ : lines_ + fmt::format("\n  and {} more", count_ - kMostLines);
+    return count_ <= kMostLines ? lines_
+                                : lines_ + fmt::format("\n  and {} more", count_ - kMostLines);
   }
 
  private:
@@ -39,8 +42,8 @@ struct Sorted {
 
 }  // namespace
 
-void check_fit(const std::filesystem::path& folder, const std::vector<TensorInfo>& stored, const TensorTable& wanted,
-               const LoadOptions& options) {
+void check_fit(const std::filesystem::path& folder, const std::vector<TensorInfo>& stored,
+               const TensorTable& wanted, const LoadOptions& options) {
   require(wanted.conflict().empty(), ExitCode::usage, "cannot load: {}", wanted.conflict());
   Sorted found;
   std::set<std::string_view> there;
@@ -56,14 +59,16 @@ void check_fit(const std::filesystem::path& folder, const std::vector<TensorInfo
                             what_is(want->second.dtype, want->second.shape)));
   }
   for (const auto& [name, row] : wanted.rows())
-    if (!there.contains(name)) found.add(options.missing, "missing", name, what_is(row.dtype, row.shape));
+    if (!there.contains(name))
+      found.add(options.missing, "missing", name, what_is(row.dtype, row.shape));
   require(found.errors.count() == 0, ExitCode::usage,
-          "checkpoint {} does not fit this job; use the configuration with which it was written, or exclude tensors "
+          "checkpoint {} does not fit this job; use the configuration with which it was written, "
+          "or exclude tensors "
           "(checkpoint.exclude_from_loading, checkpoint.load_mismatch):{}",
           folder.string(), found.errors.table());
   if (found.warnings.count() != 0 && options.log)
-    options.log(fmt::format("checkpoint {} lacks tensors of this job, or has unexpected ones:{}", folder.string(),
-                            found.warnings.table()));
+    options.log(fmt::format("checkpoint {} lacks tensors of this job, or has unexpected ones:{}",
+                            folder.string(), found.warnings.table()));
 }
 
 }  // namespace tessera::checkpoint

@@ -11,7 +11,8 @@ namespace {
 /// The innermost reason on libhdf5's error stack.
 std::string last_reason() {
   std::string reason = "no reason given";
-  const H5E_walk2_t take_first = [](unsigned depth, const H5E_error2_t* error, void* out) -> herr_t {
+  const H5E_walk2_t take_first = [](unsigned depth, const H5E_error2_t* error,
+                                    void* out) -> herr_t {
     if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(out) = error->desc;
     return 0;
   };
@@ -64,26 +65,29 @@ bool is_floating(hid_t type) { return H5Tget_class(type) == H5T_FLOAT; }
 
 template <class Id>
 Id Hdf5File::checked(Id result, const char* call) const {
-  require(result >= 0, ExitCode::checkpoint, "cannot write {} ({}: {})", path_.string(), call, last_reason());
+  require(result >= 0, ExitCode::checkpoint, "cannot write {} ({}: {})", path_.string(), call,
+          last_reason());
   return result;
 }
 
 namespace {
 
 hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes, SparseImage& image) {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // reasons go into our message, not to standard error
+  H5Eset_auto2(H5E_DEFAULT, nullptr,
+               nullptr);  // reasons go into our message, not to standard error
   const Hid access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_alignment(access, 4096, 4096);
   H5Pset_meta_block_size(access, static_cast<hsize_t>(metadata_bytes));
   use_memory_driver(access, image);
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
-  require(file >= 0, ExitCode::checkpoint, "cannot create {} (H5Fcreate: {})", path.string(), last_reason());
+  require(file >= 0, ExitCode::checkpoint, "cannot create {} (H5Fcreate: {})", path.string(),
+          last_reason());
   return file;
 }
 
-/// The right to call libhdf5. Its clean-up at exit() is left out: it would not wait for a thread that is in it, and
-/// there is nothing to flush.
+/// The right to call libhdf5. Its clean-up at exit() is left out: it would not wait for a thread
+/// that is in it, and there is nothing to flush.
 std::unique_lock<std::mutex> take_library() {
   static std::mutex mutex;
   std::unique_lock lock(mutex);
@@ -125,14 +129,17 @@ Hdf5File::Hdf5File(const std::filesystem::path& path, std::int64_t metadata_byte
       text_(variable_text(), H5Tclose),
       scalar_(H5Screate(H5S_SCALAR), H5Sclose) {}
 
-std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const Shape& shape, const Origin* origin) {
+std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const Shape& shape,
+                                     const Origin* origin) {
   const auto dims = dims_of(shape);
-  const Hid space(checked(shape.empty() ? H5Screate(H5S_SCALAR)
-                                        : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
-                          "H5Screate"),
-                  H5Sclose);
+  const Hid space(
+      checked(shape.empty() ? H5Screate(H5S_SCALAR)
+                            : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+              "H5Screate"),
+      H5Sclose);
   const Hid dataset(
-      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, contiguous_, H5P_DEFAULT), "H5Dcreate2"),
+      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, contiguous_, H5P_DEFAULT),
+              "H5Dcreate2"),
       H5Dclose);
   if (origin != nullptr) {
     attach(dataset, "global_shape", origin->global_shape);
@@ -141,12 +148,13 @@ std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const 
   }
   if (element_count(shape) == 0) return 0;
   const haddr_t offset = H5Dget_offset(dataset);
-  require(offset != HADDR_UNDEF, ExitCode::checkpoint, "cannot write {} (H5Dget_offset: no place for {})",
-          path_.string(), name);
+  require(offset != HADDR_UNDEF, ExitCode::checkpoint,
+          "cannot write {} (H5Dget_offset: no place for {})", path_.string(), name);
   return static_cast<std::int64_t>(offset);
 }
 
-std::int64_t Hdf5File::add_contiguous(const std::string& name, DType dtype, const Shape& shape, const Origin* origin) {
+std::int64_t Hdf5File::add_contiguous(const std::string& name, DType dtype, const Shape& shape,
+                                      const Origin* origin) {
   const Hid type(checked(make_type(dtype), "H5Tcopy"), H5Tclose);
   return add_with_type(name, type, shape, origin);
 }
@@ -159,16 +167,21 @@ void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& sh
                            const std::vector<VirtualPart>& parts) {
   const Hid type(checked(make_type(dtype), "H5Tcopy"), H5Tclose);
   const auto dims = dims_of(shape);
-  const Hid space(checked(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "H5Screate_simple"),
+  const Hid space(checked(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+                          "H5Screate_simple"),
                   H5Sclose);
   const Hid creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   for (const VirtualPart& part : parts) {
     const auto start = dims_of(part.box.offset), count = dims_of(part.box.extent);
-    checked(H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
-            "H5Sselect_hyperslab");
+    checked(
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
+        "H5Sselect_hyperslab");
     const Hid source(
-        checked(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), "H5Screate_simple"), H5Sclose);
-    checked(H5Pset_virtual(creation, space, part.file.c_str(), part.dataset.c_str(), source), "H5Pset_virtual");
+        checked(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                "H5Screate_simple"),
+        H5Sclose);
+    checked(H5Pset_virtual(creation, space, part.file.c_str(), part.dataset.c_str(), source),
+            "H5Pset_virtual");
   }
   if (is_floating(type)) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -176,17 +189,22 @@ void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& sh
   }
   H5Sselect_all(space);
   const Hid dataset(
-      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT), "H5Dcreate2"),
+      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT),
+              "H5Dcreate2"),
       H5Dclose);
 }
 
-void Hdf5File::add_link(const std::string& name, const std::string& file, const std::string& dataset) {
-  checked(H5Lcreate_external(file.c_str(), dataset.c_str(), file_, name.c_str(), make_groups_, H5P_DEFAULT),
+void Hdf5File::add_link(const std::string& name, const std::string& file,
+                        const std::string& dataset) {
+  checked(H5Lcreate_external(file.c_str(), dataset.c_str(), file_, name.c_str(), make_groups_,
+                             H5P_DEFAULT),
           "H5Lcreate_external");
 }
 
 void Hdf5File::attach(hid_t object, const char* name, const std::string& text) {
-  const Hid made(checked(H5Acreate2(object, name, text_, scalar_, H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2"), H5Aclose);
+  const Hid made(
+      checked(H5Acreate2(object, name, text_, scalar_, H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2"),
+      H5Aclose);
   const char* const pointer = text.c_str();
   checked(H5Awrite(made, text_, &pointer), "H5Awrite");
 }
@@ -194,7 +212,8 @@ void Hdf5File::attach(hid_t object, const char* name, const std::string& text) {
 void Hdf5File::attach(hid_t object, const char* name, const std::vector<std::int64_t>& numbers) {
   const hsize_t count = numbers.size();
   const Hid space(checked(H5Screate_simple(1, &count, nullptr), "H5Screate_simple"), H5Sclose);
-  const Hid made(checked(H5Acreate2(object, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2"),
+  const Hid made(checked(H5Acreate2(object, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT),
+                         "H5Acreate2"),
                  H5Aclose);
   if (count != 0) checked(H5Awrite(made, H5T_NATIVE_INT64, numbers.data()), "H5Awrite");
 }

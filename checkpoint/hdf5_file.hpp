@@ -1,6 +1,6 @@
-// The one wrapper of libhdf5: just what writing shards and the index needs. Nothing here reads a file's contents.
-// libhdf5 is not thread-safe: an Hdf5File keeps it to itself for as long as it lives, so another one waits, on the same
-// thread for ever.
+// The one wrapper of libhdf5: just what writing shards and the index needs. Nothing here reads a
+// file's contents. libhdf5 is not thread-safe: an Hdf5File keeps it to itself for as long as it
+// lives, so another one waits, on the same thread for ever.
 #pragma once
 
 #include <hdf5.h>
@@ -23,7 +23,8 @@ class Hid {
  public:
   using Closer = herr_t (*)(hid_t);
   Hid(hid_t id, Closer close) : id_(id), close_(close) {}
-  Hid(Hid&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Hid(Hid&& other) noexcept
+      : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
   Hid& operator=(Hid&&) = delete;
   ~Hid() {
     if (id_ >= 0) close_(id_);
@@ -50,26 +51,32 @@ struct VirtualPart {
   Box box;
 };
 
-/// The structure of an HDF5 file, made in memory, in the 1.10 format (older ones open after a crash and are silently
-/// incomplete).
+/// The structure of an HDF5 file, made in memory, in the 1.10 format (older ones open after a crash
+/// and are silently incomplete).
 class Hdf5File {
  public:
-  /// `path` is for messages. `metadata_bytes` is an estimate: that much is kept together at the front of the file.
+  /// `path` is for messages. `metadata_bytes` is an estimate: that much is kept together at the
+  /// front of the file.
   Hdf5File(const std::filesystem::path& path, std::int64_t metadata_bytes);
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;
 
-  /// A contiguous dataset whose bytes the caller writes into the stored file; gives their offset in the file.
-  /// Intermediate groups are made. Datasets of a page or more begin at a multiple of 4096.
-  std::int64_t add_contiguous(const std::string& name, DType dtype, const Shape& shape, const Origin* origin = nullptr);
+  /// A contiguous dataset whose bytes the caller writes into the stored file; gives their offset in
+  /// the file. Intermediate groups are made. Datasets of a page or more begin at a multiple of
+  /// 4096.
+  std::int64_t add_contiguous(const std::string& name, DType dtype, const Shape& shape,
+                              const Origin* origin = nullptr);
   std::int64_t add_checksums(const std::string& name, std::int64_t count);  ///< uint32
   /// A dataset composed of parts of others; where a part's file is missing a reader sees NaN.
-  void add_virtual(const std::string& name, DType dtype, const Shape& shape, const std::vector<VirtualPart>& parts);
+  void add_virtual(const std::string& name, DType dtype, const Shape& shape,
+                   const std::vector<VirtualPart>& parts);
   /// A link to a dataset in another file (virtual datasets cannot be scalars).
   void add_link(const std::string& name, const std::string& file, const std::string& dataset);
   /// Attributes of the file.
   void attribute(const char* name, const std::string& text) { attach(file_, name, text); }
-  void attribute(const char* name, const std::vector<std::int64_t>& numbers) { attach(file_, name, numbers); }
+  void attribute(const char* name, const std::vector<std::int64_t>& numbers) {
+    attach(file_, name, numbers);
+  }
   /// "HDF5 1.10.8".
   static std::string version();
   /// Ends the structure; afterwards image() holds it, zero where datasets lie.
@@ -78,7 +85,8 @@ class Hdf5File {
   SparseImage take_image() { return std::move(image_); }
 
  private:
-  std::int64_t add_with_type(const std::string& name, hid_t type, const Shape& shape, const Origin* origin);
+  std::int64_t add_with_type(const std::string& name, hid_t type, const Shape& shape,
+                             const Origin* origin);
   void attach(hid_t object, const char* name, const std::string& text);
   void attach(hid_t object, const char* name, const std::vector<std::int64_t>& numbers);
   template <class Id>

@@ -34,12 +34,14 @@ herr_t close_file(H5FD_t* file) {
 }
 
 herr_t query(const H5FD_t*, unsigned long* flags) {
-  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA |
-           H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
+           H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
 }
 
-haddr_t allocated(const H5FD_t* file, H5FD_mem_t) { return static_cast<const MemoryFile*>(file)->allocated; }
+haddr_t allocated(const H5FD_t* file, H5FD_mem_t) {
+  return static_cast<const MemoryFile*>(file)->allocated;
+}
 
 herr_t set_allocated(H5FD_t* file, H5FD_mem_t, haddr_t bytes) {
   file_of(file).allocated = bytes;
@@ -73,7 +75,8 @@ H5FD_class_t make_class() {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 13, 2)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(1027);  // any number above 511 that is not registered elsewhere
+  // any number above 511 that is not registered elsewhere
+  driver.value = static_cast<H5FD_class_value_t>(1027);
 #endif
   driver.name = "tessera memory";
   driver.maxaddr = HADDR_MAX / 2;

@@ -20,7 +20,8 @@ constexpr std::int64_t kSealBytes = 8 + 8 + 1;  // key, eight digits, end of lin
 
 using Parts = std::vector<std::vector<VirtualPart>>;  // of each tensor
 
-void add_parts(Parts& parts, const fs::path& folder, const ShardRecord& shard, const Manifest& manifest) {
+void add_parts(Parts& parts, const fs::path& folder, const ShardRecord& shard,
+               const Manifest& manifest) {
   const File file = File::open_to_read(folder / shard.name, ExitCode::checkpoint);
   const BoxTable boxes = read_tables(file, shard, manifest.tensors).boxes;
   std::int64_t of_same_tensor = 0;
@@ -28,7 +29,8 @@ void add_parts(Parts& parts, const fs::path& folder, const ShardRecord& shard, c
     of_same_tensor = b > 0 && boxes.tensor(b) == boxes.tensor(b - 1) ? of_same_tensor + 1 : 0;
     const auto tensor = static_cast<std::size_t>(boxes.tensor(b));
     const TensorInfo& info = manifest.tensors[tensor];
-    parts[tensor].push_back({shard.name, dataset_name(info.name, of_same_tensor), boxes.box(b, info.shape.size())});
+    parts[tensor].push_back(
+        {shard.name, dataset_name(info.name, of_same_tensor), boxes.box(b, info.shape.size())});
   }
 }
 
@@ -42,7 +44,8 @@ void add_tensor(Hdf5File& file, const TensorInfo& tensor, const std::vector<Virt
 }
 
 void add_attributes(Hdf5File& file, const Manifest& manifest) {
-  file.attribute("format", fmt::format("tessera-checkpoint {}.{} index", kFormatMajor, kFormatMinor));
+  file.attribute("format",
+                 fmt::format("tessera-checkpoint {}.{} index", kFormatMajor, kFormatMinor));
   file.attribute("uuid", manifest.uuid);
   file.attribute("step", std::vector<std::int64_t>{manifest.step});
   file.attribute("mesh", manifest.mesh);
@@ -54,8 +57,8 @@ void add_attributes(Hdf5File& file, const Manifest& manifest) {
 
 std::string seal_of(std::uint32_t crc) { return fmt::format("{}{:08x}\n", kSealKey, crc); }
 
-/// Of the checkpoint's UUID and then the first `bytes` bytes, read in blocks: another checkpoint's index does not
-/// match.
+/// Of the checkpoint's UUID and then the first `bytes` bytes, read in blocks: another checkpoint's
+/// index does not match.
 std::uint32_t checksum(const File& file, std::int64_t bytes, const std::string& uuid) {
   std::uint32_t crc = crc32c(0, uuid.data(), uuid.size());
   std::vector<char> buffer;
@@ -73,7 +76,8 @@ void write_index(const fs::path& folder, const fs::path& step_folder, const Mani
   std::int64_t boxes = 0;
   for (const ShardRecord& shard : manifest.shards) boxes += shard.boxes.count;
   if (boxes > kMostBoxes)
-    return log::info("{} boxes are too many for {}; it is not written", boxes, (step_folder / kIndexName).string());
+    return log::info("{} boxes are too many for {}; it is not written", boxes,
+                     (step_folder / kIndexName).string());
   Parts parts(manifest.tensors.size());
   for (const ShardRecord& shard : manifest.shards) add_parts(parts, step_folder, shard, manifest);
   const fs::path temporary = folder / (std::string(kIndexName) + ".partial-" + manifest.uuid);
@@ -94,8 +98,8 @@ void check_index(const File& file, const std::string& uuid, bool deep) {
   std::string seal(kSealBytes, ' ');
   const std::int64_t bytes = file.size() - kSealBytes;
   if (bytes >= 0) file.read(seal.data(), seal.size(), bytes);
-  require(seal.starts_with(kSealKey), ExitCode::checkpoint, "{} is damaged (its checksum is missing)",
-          file.path().string());
+  require(seal.starts_with(kSealKey), ExitCode::checkpoint,
+          "{} is damaged (its checksum is missing)", file.path().string());
   require(!deep || seal == seal_of(checksum(file, bytes, uuid)), ExitCode::checkpoint,
           "{} is damaged (its checksum does not match)", file.path().string());
 }

@@ -8,13 +8,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What walks a value (Json::dump among it) recurses once for each level: nothing that is read here nests further.
+/// What walks a value (Json::dump among it) recurses once for each level: nothing that is read here
+/// nests further.
 constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kReasonBytes = 500;  ///< nlohmann quotes what it read last, whatever its length
+/// nlohmann quotes what it read last, whatever its length
+constexpr std::size_t kReasonBytes = 500;
 
-/// Builds the value. Refuses what nests too deeply, and repeated keys: nlohmann keeps the last of them in silence, and
-/// a header with repeated keys has no single meaning. (nlohmann's parser with a callback looks through the whole parent
-/// at the end of each child: 50,000 tensors of a header took minutes.)
+/// Builds the value. Refuses what nests too deeply, and repeated keys: nlohmann keeps the last of
+/// them in silence, and a header with repeated keys has no single meaning. (nlohmann's parser with
+/// a callback looks through the whole parent at the end of each child: 50,000 tensors of a header
+/// took minutes.)
 class Builder final : public nlohmann::json_sax<Json> {
  public:
   explicit Builder(const TextSource& source) : source_(source) {}
@@ -84,7 +87,8 @@ Json parse_json(std::string_view text, const TextSource& source) {
 }
 
 const Json& member(const Json& object, const char* key, const TextSource& source) {
-  if (!object.is_object() || !object.contains(key)) source.damaged(fmt::format("\"{}\" is missing", key));
+  if (!object.is_object() || !object.contains(key))
+    source.damaged(fmt::format("\"{}\" is missing", key));
   return object.at(key);
 }
 
@@ -106,7 +110,8 @@ std::int64_t count_member(const Json& object, const char* key, const TextSource&
 }
 
 Shape to_shape(const Json& value, const TextSource& source) {
-  if (!value.is_array() || value.size() > 32) source.damaged("a shape is not a list of at most 32 numbers");
+  if (!value.is_array() || value.size() > 32)
+    source.damaged("a shape is not a list of at most 32 numbers");
   Shape shape;
   for (const Json& extent : value) shape.push_back(to_count(extent, "an extent", source));
   return shape;

@@ -1,4 +1,5 @@
-// JSON from files nobody vouches for: syntax errors, repeated keys and wrong types become an Error that names the file.
+// JSON from files nobody vouches for: syntax errors, repeated keys and wrong types become an Error
+// that names the file.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct TextSource {
 nlohmann::json parse_json(std::string_view text, const TextSource& source);
 
 /// Typed access; a missing key or a value of another type is `source.damaged`.
-const nlohmann::json& member(const nlohmann::json& object, const char* key, const TextSource& source);
+const nlohmann::json& member(const nlohmann::json& object, const char* key,
+                             const TextSource& source);
 std::string text_member(const nlohmann::json& object, const char* key, const TextSource& source);
 /// A whole number in [0, 2^62].
 std::int64_t to_count(const nlohmann::json& value, const char* what, const TextSource& source);

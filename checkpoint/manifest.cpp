@@ -67,7 +67,8 @@ std::uint32_t crc_member(const Json& object, const char* key, const TextSource& 
 }
 
 /// The table lies in a file of `file_bytes` bytes.
-TableRecord parse_table(const Json& json, std::int64_t row_bytes, std::int64_t file_bytes, const TextSource& source) {
+TableRecord parse_table(const Json& json, std::int64_t row_bytes, std::int64_t file_bytes,
+                        const TextSource& source) {
   const TableRecord table{count_member(json, "offset", source), count_member(json, "count", source),
                           crc_member(json, "crc32c", source)};
   if (table.offset > file_bytes || table.count > (file_bytes - table.offset) / row_bytes)
@@ -81,8 +82,10 @@ bool is_plain_name(const std::string& name) {
 }
 
 Range parse_run(const Json& json, std::int64_t tensors, const TextSource& source) {
-  if (!json.is_array() || json.size() != 2) source.damaged("a run of tensors is not a pair of numbers");
-  const Range run{to_count(json[0], "a tensor's number", source), to_count(json[1], "a run's length", source)};
+  if (!json.is_array() || json.size() != 2)
+    source.damaged("a run of tensors is not a pair of numbers");
+  const Range run{to_count(json[0], "a tensor's number", source),
+                  to_count(json[1], "a run's length", source)};
   if (run.begin > tensors || run.size > tensors - run.begin)
     source.damaged("a run of tensors extends beyond the table");
   return run;
@@ -91,15 +94,18 @@ Range parse_run(const Json& json, std::int64_t tensors, const TextSource& source
 ShardRecord parse_shard(const Json& json, std::int64_t tensors, const TextSource& source) {
   ShardRecord shard;
   shard.name = text_member(json, "name", source);
-  if (!is_plain_name(shard.name)) source.damaged(fmt::format("\"{}\" is not a plain file name", shard.name));
+  if (!is_plain_name(shard.name))
+    source.damaged(fmt::format("\"{}\" is not a plain file name", shard.name));
   shard.bytes = count_member(json, "bytes", source);
   shard.header_crc = crc_member(json, "header_crc32c", source);
   shard.box_dims = count_member(json, "box_dims", source);
   if (shard.box_dims > 32) source.damaged("a box table has more than 32 dimensions");
-  shard.boxes = parse_table(member(json, "boxes", source), shard.box_row_bytes(), shard.bytes, source);
+  shard.boxes =
+      parse_table(member(json, "boxes", source), shard.box_row_bytes(), shard.bytes, source);
   shard.checksums = parse_table(member(json, "checksums", source), 4, shard.bytes, source);
   const Json& runs = member(json, "tensors", source);
-  if (!runs.is_array() || runs.size() > kMostRuns) source.damaged("a file's tensors are not a list of few runs");
+  if (!runs.is_array() || runs.size() > kMostRuns)
+    source.damaged("a file's tensors are not a list of few runs");
   for (const Json& run : runs) shard.tensors.push_back(parse_run(run, tensors, source));
   return shard;
 }
@@ -108,7 +114,8 @@ TensorInfo parse_tensor(const Json& json, const TextSource& source) {
   if (!json.is_array() || json.size() < 3 || !json[0].is_string() || !json[1].is_string())
     source.damaged("a tensor is not [name, type, shape]");
   const auto dtype = dtype_from_name(json[1].get<std::string>());
-  if (!dtype) source.damaged(fmt::format("unknown element type \"{}\"", json[1].get<std::string>()));
+  if (!dtype)
+    source.damaged(fmt::format("unknown element type \"{}\"", json[1].get<std::string>()));
   TensorInfo tensor{json[0].get<std::string>(), *dtype, to_shape(json[2], source)};
   if (!checked_bytes(tensor.shape, tensor.dtype))
     source.damaged(fmt::format("the shape of {} is too large", tensor.name));
@@ -116,30 +123,37 @@ TensorInfo parse_tensor(const Json& json, const TextSource& source) {
 }
 
 void check_version(const Json& json, const TextSource& source) {
-  if (text_member(json, "format", source) != "tessera-checkpoint") source.damaged("not a tessera-checkpoint");
+  if (text_member(json, "format", source) != "tessera-checkpoint")
+    source.damaged("not a tessera-checkpoint");
   const Json& version = member(json, "version", source);
-  if (!version.is_array() || version.size() != 2) source.damaged("\"version\" is not [major, minor]");
+  if (!version.is_array() || version.size() != 2)
+    source.damaged("\"version\" is not [major, minor]");
   const std::int64_t major = to_count(version[0], "the version", source);
   require(major == kFormatMajor, source.kind,
-          "{} has format version {} and this program reads version {}; use the version of Tessera that wrote it, or a "
+          "{} has format version {} and this program reads version {}; use the version of Tessera "
+          "that wrote it, or a "
           "newer one",
           source.path.string(), major, kFormatMajor);
-  if (count_member(json, "block_bytes", source) != kBlockBytes) source.damaged("\"block_bytes\" is not 4 MiB");
+  if (count_member(json, "block_bytes", source) != kBlockBytes)
+    source.damaged("\"block_bytes\" is not 4 MiB");
 }
 
 template <class List>
 void check_unique(const List& list, const char* what, const TextSource& source) {
   std::set<std::string_view> names;
   for (const auto& item : list)
-    if (!names.insert(item.name).second) source.damaged(fmt::format("{} {} occurs twice", what, item.name));
+    if (!names.insert(item.name).second)
+      source.damaged(fmt::format("{} {} occurs twice", what, item.name));
 }
 
 void parse_lists(const Json& json, Manifest& manifest, const TextSource& source) {
   const Json &tensors = member(json, "tensors", source), &files = member(json, "files", source);
-  if (!tensors.is_array() || !files.is_array()) source.damaged("\"tensors\" or \"files\" is not a list");
+  if (!tensors.is_array() || !files.is_array())
+    source.damaged("\"tensors\" or \"files\" is not a list");
   for (const Json& tensor : tensors) manifest.tensors.push_back(parse_tensor(tensor, source));
   for (const Json& file : files)
-    manifest.shards.push_back(parse_shard(file, static_cast<std::int64_t>(manifest.tensors.size()), source));
+    manifest.shards.push_back(
+        parse_shard(file, static_cast<std::int64_t>(manifest.tensors.size()), source));
   check_unique(manifest.tensors, "tensor", source);
   check_unique(manifest.shards, "file", source);
 }
@@ -159,12 +173,13 @@ void append_list(std::string& text, const char* key, const List& list, const ToJ
 }  // namespace
 
 bool ShardRecord::may_hold(std::int64_t tensor) const {
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [tensor](const Range& run) { return run.begin <= tensor && tensor < run.end(); });
+  return std::any_of(tensors.begin(), tensors.end(), [tensor](const Range& run) {
+    return run.begin <= tensor && tensor < run.end();
+  });
 }
 
-Manifest new_manifest(std::string uuid, std::int64_t step, std::string mesh, std::string config_toml, std::string extra,
-                      std::vector<TensorInfo> tensors) {
+Manifest new_manifest(std::string uuid, std::int64_t step, std::string mesh,
+                      std::string config_toml, std::string extra, std::vector<TensorInfo> tensors) {
   return {std::move(uuid),
           step,
           std::move(mesh),
@@ -190,11 +205,13 @@ std::string to_text(const Manifest& manifest) {
                       {"state", parse_ordered_json(manifest.extra)},
                       {"config", manifest.config_toml}};
   std::string text = "{\n";
-  for (const auto& [key, value] : head.items()) text += fmt::format("\"{}\": {},\n", key, json_text(value));
+  for (const auto& [key, value] : head.items())
+    text += fmt::format("\"{}\": {},\n", key, json_text(value));
   append_list(text, "tensors", manifest.tensors, [](const TensorInfo& tensor) {
     return OrderedJson::array({tensor.name, name_of(tensor.dtype), tensor.shape});
   });
-  append_list(text, "files", manifest.shards, [](const ShardRecord& shard) { return to_json(shard); });
+  append_list(text, "files", manifest.shards,
+              [](const ShardRecord& shard) { return to_json(shard); });
   return text + seal_of(text);
 }
 
@@ -215,10 +232,12 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& path
   return manifest;
 }
 
-std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors, const std::filesystem::path& path) {
+std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors,
+                                      const std::filesystem::path& path) {
   const TextSource source{path, ExitCode::checkpoint};
   std::vector<ShardRecord> shards;
-  for (const Json& shard : parse_json(list, source)) shards.push_back(parse_shard(shard, tensors, source));
+  for (const Json& shard : parse_json(list, source))
+    shards.push_back(parse_shard(shard, tensors, source));
   return shards;
 }
 

@@ -14,7 +14,8 @@
 
 namespace tessera::checkpoint {
 
-inline constexpr std::int64_t kBlockBytes = std::int64_t{4} << 20;  ///< one checksum for each block of a box
+inline constexpr std::int64_t kBlockBytes = std::int64_t{4}
+                                            << 20;  ///< one checksum for each block of a box
 inline constexpr std::int64_t kFormatMajor = 1, kFormatMinor = 0;
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kIndexName = "index.h5";
@@ -29,11 +30,14 @@ struct TableRecord {
 struct ShardRecord {
   std::string name;  ///< plain file name
   std::int64_t bytes = 0;
-  std::uint32_t header_crc = 0;  ///< of all bytes that belong neither to a box nor to a table, in ascending order
-  std::int64_t box_dims = 0;  ///< dimensions D of a row of the box table: int64 [tensor, offset, D offsets, D extents]
+  /// of all bytes that belong neither to a box nor to a table, in ascending order
+  std::uint32_t header_crc = 0;
+  /// dimensions D of a row of the box table: int64 [tensor, offset, D offsets, D extents]
+  std::int64_t box_dims = 0;
   TableRecord boxes;
-  TableRecord checksums;       ///< uint32, one for each block of each box
-  std::vector<Range> tensors;  ///< numbers of the tensors that the file may hold parts of: a few runs, ascending
+  TableRecord checksums;  ///< uint32, one for each block of each box
+  /// numbers of the tensors that the file may hold parts of: a few runs, ascending
+  std::vector<Range> tensors;
 
   std::int64_t box_row_bytes() const { return 8 * (2 + 2 * box_dims); }
   bool may_hold(std::int64_t tensor) const;
@@ -52,16 +56,19 @@ struct Manifest {
 };
 
 /// One without files, written now by this program.
-Manifest new_manifest(std::string uuid, std::int64_t step, std::string mesh, std::string config_toml, std::string extra,
-                      std::vector<TensorInfo> tensors);
+Manifest new_manifest(std::string uuid, std::int64_t step, std::string mesh,
+                      std::string config_toml, std::string extra, std::vector<TensorInfo> tensors);
 
 std::string to_text(const Manifest& manifest);
-/// Checks everything that can be checked without the other files. `path` is for messages. Error(checkpoint).
+/// Checks everything that can be checked without the other files. `path` is for messages.
+/// Error(checkpoint).
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
 
-/// One shard's record as text, for messages between ranks, and a JSON list of them back. `path` is for messages.
+/// One shard's record as text, for messages between ranks, and a JSON list of them back. `path` is
+/// for messages.
 std::string to_text(const ShardRecord& shard);
-std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors, const std::filesystem::path& path);
+std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors,
+                                      const std::filesystem::path& path);
 
 /// At most 16 runs that cover the ascending `numbers`; the smallest gaps are filled first.
 std::vector<Range> few_runs(const std::vector<std::int64_t>& numbers);

@@ -22,8 +22,9 @@ Opened share(comm::Communicator& control, const Choice& mine) {
   const fs::path folder = comm::broadcast_string(control, mine.folder.string(), 0);
   const std::string text = comm::broadcast_string(control, mine.text, 0);
   std::shared_ptr<Opened::Impl> impl;
-  together(control,
-           [&] { impl = std::make_shared<Opened::Impl>(folder, parse_manifest(text, folder / kManifestName)); });
+  together(control, [&] {
+    impl = std::make_shared<Opened::Impl>(folder, parse_manifest(text, folder / kManifestName));
+  });
   return Opened(impl);
 }
 
@@ -39,8 +40,8 @@ class Skipped {
   /// Error(checkpoint) when there was one.
   void fail_if_any(const fs::path& folder) const {
     require(lines_.empty(), ExitCode::checkpoint,
-            "no checkpoint in {} can be loaded; move the damaged ones away to start from step 1:{}", folder.string(),
-            lines_);
+            "no checkpoint in {} can be loaded; move the damaged ones away to start from step 1:{}",
+            folder.string(), lines_);
   }
 
  private:
@@ -48,8 +49,8 @@ class Skipped {
   std::string lines_;
 };
 
-/// Rank 0's part of open_newest: the newest valid step up to `latest`. One that cannot be read for want of a permission
-/// or of memory is not damaged: going on from an older one would lose work.
+/// Rank 0's part of open_newest: the newest valid step up to `latest`. One that cannot be read for
+/// want of a permission or of memory is not damaged: going on from an older one would lose work.
 Choice choose(const fs::path& folder, std::int64_t latest, Skipped& skipped) {
   const std::vector<StepFolder> steps = list_steps(folder);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -65,14 +66,15 @@ Choice choose(const fs::path& folder, std::int64_t latest, Skipped& skipped) {
   return {};
 }
 
-std::optional<Opened> open_up_to(comm::Communicator& control, const fs::path& folder, std::int64_t latest,
-                                 Skipped& skipped) {
+std::optional<Opened> open_up_to(comm::Communicator& control, const fs::path& folder,
+                                 std::int64_t latest, Skipped& skipped) {
   Choice mine;
   together(control, [&] {
     if (control.rank() == 0) mine = choose(folder, latest, skipped);
   });
   const bool found =
-      comm::all_reduce_scalar(control, static_cast<std::int64_t>(!mine.folder.empty()), comm::Op::max) != 0;
+      comm::all_reduce_scalar(control, static_cast<std::int64_t>(!mine.folder.empty()),
+                              comm::Op::max) != 0;
   if (!found) return std::nullopt;
   return share(control, mine);
 }
@@ -82,18 +84,20 @@ std::vector<const TensorSlice*> filled_by(const Opened& opened, std::span<const 
                                           const LoadOptions& options) {
   std::vector<const TensorSlice*> filled;
   for (const SliceView& view : wanted)
-    if (opened.holds(view.slice) && !is_left_out(options, view.slice.name)) filled.push_back(&view.slice);
+    if (opened.holds(view.slice) && !is_left_out(options, view.slice.name))
+      filled.push_back(&view.slice);
   return filled;
 }
 
 /// What a damaged checkpoint may have filled in part, the next one must fill wholly.
-void require_all_of(comm::Communicator& control, const std::vector<const TensorSlice*>& filled, const Opened& damaged,
-                    const Opened& next, const LoadOptions& options) {
+void require_all_of(comm::Communicator& control, const std::vector<const TensorSlice*>& filled,
+                    const Opened& damaged, const Opened& next, const LoadOptions& options) {
   together(control, [&] {
     if (options.accept) options.accept(next);
     for (const TensorSlice* slice : filled)
       require(next.holds(*slice) && !is_left_out(options, slice->name), ExitCode::checkpoint,
-              "{} is damaged, and cannot be replaced by the next older checkpoint: {} {} {}; move the damaged one away",
+              "{} is damaged, and cannot be replaced by the next older checkpoint: {} {} {}; move "
+              "the damaged one away",
               damaged.folder().string(), next.folder().filename().string(),
               next.holds(*slice) ? "would be loaded without" : "lacks", slice->name);
   });
@@ -109,8 +113,8 @@ Opened open(comm::Communicator& control, const fs::path& step_folder) {
   return share(control, mine);
 }
 
-std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& folder, const LogLine& log,
-                                  std::int64_t latest_step) {
+std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& folder,
+                                  const LogLine& log, std::int64_t latest_step) {
   Skipped skipped(log);
   return open_up_to(control, folder, latest_step, skipped);
 }
@@ -129,7 +133,8 @@ std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& f
       if (control.rank() == 0) skipped.add(opened->folder(), error.what());
       filled = filled_by(*opened, wanted, options);
     }
-    std::optional<Opened> next = open_up_to(control, folder, step_of_folder(opened->folder()) - 1, skipped);
+    std::optional<Opened> next =
+        open_up_to(control, folder, step_of_folder(opened->folder()) - 1, skipped);
     if (next) require_all_of(control, filled, *opened, *next, options);
     opened = std::move(next);
   }

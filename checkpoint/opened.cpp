@@ -23,13 +23,15 @@ std::int64_t Opened::Impl::number_of(std::string_view name) const {
 
 void Opened::Impl::check(const TensorSlice& slice) const {
   const std::int64_t number = number_of(slice.name);
-  require(number >= 0, ExitCode::usage, "checkpoint {} holds no tensor {}", folder.string(), slice.name);
+  require(number >= 0, ExitCode::usage, "checkpoint {} holds no tensor {}", folder.string(),
+          slice.name);
   const TensorInfo& stored = manifest.tensors[static_cast<std::size_t>(number)];
-  require(stored.shape == slice.global_shape, ExitCode::usage, "tensor {} has shape {} in checkpoint {}, not {}",
-          slice.name, to_string(stored.shape), folder.string(), to_string(slice.global_shape));
+  require(stored.shape == slice.global_shape, ExitCode::usage,
+          "tensor {} has shape {} in checkpoint {}, not {}", slice.name, to_string(stored.shape),
+          folder.string(), to_string(slice.global_shape));
   require(convertible(stored.dtype, slice.dtype), ExitCode::usage,
-          "tensor {} is {} in checkpoint {} and cannot be converted to {}", slice.name, name_of(stored.dtype),
-          folder.string(), name_of(slice.dtype));
+          "tensor {} is {} in checkpoint {} and cannot be converted to {}", slice.name,
+          name_of(stored.dtype), folder.string(), name_of(slice.dtype));
   TESSERA_EXPECT(lies_in(box_of(slice), slice.global_shape), "box {} extends beyond tensor {}",
                  to_string(box_of(slice)), slice.name);
 }
@@ -42,14 +44,17 @@ std::vector<Want> Opened::Impl::wants_of(std::span<const SliceView> wanted) cons
     check(view.slice);
     wants.push_back({number, &view.slice, static_cast<std::byte*>(view.data)});
   }
-  std::stable_sort(wants.begin(), wants.end(), [](const Want& a, const Want& b) { return a.tensor < b.tensor; });
+  std::stable_sort(wants.begin(), wants.end(),
+                   [](const Want& a, const Want& b) { return a.tensor < b.tensor; });
   return wants;
 }
 
 std::shared_ptr<const ShardTables> Opened::Impl::tables(const File& file, std::size_t shard) {
   const std::lock_guard lock(mutex_);
   auto& known = tables_[shard];
-  if (!known) known = std::make_shared<const ShardTables>(read_tables(file, manifest.shards[shard], manifest.tensors));
+  if (!known)
+    known = std::make_shared<const ShardTables>(
+        read_tables(file, manifest.shards[shard], manifest.tensors));
   return known;
 }
 
@@ -62,7 +67,8 @@ void Opened::Impl::fill(std::span<const SliceView> wanted) {
   std::vector<Want> wants = wants_of(wanted);
   for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
     const ShardRecord& shard = manifest.shards[s];
-    if (std::none_of(wants.begin(), wants.end(), [&](const Want& want) { return shard.may_hold(want.tensor); }))
+    if (std::none_of(wants.begin(), wants.end(),
+                     [&](const Want& want) { return shard.may_hold(want.tensor); }))
       continue;
     const File file = File::open_to_read(folder / shard.name, ExitCode::checkpoint);
     const auto known = tables(file, s);
@@ -73,8 +79,8 @@ void Opened::Impl::fill(std::span<const SliceView> wanted) {
             "{} is damaged (its files have {} of the {} requested elements of {})", folder.string(),
             want.filled.elements(), element_count(want.slice->extent), want.slice->name);
     require(want.filled.makes_up(box_of(*want.slice)), ExitCode::checkpoint,
-            "{} is damaged (its files have some elements of {} twice, and lack others)", folder.string(),
-            want.slice->name);
+            "{} is damaged (its files have some elements of {} twice, and lack others)",
+            folder.string(), want.slice->name);
   }
 }
 
@@ -95,10 +101,12 @@ const TensorInfo* Opened::find(std::string_view name) const {
 
 bool Opened::holds(const TensorSlice& slice) const {
   const TensorInfo* stored = find(slice.name);
-  return stored != nullptr && stored->shape == slice.global_shape && convertible(stored->dtype, slice.dtype);
+  return stored != nullptr && stored->shape == slice.global_shape &&
+         convertible(stored->dtype, slice.dtype);
 }
 
-void Opened::load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options) const {
+void Opened::load(comm::Communicator& control, std::span<const SliceView> wanted,
+                  const LoadOptions& options) const {
   check(control, wanted, options);
   std::vector<SliceView> fitting;
   for (const SliceView& view : wanted)
@@ -113,7 +121,8 @@ void Opened::fill(comm::Communicator& control, std::span<const SliceView> wanted
   });
 }
 
-void Opened::check(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options) const {
+void Opened::check(comm::Communicator& control, std::span<const SliceView> wanted,
+                   const LoadOptions& options) const {
   together(control, [&] {
     if (options.accept) options.accept(*this);
   });

@@ -17,8 +17,8 @@ ReadManifest read_manifest(const std::filesystem::path& step_folder) {
   ReadManifest read{read_text(path, kLimitBytes, ExitCode::checkpoint), {}};
   read.manifest = parse_manifest(read.text, path);
   const std::int64_t step = step_of_folder(step_folder);
-  require(step < 0 || step == read.manifest.step, ExitCode::checkpoint, "{} is damaged (it is of step {})",
-          path.string(), read.manifest.step);
+  require(step < 0 || step == read.manifest.step, ExitCode::checkpoint,
+          "{} is damaged (it is of step {})", path.string(), read.manifest.step);
   return read;
 }
 

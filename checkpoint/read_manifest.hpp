@@ -13,7 +13,8 @@ struct ReadManifest {
   Manifest manifest;
 };
 
-/// Reads and checks manifest.json; it must be of the step that the folder is named after. Error(checkpoint).
+/// Reads and checks manifest.json; it must be of the step that the folder is named after.
+/// Error(checkpoint).
 ReadManifest read_manifest(const std::filesystem::path& step_folder);
 
 /// The same, and that each file it names is there and as long as it was written. Error(checkpoint).

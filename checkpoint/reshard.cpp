@@ -6,7 +6,8 @@
 
 namespace tessera::checkpoint {
 
-std::filesystem::path reshard(const std::filesystem::path& step_folder, const ReshardOptions& options) {
+std::filesystem::path reshard(const std::filesystem::path& step_folder,
+                              const ReshardOptions& options) {
   Manifest manifest = read_complete_manifest(step_folder).manifest;
   const Opened source(std::make_shared<Opened::Impl>(step_folder, manifest));
   StreamContents contents{manifest.step, std::move(manifest.mesh), std::move(manifest.config_toml),

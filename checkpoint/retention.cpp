@@ -34,7 +34,8 @@ std::vector<Removal> plan_steps(const fs::path& folder, const PruneOptions& opti
     } else if (kept < retention.keep_latest) {
       ++kept;
     } else if (!is_kept_for_ever(step.step, retention)) {
-      removals.push_back({step.path, fmt::format("older than the newest {}", retention.keep_latest)});
+      removals.push_back(
+          {step.path, fmt::format("older than the newest {}", retention.keep_latest)});
     }
   }
   return removals;
@@ -60,16 +61,18 @@ void retain(const fs::path& folder, const Retention& retention, std::int64_t sav
 }
 
 std::vector<Removal> plan_prune(const fs::path& folder, const PruneOptions& options) {
-  require(options.retention.keep_latest >= 1, ExitCode::usage, "keep at least the newest checkpoint, not {}",
-          options.retention.keep_latest);
+  require(options.retention.keep_latest >= 1, ExitCode::usage,
+          "keep at least the newest checkpoint, not {}", options.retention.keep_latest);
   std::vector<Removal> removals = plan_steps(folder, options);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const Leftover kind = leftover_of(entry.path());
     if (kind == Leftover::debris)
       removals.push_back({entry.path(), "incomplete: its save or its removal was interrupted"});
-    if (kind == Leftover::damaged && options.damaged) removals.push_back({entry.path(), "set aside as damaged"});
-    if (kind == Leftover::partial && options.partial && is_dead_partial(entry.path(), options.stale_partial_seconds))
+    if (kind == Leftover::damaged && options.damaged)
+      removals.push_back({entry.path(), "set aside as damaged"});
+    if (kind == Leftover::partial && options.partial &&
+        is_dead_partial(entry.path(), options.stale_partial_seconds))
       removals.push_back({entry.path(), "left by a save that has ended"});
   }
   return removals;

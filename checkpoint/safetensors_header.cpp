@@ -41,7 +41,9 @@ DType dtype_of(const std::string& spelling, const std::string& name, const TextS
 }
 
 const char* spelling_of(DType dtype) {
-  return std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.dtype == dtype; })->name;
+  return std::find_if(kSpellings.begin(), kSpellings.end(),
+                      [&](const Spelling& s) { return s.dtype == dtype; })
+      ->name;
 }
 
 PlacedEntry parse_entry(const std::string& name, const Json& value, const TextSource& source) {
@@ -49,7 +51,8 @@ PlacedEntry parse_entry(const std::string& name, const Json& value, const TextSo
   placed.entry = {name, dtype_of(text_member(value, "dtype", source), name, source),
                   to_shape(member(value, "shape", source), source)};
   const Json& offsets = member(value, "data_offsets", source);
-  if (!offsets.is_array() || offsets.size() != 2) source.damaged(fmt::format("\"{}\" has no pair of offsets", name));
+  if (!offsets.is_array() || offsets.size() != 2)
+    source.damaged(fmt::format("\"{}\" has no pair of offsets", name));
   placed.begin = to_count(offsets[0], "an offset", source);
   const std::int64_t end = to_count(offsets[1], "an offset", source);
   const auto bytes = checked_bytes(placed.entry.shape, placed.entry.dtype);
@@ -70,8 +73,10 @@ std::map<std::string, std::string> parse_metadata(const Json& value, const TextS
   return metadata;
 }
 
-/// The tensors must follow each other without overlap or hole and fill the file: nothing may hide in it.
-void check_layout(std::vector<PlacedEntry>& entries, std::int64_t data_bytes, const TextSource& source) {
+/// The tensors must follow each other without overlap or hole and fill the file: nothing may hide
+/// in it.
+void check_layout(std::vector<PlacedEntry>& entries, std::int64_t data_bytes,
+                  const TextSource& source) {
   std::sort(entries.begin(), entries.end(), [](const PlacedEntry& a, const PlacedEntry& b) {
     return std::tie(a.begin, a.bytes, a.entry.name) < std::tie(b.begin, b.bytes, b.entry.name);
   });
@@ -79,24 +84,28 @@ void check_layout(std::vector<PlacedEntry>& entries, std::int64_t data_bytes, co
   for (const PlacedEntry& placed : entries) {
     if (placed.begin > data_bytes || placed.bytes > data_bytes - placed.begin)
       source.damaged(
-          fmt::format("tensor \"{}\" ends at byte {} of {} data bytes; the file is truncated or its header is wrong",
+          fmt::format("tensor \"{}\" ends at byte {} of {} data bytes; the file is truncated or "
+                      "its header is wrong",
                       placed.entry.name, placed.begin + placed.bytes, data_bytes));
     if (placed.begin != next)
-      source.damaged(fmt::format("tensor \"{}\" begins at data byte {} where {} was expected: {}", placed.entry.name,
-                                 placed.begin, next, placed.begin < next ? "tensors overlap" : "there is a gap"));
+      source.damaged(fmt::format("tensor \"{}\" begins at data byte {} where {} was expected: {}",
+                                 placed.entry.name, placed.begin, next,
+                                 placed.begin < next ? "tensors overlap" : "there is a gap"));
     next = placed.begin + placed.bytes;
   }
-  if (next != data_bytes) source.damaged(fmt::format("{} bytes follow the last tensor", data_bytes - next));
+  if (next != data_bytes)
+    source.damaged(fmt::format("{} bytes follow the last tensor", data_bytes - next));
 }
 
 std::string read_header_text(const File& file, const TextSource& source) {
   const std::int64_t file_bytes = file.size();
-  if (file_bytes < 8) source.damaged(fmt::format("{} bytes are too few for a safetensors file", file_bytes));
+  if (file_bytes < 8)
+    source.damaged(fmt::format("{} bytes are too few for a safetensors file", file_bytes));
   std::uint64_t header_bytes = 0;
   file.read(&header_bytes, 8, 0);
   if (header_bytes > static_cast<std::uint64_t>(std::min(kHeaderLimitBytes, file_bytes - 8)))
-    source.damaged(
-        fmt::format("a header of {} bytes in a file of {}; is this a safetensors file?", header_bytes, file_bytes));
+    source.damaged(fmt::format("a header of {} bytes in a file of {}; is this a safetensors file?",
+                               header_bytes, file_bytes));
   std::string text(header_bytes, '\0');
   file.read(text.data(), text.size(), 8);
   return text;
@@ -122,14 +131,16 @@ SafetensorsHeader read_safetensors_header(const File& file) {
   return header;
 }
 
-std::string place_safetensors(std::vector<PlacedEntry>& entries, const std::map<std::string, std::string>& metadata) {
+std::string place_safetensors(std::vector<PlacedEntry>& entries,
+                              const std::map<std::string, std::string>& metadata) {
   std::sort(entries.begin(), entries.end(), [](const PlacedEntry& a, const PlacedEntry& b) {
     const auto wide = size_of(a.entry.dtype), other = size_of(b.entry.dtype);
     return wide != other ? wide > other : a.entry.name < b.entry.name;
   });
   std::string text = "{";
   const auto add = [&](const std::string& key, const nlohmann::ordered_json& value) {
-    text += fmt::format("{}{}:{}", text.size() == 1 ? "" : ",", json_text(Json(key)), json_text(value));
+    text +=
+        fmt::format("{}{}:{}", text.size() == 1 ? "" : ",", json_text(Json(key)), json_text(value));
   };
   if (!metadata.empty()) add("__metadata__", metadata);
   std::int64_t next = 0;

@@ -25,7 +25,9 @@ struct SafetensorsHeader {
 /// Reads and checks the header of `file`. Error(data).
 SafetensorsHeader read_safetensors_header(const File& file);
 
-/// Places the tensors (widest elements first, then by name: each stays aligned) and gives the header's bytes.
-std::string place_safetensors(std::vector<PlacedEntry>& entries, const std::map<std::string, std::string>& metadata);
+/// Places the tensors (widest elements first, then by name: each stays aligned) and gives the
+/// header's bytes.
+std::string place_safetensors(std::vector<PlacedEntry>& entries,
+                              const std::map<std::string, std::string>& metadata);
 
 }  // namespace tessera::checkpoint

@@ -12,7 +12,8 @@ namespace tessera::checkpoint {
 namespace {
 
 constexpr std::int64_t kWindowBytes = std::int64_t{4} << 20;
-constexpr std::int64_t kWorthSkippingBytes = 64 << 10;  // a gap longer than this is cheaper to skip than to read
+// a gap longer than this is cheaper to skip than to read
+constexpr std::int64_t kWorthSkippingBytes = 64 << 10;
 constexpr std::int64_t kIndexLimitBytes = 256 << 20;
 
 std::filesystem::path plain_name(const std::string& name, const TextSource& source) {
@@ -39,7 +40,8 @@ struct SafetensorsReader::Impl {
   void add(const PlacedEntry& placed, std::size_t file);
   void sort();
   std::size_t number_of(std::string_view name) const;
-  void check(const SafetensorsEntry& entry, const TensorSlice& box, const std::filesystem::path& path) const;
+  void check(const SafetensorsEntry& entry, const TensorSlice& box,
+             const std::filesystem::path& path) const;
   void read(const TensorSlice& box, void* out) const;
 };
 
@@ -58,7 +60,8 @@ void SafetensorsReader::Impl::open_file(const std::filesystem::path& path) {
 /// The index says which file holds a tensor; what a file holds besides is not part of the model.
 void SafetensorsReader::Impl::open_sharded(const std::filesystem::path& index) {
   const TextSource source{index, ExitCode::data};
-  const nlohmann::json json = parse_json(read_text(index, kIndexLimitBytes, ExitCode::data), source);
+  const nlohmann::json json =
+      parse_json(read_text(index, kIndexLimitBytes, ExitCode::data), source);
   const nlohmann::json& map = member(json, "weight_map", source);
   if (!map.is_object()) source.damaged("\"weight_map\" is not an object");
   std::map<std::string, std::vector<std::string>> names_of_file;
@@ -81,19 +84,21 @@ void SafetensorsReader::Impl::open_sharded(const std::filesystem::path& index) {
 
 void SafetensorsReader::Impl::open_folder(const std::filesystem::path& folder) {
   const auto index = folder / "model.safetensors.index.json";
-  if (std::filesystem::exists(folder / "model.safetensors")) return open_file(folder / "model.safetensors");
-  require(
-      std::filesystem::exists(index), ExitCode::data,
-      "no weights in {} (neither model.safetensors nor model.safetensors.index.json); give a Hugging Face folder or a "
-      ".safetensors file",
-      folder.string());
+  if (std::filesystem::exists(folder / "model.safetensors"))
+    return open_file(folder / "model.safetensors");
+  require(std::filesystem::exists(index), ExitCode::data,
+          "no weights in {} (neither model.safetensors nor model.safetensors.index.json); give a "
+          "Hugging Face folder or a "
+          ".safetensors file",
+          folder.string());
   open_sharded(index);
 }
 
 void SafetensorsReader::Impl::sort() {
   std::vector<std::size_t> order(entries.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return entries[a].name < entries[b].name; });
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return entries[a].name < entries[b].name; });
   std::vector<SafetensorsEntry> sorted_entries;
   std::vector<Place> sorted_places;
   for (const std::size_t i : order) {
@@ -106,19 +111,22 @@ void SafetensorsReader::Impl::sort() {
 
 /// entries.size() when there is no such tensor.
 std::size_t SafetensorsReader::Impl::number_of(std::string_view name) const {
-  const auto at =
-      std::lower_bound(entries.begin(), entries.end(), name, [](const auto& e, auto n) { return e.name < n; });
-  return at != entries.end() && at->name == name ? static_cast<std::size_t>(at - entries.begin()) : entries.size();
+  const auto at = std::lower_bound(entries.begin(), entries.end(), name,
+                                   [](const auto& e, auto n) { return e.name < n; });
+  return at != entries.end() && at->name == name ? static_cast<std::size_t>(at - entries.begin())
+                                                 : entries.size();
 }
 
 void SafetensorsReader::Impl::check(const SafetensorsEntry& entry, const TensorSlice& box,
                                     const std::filesystem::path& path) const {
   require(box.global_shape == entry.shape, ExitCode::data,
-          "tensor \"{}\" in {} has shape {}, not {}; use the matching model", entry.name, path.string(),
-          to_string(entry.shape), to_string(box.global_shape));
-  require(convertible(entry.dtype, box.dtype), ExitCode::data, "tensor \"{}\" in {} is {} and cannot be read as {}",
-          entry.name, path.string(), name_of(entry.dtype), name_of(box.dtype));
-  TESSERA_EXPECT(lies_in(box_of(box), entry.shape), "box {} of \"{}\"", to_string(box_of(box)), entry.name);
+          "tensor \"{}\" in {} has shape {}, not {}; use the matching model", entry.name,
+          path.string(), to_string(entry.shape), to_string(box.global_shape));
+  require(convertible(entry.dtype, box.dtype), ExitCode::data,
+          "tensor \"{}\" in {} is {} and cannot be read as {}", entry.name, path.string(),
+          name_of(entry.dtype), name_of(box.dtype));
+  TESSERA_EXPECT(lies_in(box_of(box), entry.shape), "box {} of \"{}\"", to_string(box_of(box)),
+                 entry.name);
 }
 
 void SafetensorsReader::Impl::read(const TensorSlice& box, void* out) const {
@@ -145,14 +153,15 @@ void SafetensorsReader::Impl::read(const TensorSlice& box, void* out) const {
       const std::int64_t count = std::min(cursor.length(), end - cursor.source());
       require(convert(window.data() + (cursor.source() - begin) * stored, entry.dtype,
                       static_cast<std::byte*>(out) + cursor.target() * wanted, box.dtype, count),
-              ExitCode::data, "a value of tensor \"{}\" in {} does not fit into {}", box.name, file.path().string(),
-              name_of(box.dtype));
+              ExitCode::data, "a value of tensor \"{}\" in {} does not fit into {}", box.name,
+              file.path().string(), name_of(box.dtype));
       cursor.advance(count);
     }
   }
 }
 
-SafetensorsReader::SafetensorsReader(const std::filesystem::path& file_or_folder) : impl_(std::make_unique<Impl>()) {
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& file_or_folder)
+    : impl_(std::make_unique<Impl>()) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file_or_folder, ignored))
     impl_->open_folder(file_or_folder);
@@ -165,7 +174,9 @@ SafetensorsReader::SafetensorsReader(SafetensorsReader&&) noexcept = default;
 SafetensorsReader& SafetensorsReader::operator=(SafetensorsReader&&) noexcept = default;
 
 const std::vector<SafetensorsEntry>& SafetensorsReader::tensors() const { return impl_->entries; }
-const std::map<std::string, std::string>& SafetensorsReader::metadata() const { return impl_->metadata; }
+const std::map<std::string, std::string>& SafetensorsReader::metadata() const {
+  return impl_->metadata;
+}
 
 const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const {
   const std::size_t number = impl_->number_of(name);
@@ -178,7 +189,8 @@ void SafetensorsReader::read_whole(std::string_view name, DType dtype, void* out
   const SafetensorsEntry* entry = find(name);
   require(entry != nullptr, ExitCode::data, "no tensor \"{}\" in {}", name,
           impl_->files.empty() ? "an empty index" : impl_->files.front().path().string());
-  impl_->read({std::string(name), dtype, entry->shape, Shape(entry->shape.size(), 0), entry->shape}, out);
+  impl_->read({std::string(name), dtype, entry->shape, Shape(entry->shape.size(), 0), entry->shape},
+              out);
 }
 
 }  // namespace tessera::checkpoint

@@ -17,14 +17,16 @@ struct SafetensorsWriter::Impl {
   std::unique_ptr<std::atomic<std::int64_t>[]> written;  // elements of each entry
   std::optional<File> file;
 
-  void place(std::vector<SafetensorsEntry> tensors, const std::map<std::string, std::string>& metadata);
+  void place(std::vector<SafetensorsEntry> tensors,
+             const std::map<std::string, std::string>& metadata);
 };
 
 void SafetensorsWriter::Impl::place(std::vector<SafetensorsEntry> tensors,
                                     const std::map<std::string, std::string>& metadata) {
   for (SafetensorsEntry& tensor : tensors) {
     const auto bytes = checked_bytes(tensor.shape, tensor.dtype);
-    TESSERA_EXPECT(bytes && tensor.name != "__metadata__", "tensor \"{}\" {}", tensor.name, to_string(tensor.shape));
+    TESSERA_EXPECT(bytes && tensor.name != "__metadata__", "tensor \"{}\" {}", tensor.name,
+                   to_string(tensor.shape));
     entries.push_back({std::move(tensor), 0, *bytes});
   }
   const std::string header = place_safetensors(entries, metadata);
@@ -39,7 +41,8 @@ void SafetensorsWriter::Impl::place(std::vector<SafetensorsEntry> tensors,
                                : entries.back().begin + entries.back().bytes);
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<SafetensorsEntry> tensors,
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
+                                     std::vector<SafetensorsEntry> tensors,
                                      const std::map<std::string, std::string>& metadata)
     : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
@@ -62,12 +65,14 @@ SafetensorsWriter::~SafetensorsWriter() {
   std::filesystem::remove(impl_->temporary, ignored);
 }
 
-void SafetensorsWriter::write(std::string_view name, std::int64_t first, std::int64_t count, const void* data) {
+void SafetensorsWriter::write(std::string_view name, std::int64_t first, std::int64_t count,
+                              const void* data) {
   const auto at = impl_->numbers.find(name);
   TESSERA_EXPECT(at != impl_->numbers.end(), "no tensor \"{}\" was announced", name);
   const PlacedEntry& placed = impl_->entries[at->second];
   TESSERA_EXPECT(first >= 0 && count >= 0 && first + count <= element_count(placed.entry.shape),
-                 "elements {}..{} of \"{}\" {}", first, first + count, name, to_string(placed.entry.shape));
+                 "elements {}..{} of \"{}\" {}", first, first + count, name,
+                 to_string(placed.entry.shape));
   const auto width = static_cast<std::int64_t>(size_of(placed.entry.dtype));
   impl_->file->write(data, static_cast<std::size_t>(count * width), placed.begin + first * width);
   impl_->written[at->second] += count;
@@ -78,8 +83,8 @@ void SafetensorsWriter::finish() {
   for (std::size_t i = 0; i < impl_->entries.size(); ++i) {
     const SafetensorsEntry& entry = impl_->entries[i].entry;
     require(impl_->written[i] == element_count(entry.shape), ExitCode::data,
-            "{} of {} elements of \"{}\" were written to {}; the file is not kept", impl_->written[i].load(),
-            element_count(entry.shape), entry.name, impl_->path.string());
+            "{} of {} elements of \"{}\" were written to {}; the file is not kept",
+            impl_->written[i].load(), element_count(entry.shape), entry.name, impl_->path.string());
   }
   impl_->file->sync();
   impl_->file->close();

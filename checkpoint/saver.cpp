@@ -25,7 +25,9 @@ std::future<void> in_background(Work work) {
 class HostCopies final : public CopyEngine {
  public:
   std::byte* reserve(std::size_t bytes) override { return memory_.reserve(bytes); }
-  void copy(std::byte* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void copy(std::byte* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
   void wait() override {}
 
  private:
@@ -40,7 +42,8 @@ struct Saver::Impl {
   Impl(comm::Communicator& control, CopyEngine* engine) : control(control), engine(engine) {}
   ~Impl();
 
-  void start(const SaveOptions& options, const State& state, std::span<const SliceView> views, bool copy);
+  void start(const SaveOptions& options, const State& state, std::span<const SliceView> views,
+             bool copy);
   std::optional<SaveResult> poll();
   std::optional<SaveResult> finish();
   /// Collective: waits for the phase's work on all ranks and goes on to the next phase.
@@ -64,7 +67,8 @@ struct Saver::Impl {
   std::shared_ptr<const ShardLayout> layout;  ///< of the last save
   std::future<void> work;                     ///< this rank's part of the phase
   std::future<void> tidying;                  ///< rank 0: what is left to do for the save before
-  std::int64_t ready = 0;  ///< 1 when this rank's work is done; after the reduction, when all ranks' is
+  /// 1 when this rank's work is done; after the reduction, when all ranks' is
+  std::int64_t ready = 0;
   comm::Request asked;
   bool is_asked = false;
   double blocked_seconds = 0;
@@ -100,11 +104,13 @@ auto Saver::Impl::timed(const Step& step) {
 
 /// Made once: a job's ranks stay where they are.
 const FileGroup& Saver::Impl::group_of(const SaveOptions& options) {
-  if (!group || group->layout() != options.files) group.emplace(control, options.files, options.node);
+  if (!group || group->layout() != options.files)
+    group.emplace(control, options.files, options.node);
   return *group;
 }
 
-void Saver::Impl::start(const SaveOptions& options, const State& state, std::span<const SliceView> views, bool copy) {
+void Saver::Impl::start(const SaveOptions& options, const State& state,
+                        std::span<const SliceView> views, bool copy) {
   TESSERA_EXPECT(phase == Phase::idle, "a save was begun while another one is under way");
   if (tidying.valid()) tidying.get();
   blocked_seconds = 0;
@@ -182,17 +188,20 @@ SaveResult Saver::Impl::conclude() {
   return result;
 }
 
-Saver::Saver(comm::Communicator& control, CopyEngine* engine) : impl_(std::make_unique<Impl>(control, engine)) {}
+Saver::Saver(comm::Communicator& control, CopyEngine* engine)
+    : impl_(std::make_unique<Impl>(control, engine)) {}
 Saver::~Saver() = default;
 
-SaveResult Saver::save(const SaveOptions& options, const State& state, std::span<const SliceView> views) {
+SaveResult Saver::save(const SaveOptions& options, const State& state,
+                       std::span<const SliceView> views) {
   return *impl_->timed([&] {
     impl_->start(options, state, views, false);
     return impl_->finish();
   });
 }
 
-void Saver::begin(const SaveOptions& options, const State& state, std::span<const SliceView> views) {
+void Saver::begin(const SaveOptions& options, const State& state,
+                  std::span<const SliceView> views) {
   impl_->timed([&] {
     impl_->start(options, state, views, true);
     return std::optional<SaveResult>();
@@ -213,7 +222,8 @@ FileLayout file_layout_from_name(std::string_view name) {
   if (name == "rank") return FileLayout::rank;
   if (name == "node") return FileLayout::node;
   if (name == "single") return FileLayout::single;
-  fail(ExitCode::usage, "\"{}\" is not a layout of checkpoint files; use \"rank\", \"node\" or \"single\"", name);
+  fail(ExitCode::usage,
+       "\"{}\" is not a layout of checkpoint files; use \"rank\", \"node\" or \"single\"", name);
 }
 
 SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,

@@ -26,15 +26,17 @@ void check_table(const TensorTable& table) {
   require(table.conflict().empty(), ExitCode::usage, "cannot save: {}", table.conflict());
   for (const auto& [name, row] : table.rows())
     require(row.elements == element_count(row.shape), ExitCode::usage,
-            "cannot save: the ranks' boxes of {} {} hold {} elements where {} were expected (wrong boxes or replica "
+            "cannot save: the ranks' boxes of {} {} hold {} elements where {} were expected (wrong "
+            "boxes or replica "
             "numbers)",
             name, to_string(row.shape), row.elements, element_count(row.shape));
 }
 
 }  // namespace
 
-Saving::Saving(comm::Communicator& control, const FileGroup& group, SaveOptions options, State state,
-               std::span<const SliceView> views, std::shared_ptr<const ShardLayout> layout)
+Saving::Saving(comm::Communicator& control, const FileGroup& group, SaveOptions options,
+               State state, std::span<const SliceView> views,
+               std::shared_ptr<const ShardLayout> layout)
     : control_(control),
       group_(group),
       options_(std::move(options)),
@@ -72,7 +74,8 @@ void Saving::plan() {
   });
   const TensorTable table = TensorTable::from_text(comm::broadcast_string(control_, all, 0));
   tensors_ = table.tensors();
-  for (const TensorInfo& tensor : tensors_) result_.bytes += *checked_bytes(tensor.shape, tensor.dtype);
+  for (const TensorInfo& tensor : tensors_)
+    result_.bytes += *checked_bytes(tensor.shape, tensor.dtype);
   plan_file();
 }
 
@@ -98,9 +101,10 @@ std::vector<PlannedBox> Saving::file_boxes() const {
 
 void Saving::check_options() {
   require(state_.step >= 0, ExitCode::usage, "step {} cannot be saved", state_.step);
-  require(!options_.coord_name.empty() && options_.coord_name.find('/') == std::string::npos, ExitCode::usage,
-          "\"{}\" cannot name a shard file", options_.coord_name);
-  const nlohmann::json extra = parse_json(state_.json_extra, {"the training state", ExitCode::usage});
+  require(!options_.coord_name.empty() && options_.coord_name.find('/') == std::string::npos,
+          ExitCode::usage, "\"{}\" cannot name a shard file", options_.coord_name);
+  const nlohmann::json extra =
+      parse_json(state_.json_extra, {"the training state", ExitCode::usage});
   require(extra.is_object(), ExitCode::usage, "the training state is not a JSON object");
   extra_ = json_text(extra);
 }
@@ -116,7 +120,8 @@ bool Saving::make_attempt() {
     exists = fs::exists(final_);
     uuid_ = make_uuid();
   });
-  exists_ = comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists), comm::Op::max) != 0;
+  exists_ =
+      comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists), comm::Op::max) != 0;
   if (exists_ && existing_is_valid()) return false;
   uuid_ = comm::broadcast_string(control_, uuid_, 0);
   const fs::path mine = partial_path(options_.folder, state_.step, uuid_);
@@ -127,11 +132,13 @@ bool Saving::make_attempt() {
   return true;
 }
 
-/// Every byte is looked at, by all ranks together: a checkpoint that could not be loaded must not shadow this one.
+/// Every byte is looked at, by all ranks together: a checkpoint that could not be loaded must not
+/// shadow this one.
 bool Saving::existing_is_valid() const {
   const auto findings = verify(final_, true, control_.rank(), control_.size());
   for (const Finding& finding : findings) log::warning("{}", finding.what);
-  return comm::all_reduce_scalar(control_, static_cast<std::int64_t>(findings.size()), comm::Op::max) == 0;
+  return comm::all_reduce_scalar(control_, static_cast<std::int64_t>(findings.size()),
+                                 comm::Op::max) == 0;
 }
 
 void Saving::copy_by(CopyEngine& engine) {
@@ -149,7 +156,8 @@ void Saving::write() {
   const int me = group_.ranks().rank();
   std::vector<PlannedBox> boxes = file_boxes();
   if (boxes.empty() || (pieces_.empty() && me != 0)) return;
-  writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes), tensors_, layout_);
+  writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes),
+                  tensors_, layout_);
   layout_ = writer_->layout();
   checksums_.resize(1);
   checksums_[0] = writer_->write_boxes(me, [](const PlannedBox& planned) { return planned.data; });
@@ -160,7 +168,8 @@ void Saving::write() {
 }
 
 void Saving::share_checksums() {
-  checksums_ = all_gather_words(group_.ranks(), writer_ ? checksums_[0] : std::vector<std::uint32_t>());
+  checksums_ =
+      all_gather_words(group_.ranks(), writer_ ? checksums_[0] : std::vector<std::uint32_t>());
 }
 
 void Saving::seal() {
@@ -183,17 +192,21 @@ void Saving::commit() {
 }
 
 Manifest Saving::make_manifest() const {
-  Manifest manifest = new_manifest(uuid_, state_.step, options_.mesh, options_.config_toml, extra_, tensors_);
-  manifest.shards = parse_shards("[" + record_ + "]", static_cast<std::int64_t>(tensors_.size()), partial_);
-  std::sort(manifest.shards.begin(), manifest.shards.end(),
-            [](const ShardRecord& a, const ShardRecord& b) { return NaturalOrder()(a.name, b.name); });
+  Manifest manifest =
+      new_manifest(uuid_, state_.step, options_.mesh, options_.config_toml, extra_, tensors_);
+  manifest.shards =
+      parse_shards("[" + record_ + "]", static_cast<std::int64_t>(tensors_.size()), partial_);
+  std::sort(
+      manifest.shards.begin(), manifest.shards.end(),
+      [](const ShardRecord& a, const ShardRecord& b) { return NaturalOrder()(a.name, b.name); });
   return manifest;
 }
 
-/// The one moment at which the checkpoint comes into being. False when another attempt was faster and its one is
-/// kept.
+/// The one moment at which the checkpoint comes into being. False when another attempt was faster
+/// and its one is kept.
 bool Saving::make_visible() {
-  if (exists_) rename_path(final_, damaged_path(options_.folder, state_.step, uuid_), ExitCode::checkpoint);
+  if (exists_)
+    rename_path(final_, damaged_path(options_.folder, state_.step, uuid_), ExitCode::checkpoint);
   if (fs::exists(final_) && verify(final_, false).empty()) {
     remove_quietly(partial_);
     return false;
@@ -208,15 +221,19 @@ SaveResult Saving::conclude() {
   const auto kept = static_cast<std::int64_t>(result_.kept_existing);
   result_.kept_existing = comm::all_reduce_scalar(control_, kept, comm::Op::max) != 0;
   result_.folder = final_;
-  result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  result_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   return result_;
 }
 
 void Saving::tidy() const {
   warn_if_it_fails([&] { write_hint(options_.folder, final_.filename().string(), uuid_); });
-  warn_if_it_fails([&] { retain(options_.folder, {options_.keep_latest_k, options_.keep_every}, state_.step); });
+  warn_if_it_fails([&] {
+    retain(options_.folder, {options_.keep_latest_k, options_.keep_every}, state_.step);
+  });
   if (manifest_.uuid.empty() || result_.kept_existing) return;
-  if (options_.write_index) warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
+  if (options_.write_index)
+    warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
 }
 
 void Saving::abandon() {

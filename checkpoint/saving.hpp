@@ -1,4 +1,5 @@
-// One attempt to save, cut into phases such that those without communication can run on another thread.
+// One attempt to save, cut into phases such that those without communication can run on another
+// thread.
 #pragma once
 
 #include <chrono>
@@ -17,24 +18,25 @@
 
 namespace tessera::checkpoint {
 
-/// prepare(), then on each rank write(), where a file has several writers then share_checksums() and on each rank
-/// seal(), then collect(), then on rank 0 commit(), then conclude(), then on rank 0 tidy(). The collective ones throw
-/// the same Error on every rank.
+/// prepare(), then on each rank write(), where a file has several writers then share_checksums()
+/// and on each rank seal(), then collect(), then on rank 0 commit(), then conclude(), then on rank
+/// 0 tidy(). The collective ones throw the same Error on every rank.
 class Saving {
  public:
-  /// `group` is of options.files and must outlive this. `layout` is that of an earlier save, or null.
+  /// `group` is of options.files and must outlive this. `layout` is that of an earlier save, or
+  /// null.
   Saving(comm::Communicator& control, const FileGroup& group, SaveOptions options, State state,
          std::span<const SliceView> views, std::shared_ptr<const ShardLayout> layout);
   Saving(const Saving&) = delete;
   Saving& operator=(const Saving&) = delete;
 
-  /// Collective: what each rank writes, and the partial folder. False when a valid checkpoint of this step is there
-  /// already and is kept.
+  /// Collective: what each rank writes, and the partial folder. False when a valid checkpoint of
+  /// this step is there already and is kept.
   bool prepare();
   /// Begins to copy what this rank writes: write() then reads the copies, not the views' memory.
   void copy_by(CopyEngine& engine);
-  /// This rank's boxes, durable, and where no other rank writes to its file the whole of that. No communication: on any
-  /// one thread.
+  /// This rank's boxes, durable, and where no other rank writes to its file the whole of that. No
+  /// communication: on any one thread.
   void write();
   bool has_shared_files() const { return group_.is_shared(); }
   /// Collective: the checksums of a file's boxes reach the first of its ranks, which seals it.
@@ -49,7 +51,8 @@ class Saving {
   void commit();
   /// Collective: rank 0 has committed.
   SaveResult conclude();
-  /// Rank 0: what may fail without harm: LATEST, older checkpoints, index.h5. No communication: on any one thread.
+  /// Rank 0: what may fail without harm: LATEST, older checkpoints, index.h5. No communication: on
+  /// any one thread.
   void tidy() const;
   /// Removes what an attempt that failed has written; a committed checkpoint stays.
   void abandon();

@@ -14,7 +14,8 @@ namespace {
 }
 
 template <class Word>
-std::vector<Word> read_table(const File& file, const TableRecord& table, std::int64_t words_per_row, const char* what) {
+std::vector<Word> read_table(const File& file, const TableRecord& table, std::int64_t words_per_row,
+                             const char* what) {
   std::vector<Word> words(static_cast<std::size_t>(table.count * words_per_row));
   file.read(words.data(), words.size() * sizeof(Word), table.offset);
   if (crc32c(0, words.data(), words.size() * sizeof(Word)) != table.crc)
@@ -24,24 +25,27 @@ std::vector<Word> read_table(const File& file, const TableRecord& table, std::in
 
 }  // namespace
 
-BoxTable::BoxTable(std::vector<std::int64_t> words, const ShardRecord& shard, const std::vector<TensorInfo>& tensors,
-                   const std::filesystem::path& path)
+BoxTable::BoxTable(std::vector<std::int64_t> words, const ShardRecord& shard,
+                   const std::vector<TensorInfo>& tensors, const std::filesystem::path& path)
     : words_(std::move(words)), row_words_(shard.box_row_bytes() / 8) {
   for (std::int64_t box = 0; box < shard.boxes.count; ++box) check_row(box, shard, tensors, path);
   if (first_block(size()) != shard.checksums.count)
-    damaged(path, fmt::format("{} blocks and {} checksums", first_block_.back(), shard.checksums.count));
+    damaged(path,
+            fmt::format("{} blocks and {} checksums", first_block_.back(), shard.checksums.count));
 }
 
 /// Appends what follows from the row, after checking every number in it.
-void BoxTable::check_row(std::int64_t box, const ShardRecord& shard, const std::vector<TensorInfo>& tensors,
+void BoxTable::check_row(std::int64_t box, const ShardRecord& shard,
+                         const std::vector<TensorInfo>& tensors,
                          const std::filesystem::path& path) {
   const std::int64_t number = tensor(box), begin = offset(box);
-  if (number < 0 || number >= static_cast<std::int64_t>(tensors.size()) || (box > 0 && number < tensor(box - 1)) ||
-      !shard.may_hold(number))
+  if (number < 0 || number >= static_cast<std::int64_t>(tensors.size()) ||
+      (box > 0 && number < tensor(box - 1)) || !shard.may_hold(number))
     damaged(path, fmt::format("box {} is of tensor {}, which is not in this file", box, number));
   const TensorInfo& info = tensors[static_cast<std::size_t>(number)];
   const std::size_t dims = info.shape.size();
-  if (static_cast<std::int64_t>(dims) > shard.box_dims || !lies_in(this->box(box, dims), info.shape))
+  if (static_cast<std::int64_t>(dims) > shard.box_dims ||
+      !lies_in(this->box(box, dims), info.shape))
     damaged(path, fmt::format("box {} extends beyond tensor {}", box, info.name));
   const auto bytes = checked_bytes(this->box(box, dims).extent, info.dtype);
   if (!bytes || *bytes == 0 || begin < 0 || begin > shard.bytes || *bytes > shard.bytes - begin)
@@ -71,11 +75,13 @@ Range BoxTable::boxes_of(std::int64_t tensor_number) const {
   return {begin, first_not_below(tensor_number + 1) - begin};
 }
 
-ShardTables read_tables(const File& file, const ShardRecord& shard, const std::vector<TensorInfo>& tensors) {
-  require(file.size() == shard.bytes, ExitCode::checkpoint, "{} is damaged (it has {} bytes, {} were written)",
-          file.path().string(), file.size(), shard.bytes);
-  return {BoxTable(read_table<std::int64_t>(file, shard.boxes, shard.box_row_bytes() / 8, "box"), shard, tensors,
-                   file.path()),
+ShardTables read_tables(const File& file, const ShardRecord& shard,
+                        const std::vector<TensorInfo>& tensors) {
+  require(file.size() == shard.bytes, ExitCode::checkpoint,
+          "{} is damaged (it has {} bytes, {} were written)", file.path().string(), file.size(),
+          shard.bytes);
+  return {BoxTable(read_table<std::int64_t>(file, shard.boxes, shard.box_row_bytes() / 8, "box"),
+                   shard, tensors, file.path()),
           read_table<std::uint32_t>(file, shard.checksums, 1, "checksum")};
 }
 
@@ -83,8 +89,10 @@ std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& sh
                                     const std::filesystem::path& path) {
   std::vector<Extent> extents{{shard.boxes.offset, shard.boxes.count * shard.box_row_bytes()},
                               {shard.checksums.offset, shard.checksums.count * 4}};
-  for (std::int64_t box = 0; box < boxes.size(); ++box) extents.push_back({boxes.offset(box), boxes.bytes(box)});
-  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (std::int64_t box = 0; box < boxes.size(); ++box)
+    extents.push_back({boxes.offset(box), boxes.bytes(box)});
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < extents.size(); ++i)
     if (extents[i - 1].begin + extents[i - 1].bytes > extents[i].begin)
       damaged(path, fmt::format("two boxes overlap at byte {}", extents[i].begin));
@@ -95,7 +103,8 @@ namespace {
 
 /// `read(data, bytes, offset)` gives the file's bytes.
 template <class Read>
-std::uint32_t checksum_outside(const std::vector<Extent>& extents, std::int64_t file_bytes, const Read& read) {
+std::uint32_t checksum_outside(const std::vector<Extent>& extents, std::int64_t file_bytes,
+                               const Read& read) {
   std::vector<char> buffer;
   std::uint32_t crc = 0;
   std::int64_t at = 0;
@@ -116,14 +125,18 @@ std::uint32_t checksum_outside(const std::vector<Extent>& extents, std::int64_t 
 
 }  // namespace
 
-std::uint32_t header_checksum(const File& file, std::int64_t file_bytes, const std::vector<Extent>& extents) {
-  return checksum_outside(extents, file_bytes,
-                          [&](char* data, std::size_t bytes, std::int64_t at) { file.read(data, bytes, at); });
+std::uint32_t header_checksum(const File& file, std::int64_t file_bytes,
+                              const std::vector<Extent>& extents) {
+  return checksum_outside(extents, file_bytes, [&](char* data, std::size_t bytes, std::int64_t at) {
+    file.read(data, bytes, at);
+  });
 }
 
-std::uint32_t header_checksum(const SparseImage& image, std::int64_t file_bytes, const std::vector<Extent>& extents) {
-  return checksum_outside(extents, file_bytes,
-                          [&](char* data, std::size_t bytes, std::int64_t at) { image.read(at, data, bytes); });
+std::uint32_t header_checksum(const SparseImage& image, std::int64_t file_bytes,
+                              const std::vector<Extent>& extents) {
+  return checksum_outside(extents, file_bytes, [&](char* data, std::size_t bytes, std::int64_t at) {
+    image.read(at, data, bytes);
+  });
 }
 
 }  // namespace tessera::checkpoint

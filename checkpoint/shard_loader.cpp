@@ -11,8 +11,9 @@
 namespace tessera::checkpoint {
 namespace {
 
-constexpr std::int64_t kReadBytes = 8 * kBlockBytes;                 // the most that one read takes
-constexpr std::int64_t kWorthReadingBytes = std::int64_t{64} << 10;  // a gap this short is read rather than skipped
+constexpr std::int64_t kReadBytes = 8 * kBlockBytes;  // the most that one read takes
+constexpr std::int64_t kWorthReadingBytes = std::int64_t{64}
+                                            << 10;  // a gap this short is read rather than skipped
 
 /// Bytes of a file, fetched ahead up to a limit that the caller knows.
 class ReadAhead {
@@ -53,14 +54,19 @@ class ShardLoad {
 
   void run(std::span<Want> wants) {
     for (Want& want : wants) add(want);
-    std::sort(copies_.begin(), copies_.end(), [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
+    std::sort(copies_.begin(), copies_.end(),
+              [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
     set_read_limits();
     for (Copy& copy : copies_) run(copy);
   }
 
  private:
-  const TensorInfo& tensor_of(std::int64_t box) const { return tensors_[static_cast<std::size_t>(boxes_.tensor(box))]; }
-  std::int64_t width_of(std::int64_t box) const { return static_cast<std::int64_t>(size_of(tensor_of(box).dtype)); }
+  const TensorInfo& tensor_of(std::int64_t box) const {
+    return tensors_[static_cast<std::size_t>(boxes_.tensor(box))];
+  }
+  std::int64_t width_of(std::int64_t box) const {
+    return static_cast<std::int64_t>(size_of(tensor_of(box).dtype));
+  }
 
   void add(Want& want) {
     const Range range = boxes_.boxes_of(want.tensor);
@@ -71,7 +77,8 @@ class ShardLoad {
       want.filled.add(*overlap);
       const RunCursor cursor(*overlap, stored, box_of(*want.slice));
       const std::int64_t first = cursor.source() * width_of(b) / kBlockBytes * kBlockBytes;
-      const std::int64_t end = std::min(boxes_.bytes(b), blocks_in(cursor.source_end() * width_of(b)) * kBlockBytes);
+      const std::int64_t end =
+          std::min(boxes_.bytes(b), blocks_in(cursor.source_end() * width_of(b)) * kBlockBytes);
       copies_.push_back({&want, b, cursor, boxes_.offset(b) + first, boxes_.offset(b) + end, 0});
     }
   }
@@ -79,8 +86,10 @@ class ShardLoad {
   /// A read may run on into the next job when the gap is short.
   void set_read_limits() {
     for (std::size_t i = copies_.size(); i-- > 0;) {
-      const bool runs_on = i + 1 < copies_.size() && copies_[i + 1].begin - copies_[i].end < kWorthReadingBytes;
-      copies_[i].read_limit = runs_on ? std::max(copies_[i].end, copies_[i + 1].read_limit) : copies_[i].end;
+      const bool runs_on =
+          i + 1 < copies_.size() && copies_[i + 1].begin - copies_[i].end < kWorthReadingBytes;
+      copies_[i].read_limit =
+          runs_on ? std::max(copies_[i].end, copies_[i + 1].read_limit) : copies_[i].end;
     }
   }
 
@@ -89,7 +98,8 @@ class ShardLoad {
     while (!copy.cursor.done()) {
       const std::int64_t block = copy.cursor.source() / block_elements;
       if (read_in_place(copy, block, block_elements)) continue;
-      copy_from_block(copy, checked_block(copy, block), block * block_elements, (block + 1) * block_elements);
+      copy_from_block(copy, checked_block(copy, block), block * block_elements,
+                      (block + 1) * block_elements);
     }
   }
 
@@ -112,8 +122,8 @@ class ShardLoad {
   }
 
   const std::byte* checked_block(const Copy& copy, std::int64_t block) {
-    const std::byte* data =
-        bytes_.get(boxes_.offset(copy.box) + block * kBlockBytes, bytes_of(copy.box, block), copy.read_limit);
+    const std::byte* data = bytes_.get(boxes_.offset(copy.box) + block * kBlockBytes,
+                                       bytes_of(copy.box, block), copy.read_limit);
     check_block(copy, block, data);
     return data;
   }
@@ -132,10 +142,11 @@ class ShardLoad {
     const auto wanted_width = static_cast<std::int64_t>(size_of(slice.dtype));
     while (!copy.cursor.done() && copy.cursor.source() < end) {
       const std::int64_t count = std::min(copy.cursor.length(), end - copy.cursor.source());
-      require(convert(data + (copy.cursor.source() - begin) * width_of(copy.box), tensor_of(copy.box).dtype,
+      require(convert(data + (copy.cursor.source() - begin) * width_of(copy.box),
+                      tensor_of(copy.box).dtype,
                       copy.want->data + copy.cursor.target() * wanted_width, slice.dtype, count),
-              ExitCode::checkpoint, "a value of {} in {} does not fit into {}", slice.name, file_.path().string(),
-              name_of(slice.dtype));
+              ExitCode::checkpoint, "a value of {} in {} does not fit into {}", slice.name,
+              file_.path().string(), name_of(slice.dtype));
       copy.cursor.advance(count);
     }
   }

@@ -11,7 +11,8 @@
 namespace tessera::checkpoint {
 namespace {
 
-/// The largest number of dimensions; the box table has that many columns for offsets and for extents.
+/// The largest number of dimensions; the box table has that many columns for offsets and for
+/// extents.
 std::int64_t dims_of(const std::vector<PlannedBox>& boxes) {
   std::size_t dims = 0;
   for (const PlannedBox& planned : boxes) dims = std::max(dims, planned.box.extent.size());
@@ -24,10 +25,12 @@ std::int64_t total_blocks(const std::vector<PlannedBox>& boxes) {
   return blocks;
 }
 
-std::int64_t estimated_metadata_bytes(const std::vector<PlannedBox>& boxes, std::span<const TensorInfo> tensors) {
+std::int64_t estimated_metadata_bytes(const std::vector<PlannedBox>& boxes,
+                                      std::span<const TensorInfo> tensors) {
   std::int64_t bytes = 16384;
   for (const PlannedBox& planned : boxes)
-    bytes += 1024 + 2 * static_cast<std::int64_t>(tensors[static_cast<std::size_t>(planned.tensor)].name.size());
+    bytes += 1024 + 2 * static_cast<std::int64_t>(
+                            tensors[static_cast<std::size_t>(planned.tensor)].name.size());
   return bytes;
 }
 
@@ -61,8 +64,9 @@ std::string dataset_name(const std::string& tensor, std::int64_t number) {
   return number == 0 ? tensor : fmt::format("{}#{}", tensor, number);
 }
 
-ShardWriter::ShardWriter(std::filesystem::path path, const Writers& writers, std::vector<PlannedBox> boxes,
-                         std::span<const TensorInfo> tensors, std::shared_ptr<const ShardLayout> layout)
+ShardWriter::ShardWriter(std::filesystem::path path, const Writers& writers,
+                         std::vector<PlannedBox> boxes, std::span<const TensorInfo> tensors,
+                         std::shared_ptr<const ShardLayout> layout)
     : path_(std::move(path)),
       boxes_(std::move(boxes)),
       tensors_(tensors),
@@ -87,16 +91,20 @@ std::shared_ptr<const ShardLayout> ShardWriter::lay_out(const Writers& writers) 
   shard.checksums.count = total_blocks(boxes_);
   shard.tensors = few_runs(tensor_numbers(boxes_));
   Hdf5File file(path_, estimated_metadata_bytes(boxes_, tensors_));
-  file.attribute("format", fmt::format("tessera-checkpoint {}.{} shard", kFormatMajor, kFormatMinor));
-  shard.boxes.offset = file.add_contiguous("tessera/boxes", DType::i64, {shard.boxes.count, shard.box_row_bytes() / 8});
+  file.attribute("format",
+                 fmt::format("tessera-checkpoint {}.{} shard", kFormatMajor, kFormatMinor));
+  shard.boxes.offset = file.add_contiguous("tessera/boxes", DType::i64,
+                                           {shard.boxes.count, shard.box_row_bytes() / 8});
   shard.checksums.offset = file.add_checksums("tessera/crc32c", shard.checksums.count);
   std::int64_t of_same_tensor = 0;
   for (std::size_t i = 0; i < boxes_.size(); ++i) {
     const TensorInfo& tensor = tensors_[static_cast<std::size_t>(boxes_[i].tensor)];
     of_same_tensor = i > 0 && boxes_[i - 1].tensor == boxes_[i].tensor ? of_same_tensor + 1 : 0;
     const std::string name = dataset_name(tensor.name, of_same_tensor);
-    const Origin origin{tensor.shape, boxes_[i].box.offset, writers[static_cast<std::size_t>(boxes_[i].writer)]};
-    layout->boxes[i].offset = file.add_contiguous(name, tensor.dtype, boxes_[i].box.extent, &origin);
+    const Origin origin{tensor.shape, boxes_[i].box.offset,
+                        writers[static_cast<std::size_t>(boxes_[i].writer)]};
+    layout->boxes[i].offset =
+        file.add_contiguous(name, tensor.dtype, boxes_[i].box.extent, &origin);
     layout->boxes[i].data = nullptr;
   }
   file.close();
@@ -106,7 +114,8 @@ std::shared_ptr<const ShardLayout> ShardWriter::lay_out(const Writers& writers) 
 }
 
 std::vector<std::uint32_t> ShardWriter::write_boxes(int writer, const Fetch& fetch) {
-  file_ = is_shared_ ? File::create_or_join(path_, ExitCode::checkpoint) : File::create(path_, ExitCode::checkpoint);
+  file_ = is_shared_ ? File::create_or_join(path_, ExitCode::checkpoint)
+                     : File::create(path_, ExitCode::checkpoint);
   std::vector<std::uint32_t> checksums;
   CombinedWrites writes(*file_);
   for (const PlannedBox& planned : boxes_) {
@@ -123,14 +132,16 @@ std::vector<std::uint32_t> ShardWriter::write_boxes(int writer, const Fetch& fet
   return checksums;
 }
 
-std::vector<std::uint32_t> ShardWriter::in_order_of_boxes(std::span<const std::vector<std::uint32_t>> checksums) const {
+std::vector<std::uint32_t> ShardWriter::in_order_of_boxes(
+    std::span<const std::vector<std::uint32_t>> checksums) const {
   std::vector<std::uint32_t> ordered;
   std::vector<std::size_t> taken(checksums.size(), 0);
   for (const PlannedBox& planned : boxes_) {
     const auto writer = static_cast<std::size_t>(planned.writer);
     const auto blocks = static_cast<std::size_t>(blocks_in(planned.bytes));
-    TESSERA_EXPECT(taken[writer] + blocks <= checksums[writer].size(), "{}: writer {} gave {} checksums",
-                   path_.string(), writer, checksums[writer].size());
+    TESSERA_EXPECT(taken[writer] + blocks <= checksums[writer].size(),
+                   "{}: writer {} gave {} checksums", path_.string(), writer,
+                   checksums[writer].size());
     const auto from = checksums[writer].begin() + static_cast<std::ptrdiff_t>(taken[writer]);
     ordered.insert(ordered.end(), from, from + static_cast<std::ptrdiff_t>(blocks));
     taken[writer] += blocks;

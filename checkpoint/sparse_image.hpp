@@ -25,8 +25,8 @@ class SparseImage {
   void read(std::int64_t offset, void* data, std::size_t bytes) const;
   void resize(std::int64_t bytes) { bytes_ = bytes; }
   std::int64_t size() const { return bytes_; }
-  /// Puts the pages that were written into `file`, but for the bytes in `except` (ascending, disjoint), and gives it
-  /// its size.
+  /// Puts the pages that were written into `file`, but for the bytes in `except` (ascending,
+  /// disjoint), and gives it its size.
   void store(const File& file, std::span<const Extent> except = {}) const;
 
  private:

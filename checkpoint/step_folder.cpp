@@ -29,16 +29,18 @@ std::string first_line(const fs::path& path) {
   return line;
 }
 
-/// What makes process numbers comparable: the same boot of the same kernel and the same PID namespace.
+/// What makes process numbers comparable: the same boot of the same kernel and the same PID
+/// namespace.
 std::string process_table() {
   std::error_code ignored;
-  const std::string table =
-      first_line("/proc/sys/kernel/random/boot_id") + " " + fs::read_symlink("/proc/self/ns/pid", ignored).string();
+  const std::string table = first_line("/proc/sys/kernel/random/boot_id") + " " +
+                            fs::read_symlink("/proc/self/ns/pid", ignored).string();
   return fmt::format("{:08x}", crc32c(0, table.data(), table.size()));
 }
 
-/// Clock ticks at which the process started (field 22 of its stat), so that a number that was used again is told apart.
-/// None for a dead one that still waits for its parent (field 3): in a container process 1 may never ask for it.
+/// Clock ticks at which the process started (field 22 of its stat), so that a number that was used
+/// again is told apart. None for a dead one that still waits for its parent (field 3): in a
+/// container process 1 may never ask for it.
 std::string start_ticks(const std::string& pid) {
   std::string line = first_line("/proc/" + pid + "/stat");
   std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
@@ -64,13 +66,16 @@ bool owner_is_dead(const fs::path& partial) {
   const auto is_number = [](const std::string& text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   };
-  return is_number(pid) && is_number(ticks) && table == process_table() && start_ticks(pid) != ticks;
+  return is_number(pid) && is_number(ticks) && table == process_table() &&
+         start_ticks(pid) != ticks;
 }
 
 bool is_stale(const fs::path& folder, double stale_seconds) {
   auto newest = fs::last_write_time(folder);
-  for (const auto& entry : fs::directory_iterator(folder)) newest = std::max(newest, entry.last_write_time());
-  return std::chrono::duration<double>(fs::file_time_type::clock::now() - newest).count() > stale_seconds;
+  for (const auto& entry : fs::directory_iterator(folder))
+    newest = std::max(newest, entry.last_write_time());
+  return std::chrono::duration<double>(fs::file_time_type::clock::now() - newest).count() >
+         stale_seconds;
 }
 
 }  // namespace
@@ -80,8 +85,10 @@ std::string step_name(std::int64_t step) { return fmt::format("step-{:08}", step
 std::int64_t step_of(std::string_view name) {
   if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + 8) return -1;
   std::int64_t step = -1;
-  const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
-  return error == std::errc() && end == name.data() + name.size() && step_name(step) == name ? step : -1;
+  const auto [end, error] =
+      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  return error == std::errc() && end == name.data() + name.size() && step_name(step) == name ? step
+                                                                                             : -1;
 }
 
 std::int64_t step_of_folder(const fs::path& folder) {
@@ -118,8 +125,8 @@ std::string make_uuid() {
   for (std::uint32_t& word : w) word = random();
   w[1] = (w[1] & 0xffff0fffu) | 0x4000u;
   w[2] = (w[2] & 0x3fffffffu) | 0x80000000u;
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", w[0], w[1] >> 16, w[1] & 0xffffu, w[2] >> 16,
-                     w[2] & 0xffffu, w[3]);
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", w[0], w[1] >> 16, w[1] & 0xffffu,
+                     w[2] >> 16, w[2] & 0xffffu, w[3]);
 }
 
 fs::path partial_path(const fs::path& folder, std::int64_t step, const std::string& uuid) {
@@ -148,14 +155,16 @@ void remove_quietly(const fs::path& path) {
   std::error_code error;
   do fs::remove_all(path, error);
   while (error == std::errc::interrupted);
-  if (error) log::warning("cannot remove {} ({}); remove it by hand", path.string(), error.message());
+  if (error)
+    log::warning("cannot remove {} ({}); remove it by hand", path.string(), error.message());
 }
 
 void remove_dead_attempts(const fs::path& folder, double stale_seconds) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const Leftover kind = leftover_of(entry.path());
-    if (kind != Leftover::debris && (kind != Leftover::partial || !is_dead_partial(entry.path(), stale_seconds)))
+    if (kind != Leftover::debris &&
+        (kind != Leftover::partial || !is_dead_partial(entry.path(), stale_seconds)))
       continue;
     log::info("removing {}, left by an interrupted save", entry.path().string());
     remove_quietly(entry.path());
@@ -170,13 +179,15 @@ std::vector<StepFolder> list_steps(const fs::path& folder) {
       steps.push_back({step, entry.path()});
   if (error && error != std::errc::no_such_file_or_directory)
     fail_errno(ExitCode::checkpoint, "cannot list folder", folder, error.value());
-  std::sort(steps.begin(), steps.end(), [](const StepFolder& a, const StepFolder& b) { return a.step < b.step; });
+  std::sort(steps.begin(), steps.end(),
+            [](const StepFolder& a, const StepFolder& b) { return a.step < b.step; });
   return steps;
 }
 
 void remove_step(const fs::path& step_folder) {
   const fs::path dying =
-      step_folder.parent_path() / fmt::format("{}.deleting-{}", step_folder.filename().string(), make_uuid());
+      step_folder.parent_path() /
+      fmt::format("{}.deleting-{}", step_folder.filename().string(), make_uuid());
   rename_path(step_folder, dying, ExitCode::checkpoint);
   remove_quietly(dying);
 }

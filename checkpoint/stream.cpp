@@ -23,12 +23,16 @@ class Streaming {
  public:
   Streaming(const StreamOptions& options, StreamContents contents, const ReadBox& read)
       : options_(options), read_(read), final_(options.folder / step_name(contents.step)) {
-    require(options.files >= 1, ExitCode::usage, "a checkpoint has at least one file, not {}", options.files);
-    require(!fs::exists(final_), ExitCode::usage, "{} exists; choose another folder", final_.string());
-    manifest_ = new_manifest(make_uuid(), contents.step, std::move(contents.mesh), std::move(contents.config_toml),
-                             std::move(contents.json_extra), std::move(contents.tensors));
-    std::sort(manifest_.tensors.begin(), manifest_.tensors.end(),
-              [](const TensorInfo& a, const TensorInfo& b) { return NaturalOrder()(a.name, b.name); });
+    require(options.files >= 1, ExitCode::usage, "a checkpoint has at least one file, not {}",
+            options.files);
+    require(!fs::exists(final_), ExitCode::usage, "{} exists; choose another folder",
+            final_.string());
+    manifest_ = new_manifest(make_uuid(), contents.step, std::move(contents.mesh),
+                             std::move(contents.config_toml), std::move(contents.json_extra),
+                             std::move(contents.tensors));
+    std::sort(
+        manifest_.tensors.begin(), manifest_.tensors.end(),
+        [](const TensorInfo& a, const TensorInfo& b) { return NaturalOrder()(a.name, b.name); });
   }
 
   fs::path run() {
@@ -46,9 +50,11 @@ class Streaming {
       throw;
     }
     sync_folder(options_.folder, ExitCode::checkpoint);
-    if (options_.write_index) warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
+    if (options_.write_index)
+      warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
     warn_if_it_fails([&] {
-      write_hint(options_.folder, list_steps(options_.folder).back().path.filename().string(), manifest_.uuid);
+      write_hint(options_.folder, list_steps(options_.folder).back().path.filename().string(),
+                 manifest_.uuid);
     });
     return final_;
   }
@@ -60,19 +66,23 @@ class Streaming {
       add_boxes(static_cast<std::int64_t>(number), file, boxes);
     if (boxes.empty()) return;
     const std::string name = fmt::format("{}of{}", file, options_.files);
-    ShardWriter writer(partial / fmt::format("shard-{}.h5", name), {name}, std::move(boxes), manifest_.tensors);
+    ShardWriter writer(partial / fmt::format("shard-{}.h5", name), {name}, std::move(boxes),
+                       manifest_.tensors);
     const std::vector<std::uint32_t> checksums =
         writer.write_boxes(0, [this](const PlannedBox& planned) { return fetch(planned); });
     manifest_.shards.push_back(writer.finish({&checksums, 1}));
   }
 
-  /// A chunk of the tensor along its first dimension above 1, in boxes of bounded size. The tensor's `number` says
-  /// which file begins, so that those with fewer rows than files spread.
+  /// A chunk of the tensor along its first dimension above 1, in boxes of bounded size. The
+  /// tensor's `number` says which file begins, so that those with fewer rows than files spread.
   void add_boxes(std::int64_t number, int file, std::vector<PlannedBox>& boxes) const {
     const TensorInfo& tensor = manifest_.tensors[static_cast<std::size_t>(number)];
-    const auto at = std::find_if(tensor.shape.begin(), tensor.shape.end(), [](std::int64_t n) { return n > 1; });
-    const std::int64_t rows = at == tensor.shape.end() ? 1 : *at, parts = std::min<std::int64_t>(rows, options_.files);
-    const std::int64_t part = (file + number) % options_.files, bytes = *checked_bytes(tensor.shape, tensor.dtype);
+    const auto at = std::find_if(tensor.shape.begin(), tensor.shape.end(),
+                                 [](std::int64_t n) { return n > 1; });
+    const std::int64_t rows = at == tensor.shape.end() ? 1 : *at,
+                       parts = std::min<std::int64_t>(rows, options_.files);
+    const std::int64_t part = (file + number) % options_.files,
+                       bytes = *checked_bytes(tensor.shape, tensor.dtype);
     if (bytes == 0 || part >= parts) return;
     const Range range = chunk_of(rows, parts, part);
     const std::int64_t most = std::max<std::int64_t>(1, kMostBoxBytes / (bytes / rows));
@@ -91,7 +101,8 @@ class Streaming {
   const std::byte* fetch(const PlannedBox& planned) {
     std::byte* values = values_.reserve(static_cast<std::size_t>(planned.bytes));
     const TensorInfo& tensor = manifest_.tensors[static_cast<std::size_t>(planned.tensor)];
-    read_({tensor.name, tensor.dtype, tensor.shape, planned.box.offset, planned.box.extent}, values);
+    read_({tensor.name, tensor.dtype, tensor.shape, planned.box.offset, planned.box.extent},
+          values);
     return values;
   }
 
@@ -104,7 +115,8 @@ class Streaming {
 
 }  // namespace
 
-fs::path write_streamed(const StreamOptions& options, StreamContents contents, const ReadBox& read) {
+fs::path write_streamed(const StreamOptions& options, StreamContents contents,
+                        const ReadBox& read) {
   return Streaming(options, std::move(contents), read).run();
 }
 

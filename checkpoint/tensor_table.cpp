@@ -45,8 +45,9 @@ void TensorTable::add(const std::string& name, const Row& row) {
   if (is_new) return;
   at->second.elements += row.elements;
   if (conflict_.empty() && (at->second.dtype != row.dtype || at->second.shape != row.shape))
-    conflict_ = fmt::format("tensor {} is {} {} on one rank and {} {} on another", name, name_of(at->second.dtype),
-                            to_string(at->second.shape), name_of(row.dtype), to_string(row.shape));
+    conflict_ = fmt::format("tensor {} is {} {} on one rank and {} {} on another", name,
+                            name_of(at->second.dtype), to_string(at->second.shape),
+                            name_of(row.dtype), to_string(row.shape));
 }
 
 void TensorTable::merge(const TensorTable& other) {
@@ -62,7 +63,8 @@ std::vector<TensorInfo> TensorTable::tensors() const {
 
 std::string TensorTable::to_text() const {
   nlohmann::json json = nlohmann::json::array({conflict_});
-  for (const auto& [name, row] : rows_) json.push_back({name, static_cast<int>(row.dtype), row.shape, row.elements});
+  for (const auto& [name, row] : rows_)
+    json.push_back({name, static_cast<int>(row.dtype), row.shape, row.elements});
   return json_text(json);
 }
 
@@ -71,8 +73,9 @@ TensorTable TensorTable::from_text(const std::string& text) {
   TensorTable table;
   table.conflict_ = json.at(0).get<std::string>();
   for (std::size_t i = 1; i < json.size(); ++i)
-    table.add(json[i].at(0).get<std::string>(), {static_cast<DType>(json[i].at(1).get<int>()),
-                                                 json[i].at(2).get<Shape>(), json[i].at(3).get<std::int64_t>()});
+    table.add(json[i].at(0).get<std::string>(),
+              {static_cast<DType>(json[i].at(1).get<int>()), json[i].at(2).get<Shape>(),
+               json[i].at(3).get<std::int64_t>()});
   return table;
 }
 

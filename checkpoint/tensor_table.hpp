@@ -1,4 +1,5 @@
-// The tensors of a checkpoint, gathered from the ranks: names, types, global shapes, and how much of each is held.
+// The tensors of a checkpoint, gathered from the ranks: names, types, global shapes, and how much
+// of each is held.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace tessera::checkpoint {
 
-/// Orders "layers.2" before "layers.10": neighbours in the model stay neighbours, so that the tensors of a pipeline
-/// stage are few runs of numbers.
+/// Orders "layers.2" before "layers.10": neighbours in the model stay neighbours, so that the
+/// tensors of a pipeline stage are few runs of numbers.
 struct NaturalOrder {
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const noexcept;
@@ -27,8 +28,8 @@ class TensorTable {
     std::int64_t elements = 0;
   };
 
-  /// Adds `elements` to the tensor's count. A type or shape that differs from an earlier one is remembered as
-  /// conflict().
+  /// Adds `elements` to the tensor's count. A type or shape that differs from an earlier one is
+  /// remembered as conflict().
   void add(const std::string& name, const Row& row);
   void merge(const TensorTable& other);
   const std::map<std::string, Row, NaturalOrder>& rows() const { return rows_; }

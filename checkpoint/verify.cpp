@@ -29,10 +29,13 @@ class Verification {
       const ShardRecord& shard = manifest_.shards[i];
       const bool mine = i % static_cast<std::size_t>(parts) == static_cast<std::size_t>(part);
       // Whether the boxes of all files fit together is the first part's.
-      if (mine || part == 0) guarded(folder_ / shard.name, [&] { check_shard(shard, mine && deep_); });
+      if (mine || part == 0)
+        guarded(folder_ / shard.name, [&] { check_shard(shard, mine && deep_); });
     }
     if (const fs::path index = folder_ / kIndexName; part == 0 && fs::exists(index))
-      guarded(index, [&] { check_index(File::open_to_read(index, ExitCode::checkpoint), manifest_.uuid, deep_); });
+      guarded(index, [&] {
+        check_index(File::open_to_read(index, ExitCode::checkpoint), manifest_.uuid, deep_);
+      });
     if (part == 0 && findings_.empty()) guarded(folder_ / kManifestName, [&] { check_cover(); });
     return findings_;
   }
@@ -60,9 +63,10 @@ class Verification {
             "{} is damaged (the checksum of its header does not match)", file.path().string());
     DamagedBlocks damaged;
     for (std::int64_t b = 0; b < tables.boxes.size(); ++b) check_box(file, tables, b, damaged);
-    require(damaged.count == 0, ExitCode::checkpoint, "{} is damaged (the checksum of {} does not match{})",
-            file.path().string(), damaged.first,
-            damaged.count == 1 ? "" : fmt::format(", nor those of {} more blocks", damaged.count - 1));
+    require(
+        damaged.count == 0, ExitCode::checkpoint,
+        "{} is damaged (the checksum of {} does not match{})", file.path().string(), damaged.first,
+        damaged.count == 1 ? "" : fmt::format(", nor those of {} more blocks", damaged.count - 1));
   }
 
   struct DamagedBlocks {
@@ -70,17 +74,20 @@ class Verification {
     std::string first;  ///< "block 3 of model/x"
   };
 
-  void check_box(const File& file, const ShardTables& tables, std::int64_t box, DamagedBlocks& damaged) {
+  void check_box(const File& file, const ShardTables& tables, std::int64_t box,
+                 DamagedBlocks& damaged) {
     const std::int64_t bytes = tables.boxes.bytes(box);
     for (std::int64_t k = 0; k < blocks_in(bytes); ++k) {
       const auto block = static_cast<std::size_t>(std::min(kBlockBytes, bytes - k * kBlockBytes));
       std::byte* data = memory_.reserve(block);
       file.read(data, block, tables.boxes.offset(box) + k * kBlockBytes);
-      if (crc32c(0, data, block) == tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)])
+      if (crc32c(0, data, block) ==
+          tables.checksums[static_cast<std::size_t>(tables.boxes.first_block(box) + k)])
         continue;
       if (damaged.count++ == 0)
-        damaged.first = fmt::format("block {} of {}", k,
-                                    manifest_.tensors[static_cast<std::size_t>(tables.boxes.tensor(box))].name);
+        damaged.first =
+            fmt::format("block {} of {}", k,
+                        manifest_.tensors[static_cast<std::size_t>(tables.boxes.tensor(box))].name);
     }
   }
 
@@ -88,11 +95,11 @@ class Verification {
     for (std::size_t i = 0; i < covers_.size(); ++i) {
       const TensorInfo& tensor = manifest_.tensors[i];
       require(covers_[i].elements() == element_count(tensor.shape), ExitCode::checkpoint,
-              "{} is damaged (its files have {} of the {} elements of {})", folder_.string(), covers_[i].elements(),
-              element_count(tensor.shape), tensor.name);
+              "{} is damaged (its files have {} of the {} elements of {})", folder_.string(),
+              covers_[i].elements(), element_count(tensor.shape), tensor.name);
       require(covers_[i].makes_up(whole(tensor.shape)), ExitCode::checkpoint,
-              "{} is damaged (its files have some elements of {} twice, and lack others)", folder_.string(),
-              tensor.name);
+              "{} is damaged (its files have some elements of {} twice, and lack others)",
+              folder_.string(), tensor.name);
     }
   }
 
@@ -126,7 +133,8 @@ std::optional<Finding> check_hint(const fs::path& folder) {
 
 std::string describe(const std::vector<Finding>& findings, std::size_t limit) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(limit, findings.size()); ++i) text += (i == 0 ? "" : "; ") + findings[i].what;
+  for (std::size_t i = 0; i < std::min(limit, findings.size()); ++i)
+    text += (i == 0 ? "" : "; ") + findings[i].what;
   if (findings.size() > limit) text += fmt::format("; and {} more", findings.size() - limit);
   return text;
 }

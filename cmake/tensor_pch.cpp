@@ -1,1 +1,2 @@
-// The translation unit behind the precompiled headers: tensors for components that use them, GoogleTest for tests.
+// The translation unit behind the precompiled headers: tensors for components that use them,
+// GoogleTest for tests.

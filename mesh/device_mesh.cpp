@@ -12,7 +12,8 @@
 namespace tessera::mesh {
 namespace {
 
-/// The combinations that along() serves, in the order in which their communicators are made on every rank.
+/// The combinations that along() serves, in the order in which their communicators are made on
+/// every rank.
 const std::vector<std::vector<Axis>>& combinations() {
   using enum Axis;
   static const std::vector<std::vector<Axis>> all{{pp},
@@ -47,7 +48,8 @@ AxisSet spanned(const Layout& layout, AxisSet set) {
 std::string join_names(AxisSet set) {
   std::string name;
   for (Axis axis : kAxes)
-    if (set.test(static_cast<std::size_t>(axis))) name += fmt::format("{}{}", name.empty() ? "" : "+", name_of(axis));
+    if (set.test(static_cast<std::size_t>(axis)))
+      name += fmt::format("{}{}", name.empty() ? "" : "+", name_of(axis));
   return name;
 }
 
@@ -57,7 +59,8 @@ std::vector<AxisSet> distinct_groups(const Layout& layout) {
   const AxisSet world = spanned(layout, AxisSet(31));
   for (const auto& axes : combinations()) {
     const AxisSet set = spanned(layout, set_of(axes));
-    if (set.none() || set == world || std::find(groups.begin(), groups.end(), set) != groups.end()) continue;
+    if (set.none() || set == world || std::find(groups.begin(), groups.end(), set) != groups.end())
+      continue;
     groups.push_back(set);
   }
   return groups;
@@ -87,19 +90,26 @@ bool ends_pipeline(const Layout& layout, const Coord& coord) {
   return coord[0] == 0 || coord[0] == layout.degree(Axis::pp) - 1;
 }
 
-/// The group of first and last stage where it is not the whole pipeline; null on the stages between. Collective.
-std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const Layout& layout, const Coord& coord) {
+/// The group of first and last stage where it is not the whole pipeline; null on the stages
+/// between. Collective.
+std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const Layout& layout,
+                                               const Coord& coord) {
   Coord first = coord;
   first[0] = 0;
-  return root.split(ends_pipeline(layout, coord) ? layout.rank_of(first) : -1, coord[0], "embedding");
+  return root.split(ends_pipeline(layout, coord) ? layout.rank_of(first) : -1, coord[0],
+                    "embedding");
 }
 
 }  // namespace
 
-DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate,
-                       comm::Memory memory)
-    : layout_(layout), rank_(world.rank()), coord_(layout.coord_of(world.rank())), impl_(std::make_unique<Impl>()) {
-  TESSERA_EXPECT(layout.world() == world.size(), "a mesh of {} over {} ranks", layout.world(), world.size());
+DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend,
+                       const Decorate& decorate, comm::Memory memory)
+    : layout_(layout),
+      rank_(world.rank()),
+      coord_(layout.coord_of(world.rank())),
+      impl_(std::make_unique<Impl>()) {
+  TESSERA_EXPECT(layout.world() == world.size(), "a mesh of {} over {} ranks", layout.world(),
+                 world.size());
   impl_->control = &world.control();
   impl_->hosts = comm::all_gather_strings(world.control(), world.host());
   impl_->add_self(layout_);
@@ -107,10 +117,12 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
   auto root = world.make(backend, join_names(spanned(layout, AxisSet(31))), memory);
   const auto groups = distinct_groups(layout);
   auto parts = comm::split_grid(*root, extents_of(layout), cuts_of(groups));
-  for (std::size_t i = 0; i < groups.size(); ++i) impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);
   if (layout.degree(Axis::pp) > 2) impl_->embedding = split_ends(*root, layout, coord_);
   if (const int ep = layout.expert_degree(); ep > 1) {
-    const std::vector<int> peers = layout.expert_group_of(rank_), sharers = layout.expert_shard_group_of(rank_);
+    const std::vector<int> peers = layout.expert_group_of(rank_),
+                           sharers = layout.expert_shard_group_of(rank_);
     impl_->experts = root->split(peers.front(), position(peers, rank_), "ep");
     impl_->expert_shards = root->split(sharers.front(), position(sharers, rank_), "efsdp");
   }
@@ -127,8 +139,8 @@ DeviceMesh::DeviceMesh(const Layout& layout, int rank)
     const AxisSet set = spanned(layout, set_of(axes));
     if (set.none() || impl_->groups.count(set.to_ulong())) continue;
     const std::vector<int> ranks = layout.group_of(rank, axes);
-    impl_->groups[set.to_ulong()] =
-        comm::make_recording_communicator(position(ranks, rank), static_cast<int>(ranks.size()), join_names(set));
+    impl_->groups[set.to_ulong()] = comm::make_recording_communicator(
+        position(ranks, rank), static_cast<int>(ranks.size()), join_names(set));
   }
   impl_->rehearse_experts(layout, rank);
   if (layout.degree(Axis::pp) > 2 && ends_pipeline(layout, coord_))
@@ -137,9 +149,12 @@ DeviceMesh::DeviceMesh(const Layout& layout, int rank)
 
 void DeviceMesh::Impl::rehearse_experts(const Layout& layout, int rank) {
   if (layout.expert_degree() == 1) return;
-  const std::vector<int> peers = layout.expert_group_of(rank), sharers = layout.expert_shard_group_of(rank);
-  experts = comm::make_recording_communicator(position(peers, rank), static_cast<int>(peers.size()), "ep");
-  expert_shards = comm::make_recording_communicator(position(sharers, rank), static_cast<int>(sharers.size()), "efsdp");
+  const std::vector<int> peers = layout.expert_group_of(rank),
+                         sharers = layout.expert_shard_group_of(rank);
+  experts = comm::make_recording_communicator(position(peers, rank), static_cast<int>(peers.size()),
+                                              "ep");
+  expert_shards = comm::make_recording_communicator(position(sharers, rank),
+                                                    static_cast<int>(sharers.size()), "efsdp");
 }
 
 DeviceMesh::~DeviceMesh() = default;
@@ -147,12 +162,13 @@ DeviceMesh::~DeviceMesh() = default;
 void DeviceMesh::Impl::add_self(const Layout& layout) {
   for (Axis axis : kAxes)
     if (layout.degree(axis) == 1)
-      self[static_cast<std::size_t>(axis)] = comm::make_self_communicator(std::string(name_of(axis)));
+      self[static_cast<std::size_t>(axis)] =
+          comm::make_self_communicator(std::string(name_of(axis)));
   self_of_many = comm::make_self_communicator("one rank");
 }
 
-/// The map has the same keys on every rank, and all ranks have experts or none; only the ends of a pipeline have an
-/// embedding group.
+/// The map has the same keys on every rank, and all ranks have experts or none; only the ends of a
+/// pipeline have an embedding group.
 void DeviceMesh::Impl::decorate_with(const Decorate& decorate) {
   for (auto& [axes, group] : groups) group = decorate(std::move(group));
   for (auto* other : {&experts, &expert_shards, &embedding})
@@ -168,7 +184,8 @@ comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
   const AxisSet set = spanned(layout_, set_of(axes));
   if (set.none()) return axes.size() == 1 ? along(axes.front()) : *impl_->self_of_many;
   const auto found = impl_->groups.find(set.to_ulong());
-  TESSERA_EXPECT(found != impl_->groups.end(), "the mesh has no communicator along {}; add it to combinations()",
+  TESSERA_EXPECT(found != impl_->groups.end(),
+                 "the mesh has no communicator along {}; add it to combinations()",
                  join_names(set));
   return *found->second;
 }
@@ -176,11 +193,15 @@ comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
 comm::Communicator& DeviceMesh::neighbours(comm::Communicator& all, int ranks) {
   if (ranks == all.size()) return all;
   auto& group = impl_->neighbours[{&all, ranks}];
-  if (!group) group = all.split(all.rank() / ranks, all.rank(), fmt::format("{} neighbours of {}", ranks, all.axis()));
+  if (!group)
+    group = all.split(all.rank() / ranks, all.rank(),
+                      fmt::format("{} neighbours of {}", ranks, all.axis()));
   return *group;
 }
 
-comm::Communicator& DeviceMesh::experts() { return impl_->experts ? *impl_->experts : *impl_->self_of_many; }
+comm::Communicator& DeviceMesh::experts() {
+  return impl_->experts ? *impl_->experts : *impl_->self_of_many;
+}
 
 comm::Communicator& DeviceMesh::expert_shards() {
   using enum Axis;

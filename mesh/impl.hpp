@@ -16,11 +16,13 @@ namespace tessera::mesh {
 using AxisSet = std::bitset<5>;
 
 struct DeviceMesh::Impl {
-  std::map<unsigned long, std::unique_ptr<comm::Communicator>> groups;  ///< by the axes of degree > 1 that they span
-  std::array<std::unique_ptr<comm::Communicator>, 5> self;              ///< for the axes of degree 1
+  /// by the axes of degree > 1 that they span
+  std::map<unsigned long, std::unique_ptr<comm::Communicator>> groups;
+  std::array<std::unique_ptr<comm::Communicator>, 5> self;  ///< for the axes of degree 1
   std::unique_ptr<comm::Communicator> self_of_many;
   std::unique_ptr<comm::Communicator> embedding;
-  std::unique_ptr<comm::Communicator> experts, expert_shards;  ///< null: one of the others, or this rank alone
+  std::unique_ptr<comm::Communicator> experts,
+      expert_shards;  ///< null: one of the others, or this rank alone
   std::map<std::pair<comm::Communicator*, int>, std::unique_ptr<comm::Communicator>> neighbours;
   std::unique_ptr<comm::Communicator> own_control;
   comm::Communicator* control = nullptr;

@@ -25,8 +25,9 @@ std::string list_hosts(const std::vector<std::string>& hosts) {
   for (std::size_t first = 0; first < hosts.size();) {
     std::size_t end = first;
     while (end < hosts.size() && hosts[end] == hosts[first]) ++end;
-    runs.push_back(end - first == 1 ? fmt::format("{} (rank {})", hosts[first], first)
-                                    : fmt::format("{} (ranks {}-{})", hosts[first], first, end - 1));
+    runs.push_back(end - first == 1
+                       ? fmt::format("{} (rank {})", hosts[first], first)
+                       : fmt::format("{} (ranks {}-{})", hosts[first], first, end - 1));
     first = end;
   }
   if (runs.size() <= kMostListed) return fmt::format("{}", fmt::join(runs, ", "));
@@ -38,21 +39,24 @@ std::string list_hosts(const std::vector<std::string>& hosts) {
 
 std::string DeviceMesh::overview() const {
   if (layout_.world() == 1)
-    return fmt::format("mesh of 1 rank{}\n", impl_->hosts.empty() ? "" : " on " + impl_->hosts.front());
-  std::string text =
-      fmt::format("mesh {} of {} {}\n", layout_.to_string(), layout_.world(), layout_.world() == 1 ? "rank" : "ranks");
+    return fmt::format("mesh of 1 rank{}\n",
+                       impl_->hosts.empty() ? "" : " on " + impl_->hosts.front());
+  std::string text = fmt::format("mesh {} of {} {}\n", layout_.to_string(), layout_.world(),
+                                 layout_.world() == 1 ? "rank" : "ranks");
   text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", "axis", "degree", "backend", "group of rank 0");
   for (Axis axis : kAxes) {
     const auto& self = impl_->self[static_cast<std::size_t>(axis)];
     const auto group = impl_->groups.find(1ul << static_cast<unsigned>(axis));
     text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name_of(axis), layout_.degree(axis),
-                        (self ? self : group->second)->backend(), list_ranks(layout_.group_of(0, {axis})));
+                        (self ? self : group->second)->backend(),
+                        list_ranks(layout_.group_of(0, {axis})));
   }
   if (impl_->experts)
     for (const auto& [name, group, ranks] :
          {std::tuple{"ep", impl_->experts.get(), layout_.expert_group_of(0)},
           std::tuple{"efsdp", impl_->expert_shards.get(), layout_.expert_shard_group_of(0)}})
-      text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name, group->size(), group->backend(), list_ranks(ranks));
+      text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name, group->size(), group->backend(),
+                          list_ranks(ranks));
   if (!impl_->hosts.empty()) text += fmt::format("  hosts: {}\n", list_hosts(impl_->hosts));
   return text;
 }

@@ -12,7 +12,8 @@
 
 namespace tessera::test {
 
-/// The wanted device. Throws std::runtime_error where it is not there: such a test must not pass on another one.
+/// The wanted device. Throws std::runtime_error where it is not there: such a test must not pass on
+/// another one.
 inline at::Device test_device() {
   const std::string wanted = wanted_device();
   if (wanted == "cpu") return at::kCPU;

@@ -7,8 +7,8 @@
 
 namespace tessera::test {
 
-/// TESSERA_TEST_DEVICE: cpu (the default), sim (the simulated GPU of tests/sim) or cuda (a real one). Throws
-/// std::runtime_error for anything else.
+/// TESSERA_TEST_DEVICE: cpu (the default), sim (the simulated GPU of tests/sim) or cuda (a real
+/// one). Throws std::runtime_error for anything else.
 inline std::string wanted_device() {
   const char* const set = std::getenv("TESSERA_TEST_DEVICE");
   const std::string wanted = set != nullptr ? set : "cpu";

@@ -23,14 +23,14 @@ using tessera::app::steps_of;
 using tessera::metrics::human_bytes;
 
 int list(const std::string& argument) {
-  std::cout << fmt::format("{:<16} {:<21} {:>10} {:>6} {:>8}  {}\n", "step", "written", "bytes", "files", "tensors",
-                           "mesh");
+  std::cout << fmt::format("{:<16} {:<21} {:>10} {:>6} {:>8}  {}\n", "step", "written", "bytes",
+                           "files", "tensors", "mesh");
   for (const auto& step : steps_of(argument)) {
     const std::string name = step.path.filename().string();
     try {
       const checkpoint::Summary s = checkpoint::summarize(step.path);
-      std::cout << fmt::format("{:<16} {:<21} {:>10} {:>6} {:>8}  {}\n", name, s.written, human_bytes(s.file_bytes),
-                               s.files, s.tensors.size(), s.mesh);
+      std::cout << fmt::format("{:<16} {:<21} {:>10} {:>6} {:>8}  {}\n", name, s.written,
+                               human_bytes(s.file_bytes), s.files, s.tensors.size(), s.mesh);
     } catch (const tessera::Error& error) {
       std::cout << fmt::format("{:<16} damaged: {}\n", name, error.what());
     }
@@ -41,10 +41,11 @@ int list(const std::string& argument) {
 void show_one(const fs::path& folder, bool with_tensors) {
   const checkpoint::Summary s = checkpoint::summarize(folder);
   std::cout << fmt::format(
-      "{}\nstep     {}\nuuid     {}\nwritten  {} by {}\nmesh     {}\nfiles    {}, {}\nboxes    {} of {} tensors\nstate "
+      "{}\nstep     {}\nuuid     {}\nwritten  {} by {}\nmesh     {}\nfiles    {}, {}\nboxes    {} "
+      "of {} tensors\nstate "
       "   {}\n",
-      folder.string(), s.step, s.uuid, s.written, s.writer, s.mesh, s.files, human_bytes(s.file_bytes), s.boxes,
-      s.tensors.size(), s.extra);
+      folder.string(), s.step, s.uuid, s.written, s.writer, s.mesh, s.files,
+      human_bytes(s.file_bytes), s.boxes, s.tensors.size(), s.extra);
   if (!with_tensors) return;
   for (const auto& tensor : s.tensors)
     std::cout << fmt::format("{:<5} {:<20} {}\n", tessera::name_of(tensor.dtype),
@@ -67,15 +68,17 @@ int verify(const std::string& argument, bool deep) {
   if (steps.back().path != argument)
     if (const auto hint = checkpoint::check_hint(steps.back().path.parent_path()))
       std::cout << fmt::format("{} (resuming does not read this file)\n", hint->what);
-  tessera::require(damaged == 0, ExitCode::checkpoint, "{} of {} checkpoints in {} are damaged; resuming skips them",
-                   damaged, steps.size(), argument);
+  tessera::require(damaged == 0, ExitCode::checkpoint,
+                   "{} of {} checkpoints in {} are damaged; resuming skips them", damaged,
+                   steps.size(), argument);
   return 0;
 }
 
 tessera::DType dtype_named(const std::string& type) {
   const auto dtype = tessera::dtype_from_name(type);
-  tessera::require(dtype == tessera::DType::f32 || dtype == tessera::DType::bf16 || dtype == tessera::DType::f16,
-                   ExitCode::usage, "--dtype {} is not known; use float32, bfloat16 or float16", type);
+  tessera::require(
+      dtype == tessera::DType::f32 || dtype == tessera::DType::bf16 || dtype == tessera::DType::f16,
+      ExitCode::usage, "--dtype {} is not known; use float32, bfloat16 or float16", type);
   return *dtype;
 }
 
@@ -93,14 +96,17 @@ struct Export {
   }
 
   int run(const std::string& argument) const {
-    tessera::require(format == "safetensors", ExitCode::usage, "--format {} is not known; use safetensors", format);
+    tessera::require(format == "safetensors", ExitCode::usage,
+                     "--format {} is not known; use safetensors", format);
     tessera::train::ExportOptions options{dtype_named(type), replace, {}};
     if (tokenizer) options.tokenizer = *tokenizer;
-    const tessera::train::Exported made = tessera::train::export_hf(newest_of(argument), to, options);
-    std::cout << fmt::format("{}: weights of step {} as {}, {}\n", to, made.step, type, human_bytes(made.bytes));
-    std::cout << (made.tokenizer
-                      ? fmt::format("tokenizer: that in {}\n", made.tokenizer->string())
-                      : fmt::format("no tokenizer: {}; name it with --tokenizer PATH\n", made.why_no_tokenizer));
+    const tessera::train::Exported made =
+        tessera::train::export_hf(newest_of(argument), to, options);
+    std::cout << fmt::format("{}: weights of step {} as {}, {}\n", to, made.step, type,
+                             human_bytes(made.bytes));
+    std::cout << (made.tokenizer ? fmt::format("tokenizer: that in {}\n", made.tokenizer->string())
+                                 : fmt::format("no tokenizer: {}; name it with --tokenizer PATH\n",
+                                               made.why_no_tokenizer));
     return 0;
   }
 };
@@ -112,14 +118,16 @@ int import_weights(const std::string& weights, const std::string& to, const std:
   if (!type.empty()) options.dtype = dtype_named(type);
   const fs::path made = tessera::train::import_weights(weights, options);
   const checkpoint::Summary s = checkpoint::summarize(made);
-  std::cout << fmt::format("{}: {} tensors, {}; use it as checkpoint.initial_load_path\n", made.string(),
-                           s.tensors.size(), human_bytes(s.file_bytes));
+  std::cout << fmt::format("{}: {} tensors, {}; use it as checkpoint.initial_load_path\n",
+                           made.string(), s.tensors.size(), human_bytes(s.file_bytes));
   return 0;
 }
 
 int run(const tessera::app::Args& args) {
   tessera::app::Flags app{
-      "Inspects, verifies, prunes and converts checkpoints. `verify` exits with 5 if one is damaged.", "ckpt"};
+      "Inspects, verifies, prunes and converts checkpoints. `verify` exits with 5 if one is "
+      "damaged.",
+      "ckpt"};
   app.require_subcommand();
   std::string folder, other, to, weights, config, stored_type;
   Export exported;
@@ -128,36 +136,53 @@ int run(const tessera::app::Args& args) {
   checkpoint::PruneOptions prune;
   const auto add = [&](const char* name, const char* summary) {
     tessera::app::Flags command = app.add_subcommand(name, summary);
-    command.add_option("folder", folder, "folder of a run, its checkpoint folder, or the folder of a step").required();
+    command
+        .add_option("folder", folder,
+                    "folder of a run, its checkpoint folder, or the folder of a step")
+        .required();
     return command;
   };
   const tessera::app::Flags listing = add("list", "list checkpoints, one a line");
-  tessera::app::Flags showing = add("show", "print the header of a checkpoint; in a folder, of the latest valid one");
+  tessera::app::Flags showing =
+      add("show", "print the header of a checkpoint; in a folder, of the latest valid one");
   showing.add_flag("--tensors", with_tensors, "print names, types and shapes of the tensors");
   tessera::app::Flags verifying = add("verify", "read every byte and compare the checksums");
-  const tessera::app::Flag thorough = verifying.add_flag("--deep", deep, "compare every byte (the default)");
+  const tessera::app::Flag thorough =
+      verifying.add_flag("--deep", deep, "compare every byte (the default)");
   verifying.add_flag("--quick", quick, "check only manifest, sizes and tables").excludes(thorough);
-  tessera::app::Flags exporting = add("export", "write weights and tokenizer as a Hugging Face folder");
+  tessera::app::Flags exporting =
+      add("export", "write weights and tokenizer as a Hugging Face folder");
   exported.add_to(exporting);
-  tessera::app::Flags comparing = add("diff", "print the tensors that differ, and by how much; exits with 1 if any do");
+  tessera::app::Flags comparing =
+      add("diff", "print the tensors that differ, and by how much; exits with 1 if any do");
   comparing.add_option("other", other, "the second checkpoint").required();
-  tessera::app::Flags pruning = add("prune", "remove old checkpoints, but never the latest valid one");
-  pruning.add_option("--keep-latest", prune.retention.keep_latest, "number of latest valid checkpoints to keep")
+  tessera::app::Flags pruning =
+      add("prune", "remove old checkpoints, but never the latest valid one");
+  pruning
+      .add_option("--keep-latest", prune.retention.keep_latest,
+                  "number of latest valid checkpoints to keep")
       .required();
   pruning
-      .add_option("--keep-every", prune.retention.keep_every, "also keep checkpoints whose step is a multiple of this")
+      .add_option("--keep-every", prune.retention.keep_every,
+                  "also keep checkpoints whose step is a multiple of this")
       .positive();
   pruning.add_flag("--damaged", prune.damaged,
                    "also remove damaged checkpoints older than a valid one, and *.damaged-*");
-  pruning.add_flag("--partial", prune.partial, "also remove the *.partial-* folders of saves that have ended");
+  pruning.add_flag("--partial", prune.partial,
+                   "also remove the *.partial-* folders of saves that have ended");
   pruning.add_flag("--dry-run", dry_run, "only print what would be removed");
-  tessera::app::Flags resharding = add("reshard", "rewrite a checkpoint with another number of files");
-  resharding.add_option("to", to, "checkpoint folder in which to create the step folder").required();
+  tessera::app::Flags resharding =
+      add("reshard", "rewrite a checkpoint with another number of files");
+  resharding.add_option("to", to, "checkpoint folder in which to create the step folder")
+      .required();
   resharding.add_option("--ranks", files, "number of shard files").required();
-  tessera::app::Flags importing = app.add_subcommand("import", "convert Hugging Face weights to a checkpoint");
-  importing.add_option("weights", weights, "a Hugging Face folder or a .safetensors file").required();
+  tessera::app::Flags importing =
+      app.add_subcommand("import", "convert Hugging Face weights to a checkpoint");
+  importing.add_option("weights", weights, "a Hugging Face folder or a .safetensors file")
+      .required();
   importing.add_option("--to", to, "checkpoint folder in which to create step-00000000").required();
-  importing.add_option("--config", config, "job file with model name and flavor [the config.json next to the weights]");
+  importing.add_option("--config", config,
+                       "job file with model name and flavor [the config.json next to the weights]");
   importing.add_option("--dtype", stored_type,
                        "float32, bfloat16 or float16 [as stored; bfloat16 for quantized weights]");
   importing.add_option("--ranks", files, "number of shard files [1]");

@@ -11,8 +11,9 @@ namespace fs = std::filesystem;
 
 /// A step folder by its contents or, when those are damaged, by its name.
 bool is_step(const fs::path& folder) {
-  return fs::exists(folder / "manifest.json") || (folder.filename().string().starts_with("step-") &&
-                                                  fs::is_directory(folder) && checkpoint::list_steps(folder).empty());
+  return fs::exists(folder / "manifest.json") ||
+         (folder.filename().string().starts_with("step-") && fs::is_directory(folder) &&
+          checkpoint::list_steps(folder).empty());
 }
 
 }  // namespace
@@ -21,7 +22,8 @@ fs::path checkpoint_folder_of(const std::string& argument) {
   for (const fs::path& folder : {fs::path(argument), fs::path(argument) / "checkpoint"})
     if (fs::is_directory(folder) && !checkpoint::list_steps(folder).empty()) return folder;
   fail(ExitCode::checkpoint,
-       "no checkpoint in {} (no step-00000000 folder and no manifest.json); give a run's folder, its checkpoint folder "
+       "no checkpoint in {} (no step-00000000 folder and no manifest.json); give a run's folder, "
+       "its checkpoint folder "
        "or one step's folder",
        argument);
 }

@@ -1,4 +1,5 @@
-// Which checkpoints an argument of `tessera ckpt` means: a run's folder, its checkpoint folder or one step's folder.
+// Which checkpoints an argument of `tessera ckpt` means: a run's folder, its checkpoint folder or
+// one step's folder.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +10,14 @@
 
 namespace tessera::app {
 
-/// The run's or checkpoint folder's own folder of step folders. Error(checkpoint) when there is none.
+/// The run's or checkpoint folder's own folder of step folders. Error(checkpoint) when there is
+/// none.
 std::filesystem::path checkpoint_folder_of(const std::string& argument);
-/// The step folders, oldest first; one that is named directly is the only one. Never empty: Error(checkpoint).
+/// The step folders, oldest first; one that is named directly is the only one. Never empty:
+/// Error(checkpoint).
 std::vector<checkpoint::StepFolder> steps_of(const std::string& argument);
-/// The step folder that is named, or the newest valid one; those passed over are said on standard error.
+/// The step folder that is named, or the newest valid one; those passed over are said on standard
+/// error.
 std::filesystem::path newest_of(const std::string& argument);
 
 }  // namespace tessera::app

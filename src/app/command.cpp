@@ -27,9 +27,11 @@ std::vector<RuntimeFact>& facts() {
 }
 
 void print_usage(std::ostream& out) {
-  out << "Usage: tessera COMMAND [ARGUMENT]...\n       tessera COMMAND --help\n       tessera --version "
+  out << "Usage: tessera COMMAND [ARGUMENT]...\n       tessera COMMAND --help\n       tessera "
+         "--version "
          "[--json]\n\nCommands:\n";
-  for (const Command& command : commands()) out << fmt::format("  {:<11} {}\n", command.name, command.summary);
+  for (const Command& command : commands())
+    out << fmt::format("  {:<11} {}\n", command.name, command.summary);
   out << "\n" << kExitCodes;
 }
 
@@ -50,16 +52,20 @@ int dispatch(const Args& args) {
   }
   const Args rest(args.begin() + 1, args.end());
   const std::string& word = args.front();
-  if (word == "--help" || word == "-h" || word == "help") return help(word == "help" ? rest : Args{});
+  if (word == "--help" || word == "-h" || word == "help")
+    return help(word == "help" ? rest : Args{});
   if (word == "--version" || word == "-V") return find_command("version").run(rest);
   return find_command(word).run(rest);
 }
 
-/// Messages quote what stands in files: a terminal gets none of its control characters, and no more than some pages.
+/// Messages quote what stands in files: a terminal gets none of its control characters, and no more
+/// than some pages.
 std::string printable(std::string text) {
   constexpr std::size_t kMostBytes = 32 << 10;
   if (text.size() > kMostBytes) text.replace(kMostBytes, text.npos, "...");
-  const auto control = [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; };
+  const auto control = [](unsigned char c) {
+    return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+  };
   std::ranges::replace_if(text, control, '?');
   return text;
 }
@@ -77,7 +83,8 @@ int report_bug(const std::string& what) {
 
 }  // namespace
 
-CommandRegistration::CommandRegistration(const char* name, const char* summary, int (*run)(const Args&)) {
+CommandRegistration::CommandRegistration(const char* name, const char* summary,
+                                         int (*run)(const Args&)) {
   auto& all = registry();
   const auto behind = [&](const Command& command) { return std::string_view(command.name) > name; };
   all.insert(std::ranges::find_if(all, behind), Command{name, summary, run});
@@ -101,7 +108,8 @@ const Command& find_command(const std::string& name) {
 }
 
 bool asks_for_help(const Args& args) {
-  return std::ranges::any_of(args, [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+  return std::ranges::any_of(args,
+                             [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
 }
 
 const std::vector<RuntimeFact>& runtime_facts() { return facts(); }
@@ -112,11 +120,12 @@ int run(const Args& args) {
   } catch (const Error& error) {
     return report(error.what(), error.code());
   } catch (const std::filesystem::filesystem_error& error) {
-    return report(
-        fmt::format("'{}': {}; check the path and its permissions", error.path1().string(), error.code().message()),
-        ExitCode::environment);
+    return report(fmt::format("'{}': {}; check the path and its permissions",
+                              error.path1().string(), error.code().message()),
+                  ExitCode::environment);
   } catch (const std::exception& error) {
-    if (const std::string file = file_trouble(error); !file.empty()) return report(file, ExitCode::environment);
+    if (const std::string file = file_trouble(error); !file.empty())
+      return report(file, ExitCode::environment);
     if (const std::string memory = out_of_memory(error); !memory.empty())
       return report(memory + "; use a smaller job or more memory", ExitCode::environment);
     return report_bug(error.what());

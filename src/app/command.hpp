@@ -1,4 +1,5 @@
-// The commands of `tessera`. Each is one file NAME_command.cpp that registers itself; the build finds it by its name.
+// The commands of `tessera`. Each is one file NAME_command.cpp that registers itself; the build
+// finds it by its name.
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ struct Command {
   int (*run)(const Args& args);
 };
 
-/// Defined as a constant in a command's file. Throwing Error ends the program with its message and code.
+/// Defined as a constant in a command's file. Throwing Error ends the program with its message and
+/// code.
 struct CommandRegistration {
   CommandRegistration(const char* name, const char* summary, int (*run)(const Args&));
 };
@@ -42,7 +44,8 @@ inline constexpr const char* kExitCodes =
     "  7  communication failed or hung\n"
     "  75 stopped and saved: run the same command again to resume\n";
 
-/// What a component knows of its libraries at run time, for `tessera --version`: {"MPI", &library_version}.
+/// What a component knows of its libraries at run time, for `tessera --version`: {"MPI",
+/// &library_version}.
 struct RuntimeFact {
   const char* name;
   std::string (*value)();
@@ -52,8 +55,8 @@ struct RuntimeFactRegistration {
 };
 const std::vector<RuntimeFact>& runtime_facts();
 
-/// Runs the command that args name (`--help`, `--version` and `help COMMAND` too) and returns the process's exit code.
-/// Every exception ends here, as one message on standard error.
+/// Runs the command that args name (`--help`, `--version` and `help COMMAND` too) and returns the
+/// process's exit code. Every exception ends here, as one message on standard error.
 int run(const Args& args);
 
 }  // namespace tessera::app

@@ -50,8 +50,8 @@ std::string typed(const CLI::App& app) {
   const std::vector<std::string> known = flag ? flags_of(app) : subcommands_of(app);
   const std::string hint = config::did_you_mean(name, known);
   if (!flag && known.empty())
-    fail(ExitCode::usage, "`{}` takes no further argument '{}'; `{} --help` shows its use", typed(app), word,
-         typed(app));
+    fail(ExitCode::usage, "`{}` takes no further argument '{}'; `{} --help` shows its use",
+         typed(app), word, typed(app));
   fail(ExitCode::usage, "`{}` has no {} '{}'{}", typed(app), flag ? "flag" : "command", name,
        !hint.empty() ? hint : fmt::format("; `{} --help` lists them", typed(app)));
 }
@@ -60,7 +60,8 @@ std::string typed(const CLI::App& app) {
   const CLI::App& at = deepest(app);
   const std::vector<std::string> unknown = app.remaining(true);
   if (!unknown.empty()) refuse_unknown(at, unknown.front());
-  if (const auto commands = subcommands_of(at); !commands.empty() && at.get_require_subcommand_min() > 0)
+  if (const auto commands = subcommands_of(at);
+      !commands.empty() && at.get_require_subcommand_min() > 0)
     fail(ExitCode::usage, "`{}` needs a command: {}", typed(at), fmt::join(commands, ", "));
   fail(ExitCode::usage, "{}; `{} --help` shows its use", error.what(), typed(at));
 }
@@ -87,7 +88,8 @@ Flag Flag::at_least(double least) {
 }
 Flag Flag::between(double least, double most) {
   check(
-      *option_, [=](double value) { return value >= least && value <= most; }, fmt::format("{} to {}", least, most));
+      *option_, [=](double value) { return value >= least && value <= most; },
+      fmt::format("{} to {}", least, most));
   return *this;
 }
 Flag Flag::positive() {
@@ -125,7 +127,8 @@ template Flag Flags::add_option(const std::string&, int&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::int64_t&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::uint64_t&, const std::string&);
 template Flag Flags::add_option(const std::string&, double&, const std::string&);
-template Flag Flags::add_option(const std::string&, std::optional<std::string>&, const std::string&);
+template Flag Flags::add_option(const std::string&, std::optional<std::string>&,
+                                const std::string&);
 template Flag Flags::add_option(const std::string&, std::optional<int>&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template Flag Flags::add_option(const std::string&, std::vector<std::int32_t>&, const std::string&);
@@ -147,7 +150,8 @@ bool Flags::parse(Args args) {
     app_->parse(args);
     return true;
   } catch (const CLI::CallForHelp&) {
-    std::cout << help_text(deepest(*app_).help(deepest(*app_).get_parent() ? app_->get_name() : ""));
+    std::cout << help_text(
+        deepest(*app_).help(deepest(*app_).get_parent() ? app_->get_name() : ""));
     return false;
   } catch (const CLI::CallForAllHelp&) {
     std::cout << help_text(app_->help("", CLI::AppFormatMode::All));
@@ -161,11 +165,13 @@ SplitArgs split_job_flags(const Args& args, const Args& keep) {
   SplitArgs split;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string name = args[i].substr(0, args[i].find('='));
-    const bool short_flag = config::find_short_flag(name) && std::ranges::find(keep, name) == keep.end();
-    const bool job_flag = name.starts_with("--") && (short_flag || name.find('.') != std::string::npos);
+    const bool short_flag =
+        config::find_short_flag(name) && std::ranges::find(keep, name) == keep.end();
+    const bool job_flag =
+        name.starts_with("--") && (short_flag || name.find('.') != std::string::npos);
     (job_flag ? split.job : split.own).push_back(args[i]);
-    const bool value_follows =
-        job_flag && args[i].find('=') == std::string::npos && i + 1 < args.size() && !args[i + 1].starts_with("--");
+    const bool value_follows = job_flag && args[i].find('=') == std::string::npos &&
+                               i + 1 < args.size() && !args[i + 1].starts_with("--");
     if (value_follows) split.job.push_back(args[++i]);
   }
   return split;

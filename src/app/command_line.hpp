@@ -1,5 +1,5 @@
-// The flags of a command. CLI11 parses them; its header costs 10 s of compile time, so that only command_line.cpp sees
-// it.
+// The flags of a command. CLI11 parses them; its header costs 10 s of compile time, so that only
+// command_line.cpp sees it.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +37,16 @@ class Flag {
   CLI::Option* option_;
 };
 
-/// The flags of one command, or of one of its subcommands. Variables take their values in parse(), and must outlive it.
+/// The flags of one command, or of one of its subcommands. Variables take their values in parse(),
+/// and must outlive it.
 class Flags {
  public:
   /// `command` is what the user types after "tessera".
   Flags(const std::string& summary, const std::string& command);
 
-  /// A value: `names` is "-o,--output", or "file" for a positional argument. T: std::string, bool, int, std::int64_t,
-  /// std::uint64_t, double, vectors and optionals of some of them; command_line.cpp lists them.
+  /// A value: `names` is "-o,--output", or "file" for a positional argument. T: std::string, bool,
+  /// int, std::int64_t, std::uint64_t, double, vectors and optionals of some of them;
+  /// command_line.cpp lists them.
   template <class T>
   Flag add_option(const std::string& names, T& value, const std::string& help);
   /// A switch that takes no value.
@@ -56,8 +58,8 @@ class Flags {
   /// Whether the user named this subcommand.
   bool parsed() const;
 
-  /// Parses the words after the command. False when the user asked for help, which was printed: return 0 then.
-  /// Throws Error(usage) for words that do not fit, with the nearest that would.
+  /// Parses the words after the command. False when the user asked for help, which was printed:
+  /// return 0 then. Throws Error(usage) for words that do not fit, with the nearest that would.
   bool parse(Args args);
 
  private:
@@ -65,8 +67,8 @@ class Flags {
   std::shared_ptr<CLI::App> app_;
 };
 
-/// Words of a command that also takes a job's flags: `--section.key [value]` and the job's short flags (--data) apart
-/// from the command's own. `keep`: short flags that are the command's own.
+/// Words of a command that also takes a job's flags: `--section.key [value]` and the job's short
+/// flags (--data) apart from the command's own. `keep`: short flags that are the command's own.
 struct SplitArgs {
   Args own, job;
 };

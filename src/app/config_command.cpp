@@ -1,4 +1,5 @@
-// tessera config check | show | keys: what a job is made of and whether it would run, with no ranks.
+// tessera config check | show | keys: what a job is made of and whether it would run, with no
+// ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,8 +44,9 @@ struct Request {
 int ranks_in(const std::string& text) {
   int ranks = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  tessera::require(problem == std::errc{} && end == text.data() + text.size() && ranks >= 1, ExitCode::usage,
-                   "--ranks must be a whole number from 1, not '{}'", text.substr(0, 60));
+  tessera::require(problem == std::errc{} && end == text.data() + text.size() && ranks >= 1,
+                   ExitCode::usage, "--ranks must be a whole number from 1, not '{}'",
+                   text.substr(0, 60));
   return ranks;
 }
 
@@ -80,7 +82,8 @@ int check(const Args& args) {
   return 0;
 }
 
-/// A job that reads well is shown even where it cannot be run: its values and origins help to mend it.
+/// A job that reads well is shown even where it cannot be run: its values and origins help to mend
+/// it.
 int show(const Args& args) {
   const config::Reading job = read_and_check(request_of(args));
   const bool readable = std::ranges::none_of(job.problems, &config::Problem::misread) && job.whole;
@@ -91,7 +94,8 @@ int show(const Args& args) {
 
 int keys(const Args& args) {
   const std::string how = args.empty() ? "" : args.front();
-  if (args.size() > 1) tessera::fail(ExitCode::usage, "config keys takes one argument, not {}", args.size());
+  if (args.size() > 1)
+    tessera::fail(ExitCode::usage, "config keys takes one argument, not {}", args.size());
   if (how == "--json")
     std::cout << config::keys_as_json();
   else if (how == "--man")
@@ -101,7 +105,8 @@ int keys(const Args& args) {
   else if (how == "--flags")
     std::cout << config::flags_as_words();
   else if (how.starts_with('-'))
-    tessera::fail(ExitCode::usage, "unknown flag {}; config keys takes --json, --man, --markdown or --flags", how);
+    tessera::fail(ExitCode::usage,
+                  "unknown flag {}; config keys takes --json, --man, --markdown or --flags", how);
   else
     std::cout << config::keys_as_table(how);
   return 0;
@@ -117,10 +122,12 @@ int run(const Args& args) {
   if (what == "check") return check(rest);
   if (what == "show") return show(rest);
   if (what == "keys") return keys(rest);
-  tessera::fail(ExitCode::usage, "config {} is not known; use check, show or keys{}", what.empty() ? "(nothing)" : what,
+  tessera::fail(ExitCode::usage, "config {} is not known; use check, show or keys{}",
+                what.empty() ? "(nothing)" : what,
                 config::did_you_mean(what, {"check", "show", "keys"}));
 }
 
-const tessera::app::CommandRegistration registration{"config", "check or print a resolved job; list all keys", &run};
+const tessera::app::CommandRegistration registration{
+    "config", "check or print a resolved job; list all keys", &run};
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace tessera::app {
 class CorpusFlags {
  public:
   void add_to(Flags& app) {
-    app.add_option("text", files_, "plain text, JSONL (.jsonl, .json), also compressed (.gz, .zst), or folders of them")
+    app.add_option(
+           "text", files_,
+           "plain text, JSONL (.jsonl, .json), also compressed (.gz, .zst), or folders of them")
         .required();
     app.add_option("--jsonl-key", options_.jsonl_key, "key of the text in each JSON object [text]");
     app.add_option("--documents", rule_,

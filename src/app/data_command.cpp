@@ -14,8 +14,8 @@ namespace {
 namespace data = tessera::data;
 
 std::string describe(const data::TokenFileInfo& info) {
-  return fmt::format("{} tokens in {} documents, vocabulary {}, u{}", info.token_count, info.document_count,
-                     info.vocab_size, 8 * info.token_bytes);
+  return fmt::format("{} tokens in {} documents, vocabulary {}, u{}", info.token_count,
+                     info.document_count, info.vocab_size, 8 * info.token_bytes);
 }
 
 std::string id_text(std::optional<int> id) { return id ? std::to_string(*id) : "none"; }
@@ -38,8 +38,8 @@ struct Prepare {
   int run() {
     const data::Tokenizer loaded = data::Tokenizer::load(tokenizer);
     const auto folder = std::filesystem::absolute(output).parent_path();
-    const data::TokenFileInfo info =
-        data::prepare(corpus.open(folder), loaded, output, options, data::terminal_progress("data prepare"));
+    const data::TokenFileInfo info = data::prepare(corpus.open(folder), loaded, output, options,
+                                                   data::terminal_progress("data prepare"));
     std::cout << fmt::format("{}: {}\n", output, describe(info));
     return 0;
   }
@@ -56,9 +56,9 @@ struct OneFile {
 
   int show() const {
     const data::TokenFileInfo info = data::TokenFile::open(file).info();
-    std::cout << fmt::format("{}: {}\nbos {}, eos {}, seed {}, tokenizer {:016x}, text {:016x}\n", file, describe(info),
-                             id_text(info.bos_id), id_text(info.eos_id), info.seed, info.tokenizer_hash,
-                             info.source_hash);
+    std::cout << fmt::format("{}: {}\nbos {}, eos {}, seed {}, tokenizer {:016x}, text {:016x}\n",
+                             file, describe(info), id_text(info.bos_id), id_text(info.eos_id),
+                             info.seed, info.tokenizer_hash, info.source_hash);
     return 0;
   }
 
@@ -87,6 +87,7 @@ int run(const tessera::app::Args& args) {
   return show.app.parsed() ? show.show() : verify.verify();
 }
 
-const tessera::app::CommandRegistration registration{"data", "make token files; inspect token files and samples", &run};
+const tessera::app::CommandRegistration registration{
+    "data", "make token files; inspect token files and samples", &run};
 
 }  // namespace

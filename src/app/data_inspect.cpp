@@ -26,7 +26,8 @@ using Ids = std::vector<std::int32_t>;
 Json id_or_null(std::optional<int> id) { return id ? Json(*id) : Json(); }
 
 /// Of a file: its header, lengths of documents, first tokens.
-Json facts_of(const data::TokenFile& file, std::int64_t tokens, const std::optional<data::Tokenizer>& tokenizer) {
+Json facts_of(const data::TokenFile& file, std::int64_t tokens,
+              const std::optional<data::Tokenizer>& tokenizer) {
   const data::TokenFileInfo& info = file.info();
   Json facts{{"file", file.path().string()},
              {"tokens", info.token_count},
@@ -40,8 +41,10 @@ Json facts_of(const data::TokenFile& file, std::int64_t tokens, const std::optio
              {"source_hash", fmt::format("{:016x}", info.source_hash)},
              {"document_lengths", Json::array()}};
   for (const data::LengthClass& of : data::document_lengths(file))
-    facts["document_lengths"].push_back(
-        {{"least", of.least}, {"most", of.most}, {"documents", of.documents}, {"tokens", of.tokens}});
+    facts["document_lengths"].push_back({{"least", of.least},
+                                         {"most", of.most},
+                                         {"documents", of.documents},
+                                         {"tokens", of.tokens}});
   Ids first(static_cast<std::size_t>(std::min(tokens, info.token_count)));
   file.read(0, first);
   facts["first_tokens"] = first;
@@ -79,20 +82,23 @@ std::string value_text(const Json& value) {
 }
 
 std::string lengths_text(const Json& classes, std::int64_t all) {
-  std::string text = fmt::format("{:<18}{:>24} {:>12} {:>14} {:>7}\n", "document lengths", "tokens each", "documents",
-                                 "tokens", "share");
+  std::string text = fmt::format("{:<18}{:>24} {:>12} {:>14} {:>7}\n", "document lengths",
+                                 "tokens each", "documents", "tokens", "share");
   for (const Json& of : classes) {
     const auto least = of["least"].get<std::int64_t>(), most = of["most"].get<std::int64_t>(),
                tokens = of["tokens"].get<std::int64_t>();
-    const std::string each = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
-    text +=
-        fmt::format("{:<18}{:>24} {:>12} {:>14} {:>5.1f} %\n", "", each, of["documents"].get<std::int64_t>(), tokens,
-                    100.0 * static_cast<double>(tokens) / static_cast<double>(std::max<std::int64_t>(1, all)));
+    const std::string each =
+        least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+    text += fmt::format(
+        "{:<18}{:>24} {:>12} {:>14} {:>5.1f} %\n", "", each, of["documents"].get<std::int64_t>(),
+        tokens,
+        100.0 * static_cast<double>(tokens) / static_cast<double>(std::max<std::int64_t>(1, all)));
   }
   return text;
 }
 
-/// A line for each fact; text in quotes, as JSON writes it, so that line ends and control characters show.
+/// A line for each fact; text in quotes, as JSON writes it, so that line ends and control
+/// characters show.
 std::string as_text(const Json& facts) {
   std::string text;
   for (const auto& [name, value] : facts.items()) {
@@ -119,16 +125,20 @@ std::optional<data::Tokenizer> load_if_named(const std::string& path) {
 std::string tokenizer_of(const config::JobConfig& job) {
   const std::string& folder = job.model.hf_assets_path;
   std::error_code ignored;
-  return std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json", ignored) ? folder : "";
+  return std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json", ignored) ? folder
+                                                                                            : "";
 }
 
 }  // namespace
 
 DataInspect::DataInspect(Flags& parent)
-    : app_(parent.add_subcommand("inspect", "show the contents of a token file, or samples of a job")) {
+    : app_(parent.add_subcommand("inspect",
+                                 "show the contents of a token file, or samples of a job")) {
   app_.add_option("file", file_, "token file; with --sample, a job file");
-  app_.add_option("--sample", samples_, "numbers of the samples to show, of the job [FILE] [--section.key value ...]");
-  app_.add_option("--tokenizer", tokenizer_, "tokenizer.json or its folder, to show the text [that of the job]");
+  app_.add_option("--sample", samples_,
+                  "numbers of the samples to show, of the job [FILE] [--section.key value ...]");
+  app_.add_option("--tokenizer", tokenizer_,
+                  "tokenizer.json or its folder, to show the text [that of the job]");
   app_.add_option("--tokens", tokens_, "number of tokens to show [16]").between(0, 1 << 24);
   app_.add_flag("--quick", quick_, "do not compare the file with its hash");
   app_.add_flag("--json", json_, "print JSON");
@@ -156,14 +166,15 @@ int DataInspect::inspect_samples(const Args& job_flags) const {
   Args words = job_flags;
   if (!file_.empty()) words.insert(words.begin(), file_);
   const config::JobConfig job = config::resolve(words).job;
-  const std::int64_t batch =
-      std::max<std::int64_t>(0, job.training.global_batch_size);  // 0: all that a replay file has
+  // 0: all that a replay file has
+  const std::int64_t batch = std::max<std::int64_t>(0, job.training.global_batch_size);
   const auto alone = comm::make_self_communicator("data inspect");
   const train::Samples samples = train::open_job_samples(job, batch, *alone);
   const auto tokenizer = load_if_named(tokenizer_.empty() ? tokenizer_of(job) : tokenizer_);
   Json all = Json::array();
   for (const std::int64_t sample : samples_) {
-    require(sample >= 0, ExitCode::usage, "samples are numbered from 0; there is no sample {}", sample);
+    require(sample >= 0, ExitCode::usage, "samples are numbered from 0; there is no sample {}",
+            sample);
     all.push_back(facts_of(*samples.source, sample, tokens_, tokenizer));
   }
   if (json_) {

@@ -1,5 +1,5 @@
-// tessera eval [config]: the loss over a job's validation data; eval --logits OUT --input IN [config]: a model's
-// logits.
+// tessera eval [config]: the loss over a job's validation data; eval --logits OUT --input IN
+// [config]: a model's logits.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -22,8 +22,8 @@ using tessera::train::ValidationResult;
 at::Tensor read_tokens(const std::string& file) {
   const tessera::checkpoint::SafetensorsReader reader(file);
   const auto* entry = reader.find("input_ids");
-  tessera::require(entry && entry->shape.size() == 2, ExitCode::data, "{} needs a tensor \"input_ids\" [batch, seq]",
-                   file);
+  tessera::require(entry && entry->shape.size() == 2, ExitCode::data,
+                   "{} needs a tensor \"input_ids\" [batch, seq]", file);
   const at::Tensor tokens = at::empty({entry->shape[0], entry->shape[1]}, at::kLong);
   reader.read_whole("input_ids", DType::i64, tokens.data_ptr());
   return tokens;
@@ -31,7 +31,8 @@ at::Tensor read_tokens(const std::string& file) {
 
 void write_logits(const std::string& file, const at::Tensor& logits) {
   const at::Tensor values = logits.to(at::kFloat).contiguous();
-  tessera::checkpoint::SafetensorsWriter writer(file, {{"logits", DType::f32, values.sizes().vec()}});
+  tessera::checkpoint::SafetensorsWriter writer(file,
+                                                {{"logits", DType::f32, values.sizes().vec()}});
   writer.write("logits", 0, values.numel(), values.data_ptr());
   writer.finish();
 }
@@ -45,15 +46,17 @@ int run_logits(const std::string& input, const std::string& logits, const Args& 
 }
 
 std::string as_json(const ValidationResult& result) {
-  nlohmann::ordered_json json{
-      {"loss", result.loss}, {"tokens", result.tokens}, {"samples", result.samples}, {"seconds", result.seconds}};
+  nlohmann::ordered_json json{{"loss", result.loss},
+                              {"tokens", result.tokens},
+                              {"samples", result.samples},
+                              {"seconds", result.seconds}};
   for (const auto& [name, loss] : result.parts) json["parts"][name] = loss;
   return tessera::json_text(json, 2) + "\n";
 }
 
 std::string as_text(const ValidationResult& result) {
-  std::string text = fmt::format("loss {:.6f} over {} tokens of {} samples in {:.2f} s\n", result.loss, result.tokens,
-                                 result.samples, result.seconds);
+  std::string text = fmt::format("loss {:.6f} over {} tokens of {} samples in {:.2f} s\n",
+                                 result.loss, result.tokens, result.samples, result.seconds);
   for (const auto& [name, loss] : result.parts) text += fmt::format("  {}: {:.6f}\n", name, loss);
   return text;
 }
@@ -64,7 +67,8 @@ void find_problems(tessera::config::Reading& job, int ranks) {
   JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
   tessera::config::Problem no_data;
   no_data.text =
-      "there is no data to evaluate on; set validation.dataset_path, or set validation.split to the share of the "
+      "there is no data to evaluate on; set validation.dataset_path, or set validation.split to "
+      "the share of the "
       "training data that was held out";
   for (tessera::config::Problem& problem : job.problems)
     if (problem.text.starts_with("validation.enable = true has no data")) problem = no_data;
@@ -87,8 +91,10 @@ int run(const Args& args) {
   std::string logits, input, config;
   bool json = false;
   tessera::app::Flags app(
-      "Computes the loss over a job's validation data (section [validation]), on all ranks of the job.\n"
-      "With --logits, it writes the logits of given tokens instead, in one process. The input has the\n"
+      "Computes the loss over a job's validation data (section [validation]), on all ranks of the "
+      "job.\n"
+      "With --logits, it writes the logits of given tokens instead, in one process. The input has "
+      "the\n"
       "tensor input_ids, int32 or int64 [batch, seq]. The output has the tensor logits, float32\n"
       "[batch, seq, vocab].\n"
       "The job is [FILE] [--section.key value ...]. The weights are those of\n"
@@ -101,7 +107,8 @@ int run(const Args& args) {
   auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;
   if (!config.empty()) job.insert(job.begin(), config);
-  tessera::require(logits.empty() || !input.empty(), ExitCode::usage, "--logits needs --input, a file of tokens");
+  tessera::require(logits.empty() || !input.empty(), ExitCode::usage,
+                   "--logits needs --input, a file of tokens");
   return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);
 }
 

@@ -26,12 +26,14 @@ struct Options {
   std::vector<std::string> overrides;
 };
 
-/// What stands for a folder: the job of a run, or of a Hugging Face folder such as `ckpt export` writes.
+/// What stands for a folder: the job of a run, or of a Hugging Face folder such as `ckpt export`
+/// writes.
 Args words_of(const std::filesystem::path& folder) {
   const std::string config = (folder / "config.toml").string(), path = folder.string();
   if (std::filesystem::exists(config)) return {config, "--job.dump_folder", path};
   tessera::require(tessera::train::holds_hf_weights(folder), ExitCode::usage,
-                   "{} is neither the folder of a run (it has no config.toml) nor a folder of Hugging Face weights",
+                   "{} is neither the folder of a run (it has no config.toml) nor a folder of "
+                   "Hugging Face weights",
                    path);
   return {"--model.hf_config",
           (folder / "config.json").string(),
@@ -42,7 +44,8 @@ Args words_of(const std::filesystem::path& folder) {
           "--checkpoint.initial_load_in_hf"};
 }
 
-/// The job of a folder or of a configuration file; what are not flags of this command are the job's own flags.
+/// The job of a folder or of a configuration file; what are not flags of this command are the job's
+/// own flags.
 tessera::config::Resolved job_of(const Options& options) {
   Args words;
   tessera::require(options.run.empty() || std::filesystem::exists(options.run), ExitCode::usage,
@@ -63,16 +66,20 @@ std::vector<std::int32_t> prompt_of(const Options& options, const Tokenizer* tok
 int generate(const Options& options) {
   const tessera::config::Resolved resolved = job_of(options);
   std::optional<Tokenizer> tokenizer;
-  if (options.prompt || !options.print_ids) tokenizer = Tokenizer::load(resolved.job.model.hf_assets_path);
+  if (options.prompt || !options.print_ids)
+    tokenizer = Tokenizer::load(resolved.job.model.hf_assets_path);
   const auto prompt = prompt_of(options, tokenizer ? &*tokenizer : nullptr);
-  tessera::train::Inference model(resolved, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,
+  tessera::train::Inference model(resolved,
+                                  static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,
                                   tokenizer ? tokenizer->vocab_size() : 0);
   const auto stop = tokenizer && options.prompt ? tokenizer->eos_id() : std::nullopt;
   const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stop);
   if (options.print_ids)
     std::cout << fmt::format("{}\n", fmt::join(ids, ","));
   else  // the last token may begin a character that a next one would complete
-    std::cout << tessera::with_whole_characters(tokenizer->decode(prompt, true) + tokenizer->decode(ids, true)) << "\n";
+    std::cout << tessera::with_whole_characters(tokenizer->decode(prompt, true) +
+                                                tokenizer->decode(ids, true))
+              << "\n";
   return 0;
 }
 
@@ -82,12 +89,15 @@ int run(const Args& args) {
       "Generates text with the latest valid checkpoint of a run, or with the weights of\n"
       "--checkpoint.initial_load_path.\n",
       "generate");
-  app.add_option("run", options.run, "the run's folder (job.dump_folder), a Hugging Face folder, or a job file");
+  app.add_option("run", options.run,
+                 "the run's folder (job.dump_folder), a Hugging Face folder, or a job file");
   const auto text = app.add_option("--prompt", options.prompt, "text to continue");
   app.add_option("--prompt-ids", options.prompt_ids, "token ids to continue, comma-separated")
       .delimiter(',')
       .excludes(text);
-  app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to generate").show_default().between(1, 1 << 24);
+  app.add_option("--max-new-tokens", options.max_new_tokens, "tokens to generate")
+      .show_default()
+      .between(1, 1 << 24);
   app.add_option("--temperature", options.sampling.temperature, "0 = always the most likely token")
       .show_default()
       .at_least(0);
@@ -104,6 +114,7 @@ int run(const Args& args) {
   return generate(options);
 }
 
-const tessera::app::CommandRegistration registration{"generate", "generate text with a trained model", &run};
+const tessera::app::CommandRegistration registration{"generate",
+                                                     "generate text with a trained model", &run};
 
 }  // namespace

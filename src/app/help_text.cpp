@@ -22,7 +22,8 @@ std::string in_our_words(std::string text) {
   return text;
 }
 
-/// Where the description of "  --flag TEXT    description" begins; the indentation of a line without one.
+/// Where the description of "  --flag TEXT    description" begins; the indentation of a line
+/// without one.
 std::size_t hanging_indent(std::string_view line) {
   const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
   if (first == 0) return 0;

@@ -1,7 +1,9 @@
-// tessera launch [-n N] [options of mpirun] -- COMMAND ...: what srun does, on one machine or under mpirun.
+// tessera launch [-n N] [options of mpirun] -- COMMAND ...: what srun does, on one machine or under
+// mpirun.
 //
-// Plain mpirun gives its ranks about one second after Ctrl-C and then returns 1 whatever they return. Here mpirun runs
-// in a session of its own, where the terminal's signals do not reach it, and gets the one that it forwards: SIGUSR1.
+// Plain mpirun gives its ranks about one second after Ctrl-C and then returns 1 whatever they
+// return. Here mpirun runs in a session of its own, where the terminal's signals do not reach it,
+// and gets the one that it forwards: SIGUSR1.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -38,7 +40,8 @@ struct Request {
 };
 
 bool any_of(const Args& options, std::initializer_list<std::string_view> names) {
-  return std::ranges::any_of(options, [&](const std::string& o) { return std::ranges::find(names, o) != names.end(); });
+  return std::ranges::any_of(
+      options, [&](const std::string& o) { return std::ranges::find(names, o) != names.end(); });
 }
 
 int rank_count(const std::string& text) {
@@ -60,8 +63,10 @@ Request parse(const Args& args) {
           request.words.size() > 1 ? request.words[1] + " " : "");
   for (std::size_t i = 0; i < request.options.size(); ++i) {
     const std::string& option = request.options[i];
-    if (option != "-n" && option != "-np" && option != "--np" && option != "--n" && option != "-c") continue;
-    require(i + 1 < request.options.size(), ExitCode::usage, "launch {} lacks the number of ranks", option);
+    if (option != "-n" && option != "-np" && option != "--np" && option != "--n" && option != "-c")
+      continue;
+    require(i + 1 < request.options.size(), ExitCode::usage, "launch {} lacks the number of ranks",
+            option);
     request.ranks = rank_count(request.options[i + 1]);
   }
   return request;
@@ -77,29 +82,32 @@ int threads_per_rank(const Cores& cores, std::optional<int> ranks) {
 /// mpirun's command line. On other machines (hosts, Slurm) the counting of cores is left to mpirun.
 JobPlan plan(const Request& request) {
   const Cores cores = usable_cores();
-  const bool elsewhere =
-      std::getenv("SLURM_JOB_ID") ||
-      any_of(request.options, {"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile"});
+  const bool elsewhere = std::getenv("SLURM_JOB_ID") ||
+                         any_of(request.options, {"-H", "-host", "--host", "-hostfile",
+                                                  "--hostfile", "-machinefile", "--machinefile"});
   const bool crowded = !elsewhere && request.ranks.value_or(1) > cores.physical;
   constexpr int kCrowd = 4;  // ranks on a hardware thread
   if (crowded && *request.ranks > kCrowd * cores.threads)
-    log::warning("{} ranks share {} cores: steps will be slow; `-n {}` gives each rank a core", *request.ranks,
-                 cores.physical, cores.physical);
+    log::warning("{} ranks share {} cores: steps will be slow; `-n {}` gives each rank a core",
+                 *request.ranks, cores.physical, cores.physical);
   const int threads = elsewhere ? 1 : threads_per_rank(cores, request.ranks);
   JobPlan job;
   job.command = {"mpirun", "--quiet"};
   if (crowded && !any_of(request.options, {"--oversubscribe", "-oversubscribe"}))
     job.command.push_back("--oversubscribe");
   const bool bound = any_of(request.options, {"--bind-to", "-bind-to"});
-  if (!bound && (crowded || threads > 1)) job.command.insert(job.command.end(), {"--bind-to", "none"});
+  if (!bound && (crowded || threads > 1))
+    job.command.insert(job.command.end(), {"--bind-to", "none"});
   if (!std::getenv("OMP_NUM_THREADS") && !elsewhere)
     job.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
-  // mpirun gives rank 0 a terminal of its own; what stands behind ours decides whether a bar may be drawn.
+  // mpirun gives rank 0 a terminal of its own; what stands behind ours decides whether a bar may be
+  // drawn.
   if (isatty(STDOUT_FILENO)) job.environment.emplace_back("TESSERA_SCREEN", "1");
   if (geteuid() == 0)
     for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
       job.environment.emplace_back(name, "1");
-  if (std::getenv("OMP_NUM_THREADS") || !elsewhere) job.command.insert(job.command.end(), {"-x", "OMP_NUM_THREADS"});
+  if (std::getenv("OMP_NUM_THREADS") || !elsewhere)
+    job.command.insert(job.command.end(), {"-x", "OMP_NUM_THREADS"});
   job.command.insert(job.command.end(), request.options.begin(), request.options.end());
   job.command.push_back(this_program());
   job.command.insert(job.command.end(), request.words.begin(), request.words.end());
@@ -118,11 +126,13 @@ int run(const Args& args) {
   const Request request = parse(args);
   // Said once here, and not by each rank.
   const Command& command = find_command(request.words.front());
-  if (const Args words(request.words.begin() + 1, request.words.end()); asks_for_help(words)) return command.run(words);
+  if (const Args words(request.words.begin() + 1, request.words.end()); asks_for_help(words))
+    return command.run(words);
   return run_job(plan(request));
 }
 
-const CommandRegistration registration{"launch", "start ranks on this machine: launch -n 8 -- train ...", &run};
+const CommandRegistration registration{
+    "launch", "start ranks on this machine: launch -n 8 -- train ...", &run};
 
 }  // namespace
 }  // namespace tessera::app

@@ -30,12 +30,14 @@ namespace fs = std::filesystem;
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kSameWish{1};  ///< `timeout` signals its child and then the child's whole group
-constexpr std::chrono::seconds kGrace{3};     ///< between "end now" and SIGKILL
-constexpr std::chrono::seconds kBurial{30};   ///< for killed ranks: one that waits for a disk dies when it answers
+constexpr std::chrono::seconds kSameWish{
+    1};  ///< `timeout` signals its child and then the child's whole group
+constexpr std::chrono::seconds kGrace{3};  ///< between "end now" and SIGKILL
+constexpr std::chrono::seconds kBurial{
+    30};  ///< for killed ranks: one that waits for a disk dies when it answers
 
-/// Signals that this process takes one at a time instead of dying of them: all but those that it was told to ignore,
-/// as by nohup.
+/// Signals that this process takes one at a time instead of dying of them: all but those that it
+/// was told to ignore, as by nohup.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -78,8 +80,8 @@ void remove_abandoned_folders() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(kSharedMemory, error)) {
     struct stat status {};
-    if (!entry.path().filename().string().starts_with(kFolderName) || lstat(entry.path().c_str(), &status) != 0 ||
-        status.st_uid != geteuid())
+    if (!entry.path().filename().string().starts_with(kFolderName) ||
+        lstat(entry.path().c_str(), &status) != 0 || status.st_uid != geteuid())
       continue;
     const int folder = lock_folder(entry.path());
     if (folder < 0) continue;
@@ -89,8 +91,9 @@ void remove_abandoned_folders() {
   }
 }
 
-/// A folder for the shared memory of the job's ranks, gone with this object: ranks that were killed leave theirs
-/// behind. Its lock is mpirun's as well, and who is killed leaves it to the next launcher.
+/// A folder for the shared memory of the job's ranks, gone with this object: ranks that were killed
+/// leave theirs behind. Its lock is mpirun's as well, and who is killed leaves it to the next
+/// launcher.
 class SharedMemoryFolder {
  public:
   SharedMemoryFolder() {
@@ -118,7 +121,8 @@ class SharedMemoryFolder {
   int lock_ = -1;
 };
 
-[[noreturn]] void become(const std::vector<std::string>& command, pid_t parent, const sigset_t& signals, int report) {
+[[noreturn]] void become(const std::vector<std::string>& command, pid_t parent,
+                         const sigset_t& signals, int report) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // should the launcher be killed, mpirun ends its ranks
   if (getppid() != parent) _exit(1);
@@ -140,7 +144,8 @@ class SharedMemoryFolder {
 
 pid_t start(const std::vector<std::string>& command, const sigset_t& signals) {
   int report[2];
-  require(pipe2(report, O_CLOEXEC) == 0, ExitCode::environment, "no pipe for mpirun: {}", strerror(errno));
+  require(pipe2(report, O_CLOEXEC) == 0, ExitCode::environment, "no pipe for mpirun: {}",
+          strerror(errno));
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) become(command, parent, signals, report[1]);
@@ -148,12 +153,14 @@ pid_t start(const std::vector<std::string>& command, const sigset_t& signals) {
   int failure = child < 0 ? errno : 0;
   if (child > 0 && read(report[0], &failure, sizeof(failure)) > 0) waitpid(child, nullptr, 0);
   close(report[0]);
-  require(failure == 0, ExitCode::environment, "{} cannot be started: {}; install Open MPI or load its module",
-          command.front(), strerror(failure));
+  require(failure == 0, ExitCode::environment,
+          "{} cannot be started: {}; install Open MPI or load its module", command.front(),
+          strerror(failure));
   return child;
 }
 
-/// The session of a process, from the sixth field of /proc/PID/stat; its second one, the name, may hold anything.
+/// The session of a process, from the sixth field of /proc/PID/stat; its second one, the name, may
+/// hold anything.
 std::optional<pid_t> session_of(const fs::path& process) {
   std::ifstream file(process / "stat");
   std::string line;
@@ -162,13 +169,14 @@ std::optional<pid_t> session_of(const fs::path& process) {
   if (name_end == std::string::npos) return std::nullopt;
   char state;
   int parent, group, session;
-  if (std::sscanf(line.c_str() + name_end + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+  if (std::sscanf(line.c_str() + name_end + 1, " %c %d %d %d", &state, &parent, &group, &session) !=
+      4)
     return std::nullopt;
   return session;
 }
 
-/// Kills what is left of a session and says how many those were. mpirun gives each rank a process group of its own, so
-/// the group is not enough.
+/// Kills what is left of a session and says how many those were. mpirun gives each rank a process
+/// group of its own, so the group is not enough.
 int kill_session(pid_t session) {
   int found = 0;
   std::error_code error;
@@ -181,24 +189,30 @@ int kill_session(pid_t session) {
   return found;
 }
 
-/// Kills the session and waits until all of it is gone, so that nothing writes any more to the folders of a job that
-/// has ended. The caller is the subreaper: who lost its parent is its child.
+/// Kills the session and waits until all of it is gone, so that nothing writes any more to the
+/// folders of a job that has ended. The caller is the subreaper: who lost its parent is its child.
 void end_session(pid_t session) {
   const timespec tick{0, 10'000'000};
   int left = 0;
-  for (const auto deadline = Clock::now() + kBurial; Clock::now() < deadline; nanosleep(&tick, nullptr)) {
+  for (const auto deadline = Clock::now() + kBurial; Clock::now() < deadline;
+       nanosleep(&tick, nullptr)) {
     left = kill_session(session);
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     if (left == 0) return;
   }
-  log::warning("{} process(es) of the job do not end after SIGKILL; a file system they wait for may be down", left);
+  log::warning(
+      "{} process(es) of the job do not end after SIGKILL; a file system they wait for may be down",
+      left);
 }
 
 /// What all ranks have decided to end with; empty where one of them has not.
 std::optional<int> decided_code(const std::vector<comm::RankRecord>& records) {
-  const auto differs = [&](const comm::RankRecord& record) { return record.code != records.front().code; };
-  if (records.empty() || records.front().code < 0 || std::ranges::any_of(records, differs)) return std::nullopt;
+  const auto differs = [&](const comm::RankRecord& record) {
+    return record.code != records.front().code;
+  };
+  if (records.empty() || records.front().code < 0 || std::ranges::any_of(records, differs))
+    return std::nullopt;
   return records.front().code;
 }
 
@@ -223,7 +237,8 @@ class Job {
   int code_of(int status, const std::vector<comm::RankRecord>& records) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     const int interrupted = 128 + (asked_by_ != 0 ? asked_by_ : SIGTERM);
-    // Ended now: unless a rank ended before, mpirun says 1 then, or dies itself. What is saved stays saved.
+    // Ended now: unless a rank ended before, mpirun says 1 then, or dies itself. What is saved
+    // stays saved.
     if (end_ && (code == 1 || code > 128)) return decided_code(records).value_or(interrupted);
     // Ranks that had no handler yet died of the signal that was passed on: nothing could be saved.
     return code == 128 + SIGUSR1 || code == 128 + SIGUSR2 ? interrupted : code;
@@ -276,10 +291,12 @@ int run_job(const JobPlan& plan) {
   }
   Job job(start(plan.command, blocked.before()), blocked.handled());
   const int status = job.wait();
-  const auto records = folder ? comm::read_rank_records(folder->path()) : std::vector<comm::RankRecord>{};
+  const auto records =
+      folder ? comm::read_rank_records(folder->path()) : std::vector<comm::RankRecord>{};
   const int code = job.code_of(status, records);
   const bool by_signal = code > 128 && code < 128 + NSIG && !job.was_asked();
-  if (const std::string lost = by_signal ? how_a_rank_was_lost(code - 128, records) : ""; !lost.empty())
+  if (const std::string lost = by_signal ? how_a_rank_was_lost(code - 128, records) : "";
+      !lost.empty())
     log::error("{}", lost);
   return code;
 }

@@ -8,9 +8,10 @@
 
 namespace tessera::app {
 
-/// "rank 1 was ended by signal 9 (killed) after step 17; run the same command to resume (newest checkpoint: step 15)".
-/// Empty where all ranks have left in good order and only chose that code. Names no rank where the records leave more
-/// than one in question, and no step where no training step has ended.
+/// "rank 1 was ended by signal 9 (killed) after step 17; run the same command to resume (newest
+/// checkpoint: step 15)". Empty where all ranks have left in good order and only chose that code.
+/// Names no rank where the records leave more than one in question, and no step where no training
+/// step has ended.
 std::string how_a_rank_was_lost(int signal, const std::vector<comm::RankRecord>& records);
 
 }  // namespace tessera::app

@@ -20,14 +20,16 @@
 namespace tessera::app {
 namespace {
 
-/// What ranks that fail together may differ by. Counted in looks, so that a machine without time for us gives more.
+/// What ranks that fail together may differ by. Counted in looks, so that a machine without time
+/// for us gives more.
 constexpr std::chrono::milliseconds kLook{2};
 constexpr int kLooks = 2500;
-/// Before rank 0 reports a checkpoint that cannot be written it removes its part of one, and what older saves left to
-/// do.
+/// Before rank 0 reports a checkpoint that cannot be written it removes its part of one, and what
+/// older saves left to do.
 constexpr int kLooksOfCheckpoints = 12 * kLooks;
 
-config::Resolved agree_on_configuration(comm::World& world, const Args& args, const FindOnRanks& find) {
+config::Resolved agree_on_configuration(comm::World& world, const Args& args,
+                                        const FindOnRanks& find) {
   const std::string text = train::on_rank_zero(world.control(), [&] {
     config::Reading job = config::read_job(args);
     find(job, world.size());
@@ -43,17 +45,20 @@ struct Cause {
   int code, rank;
 };
 
-/// The cause if all ranks arrive here soon, that is, if they fail together and none of them is lost. The least code is
-/// it: others only say that communication failed.
+/// The cause if all ranks arrive here soon, that is, if they fail together and none of them is
+/// lost. The least code is it: others only say that communication failed.
 std::optional<Cause> cause_of_all(comm::Communicator& leaving, int code) try {
   static std::int64_t least;
   least = std::int64_t{code} * leaving.size() + leaving.rank();
-  // Never destroyed: the request of a rank that fails alone does not complete, and its destructor would wait for it.
-  comm::Request& request = keep_for_ever(leaving.all_reduce({&least, 1, DType::i64}, comm::Op::min));
+  // Never destroyed: the request of a rank that fails alone does not complete, and its destructor
+  // would wait for it.
+  comm::Request& request =
+      keep_for_ever(leaving.all_reduce({&least, 1, DType::i64}, comm::Op::min));
   const int looks = code == static_cast<int>(ExitCode::checkpoint) ? kLooksOfCheckpoints : kLooks;
   for (int i = 0; i < looks; ++i) {
     if (request.test())
-      return Cause{static_cast<int>(least / leaving.size()), static_cast<int>(least % leaving.size())};
+      return Cause{static_cast<int>(least / leaving.size()),
+                   static_cast<int>(least % leaving.size())};
     std::this_thread::sleep_for(kLook);
   }
   return std::nullopt;
@@ -76,8 +81,8 @@ Failure failure_at_hand() {
   } catch (const Error& error) {
     return {static_cast<int>(error.code()), error.what()};
   } catch (const std::filesystem::filesystem_error& error) {
-    return {environment, fmt::format("'{}': {}; check the path and its permissions", error.path1().string(),
-                                     error.code().message())};
+    return {environment, fmt::format("'{}': {}; check the path and its permissions",
+                                     error.path1().string(), error.code().message())};
   } catch (const std::exception& error) {
     if (const std::string file = file_trouble(error); !file.empty()) return {environment, file};
     if (const std::string operation = without_deterministic_form(error); !operation.empty())
@@ -95,13 +100,14 @@ Failure failure_at_hand() {
 constexpr std::chrono::seconds kTearDown{15};
 constexpr std::chrono::seconds kAbort{5};
 
-/// How this rank leaves after a failure: it speaks and settles the job's code first, and nothing is torn down before.
+/// How this rank leaves after a failure: it speaks and settles the job's code first, and nothing is
+/// torn down before.
 class Leaving {
  public:
   Leaving(comm::World& world, comm::Communicator& all) : world_(world), all_(all) {}
 
-  /// In a handler: returns if all ranks fail together, and ends the job if this one is alone. Does nothing the second
-  /// time.
+  /// In a handler: returns if all ranks fail together, and ends the job if this one is alone. Does
+  /// nothing the second time.
   void now() {
     if (code_) return;
     const Failure failure = failure_at_hand();
@@ -118,9 +124,9 @@ class Leaving {
  private:
   void speak(const Failure& failure) const {
     // In one piece, whatever else is written.
-    std::cerr << (world_.rank() == 0
-                      ? fmt::format("tessera: {}\n", failure.message)
-                      : fmt::format("tessera: rank {} on {}: {}\n", world_.rank(), world_.host(), failure.message));
+    std::cerr << (world_.rank() == 0 ? fmt::format("tessera: {}\n", failure.message)
+                                     : fmt::format("tessera: rank {} on {}: {}\n", world_.rank(),
+                                                   world_.host(), failure.message));
   }
 
   /// The code of all ranks.

@@ -11,17 +11,19 @@
 
 namespace tessera::app {
 
-using RankBody = std::function<ExitCode(comm::World&, const config::Resolved&, const Args&, const train::OnFailure&)>;
+using RankBody = std::function<ExitCode(comm::World&, const config::Resolved&, const Args&,
+                                        const train::OnFailure&)>;
 
 /// Appends to a job's problems what else keeps it from running on so many ranks.
 using FindOnRanks = std::function<void(config::Reading&, int ranks)>;
 /// What holds for every command: config::find_unsupported.
 void require_supported(config::Reading& job, int ranks);
 
-/// Makes the World, lets rank 0 read the configuration from `args`, check it and give it to all, runs `body` on every
-/// rank and returns its code. Where all ranks throw an Error rank 0's is printed, and the least of their codes becomes
-/// that of all: that communication failed comes after its causes. An Error that others do not share ends the job on all
-/// ranks with its code.
-int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find = &require_supported);
+/// Makes the World, lets rank 0 read the configuration from `args`, check it and give it to all,
+/// runs `body` on every rank and returns its code. Where all ranks throw an Error rank 0's is
+/// printed, and the least of their codes becomes that of all: that communication failed comes after
+/// its causes. An Error that others do not share ends the job on all ranks with its code.
+int run_on_ranks(const Args& args, const RankBody& body,
+                 const FindOnRanks& find = &require_supported);
 
 }  // namespace tessera::app

@@ -11,7 +11,8 @@ namespace {
 int run(const tessera::app::Args& args) {
   std::string folder, to;
   tessera::app::Flags app(
-      "Writes a training run as one HTML page: loss, learning rate, gradient norm, throughput, pipeline, sampled text, "
+      "Writes a training run as one HTML page: loss, learning rate, gradient norm, throughput, "
+      "pipeline, sampled text, "
       "attempts, and settings that are not the defaults.",
       "report");
   app.add_option("run", folder, "the run's folder (job.dump_folder)").required();
@@ -24,6 +25,7 @@ int run(const tessera::app::Args& args) {
   return 0;
 }
 
-const tessera::app::CommandRegistration registration{"report", "write a training run as one HTML page", &run};
+const tessera::app::CommandRegistration registration{"report",
+                                                     "write a training run as one HTML page", &run};
 
 }  // namespace

@@ -1,4 +1,5 @@
-// tessera schedule NAME | FILE.csv: a pipeline schedule as figures, picture and table; no ranks, no model.
+// tessera schedule NAME | FILE.csv: a pipeline schedule as figures, picture and table; no ranks, no
+// model.
 #include <fmt/ranges.h>
 #include <iostream>
 
@@ -27,7 +28,8 @@ const schedule::Traits& schedule_of(const std::string& typed) {
   if (const schedule::Traits* schedule = schedule::find_traits(name)) return *schedule;
   const auto names = schedule::names();
   const std::vector<std::string> known(names.begin(), names.end());
-  tessera::fail(ExitCode::usage, "schedule {} is not known{}; take one of {}, or a file that ends in .csv", typed,
+  tessera::fail(ExitCode::usage,
+                "schedule {} is not known{}; take one of {}, or a file that ends in .csv", typed,
                 tessera::config::did_you_mean(typed, known), fmt::join(known, ", "));
 }
 
@@ -35,47 +37,59 @@ schedule::Table table_of(const Wanted& wanted) {
   if (wanted.schedule.ends_with(".csv")) return schedule::read_csv(wanted.schedule);
   const schedule::Traits& schedule = schedule_of(wanted.schedule);
   const int each = wanted.stages_per_rank > 0 ? wanted.stages_per_rank : schedule.usual_stages();
-  const auto map = wanted.map.empty()
-                       ? schedule.usual_map(wanted.ranks, each)
-                       : schedule::StageMap::parse(wanted.map, each * wanted.ranks, wanted.ranks, "--map");
+  const auto map = wanted.map.empty() ? schedule.usual_map(wanted.ranks, each)
+                                      : schedule::StageMap::parse(wanted.map, each * wanted.ranks,
+                                                                  wanted.ranks, "--map");
   return {compute_orders(schedule.kind, map, wanted.microbatches), map, wanted.microbatches};
 }
 
-void print(const std::string& name, const schedule::Table& table, const schedule::Timeline& timeline) {
-  std::cout << fmt::format("{}: {} stages on {} ranks, {} microbatches, bubble {:.1f} %\n", name, table.map.stages(),
-                           table.map.ranks(), table.microbatches, 100 * timeline.bubble());
-  std::cout << fmt::format("{:<5}{:<14}{:>8}{:>14}{:>18}\n", "rank", "stages", "actions", "own bubble",
-                           "peak activations");
+void print(const std::string& name, const schedule::Table& table,
+           const schedule::Timeline& timeline) {
+  std::cout << fmt::format("{}: {} stages on {} ranks, {} microbatches, bubble {:.1f} %\n", name,
+                           table.map.stages(), table.map.ranks(), table.microbatches,
+                           100 * timeline.bubble());
+  std::cout << fmt::format("{:<5}{:<14}{:>8}{:>14}{:>18}\n", "rank", "stages", "actions",
+                           "own bubble", "peak activations");
   for (int rank = 0; rank < table.map.ranks(); ++rank) {
     const auto r = static_cast<std::size_t>(rank);
     std::cout << fmt::format("{:<5}{:<14}{:>8}{:>12.1f} %{:>18}\n", rank,
-                             fmt::format("{}", fmt::join(table.map.stages_of(rank), ",")), table.computations[r].size(),
-                             100 * timeline.bubble_of(r), peak_activations(table.computations[r]));
+                             fmt::format("{}", fmt::join(table.map.stages_of(rank), ",")),
+                             table.computations[r].size(), 100 * timeline.bubble_of(r),
+                             peak_activations(table.computations[r]));
   }
 }
 
 void check(const schedule::Table& table, const std::string& name) {
-  const std::string fault = find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
+  const std::string fault =
+      find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
   tessera::require(fault.empty(), ExitCode::usage, "{} deadlocks: {}", name, fault);
 }
 
 int run(const tessera::app::Args& args) {
   Wanted wanted;
   tessera::app::Flags app(
-      "Checks a pipeline schedule; prints its bubble and the number of activations that each rank keeps.", "schedule");
-  app.add_option("schedule", wanted.schedule,
-                 fmt::format("{}, or a CSV file in PyTorch's notation", fmt::join(schedule::names(), ", ")))
+      "Checks a pipeline schedule; prints its bubble and the number of activations that each rank "
+      "keeps.",
+      "schedule");
+  app.add_option(
+         "schedule", wanted.schedule,
+         fmt::format("{}, or a CSV file in PyTorch's notation", fmt::join(schedule::names(), ", ")))
       .required();
   app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]").between(1, 4096);
-  app.add_option("--microbatches", wanted.microbatches, "number of microbatches [8]").between(1, 65536);
-  app.add_option("--stages-per-rank", wanted.stages_per_rank, "stages on each rank [1 or 2, as the schedule needs]")
+  app.add_option("--microbatches", wanted.microbatches, "number of microbatches [8]")
+      .between(1, 65536);
+  app.add_option("--stages-per-rank", wanted.stages_per_rank,
+                 "stages on each rank [1 or 2, as the schedule needs]")
       .between(1, 64);
-  app.add_option("--map", wanted.map, "rank of each stage: loop, v, or a comma-separated list [as the schedule needs]");
-  app.add_option("--forward", wanted.durations.forward, "duration of F, the forward pass [1]").positive();
+  app.add_option("--map", wanted.map,
+                 "rank of each stage: loop, v, or a comma-separated list [as the schedule needs]");
+  app.add_option("--forward", wanted.durations.forward, "duration of F, the forward pass [1]")
+      .positive();
   app.add_option("--input-gradient", wanted.durations.input,
                  "duration of I, the gradient of the input [1]; B takes I + W")
       .positive();
-  app.add_option("--weight-gradient", wanted.durations.weight, "duration of W, the gradient of the weights [1]")
+  app.add_option("--weight-gradient", wanted.durations.weight,
+                 "duration of W, the gradient of the weights [1]")
       .positive();
   app.add_option("--transfer", wanted.durations.transfer, "duration of a transfer [0]").at_least(0);
   app.add_option("-o,--out", wanted.svg, "draw the timeline (SVG)");
@@ -85,14 +99,18 @@ int run(const tessera::app::Args& args) {
   check(table, wanted.schedule);
   const auto timeline = simulate(table.computations, table.map, wanted.durations);
   print(wanted.schedule, table, timeline);
-  const std::string title = fmt::format("{}, {} ranks, {} microbatches: bubble {:.1f} %", wanted.schedule,
-                                        table.map.ranks(), table.microbatches, 100 * timeline.bubble());
-  if (!wanted.svg.empty()) tessera::metrics::write_file_atomically(wanted.svg, to_svg(timeline, table.map, title));
+  const std::string title =
+      fmt::format("{}, {} ranks, {} microbatches: bubble {:.1f} %", wanted.schedule,
+                  table.map.ranks(), table.microbatches, 100 * timeline.bubble());
+  if (!wanted.svg.empty())
+    tessera::metrics::write_file_atomically(wanted.svg, to_svg(timeline, table.map, title));
   if (!wanted.csv.empty())
-    tessera::metrics::write_file_atomically(wanted.csv, to_csv(simulate(table.computations, table.map)));
+    tessera::metrics::write_file_atomically(wanted.csv,
+                                            to_csv(simulate(table.computations, table.map)));
   return 0;
 }
 
-const tessera::app::CommandRegistration registration{"schedule", "simulate and draw a pipeline schedule", &run};
+const tessera::app::CommandRegistration registration{"schedule",
+                                                     "simulate and draw a pipeline schedule", &run};
 
 }  // namespace

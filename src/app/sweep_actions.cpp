@@ -26,8 +26,8 @@ namespace {
 
 constexpr int kSomeFailed = 1;
 
-/// Says what `tessera train` would refuse about a point of `sweep`, but for missing files, which stop that point alone
-/// when it starts. The checks of all points share what they know.
+/// Says what `tessera train` would refuse about a point of `sweep`, but for missing files, which
+/// stop that point alone when it starts. The checks of all points share what they know.
 sweep::JobCheck check_of(const sweep::Sweep& sweep) {
   const auto known = std::make_shared<train::JobCheck>(train::JobCheck::Files::ignored);
   return [known, ranks = sweep.ranks](const Args& train_arguments) {
@@ -40,10 +40,12 @@ sweep::JobCheck check_of(const sweep::Sweep& sweep) {
 /// The sweep that a file or the folder of an earlier start names.
 sweep::Sweep sweep_named(const std::string& file_or_folder) {
   const bool folder = std::filesystem::is_directory(file_or_folder);
-  return sweep::read_sweep(folder ? sweep::sweep_file_of(sweep::folder_named(file_or_folder)) : file_or_folder);
+  return sweep::read_sweep(folder ? sweep::sweep_file_of(sweep::folder_named(file_or_folder))
+                                  : file_or_folder);
 }
 
-/// The points of a folder, with what Slurm knows of them where it answers. None where nothing has been prepared.
+/// The points of a folder, with what Slurm knows of them where it answers. None where nothing has
+/// been prepared.
 std::vector<sweep::PointStatus> statuses_in(const std::filesystem::path& folder) {
   if (!metrics::is_sweep_folder(folder)) return {};
   std::vector<sweep::PointStatus> statuses = sweep::read_statuses(folder);
@@ -52,11 +54,13 @@ std::vector<sweep::PointStatus> statuses_in(const std::filesystem::path& folder)
 }
 
 /// Points that are to start now; says how many do not.
-std::vector<sweep::Point> points_to_start(const sweep::Sweep& sweep, const std::vector<sweep::Point>& points,
+std::vector<sweep::Point> points_to_start(const sweep::Sweep& sweep,
+                                          const std::vector<sweep::Point>& points,
                                           bool only_failed) {
   using sweep::State;
   std::map<int, State> states;
-  for (const sweep::PointStatus& status : statuses_in(sweep.folder)) states[status.number] = status.state;
+  for (const sweep::PointStatus& status : statuses_in(sweep.folder))
+    states[status.number] = status.state;
   std::map<State, int> skipped;
   std::vector<sweep::Point> chosen;
   for (const sweep::Point& point : points) {
@@ -75,7 +79,8 @@ std::vector<sweep::Point> points_to_start(const sweep::Sweep& sweep, const std::
   return chosen;
 }
 
-/// As a user would type it, but for the program's path: ranks of several launches must not be bound to the same cores.
+/// As a user would type it, but for the program's path: ranks of several launches must not be bound
+/// to the same cores.
 std::vector<std::string> launch_command(const std::string& program, const sweep::Sweep& sweep,
                                         const sweep::Point& point, int at_once) {
   std::vector<std::string> command{program, "launch", "-n", std::to_string(sweep.ranks)};
@@ -94,28 +99,33 @@ void share_cores(int ranks) {
 
 std::string line_of(const sweep::PointStatus& point, std::size_t ended, std::size_t all) {
   std::string settings;
-  for (const auto& [key, value] : point.values) settings += fmt::format(" {}={}", key, sweep::text_of(value));
-  return fmt::format("[{}/{}] {} {}{}, step {}/{}:{}{}\n", ended, all, sweep::point_name(point.number),
-                     name_of(point.state), point.state == sweep::State::failed ? fmt::format(" ({})", *point.code) : "",
-                     point.step, point.steps, settings, point.reason.empty() ? "" : "\n    " + point.reason);
+  for (const auto& [key, value] : point.values)
+    settings += fmt::format(" {}={}", key, sweep::text_of(value));
+  return fmt::format("[{}/{}] {} {}{}, step {}/{}:{}{}\n", ended, all,
+                     sweep::point_name(point.number), name_of(point.state),
+                     point.state == sweep::State::failed ? fmt::format(" ({})", *point.code) : "",
+                     point.step, point.steps, settings,
+                     point.reason.empty() ? "" : "\n    " + point.reason);
 }
 
-int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all, const std::vector<sweep::Point>& points,
-             const SweepRequest& request) {
+int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all,
+             const std::vector<sweep::Point>& points, const SweepRequest& request) {
   const int that_fit = std::max(1, usable_cores().physical / sweep.ranks);
   const int at_once = request.at_once.value_or(sweep.at_once.value_or(that_fit));
   for (const sweep::Point& point : points)
-    if (request.dry_run) std::cout << shell_words(launch_command("tessera", sweep, point, at_once)) << '\n';
+    if (request.dry_run)
+      std::cout << shell_words(launch_command("tessera", sweep, point, at_once)) << '\n';
   if (request.dry_run) return 0;
   sweep::prepare(sweep, all);
   sweep.job = (std::filesystem::path(sweep.folder) / "job.toml").string();
-  std::cout << fmt::format("starting {} of {} points, {} at once; Ctrl-C saves and stops them\n", points.size(),
-                           all.size(), at_once)
+  std::cout << fmt::format("starting {} of {} points, {} at once; Ctrl-C saves and stops them\n",
+                           points.size(), all.size(), at_once)
             << std::flush;
   const std::string program = this_program();
   std::vector<sweep::LocalJob> jobs;
   for (const sweep::Point& point : points)
-    jobs.push_back({point.number, std::filesystem::path(sweep.folder) / sweep::point_name(point.number),
+    jobs.push_back({point.number,
+                    std::filesystem::path(sweep.folder) / sweep::point_name(point.number),
                     launch_command(program, sweep, point, at_once)});
   share_cores(at_once * sweep.ranks);
   bool failed = false;
@@ -135,8 +145,8 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all, const std
               << std::flush;
   };
   const bool stopped = sweep::run_local(jobs, {at_once, sweep.seconds}, {started, ended, skipped});
-  std::cout << fmt::format("{}\nnext: tessera sweep collect {}\n", summary(sweep::read_statuses(sweep.folder)),
-                           sweep.folder);
+  std::cout << fmt::format("{}\nnext: tessera sweep collect {}\n",
+                           summary(sweep::read_statuses(sweep.folder)), sweep.folder);
   if (stopped) return static_cast<int>(ExitCode::requeue);
   return failed ? kSomeFailed : 0;
 }
@@ -144,21 +154,25 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all, const std
 /// What --dry-run takes where no Slurm answers: Slurm's own default.
 constexpr int kUsualArraySize = 1001;
 
-int size_of_arrays(bool dry_run) try { return sweep::max_array_size(); } catch (const Error& error) {
+int size_of_arrays(bool dry_run) try {
+  return sweep::max_array_size();
+} catch (const Error& error) {
   if (!dry_run) throw;
   log::warning("{}; assuming MaxArraySize = {}", error.what(), kUsualArraySize);
   return kUsualArraySize;
 }
 
-int submit(const sweep::Sweep& sweep, const std::vector<sweep::Point>& all, const std::vector<sweep::Point>& points,
-           const SweepRequest& request) {
-  const sweep::Submission submission{sweep::next_submission(sweep.folder), points,
-                                     sweep::array_shape(points.size(), size_of_arrays(request.dry_run)),
-                                     request.at_once.value_or(sweep.at_once.value_or(0)), this_program()};
+int submit(const sweep::Sweep& sweep, const std::vector<sweep::Point>& all,
+           const std::vector<sweep::Point>& points, const SweepRequest& request) {
+  const sweep::Submission submission{
+      sweep::next_submission(sweep.folder), points,
+      sweep::array_shape(points.size(), size_of_arrays(request.dry_run)),
+      request.at_once.value_or(sweep.at_once.value_or(0)), this_program()};
   const std::filesystem::path script = submission.folder / "sweep.sbatch";
   if (request.dry_run) {
     std::cout << fmt::format("--- {}\n{}--- {}\n{}--- then: sbatch {}\n", script.string(),
-                             sweep::script_text(sweep, submission), (submission.folder / "points.list").string(),
+                             sweep::script_text(sweep, submission),
+                             (submission.folder / "points.list").string(),
                              sweep::list_text(sweep, submission), script.string());
     return 0;
   }
@@ -172,8 +186,9 @@ int submit(const sweep::Sweep& sweep, const std::vector<sweep::Point>& all, cons
     throw;
   }
   sweep::note_job(submission, job);
-  std::cout << fmt::format("submitted {}: array job {}, {} tasks for {} points\nnext: tessera sweep status {}\n",
-                           script.string(), job, submission.shape.tasks, points.size(), sweep.folder);
+  std::cout << fmt::format(
+      "submitted {}: array job {}, {} tasks for {} points\nnext: tessera sweep status {}\n",
+      script.string(), job, submission.shape.tasks, points.size(), sweep.folder);
   return 0;
 }
 
@@ -181,8 +196,9 @@ int submit(const sweep::Sweep& sweep, const std::vector<sweep::Point>& all, cons
 bool on_slurm(const SweepRequest& request, const sweep::Sweep& sweep) {
   require(request.on.empty() || request.on == "slurm" || request.on == "local", ExitCode::usage,
           "--on must be slurm or local, not {}", request.on);
-  return request.on.empty() ? std::filesystem::exists(std::filesystem::path(sweep.folder) / "submissions")
-                            : request.on == "slurm";
+  return request.on.empty()
+             ? std::filesystem::exists(std::filesystem::path(sweep.folder) / "submissions")
+             : request.on == "slurm";
 }
 
 }  // namespace
@@ -215,7 +231,9 @@ int start_sweep(const SweepRequest& request) {
 int show_sweep(const SweepRequest& request) {
   const std::vector<sweep::PointStatus> points = statuses_in(sweep::folder_named(request.file));
   std::cout << status_table(points) << summary(points) << '\n';
-  const auto done = [](const sweep::PointStatus& point) { return point.state == sweep::State::done; };
+  const auto done = [](const sweep::PointStatus& point) {
+    return point.state == sweep::State::done;
+  };
   return std::ranges::all_of(points, done) ? 0 : kSomeFailed;
 }
 
@@ -232,10 +250,12 @@ int collect_sweep(const SweepRequest& request) {
   std::vector<sweep::PointStatus> points;
   for (const sweep::PointResult& result : results.points) points.push_back(result.status);
   std::cout << results_table(results, kShown);
-  if (results.points.size() > kShown) std::cout << fmt::format("... and {} more\n", results.points.size() - kShown);
+  if (results.points.size() > kShown)
+    std::cout << fmt::format("... and {} more\n", results.points.size() - kShown);
   if (any_skipped(results)) std::cout << sweep::kSkippedNote << '\n';
   std::cout << fmt::format("{}\n", summary(points));
-  for (const char* name : {"results.csv", "results.json", "index.html"}) std::cout << (folder / name).string() << '\n';
+  for (const char* name : {"results.csv", "results.json", "index.html"})
+    std::cout << (folder / name).string() << '\n';
   return 0;
 }
 

@@ -9,8 +9,9 @@
 namespace tessera::app {
 
 struct SweepRequest {
-  std::string file;               ///< a sweep file; for what exists already also a sweep's folder
-  std::optional<int> at_once;     ///< points at the same time; the file's own number where it is not given
+  std::string file;  ///< a sweep file; for what exists already also a sweep's folder
+  /// points at the same time; the file's own number where it is not given
+  std::optional<int> at_once;
   std::string on;                 ///< "local" or "slurm"; empty: as the sweep was started before
   bool lines = false;             ///< expand: flags, one point a line
   bool dry_run = false;           ///< print what would be done
@@ -20,8 +21,8 @@ struct SweepRequest {
 };
 
 int expand_sweep(const SweepRequest& request);
-/// Starts every point that is not done. Here: returns 0 when all of them end well, 1 when some fail, 75 when it was
-/// stopped. Under Slurm: 0 when the array is submitted.
+/// Starts every point that is not done. Here: returns 0 when all of them end well, 1 when some
+/// fail, 75 when it was stopped. Under Slurm: 0 when the array is submitted.
 int start_sweep(const SweepRequest& request);
 /// Returns 0 when every point is done, else 1.
 int show_sweep(const SweepRequest& request);

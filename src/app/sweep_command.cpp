@@ -6,12 +6,14 @@ namespace tessera::app {
 namespace {
 
 /// A subcommand that starts points.
-Flags add_starting(Flags& flags, SweepRequest& request, const char* name, const char* summary, const char* file) {
+Flags add_starting(Flags& flags, SweepRequest& request, const char* name, const char* summary,
+                   const char* file) {
   Flags command = flags.add_subcommand(name, summary);
   command.add_option("file", request.file, file).required();
   command
       .add_option("-n,--at-once", request.at_once,
-                  "points that run at the same time [at_once of the file; else as many as the cores allow, or on "
+                  "points that run at the same time [at_once of the file; else as many as the "
+                  "cores allow, or on "
                   "Slurm all]")
       .between(1, 10000);
   command.add_option("--on", request.on, "local: this machine; slurm: one array job");
@@ -24,21 +26,28 @@ int run(const Args& args) {
   SweepRequest request;
   Flags flags("Runs one job with many settings.", "sweep");
   flags.require_subcommand();
-  Flags expand = flags.add_subcommand("expand", "check a sweep file and print its points; starts nothing");
+  Flags expand =
+      flags.add_subcommand("expand", "check a sweep file and print its points; starts nothing");
   expand.add_option("file", request.file, kFile).required();
-  expand.add_flag("--lines", request.lines,
-                  "print only the flags of each point, one point a line; other output goes to standard error");
-  Flags here = add_starting(flags, request, "run", "start every point that is not done, on this machine", kFile);
-  Flags array =
-      add_starting(flags, request, "submit", "submit every point that is not done to Slurm, as one array", kFile);
-  Flags again = add_starting(flags, request, "rerun-failed",
-                             "start failed points again, on Slurm if the sweep was submitted before", kFolder);
-  Flags status = flags.add_subcommand("status", "print the state of each point; exit code 0 if all are done, else 1");
+  expand.add_flag(
+      "--lines", request.lines,
+      "print only the flags of each point, one point a line; other output goes to standard error");
+  Flags here = add_starting(flags, request, "run",
+                            "start every point that is not done, on this machine", kFile);
+  Flags array = add_starting(flags, request, "submit",
+                             "submit every point that is not done to Slurm, as one array", kFile);
+  Flags again = add_starting(
+      flags, request, "rerun-failed",
+      "start failed points again, on Slurm if the sweep was submitted before", kFolder);
+  Flags status = flags.add_subcommand(
+      "status", "print the state of each point; exit code 0 if all are done, else 1");
   status.add_option("file", request.file, kFolder).required();
   Flags results = flags.add_subcommand("collect", "write the results as CSV, JSON and a page");
   results.add_option("file", request.file, kFolder).required();
-  results.add_option("--by", request.by, "compare points by this column of metrics.jsonl [validation/loss, else loss]");
-  results.add_option("--heat", request.heat, "two keys for the heat map [the first two that vary]").delimiter(',');
+  results.add_option("--by", request.by,
+                     "compare points by this column of metrics.jsonl [validation/loss, else loss]");
+  results.add_option("--heat", request.heat, "two keys for the heat map [the first two that vary]")
+      .delimiter(',');
   if (!flags.parse(args)) return 0;
   if (expand.parsed()) return expand_sweep(request);
   if (status.parsed()) return show_sweep(request);
@@ -48,7 +57,8 @@ int run(const Args& args) {
   return start_sweep(request);
 }
 
-const CommandRegistration registration{"sweep", "run one job with many settings; collect the results", &run};
+const CommandRegistration registration{"sweep",
+                                       "run one job with many settings; collect the results", &run};
 
 }  // namespace
 }  // namespace tessera::app

@@ -36,24 +36,29 @@ struct Train {
   std::optional<std::string> special;
   tessera::app::Flags app;
 
-  explicit Train(tessera::app::Flags& parent) : app(parent.add_subcommand("train", "learn byte-level BPE from text")) {
+  explicit Train(tessera::app::Flags& parent)
+      : app(parent.add_subcommand("train", "learn byte-level BPE from text")) {
     app.add_option("--vocab-size", options.vocab_size,
                    "size of the vocabulary: 256 bytes, merges and special tokens [2048]");
-    app.add_option("--pattern", pattern, "how text is split into words: llama3, gpt2 or qwen [llama3]");
+    app.add_option("--pattern", pattern,
+                   "how text is split into words: llama3, gpt2 or qwen [llama3]");
     app.add_option("--special", special, "special tokens, comma-separated [those of the pattern]");
-    app.add_option("-o,--output", output, "folder for tokenizer.json and tokenizer_config.json").required();
+    app.add_option("-o,--output", output, "folder for tokenizer.json and tokenizer_config.json")
+        .required();
     corpus.add_to(app);
   }
 
   int run() {
     options.pattern = data::pattern_from_name(pattern);
-    options.special_tokens = special ? split_at_commas(*special) : data::usual_special_tokens(options.pattern);
-    const auto vocabulary =
-        data::train_vocabulary(corpus.open(output), options, data::terminal_progress("tokenizer train"));
+    options.special_tokens =
+        special ? split_at_commas(*special) : data::usual_special_tokens(options.pattern);
+    const auto vocabulary = data::train_vocabulary(corpus.open(output), options,
+                                                   data::terminal_progress("tokenizer train"));
     data::write_tokenizer(output, vocabulary, options);
     const std::size_t special_tokens = options.special_tokens.size();
-    std::cout << fmt::format("{}: vocabulary of {}: 256 bytes, {} merges, {} special tokens\n", output,
-                             vocabulary.tokens.size() + special_tokens, vocabulary.merges.size(), special_tokens);
+    std::cout << fmt::format("{}: vocabulary of {}: 256 bytes, {} merges, {} special tokens\n",
+                             output, vocabulary.tokens.size() + special_tokens,
+                             vocabulary.merges.size(), special_tokens);
     return 0;
   }
 };
@@ -65,7 +70,8 @@ int answer_lines(const std::function<json(const json&)>& answer) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const json value = tessera::parse_json(line);
     try {
-      require(!value.is_discarded(), ExitCode::data, "not valid JSON; write one value on each line");
+      require(!value.is_discarded(), ExitCode::data,
+              "not valid JSON; write one value on each line");
       std::cout << tessera::json_text(answer(value)) << '\n';
     } catch (const tessera::Error& error) {
       tessera::fail(error.code(), "standard input:{}: {}", number, error.what());
@@ -80,14 +86,16 @@ json encode(const data::Tokenizer& tokenizer, const json& value) {
 }
 
 std::int32_t id_from(const json& value) {
-  const bool fits = value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int32_t>::max();
+  const bool fits =
+      value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int32_t>::max();
   require(fits, ExitCode::data, "an id is an integer of 31 bits, not {}",
           value.is_number() ? tessera::json_text(value) : value.type_name());
   return value.get<std::int32_t>();
 }
 
 json decode(const data::Tokenizer& tokenizer, const json& value) {
-  require(value.is_array(), ExitCode::data, "a JSON list of ids is needed, not {}", value.type_name());
+  require(value.is_array(), ExitCode::data, "a JSON list of ids is needed, not {}",
+          value.type_name());
   std::vector<std::int32_t> ids;
   for (const json& id : value) ids.push_back(id_from(id));
   return tokenizer.decode(ids);
@@ -109,7 +117,8 @@ struct Convert {
 };
 
 int run(const tessera::app::Args& args) {
-  tessera::app::Flags app{"Trains and applies byte-level BPE in Hugging Face's tokenizer.json.", "tokenizer"};
+  tessera::app::Flags app{"Trains and applies byte-level BPE in Hugging Face's tokenizer.json.",
+                          "tokenizer"};
   app.require_subcommand();
   Train train(app);
   Convert to_ids(app, "encode", "convert strings on standard input (JSONL) to lists of ids");
@@ -119,6 +128,7 @@ int run(const tessera::app::Args& args) {
   return to_ids.app.parsed() ? to_ids.run(&encode) : to_text.run(&decode);
 }
 
-const tessera::app::CommandRegistration registration{"tokenizer", "train a tokenizer, encode and decode text", &run};
+const tessera::app::CommandRegistration registration{
+    "tokenizer", "train a tokenizer, encode and decode text", &run};
 
 }  // namespace

@@ -12,15 +12,17 @@ using tessera::app::Args;
 
 int run(const Args& args) {
   if (tessera::app::asks_for_help(args)) {
-    std::cout << "Usage: tessera train [FILE] [--section.key value ...]\n"
-                 "\n"
-                 "Trains the model that FILE (TOML) and the flags describe. Flags take precedence.\n"
-                 "Start it on all ranks with srun, mpirun or `tessera launch`.\n"
-                 "With checkpoint.enable = true, run the same command again to resume from the latest valid\n"
-                 "checkpoint. The mesh may differ.\n"
-                 "\n"
-                 "`tessera config keys` lists all keys.\n\n"
-              << tessera::app::kExitCodes;
+    std::cout
+        << "Usage: tessera train [FILE] [--section.key value ...]\n"
+           "\n"
+           "Trains the model that FILE (TOML) and the flags describe. Flags take precedence.\n"
+           "Start it on all ranks with srun, mpirun or `tessera launch`.\n"
+           "With checkpoint.enable = true, run the same command again to resume from the latest "
+           "valid\n"
+           "checkpoint. The mesh may differ.\n"
+           "\n"
+           "`tessera config keys` lists all keys.\n\n"
+        << tessera::app::kExitCodes;
     return 0;
   }
   // From before MPI's start until the process ends: a run that has saved must not end as a crash.
@@ -37,6 +39,7 @@ int run(const Args& args) {
       });
 }
 
-const tessera::app::CommandRegistration registration{"train", "train a model on all ranks of the job", &run};
+const tessera::app::CommandRegistration registration{"train",
+                                                     "train a model on all ranks of the job", &run};
 
 }  // namespace

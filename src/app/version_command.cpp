@@ -15,7 +15,8 @@ using tessera::app::Args;
 void print_text() {
   std::cout << fmt::format("tessera {} ({})\n", tessera::app::kVersion, tessera::app::kCommit);
   std::cout << "built with:\n";
-  for (const auto& fact : tessera::app::kBuildFacts) std::cout << fmt::format("  {:<11} {}\n", fact.name, fact.value);
+  for (const auto& fact : tessera::app::kBuildFacts)
+    std::cout << fmt::format("  {:<11} {}\n", fact.name, fact.value);
   if (!tessera::app::runtime_facts().empty()) std::cout << "running with:\n";
   for (const auto& fact : tessera::app::runtime_facts())
     if (const std::string value = fact.value(); !value.empty())
@@ -23,7 +24,8 @@ void print_text() {
 }
 
 void print_json() {
-  nlohmann::ordered_json json{{"version", tessera::app::kVersion}, {"commit", tessera::app::kCommit}};
+  nlohmann::ordered_json json{{"version", tessera::app::kVersion},
+                              {"commit", tessera::app::kCommit}};
   for (const auto& fact : tessera::app::kBuildFacts) json["build"][fact.name] = fact.value;
   json["run"] = nlohmann::ordered_json::object();
   for (const auto& fact : tessera::app::runtime_facts())
@@ -39,10 +41,12 @@ int run(const Args& args) {
   else if (args == Args{"--json"})
     print_json();
   else
-    tessera::fail(tessera::ExitCode::usage, "--version takes --json or nothing, not '{}'", args.front());
+    tessera::fail(tessera::ExitCode::usage, "--version takes --json or nothing, not '{}'",
+                  args.front());
   return 0;
 }
 
-const tessera::app::CommandRegistration registration{"version", "print version and build information", &run};
+const tessera::app::CommandRegistration registration{"version",
+                                                     "print version and build information", &run};
 
 }  // namespace

@@ -24,7 +24,8 @@ fs::path traces_folder(const fs::path& run) {
 int run(const tessera::app::Args& args) {
   std::string run_folder;
   tessera::app::Flags app(
-      "Tells which rank a job waited for when it hung, and where, from the calls that its ranks left in "
+      "Tells which rank a job waited for when it hung, and where, from the calls that its ranks "
+      "left in "
       "comm.save_traces_folder.",
       "why");
   app.add_option("run", run_folder, "the run's folder (job.dump_folder)").required();
@@ -32,15 +33,17 @@ int run(const tessera::app::Args& args) {
   const fs::path folder = traces_folder(run_folder);
   const std::vector<CallTrace> traces = tessera::comm::traces_of_last_hang(folder);
   tessera::require(!traces.empty(), tessera::ExitCode::usage,
-                   "there are no traces in {}: the job did not hang, or comm.trace_buf_size was 0", folder.string());
-  std::cout << fmt::format("{} of {} ranks left their last calls in {}\n", traces.size(), traces.front().ranks,
-                           folder.string());
+                   "there are no traces in {}: the job did not hang, or comm.trace_buf_size was 0",
+                   folder.string());
+  std::cout << fmt::format("{} of {} ranks left their last calls in {}\n", traces.size(),
+                           traces.front().ranks, folder.string());
   const std::vector<std::string> lines = tessera::comm::who_holds_up(traces);
   for (const std::string& line : lines) std::cout << line << "\n";
   if (lines.empty()) std::cout << "no rank waits in a call\n";
   return 0;
 }
 
-const tessera::app::CommandRegistration registration{"why", "tell which rank a hanging job waited for", &run};
+const tessera::app::CommandRegistration registration{
+    "why", "tell which rank a hanging job waited for", &run};
 
 }  // namespace

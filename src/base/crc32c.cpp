@@ -22,7 +22,8 @@ constexpr Tables make_tables() {
     t[0][byte] = crc;
   }
   for (std::size_t k = 1; k < 8; ++k)
-    for (std::size_t byte = 0; byte < 256; ++byte) t[k][byte] = (t[k - 1][byte] >> 8) ^ t[0][t[k - 1][byte] & 0xff];
+    for (std::size_t byte = 0; byte < 256; ++byte)
+      t[k][byte] = (t[k - 1][byte] >> 8) ^ t[0][t[k - 1][byte] & 0xff];
   return t;
 }
 
@@ -63,18 +64,21 @@ struct Shift {
     std::array<std::array<std::uint32_t, 256>, 4> t{};
     constexpr std::uint32_t factor = power_of_bytes(Bytes);
     for (std::uint32_t k = 0; k < 4; ++k)
-      for (std::uint32_t byte = 0; byte < 256; ++byte) t[k][byte] = multiply(byte << (8 * k), factor);
+      for (std::uint32_t byte = 0; byte < 256; ++byte)
+        t[k][byte] = multiply(byte << (8 * k), factor);
     return t;
   }
   static constexpr auto kTable = make();
   static std::uint32_t apply(std::uint32_t crc) {
-    return kTable[0][crc & 0xff] ^ kTable[1][(crc >> 8) & 0xff] ^ kTable[2][(crc >> 16) & 0xff] ^ kTable[3][crc >> 24];
+    return kTable[0][crc & 0xff] ^ kTable[1][(crc >> 8) & 0xff] ^ kTable[2][(crc >> 16) & 0xff] ^
+           kTable[3][crc >> 24];
   }
 };
 
 /// Three streams of `Bytes` bytes each hide the instruction's latency of three cycles.
 template <std::size_t Bytes>
-__attribute__((target("sse4.2"))) const unsigned char* three_streams(std::uint32_t& crc, const unsigned char* p,
+__attribute__((target("sse4.2"))) const unsigned char* three_streams(std::uint32_t& crc,
+                                                                     const unsigned char* p,
                                                                      std::size_t& bytes) {
   for (; bytes >= 3 * Bytes; bytes -= 3 * Bytes, p += 3 * Bytes) {
     std::uint64_t a = crc, b = 0, c = 0;
@@ -89,12 +93,14 @@ __attribute__((target("sse4.2"))) const unsigned char* three_streams(std::uint32
   return p;
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::uint32_t crc, const void* data, std::size_t bytes) {
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::uint32_t crc, const void* data,
+                                                             std::size_t bytes) {
   const auto* p = static_cast<const unsigned char*>(data);
   crc = ~crc;
   p = three_streams<8192>(crc, p, bytes);
   p = three_streams<256>(crc, p, bytes);
-  for (; bytes >= 8; bytes -= 8, p += 8) crc = static_cast<std::uint32_t>(_mm_crc32_u64(crc, load64(p)));
+  for (; bytes >= 8; bytes -= 8, p += 8)
+    crc = static_cast<std::uint32_t>(_mm_crc32_u64(crc, load64(p)));
   for (; bytes != 0; --bytes, ++p) crc = _mm_crc32_u8(crc, *p);
   return ~crc;
 }

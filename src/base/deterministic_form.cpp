@@ -13,7 +13,8 @@ std::string without_deterministic_form(const std::exception& error) {
   if (at == text.npos) return {};
   const std::size_t begin = text.find_last_of(" \n", at - 1) + 1;  // npos + 1 is 0
   return fmt::format(
-      "{} has no form that always gives the same bits on this GPU, and debug.deterministic = true; set "
+      "{} has no form that always gives the same bits on this GPU, and debug.deterministic = true; "
+      "set "
       "debug.deterministic = false, or debug.deterministic_warn_only = true to use it all the same",
       text.substr(begin, at - begin));
 }

@@ -29,7 +29,9 @@ constexpr std::array<Entry, 11> kTypes{{{DType::f64, 8, "f64", "float64"},
 }  // namespace
 
 std::size_t size_of(DType dtype) noexcept { return kTypes[static_cast<std::size_t>(dtype)].size; }
-std::string_view name_of(DType dtype) noexcept { return kTypes[static_cast<std::size_t>(dtype)].name; }
+std::string_view name_of(DType dtype) noexcept {
+  return kTypes[static_cast<std::size_t>(dtype)].name;
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   for (const Entry& entry : kTypes)
@@ -37,7 +39,9 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-float bf16_to_f32(std::uint16_t bits) noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float bf16_to_f32(std::uint16_t bits) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 std::uint16_t f32_to_bf16(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);

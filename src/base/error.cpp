@@ -4,7 +4,8 @@ namespace tessera {
 
 void contract_violated(const char* expression, const char* file, int line, const std::string& why) {
   throw ContractViolation(
-      fmt::format("internal error: {} ({}:{}: `{}` does not hold); please report this", why, file, line, expression));
+      fmt::format("internal error: {} ({}:{}: `{}` does not hold); please report this", why, file,
+                  line, expression));
 }
 
 }  // namespace tessera

@@ -11,7 +11,8 @@ namespace {
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = std::make_shared<spdlog::logger>("tessera", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>(
+        "tessera", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("%^%l%$: %v");
     return made;
   }();
@@ -19,8 +20,8 @@ spdlog::logger& logger() {
 }
 
 spdlog::level::level_enum level_of(Level level) {
-  constexpr std::array levels{spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err,
-                              spdlog::level::off};
+  constexpr std::array levels{spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                              spdlog::level::err, spdlog::level::off};
   return levels[static_cast<std::size_t>(level)];
 }
 

@@ -10,7 +10,8 @@
 namespace tessera {
 namespace {
 
-/// "61.0 GiB" of "... you tried to allocate 65536000000 bytes. Error code 12 ...", as LibTorch says it on the host.
+/// "61.0 GiB" of "... you tried to allocate 65536000000 bytes. Error code 12 ...", as LibTorch says
+/// it on the host.
 std::string bytes_wanted(std::string_view text) {
   constexpr std::string_view before = "tried to allocate ", behind = " bytes";
   const std::size_t at = text.find(before);
@@ -20,7 +21,8 @@ std::string bytes_wanted(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data() + at + before.size(), end, bytes);
   if (error != std::errc{} || !std::string_view(rest, end).starts_with(behind)) return {};
   constexpr double mebi = 1 << 20, gibi = 1 << 30;
-  return bytes >= gibi ? fmt::format("{:.1f} GiB", bytes / gibi) : fmt::format("{:.1f} MiB", bytes / mebi);
+  return bytes >= gibi ? fmt::format("{:.1f} GiB", bytes / gibi)
+                       : fmt::format("{:.1f} MiB", bytes / mebi);
 }
 
 }  // namespace
@@ -28,11 +30,14 @@ std::string bytes_wanted(std::string_view text) {
 std::string out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "out of memory";
   const std::string_view text = error.what();
-  for (const std::string_view words : {"out of memory", "can't allocate memory", "not enough memory"}) {
+  for (const std::string_view words :
+       {"out of memory", "can't allocate memory", "not enough memory"}) {
     const std::size_t at = text.find(words);
     if (at == std::string_view::npos) continue;
-    // Its sentence and the rest of the line: before them LibTorch has a place in its source, behind them a stack.
-    const std::size_t line = text.rfind('\n', at) + 1, sentence = text.substr(0, at).rfind(". ") + 2;  // npos + 1 is 0
+    // Its sentence and the rest of the line: before them LibTorch has a place in its source, behind
+    // them a stack.
+    const std::size_t line = text.rfind('\n', at) + 1,
+                      sentence = text.substr(0, at).rfind(". ") + 2;  // npos + 1 is 0
     const std::size_t begin = sentence == 1 ? line : std::max(line, sentence);
     const std::string_view said = text.substr(begin, text.find('\n', at) - begin);
     const std::string bytes = bytes_wanted(said);

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::uint64_t kHighBits = 0x8080808080808080u;
 
-std::uint8_t byte_at(std::string_view text, std::size_t i) { return static_cast<std::uint8_t>(text[i]); }
+std::uint8_t byte_at(std::string_view text, std::size_t i) {
+  return static_cast<std::uint8_t>(text[i]);
+}
 
 std::size_t length_from_lead(std::uint8_t lead) {
   if (lead < 0x80) return 1;
@@ -41,7 +43,8 @@ CodePoint first_code_point(std::string_view text) noexcept {
   }
   constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = code >= 0xD800 && code < 0xE000;
-  return code < kSmallest[bytes] || code > 0x10FFFF || surrogate ? CodePoint{} : CodePoint{code, bytes};
+  return code < kSmallest[bytes] || code > 0x10FFFF || surrogate ? CodePoint{}
+                                                                 : CodePoint{code, bytes};
 }
 
 CodePoint last_code_point(std::string_view text) noexcept {
@@ -93,8 +96,8 @@ void append_utf8(std::string& out, char32_t code) {
 
 bool is_white_space(char32_t code) noexcept {
   if (code < 0x80) return code == ' ' || (code >= '\t' && code <= '\r');
-  return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 ||
-         code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
+  return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) ||
+         code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
 }  // namespace tessera

@@ -25,17 +25,20 @@ Alarm& alarm() {
   return *instance;
 }
 
-/// Small enough to be on its way when this returns; `node` is never written while a send may read it.
+/// Small enough to be on its way when this returns; `node` is never written while a send may read
+/// it.
 void send(const Alarm& alarm, int to, int tag) {
   MPI_Request request = MPI_REQUEST_NULL;
-  if (MPI_Isend(&alarm.node, 1, MPI_INT, to, tag, alarm.comm, &request) == MPI_SUCCESS) MPI_Request_free(&request);
+  if (MPI_Isend(&alarm.node, 1, MPI_INT, to, tag, alarm.comm, &request) == MPI_SUCCESS)
+    MPI_Request_free(&request);
 }
 
 /// The sender of a message with this tag, which is taken, and its node; -1 if there is none.
 int receive(const Alarm& alarm, int tag, int& node) {
   int there = 0;
   MPI_Status status{};
-  if (MPI_Iprobe(MPI_ANY_SOURCE, tag, alarm.comm, &there, &status) != MPI_SUCCESS || !there) return -1;
+  if (MPI_Iprobe(MPI_ANY_SOURCE, tag, alarm.comm, &there, &status) != MPI_SUCCESS || !there)
+    return -1;
   MPI_Recv(&node, 1, MPI_INT, status.MPI_SOURCE, tag, alarm.comm, MPI_STATUS_IGNORE);
   return status.MPI_SOURCE;
 }
@@ -78,11 +81,12 @@ void end_of_traces() noexcept { first_page().traces_ns = now_ns(); }
 
 namespace {
 
-/// Who asks while another rank leaves the traces is answered when they are there. Should that rank never
-/// end, this one begins anew.
+/// Who asks while another rank leaves the traces is answered when they are there. Should that rank
+/// never end, this one begins anew.
 void answer(Alarm& a, const std::function<void()>& leave) {
   int node = 0;
-  for (int from = receive(a, kAsks, node); from >= 0; from = receive(a, kAsks, node)) a.asking.insert(from);
+  for (int from = receive(a, kAsks, node); from >= 0; from = receive(a, kAsks, node))
+    a.asking.insert(from);
   if (a.asking.empty()) return;
   if (begin_traces()) {
     leave();

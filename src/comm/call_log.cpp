@@ -22,15 +22,19 @@ std::atomic<CallPage*> current_page{&own_page};
 
 CallSubject subject_of(const CallRecord& record) noexcept {
   CallWords words;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = record.subject[i].load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = record.subject[i].load(std::memory_order_acquire);
   auto subject = std::bit_cast<CallSubject>(words);
-  subject.axis[sizeof(subject.axis) - 1] = '\0';  // half of another call's, when the line is being used again
+  // half of another call's, when the line is being used again
+  subject.axis[sizeof(subject.axis) - 1] = '\0';
   return subject;
 }
 
 }  // namespace
 
-double seconds_between(std::int64_t from, std::int64_t to) noexcept { return static_cast<double>(to - from) * 1e-9; }
+double seconds_between(std::int64_t from, std::int64_t to) noexcept {
+  return static_cast<double>(to - from) * 1e-9;
+}
 
 std::string_view name_of(Call call) noexcept { return kCallNames[static_cast<std::size_t>(call)]; }
 std::string_view name_of(Op op) noexcept { return kOpNames[static_cast<std::size_t>(op)]; }
@@ -53,7 +57,8 @@ std::string title(const CallInfo& info) {
 }
 
 std::string describe(const CallInfo& info) {
-  return fmt::format("{}, {} {}", title(info), info.call == Call::group ? "group" : "call", info.sequence);
+  return fmt::format("{}, {} {}", title(info), info.call == Call::group ? "group" : "call",
+                     info.sequence);
 }
 
 std::int64_t now_ns() noexcept {
@@ -64,28 +69,34 @@ std::int64_t now_ns() noexcept {
 
 CallPage& call_page() noexcept { return *current_page.load(std::memory_order_acquire); }
 
-void use_call_page(CallPage* page) noexcept { current_page.store(page ? page : &own_page, std::memory_order_release); }
+void use_call_page(CallPage* page) noexcept {
+  current_page.store(page ? page : &own_page, std::memory_order_release);
+}
 
 void note_place(CallPage& page, std::string_view unit, std::string_view pass) noexcept {
   std::array<char, sizeof(page.place)> text{};
   std::size_t used = unit.copy(text.data(), text.size() - 1);
   if (!unit.empty() && !pass.empty() && used < text.size() - 1) text[used++] = ' ';
   pass.copy(text.data() + used, text.size() - 1 - used);
-  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(text) / sizeof(std::uint64_t)>>(text);
-  for (std::size_t i = 0; i < words.size(); ++i) page.place[i].store(words[i], std::memory_order_relaxed);
+  const auto words =
+      std::bit_cast<std::array<std::uint64_t, sizeof(text) / sizeof(std::uint64_t)>>(text);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    page.place[i].store(words[i], std::memory_order_relaxed);
 }
 
 std::string place_of(const CallPage& page) {
   std::array<std::uint64_t, std::tuple_size_v<decltype(page.place)>> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = page.place[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = page.place[i].load(std::memory_order_relaxed);
   const auto text = std::bit_cast<std::array<char, sizeof(words)>>(words);
   return {text.begin(), std::ranges::find(text, '\0')};
 }
 
-LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members, int peer,
-                       std::span<const Buffer> in) {
+LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis,
+                       Members members, int peer, std::span<const Buffer> in) {
   const std::uint64_t ticket = call_page().calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  for (const auto& hook : *hooks()) hook->before({ticket, info, axis, rank, size, members, peer, in});
+  for (const auto& hook : *hooks())
+    hook->before({ticket, info, axis, rank, size, members, peer, in});
   ticket_ = ticket;
 }
 
@@ -118,7 +129,8 @@ class CallRecorder final : public Hook {
     CallSubject subject{call.info, call.rank, call.size, call.members, call.peer, {}};
     call.axis.copy(subject.axis, sizeof(subject.axis) - 1);
     const auto words = std::bit_cast<CallWords>(subject);
-    for (std::size_t i = 0; i < words.size(); ++i) record.subject[i].store(words[i], std::memory_order_release);
+    for (std::size_t i = 0; i < words.size(); ++i)
+      record.subject[i].store(words[i], std::memory_order_release);
     record.state.store(CallState::issued, std::memory_order_release);
     record.issued_ns.store(now_ns(), std::memory_order_release);
     record.ticket.store(call.ticket, std::memory_order_release);
@@ -137,7 +149,8 @@ class CallRecorder final : public Hook {
     CallRecord& record = record_of(ticket);
     if (!holds(record, ticket)) return;
     record.done_ns.store(now_ns(), std::memory_order_release);
-    record.state.store(end == CallEnd::done ? CallState::done : CallState::failed, std::memory_order_release);
+    record.state.store(end == CallEnd::done ? CallState::done : CallState::failed,
+                       std::memory_order_release);
   }
 
  private:
@@ -160,17 +173,21 @@ std::vector<CallView> recent(const CallPage& page, std::size_t limit) {
     const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
     if (ticket == 0) continue;
     const CallSubject subject = subject_of(record);
-    CallView view{ticket,       record.state, record.issued_ns, record.waited_ns, record.done_ns, subject.info,
-                  subject.rank, subject.size, subject.peer,     subject.members,  subject.axis};
+    CallView view{ticket,         record.state,    record.issued_ns, record.waited_ns,
+                  record.done_ns, subject.info,    subject.rank,     subject.size,
+                  subject.peer,   subject.members, subject.axis};
     if (record.ticket.load(std::memory_order_acquire) == ticket) views.push_back(std::move(view));
   }
-  std::sort(views.begin(), views.end(), [](const CallView& a, const CallView& b) { return a.ticket < b.ticket; });
-  if (views.size() > limit) views.erase(views.begin(), views.end() - static_cast<std::ptrdiff_t>(limit));
+  std::sort(views.begin(), views.end(),
+            [](const CallView& a, const CallView& b) { return a.ticket < b.ticket; });
+  if (views.size() > limit)
+    views.erase(views.begin(), views.end() - static_cast<std::ptrdiff_t>(limit));
   return views;
 }
 
 std::string describe(const CallView& view, std::int64_t now) {
-  const std::string what = fmt::format("{} {}/{}: {}", view.axis, view.rank, view.size, describe(view.info));
+  const std::string what =
+      fmt::format("{} {}/{}: {}", view.axis, view.rank, view.size, describe(view.info));
   switch (view.state) {
     case CallState::issued:
       return fmt::format("{}: issued {:.1f} s ago", what, seconds_between(view.issued_ns, now));
@@ -179,7 +196,8 @@ std::string describe(const CallView& view, std::int64_t now) {
     default:
       return fmt::format("{}: {} {:.6f} s, {:.1f} s ago", what,
                          view.state == CallState::done ? "done in" : "failed after",
-                         seconds_between(view.issued_ns, view.done_ns), seconds_between(view.done_ns, now));
+                         seconds_between(view.issued_ns, view.done_ns),
+                         seconds_between(view.done_ns, now));
   }
 }
 

@@ -1,4 +1,5 @@
-// The last calls of this process, kept where the watchdog and the other ranks of the node can read them without MPI.
+// The last calls of this process, kept where the watchdog and the other ranks of the node can read
+// them without MPI.
 #pragma once
 
 #include <array>
@@ -29,14 +30,16 @@ struct CallSubject {
   CallInfo info;
   std::int32_t rank, size;
   Members members;
-  std::int32_t peer;  ///< of a group: the one member with which it exchanges; -1: several, or no group
+  /// of a group: the one member with which it exchanges; -1: several, or no group
+  std::int32_t peer;
   char axis[36];
 };
 using CallWords = std::array<std::uint64_t, sizeof(CallSubject) / sizeof(std::uint64_t)>;
 
-/// One line of the log. Written by one thread, read by anyone: `ticket` is the last thing set and the first one
-/// checked, and checked again after the rest has been read. All is atomic since a line may be used again while it is
-/// read; every store but the first releases, so that whoever reads something new finds the old ticket gone.
+/// One line of the log. Written by one thread, read by anyone: `ticket` is the last thing set and
+/// the first one checked, and checked again after the rest has been read. All is atomic since a
+/// line may be used again while it is read; every store but the first releases, so that whoever
+/// reads something new finds the old ticket gone.
 struct CallRecord {
   std::atomic<std::uint64_t> ticket;
   std::atomic<CallState> state;
@@ -50,11 +53,14 @@ struct CallPage {
   std::atomic<std::uint64_t> calls;
   std::atomic<std::int64_t> step, heartbeat_ns;
   std::int32_t world_rank;
-  std::atomic<std::int32_t> awaited;  ///< 1 + the world rank that this process has been waiting for too long; 0 = none
+  /// 1 + the world rank that this process has been waiting for too long; 0 = none
+  std::atomic<std::int32_t> awaited;
   std::atomic<bool> has_failed;
-  char failure[1024];                                    ///< once has_failed: the first cause, see failure.hpp
-  std::array<std::atomic<std::uint64_t>, 6> place;       ///< Watchdog::at(): characters, zeros behind them
-  std::atomic<std::int64_t> traces_begun_ns, traces_ns;  ///< on the node's first page: begin and end of the last ones
+  char failure[1024];  ///< once has_failed: the first cause, see failure.hpp
+  /// Watchdog::at(): characters, zeros behind them
+  std::array<std::atomic<std::uint64_t>, 6> place;
+  std::atomic<std::int64_t> traces_begun_ns,
+      traces_ns;  ///< on the node's first page: begin and end of the last ones
   CallRecord records[kRecords];
 };
 
@@ -66,8 +72,8 @@ std::string place_of(const CallPage& page);
 std::int64_t now_ns() noexcept;
 double seconds_between(std::int64_t from_ns, std::int64_t to_ns) noexcept;
 
-/// This process's page, and the swap to one that others can read as well (old ones stay mapped: calls may be under
-/// way).
+/// This process's page, and the swap to one that others can read as well (old ones stay mapped:
+/// calls may be under way).
 CallPage& call_page() noexcept;
 void use_call_page(CallPage* page) noexcept;
 
@@ -75,8 +81,8 @@ void use_call_page(CallPage* page) noexcept;
 class LoggedCall {
  public:
   LoggedCall() = default;
-  LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members = {}, int peer = -1,
-             std::span<const Buffer> in = {});
+  LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members = {},
+             int peer = -1, std::span<const Buffer> in = {});
   void waited_for() noexcept;
   void resumed() noexcept;  ///< the caller goes on, the call does too
   void done() noexcept { ended(CallEnd::done); }

@@ -54,10 +54,12 @@ CallTrace trace_of(int rank, int ranks, std::size_t limit, std::int64_t now) {
   CallTrace trace;
   trace.rank = rank;
   trace.ranks = ranks;
-  trace.unix_seconds = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  trace.unix_seconds =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   trace.host = host_name();
   trace.step = page.step.load();
-  if (const std::int64_t beat = page.heartbeat_ns.load(); beat > 0) trace.step_seconds = seconds_between(beat, now);
+  if (const std::int64_t beat = page.heartbeat_ns.load(); beat > 0)
+    trace.step_seconds = seconds_between(beat, now);
   trace.place = place_of(page);
   trace.failure = failure_of(rank);
   for (const CallView& view : recent(page, limit)) trace.calls.push_back(traced(view, now));
@@ -73,8 +75,10 @@ nlohmann::ordered_json json_of(const TracedCall& c) {
 TracedCall call_of(const nlohmann::json& json) {
   TracedCall call;
   const auto take = [&](const char* key, auto& value) { json.at(key).get_to(value); };
-  take("axis", call.axis), take("first", call.first), take("stride", call.stride), take("rank", call.rank);
-  take("size", call.size), take("number", call.number), take("name", call.name), take("group", call.group);
+  take("axis", call.axis), take("first", call.first), take("stride", call.stride),
+      take("rank", call.rank);
+  take("size", call.size), take("number", call.number), take("name", call.name),
+      take("group", call.group);
   take("peer", call.peer), take("state", call.state), take("seconds", call.seconds);
   return call;
 }
@@ -123,7 +127,8 @@ std::vector<CallTrace> call_traces_of(const std::string& text) try {
   for (const nlohmann::json& json : all) traces.push_back(trace_of(json));
   return traces;
 } catch (const nlohmann::json::exception& error) {
-  fail(ExitCode::data, "there are no traces of communication calls in it ({}); remove it", error.what());
+  fail(ExitCode::data, "there are no traces of communication calls in it ({}); remove it",
+       error.what());
 }
 
 std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder) {
@@ -132,7 +137,8 @@ std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder) 
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     if (entry.path().extension() == ".json")
-      std::ranges::move(call_traces_of(read_text(entry.path()).value_or("")), std::back_inserter(all));
+      std::ranges::move(call_traces_of(read_text(entry.path()).value_or("")),
+                        std::back_inserter(all));
   std::ranges::sort(all, std::greater(), &CallTrace::unix_seconds);
   for (CallTrace& trace : all) {
     const bool old = trace.unix_seconds < all.front().unix_seconds - kApart_seconds;

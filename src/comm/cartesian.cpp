@@ -14,12 +14,14 @@ using Cuts = std::vector<std::unique_ptr<Communicator>>;
 MpiHandle make_grid(const Place& place, std::span<const int> extents) {
   const std::vector<int> periods(extents.size(), 0);
   MPI_Comm grid = MPI_COMM_NULL;
-  check_mpi(MPI_Cart_create(place.comm, static_cast<int>(extents.size()), extents.data(), periods.data(), 0, &grid),
+  check_mpi(MPI_Cart_create(place.comm, static_cast<int>(extents.size()), extents.data(),
+                            periods.data(), 0, &grid),
             "MPI_Cart_create", place);
   return MpiHandle(grid);
 }
 
-Cuts split_mpi(const MpiCommunicator& root, std::span<const int> extents, std::span<const GridCut> cuts) {
+Cuts split_mpi(const MpiCommunicator& root, std::span<const int> extents,
+               std::span<const GridCut> cuts) {
   const MpiHandle grid = make_grid(root.place(), extents);
   Cuts made;
   for (const GridCut& cut : cuts) {
@@ -49,12 +51,15 @@ Cuts split_any(Communicator& root, std::span<const int> extents, std::span<const
 }  // namespace
 
 Cuts split_grid(Communicator& root, std::span<const int> extents, std::span<const GridCut> cuts) {
-  const std::int64_t ranks = std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
-  TESSERA_EXPECT(ranks == root.size(), "a grid of {} ranks over a communicator of {}", ranks, root.size());
+  const std::int64_t ranks =
+      std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  TESSERA_EXPECT(ranks == root.size(), "a grid of {} ranks over a communicator of {}", ranks,
+                 root.size());
   for (const GridCut& cut : cuts)
-    TESSERA_EXPECT(cut.keep.size() == extents.size(), "cut {} keeps {} of {} coordinates", cut.axis, cut.keep.size(),
-                   extents.size());
-  if (const auto* mpi = dynamic_cast<const MpiCommunicator*>(&root)) return split_mpi(*mpi, extents, cuts);
+    TESSERA_EXPECT(cut.keep.size() == extents.size(), "cut {} keeps {} of {} coordinates", cut.axis,
+                   cut.keep.size(), extents.size());
+  if (const auto* mpi = dynamic_cast<const MpiCommunicator*>(&root))
+    return split_mpi(*mpi, extents, cuts);
   return split_any(root, extents, cuts);
 }
 

@@ -6,7 +6,8 @@
 namespace tessera::comm {
 
 cudaStream_t compute_stream();
-/// Throws Error(environment) unless `code` is cudaSuccess: names the call, or says that earlier work on the GPU failed.
+/// Throws Error(environment) unless `code` is cudaSuccess: names the call, or says that earlier
+/// work on the GPU failed.
 void check_cuda(cudaError_t code, const char* call);
 
 }  // namespace tessera::comm

@@ -19,34 +19,41 @@ std::function<void*()>& provider() {
 }  // namespace
 
 void check_cuda(cudaError_t code, const char* call) {
-  require(!is_gpu_failure(code), ExitCode::environment, "{}",
-          gpu_failure(fmt::format("{} ({})", cudaGetErrorString(code), cudaGetErrorName(code)), call));
-  require(code == cudaSuccess, ExitCode::environment, "{} failed: {} ({}); look at `nvidia-smi` on this node", call,
-          cudaGetErrorString(code), cudaGetErrorName(code));
+  require(
+      !is_gpu_failure(code), ExitCode::environment, "{}",
+      gpu_failure(fmt::format("{} ({})", cudaGetErrorString(code), cudaGetErrorName(code)), call));
+  require(code == cudaSuccess, ExitCode::environment,
+          "{} failed: {} ({}); look at `nvidia-smi` on this node", call, cudaGetErrorString(code),
+          cudaGetErrorName(code));
 }
 
 void set_compute_stream_provider(std::function<void*()> stream) { provider() = std::move(stream); }
 
-cudaStream_t compute_stream() { return provider() ? static_cast<cudaStream_t>(provider()()) : nullptr; }
+cudaStream_t compute_stream() {
+  return provider() ? static_cast<cudaStream_t>(provider()()) : nullptr;
+}
 
 namespace {
 
 /// As nvidia-smi writes it, without the prefix "GPU-".
 std::string text_of(const cudaUUID_t& uuid) {
   std::string text;
-  for (const char byte : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (const char byte : uuid.bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 
 void describe_own(DeviceFacts& facts) {
   cudaDeviceProp properties{};
-  if (const cudaError_t code = cudaGetDeviceProperties(&properties, facts.index); code != cudaSuccess) {
-    facts.trouble = fmt::format("{} (cudaGetDeviceProperties of GPU {})", cudaGetErrorString(code), facts.index);
+  if (const cudaError_t code = cudaGetDeviceProperties(&properties, facts.index);
+      code != cudaSuccess) {
+    facts.trouble = fmt::format("{} (cudaGetDeviceProperties of GPU {})", cudaGetErrorString(code),
+                                facts.index);
     return;
   }
   facts.name = properties.name;
-  facts.pci =
-      fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
+  facts.pci = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID,
+                          properties.pciDeviceID);
   facts.uuid = text_of(properties.uuid);
 }
 
@@ -71,7 +78,8 @@ DeviceFacts device_facts(int local_rank, bool share) {
     facts.index = local_rank % facts.visible;
     describe_own(facts);
   } else {
-    facts.trouble = fmt::format("it is number {} of its node, where {} GPUs can be seen", local_rank, facts.visible);
+    facts.trouble = fmt::format("it is number {} of its node, where {} GPUs can be seen",
+                                local_rank, facts.visible);
   }
   return facts;
 }
@@ -80,7 +88,8 @@ void use_device(int index) { check_cuda(cudaSetDevice(index), "cudaSetDevice"); 
 
 void copy_on_device(const void* from, void* to, std::size_t bytes) {
   if (from == to || bytes == 0) return;
-  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, compute_stream()), "cudaMemcpyAsync");
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, compute_stream()),
+             "cudaMemcpyAsync");
 }
 
 }  // namespace tessera::comm

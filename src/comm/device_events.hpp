@@ -31,7 +31,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {
       cudaEvent_t event = nullptr;
-      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+                 "cudaEventCreateWithFlags");
       return event;
     }
     const cudaEvent_t event = free_.back();

@@ -5,8 +5,8 @@
 
 namespace tessera::comm {
 
-/// Copies on the current compute stream; nothing when both are the same place. Throws Error(environment) in a build
-/// without CUDA.
+/// Copies on the current compute stream; nothing when both are the same place. Throws
+/// Error(environment) in a build without CUDA.
 void copy_on_device(const void* from, void* to, std::size_t bytes);
 
 }  // namespace tessera::comm

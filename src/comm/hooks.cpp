@@ -16,8 +16,8 @@ std::mutex& list_mutex() {
 
 /// Outlives every communicator.
 std::shared_ptr<const HookList>& list() {
-  static auto* const instance =
-      new std::shared_ptr<const HookList>(std::make_shared<const HookList>(1, make_call_recorder()));
+  static auto* const instance = new std::shared_ptr<const HookList>(
+      std::make_shared<const HookList>(1, make_call_recorder()));
   return *instance;
 }
 

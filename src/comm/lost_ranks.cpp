@@ -39,8 +39,10 @@ void leave_the_abort_to_the_first(MPI_Comm comm) {
   if (lost.empty()) return;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const auto place = rank - (std::ranges::lower_bound(lost, rank) - lost.begin());  // among the living
-  if (place > 0) std::this_thread::sleep_for(std::chrono::seconds(10 + std::min<std::ptrdiff_t>(place, 60)));
+  // among the living
+  const auto place = rank - (std::ranges::lower_bound(lost, rank) - lost.begin());
+  if (place > 0)
+    std::this_thread::sleep_for(std::chrono::seconds(10 + std::min<std::ptrdiff_t>(place, 60)));
 }
 
 }  // namespace tessera::comm

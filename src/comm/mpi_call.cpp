@@ -16,11 +16,14 @@ void check_mpi(int code, const char* call, const Place& place) {
   // Any error class may be the first sign of a rank that died.
   if (const std::vector<int> lost = lost_ranks(MPI_COMM_WORLD); !lost.empty())
     fail(ExitCode::communication,
-         "rank{} {} died, which rank {} of {} on axis {} found in {}; run the same command to resume from the last "
+         "rank{} {} died, which rank {} of {} on axis {} found in {}; run the same command to "
+         "resume from the last "
          "checkpoint",
-         lost.size() > 1 ? "s" : "", fmt::join(lost, ", "), place.rank, place.size, place.axis, call);
-  fail(ExitCode::communication, "{} failed: {} (code {}, rank {} of {} on axis {}); look for a rank or node that died",
-       call, text, code, place.rank, place.size, place.axis);
+         lost.size() > 1 ? "s" : "", fmt::join(lost, ", "), place.rank, place.size, place.axis,
+         call);
+  fail(ExitCode::communication,
+       "{} failed: {} (code {}, rank {} of {} on axis {}); look for a rank or node that died", call,
+       text, code, place.rank, place.size, place.axis);
 }
 
 MpiHandle::~MpiHandle() {

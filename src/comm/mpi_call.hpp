@@ -1,4 +1,5 @@
-// Every call of MPI goes through check_mpi(): a failure becomes an Error that names call, code, rank and axis.
+// Every call of MPI goes through check_mpi(): a failure becomes an Error that names call, code,
+// rank and axis.
 #pragma once
 
 #include <mpi.h>
@@ -22,8 +23,8 @@ struct Place {
 /// Throws Error(communication) unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call, const Place& place);
 
-/// An MPI communicator that is freed with its owner (unless MPI is over, or `abandon` was called) and returns its
-/// errors.
+/// An MPI communicator that is freed with its owner (unless MPI is over, or `abandon` was called)
+/// and returns its errors.
 class MpiHandle {
  public:
   MpiHandle() = default;

@@ -12,13 +12,15 @@
 namespace tessera::comm {
 namespace {
 
-// Tags: 0 is the rendezvous', 1 the groups'; collectives take turns through the rest (MPI promises tags up to 32767).
+// Tags: 0 is the rendezvous', 1 the groups'; collectives take turns through the rest (MPI promises
+// tags up to 32767).
 constexpr int kGroupTag = 1;
 constexpr int kFirstTag = 2;
 constexpr std::uint64_t kTags = 1u << 14;
 
-constexpr std::size_t kSmallAllReduce_bytes = 64 * 1024;  ///< gathered size up to which one exchange beats two
-constexpr int kManyRanks = 32;                            ///< from here MPI's own all-gather beats pairwise messages
+/// gathered size up to which one exchange beats two
+constexpr std::size_t kSmallAllReduce_bytes = 64 * 1024;
+constexpr int kManyRanks = 32;  ///< from here MPI's own all-gather beats pairwise messages
 
 }  // namespace
 
@@ -48,21 +50,24 @@ bool MpiCommunicator::compares() const {
   return rules_ == Rules::strict || (rules_ == Rules::relaxed && check_collectives());
 }
 
-LoggedCall MpiCommunicator::logged(const CallInfo& info, int peer, std::span<const Buffer> in) const {
+LoggedCall MpiCommunicator::logged(const CallInfo& info, int peer,
+                                   std::span<const Buffer> in) const {
   if (rules_ == Rules::carried) return {};
   return {info, rank_, size_, axis_, place_.members, peer, in};
 }
 
 int MpiCommunicator::tag() const { return kFirstTag + static_cast<int>(sequence_ % kTags); }
 
-MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, const Buffer& in, std::size_t sent_bytes,
+MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, const Buffer& in,
+                                                  std::size_t sent_bytes,
                                                   const PairCounts& counts) {
-  require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
-          name_of(info.call), axis_);
+  require(!group_, ExitCode::communication,
+          "{} was called inside a group on axis {}; end the group first", name_of(info.call),
+          axis_);
   traffic_.calls += 1;
   traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
-  auto operation =
-      std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info, -1, std::span(&in, in.data ? 1 : 0)));
+  auto operation = std::make_unique<MpiOperation>(
+      place_, info, &traffic_, logged(info, -1, std::span(&in, in.data ? 1 : 0)));
   if (compares()) {
     operation->held();
     rendezvous_.meet_all(info, counts);
@@ -85,7 +90,8 @@ Request MpiCommunicator::launch(Operation operation) {
 Request MpiCommunicator::all_reduce(Buffer inout, Op op) {
   expect_memory(*this, inout, Memory::host);
   Operation operation = begin(info(Call::all_reduce, inout, op), inout, inout.bytes());
-  const bool small = inout.bytes() * static_cast<std::size_t>(size_) <= kSmallAllReduce_bytes || inout.count < size_;
+  const bool small = inout.bytes() * static_cast<std::size_t>(size_) <= kSmallAllReduce_bytes ||
+                     inout.count < size_;
   if (small) {
     all_reduce_small(*operation, inout, op);
   } else {
@@ -95,8 +101,8 @@ Request MpiCommunicator::all_reduce(Buffer inout, Op op) {
 }
 
 void MpiCommunicator::all_reduce_small(MpiOperation& operation, Buffer inout, Op op) {
-  const Buffer all{operation.scratch(inout.bytes() * static_cast<std::size_t>(size_)), inout.count * size_, inout.dtype,
-                   Memory::host};
+  const Buffer all{operation.scratch(inout.bytes() * static_cast<std::size_t>(size_)),
+                   inout.count * size_, inout.dtype, Memory::host};
   const Buffer mine = all.part(rank_ * inout.count, inout.count);
   copy_part(inout, mine);
   all_gather_many(operation, mine, all);
@@ -120,7 +126,8 @@ void MpiCommunicator::all_reduce_large(MpiOperation& operation, Buffer inout, Op
     operation.send(chunk(to).data, chunk(to).bytes(), to, tag);
   });
   const auto reduce_and_return = [=, this](MpiOperation& ready) {
-    reduce_parts(parts_of(place_, mine.data, received, mine.bytes()), mine.data, mine.count, mine.dtype, op);
+    reduce_parts(parts_of(place_, mine.data, received, mine.bytes()), mine.data, mine.count,
+                 mine.dtype, op);
     for_each_peer(place_, [&](int to, int from) {
       ready.receive(chunk(from).data, chunk(from).bytes(), from, tag);
       ready.send(mine.data, mine.bytes(), to, tag);
@@ -144,8 +151,8 @@ Request MpiCommunicator::all_gather(Buffer in, Buffer out) {
 void MpiCommunicator::all_gather_many(MpiOperation& operation, Buffer mine, Buffer out) {
   if (size_ >= kManyRanks && mine.bytes() <= INT_MAX) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, out.data, static_cast<int>(mine.bytes()), MPI_BYTE, place_.comm,
-                             &request),
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, out.data, static_cast<int>(mine.bytes()),
+                             MPI_BYTE, place_.comm, &request),
               "MPI_Iallgather", place_);
     return operation.add(request, "MPI_Iallgather");
   }
@@ -169,7 +176,8 @@ Request MpiCommunicator::reduce_scatter(Buffer in, Buffer out, Op op) {
   });
   const Buffer mine = in.part(rank_ * out.count, out.count);
   operation->then([=, this](MpiOperation&) {
-    reduce_parts(parts_of(place_, mine.data, received, out.bytes()), out.data, out.count, out.dtype, op);
+    reduce_parts(parts_of(place_, mine.data, received, out.bytes()), out.data, out.count, out.dtype,
+                 op);
   });
   return launch(std::move(operation));
 }
@@ -177,13 +185,14 @@ Request MpiCommunicator::reduce_scatter(Buffer in, Buffer out, Op op) {
 Request MpiCommunicator::broadcast(Buffer inout, int root) {
   expect_memory(*this, inout, Memory::host);
   expect_peer(*this, root);
-  Operation operation = begin(info(Call::broadcast, inout, Op::sum, root), rank_ == root ? inout : Buffer(),
-                              rank_ == root ? inout.bytes() : 0);
+  Operation operation = begin(info(Call::broadcast, inout, Op::sum, root),
+                              rank_ == root ? inout : Buffer(), rank_ == root ? inout.bytes() : 0);
   constexpr std::size_t kPiece_bytes = std::size_t{1} << 30;
   for (std::size_t first = 0; first < inout.bytes(); first += kPiece_bytes) {
     const int bytes = static_cast<int>(std::min(kPiece_bytes, inout.bytes() - first));
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Ibcast(static_cast<std::byte*>(inout.data) + first, bytes, MPI_BYTE, root, place_.comm, &request),
+    check_mpi(MPI_Ibcast(static_cast<std::byte*>(inout.data) + first, bytes, MPI_BYTE, root,
+                         place_.comm, &request),
               "MPI_Ibcast", place_);
     operation->add(request, "MPI_Ibcast");
   }
@@ -191,7 +200,8 @@ Request MpiCommunicator::broadcast(Buffer inout, int root) {
 }
 
 Request MpiCommunicator::all_to_all(Buffer in, Buffer out) {
-  TESSERA_EXPECT(in.count % size_ == 0, "axis {} of {} ranks: {} elements do not divide", axis_, size_, in.count);
+  TESSERA_EXPECT(in.count % size_ == 0, "axis {} of {} ranks: {} elements do not divide", axis_,
+                 size_, in.count);
   expect_memory(*this, in, Memory::host);
   expect_memory(*this, out, Memory::host);
   expect_sizes(*this, in, out, 1, 1);
@@ -206,22 +216,26 @@ Request MpiCommunicator::all_to_all(Buffer in, Buffer out) {
   return launch(std::move(operation));
 }
 
-Request MpiCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts, Buffer out,
-                                      std::span<const std::int64_t> out_counts) {
+Request MpiCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts,
+                                      Buffer out, std::span<const std::int64_t> out_counts) {
   expect_memory(*this, in, Memory::host);
   expect_memory(*this, out, Memory::host);
   expect_counts(*this, in, in_counts);
   expect_counts(*this, out, out_counts);
-  TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype), name_of(out.dtype));
-  TESSERA_EXPECT(in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
-                 "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
-  Operation operation = begin(info(Call::all_to_all_v, in), in, in.bytes(), {in_counts, out_counts});
+  TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype),
+                 name_of(out.dtype));
+  TESSERA_EXPECT(
+      in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
+      "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
+  Operation operation =
+      begin(info(Call::all_to_all_v, in), in, in.bytes(), {in_counts, out_counts});
   const auto in_first = offsets_of(in_counts), out_first = offsets_of(out_counts);
   const auto source = [&](int r) {
     return in.part(in_first[static_cast<std::size_t>(r)], in_counts[static_cast<std::size_t>(r)]);
   };
   const auto target = [&](int r) {
-    return out.part(out_first[static_cast<std::size_t>(r)], out_counts[static_cast<std::size_t>(r)]);
+    return out.part(out_first[static_cast<std::size_t>(r)],
+                    out_counts[static_cast<std::size_t>(r)]);
   };
   copy_part(source(rank_), target(rank_));
   for_each_peer(place_, [&](int to, int from) {
@@ -232,7 +246,8 @@ Request MpiCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> i
 }
 
 void MpiCommunicator::group_start() {
-  require(!group_, ExitCode::communication, "group_start() inside a group on axis {}; groups do not nest", axis_);
+  require(!group_, ExitCode::communication,
+          "group_start() inside a group on axis {}; groups do not nest", axis_);
   group_.emplace();
 }
 
@@ -240,8 +255,8 @@ void MpiCommunicator::add_transfer(bool sends, Buffer buffer, int peer) {
   expect_memory(*this, buffer, Memory::host);
   expect_peer(*this, peer);
   require(group_.has_value(), ExitCode::communication,
-          "{} outside of a group on axis {}; put it between group_start() and group_end()", sends ? "send" : "recv",
-          axis_);
+          "{} outside of a group on axis {}; put it between group_start() and group_end()",
+          sends ? "send" : "recv", axis_);
   group_->push_back({sends, peer, buffer});
 }
 
@@ -249,14 +264,17 @@ void MpiCommunicator::send(Buffer in, int peer) { add_transfer(true, in, peer); 
 void MpiCommunicator::recv(Buffer out, int peer) { add_transfer(false, out, peer); }
 
 Request MpiCommunicator::group_end() {
-  require(group_.has_value(), ExitCode::communication, "group_end() without group_start() on axis {}", axis_);
+  require(group_.has_value(), ExitCode::communication,
+          "group_end() without group_start() on axis {}", axis_);
   const std::vector<Transfer> transfers = std::move(*group_);
   group_.reset();
   const bool strict = rules_ == Rules::strict;
   traffic_.calls += 1;
-  const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
-  auto operation =
-      std::make_unique<MpiOperation>(place_, info, &traffic_, logged(info, only_peer(transfers), sent_of(transfers)));
+  const CallInfo info{
+      ++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum,
+      0};
+  auto operation = std::make_unique<MpiOperation>(
+      place_, info, &traffic_, logged(info, only_peer(transfers), sent_of(transfers)));
   if (compares()) {
     operation->held();
     rendezvous_.meet_peers(info, transfers);
@@ -285,7 +303,8 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key, const s
   LoggedCall call = logged(info(Call::split, {}));
   call.waited_for();
   MPI_Comm made = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split(place_.comm, color < 0 ? MPI_UNDEFINED : color, key, &made), "MPI_Comm_split", place_);
+  check_mpi(MPI_Comm_split(place_.comm, color < 0 ? MPI_UNDEFINED : color, key, &made),
+            "MPI_Comm_split", place_);
   call.done();
   if (made == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(MpiHandle(made), axis, rules_);

@@ -16,8 +16,9 @@ namespace tessera::comm {
 /// carried: for another communicator, which logs its operations and compares what members called.
 enum class Rules : std::uint8_t { relaxed, strict, carried };
 
-/// Operations are exchanges between pairs (counts without limit, in place where the interface says so), apart from
-/// broadcast and barrier, which MPI's own trees do better. Small all-reduces are an all-gather and a local sum.
+/// Operations are exchanges between pairs (counts without limit, in place where the interface says
+/// so), apart from broadcast and barrier, which MPI's own trees do better. Small all-reduces are an
+/// all-gather and a local sum.
 class MpiCommunicator final : public Communicator {
  public:
   /// Owns `comm`.
@@ -44,7 +45,8 @@ class MpiCommunicator final : public Communicator {
 
  private:
   using Operation = std::unique_ptr<MpiOperation>;
-  Operation begin(const CallInfo& info, const Buffer& in, std::size_t sent_bytes, const PairCounts& counts = {});
+  Operation begin(const CallInfo& info, const Buffer& in, std::size_t sent_bytes,
+                  const PairCounts& counts = {});
   Request launch(Operation operation);
   bool compares() const;
   LoggedCall logged(const CallInfo& info, int peer = -1, std::span<const Buffer> in = {}) const;

@@ -26,9 +26,10 @@ void for_each_piece(std::size_t bytes, Function function) {
   } while (first < bytes);
 }
 
-/// Between two looks at an operation, where ranks share cores: at first the core goes to whoever wants it.
-/// After 5 ms this thread sleeps, an eighth of the time that it has waited: a step's usual waits are shorter
-/// (sleeping after 0.2 ms costs 17 % of the tokens/s of 8 ranks on 2 idle cores).
+/// Between two looks at an operation, where ranks share cores: at first the core goes to whoever
+/// wants it. After 5 ms this thread sleeps, an eighth of the time that it has waited: a step's
+/// usual waits are shorter (sleeping after 0.2 ms costs 17 % of the tokens/s of 8 ranks on 2 idle
+/// cores).
 void give_up_core(std::int64_t waited_ns) {
   constexpr std::int64_t kAwake_ns = 5'000'000, kLongest_ns = 1'000'000;
   if (waited_ns < kAwake_ns) return std::this_thread::yield();
@@ -67,7 +68,8 @@ class Progress {
   static inline std::atomic<std::size_t> count_{0};
 };
 
-MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, const LoggedCall& logged)
+MpiOperation::MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic,
+                           const LoggedCall& logged)
     : place_(place), traffic_(traffic), logged_(logged), info_(info) {}
 
 MpiOperation::~MpiOperation() {
@@ -86,7 +88,8 @@ void MpiOperation::add(MPI_Request request, const char* call) {
 void MpiOperation::send(const void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag,
+                        place_.comm, &request),
               "MPI_Isend", place_);
     add(request, "MPI_Isend");
   });
@@ -95,9 +98,9 @@ void MpiOperation::send(const void* data, std::size_t bytes, int peer, int tag) 
 void MpiOperation::send_synchronously(const void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(
-        MPI_Issend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
-        "MPI_Issend", place_);
+    check_mpi(MPI_Issend(static_cast<const std::byte*>(data) + first, piece, MPI_BYTE, peer, tag,
+                         place_.comm, &request),
+              "MPI_Issend", place_);
     add(request, "MPI_Issend");
   });
 }
@@ -105,7 +108,8 @@ void MpiOperation::send_synchronously(const void* data, std::size_t bytes, int p
 void MpiOperation::receive(void* data, std::size_t bytes, int peer, int tag) {
   for_each_piece(bytes, [&](std::size_t first, int piece) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + first, piece, MPI_BYTE, peer, tag, place_.comm, &request),
+    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + first, piece, MPI_BYTE, peer, tag,
+                        place_.comm, &request),
               "MPI_Irecv", place_);
     add(request, "MPI_Irecv");
     expected_bytes_.back() = piece;
@@ -130,8 +134,10 @@ void MpiOperation::check_sizes(const std::vector<MPI_Status>& statuses) const {
     int received = 0;
     MPI_Get_count(&statuses[i], MPI_BYTE, &received);
     require(received == expected_bytes_[i], ExitCode::communication,
-            "{}: rank {} sent {} bytes where rank {} expects {} (axis {}); the ranks disagree on counts or order",
-            describe(info_), statuses[i].MPI_SOURCE, received, place_.rank, expected_bytes_[i], place_.axis);
+            "{}: rank {} sent {} bytes where rank {} expects {} (axis {}); the ranks disagree on "
+            "counts or order",
+            describe(info_), statuses[i].MPI_SOURCE, received, place_.rank, expected_bytes_[i],
+            place_.axis);
   }
 }
 
@@ -219,11 +225,12 @@ void MpiOperation::wait_at_most(double seconds) {
   while (!test() && now_ns() < deadline) {
   }
   if (!done_)
-    fail(std::make_exception_ptr(Error(
-        ExitCode::communication,
-        fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all members had joined it; "
-                    "another rank has failed; see its message",
-                    describe(info_), place_.axis, place_.rank, place_.size, seconds))));
+    fail(std::make_exception_ptr(
+        Error(ExitCode::communication,
+              fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all "
+                          "members had joined it; "
+                          "another rank has failed; see its message",
+                          describe(info_), place_.axis, place_.rank, place_.size, seconds))));
   wait();
 }
 

@@ -1,4 +1,5 @@
-// One operation under way over MPI: a set of transfers, then perhaps a local reduction, then perhaps more transfers.
+// One operation under way over MPI: a set of transfers, then perhaps a local reduction, then
+// perhaps more transfers.
 #pragma once
 
 #include <exception>
@@ -13,24 +14,28 @@
 
 namespace tessera::comm {
 
-/// Host MPI makes progress only inside calls of MPI. An operation whose later stages send (all_reduce) must therefore
-/// be driven by whatever this process waits for, or two ranks that wait in different orders would wait for ever: such
-/// operations are kept in a list of the process, and every wait drives all of it.
+/// Host MPI makes progress only inside calls of MPI. An operation whose later stages send
+/// (all_reduce) must therefore be driven by whatever this process waits for, or two ranks that wait
+/// in different orders would wait for ever: such operations are kept in a list of the process, and
+/// every wait drives all of it.
 class MpiOperation final : public Request::State {
  public:
   using Stage = std::function<void(MpiOperation&)>;
 
-  MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic, const LoggedCall& logged);
+  MpiOperation(const Place& place, const CallInfo& info, Traffic* traffic,
+               const LoggedCall& logged);
   MpiOperation(const MpiOperation&) = delete;
   ~MpiOperation() override;
 
-  /// Start transfers of bytes with a peer; more than an int can count is cut. A received size that differs is an error.
+  /// Start transfers of bytes with a peer; more than an int can count is cut. A received size that
+  /// differs is an error.
   void send(const void* data, std::size_t bytes, int peer, int tag);
   void send_synchronously(const void* data, std::size_t bytes, int peer, int tag);
   void receive(void* data, std::size_t bytes, int peer, int tag);
   /// Takes a request of a non-blocking collective.
   void add(MPI_Request request, const char* call);
-  /// `stage` runs once everything started so far has completed. `sends`: it starts transfers, so others must drive it.
+  /// `stage` runs once everything started so far has completed. `sends`: it starts transfers, so
+  /// others must drive it.
   void then(Stage stage, bool sends = false);
   std::byte* scratch(std::size_t bytes);
 

@@ -36,23 +36,28 @@ ncclDataType_t type_of(DType dtype) {
     case DType::u8:
       return ncclUint8;
     default:
-      fail(ExitCode::usage, "NCCL has no reduction of {}; reduce bf16 or f32 instead", name_of(dtype));
+      fail(ExitCode::usage, "NCCL has no reduction of {}; reduce bf16 or f32 instead",
+           name_of(dtype));
   }
 }
 
-ncclRedOp_t operation_of(Op op) { return op == Op::sum ? ncclSum : op == Op::max ? ncclMax : ncclMin; }
+ncclRedOp_t operation_of(Op op) {
+  return op == Op::sum ? ncclSum : op == Op::max ? ncclMax : ncclMin;
+}
 
 cudaStream_t make_stream() {
   int least = 0, greatest = 0;
-  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+             "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+             "cudaStreamCreateWithPriority");
   return stream;
 }
 
-/// Device memory over NCCL, on a stream of its own with the highest priority. Issuing an operation makes that stream
-/// wait for the caller's compute stream; waiting for its request makes the compute stream wait for it. The host is
-/// never held.
+/// Device memory over NCCL, on a stream of its own with the highest priority. Issuing an operation
+/// makes that stream wait for the caller's compute stream; waiting for its request makes the
+/// compute stream wait for it. The host is never held.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::shared_ptr<NcclHandle> nccl, std::unique_ptr<MpiCommunicator> host)
@@ -79,16 +84,17 @@ class NcclCommunicator final : public Communicator {
     expect_memory(*this, inout, Memory::device);
     const ncclDataType_t type = type_of(inout.dtype);
     return run(Call::all_reduce, inout, inout.bytes(), op, -1, [&](ncclComm_t c) {
-      return ncclAllReduce(inout.data, inout.data, static_cast<std::size_t>(inout.count), type, operation_of(op), c,
-                           stream_);
+      return ncclAllReduce(inout.data, inout.data, static_cast<std::size_t>(inout.count), type,
+                           operation_of(op), c, stream_);
     });
   }
 
   Request all_gather(Buffer in, Buffer out) override {
     expect_device(in, out);
     expect_sizes(*this, in, out, size_, 1);
-    return run(Call::all_gather, in, in.bytes(), Op::sum, -1,
-               [&](ncclComm_t c) { return ncclAllGather(in.data, out.data, in.bytes(), ncclUint8, c, stream_); });
+    return run(Call::all_gather, in, in.bytes(), Op::sum, -1, [&](ncclComm_t c) {
+      return ncclAllGather(in.data, out.data, in.bytes(), ncclUint8, c, stream_);
+    });
   }
 
   Request reduce_scatter(Buffer in, Buffer out, Op op) override {
@@ -96,27 +102,31 @@ class NcclCommunicator final : public Communicator {
     expect_sizes(*this, in, out, 1, size_);
     const ncclDataType_t type = type_of(in.dtype);
     return run(Call::reduce_scatter, in, in.bytes(), op, -1, [&](ncclComm_t c) {
-      return ncclReduceScatter(in.data, out.data, static_cast<std::size_t>(out.count), type, operation_of(op), c,
-                               stream_);
+      return ncclReduceScatter(in.data, out.data, static_cast<std::size_t>(out.count), type,
+                               operation_of(op), c, stream_);
     });
   }
 
   Request broadcast(Buffer inout, int root) override {
     expect_memory(*this, inout, Memory::device);
     expect_peer(*this, root);
-    return run(Call::broadcast, inout, rank_ == root ? inout.bytes() : 0, Op::sum, root, [&](ncclComm_t c) {
-      return ncclBroadcast(inout.data, inout.data, inout.bytes(), ncclUint8, root, c, stream_);
-    });
+    return run(Call::broadcast, inout, rank_ == root ? inout.bytes() : 0, Op::sum, root,
+               [&](ncclComm_t c) {
+                 return ncclBroadcast(inout.data, inout.data, inout.bytes(), ncclUint8, root, c,
+                                      stream_);
+               });
   }
 
   Request all_to_all(Buffer in, Buffer out) override {
-    TESSERA_EXPECT(in.count % size_ == 0, "axis {} of {} ranks: {} elements do not divide", axis_, size_, in.count);
+    TESSERA_EXPECT(in.count % size_ == 0, "axis {} of {} ranks: {} elements do not divide", axis_,
+                   size_, in.count);
     expect_device(in, out);
     expect_sizes(*this, in, out, 1, 1);
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
     const std::size_t part_bytes = in.bytes() / static_cast<std::size_t>(size_);
-    return run(Call::all_to_all, in, in.bytes(), Op::sum, -1,
-               [&](ncclComm_t c) { return ncclAlltoAll(in.data, out.data, part_bytes, ncclUint8, c, stream_); });
+    return run(Call::all_to_all, in, in.bytes(), Op::sum, -1, [&](ncclComm_t c) {
+      return ncclAlltoAll(in.data, out.data, part_bytes, ncclUint8, c, stream_);
+    });
 #else
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(size_), in.count / size_);
     return exchange(Call::all_to_all, in, counts, out, counts);
@@ -128,30 +138,37 @@ class NcclCommunicator final : public Communicator {
     expect_device(in, out);
     expect_counts(*this, in, in_counts);
     expect_counts(*this, out, out_counts);
-    TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype), name_of(out.dtype));
-    TESSERA_EXPECT(in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
-                   "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
+    TESSERA_EXPECT(in.dtype == out.dtype, "axis {}: in is {}, out is {}", axis_, name_of(in.dtype),
+                   name_of(out.dtype));
+    TESSERA_EXPECT(
+        in_counts[static_cast<std::size_t>(rank_)] == out_counts[static_cast<std::size_t>(rank_)],
+        "axis {}: rank {} sends itself another count than it expects", axis_, rank_);
     return exchange(Call::all_to_all_v, in, in_counts, out, out_counts);
   }
 
   void group_start() override {
-    require(!group_, ExitCode::communication, "group_start() inside a group on axis {}; groups do not nest", axis_);
+    require(!group_, ExitCode::communication,
+            "group_start() inside a group on axis {}; groups do not nest", axis_);
     group_.emplace();
   }
   void send(Buffer in, int peer) override { add_transfer(true, in, peer); }
   void recv(Buffer out, int peer) override { add_transfer(false, out, peer); }
 
   Request group_end() override {
-    require(group_.has_value(), ExitCode::communication, "group_end() without group_start() on axis {}", axis_);
+    require(group_.has_value(), ExitCode::communication,
+            "group_end() without group_start() on axis {}", axis_);
     const std::vector<Transfer> transfers = std::move(*group_);
     group_.reset();
-    const CallInfo info{++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum, 0};
+    const CallInfo info{
+        ++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum,
+        0};
     if (check_collectives()) rendezvous_.meet_peers(info, transfers);
     std::size_t sent_bytes = 0;
     for (const Transfer& t : transfers) sent_bytes += t.sends ? t.buffer.bytes() : 0;
     return issue(
         info, sent_of(transfers), sent_bytes,
-        [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); }, only_peer(transfers));
+        [&] { nccl_->enqueue_group([&](ncclComm_t c) { return post(transfers, c); }); },
+        only_peer(transfers));
   }
 
   /// On the host: members meet, and none of their streams is held.
@@ -160,8 +177,8 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int color, int key, const std::string& axis) override {
     auto part = host_->split(color, key, axis);
     const Place place = part ? static_cast<MpiCommunicator&>(*part).place() : Place{};
-    LoggedCall logged(CallInfo{++sequence_, 0, -1, Call::split, DType::u8, Op::sum, 0}, rank_, size_, axis_,
-                      host_->place().members);
+    LoggedCall logged(CallInfo{++sequence_, 0, -1, Call::split, DType::u8, Op::sum, 0}, rank_,
+                      size_, axis_, host_->place().members);
     logged.waited_for();
     // NCCL's splits communicate, and may wait for an operation that waits for them.
     check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
@@ -182,23 +199,24 @@ class NcclCommunicator final : public Communicator {
     expect_memory(*this, buffer, Memory::device);
     expect_peer(*this, peer);
     require(group_.has_value(), ExitCode::communication,
-            "{} outside of a group on axis {}; put it between group_start() and group_end()", sends ? "send" : "recv",
-            axis_);
+            "{} outside of a group on axis {}; put it between group_start() and group_end()",
+            sends ? "send" : "recv", axis_);
     group_->push_back({sends, peer, buffer});
   }
 
   ncclResult_t post(std::span<const Transfer> transfers, ncclComm_t comm) const {
     for (const Transfer& t : transfers) {
-      const ncclResult_t result = t.sends ? ncclSend(t.buffer.data, t.buffer.bytes(), ncclUint8, t.peer, comm, stream_)
-                                          : ncclRecv(t.buffer.data, t.buffer.bytes(), ncclUint8, t.peer, comm, stream_);
+      const ncclResult_t result =
+          t.sends ? ncclSend(t.buffer.data, t.buffer.bytes(), ncclUint8, t.peer, comm, stream_)
+                  : ncclRecv(t.buffer.data, t.buffer.bytes(), ncclUint8, t.peer, comm, stream_);
       if (result != ncclSuccess) return result;
     }
     return ncclSuccess;
   }
 
   /// Pairwise transfers with all members; what is empty is left out on both sides.
-  Request exchange(Call call, const Buffer& in, std::span<const std::int64_t> in_counts, const Buffer& out,
-                   std::span<const std::int64_t> out_counts) {
+  Request exchange(Call call, const Buffer& in, std::span<const std::int64_t> in_counts,
+                   const Buffer& out, std::span<const std::int64_t> out_counts) {
     std::vector<Transfer> transfers;
     std::int64_t in_first = 0, out_first = 0;
     for (int r = 0; r < size_; ++r) {
@@ -218,18 +236,19 @@ class NcclCommunicator final : public Communicator {
   template <class Work>
   Request run(Call call, const Buffer& buffer, std::size_t sent_bytes, Op op, int root, Work work) {
     const CallInfo info{++sequence_, buffer.count, root, call, buffer.dtype, op, 0};
-    require(!group_, ExitCode::communication, "{} was called inside a group on axis {}; end the group first",
-            name_of(call), axis_);
+    require(!group_, ExitCode::communication,
+            "{} was called inside a group on axis {}; end the group first", name_of(call), axis_);
     if (check_collectives()) rendezvous_.meet_all(info, {});
     const bool reads = root < 0 || root == rank_;
     return issue(info, std::span(&buffer, reads ? 1 : 0), sent_bytes,
                  [&] { nccl_->enqueue(name_of(call).data(), work); });
   }
 
-  /// Runs `enqueue` between the compute stream's present end and an event that the request waits for.
+  /// Runs `enqueue` between the compute stream's present end and an event that the request waits
+  /// for.
   template <class Enqueue>
-  Request issue(const CallInfo& info, std::span<const Buffer> in, std::size_t sent_bytes, Enqueue enqueue,
-                int peer = -1) {
+  Request issue(const CallInfo& info, std::span<const Buffer> in, std::size_t sent_bytes,
+                Enqueue enqueue, int peer = -1) {
     traffic_.calls += 1;
     traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
     LoggedCall logged(info, rank_, size_, axis_, host_->place().members, peer, in);
@@ -265,8 +284,8 @@ class NcclCommunicator final : public Communicator {
   PendingOperations pending_;  ///< first to go: the watchdog looks at it
 };
 
-/// The ids by which the ranks of `host` meet: each is made by the first of the ranks that NCCL lets meet there, which
-/// serves their connections.
+/// The ids by which the ranks of `host` meet: each is made by the first of the ranks that NCCL lets
+/// meet there, which serves their connections.
 std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
   const int count = (host.size() + ranks_per_id - 1) / ranks_per_id;
   const int ranks = host.size() / count, longer = host.size() % count;
@@ -275,9 +294,11 @@ std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
     ncclUniqueId& id = ids[static_cast<std::size_t>(k)];
     const int maker = k * ranks + std::min(k, longer);
     const ncclResult_t made = host.rank() == maker ? ncclGetUniqueId(&id) : ncclSuccess;
-    require(made == ncclSuccess, ExitCode::communication, "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME",
-            ncclGetErrorString(made));
-    host.broadcast({id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host}, maker)
+    require(made == ncclSuccess, ExitCode::communication,
+            "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME", ncclGetErrorString(made));
+    host.broadcast(
+            {id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host},
+            maker)
         .wait();
   }
   return ids;
@@ -289,14 +310,18 @@ bool abort_device_communicators(const std::string& why, std::chrono::millisecond
   return NcclHandle::abort_all(why, deadline);
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host, int ranks_per_id) {
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host,
+                                                     int ranks_per_id) {
   int devices = 0;
   require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, ExitCode::environment,
-          "no GPU can be seen on this node; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or choose the mpi back end");
+          "no GPU can be seen on this node; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or choose "
+          "the mpi back end");
   std::vector<ncclUniqueId> ids = shared_ids(*host, ranks_per_id);
-  // A broadcast may go on only in a later call of MPI, while this rank waits for others inside of NCCL.
+  // A broadcast may go on only in a later call of MPI, while this rank waits for others inside of
+  // NCCL.
   host->barrier();
-  LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis(), host->place().members);
+  LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis(),
+                    host->place().members);
   logged.waited_for();
   auto nccl = std::make_shared<NcclHandle>(ids, host->place());
   logged.done();

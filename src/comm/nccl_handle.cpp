@@ -52,7 +52,8 @@ NcclHandle::NcclHandle(const Place& place) : place_(place) {
 NcclHandle::NcclHandle(std::span<ncclUniqueId> ids, const Place& place) : NcclHandle(place) {
   ncclConfig_t config = configuration(place_);
   ncclComm_t made = nullptr;
-  check(ncclCommInitRankScalable(&made, place_.size, place_.rank, static_cast<int>(ids.size()), ids.data(), &config),
+  check(ncclCommInitRankScalable(&made, place_.size, place_.rank, static_cast<int>(ids.size()),
+                                 ids.data(), &config),
         "ncclCommInitRankScalable");
   comm_ = made;
 }
@@ -67,7 +68,9 @@ NcclHandle::~NcclHandle() {
   handles().all.erase(this);
 }
 
-bool NcclHandle::flushes() const { return std::uncaught_exceptions() == 0 && !has_stopped_waiting() && !has_failed_; }
+bool NcclHandle::flushes() const {
+  return std::uncaught_exceptions() == 0 && !has_stopped_waiting() && !has_failed_;
+}
 
 void NcclHandle::finish() {
   const std::lock_guard lock(mutex_);
@@ -77,7 +80,8 @@ void NcclHandle::finish() {
     return;
   }
   check(ncclCommFinalize(comm_), "ncclCommFinalize");
-  if (ncclComm_t finished = comm_.exchange(nullptr)) check(ncclCommDestroy(finished), "ncclCommDestroy");
+  if (ncclComm_t finished = comm_.exchange(nullptr))
+    check(ncclCommDestroy(finished), "ncclCommDestroy");
 }
 
 std::unique_ptr<NcclHandle> NcclHandle::split(int color, int key, const Place& place) {
@@ -86,7 +90,8 @@ std::unique_ptr<NcclHandle> NcclHandle::split(int color, int key, const Place& p
   const std::lock_guard lock(mutex_);
   expect_alive_locked();
   ncclComm_t part = nullptr;
-  check(ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, &config), "ncclCommSplit");
+  check(ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, &config),
+        "ncclCommSplit");
   made->comm_ = part;
   return part ? std::move(made) : nullptr;
 }
@@ -102,7 +107,8 @@ void NcclHandle::enqueue_group(const std::function<ncclResult_t(ncclComm_t)>& wo
   expect_alive_locked();
   check(ncclGroupStart(), "ncclGroupStart");
   const ncclResult_t inside = work(comm_);
-  const ncclResult_t ended = ncclGroupEnd();  // even after a failure: the thread must leave the group
+  // even after a failure: the thread must leave the group
+  const ncclResult_t ended = ncclGroupEnd();
   check(inside == ncclSuccess ? ended : inside, "ncclGroupEnd");
 }
 
@@ -112,8 +118,8 @@ std::string NcclHandle::look() {
   ncclResult_t result = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
   if (asked == ncclSuccess && result == ncclSuccess) return {};
-  const std::string why =
-      asked == ncclSuccess ? message_of(result, "an operation") : message_of(asked, "ncclCommGetAsyncError");
+  const std::string why = asked == ncclSuccess ? message_of(result, "an operation")
+                                               : message_of(asked, "ncclCommGetAsyncError");
   if (has_failed_) {
     abort_all(why);
     return {};
@@ -131,7 +137,8 @@ void NcclHandle::expect_alive_locked() const {
   if (comm_ != nullptr && !has_failed_) [[likely]]
     return;
   const std::lock_guard lock(handles().mutex);
-  fail(ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis, failure_);
+  fail(ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis,
+       failure_);
 }
 
 void NcclHandle::set_failure(const std::string& why) {
@@ -145,16 +152,18 @@ void NcclHandle::check(ncclResult_t result, const char* call) {
     return;
   const std::string why = message_of(result, call);
   set_failure(why);  // no abort yet: peers would notice it before this rank has said why
-  if (const cudaError_t device = cudaPeekAtLastError(); is_gpu_failure(device)) check_cuda(device, call);
+  if (const cudaError_t device = cudaPeekAtLastError(); is_gpu_failure(device))
+    check_cuda(device, call);
   throw Error(ExitCode::communication, why);
 }
 
 std::string NcclHandle::message_of(ncclResult_t result, const char* call) const {
   return fmt::format(
-      "{} failed: {} (code {}, rank {} of {} on axis {}: {}); look for a rank or node that died, and run with "
+      "{} failed: {} (code {}, rank {} of {} on axis {}: {}); look for a rank or node that died, "
+      "and run with "
       "NCCL_DEBUG=INFO",
-      call, ncclGetErrorString(result), static_cast<int>(result), place_.rank, place_.size, place_.axis,
-      ncclGetLastError(comm_));
+      call, ncclGetErrorString(result), static_cast<int>(result), place_.rank, place_.size,
+      place_.axis, ncclGetLastError(comm_));
 }
 
 bool NcclHandle::abort_all(const std::string& why, std::chrono::milliseconds deadline) {

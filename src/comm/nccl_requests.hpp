@@ -1,4 +1,5 @@
-// Operations on a communication stream that have been issued: how callers wait for them and the watchdog sees them.
+// Operations on a communication stream that have been issued: how callers wait for them and the
+// watchdog sees them.
 #pragma once
 
 #include <deque>
@@ -21,7 +22,8 @@ namespace tessera::comm {
 /// Completion of an operation: the stream that computes when it is waited for goes on after it.
 class DeviceRequest final : public Request::State {
  public:
-  DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done) : nccl_(std::move(nccl)), done_(std::move(done)) {}
+  DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done)
+      : nccl_(std::move(nccl)), done_(std::move(done)) {}
   void wait() override {
     nccl_->expect_alive();
     check_cuda(cudaStreamWaitEvent(compute_stream(), done_.get(), 0), "cudaStreamWaitEvent");
@@ -37,7 +39,8 @@ class DeviceRequest final : public Request::State {
   Event done_;
 };
 
-/// Operations that were issued and have not been seen to end, oldest first; the stream runs them in this order.
+/// Operations that were issued and have not been seen to end, oldest first; the stream runs them in
+/// this order.
 class PendingOperations final : public Probe {
  public:
   explicit PendingOperations(std::shared_ptr<NcclHandle> nccl) : nccl_(std::move(nccl)) {
@@ -67,7 +70,8 @@ class PendingOperations final : public Probe {
   std::optional<Error> look_at_events() {
     const std::lock_guard lock(mutex_);
     std::optional<Error> failure = forget_ended();
-    if (!pending_.empty() && !pending_.front().started && cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
+    if (!pending_.empty() && !pending_.front().started &&
+        cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
       pending_.front().started = true;
       pending_.front().call.waited_for();
     }
@@ -76,11 +80,13 @@ class PendingOperations final : public Probe {
   /// What the GPU failed with, the first time that it is seen; none of the operations ends then.
   std::optional<Error> forget_ended() {
     cudaError_t state = cudaSuccess;
-    while (!pending_.empty() && (state = cudaEventQuery(pending_.front().done.get())) == cudaSuccess) {
+    while (!pending_.empty() &&
+           (state = cudaEventQuery(pending_.front().done.get())) == cudaSuccess) {
       pending_.front().call.done();
       pending_.pop_front();
     }
-    if (state == cudaSuccess || state == cudaErrorNotReady || std::exchange(has_failed_, true)) return std::nullopt;
+    if (state == cudaSuccess || state == cudaErrorNotReady || std::exchange(has_failed_, true))
+      return std::nullopt;
     try {
       check_cuda(state, "cudaEventQuery");
     } catch (const Error& error) {

@@ -7,8 +7,8 @@
 namespace tessera::comm {
 
 struct NcclVersions {
-  int built = 0;                       ///< of the header, 22809 for 2.28.9; 0 in a build without NCCL
-  int loaded = 0;                      ///< what the library in use says
+  int built = 0;   ///< of the header, 22809 for 2.28.9; 0 in a build without NCCL
+  int loaded = 0;  ///< what the library in use says
   std::vector<std::string> libraries;  ///< paths of all NCCL libraries in this process
 };
 NcclVersions nccl_versions();

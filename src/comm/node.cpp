@@ -17,8 +17,8 @@ int number_in(const char* variable) {
 }  // namespace
 
 int announced_local_ranks() {
-  for (const char* variable :
-       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                               "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"})
     if (const int ranks = number_in(variable); ranks > 0) return ranks;
   return 0;
 }

@@ -1,4 +1,5 @@
-// Who exchanges with whom, and where what comes from others lies, in exchanges between all pairs of ranks.
+// Who exchanges with whom, and where what comes from others lies, in exchanges between all pairs of
+// ranks.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +22,10 @@ void for_each_peer(const Place& place, Function function) {
   }
 }
 
-/// Pointers to every rank's part: mine where it lies, the others in a row at `received` in rank order.
-inline std::vector<const void*> parts_of(const Place& place, const void* mine, const std::byte* received,
-                                         std::size_t bytes) {
+/// Pointers to every rank's part: mine where it lies, the others in a row at `received` in rank
+/// order.
+inline std::vector<const void*> parts_of(const Place& place, const void* mine,
+                                         const std::byte* received, std::size_t bytes) {
   std::vector<const void*> parts;
   for (int r = 0; r < place.size; ++r) {
     const int slot = r < place.rank ? r : r - 1;

@@ -22,25 +22,30 @@ namespace {
 std::mutex pages_mutex;
 std::map<int, CallPage*> pages;
 
-/// Maps `count` zeroed pages that every process which knows `name` shares; null when that is not possible.
+/// Maps `count` zeroed pages that every process which knows `name` shares; null when that is not
+/// possible.
 CallPage* map_shared(const std::string& name, int count, bool create) {
-  const int file = shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
+  const int file = shm_open(
+      name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
   if (file < 0) return nullptr;
   const std::size_t bytes = sizeof(CallPage) * static_cast<std::size_t>(count);
-  // A full /dev/shm must fail here and not as SIGBUS at some later write, of whoever maps the pages.
+  // A full /dev/shm must fail here and not as SIGBUS at some later write, of whoever maps the
+  // pages.
   struct stat there {};
-  const bool sized = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0
-                            : fstat(file, &there) == 0 && there.st_size >= static_cast<off_t>(bytes) &&
-                                  there.st_blocks * 512 >= static_cast<off_t>(bytes);
-  void* memory = sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  const bool sized = create
+                         ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0
+                         : fstat(file, &there) == 0 && there.st_size >= static_cast<off_t>(bytes) &&
+                               there.st_blocks * 512 >= static_cast<off_t>(bytes);
+  void* memory =
+      sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
   close(file);
   return memory == MAP_FAILED ? nullptr : static_cast<CallPage*>(memory);
 }
 
 /// A name that the first rank of the node chooses for all.
 std::string agree_on_name(MPI_Comm node) {
-  std::uint64_t number =
-      (static_cast<std::uint64_t>(std::random_device{}()) << 32) ^ static_cast<std::uint64_t>(getpid());
+  std::uint64_t number = (static_cast<std::uint64_t>(std::random_device{}()) << 32) ^
+                         static_cast<std::uint64_t>(getpid());
   MPI_Bcast(&number, 1, MPI_UINT64_T, 0, node);
   return fmt::format("/tessera-calls-{:016x}", number);
 }
@@ -90,13 +95,16 @@ std::string failure_of(int world_rank) {
 std::string activity_of(int world_rank) {
   const CallPage* page = page_of(world_rank);
   if (!page) return "runs on another node";
-  if (const std::string failure = failure_of(world_rank); !failure.empty()) return "has failed: " + failure;
+  if (const std::string failure = failure_of(world_rank); !failure.empty())
+    return "has failed: " + failure;
   const auto calls = recent(*page, 100);
   const std::int64_t now = now_ns();
-  const auto held =
-      std::find_if(calls.rbegin(), calls.rend(), [](const CallView& v) { return v.state == CallState::waited_for; });
+  const auto held = std::find_if(calls.rbegin(), calls.rend(), [](const CallView& v) {
+    return v.state == CallState::waited_for;
+  });
   if (held != calls.rend()) return "blocked in " + describe(*held, now);
-  return calls.empty() ? "has made no call yet" : "not in a call; the last one was " + describe(calls.back(), now);
+  return calls.empty() ? "has made no call yet"
+                       : "not in a call; the last one was " + describe(calls.back(), now);
 }
 
 void pass_failure_on(const std::string& failure) {
@@ -112,7 +120,9 @@ void note_failure(const std::string& cause) {
 
 void forget_failure() noexcept { call_page().has_failed.store(false, std::memory_order_release); }
 
-void await(int world_rank) noexcept { call_page().awaited.store(world_rank + 1, std::memory_order_release); }
+void await(int world_rank) noexcept {
+  call_page().awaited.store(world_rank + 1, std::memory_order_release);
+}
 
 std::string chain_from(int world_rank) {
   std::string text;
@@ -120,7 +130,8 @@ std::string chain_from(int world_rank) {
   for (int rank = world_rank;;) {
     seen.insert(rank);
     const CallPage* page = page_of(rank);
-    const int next = page && !page->has_failed ? page->awaited.load(std::memory_order_acquire) - 1 : -1;
+    const int next =
+        page && !page->has_failed ? page->awaited.load(std::memory_order_acquire) - 1 : -1;
     text += fmt::format("rank {} {}", rank, activity_of(rank));
     if (next < 0) return text;
     text += fmt::format(", for rank {}", next);
@@ -137,7 +148,8 @@ std::vector<int> in_world(MPI_Comm comm, const std::vector<int>& ranks) {
   MPI_Comm_group(comm, &group);
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   std::vector<int> translated = ranks;
-  MPI_Group_translate_ranks(group, static_cast<int>(ranks.size()), ranks.data(), world, translated.data());
+  MPI_Group_translate_ranks(group, static_cast<int>(ranks.size()), ranks.data(), world,
+                            translated.data());
   MPI_Group_free(&group);
   MPI_Group_free(&world);
   return translated;

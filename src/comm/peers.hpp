@@ -1,4 +1,5 @@
-// The call pages of the other ranks of this node: what they do can be read even while they are stuck.
+// The call pages of the other ranks of this node: what they do can be read even while they are
+// stuck.
 #pragma once
 
 #include <mpi.h>
@@ -10,9 +11,10 @@
 
 namespace tessera::comm {
 
-/// Collective over `node` (the ranks that share memory). Moves this process's page into memory that all of them map.
-/// The file under /dev/shm has lost its name before this returns, so nothing is left behind however the job ends; where
-/// the memory cannot be had, every rank keeps its page to itself.
+/// Collective over `node` (the ranks that share memory). Moves this process's page into memory that
+/// all of them map. The file under /dev/shm has lost its name before this returns, so nothing is
+/// left behind however the job ends; where the memory cannot be had, every rank keeps its page to
+/// itself.
 void share_call_pages(MPI_Comm node, int world_rank);
 
 /// World ranks whose pages this process can read, itself included.
@@ -20,17 +22,19 @@ std::vector<int> readable_ranks();
 /// The page of a world rank; null when it runs on another node.
 const CallPage* page_of(int world_rank);
 
-/// What a rank of MPI_COMM_WORLD does now, in words: "blocked in ...", "last call ...", "on another node", "has
-/// failed".
+/// What a rank of MPI_COMM_WORLD does now, in words: "blocked in ...", "last call ...", "on another
+/// node", "has failed".
 std::string activity_of(int world_rank);
-/// The same, and where it waits for another rank in vain (`await`), what that one does, and so on to the one that all
-/// wait for: "rank 3 blocked in ..., for rank 5; rank 5 not in a call; ...".
+/// The same, and where it waits for another rank in vain (`await`), what that one does, and so on
+/// to the one that all wait for: "rank 3 blocked in ..., for rank 5; rank 5 not in a call; ...".
 std::string chain_from(int world_rank);
-/// What a rank said about its failure (failure.hpp); empty when it has not failed or cannot be read.
+/// What a rank said about its failure (failure.hpp); empty when it has not failed or cannot be
+/// read.
 std::string failure_of(int world_rank);
 /// note_failure() of a rank that fails because another one has, with what that one said.
 void pass_failure_on(const std::string& failure);
-/// Tells the other ranks of the node that this one has been waiting for that one for too long; -1 = it is not.
+/// Tells the other ranks of the node that this one has been waiting for that one for too long; -1 =
+/// it is not.
 void await(int world_rank) noexcept;
 
 /// The world ranks of the members of `comm`.

@@ -47,7 +47,8 @@ class Pool {
 };
 
 Pool& pool() {
-  static auto* instance = new Pool;  // outlives every request, whatever the order of static destruction
+  // outlives every request, whatever the order of static destruction
+  static auto* instance = new Pool;
   return *instance;
 }
 
@@ -55,7 +56,8 @@ std::byte* pin(std::size_t bytes) {
   void* memory = nullptr;
   const cudaError_t code = cudaMallocHost(&memory, bytes);
   require(code == cudaSuccess, ExitCode::environment,
-          "cannot pin {} bytes of host memory for MPI: {}; set TESSERA_STAGING_BYTES to less, or raise `ulimit -l`",
+          "cannot pin {} bytes of host memory for MPI: {}; set TESSERA_STAGING_BYTES to less, or "
+          "raise `ulimit -l`",
           bytes, cudaGetErrorString(code));
   return static_cast<std::byte*>(memory);
 }
@@ -72,7 +74,8 @@ Pinned::Pinned(std::size_t bytes) {
 
 Pinned::~Pinned() {
   if (!data_ || pool().give({data_, free_}, bytes_)) return;
-  if (has_stopped_waiting()) return;  // CUDA waits for the whole device before it frees pinned memory
+  if (has_stopped_waiting())
+    return;  // CUDA waits for the whole device before it frees pinned memory
   if (free_) cudaEventSynchronize(free_.get());
   cudaFreeHost(data_);
 }

@@ -8,14 +8,17 @@
 
 namespace tessera::comm {
 
-/// A run of at least `bytes` of pinned memory; goes back to the process's pool when destroyed, and on to its next owner
-/// at once: that one's first copy must wait for free(). Throws Error(environment) where no more can be pinned.
+/// A run of at least `bytes` of pinned memory; goes back to the process's pool when destroyed, and
+/// on to its next owner at once: that one's first copy must wait for free(). Throws
+/// Error(environment) where no more can be pinned.
 class Pinned {
  public:
   Pinned() = default;
   explicit Pinned(std::size_t bytes);
   Pinned(Pinned&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_), free_(std::move(other.free_)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(other.bytes_),
+        free_(std::move(other.free_)) {}
   Pinned& operator=(Pinned&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);

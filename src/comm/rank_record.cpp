@@ -29,7 +29,8 @@ RecordPage* map_page(const std::string& file) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) return nullptr;
   void* memory = MAP_FAILED;
-  if (::posix_fallocate(descriptor, 0, sizeof(RecordPage)) == 0)  // a full file system is no SIGBUS later
+  if (::posix_fallocate(descriptor, 0, sizeof(RecordPage)) ==
+      0)  // a full file system is no SIGBUS later
     memory = ::mmap(nullptr, sizeof(RecordPage), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   ::close(descriptor);
   return memory == MAP_FAILED ? nullptr : static_cast<RecordPage*>(memory);
@@ -80,10 +81,11 @@ std::vector<RankRecord> read_rank_records(const std::filesystem::path& folder) {
     const std::string name = entry.path().filename();
     std::int64_t numbers[5];
     if (!name.starts_with(kFilePrefix)) continue;
-    if (!std::ifstream(entry.path(), std::ios::binary).read(reinterpret_cast<char*>(numbers), sizeof(numbers)))
+    if (!std::ifstream(entry.path(), std::ios::binary)
+             .read(reinterpret_cast<char*>(numbers), sizeof(numbers)))
       continue;
-    records.push_back({std::atoi(name.c_str() + kFilePrefix.size()), numbers[0], numbers[1], numbers[2] != 0,
-                       numbers[3] != 0, static_cast<int>(numbers[4]) - 1});
+    records.push_back({std::atoi(name.c_str() + kFilePrefix.size()), numbers[0], numbers[1],
+                       numbers[2] != 0, numbers[3] != 0, static_cast<int>(numbers[4]) - 1});
   }
   std::ranges::sort(records, {}, &RankRecord::rank);
   return records;

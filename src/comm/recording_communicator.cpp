@@ -8,8 +8,10 @@ namespace {
 /// Rank `rank` of a job that is not running: counts what would be sent, keeps this rank's own part.
 class RecordingCommunicator final : public Communicator {
  public:
-  RecordingCommunicator(int rank, int size, const std::string& axis) : Communicator(rank, size, axis) {
-    TESSERA_EXPECT(size > 0 && rank >= 0 && rank < size, "rank {} of {} on axis {}", rank, size, axis);
+  RecordingCommunicator(int rank, int size, const std::string& axis)
+      : Communicator(rank, size, axis) {
+    TESSERA_EXPECT(size > 0 && rank >= 0 && rank < size, "rank {} of {} on axis {}", rank, size,
+                   axis);
   }
   std::string_view backend() const override { return "recording"; }
 
@@ -42,7 +44,8 @@ class RecordingCommunicator final : public Communicator {
     return count(in.bytes());
   }
   void group_start() override {
-    require(!in_group_, ExitCode::communication, "group_start() inside a group on axis {}; groups do not nest", axis_);
+    require(!in_group_, ExitCode::communication,
+            "group_start() inside a group on axis {}; groups do not nest", axis_);
     in_group_ = true;
   }
   void send(Buffer in, int peer) override {
@@ -51,14 +54,16 @@ class RecordingCommunicator final : public Communicator {
   }
   void recv(Buffer, int peer) override { expect_transfer(peer); }
   Request group_end() override {
-    require(in_group_, ExitCode::communication, "group_end() without group_start() on axis {}", axis_);
+    require(in_group_, ExitCode::communication, "group_end() without group_start() on axis {}",
+            axis_);
     in_group_ = false;
     return count(0);
   }
   void barrier() override { static_cast<void>(count(0)); }
   std::unique_ptr<Communicator> split(int, int, const std::string& axis) override {
     fail(ExitCode::communication,
-         "axis {} is only rehearsed and cannot be split into {}: its other members do not exist; make each part with "
+         "axis {} is only rehearsed and cannot be split into {}: its other members do not exist; "
+         "make each part with "
          "make_recording_communicator()",
          axis_, axis);
   }
@@ -71,7 +76,8 @@ class RecordingCommunicator final : public Communicator {
   }
   Buffer own_part(const Buffer& buffer, std::span<const std::int64_t> counts) const {
     const auto rank = static_cast<std::size_t>(rank_);
-    return buffer.part(std::accumulate(counts.begin(), counts.begin() + rank_, std::int64_t{0}), counts[rank]);
+    return buffer.part(std::accumulate(counts.begin(), counts.begin() + rank_, std::int64_t{0}),
+                       counts[rank]);
   }
   void keep(const Buffer& from, const Buffer& to) const {
     if (from.memory == Memory::device) return copy_on_device(from.data, to.data, from.bytes());
@@ -79,8 +85,10 @@ class RecordingCommunicator final : public Communicator {
   }
   void expect_transfer(int peer) const {
     expect_peer(*this, peer);
-    require(in_group_, ExitCode::communication,
-            "a transfer outside of a group on axis {}; put it between group_start() and group_end()", axis_);
+    require(
+        in_group_, ExitCode::communication,
+        "a transfer outside of a group on axis {}; put it between group_start() and group_end()",
+        axis_);
   }
 
   bool in_group_ = false;
@@ -88,7 +96,8 @@ class RecordingCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_recording_communicator(int rank, int size, const std::string& axis) {
+std::unique_ptr<Communicator> make_recording_communicator(int rank, int size,
+                                                          const std::string& axis) {
   return std::make_unique<RecordingCommunicator>(rank, size, axis);
 }
 

@@ -29,10 +29,11 @@ std::span<Reduction* const> usable_reductions() {
   return std::span(all).first(usable);
 }
 
-void reduce_parts(std::span<const void* const> parts, void* out, std::int64_t count, DType dtype, Op op) {
+void reduce_parts(std::span<const void* const> parts, void* out, std::int64_t count, DType dtype,
+                  Op op) {
   static Reduction* const best = usable_reductions().back();
-  require(best(parts.data(), static_cast<int>(parts.size()), out, count, dtype, op), ExitCode::usage,
-          "{} has no reduction; reduce bf16 or f32 instead", name_of(dtype));
+  require(best(parts.data(), static_cast<int>(parts.size()), out, count, dtype, op),
+          ExitCode::usage, "{} has no reduction; reduce bf16 or f32 instead", name_of(dtype));
 }
 
 }  // namespace tessera::comm

@@ -24,14 +24,18 @@ namespace tessera::comm {
 namespace {
 
 constexpr int kTag = 0;
-constexpr std::int64_t kLookEvery_ns = 200'000'000;  ///< for whom this rank waits, and whether that one can come
-constexpr std::size_t kMostTransfers = 128;          ///< with one peer in one group; keeps a note in MPI's eager range
+/// for whom this rank waits, and whether that one can come
+constexpr std::int64_t kLookEvery_ns = 200'000'000;
+/// with one peer in one group; keeps a note in MPI's eager range
+constexpr std::size_t kMostTransfers = 128;
 
 struct TransferNote {
   std::int64_t count;
   DType dtype;
   std::uint8_t unused[7];
-  bool operator==(const TransferNote& other) const { return count == other.count && dtype == other.dtype; }
+  bool operator==(const TransferNote& other) const {
+    return count == other.count && dtype == other.dtype;
+  }
 };
 
 /// What one member tells another. Only the first sends + receives transfers travel.
@@ -41,10 +45,15 @@ struct Note {
   std::int32_t sends = 0, receives = 0;
   TransferNote transfers[kMostTransfers] = {};
   std::size_t bytes() const {
-    return offsetof(Note, transfers) + static_cast<std::size_t>(sends + receives) * sizeof(TransferNote);
+    return offsetof(Note, transfers) +
+           static_cast<std::size_t>(sends + receives) * sizeof(TransferNote);
   }
-  std::span<const TransferNote> sent() const { return {transfers, static_cast<std::size_t>(sends)}; }
-  std::span<const TransferNote> received() const { return {transfers + sends, static_cast<std::size_t>(receives)}; }
+  std::span<const TransferNote> sent() const {
+    return {transfers, static_cast<std::size_t>(sends)};
+  }
+  std::span<const TransferNote> received() const {
+    return {transfers + sends, static_cast<std::size_t>(receives)};
+  }
 };
 
 }  // namespace
@@ -58,8 +67,8 @@ struct Rendezvous::Meeting {
   std::vector<Note> mine, theirs;
   std::vector<MPI_Request> sending, receiving;
   std::vector<int> missing;
-  std::map<int, std::string>
-      late;             ///< what members that kept the others waiting were doing shortly before the deadline
+  /// what members that kept the others waiting were doing shortly before the deadline
+  std::map<int, std::string> late;
   std::string failure;  ///< why one of them cannot come any more
 
   void invite(int peer, const Note& note) {
@@ -74,16 +83,16 @@ using Meeting = Rendezvous::Meeting;
 
 std::atomic<bool> checks_enabled{false};
 
-/// Whoever waits in vain as well may give up a moment earlier than this rank: so its activity is taken down before
-/// that, and after every rank that is stuck has said for whom it waits.
+/// Whoever waits in vain as well may give up a moment earlier than this rank: so its activity is
+/// taken down before that, and after every rank that is stuck has said for whom it waits.
 void note_activities(Meeting& meeting, const Place& place) {
   for (std::size_t i = 0; i < meeting.peers.size(); ++i)
     if (meeting.receiving[i] != MPI_REQUEST_NULL)
       meeting.late[meeting.peers[i]] = chain_from(world_rank_of(place.comm, meeting.peers[i]));
 }
 
-/// Tells everybody for whom this rank waits: the first that has not come. What one of those said about its failure, if
-/// it cannot come any more.
+/// Tells everybody for whom this rank waits: the first that has not come. What one of those said
+/// about its failure, if it cannot come any more.
 std::string look_for_the_late(const Meeting& meeting, const Place& place) {
   bool first = true;
   for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
@@ -95,7 +104,8 @@ std::string look_for_the_late(const Meeting& meeting, const Place& place) {
   return {};
 }
 
-/// Takes what has arrived. One by one: MPI_Testall completes none before all are there, and who is late would not show.
+/// Takes what has arrived. One by one: MPI_Testall completes none before all are there, and who is
+/// late would not show.
 bool receive_all(Meeting& meeting, const Place& place) {
   bool all = true;
   for (MPI_Request& request : meeting.receiving) {
@@ -113,11 +123,11 @@ void exchange(Meeting& meeting, const Place& place) {
   meeting.sending.assign(n, MPI_REQUEST_NULL);
   meeting.receiving.assign(n, MPI_REQUEST_NULL);
   for (std::size_t i = 0; i < n; ++i) {
-    check_mpi(MPI_Irecv(&meeting.theirs[i], sizeof(Note), MPI_BYTE, meeting.peers[i], kTag, place.comm,
-                        &meeting.receiving[i]),
+    check_mpi(MPI_Irecv(&meeting.theirs[i], sizeof(Note), MPI_BYTE, meeting.peers[i], kTag,
+                        place.comm, &meeting.receiving[i]),
               "MPI_Irecv", place);
-    check_mpi(MPI_Isend(&meeting.mine[i], static_cast<int>(meeting.mine[i].bytes()), MPI_BYTE, meeting.peers[i], kTag,
-                        place.comm, &meeting.sending[i]),
+    check_mpi(MPI_Isend(&meeting.mine[i], static_cast<int>(meeting.mine[i].bytes()), MPI_BYTE,
+                        meeting.peers[i], kTag, place.comm, &meeting.sending[i]),
               "MPI_Isend", place);
   }
   const auto timeout = static_cast<std::int64_t>(strict_timeout_seconds() * 1e9);
@@ -133,9 +143,11 @@ void exchange(Meeting& meeting, const Place& place) {
     }
     if (meeting.late.empty() && now > deadline - timeout / 4) note_activities(meeting, place);
     received = receive_all(meeting, place);
-    check_mpi(MPI_Testall(static_cast<int>(n), meeting.sending.data(), &sent, MPI_STATUSES_IGNORE), "MPI_Isend", place);
+    check_mpi(MPI_Testall(static_cast<int>(n), meeting.sending.data(), &sent, MPI_STATUSES_IGNORE),
+              "MPI_Isend", place);
   }
-  if (!received && meeting.late.empty()) note_activities(meeting, place);  // this rank had no time for it
+  if (!received && meeting.late.empty())
+    note_activities(meeting, place);  // this rank had no time for it
 }
 
 /// Ends the transfers with members that never came.
@@ -156,18 +168,20 @@ std::string missing_report(const Meeting& meeting, const Place& place, const Cal
   std::vector<int> missing;
   for (const int rank : meeting.missing) missing.push_back(world_rank_of(place.comm, rank));
   std::string text = fmt::format(
-      "{} on axis {} (rank {} of {}) waited {:g} s for {} {}, all ranks must issue their operations in one "
+      "{} on axis {} (rank {} of {}) waited {:g} s for {} {}, all ranks must issue their "
+      "operations in one "
       "global order",
       describe(info), place.axis, place.rank, place.size, strict_timeout_seconds(),
       missing.size() == 1 ? "world rank" : "world ranks", fmt::join(missing, ", "));
   for (int rank : meeting.missing)
-    if (const auto late = meeting.late.find(rank); late != meeting.late.end()) text += "; " + late->second;
+    if (const auto late = meeting.late.find(rank); late != meeting.late.end())
+      text += "; " + late->second;
   return text;
 }
 
 std::string failure_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
-  return fmt::format("{} on axis {} cannot complete, because another rank has failed: {}", describe(info), place.axis,
-                     meeting.failure);
+  return fmt::format("{} on axis {} cannot complete, because another rank has failed: {}",
+                     describe(info), place.axis, meeting.failure);
 }
 
 bool same_call(const Note& mine, const Note& theirs) {
@@ -183,19 +197,22 @@ bool same_transfers(const Note& mine, const Note& theirs) {
 
 /// Two calls that differ only in what this pair exchanges.
 bool same_kind(const Note& mine, const Note& theirs) {
-  return mine.info.call == theirs.info.call && (mine.info.call == Call::group || mine.info.call == Call::all_to_all_v);
+  return mine.info.call == theirs.info.call &&
+         (mine.info.call == Call::group || mine.info.call == Call::all_to_all_v);
 }
 
 std::string list(std::span<const TransferNote> transfers) {
   std::vector<std::string> words;
-  for (const TransferNote& t : transfers) words.push_back(fmt::format("{} x {}", t.count, name_of(t.dtype)));
+  for (const TransferNote& t : transfers)
+    words.push_back(fmt::format("{} x {}", t.count, name_of(t.dtype)));
   return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::string describe_note(const Note& note, int peer) {
   std::string text = describe(note.info);
   if (note.info.call == Call::group)
-    text += fmt::format(" (to rank {}: {}; from it: {})", peer, list(note.sent()), list(note.received()));
+    text += fmt::format(" (to rank {}: {}; from it: {})", peer, list(note.sent()),
+                        list(note.received()));
   if (note.to_peer || note.from_peer)
     text += fmt::format(" ({} to and {} from rank {})", note.to_peer, note.from_peer, peer);
   return text;
@@ -207,29 +224,34 @@ std::string disagreement(const Meeting& meeting, const Place& place, const CallI
   const int self = world_rank_of(place.comm, place.rank);
   for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
     const int peer = meeting.peers[i];
-    const bool missing = std::find(meeting.missing.begin(), meeting.missing.end(), peer) != meeting.missing.end();
+    const bool missing =
+        std::find(meeting.missing.begin(), meeting.missing.end(), peer) != meeting.missing.end();
     if (missing) continue;
     const int other = world_rank_of(place.comm, peer);
-    const bool pairwise =
-        !meeting.agrees(meeting.mine[i], meeting.theirs[i]) && same_kind(meeting.mine[i], meeting.theirs[i]);
+    const bool pairwise = !meeting.agrees(meeting.mine[i], meeting.theirs[i]) &&
+                          same_kind(meeting.mine[i], meeting.theirs[i]);
     callers[pairwise ? describe_note(meeting.mine[i], other) : describe(info)].insert(self);
-    callers[pairwise ? describe_note(meeting.theirs[i], self) : describe(meeting.theirs[i].info)].insert(other);
+    callers[pairwise ? describe_note(meeting.theirs[i], self) : describe(meeting.theirs[i].info)]
+        .insert(other);
   }
   std::string text = fmt::format("the ranks of axis {} disagree", place.axis);
   for (const auto& [call, ranks] : callers)
-    text += fmt::format("{} {} {}: {}", &call == &callers.begin()->first ? ":" : ";",
-                        ranks.size() == 1 ? "world rank" : "world ranks", fmt::join(ranks, ", "), call);
+    text +=
+        fmt::format("{} {} {}: {}", &call == &callers.begin()->first ? ":" : ";",
+                    ranks.size() == 1 ? "world rank" : "world ranks", fmt::join(ranks, ", "), call);
   return text + "; every member must issue the same operations in the same order";
 }
 
-Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int peer, const Place& place) {
+Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int peer,
+                const Place& place) {
   Note note{.info = info};
   for (const bool sends : {true, false}) {
     for (const Transfer& t : transfers) {
       if (t.peer != peer || t.sends != sends) continue;
-      require(static_cast<std::size_t>(note.sends + note.receives) < kMostTransfers, ExitCode::communication,
-              "a group on axis {} has more than {} transfers with rank {}; use several groups", place.axis,
-              kMostTransfers, peer);
+      require(static_cast<std::size_t>(note.sends + note.receives) < kMostTransfers,
+              ExitCode::communication,
+              "a group on axis {} has more than {} transfers with rank {}; use several groups",
+              place.axis, kMostTransfers, peer);
       note.transfers[note.sends + note.receives] = {t.buffer.count, t.buffer.dtype, {}};
       ++(sends ? note.sends : note.receives);
     }
@@ -249,15 +271,16 @@ bool check_collectives() noexcept { return checks_enabled.load(std::memory_order
 void set_check_collectives(bool enabled) { checks_enabled = enabled; }
 
 void Rendezvous::expect_whole() const {
-  require(broken_.empty(), ExitCode::communication, "axis {} cannot be used after its first failure: {}", place_.axis,
-          broken_);
+  require(broken_.empty(), ExitCode::communication,
+          "axis {} cannot be used after its first failure: {}", place_.axis, broken_);
 }
 
 void Rendezvous::hold(std::unique_ptr<Meeting> meeting, const CallInfo& info) {
   exchange(*meeting, place_);
   close(*meeting);
   const auto met = [&](std::size_t i) {
-    return std::find(meeting->missing.begin(), meeting->missing.end(), meeting->peers[i]) == meeting->missing.end();
+    return std::find(meeting->missing.begin(), meeting->missing.end(), meeting->peers[i]) ==
+           meeting->missing.end();
   };
   bool same = true;
   for (std::size_t i = 0; i < meeting->peers.size(); ++i)
@@ -283,8 +306,9 @@ void Rendezvous::meet_all(const CallInfo& info, const PairCounts& counts) {
     if (r == place_.rank) continue;
     const auto index = static_cast<std::size_t>(r);
     const bool pairs = !counts.in.empty();
-    meeting->invite(
-        r, {.info = info, .to_peer = pairs ? counts.in[index] : 0, .from_peer = pairs ? counts.out[index] : 0});
+    meeting->invite(r, {.info = info,
+                        .to_peer = pairs ? counts.in[index] : 0,
+                        .from_peer = pairs ? counts.out[index] : 0});
   }
   hold(std::move(meeting), info);
 }

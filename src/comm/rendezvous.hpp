@@ -1,4 +1,5 @@
-// NCCL's rules made checkable on the host: before an operation runs, its members meet and compare what they called.
+// NCCL's rules made checkable on the host: before an operation runs, its members meet and compare
+// what they called.
 #pragma once
 
 #include <algorithm>
@@ -40,19 +41,20 @@ struct PairCounts {
 
 /// Whether relaxed communicators meet as well (debug.check_collectives).
 bool check_collectives() noexcept;
-/// How long a member waits for the others: TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default, or what a Watchdog::Patience
-/// allows where that is longer.
+/// How long a member waits for the others: TESSERA_STRICT_TIMEOUT_SECONDS, 20 by default, or what a
+/// Watchdog::Patience allows where that is longer.
 double strict_timeout_seconds();
 
 class Rendezvous {
  public:
   struct Meeting;
   explicit Rendezvous(const Place& place) : place_(place) {}
-  /// Returns once every member has called this with an equal `info`; else throws Error(communication) that names the
-  /// ranks that differ and what each called, or, after strict_timeout_seconds(), the ranks that are missing and what
-  /// they do instead.
+  /// Returns once every member has called this with an equal `info`; else throws
+  /// Error(communication) that names the ranks that differ and what each called, or, after
+  /// strict_timeout_seconds(), the ranks that are missing and what they do instead.
   void meet_all(const CallInfo& info, const PairCounts& counts);
-  /// The same for the ranks that `transfers` name: what one sends, the other must receive in the same group.
+  /// The same for the ranks that `transfers` name: what one sends, the other must receive in the
+  /// same group.
   void meet_peers(const CallInfo& info, std::span<const Transfer> transfers);
   /// After a failure the members are out of step for good, and every further meeting fails at once.
   void give_up(const std::string& why) { broken_ = why; }

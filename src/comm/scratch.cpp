@@ -20,7 +20,8 @@ class Pool {
  public:
   Block take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto fit = std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.bytes >= bytes; });
+    const auto fit =
+        std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.bytes >= bytes; });
     if (fit == free_.end() || fit->bytes > 2 * bytes) return {};
     const Block block = *fit;
     free_.erase(fit);
@@ -28,7 +29,8 @@ class Pool {
   }
   void give(Block block) {
     const std::lock_guard lock(mutex_);
-    const auto place = std::find_if(free_.begin(), free_.end(), [&](const Block& b) { return b.bytes >= block.bytes; });
+    const auto place = std::find_if(free_.begin(), free_.end(),
+                                    [&](const Block& b) { return b.bytes >= block.bytes; });
     free_.insert(place, block);
     if (free_.size() <= kMost) return;
     std::free(free_.front().data);
@@ -42,7 +44,8 @@ class Pool {
 };
 
 Pool& pool() {
-  static auto* instance = new Pool;  // outlives every request, whatever the order of static destruction
+  // outlives every request, whatever the order of static destruction
+  static auto* instance = new Pool;
   return *instance;
 }
 

@@ -1,5 +1,5 @@
-// Memory for operations under way, used again and again: an allocation for each call would fault its pages in each
-// time.
+// Memory for operations under way, used again and again: an allocation for each call would fault
+// its pages in each time.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,14 @@
 
 namespace tessera::comm {
 
-/// A run of at least `bytes`, aligned to 64; goes back to the process's pool when destroyed. Thread-safe.
+/// A run of at least `bytes`, aligned to 64; goes back to the process's pool when destroyed.
+/// Thread-safe.
 class Scratch {
  public:
   Scratch() = default;
   explicit Scratch(std::size_t bytes);
-  Scratch(Scratch&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Scratch(Scratch&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
   Scratch& operator=(Scratch&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);

@@ -8,7 +8,8 @@
 namespace tessera::comm {
 namespace {
 
-/// One rank: what it would send to itself is copied at once, so every request is complete when it is returned.
+/// One rank: what it would send to itself is copied at once, so every request is complete when it
+/// is returned.
 class SelfCommunicator final : public Communicator {
  public:
   explicit SelfCommunicator(const std::string& axis) : Communicator(0, 1, axis) {}
@@ -28,7 +29,8 @@ class SelfCommunicator final : public Communicator {
     return copy(in, out);
   }
   void group_start() override {
-    require(!sent_, ExitCode::communication, "group_start() inside a group on axis {}; groups do not nest", axis_);
+    require(!sent_, ExitCode::communication,
+            "group_start() inside a group on axis {}; groups do not nest", axis_);
     sent_.emplace();
     received_.clear();
   }
@@ -39,7 +41,9 @@ class SelfCommunicator final : public Communicator {
   }
   Request group_end() override {
     require(sent_ && sent_->size() == received_.size(), ExitCode::communication,
-            "a group on axis {} sends and receives different numbers of buffers; match each send with a recv", axis_);
+            "a group on axis {} sends and receives different numbers of buffers; match each send "
+            "with a recv",
+            axis_);
     for (std::size_t i = 0; i < received_.size(); ++i) move_bytes((*sent_)[i], received_[i]);
     sent_.reset();
     return counted();
@@ -60,14 +64,17 @@ class SelfCommunicator final : public Communicator {
   }
   void move_bytes(const Buffer& in, const Buffer& out) const {
     expect_sizes(*this, in, out, 1, 1);
-    TESSERA_EXPECT(in.memory == out.memory, "axis {}: one buffer is on the host, the other on the device", axis_);
+    TESSERA_EXPECT(in.memory == out.memory,
+                   "axis {}: one buffer is on the host, the other on the device", axis_);
     if (in.memory == Memory::device) return copy_on_device(in.data, out.data, in.bytes());
     copy_part(in, out);
   }
   std::vector<Buffer>& transfer(int peer) {
     expect_peer(*this, peer);
-    require(sent_.has_value(), ExitCode::communication,
-            "a transfer outside of a group on axis {}; put it between group_start() and group_end()", axis_);
+    require(
+        sent_.has_value(), ExitCode::communication,
+        "a transfer outside of a group on axis {}; put it between group_start() and group_end()",
+        axis_);
     return *sent_;
   }
 

@@ -1,4 +1,5 @@
-// The door to device memory over MPI: one of staged_communicator.cpp and without_device.cpp stands behind it.
+// The door to device memory over MPI: one of staged_communicator.cpp and without_device.cpp stands
+// behind it.
 #pragma once
 
 #include <memory>
@@ -7,8 +8,9 @@
 
 namespace tessera::comm {
 
-/// Collective over `host`, whose ranks become the members and whose rules apply; the communicator keeps it as its
-/// companion in host memory. Throws Error(environment) in a build without CUDA, or where the process has no device.
+/// Collective over `host`, whose ranks become the members and whose rules apply; the communicator
+/// keeps it as its companion in host memory. Throws Error(environment) in a build without CUDA, or
+/// where the process has no device.
 std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<MpiCommunicator> host);
 
 }  // namespace tessera::comm

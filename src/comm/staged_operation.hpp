@@ -1,5 +1,5 @@
-// An operation on device memory that passes through host memory: what its caller, its queue and its request share.
-// Device files only.
+// An operation on device memory that passes through host memory: what its caller, its queue and its
+// request share. Device files only.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace tessera::comm {
 
-/// From its issue to the moment when its last copy to the device is in a stream: `done` marks the end of that copy.
-/// Thread-safe but for the members of the queue's thread.
+/// From its issue to the moment when its last copy to the device is in a stream: `done` marks the
+/// end of that copy. Thread-safe but for the members of the queue's thread.
 class StagedOperation {
  public:
   StagedOperation(StagedPlan plan, const LoggedCall& logged, Event ready)

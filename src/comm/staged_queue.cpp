@@ -15,13 +15,16 @@ constexpr std::size_t kPiecesUnderWay = 2;
 
 cudaStream_t make_stream() {
   int least = 0, greatest = 0;
-  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+             "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+             "cudaStreamCreateWithPriority");
   return stream;
 }
 
-/// Whether the stream has come to it. The checker of the simulated GPU counts a wait, and no query, as an order.
+/// Whether the stream has come to it. The checker of the simulated GPU counts a wait, and no query,
+/// as an order.
 bool is_over(const Event& event) {
   const cudaError_t state = cudaEventQuery(event.get());
   if (state == cudaErrorNotReady) return false;
@@ -60,8 +63,8 @@ StagedQueue::~StagedQueue() {
 void StagedQueue::add(std::shared_ptr<StagedOperation> operation) {
   thread_->post([this, operation = std::move(operation)] {
     if (failure_.empty()) return waiting_.push_back(operation);
-    operation->fail(
-        error_of(fmt::format("axis {} cannot be used after its first failure: {}", carrier_->axis(), failure_)));
+    operation->fail(error_of(fmt::format("axis {} cannot be used after its first failure: {}",
+                                         carrier_->axis(), failure_)));
   });
 }
 
@@ -94,7 +97,8 @@ StagingThread::Progress StagedQueue::advance() try {
 bool StagedQueue::depart() {
   if (waiting_.empty() || copied_.size() + travelling_.size() >= kPiecesUnderWay) return false;
   const std::shared_ptr<StagedOperation> operation = waiting_.front();
-  if (operation->begun == 0) check_cuda(cudaStreamWaitEvent(in_, operation->ready.get(), 0), "cudaStreamWaitEvent");
+  if (operation->begun == 0)
+    check_cuda(cudaStreamWaitEvent(in_, operation->ready.get(), 0), "cudaStreamWaitEvent");
   StagedPiece piece = operation->plan.piece(operation->begun);
   if (const Event& free = piece.memory.free())
     check_cuda(cudaStreamWaitEvent(in_, free.get(), 0), "cudaStreamWaitEvent");
@@ -117,7 +121,8 @@ bool StagedQueue::travel() {
 
 /// Starts the copies of a piece to the device. Its memory is free behind them.
 bool StagedQueue::land() {
-  const auto there = std::ranges::find_if(travelling_, [](Flight& flight) { return flight.travel.test(); });
+  const auto there =
+      std::ranges::find_if(travelling_, [](Flight& flight) { return flight.travel.test(); });
   if (there == travelling_.end()) return false;
   there->travel.wait();  // which throws what it failed with
   copy(there->piece.after, out_);
@@ -142,7 +147,8 @@ void StagedQueue::fail(const std::string& why, const std::exception_ptr& error) 
 
 void StagedQueue::copy(const std::vector<StagedCopy>& copies, cudaStream_t stream) {
   for (const StagedCopy& c : copies)
-    check_cuda(cudaMemcpyAsync(c.to, c.from, c.bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+    check_cuda(cudaMemcpyAsync(c.to, c.from, c.bytes, cudaMemcpyDefault, stream),
+               "cudaMemcpyAsync");
 }
 
 }  // namespace tessera::comm

@@ -1,5 +1,5 @@
-// The operations of one communicator that pass through host memory, and the thread that moves all such queues of this
-// process on. Device files only.
+// The operations of one communicator that pass through host memory, and the thread that moves all
+// such queues of this process on. Device files only.
 #pragma once
 
 #include <condition_variable>
@@ -17,8 +17,8 @@
 
 namespace tessera::comm {
 
-/// Runs commands and drives queues; nothing in it waits for a peer or for the device. All queues of a process share it.
-/// It lives as long as one of them.
+/// Runs commands and drives queues; nothing in it waits for a peer or for the device. All queues of
+/// a process share it. It lives as long as one of them.
 class StagingThread {
  public:
   enum class Progress { idle, waits, moves };
@@ -51,19 +51,21 @@ class StagingThread {
   std::thread thread_;
 };
 
-/// Keeps the rule that a communicator is a queue: exchanges begin in the order of their issue. At most two pieces have
-/// pinned memory, so that one is copied while the other one travels.
+/// Keeps the rule that a communicator is a queue: exchanges begin in the order of their issue. At
+/// most two pieces have pinned memory, so that one is copied while the other one travels.
 class StagedQueue {
  public:
-  /// Takes over `carrier`, whose members issue the same operations. Copies run on streams of the queue's own.
+  /// Takes over `carrier`, whose members issue the same operations. Copies run on streams of the
+  /// queue's own.
   explicit StagedQueue(std::unique_ptr<MpiCommunicator> carrier);
-  /// Waits for all its operations, unless it has failed or an exception is under way: their memory is then kept.
+  /// Waits for all its operations, unless it has failed or an exception is under way: their memory
+  /// is then kept.
   ~StagedQueue();
   StagedQueue(const StagedQueue&) = delete;
 
   void add(std::shared_ptr<StagedOperation> operation);
-  /// Ends an operation that nobody will wait for, and with it the queue, unless it has ended by itself. The current
-  /// compute stream then waits for the copies that are under way.
+  /// Ends an operation that nobody will wait for, and with it the queue, unless it has ended by
+  /// itself. The current compute stream then waits for the copies that are under way.
   void drop(const std::shared_ptr<StagedOperation>& operation);
 
  private:
@@ -88,7 +90,7 @@ class StagedQueue {
   cudaStream_t in_, out_;
   // Of the thread.
   std::deque<std::shared_ptr<StagedOperation>> waiting_;  ///< those with pieces that have not begun
-  std::deque<Flight> copied_, travelling_;                ///< from the device to the host; between hosts
+  std::deque<Flight> copied_, travelling_;  ///< from the device to the host; between hosts
   std::string failure_;
 };
 

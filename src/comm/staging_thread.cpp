@@ -65,7 +65,9 @@ void StagingThread::run(const std::function<void()>& command) {
   done.get_future().get();
 }
 
-void StagingThread::add(const void* owner, Step step) { steps_.emplace_back(owner, std::move(step)); }
+void StagingThread::add(const void* owner, Step step) {
+  steps_.emplace_back(owner, std::move(step));
+}
 
 void StagingThread::remove(const void* owner) {
   std::erase_if(steps_, [owner](const auto& step) { return step.first == owner; });

@@ -34,14 +34,14 @@ std::string progress_of(const CallPage& page, std::int64_t now) {
   const std::int64_t beat = page.heartbeat_ns;
   if (beat == 0) return "before the first step";
   const std::string place = place_of(page);
-  return fmt::format("step {}, begun {:.1f} s ago{}{}", page.step.load(), static_cast<double>(now - beat) * 1e-9,
-                     place.empty() ? "" : ", ", place);
+  return fmt::format("step {}, begun {:.1f} s ago{}{}", page.step.load(),
+                     static_cast<double>(now - beat) * 1e-9, place.empty() ? "" : ", ", place);
 }
 
 std::string report_of(const CallView& stuck, int rank) {
   const std::int64_t now = now_ns();
-  std::string text =
-      fmt::format("rank {} ({}) hangs in {}\n", rank, progress_of(call_page(), now), describe(stuck, now));
+  std::string text = fmt::format("rank {} ({}) hangs in {}\n", rank, progress_of(call_page(), now),
+                                 describe(stuck, now));
   for (int other : readable_ranks()) {
     const CallPage* page = page_of(other);
     if (other == rank || !page) continue;
@@ -65,7 +65,9 @@ const CallView* longest_held(const std::vector<CallView>& calls, std::chrono::na
 
 }  // namespace
 
-std::chrono::nanoseconds patience() noexcept { return std::chrono::nanoseconds(patience_ns.load()); }
+std::chrono::nanoseconds patience() noexcept {
+  return std::chrono::nanoseconds(patience_ns.load());
+}
 
 Probe::Probe() {
   const std::lock_guard lock(probes().mutex);
@@ -108,7 +110,8 @@ struct Watchdog::Impl {
     std::int64_t before = now_ns();
     while (!changed.wait_for(lock, tick, [this] { return stopping; })) {
       lock.unlock();
-      // A process that was stopped is let go when its job is ended: what it would tell now is not what held others up.
+      // A process that was stopped is let go when its job is ended: what it would tell now is not
+      // what held others up.
       if (now_ns() - before > (tick + kStandstill).count()) ignore_alarm();
       look();
       before = now_ns();
@@ -126,9 +129,10 @@ struct Watchdog::Impl {
     look_for(calls, timeout, handler, reported);
   }
 
-  void look_for(const std::vector<CallView>& calls, std::chrono::milliseconds limit, const Handler& told,
-                std::uint64_t& last) const {
-    const CallView* stuck = longest_held(calls, std::max<std::chrono::nanoseconds>(limit, patience()));
+  void look_for(const std::vector<CallView>& calls, std::chrono::milliseconds limit,
+                const Handler& told, std::uint64_t& last) const {
+    const CallView* stuck =
+        longest_held(calls, std::max<std::chrono::nanoseconds>(limit, patience()));
     if (!stuck || stuck->ticket == last) return;
     last = stuck->ticket;
     tell(told, Error(ExitCode::communication, report_of(*stuck, rank)));
@@ -138,7 +142,8 @@ struct Watchdog::Impl {
     try {
       told(report);
     } catch (const std::exception& error) {
-      log::error("the watchdog's handler failed: {}; its report was: {}", error.what(), report.what());
+      log::error("the watchdog's handler failed: {}; its report was: {}", error.what(),
+                 report.what());
     }
   }
 };
@@ -182,7 +187,9 @@ void Watchdog::heartbeat(std::int64_t step) {
   page.heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
 }
 
-void Watchdog::at(std::string_view unit, std::string_view pass) noexcept { note_place(call_page(), unit, pass); }
+void Watchdog::at(std::string_view unit, std::string_view pass) noexcept {
+  note_place(call_page(), unit, pass);
+}
 
 std::string Watchdog::place() { return place_of(call_page()); }
 

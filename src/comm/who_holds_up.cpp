@@ -20,7 +20,9 @@ struct Wait {
   const TracedCall* call;
 };
 
-std::string kind_of(const TracedCall& call) { return call.group ? "group" : call.name.substr(0, call.name.find('(')); }
+std::string kind_of(const TracedCall& call) {
+  return call.group ? "group" : call.name.substr(0, call.name.find('('));
+}
 
 /// "all_gather 1204 of tp (f32, 8 elements)"
 std::string numbered(const TracedCall& call) {
@@ -39,7 +41,8 @@ class Hang {
   explicit Hang(std::span<const CallTrace> traces) {
     for (const CallTrace& trace : traces) traces_[trace.rank] = &trace;
     for (const CallTrace& trace : traces)
-      for (const TracedCall& call : trace.calls) members_[{call.axis, call.first}][call.rank] = trace.rank;
+      for (const TracedCall& call : trace.calls)
+        members_[{call.axis, call.first}][call.rank] = trace.rank;
     for (const CallTrace& trace : traces) follow(trace);
   }
 
@@ -51,14 +54,16 @@ class Hang {
     if (!lines.empty()) return lines;
     for (const auto& [rank, waits] : begun_by_)
       if (!waiting_.contains(rank)) lines.push_back(culprit(rank, "begun but not ended", waits));
-    if (lines.empty() && !missed_by_.empty()) lines.push_back(circle_from(missed_by_.begin()->first));
+    if (lines.empty() && !missed_by_.empty())
+      lines.push_back(circle_from(missed_by_.begin()->first));
     if (lines.empty() && !waiting_.empty()) lines.push_back(nobody(waiting_.begin()->first));
     return lines;
   }
 
  private:
   const TracedCall* waiting_call(const CallTrace& trace) const {
-    const auto held = std::ranges::find_if(trace.calls, [](const TracedCall& c) { return c.state == "waiting"; });
+    const auto held =
+        std::ranges::find_if(trace.calls, [](const TracedCall& c) { return c.state == "waiting"; });
     return held == trace.calls.end() ? nullptr : &*held;
   }
 
@@ -67,7 +72,8 @@ class Hang {
     if (!call) return;
     waiting_[trace.rank] = call;
     for (int member = 0; member < call->size; ++member)
-      if (member != call->rank && (!call->group || call->peer == member)) look_at(trace.rank, *call, member);
+      if (member != call->rank && (!call->group || call->peer == member))
+        look_at(trace.rank, *call, member);
   }
 
   void look_at(int rank, const TracedCall& call, int member) {
@@ -95,7 +101,8 @@ class Hang {
     if (trace == traces_.end()) return nullptr;
     for (const TracedCall& c : trace->second->calls) {
       if (c.axis != call.axis || c.first != call.first || c.group != call.group) continue;
-      if (call.group ? c.peer == call.rank && c.state != "done" : c.number >= call.number) return &c;
+      if (call.group ? c.peer == call.rank && c.state != "done" : c.number >= call.number)
+        return &c;
     }
     return nullptr;
   }
@@ -108,28 +115,33 @@ class Hang {
 
   std::string disagreement(const TracedCall& call, std::pair<int, int> ranks) const {
     const auto what = [&](int rank) { return counterpart(rank, call)->name; };
-    return fmt::format("ranks differ in call {} of {}: {} calls {}, {} calls {}", call.number, call.axis,
-                       named(ranks.first), what(ranks.first), named(ranks.second), what(ranks.second));
+    return fmt::format("ranks differ in call {} of {}: {} calls {}, {} calls {}", call.number,
+                       call.axis, named(ranks.first), what(ranks.first), named(ranks.second),
+                       what(ranks.second));
   }
 
   std::string culprit(int rank, const char* what, const std::vector<Wait>& waits) const {
-    const Wait& longest = *std::ranges::max_element(waits, {}, [](const Wait& w) { return w.call->seconds; });
+    const Wait& longest =
+        *std::ranges::max_element(waits, {}, [](const Wait& w) { return w.call->seconds; });
     return fmt::format("{} has {} {}, in which {} has waited for {:.1f} s; {}", named(rank), what,
-                       numbered(*longest.call), named(longest.rank), longest.call->seconds, last_seen(rank));
+                       numbered(*longest.call), named(longest.rank), longest.call->seconds,
+                       last_seen(rank));
   }
 
   std::string last_seen(int rank) const {
     const auto found = traces_.find(rank);
-    if (found == traces_.end()) return "it left no trace: look for its end in the launcher's messages";
+    if (found == traces_.end())
+      return "it left no trace: look for its end in the launcher's messages";
     const CallTrace& trace = *found->second;
     if (!trace.failure.empty()) return "it has failed: " + trace.failure;
-    const std::string step =
-        trace.step == 0 ? std::string("before the first step") : fmt::format("at step {}", trace.step);
+    const std::string step = trace.step == 0 ? std::string("before the first step")
+                                             : fmt::format("at step {}", trace.step);
     const std::string place = trace.place.empty() ? "" : ", " + trace.place;
-    if (trace.calls.empty()) return fmt::format("last seen {}{}; it had called nothing", step, place);
+    if (trace.calls.empty())
+      return fmt::format("last seen {}{}; it had called nothing", step, place);
     const TracedCall& last = trace.calls.back();
-    return fmt::format("last seen {}{}; its last call was {}, {} {:.1f} s before", step, place, numbered(last),
-                       last.state, last.seconds);
+    return fmt::format("last seen {}{}; its last call was {}, {} {:.1f} s before", step, place,
+                       numbered(last), last.state, last.seconds);
   }
 
   /// Of ranks that wait for each other, or of the last of a chain, which waits for nobody's entry.
@@ -157,7 +169,8 @@ class Hang {
   std::string nobody(int rank) const {
     const TracedCall& call = *waiting_.at(rank);
     return fmt::format(
-        "all members whose traces are here have entered {}, in which {} has waited for {:.1f} s; look at "
+        "all members whose traces are here have entered {}, in which {} has waited for {:.1f} s; "
+        "look at "
         "the network, and at ranks without a trace",
         numbered(call), named(rank), call.seconds);
   }
@@ -166,12 +179,15 @@ class Hang {
   std::map<Key, std::map<int, int>> members_;  ///< world ranks, by communicator and number in it
   std::map<int, const TracedCall*> waiting_;
   std::map<int, std::vector<Wait>> missed_by_;  ///< by the rank that is missing
-  std::map<int, std::vector<Wait>> begun_by_;   ///< by the rank that has begun the call without waiting for its end
+  /// by the rank that has begun the call without waiting for its end
+  std::map<int, std::vector<Wait>> begun_by_;
   std::set<std::string> disagreements_;
 };
 
 }  // namespace
 
-std::vector<std::string> who_holds_up(std::span<const CallTrace> traces) { return Hang(traces).lines(); }
+std::vector<std::string> who_holds_up(std::span<const CallTrace> traces) {
+  return Hang(traces).lines();
+}
 
 }  // namespace tessera::comm

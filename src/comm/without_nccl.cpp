@@ -8,7 +8,8 @@ namespace tessera::comm {
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator>, int) {
   fail(ExitCode::environment,
-       "this build of Tessera has no NCCL; build it with TESSERA_WITH_CUDA=ON and TESSERA_WITH_NCCL=ON, or "
+       "this build of Tessera has no NCCL; build it with TESSERA_WITH_CUDA=ON and "
+       "TESSERA_WITH_NCCL=ON, or "
        "set comm.backend = \"mpi\"");
 }
 

@@ -34,7 +34,8 @@ void initialise_mpi(int* argc, char*** argv) {
   if (provided >= MPI_THREAD_MULTIPLE) return;
   MPI_Finalize();
   fail(ExitCode::environment,
-       "this MPI ({}) provides thread level {}, and MPI_THREAD_MULTIPLE ({}) is needed; use an MPI built with threads",
+       "this MPI ({}) provides thread level {}, and MPI_THREAD_MULTIPLE ({}) is needed; use an MPI "
+       "built with threads",
        World::library_version(), provided, static_cast<int>(MPI_THREAD_MULTIPLE));
 }
 

@@ -20,8 +20,9 @@ Resolved Resolved::with_absolute_paths() const {
   Resolved result = *this;
   JobConfig& j = result.job;
   make_absolute(j.job.dump_folder);
-  for (auto* path : {&j.model.tokenizer_path, &j.model.hf_config, &j.training.dataset_path, &j.training.tokens_cache,
-                     &j.validation.dataset_path, &j.checkpoint.initial_load_path})
+  for (auto* path :
+       {&j.model.tokenizer_path, &j.model.hf_config, &j.training.dataset_path,
+        &j.training.tokens_cache, &j.validation.dataset_path, &j.checkpoint.initial_load_path})
     make_absolute(*path);
   make_absolute(j.parallelism.pipeline_parallel_schedule_csv);
   for (Strings& source : j.training.mixture)

@@ -26,10 +26,12 @@ const Option* negated(std::string_view key) {
   return option && is_boolean(*option) ? option : nullptr;
 }
 
-/// Words that after a boolean flag are meant as its value; those that TOML does not know are then refused by assign().
+/// Words that after a boolean flag are meant as its value; those that TOML does not know are then
+/// refused by assign().
 bool is_truth(std::string_view word) {
-  static constexpr std::array<std::string_view, 13> kWords{"true", "True", "TRUE", "false", "False", "FALSE", "yes",
-                                                           "no",   "on",   "off",  "0",     "1",     "none"};
+  static constexpr std::array<std::string_view, 13> kWords{
+      "true", "True", "TRUE", "false", "False", "FALSE", "yes",
+      "no",   "on",   "off",  "0",     "1",     "none"};
   return std::ranges::find(kWords, word) != kWords.end();
 }
 
@@ -62,8 +64,10 @@ class Reader {
 
   void file(const std::string& path, const Place& place) {
     if (!line_.file.empty() && line_.file != path)
-      return draft_.complain(place, fmt::format("a second job file, after {}; name one file", shown(line_.file)));
-    if (path.empty()) return draft_.complain(here("''"), "the name of the configuration file is empty");
+      return draft_.complain(
+          place, fmt::format("a second job file, after {}; name one file", shown(line_.file)));
+    if (path.empty())
+      return draft_.complain(here("''"), "the name of the configuration file is empty");
     line_.file = path, line_.file_place = place;
   }
 
@@ -80,12 +84,14 @@ class Reader {
     unknown(key, inline_text.has_value(), place);
   }
 
-  void known(const Option& option, const std::optional<std::string>& inline_text, const Place& place) {
+  void known(const Option& option, const std::optional<std::string>& inline_text,
+             const Place& place) {
     const bool boolean = is_boolean(option);
     std::optional<std::string> text = inline_text;
     if (!text && (boolean ? next_is_truth() : next_is_value())) text = args_[at_++];
     if (!text && !boolean)
-      return draft_.complain_of_misread(place, fmt::format("needs a value of type {}", type_name(option)),
+      return draft_.complain_of_misread(place,
+                                        fmt::format("needs a value of type {}", type_name(option)),
                                         std::string(option.key));
     if (option.key == "job.config_file") return file(*text, place);
     if (text && valid_utf8_prefix(*text) < text->size())
@@ -94,9 +100,11 @@ class Reader {
     line_.flags.push_back({&option, text ? value_from_text(option, *text) : Value{true}, place});
   }
 
-  void off(const Option& option, const std::optional<std::string>& inline_text, const Place& place) {
+  void off(const Option& option, const std::optional<std::string>& inline_text,
+           const Place& place) {
     if (inline_text)
-      return draft_.complain_of_misread(place, "takes no value: it sets the key to false", std::string(option.key));
+      return draft_.complain_of_misread(place, "takes no value: it sets the key to false",
+                                        std::string(option.key));
     line_.flags.push_back({&option, Value{false}, place});
   }
 
@@ -105,20 +113,25 @@ class Reader {
     if (!has_value && next_is_value() && !args_[at_].ends_with(".toml")) ++at_;
     const std::string wanted = without_no(key);
     const auto near = draft_.suggests() ? closest_key(wanted) : std::nullopt;
-    const std::string hint = near ? fmt::format("; did you mean '--{}'?", wanted == key ? *near : turned_off(*near))
-                                  : "; `tessera config keys` lists all keys";
-    draft_.complain_of_misread(place, (is_section(key) ? "a section, not a key" : "unknown flag") + hint, near);
+    const std::string hint =
+        near ? fmt::format("; did you mean '--{}'?", wanted == key ? *near : turned_off(*near))
+             : "; `tessera config keys` lists all keys";
+    draft_.complain_of_misread(
+        place, (is_section(key) ? "a section, not a key" : "unknown flag") + hint, near);
   }
 
   /// "no_compile.enable" and "compile.no_enable" -> "compile.enable".
   static std::string without_no(const std::string& key) {
     if (key.starts_with("no_")) return key.substr(3);
-    return leaf_of(key).starts_with("no_") ? fmt::format("{}.{}", section_of(key), leaf_of(key).substr(3)) : key;
+    return leaf_of(key).starts_with("no_")
+               ? fmt::format("{}.{}", section_of(key), leaf_of(key).substr(3))
+               : key;
   }
 
   /// "compile.enable" -> "compile.no_enable"; what is no boolean cannot be turned off.
   static std::string turned_off(const std::string& key) {
-    return is_boolean(*find_option(key)) ? fmt::format("{}.no_{}", section_of(key), leaf_of(key)) : key;
+    return is_boolean(*find_option(key)) ? fmt::format("{}.no_{}", section_of(key), leaf_of(key))
+                                         : key;
   }
 
   bool next_is_value() const { return at_ < args_.size() && !args_[at_].starts_with("--"); }
@@ -133,6 +146,8 @@ class Reader {
 
 }  // namespace
 
-CommandLine read_command_line(const std::vector<std::string>& args, Draft& draft) { return Reader(args, draft).run(); }
+CommandLine read_command_line(const std::vector<std::string>& args, Draft& draft) {
+  return Reader(args, draft).run();
+}
 
 }  // namespace tessera::config

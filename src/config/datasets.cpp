@@ -32,7 +32,8 @@ std::optional<std::string> in_data_folder(const std::string& name) {
   if (!folder || !*folder || name.empty() || fs::path(name).is_absolute()) return std::nullopt;
   std::error_code problem;
   for (const char* ending : kEndings)
-    if (const fs::path path = fs::absolute(fs::path(folder) / (name + ending), problem); is_there(path))
+    if (const fs::path path = fs::absolute(fs::path(folder) / (name + ending), problem);
+        is_there(path))
       return path.lexically_normal().string();
   return std::nullopt;
 }
@@ -58,20 +59,24 @@ void find_path(Draft& draft, const DataSource& source) {
     const fs::path sample = share_folder() / "datasets" / kSample / "data.jsonl";
     if (auto found = in_data_folder(source.dataset))
       take(std::move(*found), kDataFolder);
-    else if (source.dataset == kSample && draft.written(source.section + ".dataset") && is_there(sample))
+    else if (source.dataset == kSample && draft.written(source.section + ".dataset") &&
+             is_there(sample))
       take(sample.string(), source.section + ".dataset");
   }
 }
 
-/// TorchTitan's debug jobs name a tokenizer of its checkout. The sample text has one of its own to take the place of
-/// that.
+/// TorchTitan's debug jobs name a tokenizer of its checkout. The sample text has one of its own to
+/// take the place of that.
 void find_tokenizer(Draft& draft) {
   std::string& path = draft.job.model.hf_assets_path;
   const fs::path sample = share_folder() / "datasets" / kSample;
   const auto& text = draft.job.training.dataset_path;
-  if (path != JobConfig{}.model.hf_assets_path || is_there(path) || !text || *text != sample / "data.jsonl") return;
-  draft.warn_of({"model.hf_assets_path"}, fmt::format("there is no {}: {} uses the tokenizer that comes with it ({})",
-                                                      path, kSample, sample.string()));
+  if (path != JobConfig{}.model.hf_assets_path || is_there(path) || !text ||
+      *text != sample / "data.jsonl")
+    return;
+  draft.warn_of({"model.hf_assets_path"},
+                fmt::format("there is no {}: {} uses the tokenizer that comes with it ({})", path,
+                            kSample, sample.string()));
   path = sample.string();
   draft.derived["model.hf_assets_path"] = "training.dataset";
 }
@@ -81,7 +86,8 @@ void find_tokenizer(Draft& draft) {
 void find_data(Draft& draft) {
   Training& training = draft.job.training;
   Validation& validation = draft.job.validation;
-  if (training.mixture.empty()) find_path(draft, {"training", training.dataset, training.dataset_path});
+  if (training.mixture.empty())
+    find_path(draft, {"training", training.dataset, training.dataset_path});
   for (Strings& row : training.mixture)
     if (!row.empty() && !is_there(row[0])) row[0] = in_data_folder(row[0]).value_or(row[0]);
   if (validation.enable && validation.split == 0)

@@ -15,12 +15,14 @@ void rename_tokenizer_path(Draft& draft) {
   draft.warnings.push_back("model.tokenizer_path is an old name; write model.hf_assets_path");
 }
 
-/// With training.dtype = "float64" everything is float64, or the comparison that it is for would mean nothing.
+/// With training.dtype = "float64" everything is float64, or the comparison that it is for would
+/// mean nothing.
 void widen(Draft& draft, std::string_view key, std::string& type) {
   if (draft.job.training.dtype != "float64" || type == "float64") return;
   if (draft.written(key))
-    draft.warn_of({key, "training.dtype"}, fmt::format("{} = \"{}\" ({}) has no effect: training.dtype is float64", key,
-                                                       type, draft.place_of(key).exact()));
+    draft.warn_of({key, "training.dtype"},
+                  fmt::format("{} = \"{}\" ({}) has no effect: training.dtype is float64", key,
+                              type, draft.place_of(key).exact()));
   type = "float64";
   draft.derived[std::string(key)] = "training.dtype";
 }
@@ -30,25 +32,29 @@ void shorten_warmup(Draft& draft) {
   auto& schedule = draft.job.lr_scheduler;
   const std::int64_t total = schedule.total_steps.value_or(draft.job.training.steps);
   if (schedule.warmup_steps <= total) return;
-  draft.warn_of({"lr_scheduler.warmup_steps", "lr_scheduler.total_steps", "training.steps"},
-                fmt::format("lr_scheduler.warmup_steps {} ({}) is longer than the schedule; it is reduced to {}",
-                            schedule.warmup_steps, draft.place_of("lr_scheduler.warmup_steps").exact(), total));
+  draft.warn_of(
+      {"lr_scheduler.warmup_steps", "lr_scheduler.total_steps", "training.steps"},
+      fmt::format(
+          "lr_scheduler.warmup_steps {} ({}) is longer than the schedule; it is reduced to {}",
+          schedule.warmup_steps, draft.place_of("lr_scheduler.warmup_steps").exact(), total));
   schedule.warmup_steps = total;
-  draft.derived["lr_scheduler.warmup_steps"] = schedule.total_steps ? "lr_scheduler.total_steps" : "training.steps";
+  draft.derived["lr_scheduler.warmup_steps"] =
+      schedule.total_steps ? "lr_scheduler.total_steps" : "training.steps";
 }
 
-/// What validation shares with training unless it is said otherwise; also while it is off, because `tessera eval` turns
-/// it on for a recorded job, in which all keys are written.
+/// What validation shares with training unless it is said otherwise; also while it is off, because
+/// `tessera eval` turns it on for a recorded job, in which all keys are written.
 void share_sizes(Draft& draft) {
-  const auto share = [&draft](const char* key, std::int64_t& value, const char* from, std::int64_t given) {
+  const auto share = [&draft](const char* key, std::int64_t& value, const char* from,
+                              std::int64_t given) {
     if (draft.written(key)) return;
     value = given;
     draft.derived[key] = from;
   };
   const Training& training = draft.job.training;
   share("validation.seq_len", draft.job.validation.seq_len, "training.seq_len", training.seq_len);
-  share("validation.local_batch_size", draft.job.validation.local_batch_size, "training.local_batch_size",
-        training.local_batch_size);
+  share("validation.local_batch_size", draft.job.validation.local_batch_size,
+        "training.local_batch_size", training.local_batch_size);
 }
 
 /// Hugging Face's files hold the model alone.

@@ -15,7 +15,8 @@ namespace tessera::config {
 namespace {
 
 bool in_section(const Option& option, std::string_view section) {
-  return section.empty() || (option.key.starts_with(section) && option.key.substr(section.size()).starts_with('.'));
+  return section.empty() ||
+         (option.key.starts_with(section) && option.key.substr(section.size()).starts_with('.'));
 }
 
 /// "yes", "only 1F1B, GPipe (refused otherwise: ...)", "refused: ...", "harmless: ...".
@@ -28,8 +29,9 @@ std::string support_text(const Option& option) {
 }
 
 std::string type_text(const Option& option) {
-  const std::string base =
-      option.allowed.empty() ? std::string(type_name(option)) : fmt::format("{}", fmt::join(option.allowed, " | "));
+  const std::string base = option.allowed.empty()
+                               ? std::string(type_name(option))
+                               : fmt::format("{}", fmt::join(option.allowed, " | "));
   const std::string words = option.true_word.empty() ? base : base + " | true | false";
   return is_optional(option) ? words + " | none" : words;
 }
@@ -40,7 +42,8 @@ void require_section(std::string_view section) {
   if (section.empty() || is_section(section)) return;
   Strings names;
   for (const Option& option : options()) names.emplace_back(section_of(option.key));
-  fail(ExitCode::usage, "no section is called '{}'{}", section.substr(0, 60), did_you_mean(section, names));
+  fail(ExitCode::usage, "no section is called '{}'{}", section.substr(0, 60),
+       did_you_mean(section, names));
 }
 
 /// Roff takes a leading dot or quote, and backslashes, for its own.
@@ -59,7 +62,9 @@ std::string roff(std::string_view text) {
 
 nlohmann::ordered_json as_json(const Option& option) {
   using Json = nlohmann::ordered_json;
-  const auto words = [](const std::vector<std::string_view>& list) { return Json(Strings(list.begin(), list.end())); };
+  const auto words = [](const std::vector<std::string_view>& list) {
+    return Json(Strings(list.begin(), list.end()));
+  };
   const char* support = option.support == Support::acts      ? "acts"
                         : option.support == Support::refused ? "refused"
                                                              : "harmless";
@@ -82,10 +87,11 @@ std::string keys_as_table(std::string_view section) {
   std::string text;
   for (const Option& option : options())
     if (in_section(option, section))
-      text += fmt::format("{:<{}}  {}\n{:<{}}  {}; default {}; supported: {}{}{}\n", option.key, width, option.help, "",
-                          width, type_text(option), default_text(option), support_text(option),
-                          option.ours ? "; Tessera's own" : "",
-                          option.short_flag.empty() ? "" : fmt::format("; short flag: {}", option.short_flag));
+      text += fmt::format(
+          "{:<{}}  {}\n{:<{}}  {}; default {}; supported: {}{}{}\n", option.key, width, option.help,
+          "", width, type_text(option), default_text(option), support_text(option),
+          option.ours ? "; Tessera's own" : "",
+          option.short_flag.empty() ? "" : fmt::format("; short flag: {}", option.short_flag));
   return text;
 }
 
@@ -97,8 +103,10 @@ std::string keys_as_json() {
 
 std::string keys_as_man_page() {
   std::string text =
-      ".TH TESSERA\\-CONFIG 5\n.SH NAME\ntessera\\-config \\- keys of a Tessera job file\n.SH DESCRIPTION\n"
-      "A job is a TOML file and flags of the form \\-\\-section.key value; flags take precedence. The keys are those "
+      ".TH TESSERA\\-CONFIG 5\n.SH NAME\ntessera\\-config \\- keys of a Tessera job file\n.SH "
+      "DESCRIPTION\n"
+      "A job is a TOML file and flags of the form \\-\\-section.key value; flags take precedence. "
+      "The keys are those "
       "of TorchTitan "
       "v0.2.2, and "
       "Tessera's own.\n";
@@ -108,10 +116,11 @@ std::string keys_as_man_page() {
       section = section_of(option.key);
       text += fmt::format(".SH [{}]\n", section);
     }
-    text +=
-        fmt::format(".TP\n.B {}\n{}.\nType: {}. Default: {}. Supported: {}.{}\n", roff(option.key), roff(option.help),
-                    roff(type_text(option)), roff(default_text(option)), roff(support_text(option)),
-                    option.short_flag.empty() ? "" : fmt::format(" Short flag: {}.", roff(option.short_flag)));
+    text += fmt::format(
+        ".TP\n.B {}\n{}.\nType: {}. Default: {}. Supported: {}.{}\n", roff(option.key),
+        roff(option.help), roff(type_text(option)), roff(default_text(option)),
+        roff(support_text(option)),
+        option.short_flag.empty() ? "" : fmt::format(" Short flag: {}.", roff(option.short_flag)));
   }
   return text;
 }
@@ -122,9 +131,11 @@ std::string keys_as_markdown() {
     for (const Option& option : options()) {
       if (option.ours || option.support != support) continue;
       const std::string value =
-          option.working.empty() ? "" : fmt::format(" other than {}", fmt::join(option.working, ", "));
-      rows += fmt::format("| `{}`{} | {} |\n", option.key, value,
-                          option.why.empty() ? fmt::format("with `{}`", option.under) : std::string(option.why));
+          option.working.empty() ? ""
+                                 : fmt::format(" other than {}", fmt::join(option.working, ", "));
+      rows += fmt::format(
+          "| `{}`{} | {} |\n", option.key, value,
+          option.why.empty() ? fmt::format("with `{}`", option.under) : std::string(option.why));
     }
     return rows;
   };
@@ -137,7 +148,8 @@ std::string flags_as_words() {
   for (const Option& option : options()) {
     text += fmt::format("--{}\n", option.key);
     if (!option.short_flag.empty()) text += fmt::format("{}\n", option.short_flag);
-    if (is_boolean(option)) text += fmt::format("--{}.no_{}\n", section_of(option.key), leaf_of(option.key));
+    if (is_boolean(option))
+      text += fmt::format("--{}.no_{}\n", section_of(option.key), leaf_of(option.key));
   }
   return text;
 }

@@ -10,7 +10,9 @@ constexpr std::size_t kWordShown = 80;
 
 /// A flag names its key itself, unless it is spelt in another way.
 std::string subject(const Option& option, const Place& place) {
-  return place.in_file() || place.label != fmt::format("--{}", option.key) ? fmt::format("{} ", option.key) : "";
+  return place.in_file() || place.label != fmt::format("--{}", option.key)
+             ? fmt::format("{} ", option.key)
+             : "";
 }
 
 }  // namespace
@@ -18,15 +20,18 @@ std::string subject(const Option& option, const Place& place) {
 void Draft::set(const Option& option, Value value, const Place& place) {
   const auto before = places.find(option.key);
   if (before != places.end() && before->second.in_file() == place.in_file())
-    return complain_of_misread(
-        place, fmt::format("{} is given twice (first at {}); keep one", option.key, before->second.exact()),
-        std::string(option.key));
+    return complain_of_misread(place,
+                               fmt::format("{} is given twice (first at {}); keep one", option.key,
+                                           before->second.exact()),
+                               std::string(option.key));
   places.insert_or_assign(std::string(option.key), place);
   if (auto wrong = assign(option, job, std::move(value)))
-    complain_of_misread(place, fmt::format("{}{}", subject(option, place), *wrong), std::string(option.key));
+    complain_of_misread(place, fmt::format("{}{}", subject(option, place), *wrong),
+                        std::string(option.key));
 }
 
-void Draft::complain_of_misread(const Place& place, std::string text, const std::optional<std::string>& meant) {
+void Draft::complain_of_misread(const Place& place, std::string text,
+                                const std::optional<std::string>& meant) {
   complain(place, std::move(text));
   if (meant) problems.back().about = {*meant};
   problems.back().misread = true;

@@ -20,23 +20,26 @@ struct Draft : Findings {
 
   /// Stores a value, or complains: wrong value, or written twice in the same source.
   void set(const Option& option, Value value, const Place& place);
-  /// Complains of a value that was not taken, or of a word that is no key; `meant` is the key or section that it was
-  /// probably for.
-  void complain_of_misread(const Place& place, std::string text, const std::optional<std::string>& meant);
+  /// Complains of a value that was not taken, or of a word that is no key; `meant` is the key or
+  /// section that it was probably for.
+  void complain_of_misread(const Place& place, std::string text,
+                           const std::optional<std::string>& meant);
   /// Warns of what follows from the values of these keys, unless one of them was misread.
   void warn_of(std::initializer_list<std::string_view> keys, std::string text);
-  /// Finding what was meant by an unknown word costs a walk over all keys: not done for the thousands of a hostile
-  /// file.
+  /// Finding what was meant by an unknown word costs a walk over all keys: not done for the
+  /// thousands of a hostile file.
   bool suggests() const { return problems.size() < 20; }
 };
 
-/// Text from a file or the command line, made fit for a message: at most 80 bytes, control characters as '?'.
+/// Text from a file or the command line, made fit for a message: at most 80 bytes, control
+/// characters as '?'.
 std::string shown(std::string_view text);
 
 /// Reads a TOML file into the draft. The only user of toml++.
 void read_toml_file(const std::string& path, Draft& draft);
 
-/// Bounds what the parser, which recurses, is given; complains and returns false when the text is beyond them.
+/// Bounds what the parser, which recurses, is given; complains and returns false when the text is
+/// beyond them.
 bool within_bounds(std::string_view text, const std::string& path, Draft& draft);
 
 /// Splits the command line; the file named in it is read before the flags are applied.
@@ -52,7 +55,8 @@ struct CommandLine {
 };
 CommandLine read_command_line(const std::vector<std::string>& args, Draft& draft);
 
-/// Names of data become paths: of what lies in TESSERA_DATA, or of the sample text that comes with Tessera.
+/// Names of data become paths: of what lies in TESSERA_DATA, or of the sample text that comes with
+/// Tessera.
 void find_data(Draft& draft);
 /// What one key implies for another: old names, float64, warm-up longer than the schedule.
 void derive(Draft& draft);

@@ -20,7 +20,8 @@ std::optional<MixtureEntry> mixture_entry(const Strings& row) {
   if (row.size() < 2 || row[0].empty()) return std::nullopt;
   MixtureEntry entry{row[0], 0, row.size() > 2 ? row[2] : ""};
   const std::string& number = row[1];
-  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), entry.weight);
+  const auto [end, fault] =
+      std::from_chars(number.data(), number.data() + number.size(), entry.weight);
   const bool whole = fault == std::errc() && end == number.data() + number.size();
   if (!whole || !std::isfinite(entry.weight) || entry.weight <= 0) return std::nullopt;
   if (entry.name.empty()) entry.name = name_of(entry.path);

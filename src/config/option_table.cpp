@@ -17,8 +17,8 @@ struct Table {
   std::set<std::string_view> sections;
 
   Table() {
-    for (auto&& part : {job_options(), training_options(), parallelism_options(), checkpoint_options(),
-                        quantize_options(), system_options()})
+    for (auto&& part : {job_options(), training_options(), parallelism_options(),
+                        checkpoint_options(), quantize_options(), system_options()})
       options.insert(options.end(), part.begin(), part.end());
     for (const Option& option : options) add(option);
   }
@@ -41,7 +41,8 @@ std::string canonical(std::string_view name) {
   constexpr std::string_view kDense = "quantize.dense";
   if (!name.starts_with(kDense)) return std::string(name);
   const auto rest = name.substr(kDense.size());
-  return rest.empty() || rest.front() == '.' ? "quantize.linear" + std::string(rest) : std::string(name);
+  return rest.empty() || rest.front() == '.' ? "quantize.linear" + std::string(rest)
+                                             : std::string(name);
 }
 
 }  // namespace
@@ -88,7 +89,8 @@ bool matters(const Option& option, const JobConfig& job) {
 bool honoured(const Option& option, const JobConfig& job) {
   if (option.support != Support::refused || !matters(option, job)) return true;
   const Value value = get(option, job);
-  return value == default_of(option) || std::ranges::find(option.working, to_text(value)) != option.working.end();
+  return value == default_of(option) ||
+         std::ranges::find(option.working, to_text(value)) != option.working.end();
 }
 
 }  // namespace tessera::config

@@ -14,7 +14,8 @@ constexpr std::size_t kProblemsShown = 100;
 
 /// Is this the key, or a key of this section?
 bool holds(std::string_view key_or_section, std::string_view key) {
-  return key.starts_with(key_or_section) && (key.size() == key_or_section.size() || key[key_or_section.size()] == '.');
+  return key.starts_with(key_or_section) &&
+         (key.size() == key_or_section.size() || key[key_or_section.size()] == '.');
 }
 
 /// File first, line by line; then flags as typed; then what only defaults are to blame for.
@@ -36,9 +37,11 @@ std::string Place::origin() const {
   return in_file() ? fmt::format("{}:{}", label, line) : "command line";
 }
 
-void Findings::complain_of(std::initializer_list<std::string_view> keys, std::string text, ExitCode code) {
+void Findings::complain_of(std::initializer_list<std::string_view> keys, std::string text,
+                           ExitCode code) {
   if (!understood(keys)) return;
-  const auto found = std::ranges::find_if(keys, [this](std::string_view key) { return written(key); });
+  const auto found =
+      std::ranges::find_if(keys, [this](std::string_view key) { return written(key); });
   const Place place = place_of(found == keys.end() ? *keys.begin() : *found);
   problems.push_back({place, std::move(text), code, {keys.begin(), keys.end()}});
 }
@@ -51,13 +54,15 @@ Place Findings::place_of(std::string_view key) const {
 bool Findings::understood(std::initializer_list<std::string_view> keys) const {
   return std::ranges::none_of(problems, [&](const Problem& problem) {
     return problem.misread && !problem.about.empty() &&
-           std::ranges::any_of(keys, [&](std::string_view key) { return holds(problem.about.front(), key); });
+           std::ranges::any_of(
+               keys, [&](std::string_view key) { return holds(problem.about.front(), key); });
   });
 }
 
 bool Findings::blames(std::string_view key) const {
-  return std::ranges::any_of(
-      problems, [&](const Problem& problem) { return !problem.about.empty() && problem.about.front() == key; });
+  return std::ranges::any_of(problems, [&](const Problem& problem) {
+    return !problem.about.empty() && problem.about.front() == key;
+  });
 }
 
 std::string message_of(const std::vector<Problem>& problems) {
@@ -68,14 +73,17 @@ std::string message_of(const std::vector<Problem>& problems) {
   };
   if (sorted.size() == 1) return line(sorted.front());
   std::string text = fmt::format("{} problems in the configuration", sorted.size());
-  for (const Problem& p : std::span(sorted).first(std::min(kProblemsShown, sorted.size()))) text += "\n  " + line(p);
-  if (sorted.size() > kProblemsShown) text += fmt::format("\n  ... and {} more", sorted.size() - kProblemsShown);
+  for (const Problem& p : std::span(sorted).first(std::min(kProblemsShown, sorted.size())))
+    text += "\n  " + line(p);
+  if (sorted.size() > kProblemsShown)
+    text += fmt::format("\n  ... and {} more", sorted.size() - kProblemsShown);
   return text;
 }
 
 ExitCode code_of(const std::vector<Problem>& problems) {
   const auto usage = [](const Problem& problem) { return problem.code == ExitCode::usage; };
-  return problems.empty() || std::ranges::any_of(problems, usage) ? ExitCode::usage : problems.front().code;
+  return problems.empty() || std::ranges::any_of(problems, usage) ? ExitCode::usage
+                                                                  : problems.front().code;
 }
 
 void throw_if_wrong(const std::vector<Problem>& problems) {

@@ -17,9 +17,10 @@ std::string setting(const Option& option, const JobConfig& job) {
 
 /// "x = 3 is refused: why; what works instead".
 std::string refusal(const Option& option, const JobConfig& job) {
-  const std::string hint = option.key == "model.name"
-                               ? did_you_mean(job.model.name, {option.working.begin(), option.working.end()})
-                               : std::string();
+  const std::string hint =
+      option.key == "model.name"
+          ? did_you_mean(job.model.name, {option.working.begin(), option.working.end()})
+          : std::string();
   return fmt::format("{} is not supported: {}{}", setting(option, job), option.why, hint);
 }
 
@@ -40,10 +41,11 @@ void refuse_other_model(Draft& draft) {
   const std::string_view why = draft.job.model.hf_config ? std::string_view() : other_model(name);
   if (why.empty()) return;
   draft.problems.clear();
-  draft.complain_of({"model.name"},
-                    fmt::format("model.name = \"{}\" is not supported: {}. Tessera trains {}; the rest of "
-                                "the job was not checked",
-                                shown(name), why, fmt::join(find_option("model.name")->working, ", ")));
+  draft.complain_of(
+      {"model.name"},
+      fmt::format("model.name = \"{}\" is not supported: {}. Tessera trains {}; the rest of "
+                  "the job was not checked",
+                  shown(name), why, fmt::join(find_option("model.name")->working, ", ")));
   draft.whole = false;
 }
 
@@ -89,8 +91,8 @@ void warn_of_harmless(Draft& draft) {
   for (const Option& option : options()) {
     const bool other = draft.written(option.key) && get(option, draft.job) != default_of(option);
     if (option.support == Support::harmless && other && matters(option, draft.job))
-      list +=
-          fmt::format("\n  {} ({}): {}", setting(option, draft.job), draft.place_of(option.key).origin(), option.why);
+      list += fmt::format("\n  {} ({}): {}", setting(option, draft.job),
+                          draft.place_of(option.key).origin(), option.why);
   }
   if (!list.empty()) draft.warnings.push_back("these keys have no effect in Tessera:" + list);
 }
@@ -98,19 +100,24 @@ void warn_of_harmless(Draft& draft) {
 void find_unsupported(Reading& reading) {
   const JobConfig& job = reading.resolved.job;
   for (const Option& option : options())
-    if (!option.why.empty() && !honoured(option, job)) reading.complain_of({option.key}, refusal(option, job));
+    if (!option.why.empty() && !honoured(option, job))
+      reading.complain_of({option.key}, refusal(option, job));
   const Training& training = job.training;
   if (!training.dataset_path && training.mixture.empty() && !reading.blames("training.dataset"))
     reading.complain_of(
         {"training.dataset", "training.dataset_path", "training.mixture"},
-        fmt::format("training.dataset = \"{}\" has no training.dataset_path; name the file or folder to "
-                    "read: Tessera downloads nothing",
-                    training.dataset));
+        fmt::format(
+            "training.dataset = \"{}\" has no training.dataset_path; name the file or folder to "
+            "read: Tessera downloads nothing",
+            training.dataset));
   const Validation& validation = job.validation;
-  if (validation.enable && !validation.dataset_path && validation.split == 0 && !reading.blames("validation.dataset"))
-    reading.complain_of({"validation.enable", "validation.dataset_path", "validation.split", "validation.dataset"},
-                        "validation.enable = true has no data; name validation.dataset_path, or hold out a share of "
-                        "the training data (validation.split = 0.01): Tessera downloads nothing");
+  if (validation.enable && !validation.dataset_path && validation.split == 0 &&
+      !reading.blames("validation.dataset"))
+    reading.complain_of(
+        {"validation.enable", "validation.dataset_path", "validation.split", "validation.dataset"},
+        "validation.enable = true has no data; name validation.dataset_path, or hold out a share "
+        "of "
+        "the training data (validation.split = 0.01): Tessera downloads nothing");
 }
 
 }  // namespace tessera::config

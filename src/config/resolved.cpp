@@ -20,14 +20,17 @@ constexpr std::size_t kCommentColumn = 56;
 /// "steps = 100      # job.toml:12"; an absent value is a comment, for TOML has no null.
 std::string toml_line(const Option& option, const Resolved& resolved) {
   const Value value = get(option, resolved.job);
-  const bool absent = std::holds_alternative<std::monostate>(value) && default_of(option) == value && !option.looked_up;
-  const std::string shown = absent || !std::holds_alternative<std::monostate>(value) ? to_toml(value) : "\"none\"";
+  const bool absent = std::holds_alternative<std::monostate>(value) &&
+                      default_of(option) == value && !option.looked_up;
+  const std::string shown =
+      absent || !std::holds_alternative<std::monostate>(value) ? to_toml(value) : "\"none\"";
   const std::string text = fmt::format("{}{} = {}", absent ? "# " : "", leaf_of(option.key), shown);
   return fmt::format("{:<{}}  # {}\n", text, kCommentColumn, resolved.origin(option.key));
 }
 
 json to_json(const Value& value) {
-  if (const auto* number = std::get_if<double>(&value); number && !std::isfinite(*number)) return to_toml(value);
+  if (const auto* number = std::get_if<double>(&value); number && !std::isfinite(*number))
+    return to_toml(value);
   return std::visit(
       [](const auto& v) -> json {
         if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>)
@@ -44,7 +47,8 @@ Value from_json(const json& j, const Option& option) {
   if (j.is_number_integer()) return j.get<std::int64_t>();
   if (j.is_number_float()) return j.get<double>();
   if (j.is_string())
-    return type_name(option) == "number" ? value_from_text(option, j.get<std::string>()) : Value{j.get<std::string>()};
+    return type_name(option) == "number" ? value_from_text(option, j.get<std::string>())
+                                         : Value{j.get<std::string>()};
   if (type_name(option) == "list of lists") return j.get<std::vector<Strings>>();
   return j.get<Strings>();
 }
@@ -87,7 +91,8 @@ std::string Resolved::to_toml() const {
 std::string Resolved::serialize() const {
   json keys;
   for (const Option& option : options())
-    keys[std::string(option.key)] = {{"value", to_json(get(option, job))}, {"origin", origin(option.key)}};
+    keys[std::string(option.key)] = {{"value", to_json(get(option, job))},
+                                     {"origin", origin(option.key)}};
   return json_text(json{{"keys", std::move(keys)}, {"warnings", warnings}});
 }
 
@@ -96,7 +101,8 @@ Resolved Resolved::deserialize(std::string_view text) {
     return read(parse_valid_json(text));
   } catch (const json::exception& error) {
     fail(ExitCode::environment,
-         "the configuration that rank 0 sent cannot be read ({}); are all ranks the same program?", error.what());
+         "the configuration that rank 0 sent cannot be read ({}); are all ranks the same program?",
+         error.what());
   }
 }
 

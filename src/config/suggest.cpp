@@ -22,9 +22,12 @@ std::string folded(std::string_view word) {
   return out;
 }
 
-std::size_t tolerance(std::size_t letters) { return std::max<std::size_t>(letters / 3, letters > 3 ? 2 : 1); }
+std::size_t tolerance(std::size_t letters) {
+  return std::max<std::size_t>(letters / 3, letters > 3 ? 2 : 1);
+}
 
-/// The letters of a folded word and how often it has each; those that share their last five bits count as one.
+/// The letters of a folded word and how often it has each; those that share their last five bits
+/// count as one.
 struct Letters {
   explicit Letters(std::string_view word) {
     for (const unsigned char c : word) {
@@ -36,10 +39,11 @@ struct Letters {
   std::uint32_t present = 0;
 };
 
-/// Whether turning one word into the other takes at least so many edits for their letters alone: an edit takes at most
-/// one letter away and brings one.
+/// Whether turning one word into the other takes at least so many edits for their letters alone: an
+/// edit takes at most one letter away and brings one.
 bool need_edits(const Letters& a, const Letters& b, std::size_t edits) {
-  const int kinds = std::max(std::popcount(a.present & ~b.present), std::popcount(b.present & ~a.present));
+  const int kinds =
+      std::max(std::popcount(a.present & ~b.present), std::popcount(b.present & ~a.present));
   if (static_cast<std::size_t>(kinds) >= edits) return true;
   int more = 0, fewer = 0;
   for (std::size_t i = 0; i < a.counts.size(); ++i) {
@@ -62,7 +66,8 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
       std::size_t least = above[j - 1] + (a[i - 1] != b[j - 1]);
       if (above[j] + 1 < least) least = above[j] + 1;
       if (row[j - 1] + 1 < least) least = row[j - 1] + 1;
-      if (second_above && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && second_above[j - 2] + 1 < least)
+      if (second_above && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+          second_above[j - 2] + 1 < least)
         least = second_above[j - 2] + 1;
       row[j] = least;
     }
@@ -72,10 +77,11 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 
 std::string long_form(std::string_view word) {
   static const std::map<std::string, std::string, std::less<>> kForms{
-      {"bf16", "bfloat16"}, {"fp32", "float32"},  {"f32", "float32"},    {"fp16", "float16"},
-      {"f16", "float16"},   {"half", "float16"},  {"double", "float64"}, {"f64", "float64"},
-      {"fp64", "float64"},  {"float", "float32"}, {"off", "none"},       {"batchsize", "localbatchsize"},
-      {"off_", "disabled"}, {"jsonl", "text"},    {"json", "text"}};
+      {"bf16", "bfloat16"},  {"fp32", "float32"}, {"f32", "float32"},
+      {"fp16", "float16"},   {"f16", "float16"},  {"half", "float16"},
+      {"double", "float64"}, {"f64", "float64"},  {"fp64", "float64"},
+      {"float", "float32"},  {"off", "none"},     {"batchsize", "localbatchsize"},
+      {"off_", "disabled"},  {"jsonl", "text"},   {"json", "text"}};
   const auto found = kForms.find(folded(word));
   return found == kForms.end() ? folded(word) : found->second;
 }
@@ -84,7 +90,8 @@ std::string long_form(std::string_view word) {
 class Candidates {
  public:
   explicit Candidates(const Strings& words) {
-    for (const std::string& word : words) all_.push_back({word, folded(word), Letters(folded(word))});
+    for (const std::string& word : words)
+      all_.push_back({word, folded(word), Letters(folded(word))});
   }
 
   std::optional<std::string> closest(std::string_view word) const {
@@ -112,7 +119,8 @@ class Candidates {
     if (needle.size() < 4) return {};
     const auto related = [&](const Candidate& candidate) {
       const std::string& other = candidate.folded;
-      return other.find(needle) != other.npos || (other.size() >= 4 && needle.find(other) != needle.npos);
+      return other.find(needle) != other.npos ||
+             (other.size() >= 4 && needle.find(other) != needle.npos);
     };
     const auto found = std::ranges::find_if(all_, related);
     return found == all_.end() ? std::nullopt : std::optional(found->word);
@@ -185,9 +193,12 @@ std::string_view key_in_other_words(std::string_view leaf) {
 
 }  // namespace
 
-std::size_t edit_distance(std::string_view a, std::string_view b) { return edits_between(folded(a), folded(b)); }
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  return edits_between(folded(a), folded(b));
+}
 
-std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates) {
+std::optional<std::string> closest(std::string_view word,
+                                   const std::vector<std::string>& candidates) {
   return Candidates(candidates).closest(word);
 }
 
@@ -204,9 +215,13 @@ std::optional<std::string> closest_key(std::string_view key) {
   if (const auto exact = known.with_leaf.find(leaf); exact != known.with_leaf.end())
     return closest(key, exact->second).value_or(exact->second.front());
   if (const auto siblings = known.leaves_in.find(section); siblings != known.leaves_in.end())
-    if (const auto sibling = siblings->second.closest(leaf)) return fmt::format("{}.{}", section, *sibling);
-  if (const auto whole = known.whole->closest(key); whole && !section.empty() && !is_section(section)) return whole;
-  // A key of a section that is there is hardly one of another: fault_tolerance.sync_steps is not training.steps.
+    if (const auto sibling = siblings->second.closest(leaf))
+      return fmt::format("{}.{}", section, *sibling);
+  if (const auto whole = known.whole->closest(key);
+      whole && !section.empty() && !is_section(section))
+    return whole;
+  // A key of a section that is there is hardly one of another: fault_tolerance.sync_steps is not
+  // training.steps.
   const auto other = known.leaves->closest(leaf);
   const bool near = other && (!is_section(section) || edit_distance(*other, leaf) <= 2);
   return near ? std::optional(known.with_leaf.at(*other).front()) : std::nullopt;

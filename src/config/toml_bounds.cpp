@@ -1,5 +1,5 @@
-// toml++ 3.3 recurses once for each part of a dotted key and for each bracket, in parsing and in destruction: a file
-// with 200,000 dots overflows its stack. So what it gets is bounded first.
+// toml++ 3.3 recurses once for each part of a dotted key and for each bracket, in parsing and in
+// destruction: a file with 200,000 dots overflows its stack. So what it gets is bounded first.
 #include <fmt/format.h>
 
 #include "draft.hpp"
@@ -11,7 +11,8 @@ namespace {
 constexpr int kDots = 32, kBrackets = 32;
 constexpr std::size_t kLineBytes = 64 << 10;
 
-/// Walks over TOML text far enough to tell brackets and dots of keys from those in strings and comments.
+/// Walks over TOML text far enough to tell brackets and dots of keys from those in strings and
+/// comments.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -30,7 +31,8 @@ class Scanner {
   std::string step() {
     const char c = text_[at_];
     if (c == '\n') return end_line(), std::string{};
-    if (at_ - line_start_ >= kLineBytes) return fmt::format("a line is longer than {} bytes", kLineBytes);
+    if (at_ - line_start_ >= kLineBytes)
+      return fmt::format("a line is longer than {} bytes", kLineBytes);
     if (c == '#') return skip_to(text_.find('\n', at_)), std::string{};
     if (c == '"' || c == '\'') return skip_string(c), std::string{};
     ++at_;
@@ -63,8 +65,11 @@ class Scanner {
       }
       if (c == quote && (!multiline || text_.substr(at_, 3) == fence)) {
         at_ += multiline ? 3 : 1;
-        // Up to two quotes right before the fence belong to the string: its end is the last of them.
-        for (int more = 0; multiline && more < 2 && text_.substr(at_, 1) == fence.substr(0, 1); ++more) ++at_;
+        // Up to two quotes right before the fence belong to the string: its end is the last of
+        // them.
+        for (int more = 0; multiline && more < 2 && text_.substr(at_, 1) == fence.substr(0, 1);
+             ++more)
+          ++at_;
         return;
       }
       if (c == '\n') ++line_, line_start_ = at_ + 1;

@@ -25,23 +25,28 @@ constexpr int kRepeatsShown = 50;
 std::optional<std::string> read_text(const std::string& path, Draft& draft) {
   std::string text;
   errno = 0;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
   std::array<char, 16384> part;
-  for (std::size_t bytes = 1; file && bytes > 0 && text.size() <= kFileBytes; text.append(part.data(), bytes))
+  for (std::size_t bytes = 1; file && bytes > 0 && text.size() <= kFileBytes;
+       text.append(part.data(), bytes))
     bytes = std::fread(part.data(), 1, part.size(), file.get());
   if (!file || std::ferror(file.get()) != 0) {
-    draft.complain({path}, fmt::format("cannot read the configuration file: {}", std::strerror(errno)));
+    draft.complain({path},
+                   fmt::format("cannot read the configuration file: {}", std::strerror(errno)));
     return {};
   }
   if (text.size() > kFileBytes) {
-    draft.complain({path}, fmt::format("larger than {} bytes, the limit for a job file", kFileBytes));
+    draft.complain({path},
+                   fmt::format("larger than {} bytes, the limit for a job file", kFileBytes));
     return {};
   }
   return text;
 }
 
 template <class T>
-std::optional<std::vector<T>> uniform(const toml::array& array, std::optional<T> (*element)(const toml::node&)) {
+std::optional<std::vector<T>> uniform(const toml::array& array,
+                                      std::optional<T> (*element)(const toml::node&)) {
   std::vector<T> list;
   for (const toml::node& node : array) {
     auto item = element(node);
@@ -51,7 +56,9 @@ std::optional<std::vector<T>> uniform(const toml::array& array, std::optional<T>
   return list;
 }
 
-std::optional<std::string> string_of(const toml::node& node) { return node.value_exact<std::string>(); }
+std::optional<std::string> string_of(const toml::node& node) {
+  return node.value_exact<std::string>();
+}
 
 std::optional<Strings> strings_of(const toml::node& node) {
   return node.is_array() ? uniform<std::string>(*node.as_array(), &string_of) : std::nullopt;
@@ -98,20 +105,21 @@ class Walk {
     for (const auto& [key, node] : table) {
       const toml::source_position& at = key.source().begin;
       const Place place{path_, static_cast<int>(at.line), static_cast<int>(at.column)};
-      entry(section.empty() ? std::string(key.str()) : fmt::format("{}.{}", section, key.str()), key.str(), node,
-            place);
+      entry(section.empty() ? std::string(key.str()) : fmt::format("{}.{}", section, key.str()),
+            key.str(), node, place);
     }
   }
 
  private:
-  void entry(const std::string& name, std::string_view leaf, const toml::node& node, const Place& place) {
+  void entry(const std::string& name, std::string_view leaf, const toml::node& node,
+             const Place& place) {
     const bool dotted = leaf.find('.') != leaf.npos;  // a quoted key with a dot is not a path
     const Option* option = dotted ? nullptr : find_option(name);
     const bool section = !dotted && is_section(name);
     if (section && node.is_table()) return table(*node.as_table(), name);
     if (section)
-      return draft_.complain_of_misread(place, fmt::format("'{0}' is a section; write [{0}] and its keys below", name),
-                                        name);
+      return draft_.complain_of_misread(
+          place, fmt::format("'{0}' is a section; write [{0}] and its keys below", name), name);
     if (option) return assign(*option, node, place);
     const bool suggests = draft_.suggests();
     if (node.is_table())
@@ -127,19 +135,23 @@ class Walk {
     return {names.begin(), names.end()};
   }
 
-  void unknown(const char* what, const std::string& name, const std::optional<std::string>& near, const Place& place) {
-    const std::string hint =
-        near ? fmt::format("; did you mean '{}'?", *near) : "; `tessera config keys` lists all keys";
-    draft_.complain_of_misread(place, fmt::format("unknown {} '{}'{}", what, shown(name), hint), near);
+  void unknown(const char* what, const std::string& name, const std::optional<std::string>& near,
+               const Place& place) {
+    const std::string hint = near ? fmt::format("; did you mean '{}'?", *near)
+                                  : "; `tessera config keys` lists all keys";
+    draft_.complain_of_misread(place, fmt::format("unknown {} '{}'{}", what, shown(name), hint),
+                               near);
   }
 
   /// [[key]] tables, as one list of lists. False if `node` is something else.
   bool rows(const Option& option, const toml::node& node, const Place& place) {
     const toml::array* array = node.as_array();
-    if (option.columns.empty() || !array || array->empty() || !array->is_homogeneous(toml::node_type::table))
+    if (option.columns.empty() || !array || array->empty() ||
+        !array->is_homogeneous(toml::node_type::table))
       return false;
     std::vector<Strings> rows;
-    for (const toml::node& element : *array) rows.push_back(row(option, *element.as_table(), place));
+    for (const toml::node& element : *array)
+      rows.push_back(row(option, *element.as_table(), place));
     draft_.set(option, std::move(rows), place);
     return true;
   }
@@ -148,7 +160,8 @@ class Walk {
     for (const auto& [key, node] : table)
       if (std::ranges::find(option.columns, key.str()) == option.columns.end())
         draft_.complain_of_misread(
-            {path_, static_cast<int>(key.source().begin.line), static_cast<int>(key.source().begin.column)},
+            {path_, static_cast<int>(key.source().begin.line),
+             static_cast<int>(key.source().begin.column)},
             fmt::format("unknown key '{}' of {}; it has {}", shown(key.str()), option.key,
                         fmt::join(option.columns, ", ")),
             std::string(option.key));
@@ -159,9 +172,10 @@ class Walk {
       if (!node && row.size() >= needed) break;
       const auto text = node ? text_of(*node) : std::nullopt;
       if (!text)
-        draft_.complain_of_misread(place,
-                                   fmt::format("{} needs a string \"{}\" in each of its tables", option.key, column),
-                                   std::string(option.key));
+        draft_.complain_of_misread(
+            place,
+            fmt::format("{} needs a string \"{}\" in each of its tables", option.key, column),
+            std::string(option.key));
       row.push_back(text.value_or(""));
     }
     return row;
@@ -172,10 +186,12 @@ class Walk {
     if (auto numbers = option.list_too ? numbers_of(node) : std::nullopt)
       return draft_.set(option, std::move(*numbers), place);
     if (auto value = value_of(node)) return draft_.set(option, std::move(*value), place);
-    const char* found = node.is_table() ? "a section" : node.is_array() ? "a list of other things" : "a date or time";
-    draft_.complain_of_misread(place,
-                               fmt::format("{} must be of type {}, not {}", option.key, type_name(option), found),
-                               std::string(option.key));
+    const char* found = node.is_table()   ? "a section"
+                        : node.is_array() ? "a list of other things"
+                                          : "a date or time";
+    draft_.complain_of_misread(
+        place, fmt::format("{} must be of type {}, not {}", option.key, type_name(option), found),
+        std::string(option.key));
   }
 
   const std::string& path_;
@@ -185,7 +201,8 @@ class Walk {
 /// Bytes [begin, end) of a line, from 1, without its newline.
 std::pair<std::size_t, std::size_t> line_span(std::string_view text, std::size_t line) {
   std::size_t begin = 0;
-  for (std::size_t n = 1; n < line; ++n) begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+  for (std::size_t n = 1; n < line; ++n)
+    begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
   return {begin, std::min(text.find('\n', begin), text.size())};
 }
 
@@ -199,36 +216,45 @@ bool stands_alone(std::string_view line) {
          line.find("\"\"\"") == line.npos && line.find("'''") == line.npos;
 }
 
-/// What toml++ says of `yes`, `True`, `none` and `./data`: a first letter makes it expect a boolean or a number.
+/// What toml++ says of `yes`, `True`, `none` and `./data`: a first letter makes it expect a boolean
+/// or a number.
 bool is_of_a_bare_word(std::string_view description) {
-  static constexpr std::array<std::string_view, 6> kSigns{
-      "could not determine value type", "boolean: ", "expected 'nan'", "expected 'inf'", "decimal digit, saw '/'",
-      "decimal digit, saw '.'"};
-  return std::ranges::any_of(kSigns, [&](std::string_view sign) { return description.find(sign) != sign.npos; });
+  static constexpr std::array<std::string_view, 6> kSigns{"could not determine value type",
+                                                          "boolean: ",
+                                                          "expected 'nan'",
+                                                          "expected 'inf'",
+                                                          "decimal digit, saw '/'",
+                                                          "decimal digit, saw '.'"};
+  return std::ranges::any_of(
+      kSigns, [&](std::string_view sign) { return description.find(sign) != sign.npos; });
 }
 
 std::string explain(std::string_view description) {
   constexpr std::string_view kPrefix = "Error while parsing ";
   if (description.starts_with(kPrefix)) description.remove_prefix(kPrefix.size());
-  const char* hint = is_of_a_bare_word(description) ? "; strings need quotes, and booleans are true or false" : "";
+  const char* hint =
+      is_of_a_bare_word(description) ? "; strings need quotes, and booleans are true or false" : "";
   return fmt::format("not valid TOML: {}{}", description, hint);
 }
 
-/// Complains of a syntax error. A key that is written twice is blanked in `text`, and parsing can go on: returns true.
-bool recover(const toml::parse_error& error, const std::string& path, std::string& text, Draft& draft) {
+/// Complains of a syntax error. A key that is written twice is blanked in `text`, and parsing can
+/// go on: returns true.
+bool recover(const toml::parse_error& error, const std::string& path, std::string& text,
+             Draft& draft) {
   const toml::source_position& at = error.source().begin;
   const Place place{path, static_cast<int>(at.line), static_cast<int>(at.column)};
   const auto [begin, end] = line_span(text, at.line);
   const bool again = error.description().find("redefine") != std::string_view::npos;
   if (!again || !stands_alone(std::string_view(text).substr(begin, end - begin)))
-    return draft.complain(place,
-                          again ? "this key or section is defined twice; keep one" : explain(error.description())),
+    return draft.complain(place, again ? "this key or section is defined twice; keep one"
+                                       : explain(error.description())),
            false;
   const std::string line = text.substr(begin, end - begin);
   const std::string key = line.substr(0, line.find('='));
   draft.complain(place, fmt::format("key '{}' is given twice in its section; keep one",
                                     shown(key.substr(0, key.find_last_not_of(" \t") + 1))));
-  std::fill(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+  std::fill(text.begin() + static_cast<std::ptrdiff_t>(begin),
+            text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
   return true;
 }
 
@@ -249,9 +275,11 @@ TomlTable tree_of(const toml::table& table) {
   TomlTable entries;
   for (const auto& [key, node] : table) {
     const toml::source_position& at = key.source().begin;
-    entries.push_back({std::string(key.str()), static_cast<int>(at.line), static_cast<int>(at.column), tree_of(node)});
+    entries.push_back({std::string(key.str()), static_cast<int>(at.line),
+                       static_cast<int>(at.column), tree_of(node)});
   }
-  std::ranges::stable_sort(entries, {}, [](const TomlEntry& entry) { return std::pair(entry.line, entry.column); });
+  std::ranges::stable_sort(
+      entries, {}, [](const TomlEntry& entry) { return std::pair(entry.line, entry.column); });
   return entries;
 }
 

@@ -40,8 +40,9 @@ Member member_of(const Option& option) {
 }
 
 std::string_view kind_of(const Value& value) {
-  static constexpr std::array<std::string_view, 7> kNames{"none",     "a boolean",         "an integer",     "a number",
-                                                          "a string", "a list of strings", "a list of lists"};
+  static constexpr std::array<std::string_view, 7> kNames{
+      "none",     "a boolean",         "an integer",     "a number",
+      "a string", "a list of strings", "a list of lists"};
   return kNames[value.index()];
 }
 
@@ -65,7 +66,8 @@ template <class T>
 std::string mismatch(const Value& value) {
   const std::string_view wanted = type_name_of<T>();
   return fmt::format("must be {} {}{}, not {} ({})", wanted == "integer" ? "an" : "a", wanted,
-                     wanted == "boolean" ? " (true or false)" : "", kind_of(value), shown(to_text(value)));
+                     wanted == "boolean" ? " (true or false)" : "", kind_of(value),
+                     shown(to_text(value)));
 }
 
 /// Stores `value` in `target`; false when the types do not fit.
@@ -76,7 +78,8 @@ bool store(T& target, const Value& value) {
     if (integer) target = static_cast<int>(*integer);
     return integer;
   } else if constexpr (std::is_same_v<T, double>) {
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return target = static_cast<double>(*integer), true;
+    if (const auto* integer = std::get_if<std::int64_t>(&value))
+      return target = static_cast<double>(*integer), true;
     const auto* number = std::get_if<double>(&value);
     if (number) target = *number;
     return number;
@@ -101,8 +104,8 @@ std::string range_text(const Option& option) {
   if (std::isfinite(option.minimum))
     text = fmt::format("{} {}", option.above_minimum ? "above" : "at least", option.minimum);
   if (std::isfinite(option.maximum))
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : " and ", option.below_maximum ? "below" : "at most", option.maximum);
+    text += fmt::format("{}{} {}", text.empty() ? "" : " and ",
+                        option.below_maximum ? "below" : "at most", option.maximum);
   return option.minus_one ? text + ", or -1" : text;
 }
 
@@ -111,7 +114,8 @@ std::optional<std::string> check_range(const Option& option, double number) {
   const bool low = option.above_minimum ? !(number > option.minimum) : !(number >= option.minimum);
   const bool high = option.below_maximum ? !(number < option.maximum) : !(number <= option.maximum);
   if (low || high)
-    return fmt::format("must be {}, not {}", std::isnan(number) ? "a number" : range_text(option), number);
+    return fmt::format("must be {}, not {}", std::isnan(number) ? "a number" : range_text(option),
+                       number);
   return {};
 }
 
@@ -129,7 +133,9 @@ bool is_count(std::string_view text) {
 
 /// "ALWAYS" is "always"; no two allowed words differ in nothing else.
 bool same_word(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
@@ -138,7 +144,8 @@ std::optional<std::string> check_allowed(const Option& option, std::string& text
   if (option.key == "parallelism.pipeline_parallel_schedule")
     if (auto name = canonical_schedule(text); !name.empty()) text = std::move(name);
   if (option.count_too && is_count(text)) return {};
-  if (const auto same = std::ranges::find_if(option.allowed, [&](auto word) { return same_word(word, text); });
+  if (const auto same =
+          std::ranges::find_if(option.allowed, [&](auto word) { return same_word(word, text); });
       same != option.allowed.end())
     return text = *same, std::nullopt;
   return fmt::format("must be one of {}{}, not '{}'{}", fmt::join(option.allowed, ", "),
@@ -149,17 +156,20 @@ std::optional<std::string> check_allowed(const Option& option, std::string& text
 std::optional<std::string> check_rows(const Option& option, const std::vector<Strings>& rows) {
   if (option.columns.empty()) return {};
   for (const Strings& row : rows)
-    if (row.size() > option.columns.size() || row.size() + option.spare_columns < option.columns.size())
-      return fmt::format("must have rows of {} ({}), not of {}", option.columns.size(), fmt::join(option.columns, ", "),
-                         row.size());
+    if (row.size() > option.columns.size() ||
+        row.size() + option.spare_columns < option.columns.size())
+      return fmt::format("must have rows of {} ({}), not of {}", option.columns.size(),
+                         fmt::join(option.columns, ", "), row.size());
   return {};
 }
 
 std::optional<std::string> check(const Option& option, Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return check_integer(option, *integer);
+  if (const auto* integer = std::get_if<std::int64_t>(&value))
+    return check_integer(option, *integer);
   if (const auto* number = std::get_if<double>(&value)) return check_range(option, *number);
   if (auto* text = std::get_if<std::string>(&value)) return check_allowed(option, *text);
-  if (const auto* rows = std::get_if<std::vector<Strings>>(&value)) return check_rows(option, *rows);
+  if (const auto* rows = std::get_if<std::vector<Strings>>(&value))
+    return check_rows(option, *rows);
   return {};
 }
 
@@ -187,7 +197,8 @@ void interpret_boolean(const Option& option, Value& value) {
     value = std::string(option.false_word);
 }
 
-/// "none" empties an optional; `fqns` may be one string (TorchTitan's type there); [] is a list of lists, too.
+/// "none" empties an optional; `fqns` may be one string (TorchTitan's type there); [] is a list of
+/// lists, too.
 void interpret(const Option& option, Value& value) {
   interpret_boolean(option, value);
   const auto* list = std::get_if<Strings>(&value);
@@ -209,7 +220,8 @@ Value read_number(std::string_view text) {
   const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
   T number{};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc{} || end != digits.data() + digits.size() || digits.empty()) return std::string(text);
+  if (error != std::errc{} || end != digits.data() + digits.size() || digits.empty())
+    return std::string(text);
   return number;
 }
 
@@ -260,25 +272,29 @@ std::string bracketed(const List& list, F&& element) {
 
 std::string_view type_name(const Option& option) {
   return std::visit(
-      [](auto* member) { return type_name_of<typename Unwrapped<std::remove_pointer_t<decltype(member)>>::type>(); },
+      [](auto* member) {
+        return type_name_of<typename Unwrapped<std::remove_pointer_t<decltype(member)>>::type>();
+      },
       member_of(option));
 }
 
 bool is_boolean(const Option& option) { return std::holds_alternative<bool*>(member_of(option)); }
 
 bool is_optional(const Option& option) {
-  return std::visit([](auto* member) { return Unwrapped<std::remove_pointer_t<decltype(member)>>::optional; },
-                    member_of(option));
+  return std::visit(
+      [](auto* member) { return Unwrapped<std::remove_pointer_t<decltype(member)>>::optional; },
+      member_of(option));
 }
 
 Value get(const Option& option, const JobConfig& job) {
   // The table has one accessor for reading and writing; nothing is written here.
   const Member member = option.member(const_cast<JobConfig&>(job));
-  return std::visit(
-      Overloaded{[](int* number) -> Value { return std::int64_t{*number}; },
-                 []<class T>(std::optional<T>* maybe) -> Value { return *maybe ? Value{**maybe} : Value{}; },
-                 [](auto* plain) -> Value { return *plain; }},
-      member);
+  return std::visit(Overloaded{[](int* number) -> Value { return std::int64_t{*number}; },
+                               []<class T>(std::optional<T>* maybe) -> Value {
+                                 return *maybe ? Value{**maybe} : Value{};
+                               },
+                               [](auto* plain) -> Value { return *plain; }},
+                    member);
 }
 
 Value default_of(const Option& option) {
@@ -315,14 +331,15 @@ std::string to_toml(const Value& value) {
   const auto string_list = [](const Strings& list) {
     return bracketed(list, [](const std::string& s) { return quoted_text(s); });
   };
-  return std::visit(Overloaded{[](std::monostate) -> std::string { return "none"; },
-                               [](bool on) -> std::string { return on ? "true" : "false"; },
-                               [](std::int64_t number) { return fmt::format("{}", number); },
-                               [](double number) { return number_text(number); },
-                               [](const std::string& text) { return quoted_text(text); },
-                               [&](const Strings& list) { return string_list(list); },
-                               [&](const std::vector<Strings>& lists) { return bracketed(lists, string_list); }},
-                    value);
+  return std::visit(
+      Overloaded{[](std::monostate) -> std::string { return "none"; },
+                 [](bool on) -> std::string { return on ? "true" : "false"; },
+                 [](std::int64_t number) { return fmt::format("{}", number); },
+                 [](double number) { return number_text(number); },
+                 [](const std::string& text) { return quoted_text(text); },
+                 [&](const Strings& list) { return string_list(list); },
+                 [&](const std::vector<Strings>& lists) { return bracketed(lists, string_list); }},
+      value);
 }
 
 std::string to_text(const Value& value) {

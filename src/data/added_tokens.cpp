@@ -11,8 +11,8 @@ namespace {
 
 /// \w of Rust's regular expressions, which are asked here and nowhere else.
 bool is_word_character(std::string_view character) {
-  static const Regex word =
-      Regex::compile(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d})" + std::string(other_word()) + "]");
+  static const Regex word = Regex::compile(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d})" +
+                                           std::string(other_word()) + "]");
   return !character.empty() && word.matches_somewhere(character);
 }
 
@@ -45,20 +45,24 @@ void AddedTokenFinder::add(const AddedToken& token) {
   if (token.content.empty() || !index_.emplace(token.content, tokens_.size()).second) return;
   tokens_.push_back(token);
   auto& lengths = lengths_by_first_byte_[static_cast<std::uint8_t>(token.content[0])];
-  const auto place = std::lower_bound(lengths.begin(), lengths.end(), token.content.size(), std::greater<>());
-  if (place == lengths.end() || *place != token.content.size()) lengths.insert(place, token.content.size());
+  const auto place =
+      std::lower_bound(lengths.begin(), lengths.end(), token.content.size(), std::greater<>());
+  if (place == lengths.end() || *place != token.content.size())
+    lengths.insert(place, token.content.size());
 }
 
 const AddedToken* AddedTokenFinder::token_at(std::string_view text, std::size_t at) const {
   for (const std::size_t length : lengths_by_first_byte_[static_cast<std::uint8_t>(text[at])]) {
-    const auto found = length <= text.size() - at ? index_.find(text.substr(at, length)) : index_.end();
+    const auto found =
+        length <= text.size() - at ? index_.find(text.substr(at, length)) : index_.end();
     if (found != index_.end()) return &tokens_[found->second];
   }
   return nullptr;
 }
 
-void AddedTokenFinder::split(std::string_view text,
-                             const std::function<void(std::string_view, std::optional<std::int32_t>)>& sink) const {
+void AddedTokenFinder::split(
+    std::string_view text,
+    const std::function<void(std::string_view, std::optional<std::int32_t>)>& sink) const {
   std::size_t done = 0;
   for (std::size_t at = 0; !tokens_.empty() && at < text.size();) {
     const AddedToken* token = token_at(text, at);

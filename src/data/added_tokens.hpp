@@ -1,4 +1,5 @@
-// Tokens that are found in the text before anything else happens to it: special ones and those added after training.
+// Tokens that are found in the text before anything else happens to it: special ones and those
+// added after training.
 #pragma once
 
 #include <array>
@@ -23,11 +24,13 @@ struct AddedToken {
   bool special = false;
 };
 
-/// Finds added tokens in text: leftmost first, of those the longest, as Hugging Face's AddedVocabulary does.
+/// Finds added tokens in text: leftmost first, of those the longest, as Hugging Face's
+/// AddedVocabulary does.
 class AddedTokenFinder {
  public:
   void add(const AddedToken& token);
-  /// Calls `sink(text, id)` in order, with an id for a token and none for the text between (never empty).
+  /// Calls `sink(text, id)` in order, with an id for a token and none for the text between (never
+  /// empty).
   void split(std::string_view text,
              const std::function<void(std::string_view, std::optional<std::int32_t>)>& sink) const;
 

@@ -7,7 +7,8 @@
 
 namespace tessera::data {
 
-void BpeModel::set_merge(std::int32_t left, std::int32_t right, std::uint32_t rank, std::int32_t merged) {
+void BpeModel::set_merge(std::int32_t left, std::int32_t right, std::uint32_t rank,
+                         std::int32_t merged) {
   merges_.insert_or_assign(key(left, right), Merge{rank, merged});
 }
 
@@ -16,13 +17,14 @@ const BpeModel::Merge* BpeModel::merge_of(std::int32_t left, std::int32_t right)
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-/// The tokens of a word as a linked list, and the merges that wait in order of (rank, place). A merge that waits is
-/// stale once one of its tokens has changed: its two ids no longer stand there.
+/// The tokens of a word as a linked list, and the merges that wait in order of (rank, place). A
+/// merge that waits is stale once one of its tokens has changed: its two ids no longer stand there.
 class BpeModel::Word {
  public:
   Word(const BpeModel& model, std::string_view word) : model_(model) {
     require(word.size() < std::numeric_limits<std::int32_t>::max(), ExitCode::data,
-            "a word of {} bytes is too long for the tokenizer; break the text with blanks or lines", word.size());
+            "a word of {} bytes is too long for the tokenizer; break the text with blanks or lines",
+            word.size());
     for (const char byte : word) {
       const std::int32_t id = model.byte_id(static_cast<std::uint8_t>(byte));
       const auto at = static_cast<std::int32_t>(tokens_.size());
@@ -51,14 +53,17 @@ class BpeModel::Word {
   struct Waiting {
     std::uint32_t rank;
     std::int32_t at, left, right, merged;
-    bool operator>(const Waiting& other) const { return rank != other.rank ? rank > other.rank : at > other.at; }
+    bool operator>(const Waiting& other) const {
+      return rank != other.rank ? rank > other.rank : at > other.at;
+    }
   };
 
   std::int32_t count() const { return static_cast<std::int32_t>(tokens_.size()); }
 
   void wait(std::int32_t at) {
     const std::int32_t left = tokens_[at].id, right = tokens_[tokens_[at].next].id;
-    if (const Merge* merge = model_.merge_of(left, right)) waiting_.push({merge->rank, at, left, right, merge->merged});
+    if (const Merge* merge = model_.merge_of(left, right))
+      waiting_.push({merge->rank, at, left, right, merge->merged});
   }
 
   bool is_current(const Waiting& w) const {

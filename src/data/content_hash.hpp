@@ -1,4 +1,5 @@
-// A 64-bit hash of bytes against accidents (not against attackers): 8 bytes a step, folded 128-bit multiplication.
+// A 64-bit hash of bytes against accidents (not against attackers): 8 bytes a step, folded 128-bit
+// multiplication.
 #pragma once
 
 #include <cstddef>

@@ -27,12 +27,14 @@ std::vector<fs::path> files_in(const fs::path& folder) {
       text.push_back(file);
     else  // left out, it would change which samples there are
       require(file.extension() != ".tokens", ExitCode::data,
-              "'{}' in the folder '{}' is not a readable token file; repair or remove it", file.filename().string(),
-              folder.string());
+              "'{}' in the folder '{}' is not a readable token file; repair or remove it",
+              file.filename().string(), folder.string());
   }
-  require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(), problem.message());
+  require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(),
+          problem.message());
   require(tokens.empty() || text.empty(), ExitCode::data,
-          "the folder '{}' holds token files and text; select one kind by a pattern, such as {}/*.tokens",
+          "the folder '{}' holds token files and text; select one kind by a pattern, such as "
+          "{}/*.tokens",
           folder.string(), folder.string());
   refuse_copies(text);
   return tokens.empty() ? text : tokens;
@@ -46,9 +48,11 @@ std::vector<fs::path> files_that_match(const fs::path& pattern) {
     for (std::size_t i = 0; i < found.gl_pathc; ++i)
       if (fs::is_regular_file(found.gl_pathv[i], unreadable)) files.emplace_back(found.gl_pathv[i]);
   ::globfree(&found);
-  const auto tokens = std::ranges::count_if(files, [](const fs::path& file) { return TokenFile::is_token_file(file); });
+  const auto tokens = std::ranges::count_if(
+      files, [](const fs::path& file) { return TokenFile::is_token_file(file); });
   require(tokens == 0 || tokens == std::ssize(files), ExitCode::data,
-          "'{}' matches token files and other files; write a pattern that matches one kind", pattern.string());
+          "'{}' matches token files and other files; write a pattern that matches one kind",
+          pattern.string());
   return files;
 }
 
@@ -58,7 +62,8 @@ void refuse_copies(const std::vector<fs::path>& files) {
   std::map<fs::path, const fs::path*> seen;
   for (const fs::path& file : files) {
     const auto [other, is_new] = seen.emplace(unpacked_name(file), &file);
-    require(is_new, ExitCode::data, "'{}' and '{}' are the same text; remove one, or name the files by a pattern",
+    require(is_new, ExitCode::data,
+            "'{}' and '{}' are the same text; remove one, or name the files by a pattern",
             other->second->string(), file.string());
   }
 }
@@ -70,10 +75,12 @@ std::vector<fs::path> data_files(const fs::path& path) {
   require(folder || path.string().find_first_of("*?[") != std::string::npos, ExitCode::data,
           "there is no file or folder '{}'; check the path", path.string());
   std::vector<fs::path> files = folder ? files_in(path) : files_that_match(path);
-  require(!files.empty(), ExitCode::data, "{} '{}'; name the files that hold the data",
-          folder ? "no token file and no .jsonl, .json or .txt file (nor .gz or .zst of one) in the folder"
-                 : "no file matches",
-          path.string());
+  require(
+      !files.empty(), ExitCode::data, "{} '{}'; name the files that hold the data",
+      folder
+          ? "no token file and no .jsonl, .json or .txt file (nor .gz or .zst of one) in the folder"
+          : "no file matches",
+      path.string());
   std::ranges::sort(files);
   return files;
 }
@@ -81,23 +88,26 @@ std::vector<fs::path> data_files(const fs::path& path) {
 void check_same_tokenizer(const TokenFile& one, const TokenFile& other) {
   const TokenFileInfo &a = one.info(), &b = other.info();
   require(a.vocab_size == b.vocab_size && a.tokenizer_hash == b.tokenizer_hash, ExitCode::data,
-          "'{}' (vocabulary {}) and '{}' (vocabulary {}) were made with different tokenizers; prepare both with the "
+          "'{}' (vocabulary {}) and '{}' (vocabulary {}) were made with different tokenizers; "
+          "prepare both with the "
           "model's",
           one.path().string(), a.vocab_size, other.path().string(), b.vocab_size);
 }
 
 void check_made_by(const TokenFile& file, const fs::path& tokenizer) {
   std::error_code problem;
-  const fs::path json = fs::is_directory(tokenizer, problem) ? tokenizer / "tokenizer.json" : tokenizer;
+  const fs::path json =
+      fs::is_directory(tokenizer, problem) ? tokenizer / "tokenizer.json" : tokenizer;
   if (!fs::exists(json, problem)) return;
   const Tokenizer loaded = Tokenizer::load(json);
   const TokenFileInfo& info = file.info();
-  require(
-      info.tokenizer_hash == loaded.content_hash(), ExitCode::data,
-      "'{}' was made with another tokenizer (vocabulary {}, hash {:016x}) than '{}' (vocabulary {}, hash {:016x}); "
-      "name the one that made it with --tokenizer, or make the tokens again with `tessera data prepare --tokenizer {}`",
-      file.path().string(), info.vocab_size, info.tokenizer_hash, json.string(), loaded.vocab_size(),
-      loaded.content_hash(), tokenizer.string());
+  require(info.tokenizer_hash == loaded.content_hash(), ExitCode::data,
+          "'{}' was made with another tokenizer (vocabulary {}, hash {:016x}) than '{}' "
+          "(vocabulary {}, hash {:016x}); "
+          "name the one that made it with --tokenizer, or make the tokens again with `tessera data "
+          "prepare --tokenizer {}`",
+          file.path().string(), info.vocab_size, info.tokenizer_hash, json.string(),
+          loaded.vocab_size(), loaded.content_hash(), tokenizer.string());
 }
 
 std::vector<TokenFile> open_token_files(const std::vector<fs::path>& paths) {

@@ -9,7 +9,8 @@ std::vector<LengthClass> document_lengths(const TokenFile& file) {
   std::array<LengthClass, 65> classes{};
   for (std::int64_t document = 0; document < file.info().document_count; ++document) {
     const std::int64_t length = file.document(document).size;
-    LengthClass& of = classes[static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(length)))];
+    LengthClass& of =
+        classes[static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(length)))];
     ++of.documents;
     of.tokens += length;
   }

@@ -13,7 +13,8 @@ Range range(std::size_t begin, std::size_t end) {
 
 std::string_view strip(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(kBlank);
-  return begin == line.npos ? std::string_view() : line.substr(begin, line.find_last_not_of(kBlank) - begin + 1);
+  return begin == line.npos ? std::string_view()
+                            : line.substr(begin, line.find_last_not_of(kBlank) - begin + 1);
 }
 
 }  // namespace

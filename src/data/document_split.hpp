@@ -26,10 +26,12 @@ bool is_blank(std::string_view text);
 std::vector<Range> whole_text(std::string_view text);
 std::vector<Range> nonblank_lines(std::string_view text);
 std::vector<Range> paragraphs(std::string_view text);
-/// Each line that matches begins a document; what stands before the first is one too, if it is not blank.
+/// Each line that matches begins a document; what stands before the first is one too, if it is not
+/// blank.
 std::vector<Range> split_at_lines(std::string_view text, const Regex& first_line);
 
-/// Unindented lines continue the line above, except after an empty one; indentation and empty lines go.
+/// Unindented lines continue the line above, except after an empty one; indentation and empty lines
+/// go.
 std::string unwrap_lines(std::string_view text);
 
 }  // namespace tessera::data

@@ -14,7 +14,8 @@ FolderTurn::FolderTurn(const std::filesystem::path& folder) {
   std::error_code ignored;  // who writes there says what is wrong
   std::filesystem::create_directories(folder, ignored);
   descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return;
   log::info("waiting for another process that writes tokens to '{}'", folder.string());
   waited_ = true;
   while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {

@@ -5,8 +5,8 @@
 
 namespace tessera::data {
 
-/// Waits until no other process has its turn in the folder, which is made if it is missing. Where the file system has
-/// no locks, all have it at once.
+/// Waits until no other process has its turn in the folder, which is made if it is missing. Where
+/// the file system has no locks, all have it at once.
 class FolderTurn {
  public:
   explicit FolderTurn(const std::filesystem::path& folder);

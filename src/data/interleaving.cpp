@@ -15,9 +15,10 @@ namespace {
 /// Weights in units of 2^-40 of their sum; a source of less than one unit has one.
 std::vector<std::int64_t> whole_weights(std::span<const double> weights) {
   const double most = *std::ranges::max_element(weights);
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0, [most](double total, double weight) {
-    return total + weight / most;  // of ratios, which do not overflow
-  });
+  const double sum =
+      std::accumulate(weights.begin(), weights.end(), 0.0, [most](double total, double weight) {
+        return total + weight / most;  // of ratios, which do not overflow
+      });
   std::vector<std::int64_t> whole;
   for (const double weight : weights)
     whole.push_back(std::max<std::int64_t>(1, std::llround(weight / most / sum * 0x1p40)));
@@ -43,7 +44,8 @@ Interleaving::Interleaving(std::span<const std::int64_t> weights, const std::uin
   fork(weights, 0, weights.size(), seed);
 }
 
-/// The number of the fork of sources [begin, end), or -1 for a single one. Parents stand before their children.
+/// The number of the fork of sources [begin, end), or -1 for a single one. Parents stand before
+/// their children.
 int Interleaving::fork(std::span<const std::int64_t> weights, std::size_t begin, std::size_t end,
                        const std::uint64_t* seed) {
   if (end - begin == 1) return -1;
@@ -54,11 +56,13 @@ int Interleaving::fork(std::span<const std::int64_t> weights, std::size_t begin,
   Fork made{begin, begin + (end - begin) / 2, end, 0, sum(begin, end), 0};
   made.first = sum(begin, made.middle);
   if (seed)
-    made.phase = static_cast<std::int64_t>(content_hash(fmt::format("mixture {} {} {}", *seed, begin, end)) %
-                                           static_cast<std::uint64_t>(made.all));
+    made.phase =
+        static_cast<std::int64_t>(content_hash(fmt::format("mixture {} {} {}", *seed, begin, end)) %
+                                  static_cast<std::uint64_t>(made.all));
   const std::size_t number = forks_.size();
   forks_.push_back(made);
-  const int left = fork(weights, begin, made.middle, seed), right = fork(weights, made.middle, end, seed);
+  const int left = fork(weights, begin, made.middle, seed),
+            right = fork(weights, made.middle, end, seed);
   forks_[number].left = left;
   forks_[number].right = right;
   return static_cast<int>(number);

@@ -12,7 +12,8 @@ namespace {
 /// Readers of JSON walk it by recursion: nothing that they read nests further than this.
 constexpr int kMaxDepth = 64;
 constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 30;
-constexpr std::size_t kReasonBytes = 500;  ///< nlohmann quotes what it read last, whatever its length
+/// nlohmann quotes what it read last, whatever its length
+constexpr std::size_t kReasonBytes = 500;
 
 /// `text`, cut where it is longer than a message should be.
 std::string brief(std::string_view text) {
@@ -40,14 +41,16 @@ bool nests_too_deeply(std::string_view text) {
 
 std::string read_file(const std::filesystem::path& path) {
   std::error_code problem;
-  const bool is_file = std::filesystem::is_regular_file(path, problem);  // opening a named pipe would hang
+  // opening a named pipe would hang
+  const bool is_file = std::filesystem::is_regular_file(path, problem);
   const auto bytes = is_file ? std::filesystem::file_size(path, problem) : std::uintmax_t{0};
-  require(bytes <= kMaxBytes, ExitCode::data, "'{}' has {} bytes, too many for this kind of file; check the path",
-          path.string(), bytes);
+  require(bytes <= kMaxBytes, ExitCode::data,
+          "'{}' has {} bytes, too many for this kind of file; check the path", path.string(),
+          bytes);
   std::ifstream in;
   if (is_file) in.open(path, std::ios::binary);
-  require(!problem && is_file && in.good(), ExitCode::data, "cannot read '{}' ({}); check the path", path.string(),
-          problem ? problem.message() : "no readable file");
+  require(!problem && is_file && in.good(), ExitCode::data, "cannot read '{}' ({}); check the path",
+          path.string(), problem ? problem.message() : "no readable file");
   std::string text(bytes, '\0');
   in.read(text.data(), static_cast<std::streamsize>(bytes));
   text.resize(static_cast<std::size_t>(in.gcount()));
@@ -55,18 +58,21 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 nlohmann::json parse_json(std::string_view text, const std::string& where) {
-  require(!nests_too_deeply(text), ExitCode::data, "{}: JSON nested too deeply; correct the file or get it again",
-          where);
+  require(!nests_too_deeply(text), ExitCode::data,
+          "{}: JSON nested too deeply; correct the file or get it again", where);
   try {
     return parse_valid_json(text);
   } catch (const nlohmann::json::exception& problem) {
     std::string why = problem.what();
     if (const auto tag = why.find("] "); tag != why.npos) why.erase(0, tag + 2);
-    fail(ExitCode::data, "{}: not valid JSON ({}); correct the file or get it again", where, brief(why));
+    fail(ExitCode::data, "{}: not valid JSON ({}); correct the file or get it again", where,
+         brief(why));
   }
 }
 
-void JsonNode::refuse(std::string_view what) const { fail(ExitCode::data, "{}: {}", brief(where_), brief(what)); }
+void JsonNode::refuse(std::string_view what) const {
+  fail(ExitCode::data, "{}: {}", brief(where_), brief(what));
+}
 
 JsonNode JsonNode::operator[](const std::string& key) const {
   static const nlohmann::json kAbsent;
@@ -85,13 +91,15 @@ const std::string& JsonNode::string() const {
 
 bool JsonNode::boolean(bool if_absent) const {
   if (is_null()) return if_absent;
-  if (!value_->is_boolean()) refuse(std::string("true or false is needed here, not ") + value_->type_name());
+  if (!value_->is_boolean())
+    refuse(std::string("true or false is needed here, not ") + value_->type_name());
   return value_->get<bool>();
 }
 
 std::int64_t JsonNode::integer(std::int64_t least, std::int64_t most) const {
-  const bool fits = value_->is_number_unsigned() ? value_->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
-                                                 : value_->is_number_integer();
+  const bool fits = value_->is_number_unsigned()
+                        ? value_->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
+                        : value_->is_number_integer();
   const std::int64_t number = fits ? value_->get<std::int64_t>() : most;
   if (!fits || number < least || number > most) {
     refuse(fmt::format("a whole number from {} to {} is needed here, not {}", least, most,

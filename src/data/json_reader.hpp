@@ -1,4 +1,5 @@
-// Typed access to JSON that people or other programs wrote: what does not fit becomes one clear Error(data).
+// Typed access to JSON that people or other programs wrote: what does not fit becomes one clear
+// Error(data).
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,12 @@ namespace tessera::data {
 /// Content of a whole file; throws Error(data) when it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// A value and the path to it ("tokenizer.json, model.vocab"); cheap, and valid as long as the document.
+/// A value and the path to it ("tokenizer.json, model.vocab"); cheap, and valid as long as the
+/// document.
 class JsonNode {
  public:
-  JsonNode(const nlohmann::json& value, std::string file) : JsonNode(value, std::move(file), true) {}
+  JsonNode(const nlohmann::json& value, std::string file)
+      : JsonNode(value, std::move(file), true) {}
 
   bool is_null() const { return value_->is_null(); }
   bool is_string() const { return value_->is_string(); }

@@ -22,7 +22,8 @@ KeyedPermutation::KeyedPermutation(std::int64_t size, std::uint64_t seed, std::u
   TESSERA_EXPECT(size >= 1, "a permutation of {} things", size);
   const int bits = std::max(2, static_cast<int>(std::bit_width(size_ - 1)));
   half_bits_ = (bits + 1) / 2;
-  std::uint64_t state = mix(seed + 0x9E3779B97F4A7C15u) ^ mix(stream + 0xD1B54A32D192ED03u) * 0x9E3779B97F4A7C15u;
+  std::uint64_t state =
+      mix(seed + 0x9E3779B97F4A7C15u) ^ mix(stream + 0xD1B54A32D192ED03u) * 0x9E3779B97F4A7C15u;
   for (std::uint64_t& key : keys_) key = mix(state += 0x9E3779B97F4A7C15u);
 }
 

@@ -29,11 +29,14 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   map(file.number);
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path, int descriptor) : path_(path) { map(descriptor); }
+MappedFile::MappedFile(const std::filesystem::path& path, int descriptor) : path_(path) {
+  map(descriptor);
+}
 
 void MappedFile::map(int descriptor) {
   const auto check = [&](bool fine, const char* why) {
-    require(fine, ExitCode::data, "cannot read '{}' ({}); check the path and its permissions", path_.string(), why);
+    require(fine, ExitCode::data, "cannot read '{}' ({}); check the path and its permissions",
+            path_.string(), why);
   };
   check(descriptor >= 0, std::strerror(errno));
   struct stat status {};

@@ -19,7 +19,8 @@ void MergeTrainer::change(Pair pair, std::int64_t by, std::uint32_t word) {
 void MergeTrainer::count_pairs() {
   for (std::uint32_t number = 0; number < words_.size(); ++number) {
     const auto& [ids, occurrences] = words_[number];
-    for (std::size_t i = 0; i + 1 < ids.size(); ++i) change({ids[i], ids[i + 1]}, occurrences, number);
+    for (std::size_t i = 0; i + 1 < ids.size(); ++i)
+      change({ids[i], ids[i + 1]}, occurrences, number);
   }
   grown_.clear();
   for (const auto& [pair, state] : pairs_) candidates_.push({state.count, pair});
@@ -46,7 +47,8 @@ void MergeTrainer::merge(Pair pair, std::int32_t merged) {
   std::sort(grown_.begin(), grown_.end());
   grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
   for (const Pair& grown : grown_) {
-    if (const auto found = pairs_.find(grown); found != pairs_.end()) candidates_.push({found->second.count, grown});
+    if (const auto found = pairs_.find(grown); found != pairs_.end())
+      candidates_.push({found->second.count, grown});
   }
   grown_.clear();
 }

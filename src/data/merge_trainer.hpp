@@ -40,7 +40,8 @@ class MergeTrainer {
   };
   struct PairHash {
     std::size_t operator()(const Pair& pair) const noexcept {
-      const auto bits = static_cast<std::uint64_t>(pair.first) << 32 ^ static_cast<std::uint64_t>(pair.second);
+      const auto bits =
+          static_cast<std::uint64_t>(pair.first) << 32 ^ static_cast<std::uint64_t>(pair.second);
       return static_cast<std::size_t>(bits * 0x9E3779B97F4A7C15u >> 16);
     }
   };

@@ -34,19 +34,23 @@ Interleaving interleaving_of(const Parts& parts, std::uint64_t seed) {
 }  // namespace
 
 MixtureSource::MixtureSource(std::vector<Part> parts, std::uint64_t seed)
-    : parts_(std::move(parts)), seed_(seed), limit_(limit_of(parts_)), interleaving_(interleaving_of(parts_, seed)) {}
+    : parts_(std::move(parts)),
+      seed_(seed),
+      limit_(limit_of(parts_)),
+      interleaving_(interleaving_of(parts_, seed)) {}
 
 std::uint64_t MixtureSource::part_seed(std::uint64_t seed, const std::string& name) {
   return seed ^ content_hash("mixture " + name);
 }
 
 Interleaving::Place MixtureSource::place(std::int64_t sample) const {
-  require(!limit_ || sample < *limit_, ExitCode::data, "the sources have {} samples; sample {} was asked for",
-          limit_.value_or(0), sample);
+  require(!limit_ || sample < *limit_, ExitCode::data,
+          "the sources have {} samples; sample {} was asked for", limit_.value_or(0), sample);
   return interleaving_.at(sample);
 }
 
-void MixtureSource::read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const {
+void MixtureSource::read(std::int64_t sample, std::span<std::int32_t> inputs,
+                         std::span<std::int32_t> labels) const {
   const auto [part, index] = place(sample);
   parts_[part].source->read(index, inputs, labels);
 }
@@ -84,7 +88,8 @@ std::vector<SourceShare> MixtureSource::shares(std::int64_t sample) const {
   std::vector<SourceShare> shares;
   for (std::size_t i = 0; i < parts_.size(); ++i)
     shares.push_back(
-        {parts_[i].name, counts[i], static_cast<double>(counts[i]) / static_cast<double>(parts_[i].epoch_samples)});
+        {parts_[i].name, counts[i],
+         static_cast<double>(counts[i]) / static_cast<double>(parts_[i].epoch_samples)});
   return shares;
 }
 

@@ -16,12 +16,14 @@ namespace {
 constexpr char32_t kSBase = 0xAC00, kLBase = 0x1100, kVBase = 0x1161, kTBase = 0x11A7;
 constexpr char32_t kLCount = 19, kVCount = 21, kTCount = 28, kSCount = kLCount * kVCount * kTCount;
 
-bool within(char32_t code, char32_t base, char32_t count) { return code >= base && code < base + count; }
+bool within(char32_t code, char32_t base, char32_t count) {
+  return code >= base && code < base + count;
+}
 
 int combining_class(char32_t code) {
   const auto runs = combining_runs();
-  const auto run =
-      std::lower_bound(runs.begin(), runs.end(), code, [](const CombiningRun& r, char32_t c) { return r.last < c; });
+  const auto run = std::lower_bound(runs.begin(), runs.end(), code,
+                                    [](const CombiningRun& r, char32_t c) { return r.last < c; });
   return run != runs.end() && run->first <= code ? run->combining_class : 0;
 }
 
@@ -34,20 +36,24 @@ void decompose(char32_t code, std::u32string& out) {
   }
   const auto table = decompositions();
   const auto found =
-      std::lower_bound(table.begin(), table.end(), code, [](const Decomposition& d, char32_t c) { return d.code < c; });
+      std::lower_bound(table.begin(), table.end(), code,
+                       [](const Decomposition& d, char32_t c) { return d.code < c; });
   if (found == table.end() || found->code != code) return out.push_back(code);
   decompose(found->first, out);
   if (found->second != 0) decompose(found->second, out);
 }
 
-std::uint64_t pair_key(char32_t first, char32_t second) { return static_cast<std::uint64_t>(first) << 32 | second; }
+std::uint64_t pair_key(char32_t first, char32_t second) {
+  return static_cast<std::uint64_t>(first) << 32 | second;
+}
 
 /// The character that two compose to, or 0.
 char32_t composite(char32_t first, char32_t second) {
   if (within(first, kLBase, kLCount) && within(second, kVBase, kVCount)) {
     return kSBase + ((first - kLBase) * kVCount + (second - kVBase)) * kTCount;
   }
-  if (within(first, kSBase, kSCount) && (first - kSBase) % kTCount == 0 && within(second, kTBase + 1, kTCount - 1)) {
+  if (within(first, kSBase, kSCount) && (first - kSBase) % kTCount == 0 &&
+      within(second, kTBase + 1, kTCount - 1)) {
     return first + (second - kTBase);
   }
   static const auto pairs = [] {
@@ -66,7 +72,8 @@ struct Mark {
   int combining_class;
 };
 
-/// Appends a starter and the marks after it, in canonical order and composed; `starter` may be absent (0).
+/// Appends a starter and the marks after it, in canonical order and composed; `starter` may be
+/// absent (0).
 class Composer {
  public:
   explicit Composer(std::u32string& out) : out_(out) {}
@@ -85,8 +92,9 @@ class Composer {
   }
 
   void flush_marks() {
-    std::stable_sort(marks_.begin(), marks_.end(),
-                     [](const Mark& a, const Mark& b) { return a.combining_class < b.combining_class; });
+    std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) {
+      return a.combining_class < b.combining_class;
+    });
     int last_kept = 0;
     for (const Mark& mark : marks_) {
       const bool free = starter_ != npos && last_kept < mark.combining_class;
@@ -110,7 +118,8 @@ class Composer {
 }  // namespace
 
 bool is_plainly_nfc(std::string_view text) noexcept {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<std::uint8_t>(c) < 0xCC; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<std::uint8_t>(c) < 0xCC; });
 }
 
 std::string to_nfc(std::string_view text) {

@@ -13,7 +13,8 @@ constexpr std::string_view kSpace =
 std::string letters() { return "\\p{L}" + std::string(later_letters()); }
 std::string numbers() { return "\\p{N}" + std::string(later_numbers()); }
 std::string word() {
-  return R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})" + std::string(other_word());
+  return R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})" +
+         std::string(other_word());
 }
 
 class Translator {
@@ -37,7 +38,9 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(std::string_view what) const {
-    fail(code_, "the pattern '{}' uses {} at byte {}, which PCRE2 interprets differently; write the pattern without it",
+    fail(code_,
+         "the pattern '{}' uses {} at byte {}, which PCRE2 interprets differently; write the "
+         "pattern without it",
          in_, what, at_);
   }
 
@@ -82,6 +85,8 @@ class Translator {
 
 }  // namespace
 
-std::string translate_onig_pattern(std::string_view pattern, ExitCode code) { return Translator(pattern, code).run(); }
+std::string translate_onig_pattern(std::string_view pattern, ExitCode code) {
+  return Translator(pattern, code).run();
+}
 
 }  // namespace tessera::data

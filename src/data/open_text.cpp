@@ -18,14 +18,16 @@ namespace fs = std::filesystem;
 fs::path nearest_folder(fs::path folder) {
   std::error_code problem;
   if (folder.empty()) return fs::temp_directory_path();
-  while (!fs::is_directory(folder, problem) && folder.has_relative_path()) folder = folder.parent_path();
+  while (!fs::is_directory(folder, problem) && folder.has_relative_path())
+    folder = folder.parent_path();
   return folder.empty() ? fs::path(".") : folder;
 }
 
 /// A file without a name: it is gone when it is closed, however the program ends.
 class Spool {
  public:
-  Spool(const fs::path& text, const fs::path& scratch) : text_(text), folder_(nearest_folder(scratch)) {
+  Spool(const fs::path& text, const fs::path& scratch)
+      : text_(text), folder_(nearest_folder(scratch)) {
     std::string name = (folder_ / ".tessera-text-XXXXXX").string();
     descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
     if (descriptor_ < 0) refuse();
@@ -48,7 +50,8 @@ class Spool {
  private:
   [[noreturn]] void refuse() const {
     fail(ExitCode::environment,
-         "cannot unpack '{}' in the folder '{}' ({}); the unpacked text needs space there while it is read",
+         "cannot unpack '{}' in the folder '{}' ({}); the unpacked text needs space there while it "
+         "is read",
          text_.string(), folder_.string(), std::strerror(errno));
   }
 

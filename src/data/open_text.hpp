@@ -7,9 +7,10 @@
 
 namespace tessera::data {
 
-/// Maps a file of plain text or JSONL. Of a compressed one what is in it: it is unpacked, with bounded memory, into a
-/// file without a name in `scratch` (or the nearest folder above it that exists), which ends with the MappedFile.
-/// Throws Error(data) for a file that cannot be read or is damaged, Error(environment) when the disk is full.
+/// Maps a file of plain text or JSONL. Of a compressed one what is in it: it is unpacked, with
+/// bounded memory, into a file without a name in `scratch` (or the nearest folder above it that
+/// exists), which ends with the MappedFile. Throws Error(data) for a file that cannot be read or is
+/// damaged, Error(environment) when the disk is full.
 MappedFile open_text(const std::filesystem::path& path, const std::filesystem::path& scratch);
 
 }  // namespace tessera::data

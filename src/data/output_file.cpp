@@ -23,7 +23,8 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
           "cannot write '{}' (it is a folder); name a file in it", path_.string());
   std::error_code error;
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
-  require(!error, ExitCode::environment, "cannot make the folder '{}' ({}); check the path and its permissions",
+  require(!error, ExitCode::environment,
+          "cannot make the folder '{}' ({}); check the path and its permissions",
           path_.parent_path().string(), error.message());
   // Not the process's ID: machines that share a file system give out the same ones.
   aside_ = path_.string() + fmt::format(".partial-{:08x}", std::random_device()());
@@ -45,13 +46,15 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::fail_with_errno(const char* what) const {
-  fail(ExitCode::environment, "{} '{}' ({}); check the path, its permissions and the space on the disk", what,
+  fail(ExitCode::environment,
+       "{} '{}' ({}); check the path, its permissions and the space on the disk", what,
        path_.string(), std::strerror(errno));
 }
 
 void OutputFile::write_at(std::string_view bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t done =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) fail_with_errno("cannot write");
     bytes.remove_prefix(static_cast<std::size_t>(done));

@@ -10,7 +10,8 @@ namespace tessera::data {
 
 class OutputFile {
  public:
-  /// Makes the folder too, if it is missing. Throws Error(environment), as every member does, with the system's reason.
+  /// Makes the folder too, if it is missing. Throws Error(environment), as every member does, with
+  /// the system's reason.
   explicit OutputFile(std::filesystem::path path);
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;

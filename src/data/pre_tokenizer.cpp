@@ -8,7 +8,8 @@ constexpr std::string_view kGpt2Pattern =
 
 Regex pattern_of(const JsonNode& pattern) {
   if (pattern.is_string()) return Regex::literal(pattern.string());
-  if (const JsonNode text = pattern["String"]; !text.is_null()) return Regex::literal(text.string());
+  if (const JsonNode text = pattern["String"]; !text.is_null())
+    return Regex::literal(text.string());
   return Regex::compile(pattern["Regex"].string());
 }
 
@@ -18,7 +19,8 @@ PreTokenizer PreTokenizer::from_json(const JsonNode& node) {
   PreTokenizer made;
   if (!node.is_null()) made.add(node);
   if (!made.byte_level_)
-    node.refuse("only byte-level BPE is supported (a ByteLevel pre-tokenizer); use such a tokenizer");
+    node.refuse(
+        "only byte-level BPE is supported (a ByteLevel pre-tokenizer); use such a tokenizer");
   return made;
 }
 
@@ -31,11 +33,13 @@ void PreTokenizer::add(const JsonNode& node) {
   } else if (type == "Split") {
     add_split(node);
   } else if (type == "Digits") {
-    steps_.push_back({Regex::compile(node["individual_digits"].boolean(false) ? R"(\p{N})" : R"(\p{N}+)")});
+    steps_.push_back(
+        {Regex::compile(node["individual_digits"].boolean(false) ? R"(\p{N})" : R"(\p{N}+)")});
   } else if (type == "ByteLevel") {
     add_byte_level(node);
   } else {
-    node.refuse("the pre-tokenizer '" + type + "' is not supported (Split, Digits, ByteLevel, Sequence are)");
+    node.refuse("the pre-tokenizer '" + type +
+                "' is not supported (Split, Digits, ByteLevel, Sequence are)");
   }
 }
 
@@ -44,7 +48,8 @@ void PreTokenizer::add_split(const JsonNode& node) {
   const bool invert = node["invert"].boolean(false);
   const bool isolated = behavior == "Isolated", keep_only_matches = behavior == "Removed" && invert;
   if (!isolated && !keep_only_matches) {
-    node.refuse("Split with behavior '" + behavior + "' is not supported (Isolated is, and Removed with invert)");
+    node.refuse("Split with behavior '" + behavior +
+                "' is not supported (Isolated is, and Removed with invert)");
   }
   steps_.push_back({pattern_of(node["pattern"]), isolated});
 }
@@ -59,7 +64,8 @@ void PreTokenizer::run(std::string_view text, std::size_t at, const Sink& sink) 
   if (at == steps_.size()) return sink(text);
   const Step& step = steps_[at];
   if (!step.pattern) {
-    return text.starts_with(' ') ? run(text, at + 1, sink) : run(" " + std::string(text), at + 1, sink);
+    return text.starts_with(' ') ? run(text, at + 1, sink)
+                                 : run(" " + std::string(text), at + 1, sink);
   }
   step.pattern->for_each_piece(text, [&](std::string_view piece, bool is_match) {
     if (is_match || step.keep_others) run(piece, at + 1, sink);

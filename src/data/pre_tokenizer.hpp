@@ -1,4 +1,5 @@
-// Cuts text into words, in the steps that tokenizer.json names; merges never cross the border of a word.
+// Cuts text into words, in the steps that tokenizer.json names; merges never cross the border of a
+// word.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,8 @@ class PreTokenizer {
  public:
   using Sink = std::function<void(std::string_view)>;
 
-  /// From the value of "pre_tokenizer": Split, Digits, ByteLevel and Sequences of them; refuses others in words.
+  /// From the value of "pre_tokenizer": Split, Digits, ByteLevel and Sequences of them; refuses
+  /// others in words.
   static PreTokenizer from_json(const JsonNode& node);
 
   /// Calls `sink` with each word of `text` (UTF-8), in order.

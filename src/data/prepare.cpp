@@ -18,13 +18,15 @@ namespace {
 
 /// Text encoded at once: bounds memory, and is enough work for many threads.
 constexpr std::int64_t kBatchBytes = std::int64_t{32} << 20;
-constexpr std::uint64_t kShuffleStream = 0x646F63756D656E74;  // apart from the epochs of the sampler
+// apart from the epochs of the sampler
+constexpr std::uint64_t kShuffleStream = 0x646F63756D656E74;
 
 int thread_count(int asked) {
   return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// Calls work(i) for i in [0, count) from several threads; throws what the first failing call threw.
+/// Calls work(i) for i in [0, count) from several threads; throws what the first failing call
+/// threw.
 template <class Work>
 void parallel_for(int threads, std::size_t count, const Work& work) {
   std::atomic<std::size_t> next{0};
@@ -41,7 +43,8 @@ void parallel_for(int threads, std::size_t count, const Work& work) {
   };
   {
     std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads && static_cast<std::size_t>(t) < count; ++t) helpers.emplace_back(loop);
+    for (int t = 1; t < threads && static_cast<std::size_t>(t) < count; ++t)
+      helpers.emplace_back(loop);
     loop();
   }
   if (failure) std::rethrow_exception(failure);
@@ -63,7 +66,8 @@ class Preparation {
       std::vector<std::vector<std::int32_t>> ids(batch.size());
       parallel_for(threads_, batch.size(), [&](std::size_t i) { ids[i] = encode(batch[i]); });
       for (const auto& document : ids) writer.append_document(document);
-      for (const std::int64_t document : batch) done += static_cast<std::uint64_t>(corpus_.document_bytes(document));
+      for (const std::int64_t document : batch)
+        done += static_cast<std::uint64_t>(corpus_.document_bytes(document));
       if (progress) progress(done, total);
       next += static_cast<std::int64_t>(batch.size());
     }
@@ -109,17 +113,19 @@ bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
   if (!TokenFile::is_token_file(path)) return false;
   try {
     const TokenFileInfo found = TokenFile::open(path).info();
-    return found.source_hash == wanted.source_hash && found.tokenizer_hash == wanted.tokenizer_hash &&
-           found.seed == wanted.seed;
+    return found.source_hash == wanted.source_hash &&
+           found.tokenizer_hash == wanted.tokenizer_hash && found.seed == wanted.seed;
   } catch (const Error& damage) {
     log::warning("{} (made again now)", damage.what());
     return false;
   }
 }
 
-TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
-                           const TokenFileInfo& info, const PrepareOptions& options, const Progress& progress) {
-  require(corpus.document_count() > 0, ExitCode::data, "there is no text in {}; name files with text", corpus.name());
+TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer,
+                           const std::filesystem::path& output, const TokenFileInfo& info,
+                           const PrepareOptions& options, const Progress& progress) {
+  require(corpus.document_count() > 0, ExitCode::data,
+          "there is no text in {}; name files with text", corpus.name());
   TokenFileWriter writer(output, info);
   Preparation(corpus, tokenizer, options).run(writer, progress);
   return writer.finish();
@@ -127,33 +133,40 @@ TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer,
 
 }  // namespace
 
-TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
-                      const PrepareOptions& options, const Progress& progress) {
-  return write_tokens(corpus, tokenizer, output, describe(corpus, tokenizer, options.seed), options, progress);
+TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer,
+                      const std::filesystem::path& output, const PrepareOptions& options,
+                      const Progress& progress) {
+  return write_tokens(corpus, tokenizer, output, describe(corpus, tokenizer, options.seed), options,
+                      progress);
 }
 
-std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, const Tokenizer& tokenizer,
-                                        const std::filesystem::path& cache_folder, const PrepareOptions& options,
-                                        const Progress& progress) {
+std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset,
+                                        const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder,
+                                        const PrepareOptions& options, const Progress& progress) {
   if (TokenFile::is_token_file(dataset)) {
-    require(TokenFile::open(dataset).info().tokenizer_hash == tokenizer.content_hash(), ExitCode::data,
-            "'{}' was made with another tokenizer; name that tokenizer, or make the token file again with this one",
+    require(TokenFile::open(dataset).info().tokenizer_hash == tokenizer.content_hash(),
+            ExitCode::data,
+            "'{}' was made with another tokenizer; name that tokenizer, or make the token file "
+            "again with this one",
             dataset.string());
     return dataset;
   }
   return prepare_if_needed(std::vector{dataset}, tokenizer, cache_folder, options, progress);
 }
 
-std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts, const Tokenizer& tokenizer,
-                                        const std::filesystem::path& cache_folder, const PrepareOptions& options,
-                                        const Progress& progress) {
+std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts,
+                                        const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder,
+                                        const PrepareOptions& options, const Progress& progress) {
   CorpusOptions how = options.corpus;
   if (how.scratch.empty()) how.scratch = cache_folder;
   const TextCorpus corpus(texts, how);
   const TokenFileInfo info = describe(corpus, tokenizer, options.seed);
-  const std::uint64_t key = content_hash(fmt::format("{} {} {}", info.source_hash, info.tokenizer_hash, info.seed));
-  const auto cached =
-      cache_folder / fmt::format("{}-{:016x}.tokens", unpacked_name(texts.front()).stem().string(), key);
+  const std::uint64_t key =
+      content_hash(fmt::format("{} {} {}", info.source_hash, info.tokenizer_hash, info.seed));
+  const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens",
+                                                 unpacked_name(texts.front()).stem().string(), key);
   if (is_there(cached, info)) return cached;
   const FolderTurn turn(cache_folder);
   if (turn.waited() && is_there(cached, info)) return cached;

@@ -20,7 +20,8 @@ std::string human_rate(double bytes_per_second) {
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::ostream& out, std::string label) : out_(out), label_(std::move(label)) {}
+ProgressBar::ProgressBar(std::ostream& out, std::string label)
+    : out_(out), label_(std::move(label)) {}
 
 ProgressBar::~ProgressBar() {
   if (drawn_) out_ << '\n' << std::flush;
@@ -35,8 +36,9 @@ void ProgressBar::show(std::uint64_t done, std::uint64_t total) {
   const double seconds = std::max(1e-9, std::chrono::duration<double>(now - start_).count());
   const double rate = static_cast<double>(done) / seconds;
   const int filled = static_cast<int>(part * kWidth);
-  out_ << fmt::format("\r{}  [{:#<{}}{:.<{}}]  {:3.0f} %  {}  ETA {:.0f} s  ", label_, "", filled, "", kWidth - filled,
-                      100 * part, human_rate(rate), done == 0 ? 0.0 : static_cast<double>(total - done) / rate)
+  out_ << fmt::format("\r{}  [{:#<{}}{:.<{}}]  {:3.0f} %  {}  ETA {:.0f} s  ", label_, "", filled,
+                      "", kWidth - filled, 100 * part, human_rate(rate),
+                      done == 0 ? 0.0 : static_cast<double>(total - done) / rate)
        << std::flush;
 }
 

@@ -1,5 +1,6 @@
-// PCRE2 behind the one search that tokenizers need. Patterns are written as Hugging Face's tokenizers reads them
-// (Oniguruma's syntax, Unicode 16); where PCRE2 means something else by them, they are translated or refused.
+// PCRE2 behind the one search that tokenizers need. Patterns are written as Hugging Face's
+// tokenizers reads them (Oniguruma's syntax, Unicode 16); where PCRE2 means something else by them,
+// they are translated or refused.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 
 namespace tessera::data {
 
-/// The same pattern for PCRE2 with UTF and UCP: \s, \S, \w, \W, \p{L} and \p{N} become classes of Unicode 16.
-/// Throws Error(code) for syntax that would change its meaning.
+/// The same pattern for PCRE2 with UTF and UCP: \s, \S, \w, \W, \p{L} and \p{N} become classes of
+/// Unicode 16. Throws Error(code) for syntax that would change its meaning.
 std::string translate_onig_pattern(std::string_view pattern, ExitCode code);
 
 struct Match {
@@ -29,12 +30,15 @@ class Regex {
   /// Matches `text` itself.
   static Regex literal(std::string_view text);
 
-  /// First match at or after `from` in `text`, which must be UTF-8. Throws Error(data) beyond the match limit.
+  /// First match at or after `from` in `text`, which must be UTF-8. Throws Error(data) beyond the
+  /// match limit.
   bool find(std::string_view text, std::size_t from, Match& match) const;
   /// As find, but takes any bytes: false when they are not UTF-8.
   bool matches_somewhere(std::string_view bytes) const;
-  /// Calls `piece(text, is_match)` for each match and each non-empty stretch between matches, in order.
-  void for_each_piece(std::string_view text, const std::function<void(std::string_view, bool)>& piece) const;
+  /// Calls `piece(text, is_match)` for each match and each non-empty stretch between matches, in
+  /// order.
+  void for_each_piece(std::string_view text,
+                      const std::function<void(std::string_view, bool)>& piece) const;
 
  private:
   struct Code;

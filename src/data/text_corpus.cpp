@@ -30,10 +30,12 @@ std::vector<fs::path> expand_folders(const std::vector<fs::path>& paths) {
       continue;
     }
     for (const auto& entry : fs::directory_iterator(path, problem)) {
-      if (entry.is_regular_file(problem) && is_text_file(entry.path())) files.push_back(entry.path());
+      if (entry.is_regular_file(problem) && is_text_file(entry.path()))
+        files.push_back(entry.path());
     }
     require(files.size() > before, ExitCode::data,
-            "no .jsonl, .json or .txt file in the folder '{}' (.gz and .zst of them, too); name the files that hold "
+            "no .jsonl, .json or .txt file in the folder '{}' (.gz and .zst of them, too); name "
+            "the files that hold "
             "the text",
             path.string());
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
@@ -57,7 +59,8 @@ DocumentRule document_rule_from_name(const std::string& name) {
   if (name == "lines") return DocumentRule::lines;
   if (name == "paragraphs") return DocumentRule::paragraphs;
   if (name == "chapters") return DocumentRule::chapters;
-  fail(ExitCode::usage, "unknown rule for documents: '{}'; use file, lines, paragraphs or chapters", name);
+  fail(ExitCode::usage, "unknown rule for documents: '{}'; use file, lines, paragraphs or chapters",
+       name);
 }
 
 struct TextCorpus::Parts {
@@ -81,10 +84,12 @@ void TextCorpus::Parts::add(const fs::path& path) {
 
 std::vector<Range> TextCorpus::Parts::find_documents(const MappedFile& file) const {
   const std::string_view text = file.bytes();
-  if (is_jsonl(file.path()) || (options.split_regex.empty() && options.documents == DocumentRule::lines)) {
+  if (is_jsonl(file.path()) ||
+      (options.split_regex.empty() && options.documents == DocumentRule::lines)) {
     return nonblank_lines(text);
   }
-  if (!options.split_regex.empty()) return split_at_lines(text, Regex::compile(options.split_regex, ExitCode::usage));
+  if (!options.split_regex.empty())
+    return split_at_lines(text, Regex::compile(options.split_regex, ExitCode::usage));
   return options.documents == DocumentRule::paragraphs ? paragraphs(text) : whole_text(text);
 }
 
@@ -92,36 +97,47 @@ std::string TextCorpus::Parts::from_jsonl(const MappedFile& file, std::string_vi
   const auto check = [&](bool fine, const auto& what) {
     if (fine) [[likely]]
       return;
-    const auto before = file.bytes().substr(0, static_cast<std::size_t>(line.data() - file.bytes().data()));
-    fail(ExitCode::data, "{}:{}: {}", file.path().string(), 1 + std::count(before.begin(), before.end(), '\n'), what());
+    const auto before =
+        file.bytes().substr(0, static_cast<std::size_t>(line.data() - file.bytes().data()));
+    fail(ExitCode::data, "{}:{}: {}", file.path().string(),
+         1 + std::count(before.begin(), before.end(), '\n'), what());
   };
   const nlohmann::json value = tessera::parse_json(line);
-  check(!value.is_discarded(), [] { return "this line is not valid JSON; JSONL has one object a line"; });
+  check(!value.is_discarded(),
+        [] { return "this line is not valid JSON; JSONL has one object a line"; });
   check(value.is_object(), [&] {
-    return fmt::format("a JSON object is needed here, not {}; JSONL has one object a line", value.type_name());
+    return fmt::format("a JSON object is needed here, not {}; JSONL has one object a line",
+                       value.type_name());
   });
   const auto text = value.find(options.jsonl_key);
-  check(text != value.end(),
-        [&] { return fmt::format("no key '{}'; name the one that holds the text (--jsonl-key)", options.jsonl_key); });
+  check(text != value.end(), [&] {
+    return fmt::format("no key '{}'; name the one that holds the text (--jsonl-key)",
+                       options.jsonl_key);
+  });
   check(text->is_string(), [&] {
-    return fmt::format("member '{}' is not a string but {}; correct the line", options.jsonl_key, text->type_name());
+    return fmt::format("member '{}' is not a string but {}; correct the line", options.jsonl_key,
+                       text->type_name());
   });
   return text->get<std::string>();
 }
 
-TextCorpus::TextCorpus(const std::vector<fs::path>& files, CorpusOptions options) : parts_(std::make_unique<Parts>()) {
+TextCorpus::TextCorpus(const std::vector<fs::path>& files, CorpusOptions options)
+    : parts_(std::make_unique<Parts>()) {
   parts_->options = resolve(std::move(options));
   for (const fs::path& file : expand_folders(files)) parts_->add(file);
 }
 TextCorpus::TextCorpus(TextCorpus&&) noexcept = default;
 TextCorpus::~TextCorpus() = default;
 
-std::int64_t TextCorpus::document_count() const { return static_cast<std::int64_t>(parts_->documents.size()); }
+std::int64_t TextCorpus::document_count() const {
+  return static_cast<std::int64_t>(parts_->documents.size());
+}
 
 std::string TextCorpus::name() const {
   if (parts_->files.empty()) return "no file";
   const std::size_t more = parts_->files.size() - 1;
-  const std::string others = more == 0 ? "" : fmt::format(" and {} more file{}", more, more == 1 ? "" : "s");
+  const std::string others =
+      more == 0 ? "" : fmt::format(" and {} more file{}", more, more == 1 ? "" : "s");
   return fmt::format("'{}'{}", parts_->files.front().path().string(), others);
 }
 
@@ -138,7 +154,8 @@ std::int64_t TextCorpus::total_bytes() const {
 std::string TextCorpus::text(std::int64_t document) const {
   const auto& [range, number] = parts_->documents.at(static_cast<std::size_t>(document));
   const MappedFile& file = parts_->files[number];
-  const auto slice = file.bytes().substr(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.size));
+  const auto slice = file.bytes().substr(static_cast<std::size_t>(range.begin),
+                                         static_cast<std::size_t>(range.size));
   if (is_jsonl(file.path())) return parts_->from_jsonl(file, slice);
   return parts_->options.unwrap ? unwrap_lines(slice) : std::string(slice);
 }
@@ -146,7 +163,8 @@ std::string TextCorpus::text(std::int64_t document) const {
 std::uint64_t TextCorpus::content_hash() const {
   ContentHash hash;
   const CorpusOptions& o = parts_->options;
-  hash.update(fmt::format("{}\n{}\n{}\n{}\n", static_cast<int>(o.documents), o.split_regex, o.unwrap, o.jsonl_key));
+  hash.update(fmt::format("{}\n{}\n{}\n{}\n", static_cast<int>(o.documents), o.split_regex,
+                          o.unwrap, o.jsonl_key));
   for (const MappedFile& file : parts_->files) {
     hash.update(fmt::format("{} {}\n", is_jsonl(file.path()), file.bytes().size()));
     hash.update(file.bytes());

@@ -21,8 +21,8 @@ inline bool is_text_file(const std::filesystem::path& path) {
   return is_jsonl(path) || unpacked_name(path).extension() == ".txt";
 }
 
-/// Throws Error(data) where a file lies beside its compressed copy: the text would be read twice. `files` of one
-/// folder.
+/// Throws Error(data) where a file lies beside its compressed copy: the text would be read twice.
+/// `files` of one folder.
 void refuse_copies(const std::vector<std::filesystem::path>& files);
 
 }  // namespace tessera::data

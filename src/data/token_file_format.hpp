@@ -10,7 +10,8 @@
 
 namespace tessera::data {
 
-static_assert(std::endian::native == std::endian::little, "token files are little-endian and mapped as they are");
+static_assert(std::endian::native == std::endian::little,
+              "token files are little-endian and mapped as they are");
 
 struct TokenFileHeader {
   static constexpr char kMagic[8] = {'T', 'S', 'R', 'A', 'T', 'O', 'K', 'S'};
@@ -35,12 +36,16 @@ struct TokenFileHeader {
     return content_hash({reinterpret_cast<const char*>(this), sizeof *this - sizeof header_hash});
   }
   /// Where the index begins: after the ids, at a multiple of 8.
-  std::uint64_t index_offset() const { return (sizeof *this + token_count * token_bytes + 7) / 8 * 8; }
+  std::uint64_t index_offset() const {
+    return (sizeof *this + token_count * token_bytes + 7) / 8 * 8;
+  }
   std::uint64_t file_bytes() const { return index_offset() + (document_count + 1) * 8; }
 };
 static_assert(sizeof(TokenFileHeader) == 128);
 
 /// Bytes of one id below `vocab_size`.
-inline std::uint32_t token_bytes_for(std::int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
+inline std::uint32_t token_bytes_for(std::int64_t vocab_size) {
+  return vocab_size <= 65536 ? 2 : 4;
+}
 
 }  // namespace tessera::data

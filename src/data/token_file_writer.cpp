@@ -21,7 +21,8 @@ struct TokenFileWriter::Parts {
   std::vector<std::uint64_t> starts;
   std::vector<std::uint16_t> narrow;
 
-  Parts(std::filesystem::path path, const TokenFileInfo& given) : file(std::move(path)), info(given) {
+  Parts(std::filesystem::path path, const TokenFileInfo& given)
+      : file(std::move(path)), info(given) {
     info.token_count = info.document_count = 0;
     info.token_bytes = static_cast<int>(token_bytes_for(info.vocab_size));
     file.write(std::string(sizeof(TokenFileHeader), '\0'));
@@ -59,7 +60,8 @@ TokenFileWriter::~TokenFileWriter() = default;
 void TokenFileWriter::append_document(std::span<const std::int32_t> ids) {
   Parts& p = *parts_;
   for (const std::int32_t id : ids) {
-    TESSERA_EXPECT(id >= 0 && id < p.info.vocab_size, "id {} of a vocabulary of {}", id, p.info.vocab_size);
+    TESSERA_EXPECT(id >= 0 && id < p.info.vocab_size, "id {} of a vocabulary of {}", id,
+                   p.info.vocab_size);
   }
   p.starts.push_back(static_cast<std::uint64_t>(p.info.token_count));
   p.info.token_count += static_cast<std::int64_t>(ids.size());
@@ -72,7 +74,8 @@ void TokenFileWriter::append_document(std::span<const std::int32_t> ids) {
 TokenFileInfo TokenFileWriter::finish() {
   Parts& p = *parts_;
   p.starts.push_back(static_cast<std::uint64_t>(p.info.token_count));
-  const auto ids_end = sizeof(TokenFileHeader) + static_cast<std::uint64_t>(p.info.token_count * p.info.token_bytes);
+  const auto ids_end =
+      sizeof(TokenFileHeader) + static_cast<std::uint64_t>(p.info.token_count * p.info.token_bytes);
   p.write(std::string(p.header().index_offset() - ids_end, '\0'));
   p.write(bytes_of(std::span<const std::uint64_t>(p.starts)));
   const TokenFileHeader header = p.header();

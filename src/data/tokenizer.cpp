@@ -8,13 +8,15 @@
 
 namespace tessera::data {
 
-void Tokenizer::Parts::walk(std::string_view text, const WordSink& word, const TokenSink& token) const {
+void Tokenizer::Parts::walk(std::string_view text, const WordSink& word,
+                            const TokenSink& token) const {
   raw_tokens.split(text, [&](std::string_view piece, std::optional<std::int32_t> id) {
     id ? token(piece, *id) : walk_bytes(piece, word, token);
   });
 }
 
-void Tokenizer::Parts::walk_bytes(std::string_view text, const WordSink& word, const TokenSink& token) const {
+void Tokenizer::Parts::walk_bytes(std::string_view text, const WordSink& word,
+                                  const TokenSink& token) const {
   while (!text.empty()) {
     const std::size_t valid = valid_utf8_prefix(text);
     if (valid > 0) walk_utf8(text.substr(0, valid), word, token);
@@ -25,12 +27,14 @@ void Tokenizer::Parts::walk_bytes(std::string_view text, const WordSink& word, c
   }
 }
 
-void Tokenizer::Parts::walk_utf8(std::string_view text, const WordSink& word, const TokenSink& token) const {
+void Tokenizer::Parts::walk_utf8(std::string_view text, const WordSink& word,
+                                 const TokenSink& token) const {
   const bool changes = nfc && !is_plainly_nfc(text);
   const std::string normalized = changes ? to_nfc(text) : std::string();
-  normalized_tokens.split(changes ? normalized : text, [&](std::string_view piece, std::optional<std::int32_t> id) {
-    id ? token(piece, *id) : pre_tokenizer.split(piece, word);
-  });
+  normalized_tokens.split(changes ? normalized : text,
+                          [&](std::string_view piece, std::optional<std::int32_t> id) {
+                            id ? token(piece, *id) : pre_tokenizer.split(piece, word);
+                          });
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -60,9 +64,10 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
   std::string text;
   for (const std::int32_t id : ids) {
     const bool known = id >= 0 && id < vocab_size() && parts_->kinds[id] != Parts::Kind::absent;
-    require(known, ExitCode::data,
-            "id {} is not in the tokenizer's vocabulary of {}; decode with the tokenizer that made it", id,
-            vocab_size());
+    require(
+        known, ExitCode::data,
+        "id {} is not in the tokenizer's vocabulary of {}; decode with the tokenizer that made it",
+        id, vocab_size());
     if (!skip_special || parts_->kinds[id] != Parts::Kind::special) text += parts_->bytes[id];
   }
   return text;

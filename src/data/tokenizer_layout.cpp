@@ -13,7 +13,10 @@ constexpr const char* kQwen =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 ordered_json byte_level(bool use_regex) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}};
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", false},
+          {"trim_offsets", true},
+          {"use_regex", use_regex}};
 }
 
 }  // namespace
@@ -39,8 +42,10 @@ ordered_json normalizer_layout(Pattern pattern) {
 ordered_json pre_tokenizer_layout(Pattern pattern) {
   if (pattern == Pattern::gpt2) return byte_level(true);
   const char* regex = pattern == Pattern::qwen ? kQwen : kLlama3;
-  const ordered_json split = {
-      {"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+  const ordered_json split = {{"type", "Split"},
+                              {"pattern", {{"Regex", regex}}},
+                              {"behavior", "Isolated"},
+                              {"invert", false}};
   return {{"type", "Sequence"}, {"pretokenizers", ordered_json::array({split, byte_level(false)})}};
 }
 

@@ -12,7 +12,8 @@ nlohmann::ordered_json pre_tokenizer_layout(Pattern pattern);
 nlohmann::ordered_json normalizer_layout(Pattern pattern);
 bool normalizes(Pattern pattern);
 
-/// BOS and EOS among the special tokens: of two the first and the second, a single one is EOS; -1 for none.
+/// BOS and EOS among the special tokens: of two the first and the second, a single one is EOS; -1
+/// for none.
 struct SpecialRoles {
   int bos = -1;
   int eos = -1;

@@ -1,4 +1,5 @@
-// tokenizer.json -> Tokenizer::Parts. What the file asks for and byte-level BPE is not, is refused in words.
+// tokenizer.json -> Tokenizer::Parts. What the file asks for and byte-level BPE is not, is refused
+// in words.
 #include <algorithm>
 
 #include "byte_alphabet.hpp"
@@ -30,7 +31,8 @@ void check_model(const JsonNode& model) {
   refuse_if_set(model["dropout"]);
   refuse_if_set(model["continuing_subword_prefix"]);
   refuse_if_set(model["end_of_word_suffix"]);
-  if (model["byte_fallback"].boolean(false)) model.refuse("byte_fallback is not supported; only byte-level BPE is");
+  if (model["byte_fallback"].boolean(false))
+    model.refuse("byte_fallback is not supported; only byte-level BPE is");
 }
 
 /// Reads "normalizer": none, NFC, or a Sequence of these. Returns whether text is normalised.
@@ -38,7 +40,8 @@ bool read_normalizer(const JsonNode& node) {
   if (node.is_null()) return false;
   const std::string& type = node["type"].string();
   if (type == "NFC") return true;
-  if (type != "Sequence") node.refuse("the normalizer '" + type + "' is not supported; use NFC or none");
+  if (type != "Sequence")
+    node.refuse("the normalizer '" + type + "' is not supported; use NFC or none");
   const JsonNode list = node["normalizers"];
   bool nfc = false;
   for (std::size_t i = 0; i < list.array().size(); ++i) nfc |= read_normalizer(list[i]);
@@ -62,12 +65,14 @@ class Vocabulary {
 
   std::int64_t most() const { return most_; }
 
-  void add(const JsonNode& where, const std::string& text, std::int32_t id, std::string bytes, Parts::Kind kind) {
+  void add(const JsonNode& where, const std::string& text, std::int32_t id, std::string bytes,
+           Parts::Kind kind) {
     if (static_cast<std::size_t>(id) >= parts_.bytes.size()) {
       parts_.bytes.resize(static_cast<std::size_t>(id) + 1);
       parts_.kinds.resize(parts_.bytes.size(), Parts::Kind::absent);
     }
-    if (parts_.kinds[id] != Parts::Kind::absent) where.refuse("id " + std::to_string(id) + " has two tokens");
+    if (parts_.kinds[id] != Parts::Kind::absent)
+      where.refuse("id " + std::to_string(id) + " has two tokens");
     parts_.bytes[id] = std::move(bytes);
     parts_.kinds[id] = kind;
     parts_.ids.emplace(text, id);
@@ -92,12 +97,14 @@ void read_bytes(const JsonNode& model, Parts& parts) {
   for (int byte = 0; byte < 256; ++byte) {
     const auto found = parts.ids.find(byte_alphabet()[byte]);
     missing += found == parts.ids.end();
-    if (found != parts.ids.end()) parts.bpe.set_byte(static_cast<std::uint8_t>(byte), found->second);
+    if (found != parts.ids.end())
+      parts.bpe.set_byte(static_cast<std::uint8_t>(byte), found->second);
   }
   if (missing == 0) return;
   if (!model["unk_token"].is_null())
     model["unk_token"].refuse("unknown tokens are not supported, and the vocabulary lacks bytes");
-  log::warning("{}: the vocabulary lacks {} of the 256 bytes; tokenizing skips them", model.where(), missing);
+  log::warning("{}: the vocabulary lacks {} of the 256 bytes; tokenizing skips them", model.where(),
+               missing);
 }
 
 std::pair<std::string, std::string> merge_pair(const JsonNode& merge) {
@@ -124,7 +131,8 @@ void read_merges(const JsonNode& list, Parts& parts) {
     const JsonNode merge = list[i];
     if (merge.is_string() && merge.string().starts_with("#version")) continue;
     const auto [left, right] = merge_pair(merge);
-    const std::int32_t left_id = merge_part(parts, merge, left), right_id = merge_part(parts, merge, right);
+    const std::int32_t left_id = merge_part(parts, merge, left),
+                       right_id = merge_part(parts, merge, right);
     parts.bpe.set_merge(left_id, right_id, rank++, merge_part(parts, merge, left + right));
   }
 }
@@ -146,7 +154,8 @@ void read_added_tokens(const JsonNode& list, Vocabulary& vocabulary, Parts& part
   for (std::size_t i = 0; i < list.array().size(); ++i) {
     AddedToken token = read_added_token(list[i], vocabulary.most());
     const auto known = parts.ids.find(token.content);
-    if (known != parts.ids.end() && known->second != token.id) list[i].refuse("it has another id in the vocabulary");
+    if (known != parts.ids.end() && known->second != token.id)
+      list[i].refuse("it has another id in the vocabulary");
     const auto kind = token.special ? Parts::Kind::special : Parts::Kind::ordinary;
     if (known == parts.ids.end()) {
       vocabulary.add(list[i], token.content, token.id, token.content, kind);
@@ -169,23 +178,27 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
   const nlohmann::json document = parse_json(text, file.string());
   const JsonNode root(document, file.string());
   require(root.is_object() && root["model"].is_object(), ExitCode::data,
-          "'{}' is not a tokenizer.json (it has no \"model\"); `tessera tokenizer train` makes one", file.string());
+          "'{}' is not a tokenizer.json (it has no \"model\"); `tessera tokenizer train` makes one",
+          file.string());
   const JsonNode model = root["model"], added = root["added_tokens"];
   auto parts = std::make_unique<Parts>();
   parts->content_hash = data::content_hash(json_text(document));
   if (root.is_object() && !model.is_object())
-    root.refuse("this is no tokenizer.json: it has no \"model\"; make one with `tessera tokenizer train`");
+    root.refuse(
+        "this is no tokenizer.json: it has no \"model\"; make one with `tessera tokenizer train`");
   check_model(model);
   check_decoder(root["decoder"]);
   parts->nfc = read_normalizer(root["normalizer"]);
   parts->pre_tokenizer = PreTokenizer::from_json(root["pre_tokenizer"]);
-  Vocabulary vocabulary(*parts, model["vocab"].object().size() + (added.is_null() ? 0 : added.array().size()));
+  Vocabulary vocabulary(
+      *parts, model["vocab"].object().size() + (added.is_null() ? 0 : added.array().size()));
   read_vocab(model["vocab"], vocabulary, *parts, model["ignore_merges"].boolean(false));
   read_bytes(model, *parts);
   read_merges(model["merges"], *parts);
   read_added_tokens(added, vocabulary, *parts);
   if (parts->bytes.empty()) model["vocab"].refuse("the vocabulary is empty");
-  const SpecialIds special = find_special_ids(root, file.parent_path() / "tokenizer_config.json", parts->ids);
+  const SpecialIds special =
+      find_special_ids(root, file.parent_path() / "tokenizer_config.json", parts->ids);
   parts->bos_id = special.bos;
   parts->eos_id = special.eos;
   return Tokenizer(std::move(parts));

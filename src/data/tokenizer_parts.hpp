@@ -19,10 +19,11 @@ struct Tokenizer::Parts {
   AddedTokenFinder raw_tokens;         ///< looked for in the text as it is
   AddedTokenFinder normalized_tokens;  ///< looked for after normalisation
   bool nfc = false;
-  StringMap<std::int32_t> ids;          ///< by text, as the file spells it
-  StringMap<std::int32_t> whole_words;  ///< by bytes; words that are tokens need no merges (ignore_merges)
-  std::vector<std::string> bytes;       ///< by id
-  std::vector<Kind> kinds;              ///< by id
+  StringMap<std::int32_t> ids;  ///< by text, as the file spells it
+  /// by bytes; words that are tokens need no merges (ignore_merges)
+  StringMap<std::int32_t> whole_words;
+  std::vector<std::string> bytes;  ///< by id
+  std::vector<Kind> kinds;         ///< by id
   std::optional<int> bos_id, eos_id;
   std::uint64_t content_hash = 0;
   mutable WordCachePool caches;

@@ -28,7 +28,8 @@ SpecialIds from_template(const JsonNode& node, const Ids& ids) {
   const std::string& type = node["type"].string();
   const JsonNode list = node[type == "Sequence" ? "processors" : "single"];
   bool after_text = false;
-  for (std::size_t i = 0; (type == "Sequence" || type == "TemplateProcessing") && i < list.array().size(); ++i) {
+  for (std::size_t i = 0;
+       (type == "Sequence" || type == "TemplateProcessing") && i < list.array().size(); ++i) {
     if (type == "Sequence") {
       const SpecialIds inner = from_template(list[i], ids);
       found.bos = inner.bos ? inner.bos : found.bos;
@@ -42,21 +43,24 @@ SpecialIds from_template(const JsonNode& node, const Ids& ids) {
   return found;
 }
 
-/// `id` as the configuration has it: replaced by its token, removed by its null, left where it says nothing.
-void apply_config(const nlohmann::json& config, const std::string& file, const char* key, const Ids& ids,
-                  std::optional<int>& id) {
+/// `id` as the configuration has it: replaced by its token, removed by its null, left where it says
+/// nothing.
+void apply_config(const nlohmann::json& config, const std::string& file, const char* key,
+                  const Ids& ids, std::optional<int>& id) {
   if (!config.is_object() || !config.contains(key)) return;
   const JsonNode node = JsonNode(config, file)[key];
   if (node.is_null()) {
     id.reset();
-  } else if (const auto named = id_in(ids, node.is_object() ? node["content"].string() : node.string())) {
+  } else if (const auto named =
+                 id_in(ids, node.is_object() ? node["content"].string() : node.string())) {
     id = named;
   }
 }
 
 }  // namespace
 
-SpecialIds find_special_ids(const JsonNode& tokenizer, const std::filesystem::path& config, const Ids& ids) {
+SpecialIds find_special_ids(const JsonNode& tokenizer, const std::filesystem::path& config,
+                            const Ids& ids) {
   SpecialIds found = from_template(tokenizer["post_processor"], ids);
   if (!found.bos) found.bos = first_of(ids, kUsualBos);
   if (!found.eos) found.eos = first_of(ids, kUsualEos);

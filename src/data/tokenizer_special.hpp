@@ -13,7 +13,8 @@ struct SpecialIds {
   std::optional<int> bos, eos;
 };
 
-/// From tokenizer_config.json (null there means none), else from the template of "post_processor", else by usual names.
+/// From tokenizer_config.json (null there means none), else from the template of "post_processor",
+/// else by usual names.
 SpecialIds find_special_ids(const JsonNode& tokenizer, const std::filesystem::path& config,
                             const StringMap<std::int32_t>& ids);
 

@@ -20,10 +20,13 @@ using WordCounts = StringMap<std::int64_t>;
 void check_options(const TrainerOptions& options) {
   constexpr int kMost = 1 << 24;
   const auto special = options.special_tokens.size();
-  require(options.vocab_size >= static_cast<int>(256 + special) && options.vocab_size <= kMost, ExitCode::usage,
-          "a vocabulary of {} cannot be trained; --vocab-size goes from {} (256 bytes, {} special tokens) to {}",
+  require(options.vocab_size >= static_cast<int>(256 + special) && options.vocab_size <= kMost,
+          ExitCode::usage,
+          "a vocabulary of {} cannot be trained; --vocab-size goes from {} (256 bytes, {} special "
+          "tokens) to {}",
           options.vocab_size, 256 + special, special, kMost);
-  const std::set<std::string> distinct(options.special_tokens.begin(), options.special_tokens.end());
+  const std::set<std::string> distinct(options.special_tokens.begin(),
+                                       options.special_tokens.end());
   require(distinct.size() == special && !distinct.contains(""), ExitCode::usage,
           "special tokens must be distinct and not empty; correct --special");
   for (const std::string& token : distinct) {
@@ -44,7 +47,8 @@ class WordCounter {
     while (!text.empty()) {
       const std::size_t valid = valid_utf8_prefix(text);
       add_utf8(text.substr(0, valid));
-      text.remove_prefix(std::min(valid + 1, text.size()));  // a byte outside UTF-8 is a word without pairs
+      // a byte outside UTF-8 is a word without pairs
+      text.remove_prefix(std::min(valid + 1, text.size()));
     }
   }
 
@@ -95,7 +99,8 @@ TrainedVocabulary learn_merges(MergeTrainer trainer, std::size_t size) {
   TrainedVocabulary made;
   StringMap<std::int32_t> ids;
   for (const std::uint8_t byte : bytes_by_character()) made.tokens.push_back(byte_alphabet()[byte]);
-  for (const std::string& token : made.tokens) ids.emplace(token, static_cast<std::int32_t>(ids.size()));
+  for (const std::string& token : made.tokens)
+    ids.emplace(token, static_cast<std::int32_t>(ids.size()));
   while (made.tokens.size() < size) {
     const auto [pair, count] = trainer.best_pair();
     if (count == 0) break;
@@ -110,9 +115,11 @@ TrainedVocabulary learn_merges(MergeTrainer trainer, std::size_t size) {
 
 }  // namespace
 
-TrainedVocabulary train_vocabulary(const TextCorpus& corpus, const TrainerOptions& options, const Progress& progress) {
+TrainedVocabulary train_vocabulary(const TextCorpus& corpus, const TrainerOptions& options,
+                                   const Progress& progress) {
   check_options(options);
-  require(corpus.document_count() > 0, ExitCode::data, "there is no text to train on; name files with text");
+  require(corpus.document_count() > 0, ExitCode::data,
+          "there is no text to train on; name files with text");
   const auto size = static_cast<std::size_t>(options.vocab_size) - options.special_tokens.size();
   return learn_merges(words_to_merge(count_words(corpus, options.pattern, progress)), size);
 }

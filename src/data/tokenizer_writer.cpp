@@ -30,25 +30,32 @@ ordered_json added_tokens(const std::vector<Special>& special) {
 
 /// "post_processor": puts BOS in front for those who ask Hugging Face's encode for special tokens.
 ordered_json post_processor(const Special* bos) {
-  const ordered_json bytes = {
-      {"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}};
+  const ordered_json bytes = {{"type", "ByteLevel"},
+                              {"add_prefix_space", true},
+                              {"trim_offsets", false},
+                              {"use_regex", true}};
   if (bos == nullptr) return bytes;
-  const auto token = [&](int type) { return ordered_json{{"SpecialToken", {{"id", bos->token}, {"type_id", type}}}}; };
+  const auto token = [&](int type) {
+    return ordered_json{{"SpecialToken", {{"id", bos->token}, {"type_id", type}}}};
+  };
   const auto text = [](const char* name, int type) {
     return ordered_json{{"Sequence", {{"id", name}, {"type_id", type}}}};
   };
-  const ordered_json entry = {
-      {"id", bos->token}, {"ids", ordered_json::array({bos->id})}, {"tokens", ordered_json::array({bos->token})}};
-  const ordered_json around = {{"type", "TemplateProcessing"},
-                               {"single", ordered_json::array({token(0), text("A", 0)})},
-                               {"pair", ordered_json::array({token(0), text("A", 0), token(1), text("B", 1)})},
-                               {"special_tokens", {{bos->token, entry}}}};
+  const ordered_json entry = {{"id", bos->token},
+                              {"ids", ordered_json::array({bos->id})},
+                              {"tokens", ordered_json::array({bos->token})}};
+  const ordered_json around = {
+      {"type", "TemplateProcessing"},
+      {"single", ordered_json::array({token(0), text("A", 0)})},
+      {"pair", ordered_json::array({token(0), text("A", 0), token(1), text("B", 1)})},
+      {"special_tokens", {{bos->token, entry}}}};
   return {{"type", "Sequence"}, {"processors", ordered_json::array({bytes, around})}};
 }
 
 ordered_json model(const TrainedVocabulary& vocabulary, Pattern pattern) {
   ordered_json vocab = ordered_json::object(), merges = ordered_json::array();
-  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) vocab.emplace(vocabulary.tokens[id], id);
+  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id)
+    vocab.emplace(vocabulary.tokens[id], id);
   for (const auto& [left, right] : vocabulary.merges) {
     merges.push_back(vocabulary.tokens[left] + " " + vocabulary.tokens[right]);
   }
@@ -78,18 +85,23 @@ void write_tokenizer(const std::filesystem::path& folder, const TrainedVocabular
   for (const std::string& token : options.special_tokens)
     special.push_back({token, vocabulary.tokens.size() + special.size()});
   const auto [bos, eos] = special_roles(special.size());
-  const auto name = [&](int role) { return role < 0 ? ordered_json() : ordered_json(special[role].token); };
-  write_json(
-      folder / "tokenizer.json",
-      {{"version", "1.0"},
-       {"truncation", nullptr},
-       {"padding", nullptr},
-       {"added_tokens", added_tokens(special)},
-       {"normalizer", normalizer_layout(options.pattern)},
-       {"pre_tokenizer", pre_tokenizer_layout(options.pattern)},
-       {"post_processor", post_processor(bos < 0 ? nullptr : &special[bos])},
-       {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
-       {"model", model(vocabulary, options.pattern)}});
+  const auto name = [&](int role) {
+    return role < 0 ? ordered_json() : ordered_json(special[role].token);
+  };
+  write_json(folder / "tokenizer.json",
+             {{"version", "1.0"},
+              {"truncation", nullptr},
+              {"padding", nullptr},
+              {"added_tokens", added_tokens(special)},
+              {"normalizer", normalizer_layout(options.pattern)},
+              {"pre_tokenizer", pre_tokenizer_layout(options.pattern)},
+              {"post_processor", post_processor(bos < 0 ? nullptr : &special[bos])},
+              {"decoder",
+               {{"type", "ByteLevel"},
+                {"add_prefix_space", true},
+                {"trim_offsets", true},
+                {"use_regex", true}}},
+              {"model", model(vocabulary, options.pattern)}});
   write_json(folder / "tokenizer_config.json", {{"bos_token", name(bos)},
                                                 {"eos_token", name(eos)},
                                                 {"clean_up_tokenization_spaces", false},

@@ -1,4 +1,5 @@
-// Tables of Unicode in the versions that Hugging Face's tokenizers uses; made by make_unicode_tables.py.
+// Tables of Unicode in the versions that Hugging Face's tokenizers uses; made by
+// make_unicode_tables.py.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ std::span<const Decomposition> decompositions();
 /// Letters and numbers that Unicode 15 and 16 added, as the inside of a PCRE2 character class.
 std::string_view later_letters();
 std::string_view later_numbers();
-/// What \w matches beyond letters, marks, Nd, Nl and Pc of Unicode 14, from U+0100 on; in the same form.
+/// What \w matches beyond letters, marks, Nd, Nl and Pc of Unicode 14, from U+0100 on; in the same
+/// form.
 std::string_view other_word();
 
 }  // namespace tessera::data

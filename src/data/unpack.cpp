@@ -23,19 +23,24 @@ constexpr std::uint64_t kAlwaysAllowed = std::uint64_t{64} << 20;
 constexpr int kWindowLog = 27;  ///< 128 MiB, zstd's own limit without --long
 
 [[noreturn]] void damaged(const fs::path& path, std::string_view why) {
-  fail(ExitCode::data, "'{}' is damaged ({}); get it again, or compress it again", path.string(), why);
+  fail(ExitCode::data, "'{}' is damaged ({}); get it again, or compress it again", path.string(),
+       why);
 }
 
 /// Hands on what was unpacked, and watches how much it is.
 class Portions {
  public:
   Portions(std::uint64_t packed, const fs::path& path, const TextSink& sink)
-      : most_(std::max(kAlwaysAllowed, kMostGrowth * packed)), path_(path), sink_(sink), buffer_(kPortion) {}
+      : most_(std::max(kAlwaysAllowed, kMostGrowth * packed)),
+        path_(path),
+        sink_(sink),
+        buffer_(kPortion) {}
 
   char* data() { return buffer_.data(); }
   void hand_on(std::size_t bytes) {
     total_ += bytes;
-    if (total_ > most_) damaged(path_, fmt::format("it unpacks to more than {} times its size", kMostGrowth));
+    if (total_ > most_)
+      damaged(path_, fmt::format("it unpacks to more than {} times its size", kMostGrowth));
     if (bytes > 0) sink_({buffer_.data(), bytes});
   }
 
@@ -47,7 +52,9 @@ class Portions {
 };
 
 /// zlib counts bytes in 32 bits.
-uInt at_most_32_bits(std::size_t bytes) { return static_cast<uInt>(std::min<std::size_t>(bytes, 1u << 30)); }
+uInt at_most_32_bits(std::size_t bytes) {
+  return static_cast<uInt>(std::min<std::size_t>(bytes, 1u << 30));
+}
 
 bool is_padding(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }
 
@@ -79,7 +86,8 @@ void unpack_gzip(std::string_view bytes, const fs::path& path, Portions& out) {
 }
 
 void unpack_zstd(std::string_view bytes, const fs::path& path, Portions& out) {
-  const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+  const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(),
+                                                                        &ZSTD_freeDCtx);
   TESSERA_EXPECT(context, "libzstd {}", ZSTD_versionString());
   ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, kWindowLog);
   ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
@@ -116,12 +124,14 @@ Packing packing_of(std::string_view bytes, const fs::path& path) {
   if (bytes.size() > 4 && bytes.substr(1).starts_with("\x2a\x4d\x18"))
     return Packing::zstd;  // a frame that says nothing
   for (const auto& [magic, name, at] : kForeign)
-    require(bytes.size() < at || !bytes.substr(at).starts_with(magic), ExitCode::data,
-            "'{}' is compressed with {}, which Tessera does not read; compress it with gzip or zstd", path.string(),
-            name);
+    require(
+        bytes.size() < at || !bytes.substr(at).starts_with(magic), ExitCode::data,
+        "'{}' is compressed with {}, which Tessera does not read; compress it with gzip or zstd",
+        path.string(), name);
   if (is_packed(path))
     damaged(path, bytes.empty() ? "it is empty"
-                                : fmt::format("it does not begin as a {} file does", path.extension().string()));
+                                : fmt::format("it does not begin as a {} file does",
+                                              path.extension().string()));
   return Packing::none;
 }
 

@@ -18,7 +18,8 @@ std::int64_t windows_in(std::int64_t tokens, std::int64_t seq_len) {
 
 void SampleSource::read_part(std::int64_t sample, Range positions, std::span<std::int32_t> inputs,
                              std::span<std::int32_t> labels) const {
-  std::vector<std::int32_t> all_inputs(static_cast<std::size_t>(seq_len())), all_labels(all_inputs.size());
+  std::vector<std::int32_t> all_inputs(static_cast<std::size_t>(seq_len())),
+      all_labels(all_inputs.size());
   read(sample, all_inputs, all_labels);
   const auto copy = [&](const std::vector<std::int32_t>& from, std::span<std::int32_t> to) {
     std::copy_n(from.begin() + positions.begin, to.size(), to.begin());
@@ -33,7 +34,8 @@ HeldOut hold_out(const std::vector<TokenFile>& files, std::int64_t seq_len, doub
   for (const TokenFile& file : files) {
     const std::int64_t tokens = file.info().token_count, windows = windows_in(tokens, seq_len);
     before += windows;
-    const auto held_so_far = static_cast<std::int64_t>(std::floor(share * static_cast<double>(before)));
+    const auto held_so_far =
+        static_cast<std::int64_t>(std::floor(share * static_cast<double>(before)));
     const std::int64_t held = std::min(windows, held_so_far - held_before);
     held_before = held_so_far;
     const std::int64_t cut = (windows - held) * seq_len;
@@ -41,24 +43,29 @@ HeldOut hold_out(const std::vector<TokenFile>& files, std::int64_t seq_len, doub
     if (held > 0) parts.held_out.push_back({file, {cut, tokens - cut}});
   }
   require(share == 0 || (held_before > 0 && held_before < before), ExitCode::data,
-          "validation.split = {} selects, of the {} windows of {} + 1 tokens in '{}', {}; choose another "
+          "validation.split = {} selects, of the {} windows of {} + 1 tokens in '{}', {}; choose "
+          "another "
           "validation.split, or add data",
-          share, before, seq_len, files.front().path().string(), held_before == 0 ? "none" : "all of them");
+          share, before, seq_len, files.front().path().string(),
+          held_before == 0 ? "none" : "all of them");
   return parts;
 }
 
-WindowSource::WindowSource(std::vector<TokenRange> runs, std::int64_t seq_len, std::uint64_t seed, Order order)
+WindowSource::WindowSource(std::vector<TokenRange> runs, std::int64_t seq_len, std::uint64_t seed,
+                           Order order)
     : runs_(std::move(runs)), seq_len_(seq_len), seed_(seed), order_(order) {
-  require(seq_len >= 1, ExitCode::usage, "a sequence length of {} makes no samples; set training.seq_len", seq_len);
+  require(seq_len >= 1, ExitCode::usage,
+          "a sequence length of {} makes no samples; set training.seq_len", seq_len);
   std::int64_t windows = 0, tokens = 0;
   for (const TokenRange& run : runs_) {
     ends_.push_back(windows += windows_in(run.tokens.size, seq_len));
     tokens += run.tokens.size;
   }
-  require(windows >= 1, ExitCode::data,
-          "'{}'{} has {} tokens, too few for one sample of {} + 1; add text or reduce training.seq_len",
-          runs_.front().file.path().string(), runs_.size() > 1 ? fmt::format(" (and {} more)", runs_.size() - 1) : "",
-          tokens, seq_len);
+  require(
+      windows >= 1, ExitCode::data,
+      "'{}'{} has {} tokens, too few for one sample of {} + 1; add text or reduce training.seq_len",
+      runs_.front().file.path().string(),
+      runs_.size() > 1 ? fmt::format(" (and {} more)", runs_.size() - 1) : "", tokens, seq_len);
 }
 
 WindowSource::WindowSource(TokenFile file, std::int64_t seq_len, std::uint64_t seed)
@@ -73,19 +80,23 @@ WindowSource::Place WindowSource::place(std::int64_t sample) const {
   TESSERA_EXPECT(sample >= 0, "sample {}", sample);
   std::int64_t window = sample;
   if (order_ == Order::shuffled)
-    window = KeyedPermutation(window_count(), seed_,
-                              static_cast<std::uint64_t>(sample / window_count()))(sample % window_count());
+    window = KeyedPermutation(
+        window_count(), seed_,
+        static_cast<std::uint64_t>(sample / window_count()))(sample % window_count());
   require(window < window_count(), ExitCode::data, "'{}' has {} samples; sample {} was asked for",
           file().path().string(), window_count(), sample);
-  const auto run = static_cast<std::size_t>(std::ranges::upper_bound(ends_, window) - ends_.begin());
+  const auto run =
+      static_cast<std::size_t>(std::ranges::upper_bound(ends_, window) - ends_.begin());
   const std::int64_t within = window - (run == 0 ? 0 : ends_[run - 1]);
   return {runs_[run].file, window, runs_[run].tokens.begin + within * seq_len_};
 }
 
-void WindowSource::read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const {
+void WindowSource::read(std::int64_t sample, std::span<std::int32_t> inputs,
+                        std::span<std::int32_t> labels) const {
   const auto length = static_cast<std::size_t>(seq_len_);
-  TESSERA_EXPECT(inputs.size() == length && labels.size() == length, "{} inputs and {} labels for a sample of {}",
-                 inputs.size(), labels.size(), seq_len_);
+  TESSERA_EXPECT(inputs.size() == length && labels.size() == length,
+                 "{} inputs and {} labels for a sample of {}", inputs.size(), labels.size(),
+                 seq_len_);
   read_part(sample, {0, seq_len_}, inputs, labels);
 }
 
@@ -99,7 +110,8 @@ void WindowSource::read_part(std::int64_t sample, Range positions, std::span<std
 std::vector<std::int64_t> WindowSource::document_starts(std::int64_t sample) const {
   const auto [file, window, begin] = place(sample);
   std::vector<std::int64_t> starts;
-  for (std::int64_t at = begin; at < begin + seq_len_; at = file.document(file.document_of(at)).end())
+  for (std::int64_t at = begin; at < begin + seq_len_;
+       at = file.document(file.document_of(at)).end())
     starts.push_back(at - begin);
   return starts;
 }

@@ -16,7 +16,8 @@ void WordCache::put(std::string_view word, std::span<const std::int32_t> ids) {
     places_.clear();
     ids_.clear();
   }
-  places_.emplace(word, Place{static_cast<std::uint32_t>(ids_.size()), static_cast<std::uint32_t>(ids.size())});
+  places_.emplace(
+      word, Place{static_cast<std::uint32_t>(ids_.size()), static_cast<std::uint32_t>(ids.size())});
   ids_.insert(ids_.end(), ids.begin(), ids.end());
 }
 

@@ -30,7 +30,8 @@ class WordCache {
   std::vector<std::int32_t> ids_;
 };
 
-/// Caches for as many threads as encode at once; each is lent to one of them for the time of a call.
+/// Caches for as many threads as encode at once; each is lent to one of them for the time of a
+/// call.
 class WordCachePool {
  public:
   class Lease {

@@ -9,10 +9,12 @@ namespace tessera::kernels {
 namespace {
 
 void check(const at::Tensor& param, const at::Tensor& other, bool may_be_bf16, const char* name) {
-  TESSERA_EXPECT(other.numel() == param.numel() && other.is_contiguous() && other.device() == param.device(),
-                 "adamw: {} is not a contiguous companion of the parameter ({} elements for {})", name, other.numel(),
-                 param.numel());
-  TESSERA_EXPECT(other.scalar_type() == param.scalar_type() || (may_be_bf16 && other.scalar_type() == at::kBFloat16),
+  TESSERA_EXPECT(
+      other.numel() == param.numel() && other.is_contiguous() && other.device() == param.device(),
+      "adamw: {} is not a contiguous companion of the parameter ({} elements for {})", name,
+      other.numel(), param.numel());
+  TESSERA_EXPECT(other.scalar_type() == param.scalar_type() ||
+                     (may_be_bf16 && other.scalar_type() == at::kBFloat16),
                  "adamw: {} has dtype {}", name, c10::toString(other.scalar_type()));
 }
 
@@ -29,7 +31,8 @@ AdamWArguments arguments_of(const AdamWScalars& s) {
 }  // namespace
 
 void adamw_sweep(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
-                 const at::Tensor& exp_avg_sq, const AdamWScalars& scalars, const at::Tensor& compute_copy) {
+                 const at::Tensor& exp_avg_sq, const AdamWScalars& scalars,
+                 const at::Tensor& compute_copy) {
   const at::NoGradGuard no_grad;
   const bool single = param.scalar_type() == at::kFloat;
   TESSERA_EXPECT(param.is_contiguous() && (single || param.scalar_type() == at::kDouble),
@@ -39,9 +42,11 @@ void adamw_sweep(const at::Tensor& param, const at::Tensor& grad, const at::Tens
   check(exp_avg, exp_avg_sq, false, "exp_avg_sq");
   if (compute_copy.defined()) {
     check(param, compute_copy, single, "the copy for computing");
-    TESSERA_EXPECT(compute_copy.scalar_type() == at::kBFloat16, "adamw: the copy for computing is bf16");
+    TESSERA_EXPECT(compute_copy.scalar_type() == at::kBFloat16,
+                   "adamw: the copy for computing is bf16");
   }
-  if (param.numel() > 0) backend_of(param).adamw(param, grad, exp_avg, exp_avg_sq, arguments_of(scalars), compute_copy);
+  if (param.numel() > 0)
+    backend_of(param).adamw(param, grad, exp_avg, exp_avg_sq, arguments_of(scalars), compute_copy);
 }
 
 }  // namespace tessera::kernels

@@ -39,7 +39,9 @@ class WholeAttention final : public Operation {
 
 }  // namespace
 
-Tensor attention(const AttentionPart& part) { return apply(WholeAttention(part), {part.q, part.k, part.v}); }
+Tensor attention(const AttentionPart& part) {
+  return apply(WholeAttention(part), {part.q, part.k, part.v});
+}
 
 AttentionValue attention_part(const AttentionPart& part) {
   const at::NoGradGuard no_grad;

@@ -41,7 +41,9 @@ RowsOf rows_of(const at::Tensor& x) {
   return {x.contiguous(), rows, width, width};
 }
 
-at::ScalarType compute_type(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+at::ScalarType compute_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
 
 void register_backend(c10::DeviceType device, const Backend& backend) {
   registry()[static_cast<std::size_t>(device)] = &backend;
@@ -49,9 +51,10 @@ void register_backend(c10::DeviceType device, const Backend& backend) {
 
 const Backend& backend_of(const at::Tensor& tensor) {
   const Backend* backend = registry()[static_cast<std::size_t>(tensor.device().type())];
-  require(backend != nullptr, ExitCode::environment,
-          "this build has no kernels for device {}; build with TESSERA_WITH_CUDA=ON or use the host",
-          tensor.device().str());
+  require(
+      backend != nullptr, ExitCode::environment,
+      "this build has no kernels for device {}; build with TESSERA_WITH_CUDA=ON or use the host",
+      tensor.device().str());
   return *backend;
 }
 

@@ -1,5 +1,5 @@
-// What a device must offer: the kernels on tensors whose shapes, types and layout were checked. The host's table is
-// built in; files for other devices register theirs when they are linked in.
+// What a device must offer: the kernels on tensors whose shapes, types and layout were checked. The
+// host's table is built in; files for other devices register theirs when they are linked in.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -28,19 +28,22 @@ at::ScalarType compute_type(const at::Tensor& x);
 
 struct Backend {
   /// x [rows, D] contiguous, weight [D] -> y, rstd [rows].
-  std::pair<at::Tensor, at::Tensor> (*rms_norm)(const at::Tensor& x, const at::Tensor& weight, double eps);
+  std::pair<at::Tensor, at::Tensor> (*rms_norm)(const at::Tensor& x, const at::Tensor& weight,
+                                                double eps);
   /// -> dx, dweight.
   std::pair<at::Tensor, at::Tensor> (*rms_norm_backward)(const at::Tensor& dy, const at::Tensor& x,
-                                                         const at::Tensor& weight, const at::Tensor& rstd);
+                                                         const at::Tensor& weight,
+                                                         const at::Tensor& rstd);
   void (*swiglu)(const RowsOf& gate, const RowsOf& up, const RowsOf& out);
-  void (*swiglu_backward)(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
-                          const RowsOf& dup);
+  void (*swiglu_backward)(const RowsOf& dy, const RowsOf& gate, const RowsOf& up,
+                          const RowsOf& dgate, const RowsOf& dup);
   /// x [B, S, H, hd] with strides (any, any, hd, 1); y contiguous.
-  void (*rope)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y, bool inverse);
+  void (*rope)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+               const at::Tensor& y, bool inverse);
   /// labels int64, contiguous.
   void (*row_max)(const RowsOf& logits, const at::Tensor& max);
-  void (*sum_exp)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels, std::int64_t vocab_begin,
-                  const SumExpAndTarget& out);
+  void (*sum_exp)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels,
+                  std::int64_t vocab_begin, const SumExpAndTarget& out);
   void (*softmax_gradient)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp,
                            const at::Tensor& labels, std::int64_t vocab_begin, double scale);
   void (*cast)(const at::Tensor& destination, const at::Tensor& source);
@@ -48,10 +51,12 @@ struct Backend {
   double (*sum_of_squares)(const at::Tensor& values);
   void (*exact_squares)(const at::Tensor& values, ExactSum& sum);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
-                const at::Tensor& exp_avg_sq, const AdamWArguments& arguments, const at::Tensor& compute_copy);
+                const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
+                const at::Tensor& compute_copy);
   /// As attention_part.hpp says.
   AttentionValue (*attention_part)(const AttentionPart& part);
-  AttentionGradients (*attention_part_backward)(const AttentionPart& part, const AttentionValue& merged,
+  AttentionGradients (*attention_part_backward)(const AttentionPart& part,
+                                                const AttentionValue& merged,
                                                 const at::Tensor& grad_out);
 };
 
@@ -60,7 +65,8 @@ extern const Backend host_backend;
 /// Makes `backend` serve tensors of `device`; it must live as long as the program.
 void register_backend(c10::DeviceType device, const Backend& backend);
 
-/// The backend of the tensor's device. Throws Error(environment) for a device that this build does not serve.
+/// The backend of the tensor's device. Throws Error(environment) for a device that this build does
+/// not serve.
 const Backend& backend_of(const at::Tensor& tensor);
 
 }  // namespace tessera::kernels

@@ -7,18 +7,21 @@ namespace tessera::kernels {
 namespace {
 
 void check_logits(const at::Tensor& logits) {
-  TESSERA_EXPECT(logits.dim() == 2 && logits.size(1) > 0 && (logits.size(0) <= 1 || logits.stride(1) == 1),
-                 "logits must be [N, V] with contiguous rows");
+  TESSERA_EXPECT(
+      logits.dim() == 2 && logits.size(1) > 0 && (logits.size(0) <= 1 || logits.stride(1) == 1),
+      "logits must be [N, V] with contiguous rows");
 }
 
 /// int64 and contiguous, as the kernels read them.
 at::Tensor checked_labels(const at::Tensor& labels, std::int64_t rows) {
-  TESSERA_EXPECT(labels.dim() == 1 && labels.size(0) == rows, "{} labels for {} rows of logits", labels.numel(), rows);
+  TESSERA_EXPECT(labels.dim() == 1 && labels.size(0) == rows, "{} labels for {} rows of logits",
+                 labels.numel(), rows);
   return labels.to(at::kLong).contiguous();
 }
 
 at::Tensor checked_statistic(const at::Tensor& values, const at::Tensor& logits) {
-  TESSERA_EXPECT(values.dim() == 1 && values.size(0) == logits.size(0) && values.scalar_type() == compute_type(logits),
+  TESSERA_EXPECT(values.dim() == 1 && values.size(0) == logits.size(0) &&
+                     values.scalar_type() == compute_type(logits),
                  "a row statistic must be [N] {}", c10::toString(compute_type(logits)));
   return values.contiguous();
 }
@@ -37,8 +40,8 @@ at::Tensor row_max(const at::Tensor& logits) {
   return max;
 }
 
-SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& labels,
-                                   std::int64_t vocab_begin) {
+SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& row_max,
+                                   const at::Tensor& labels, std::int64_t vocab_begin) {
   const at::NoGradGuard no_grad;
   check_logits(logits);
   SumExpAndTarget out{empty_statistic(logits), empty_statistic(logits)};
@@ -52,8 +55,8 @@ void softmax_gradient_(at::Tensor& logits, const at::Tensor& row_max, const at::
   const at::NoGradGuard no_grad;
   check_logits(logits);
   backend_of(logits).softmax_gradient(rows_of(logits), checked_statistic(row_max, logits),
-                                      checked_statistic(sum_exp, logits), checked_labels(labels, logits.size(0)),
-                                      vocab_begin, scale);
+                                      checked_statistic(sum_exp, logits),
+                                      checked_labels(labels, logits.size(0)), vocab_begin, scale);
 }
 
 }  // namespace tessera::kernels

@@ -1,4 +1,5 @@
-// The arithmetic of the kernels on one element, written once. V is float or double, or on the host a vector of them.
+// The arithmetic of the kernels on one element, written once. V is float or double, or on the host
+// a vector of them.
 #pragma once
 
 #include "numbers.hpp"
@@ -6,8 +7,8 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-/// exp's constants: ln 2 = ln2_high + ln2_low with so few bits in the first that n * ln2_high is exact for every
-/// exponent n; `round` + x has x's nearest integer in its low bits.
+/// exp's constants: ln 2 = ln2_high + ln2_low with so few bits in the first that n * ln2_high is
+/// exact for every exponent n; `round` + x has x's nearest integer in its low bits.
 template <class S>
 struct ExpConstants;
 template <>
@@ -23,8 +24,8 @@ struct ExpConstants<double> {
   static constexpr int mantissa_bits = 52, exponent_bias = 1023, degree = 13;
 };
 
-/// exp(x) to about 1 ulp: 2^n times the Taylor polynomial on |r| <= ln(2)/2. 0 below `lowest`, infinity above
-/// `highest`.
+/// exp(x) to about 1 ulp: 2^n times the Taylor polynomial on |r| <= ln(2)/2. 0 below `lowest`,
+/// infinity above `highest`.
 template <class V>
 TESSERA_HD V exponential(V x) {
   using S = typename ElementOf<V>::Scalar;
@@ -109,9 +110,9 @@ TESSERA_HD AdamWState<V> adamw_element(AdamWState<V> s, V grad, const AdamWConst
   return s;
 }
 
-/// The constant c such that (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024 such numbers add
-/// without rounding: 1.5 * 2^(k + 10) with 2^k > largest (Rump, Ogita and Oishi 2008). 0 where largest is too big
-/// or too small for three such grids.
+/// The constant c such that (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024
+/// such numbers add without rounding: 1.5 * 2^(k + 10) with 2^k > largest (Rump, Ogita and Oishi
+/// 2008). 0 where largest is too big or too small for three such grids.
 TESSERA_HD double extraction_constant(double largest) {
   const std::int64_t exponent = bits_as<std::int64_t>(largest) >> 52;
   if (exponent < 100 || exponent > 2030) return 0;

@@ -18,14 +18,15 @@ namespace {
 using fixed_point::digit_count;
 
 constexpr std::size_t block_size = 1024;
-/// Each addition moves a digit by less than 2^32, so that many fit into 63 bits with room for one merge.
+/// Each addition moves a digit by less than 2^32, so that many fit into 63 bits with room for one
+/// merge.
 constexpr std::int64_t additions_before_carry = std::int64_t{1} << 28;
 static_assert(ExactSum::word_count == fixed_point::word_count);
 
 using Words = std::array<std::int64_t, ExactSum::word_count>;
 
-/// Rounds digits in [0, 2^32) to nearest even: the leading 64 bits, with a sticky last bit for all below, round once
-/// more in the conversion to double, which is then the only rounding.
+/// Rounds digits in [0, 2^32) to nearest even: the leading 64 bits, with a sticky last bit for all
+/// below, round once more in the conversion to double, which is then the only rounding.
 double round_digits(const Words& words) {
   int top = digit_count;
   while (top > 0 && words[top - 1] == 0) --top;
@@ -39,7 +40,8 @@ double round_digits(const Words& words) {
   const int shift = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(head >> 64)));
   sticky |= (head & ((static_cast<unsigned __int128>(1) << shift) - 1)) != 0;
   const std::uint64_t leading = static_cast<std::uint64_t>(head >> shift) | (sticky ? 1 : 0);
-  return std::ldexp(static_cast<double>(leading), fixed_point::lowest_exponent + 32 * (top - 3) + shift);
+  return std::ldexp(static_cast<double>(leading),
+                    fixed_point::lowest_exponent + 32 * (top - 3) + shift);
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ void ExactSum::add_blocks(std::span<const T> values, Exact exact, const Term& te
 }
 
 void ExactSum::add(std::span<const float> values) {
-  add_blocks(values, host_functions().f32.exact_values, [](float v) { return static_cast<double>(v); });
+  add_blocks(values, host_functions().f32.exact_values,
+             [](float v) { return static_cast<double>(v); });
 }
 
 void ExactSum::add(std::span<const double> values) {
@@ -65,7 +68,8 @@ void ExactSum::add(std::span<const double> values) {
 }
 
 void ExactSum::add_squares(std::span<const float> values) {
-  add_blocks(values, host_functions().f32.exact_squares, [](float v) { return static_cast<double>(v) * v; });
+  add_blocks(values, host_functions().f32.exact_squares,
+             [](float v) { return static_cast<double>(v) * v; });
 }
 
 void ExactSum::add_squares(std::span<const double> values) {

@@ -1,4 +1,5 @@
-// The long fixed-point number of ExactSum: digits of 32 bits in 64-bit words, least significant first.
+// The long fixed-point number of ExactSum: digits of 32 bits in 64-bit words, least significant
+// first.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ inline constexpr int word_count = 69;
 inline constexpr int digit_count = word_count - 1;  ///< the last word counts what was not finite
 inline constexpr int lowest_exponent = -1088;       ///< of the first digit's lowest bit
 
-/// value = +-mantissa * 2^(exponent - 1075): deposit(word, amount) for each of the three digits that its bits straddle.
+/// value = +-mantissa * 2^(exponent - 1075): deposit(word, amount) for each of the three digits
+/// that its bits straddle.
 template <class Deposit>
 TESSERA_HD void add(double value, const Deposit& deposit) {
   std::uint64_t bits;
@@ -23,7 +25,8 @@ TESSERA_HD void add(double value, const Deposit& deposit) {
   }
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
   const std::uint64_t mantissa = exponent == 0 ? fraction : fraction | (std::uint64_t{1} << 52);
-  const int position = (exponent == 0 ? 1 : exponent) - 1075 - lowest_exponent, shift = position % 32;
+  const int position = (exponent == 0 ? 1 : exponent) - 1075 - lowest_exponent,
+            shift = position % 32;
   const std::uint64_t low = mantissa << shift, high = shift == 0 ? 0 : mantissa >> (64 - shift);
   const std::int64_t sign = bits >> 63 != 0 ? -1 : 1;
   deposit(position / 32, sign * static_cast<std::int64_t>(low & 0xffffffffu));

@@ -15,13 +15,15 @@ std::span<const std::int64_t> values_of(const Tensor& counts) {
   return {counts.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(counts.numel())};
 }
 
-/// One kernel for all groups: bfloat16 on devices, where rows of every matrix begin at multiples of 16 bytes.
+/// One kernel for all groups: bfloat16 on devices, where rows of every matrix begin at multiples of
+/// 16 bytes.
 bool in_one_kernel(const Tensor& x, const Tensor& w) {
-  return !x.is_cpu() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 && w.size(2) % 8 == 0 && x.size(0) > 0;
+  return !x.is_cpu() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 &&
+         w.size(2) % 8 == 0 && x.size(0) > 0;
 }
 
-/// out <- a b. Experts have other rows in each step, and oneDNN makes a kernel for each new shape: float32 stays in
-/// MKL.
+/// out <- a b. Experts have other rows in each step, and oneDNN makes a kernel for each new shape:
+/// float32 stays in MKL.
 void multiply(Tensor out, const Tensor& a, const Tensor& b) {
   if (widens(a))
     kernels::mm_out(out, a, b);
@@ -32,7 +34,8 @@ void multiply(Tensor out, const Tensor& a, const Tensor& b) {
 /// x_g times w_g (or its transpose) for every group.
 Tensor product(const Tensor& x, const Tensor& w, const Tensor& counts, bool transposed) {
   const Tensor matrices = transposed ? w.transpose(1, 2) : w;
-  if (in_one_kernel(x, w)) return at::_grouped_mm(x, matrices, counts.cumsum(0).to(x.device(), at::kInt));
+  if (in_one_kernel(x, w))
+    return at::_grouped_mm(x, matrices, counts.cumsum(0).to(x.device(), at::kInt));
   Tensor y = at::empty({x.size(0), matrices.size(2)}, x.options());
   std::int64_t row = 0;
   for (std::int64_t g = 0; g < w.size(0); ++g) {
@@ -63,7 +66,8 @@ struct GroupedMm final : Operation {
 }  // namespace
 
 Tensor grouped_mm(const Tensor& x, const Tensor& w, const Tensor& counts) {
-  TESSERA_EXPECT(x.dim() == 2 && w.dim() == 3 && x.size(1) == w.size(2), "rows do not fit the groups' matrices");
+  TESSERA_EXPECT(x.dim() == 2 && w.dim() == 3 && x.size(1) == w.size(2),
+                 "rows do not fit the groups' matrices");
   TESSERA_EXPECT(counts.is_cpu() && counts.scalar_type() == at::kLong && counts.is_contiguous() &&
                      counts.numel() == w.size(0) && counts.sum().item<std::int64_t>() == x.size(0),
                  "{} counts in host memory must add up to {} rows", w.size(0), x.size(0));

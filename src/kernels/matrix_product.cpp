@@ -15,15 +15,18 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kTile = std::int64_t{1} << 21;  ///< elements of a widened tile: 8 MiB
-constexpr std::int64_t kFewest = 64;                   ///< rows of a tile: fewer would multiply slowly
+constexpr std::int64_t kFewest = 64;  ///< rows of a tile: fewer would multiply slowly
 
 /// Rows of `width` elements that one tile holds.
-std::int64_t tile_rows(std::int64_t width) { return std::max(kFewest, kTile / std::max<std::int64_t>(1, width)); }
+std::int64_t tile_rows(std::int64_t width) {
+  return std::max(kFewest, kTile / std::max<std::int64_t>(1, width));
+}
 
 /// body(begin, size) over [0, count), `most` at a time.
 template <class Body>
 void for_tiles(std::int64_t count, std::int64_t most, const Body& body) {
-  for (std::int64_t begin = 0; begin < count; begin += most) body(begin, std::min(most, count - begin));
+  for (std::int64_t begin = 0; begin < count; begin += most)
+    body(begin, std::min(most, count - begin));
 }
 
 /// out <- a b, or out + a b. Each element is one float32 sum over all of k.
@@ -40,7 +43,8 @@ void widened_product(const Tensor& out, const Tensor& a, const Tensor& b, bool a
   });
 }
 
-/// Smaller products cost oneDNN more for its calls than it gains. The choice depends on nothing but the shapes.
+/// Smaller products cost oneDNN more for its calls than it gains. The choice depends on nothing but
+/// the shapes.
 constexpr std::int64_t kWorthOneDnn = std::int64_t{1} << 21;
 
 /// Whether large float32 products run in oneDNN in this process.
@@ -49,15 +53,17 @@ bool uses_onednn() {
   return fast;
 }
 
-bool is_in_onednn(const Tensor& x) { return uses_onednn() && x.scalar_type() == at::kFloat && x.is_cpu(); }
+bool is_in_onednn(const Tensor& x) {
+  return uses_onednn() && x.scalar_type() == at::kFloat && x.is_cpu();
+}
 
 bool is_in_onednn(const Tensor& a, const Tensor& b) {
   return is_in_onednn(a) && a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn;
 }
 
 void expect_fitting(const Tensor& out, const Tensor& a, const Tensor& b) {
-  TESSERA_EXPECT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) && out.size(0) == a.size(0) &&
-                     out.size(1) == b.size(1),
+  TESSERA_EXPECT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) &&
+                     out.size(0) == a.size(0) && out.size(1) == b.size(1),
                  "the shapes of a matrix product do not fit");
 }
 
@@ -101,7 +107,9 @@ struct WidenedMatmul final : Operation {
 
 }  // namespace
 
-bool widens(const Tensor& x) { return x.scalar_type() == at::kBFloat16 && x.is_cpu() && !has_fast_bfloat16(); }
+bool widens(const Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 && x.is_cpu() && !has_fast_bfloat16();
+}
 
 std::string host_engines() {
   return fmt::format("{}, float32 {}, bfloat16 {}", host_kernels(),
@@ -146,8 +154,9 @@ Tensor linear(const Tensor& x, const Tensor& weight) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (!widens(a)) return at::matmul(a, b);
-  TESSERA_EXPECT(a.dim() == b.dim() && a.sizes().slice(0, a.dim() - 2).equals(b.sizes().slice(0, a.dim() - 2)),
-                 "the leading dimensions of two batches of matrices differ");
+  TESSERA_EXPECT(
+      a.dim() == b.dim() && a.sizes().slice(0, a.dim() - 2).equals(b.sizes().slice(0, a.dim() - 2)),
+      "the leading dimensions of two batches of matrices differ");
   return apply(WidenedMatmul(), {a, b});
 }
 

@@ -1,4 +1,5 @@
-// The normal distribution by +, -, *, / and sqrt alone: the same bits from every compiler and machine.
+// The normal distribution by +, -, *, / and sqrt alone: the same bits from every compiler and
+// machine.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct CutNormal {
 CutNormal cut_normal(double mean, double deviation, double low, double high);
 
 /// out[i] = the value of element first + i, for i < count.
-void draw_normals(const Philox& philox, std::uint64_t first, std::int64_t count, const CutNormal& normal, double* out);
+void draw_normals(const Philox& philox, std::uint64_t first, std::int64_t count,
+                  const CutNormal& normal, double* out);
 
 }  // namespace tessera::kernels

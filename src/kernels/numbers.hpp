@@ -1,6 +1,6 @@
-// Numbers as the kernels see them: float and double on host and device; host/vectors.hpp adds vectors of them. Each
-// including file first names the namespace that the code is compiled into, so that no two instruction sets share a
-// symbol.
+// Numbers as the kernels see them: float and double on host and device; host/vectors.hpp adds
+// vectors of them. Each including file first names the namespace that the code is compiled into, so
+// that no two instruction sets share a symbol.
 #pragma once
 
 #ifndef TESSERA_ISA_NAMESPACE
@@ -40,7 +40,9 @@ TESSERA_HD float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 TESSERA_HD double fma(double a, double b, double c) { return ::fma(a, b, c); }
 TESSERA_HD float square_root(float a) { return ::sqrtf(a); }
 TESSERA_HD double square_root(double a) { return ::sqrt(a); }
-TESSERA_HD float reciprocal(float a) { return __fdividef(1.0F, a); }  // within 2 units; a division takes 8 instructions
+TESSERA_HD float reciprocal(float a) {
+  return __fdividef(1.0F, a);
+}  // within 2 units; a division takes 8 instructions
 TESSERA_HD double reciprocal(double a) { return 1.0 / a; }
 #else
 #if defined(__FMA__) || defined(__aarch64__)

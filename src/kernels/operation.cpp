@@ -17,7 +17,9 @@ struct Holder final : torch::CustomClassHolder {
 class KeptInContext final : public Kept {
  public:
   explicit KeptInContext(AutogradContext& context) : context_(context) {}
-  void save(std::vector<at::Tensor> tensors) override { context_.save_for_backward(std::move(tensors)); }
+  void save(std::vector<at::Tensor> tensors) override {
+    context_.save_for_backward(std::move(tensors));
+  }
   std::vector<at::Tensor> saved() const override { return context_.get_saved_variables(); }
   bool needs_gradient(std::size_t input) const override { return context_.needs_input_grad(input); }
 
@@ -25,8 +27,8 @@ class KeptInContext final : public Kept {
   AutogradContext& context_;
 };
 
-/// The node keeps the operation as a capsule. The holder is an input of its own, hence one gradient more: an undefined
-/// one.
+/// The node keeps the operation as a capsule. The holder is an input of its own, hence one gradient
+/// more: an undefined one.
 struct Bridge : torch::autograd::Function<Bridge> {
   static tensor_list forward(AutogradContext* context, at::TensorList inputs,
                              const c10::intrusive_ptr<Holder>& holder) {
@@ -35,7 +37,8 @@ struct Bridge : torch::autograd::Function<Bridge> {
     return holder->operation->forward(kept, {inputs.data(), inputs.size()});
   }
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
-    const auto holder = c10::static_intrusive_pointer_cast<Holder>(context->saved_data["operation"].toCapsule());
+    const auto holder =
+        c10::static_intrusive_pointer_cast<Holder>(context->saved_data["operation"].toCapsule());
     KeptInContext kept(*context);
     tensor_list of_inputs = holder->operation->backward(kept, std::move(gradients));
     of_inputs.emplace_back();
@@ -45,11 +48,13 @@ struct Bridge : torch::autograd::Function<Bridge> {
 
 }  // namespace
 
-std::vector<at::Tensor> apply_all(std::unique_ptr<Operation> operation, std::vector<at::Tensor> inputs) {
+std::vector<at::Tensor> apply_all(std::unique_ptr<Operation> operation,
+                                  std::vector<at::Tensor> inputs) {
   return Bridge::apply(at::TensorList(inputs), c10::make_intrusive<Holder>(std::move(operation)));
 }
 
-void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients) {
+void run_backward(const std::vector<at::Tensor>& outputs,
+                  const std::vector<at::Tensor>& gradients) {
   torch::autograd::backward(outputs, gradients);
 }
 

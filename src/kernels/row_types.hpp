@@ -1,5 +1,5 @@
-// What the kernels of every device are told of their operands. No library code in here: these lines are compiled for
-// every instruction set and by nvcc.
+// What the kernels of every device are told of their operands. No library code in here: these lines
+// are compiled for every instruction set and by nvcc.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct RowLabels {
 };
 inline constexpr std::int64_t ignored_row = -100;
 
-/// Positions [0, positions) of one sequence: heads * head_dim elements each, input rows `stride` apart, output rows
-/// contiguous.
+/// Positions [0, positions) of one sequence: heads * head_dim elements each, input rows `stride`
+/// apart, output rows contiguous.
 struct RopeExtent {
   std::int64_t positions, heads, head_dim, stride;
 };

@@ -13,7 +13,9 @@ struct SideStream::Stream {
 
 namespace {
 
-c10::Stream current_stream(at::Device device) { return c10::impl::VirtualGuardImpl(device.type()).getStream(device); }
+c10::Stream current_stream(at::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ SideStream::SideStream(at::Device device) : device_(device) {
   if (device.is_cpu()) return;
   at::globalContext().lazyInitDevice(device.type());
   stream_ = std::make_unique<Stream>(
-      Stream{c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, /*isHighPriority=*/false)});
+      Stream{c10::impl::VirtualGuardImpl(device.type())
+                 .getStreamFromGlobalPool(device, /*isHighPriority=*/false)});
 }
 
 SideStream::~SideStream() = default;

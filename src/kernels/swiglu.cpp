@@ -21,8 +21,8 @@ struct Swiglu final : Operation {
     const auto saved = kept.saved();
     at::Tensor dgate = at::empty(saved[0].sizes(), saved[0].options());
     at::Tensor dup = at::empty(saved[1].sizes(), saved[1].options());
-    backend_of(dgate).swiglu_backward(rows_of(gradients[0]), rows_of(saved[0]), rows_of(saved[1]), rows_of(dgate),
-                                      rows_of(dup));
+    backend_of(dgate).swiglu_backward(rows_of(gradients[0]), rows_of(saved[0]), rows_of(saved[1]),
+                                      rows_of(dgate), rows_of(dup));
     return {dgate, dup};
   }
 };
@@ -43,8 +43,8 @@ struct SwigluPacked final : Operation {
     const auto halves = saved[0].chunk(2, -1);
     at::Tensor d = at::empty(saved[0].sizes(), saved[0].options());
     const auto d_halves = d.chunk(2, -1);
-    backend_of(d).swiglu_backward(rows_of(gradients[0]), rows_of(halves[0]), rows_of(halves[1]), rows_of(d_halves[0]),
-                                  rows_of(d_halves[1]));
+    backend_of(d).swiglu_backward(rows_of(gradients[0]), rows_of(halves[0]), rows_of(halves[1]),
+                                  rows_of(d_halves[0]), rows_of(d_halves[1]));
     return {d};
   }
 };
@@ -52,14 +52,16 @@ struct SwigluPacked final : Operation {
 }  // namespace
 
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
-  TESSERA_EXPECT(gate.dim() >= 1 && gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type(),
-                 "swiglu of tensors that differ in shape or dtype");
+  TESSERA_EXPECT(
+      gate.dim() >= 1 && gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type(),
+      "swiglu of tensors that differ in shape or dtype");
   return apply(Swiglu(), {gate, up});
 }
 
 at::Tensor swiglu_packed(const at::Tensor& gate_up) {
   TESSERA_EXPECT(gate_up.dim() >= 1 && gate_up.size(-1) > 0 && gate_up.size(-1) % 2 == 0,
-                 "swiglu_packed needs an even last dim, not {}", gate_up.dim() < 1 ? 0 : gate_up.size(-1));
+                 "swiglu_packed needs an even last dim, not {}",
+                 gate_up.dim() < 1 ? 0 : gate_up.size(-1));
   return apply(SwigluPacked(), {gate_up});
 }
 

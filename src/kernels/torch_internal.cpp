@@ -14,7 +14,8 @@ namespace tessera::kernels {
 namespace {
 
 c10::StorageImpl& storage_of(const at::Tensor& tensor) {
-  TESSERA_EXPECT(tensor.defined() && tensor.has_storage(), "a tensor without storage has no memory to give back");
+  TESSERA_EXPECT(tensor.defined() && tensor.has_storage(),
+                 "a tensor without storage has no memory to give back");
   return *tensor.storage().unsafeGetStorageImpl();
 }
 
@@ -41,7 +42,8 @@ void restore_storage(const at::Tensor& tensor, std::size_t storage_bytes) {
 void move_storage(const at::Tensor& from, const at::Tensor& to) {
   c10::StorageImpl &source = storage_of(from), &target = storage_of(to);
   TESSERA_EXPECT(target.nbytes() == 0, "the storage still holds {} bytes", target.nbytes());
-  TESSERA_EXPECT(from.storage_offset() == 0 && to.storage_offset() == 0, "memory of a part cannot be moved");
+  TESSERA_EXPECT(from.storage_offset() == 0 && to.storage_offset() == 0,
+                 "memory of a part cannot be moved");
   const std::size_t bytes = source.nbytes();
   target.set_data_ptr_noswap(std::move(source._mutable_data_ptr_no_checks()));
   target.set_nbytes(bytes);
@@ -55,7 +57,8 @@ std::int64_t allocated_bytes(at::Device device) {
   }
   const c10::CachingDeviceAllocator::DeviceStats stats =
       c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current;
+  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+      .current;
 }
 
 void mm_in_onednn(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, float beta) {

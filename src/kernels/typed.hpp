@@ -22,13 +22,17 @@ decltype(auto) with_type(at::ScalarType dtype, const Body& body) {
     default:
       break;
   }
-  fail(ExitCode::environment, "no kernel for dtype {}; use float64, float32 or bfloat16", c10::toString(dtype));
+  fail(ExitCode::environment, "no kernel for dtype {}; use float64, float32 or bfloat16",
+       c10::toString(dtype));
 }
 
-/// Calls body(P{}, G{}, M{}) with the storage types of parameter, gradient and moments that AdamW serves.
+/// Calls body(P{}, G{}, M{}) with the storage types of parameter, gradient and moments that AdamW
+/// serves.
 template <class Body>
-void with_adamw_types(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& moment, const Body& body) {
-  const bool grad16 = grad.scalar_type() == at::kBFloat16, moment16 = moment.scalar_type() == at::kBFloat16;
+void with_adamw_types(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& moment,
+                      const Body& body) {
+  const bool grad16 = grad.scalar_type() == at::kBFloat16,
+             moment16 = moment.scalar_type() == at::kBFloat16;
   if (param.scalar_type() == at::kDouble) return body(double{}, double{}, double{});
   if (grad16 && moment16) return body(float{}, Bf16{}, Bf16{});
   if (grad16) return body(float{}, Bf16{}, float{});

@@ -14,9 +14,9 @@ struct DeviceRow {
   double bf16, f8, f32;    ///< dense TFLOP/s; 0: the device has no such unit
 };
 
-// Vendors' data sheets, dense (half of what they print "with sparsity"); tensor or matrix cores, f32 on the plain
-// vector units. The first row whose words all stand in the name counts: special forms stand before the plain one.
-// MI250(X): one die, as HIP shows it.
+// Vendors' data sheets, dense (half of what they print "with sparsity"); tensor or matrix cores,
+// f32 on the plain vector units. The first row whose words all stand in the name counts: special
+// forms stand before the plain one. MI250(X): one die, as HIP shows it.
 constexpr std::array device_rows{
     DeviceRow{"H100 NVL", 835.5, 1671, 60},
     DeviceRow{"H100 PCIe", 756.5, 1513, 51.2},
@@ -64,8 +64,10 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-bool all_in(const std::vector<std::string_view>& wanted, const std::vector<std::string_view>& name) {
-  return std::ranges::all_of(wanted, [&](auto word) { return std::ranges::find(name, word) != name.end(); });
+bool all_in(const std::vector<std::string_view>& wanted,
+            const std::vector<std::string_view>& name) {
+  return std::ranges::all_of(
+      wanted, [&](auto word) { return std::ranges::find(name, word) != name.end(); });
 }
 
 double teraflops(const DeviceRow& row, DType dtype) {
@@ -87,10 +89,11 @@ double teraflops(const DeviceRow& row, DType dtype) {
 
 std::optional<Peak> device_peak(std::string_view device_name, DType dtype) {
   const auto name = words_of(device_name);
-  const auto row =
-      std::ranges::find_if(device_rows, [&](const DeviceRow& r) { return all_in(words_of(r.words), name); });
+  const auto row = std::ranges::find_if(
+      device_rows, [&](const DeviceRow& r) { return all_in(words_of(r.words), name); });
   if (row == device_rows.end() || teraflops(*row, dtype) == 0) return std::nullopt;
-  return Peak{teraflops(*row, dtype) * 1e12, fmt::format("data sheet of {}, dense {}", row->words, name_of(dtype))};
+  return Peak{teraflops(*row, dtype) * 1e12,
+              fmt::format("data sheet of {}, dense {}", row->words, name_of(dtype))};
 }
 
 }  // namespace tessera::metrics

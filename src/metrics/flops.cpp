@@ -6,8 +6,9 @@ namespace tessera::metrics {
 
 FlopsPerToken flops_per_token(const ModelSize& size) {
   const double matmul = 6.0 * static_cast<double>(size.parameters - size.embedding_parameters);
-  const double attention = 6.0 * static_cast<double>(size.layers) * static_cast<double>(size.heads) *
-                           static_cast<double>(size.head_dims) * static_cast<double>(size.seq_tokens);
+  const double attention = 6.0 * static_cast<double>(size.layers) *
+                           static_cast<double>(size.heads) * static_cast<double>(size.head_dims) *
+                           static_cast<double>(size.seq_tokens);
   return {matmul + attention, matmul + attention / 2};
 }
 

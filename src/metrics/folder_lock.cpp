@@ -53,11 +53,13 @@ std::optional<fs::file_time_type> touched(const fs::path& file) {
 }
 
 /// Watches an owner on another machine. Compares no clocks but for what is long ago.
-bool gives_a_sign_of_life(const fs::path& file, const FolderOwner& owner, std::chrono::milliseconds silence) {
+bool gives_a_sign_of_life(const fs::path& file, const FolderOwner& owner,
+                          std::chrono::milliseconds silence) {
   const auto before = touched(file);
   if (!before || *before < FileClock::now() - kLongAgo) return false;
-  log::info("{} belongs to another job ({}); waiting {} s for its heartbeat", file.parent_path().string(),
-            owner.description(), std::chrono::ceil<std::chrono::seconds>(silence).count());
+  log::info("{} belongs to another job ({}); waiting {} s for its heartbeat",
+            file.parent_path().string(), owner.description(),
+            std::chrono::ceil<std::chrono::seconds>(silence).count());
   const auto end = std::chrono::steady_clock::now() + silence;
   while (std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(silence / 30);
@@ -72,7 +74,10 @@ bool gives_a_sign_of_life(const fs::path& file, const FolderOwner& owner, std::c
 
 struct FolderLock::Impl {
   Impl(fs::path path, Timing times)
-      : folder(std::move(path)), file(folder / ".owner"), timing(times), me(FolderOwner::this_process()) {}
+      : folder(std::move(path)),
+        file(folder / ".owner"),
+        timing(times),
+        me(FolderOwner::this_process()) {}
 
   void acquire() {
     constexpr int kTries = 100;  // one is enough but where others try, too
@@ -93,25 +98,29 @@ struct FolderLock::Impl {
 
   [[noreturn]] void refuse() const {
     fail(ExitCode::environment,
-         "{} is in use by another job ({}); wait for its end, stop it, or choose another job.dump_folder",
+         "{} is in use by another job ({}); wait for its end, stop it, or choose another "
+         "job.dump_folder",
          folder.string(), owner_in(file).value_or(FolderOwner{}).description());
   }
 
-  /// By a rename, which one of several succeeds with. Who finds that it moved a living owner's file puts it back.
+  /// By a rename, which one of several succeeds with. Who finds that it moved a living owner's file
+  /// puts it back.
   void take_over_from(const FolderOwner& dead) const {
     const fs::path aside = file.string() + "-" + me.token;
     std::error_code error;
     fs::rename(file, aside, error);
     if (error) return;
-    if (owner_in(aside).value_or(FolderOwner{}).token != dead.token) fs::create_hard_link(aside, file, error);
+    if (owner_in(aside).value_or(FolderOwner{}).token != dead.token)
+      fs::create_hard_link(aside, file, error);
     fs::remove(aside, error);
-    log::info("{} was owned by a job that ended abnormally ({}); this job takes it over", folder.string(),
-              dead.description());
+    log::info("{} was owned by a job that ended abnormally ({}); this job takes it over",
+              folder.string(), dead.description());
   }
 
   void beat(const std::stop_token& stop) {
     std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, stop, timing.heartbeat, [&] { return stop.stop_requested(); })) beat_once();
+    while (!wake.wait_for(lock, stop, timing.heartbeat, [&] { return stop.stop_requested(); }))
+      beat_once();
   }
 
   void beat_once() {
@@ -135,12 +144,14 @@ struct FolderLock::Impl {
 
 FolderLock::FolderLock(fs::path folder) : FolderLock(std::move(folder), Timing{}) {}
 
-FolderLock::FolderLock(fs::path folder, Timing timing) : impl_(std::make_unique<Impl>(std::move(folder), timing)) {
+FolderLock::FolderLock(fs::path folder, Timing timing)
+    : impl_(std::make_unique<Impl>(std::move(folder), timing)) {
   std::error_code ignored;
   impl_->made_folder = !fs::exists(impl_->folder, ignored);
   RunFolder{impl_->folder};
   impl_->acquire();
-  impl_->heart = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->beat(stop); });
+  impl_->heart =
+      std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->beat(stop); });
 }
 
 FolderLock::~FolderLock() {
@@ -148,13 +159,15 @@ FolderLock::~FolderLock() {
   std::error_code ignored;
   const auto owner = owner_in(impl_->file);
   if (owner && owner->token == impl_->me.token) fs::remove(impl_->file, ignored);
-  if (impl_->made_folder) fs::remove(impl_->folder, ignored);  // does nothing to one that holds files
+  if (impl_->made_folder)
+    fs::remove(impl_->folder, ignored);  // does nothing to one that holds files
 }
 
 void FolderLock::check() const {
   if (impl_->lost)
     fail(ExitCode::environment,
-         "{} was taken over by another job ({}), because this one sent no heartbeat; stop one of the two, or choose "
+         "{} was taken over by another job ({}), because this one sent no heartbeat; stop one of "
+         "the two, or choose "
          "another job.dump_folder",
          impl_->folder.string(), owner_in(impl_->file).value_or(FolderOwner{}).description());
 }

@@ -23,10 +23,12 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Ticks since boot at which a process began; empty where it is gone, or dead and only not yet reaped.
+/// Ticks since boot at which a process began; empty where it is gone, or dead and only not yet
+/// reaped.
 std::optional<std::int64_t> start_of(std::int64_t pid) {
   const auto stat = read_text(fmt::format("/proc/{}/stat", pid));
-  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;  // the name may hold anything
+  // the name may hold anything
+  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat->substr(name_end + 1));
   std::string state, field;
@@ -45,11 +47,15 @@ std::string this_machine() {
 }
 
 std::string string_in(const nlohmann::json& json, const char* key) {
-  return json.is_object() && json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+  return json.is_object() && json.contains(key) && json[key].is_string()
+             ? json[key].get<std::string>()
+             : "";
 }
 
 std::int64_t integer_in(const nlohmann::json& json, const char* key) {
-  return json.is_object() && json.contains(key) && json[key].is_number_integer() ? json[key].get<std::int64_t>() : 0;
+  return json.is_object() && json.contains(key) && json[key].is_number_integer()
+             ? json[key].get<std::int64_t>()
+             : 0;
 }
 
 }  // namespace
@@ -94,7 +100,8 @@ std::string FolderOwner::description() const {
 
 std::optional<bool> is_running(const FolderOwner& owner, const FolderOwner& here) {
   // Slurm starts a job again only when nothing of it runs any more.
-  if (!here.slurm_job.empty() && owner.slurm_job == here.slurm_job && owner.slurm_restart < here.slurm_restart)
+  if (!here.slurm_job.empty() && owner.slurm_job == here.slurm_job &&
+      owner.slurm_restart < here.slurm_restart)
     return false;
   if (owner.machine.empty() || owner.machine != here.machine || owner.pid <= 0) return std::nullopt;
   return start_of(owner.pid) == owner.process_start;

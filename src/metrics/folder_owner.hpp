@@ -13,9 +13,10 @@ struct FolderOwner {
   std::string host;
   std::string machine;  ///< boot and PID namespace: processes with the same one see each other
   std::int64_t pid = 0;
-  std::int64_t process_start = 0;  ///< in clock ticks since boot: a PID is used again, the two together are not
-  std::string since;               ///< UTC, for people
-  std::string slurm_job;           ///< empty outside of Slurm
+  /// in clock ticks since boot: a PID is used again, the two together are not
+  std::int64_t process_start = 0;
+  std::string since;      ///< UTC, for people
+  std::string slurm_job;  ///< empty outside of Slurm
   std::int64_t slurm_restart = 0;
 
   static FolderOwner this_process();
@@ -26,7 +27,8 @@ struct FolderOwner {
   std::string description() const;
 };
 
-/// Whether the process of `owner` runs, as far as `here` can tell: not of a process on another machine.
+/// Whether the process of `owner` runs, as far as `here` can tell: not of a process on another
+/// machine.
 std::optional<bool> is_running(const FolderOwner& owner, const FolderOwner& here);
 
 }  // namespace tessera::metrics

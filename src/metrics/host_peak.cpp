@@ -21,7 +21,8 @@ struct VectorUnit {
   DType dtype;
   std::string_view flag;  ///< as /proc/cpuinfo spells it
   std::string_view name;
-  double flops_per_cycle;  ///< of one core: lanes x 2 (multiply and add) x units (two on server parts)
+  /// of one core: lanes x 2 (multiply and add) x units (two on server parts)
+  double flops_per_cycle;
 };
 
 // Widest first for each type; a type without a row of its own runs at float32's rate.
@@ -45,7 +46,8 @@ template <class Visit>
 void for_each_field(std::string_view cpuinfo, Visit visit) {
   const auto trimmed = [](std::string_view s) {
     const auto first = s.find_first_not_of(" \t");
-    return first == s.npos ? std::string_view{} : s.substr(first, s.find_last_not_of(" \t") - first + 1);
+    return first == s.npos ? std::string_view{}
+                           : s.substr(first, s.find_last_not_of(" \t") - first + 1);
   };
   while (!cpuinfo.empty()) {
     const std::string_view line = cpuinfo.substr(0, cpuinfo.find('\n'));
@@ -78,10 +80,12 @@ int count_cores(std::string_view cpuinfo, const std::function<bool(int)>& counts
   for_each_field(cpuinfo, [&](auto key, auto value) {
     if (key == "processor") {
       processor = number_in<int>(value);
-      if (counts(processor)) cores.emplace(-1, processor);  // stands for itself until its core is known
+      if (counts(processor))
+        cores.emplace(-1, processor);  // stands for itself until its core is known
     }
     if (key == "physical id") socket = number_in<int>(value);
-    if (key == "core id" && cores.erase({-1, processor}) > 0) cores.emplace(socket, number_in<int>(value));
+    if (key == "core id" && cores.erase({-1, processor}) > 0)
+      cores.emplace(socket, number_in<int>(value));
   });
   return std::max<int>(1, static_cast<int>(cores.size()));
 }
@@ -89,7 +93,8 @@ int count_cores(std::string_view cpuinfo, const std::function<bool(int)>& counts
 bool has_flag(std::string_view flags, std::string_view flag) {
   for (auto at = flags.find(flag); at != flags.npos; at = flags.find(flag, at + 1)) {
     const auto end = at + flag.size();
-    if ((at == 0 || flags[at - 1] == ' ') && (end == flags.size() || flags[end] == ' ')) return true;
+    if ((at == 0 || flags[at - 1] == ' ') && (end == flags.size() || flags[end] == ' '))
+      return true;
   }
   return false;
 }
@@ -102,9 +107,9 @@ double stated_clock_hz(std::string_view cpuinfo) {
   return megahertz * 1e6;
 }
 
-/// Cycles a second from a chain of additions that each wait for the one before: one cycle each on every core of today.
-/// The stated clock will not do: it is the base clock on virtual machines, and the idle clock elsewhere. 0: no such
-/// chain here.
+/// Cycles a second from a chain of additions that each wait for the one before: one cycle each on
+/// every core of today. The stated clock will not do: it is the base clock on virtual machines, and
+/// the idle clock elsewhere. 0: no such chain here.
 double measured_clock_hz() {
 #if defined(__x86_64__) || defined(__aarch64__)
   constexpr int additions = 16 * 20'000;
@@ -120,7 +125,9 @@ double measured_clock_hz() {
       asm volatile(".rept 16\n\tadd %0, %0, %1\n\t.endr" : "+r"(x) : "r"(y));
 #endif
     }
-    best = std::max(best, additions / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::max(
+        best, additions /
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
 #else
@@ -130,13 +137,15 @@ double measured_clock_hz() {
 
 const VectorUnit* widest_unit(std::string_view flags, DType dtype) {
   for (const VectorUnit& unit : vector_units)
-    if ((unit.dtype == dtype || unit.dtype == DType::f32) && has_flag(flags, unit.flag)) return &unit;
+    if ((unit.dtype == dtype || unit.dtype == DType::f32) && has_flag(flags, unit.flag))
+      return &unit;
   return nullptr;
 }
 
 /// Zen 3 and 4 (family 25) run 512-bit instructions in two halves.
 double halves(std::string_view cpuinfo, const VectorUnit& unit) {
-  const bool half = unit.flag.starts_with("avx512") && first_field(cpuinfo, "vendor_id") == "AuthenticAMD" &&
+  const bool half = unit.flag.starts_with("avx512") &&
+                    first_field(cpuinfo, "vendor_id") == "AuthenticAMD" &&
                     first_field(cpuinfo, "cpu family") == "25";
   return half ? 0.5 : 1;
 }
@@ -162,21 +171,26 @@ Peak host_peak_of(std::string_view cpuinfo, DType dtype, double cores, double cl
   const double hz = clock_hz > 0 ? clock_hz : stated_clock_hz(cpuinfo);
   std::string_view flags = first_field(cpuinfo, "flags");
   if (flags.empty()) flags = first_field(cpuinfo, "Features");
-  const VectorUnit* unit = dtype == DType::f64 ? widest_unit(flags, DType::f32) : widest_unit(flags, dtype);
-  const bool floating = dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  const VectorUnit* unit =
+      dtype == DType::f64 ? widest_unit(flags, DType::f32) : widest_unit(flags, dtype);
+  const bool floating =
+      dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   if (unit == nullptr || hz <= 0 || !floating)
     return {0, fmt::format("no peak is known for {} on this processor", name_of(dtype))};
-  const double per_cycle = unit->flops_per_cycle * halves(cpuinfo, *unit) * (dtype == DType::f64 ? 0.5 : 1);
+  const double per_cycle =
+      unit->flops_per_cycle * halves(cpuinfo, *unit) * (dtype == DType::f64 ? 0.5 : 1);
   return {cores * hz * per_cycle,
-          fmt::format("estimate: {:.4g} core{} x {:.2f} GHz{} x {:g} {} FLOP/cycle of {}", cores, cores == 1 ? "" : "s",
-                      hz / 1e9, clock_hz > 0 ? " (measured)" : "", per_cycle, name_of(dtype), unit->name)};
+          fmt::format("estimate: {:.4g} core{} x {:.2f} GHz{} x {:g} {} FLOP/cycle of {}", cores,
+                      cores == 1 ? "" : "s", hz / 1e9, clock_hz > 0 ? " (measured)" : "", per_cycle,
+                      name_of(dtype), unit->name)};
 }
 
 Peak host_peak(DType dtype, int ranks_on_node) {
   TESSERA_EXPECT(ranks_on_node >= 1, "{} ranks on a node", ranks_on_node);
   const std::string cpuinfo = read_text("/proc/cpuinfo").value_or("");
   const double share = static_cast<double>(physical_cores(cpuinfo)) / ranks_on_node;
-  return host_peak_of(cpuinfo, dtype, std::min<double>(share, count_cores(cpuinfo, allowed_here)), measured_clock_hz());
+  return host_peak_of(cpuinfo, dtype, std::min<double>(share, count_cores(cpuinfo, allowed_here)),
+                      measured_clock_hz());
 }
 
 }  // namespace tessera::metrics

@@ -21,8 +21,9 @@ std::string scaled(double value, double base, const std::array<std::string_view,
   std::size_t unit = 0;
   for (; unit + 1 < n && std::abs(value) >= 999.5; ++unit) value /= base;
   const bool whole = unit == 0 && value == std::floor(value);
-  const std::string digits =
-      whole || std::abs(value) >= 999.5 ? fmt::format("{:.0f}", std::abs(value)) : three_digits(std::abs(value));
+  const std::string digits = whole || std::abs(value) >= 999.5
+                                 ? fmt::format("{:.0f}", std::abs(value))
+                                 : three_digits(std::abs(value));
   return fmt::format("{}{}{}", value < 0 ? "-" : "", digits, units[unit]);
 }
 
@@ -41,8 +42,8 @@ std::string human_count(double count) {
 std::string human_flops(double flops) {
   if (!std::isfinite(flops)) return "-";
   return scaled(flops, 1000,
-                std::array<std::string_view, 7>{" FLOP/s", " kFLOP/s", " MFLOP/s", " GFLOP/s", " TFLOP/s", " PFLOP/s",
-                                                " EFLOP/s"});
+                std::array<std::string_view, 7>{" FLOP/s", " kFLOP/s", " MFLOP/s", " GFLOP/s",
+                                                " TFLOP/s", " PFLOP/s", " EFLOP/s"});
 }
 
 std::string human_duration(double seconds) {

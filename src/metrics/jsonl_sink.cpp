@@ -23,7 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-/// 17 significant digits give back every double; a bare "-0" would read as an integer, which has no sign of zero.
+/// 17 significant digits give back every double; a bare "-0" would read as an integer, which has no
+/// sign of zero.
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{:.17g}", value);
@@ -33,7 +34,8 @@ std::string quoted(const std::string& text) { return json_text(json(text)); }
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Takes the numbers of one flat object as they come: a line costs its length, whatever stands in it.
+/// Takes the numbers of one flat object as they come: a line costs its length, whatever stands in
+/// it.
 class RecordReader final : public nlohmann::json_sax<json> {
  public:
   /// Empty where the line is not an object with a step from 1.
@@ -45,7 +47,9 @@ class RecordReader final : public nlohmann::json_sax<json> {
 
  private:
   bool null() override { return take(nan, std::nullopt); }
-  bool number_integer(std::int64_t value) override { return take(static_cast<double>(value), value); }
+  bool number_integer(std::int64_t value) override {
+    return take(static_cast<double>(value), value);
+  }
   bool number_unsigned(std::uint64_t value) override {
     constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
     return take(static_cast<double>(value), static_cast<std::int64_t>(std::min(value, most)));
@@ -59,9 +63,12 @@ class RecordReader final : public nlohmann::json_sax<json> {
   bool start_array(std::size_t) override { return depth_++ > 0; }
   bool end_array() override { return --depth_, true; }
   bool key(std::string& name) override { return name_.swap(name), true; }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
 
-  /// False, which ends the reading, outside of an object. What is nested in the record is passed over.
+  /// False, which ends the reading, outside of an object. What is nested in the record is passed
+  /// over.
   bool take(double real, std::optional<std::int64_t> whole) {
     if (depth_ != 1) return depth_ > 1;
     const auto column = std::ranges::find(kColumns, std::string_view(name_), &Column::name);
@@ -81,7 +88,8 @@ class RecordReader final : public nlohmann::json_sax<json> {
 std::optional<StepRecord> parse_record(std::string_view line) { return RecordReader().read(line); }
 
 /// Copies the lines that stay to `out`, returns the last step; `dropped` counts the others.
-std::int64_t copy_kept_lines(std::ifstream& in, OutputFile& out, std::int64_t resume_step, std::int64_t& dropped) {
+std::int64_t copy_kept_lines(std::ifstream& in, OutputFile& out, std::int64_t resume_step,
+                             std::int64_t& dropped) {
   constexpr std::size_t chunk_bytes = 1 << 16;
   std::int64_t last_step = 0;
   std::string line;
@@ -99,13 +107,15 @@ std::int64_t copy_kept_lines(std::ifstream& in, OutputFile& out, std::int64_t re
   return last_step;
 }
 
-/// Makes `file` end at `resume_step` by a new file renamed over it; returns the last step that stands in it.
+/// Makes `file` end at `resume_step` by a new file renamed over it; returns the last step that
+/// stands in it.
 std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_step) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return 0;
   std::ifstream in(file, std::ios::binary);
-  require(in.good(), ExitCode::environment, "cannot read {} (to resume after step {}); correct its permissions",
-          file.string(), resume_step);
+  require(in.good(), ExitCode::environment,
+          "cannot read {} (to resume after step {}); correct its permissions", file.string(),
+          resume_step);
   std::filesystem::path aside = file;
   aside += ".partial";
   OutputFile out(aside, OutputFile::Mode::truncate);
@@ -113,7 +123,8 @@ std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_ste
   const std::int64_t last_step = copy_kept_lines(in, out, resume_step, dropped);
   out.sync();
   rename_durably(aside, file);
-  if (dropped > 0) log::info("{}: removed {} line(s) after step {}", file.string(), dropped, last_step);
+  if (dropped > 0)
+    log::info("{}: removed {} line(s) after step {}", file.string(), dropped, last_step);
   return last_step;
 }
 
@@ -125,8 +136,9 @@ std::string to_json_line(const StepRecord& record) {
     line += fmt::format("{}{}: {}", line.empty() ? "{" : ", ", quoted_name, value);
   };
   for (const Column& column : kColumns)
-    add(fmt::format("\"{}\"", column.name),
-        column.real != nullptr ? number(record.*column.real) : fmt::format("{}", record.*column.whole));
+    add(fmt::format("\"{}\"", column.name), column.real != nullptr
+                                                ? number(record.*column.real)
+                                                : fmt::format("{}", record.*column.whole));
   for (const auto& [name, value] : record.extra) add(quoted(name), number(value));
   return line + "}";
 }
@@ -139,8 +151,8 @@ std::vector<StepRecord> read_records(const std::filesystem::path& file) {
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     auto record = parse_record(line);
     if (!record && in.eof()) break;  // no line end: torn by a kill
-    require(record.has_value(), ExitCode::data, "not a record of a step ({}:{}); remove the line", file.string(),
-            number);
+    require(record.has_value(), ExitCode::data, "not a record of a step ({}:{}); remove the line",
+            file.string(), number);
     records.push_back(std::move(*record));
   }
   return records;

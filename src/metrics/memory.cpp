@@ -30,7 +30,8 @@ std::optional<std::int64_t> group_bytes(const std::string& file) {
   return error == std::errc{} && end != text.data() ? std::optional(bytes) : std::nullopt;
 }
 
-/// Folder of this process's control group (version 2: "0::/path" is the line); empty where there is none.
+/// Folder of this process's control group (version 2: "0::/path" is the line); empty where there is
+/// none.
 std::string control_group() {
   const std::string lines = read_text("/proc/self/cgroup").value_or("");
   const auto at = lines.find("0::/");
@@ -43,8 +44,10 @@ std::string control_group() {
 std::int64_t available_host_bytes() {
   std::int64_t bytes = bytes_of(read_text("/proc/meminfo").value_or(""), "MemAvailable:");
   const std::string group = control_group();
-  const auto limit = group_bytes(group + "/memory.max"), used = group_bytes(group + "/memory.current");
-  if (!group.empty() && limit && used) bytes = std::min(bytes, std::max<std::int64_t>(0, *limit - *used));
+  const auto limit = group_bytes(group + "/memory.max"),
+             used = group_bytes(group + "/memory.current");
+  if (!group.empty() && limit && used)
+    bytes = std::min(bytes, std::max<std::int64_t>(0, *limit - *used));
   return bytes;
 }
 
@@ -52,7 +55,9 @@ ProcessMemory process_memory_of(std::string_view status) {
   return {bytes_of(status, "VmRSS:"), bytes_of(status, "VmHWM:")};
 }
 
-ProcessMemory process_memory() { return process_memory_of(read_text("/proc/self/status").value_or("")); }
+ProcessMemory process_memory() {
+  return process_memory_of(read_text("/proc/self/status").value_or(""));
+}
 
 bool reset_peak_memory() {
   std::ofstream clear("/proc/self/clear_refs");

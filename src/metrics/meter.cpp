@@ -60,8 +60,8 @@ double StepMeter::eta_seconds(std::int64_t steps_left) const {
 }
 
 std::string_view name_of(Phase phase) noexcept {
-  constexpr std::array<std::string_view, phase_count> names{"data",      "forward",    "backward", "communication",
-                                                            "optimizer", "checkpoint", "other"};
+  constexpr std::array<std::string_view, phase_count> names{
+      "data", "forward", "backward", "communication", "optimizer", "checkpoint", "other"};
   return names[static_cast<std::size_t>(phase)];
 }
 

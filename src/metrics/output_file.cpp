@@ -55,8 +55,8 @@ int write_all(int descriptor, std::string_view text) {
 }  // namespace
 
 void fail_writing(const std::filesystem::path& file, int code) {
-  fail(ExitCode::environment, "cannot write {} ({}); {}", file.string(), std::generic_category().message(code),
-       remedy(code));
+  fail(ExitCode::environment, "cannot write {} ({}); {}", file.string(),
+       std::generic_category().message(code), remedy(code));
 }
 
 OutputFile::OutputFile(std::filesystem::path file, Mode mode)
@@ -83,7 +83,8 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
   const std::filesystem::path folder = to.has_parent_path() ? to.parent_path() : ".";
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
-    return;  // a folder that can be written but not read: the rename stands, only its flush is left to the kernel
+    return;  // a folder that can be written but not read: the rename stands, only its flush is left
+             // to the kernel
   ::fsync(descriptor);
   ::close(descriptor);
 }

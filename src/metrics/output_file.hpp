@@ -7,7 +7,8 @@
 
 namespace tessera::metrics {
 
-/// Every failure throws Error(environment): what could not be done, the file, the system's reason, what to do.
+/// Every failure throws Error(environment): what could not be done, the file, the system's reason,
+/// what to do.
 class OutputFile {
  public:
   enum class Mode { truncate, append };
@@ -27,7 +28,8 @@ class OutputFile {
   int descriptor_;
 };
 
-/// rename(2), then the folder's entry is flushed too, so that the new name survives a power failure.
+/// rename(2), then the folder's entry is flushed too, so that the new name survives a power
+/// failure.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// Throws Error(environment) from errno's value `code`.

@@ -9,7 +9,9 @@ namespace tessera::metrics {
 namespace {
 
 /// The trainer's units run forward and backward in turn, and its timer has one phase for both.
-std::string_view label_of(Phase phase) { return phase == Phase::forward ? "forward and backward" : name_of(phase); }
+std::string_view label_of(Phase phase) {
+  return phase == Phase::forward ? "forward and backward" : name_of(phase);
+}
 
 }  // namespace
 
@@ -35,16 +37,17 @@ void PhaseTrace::write(std::int64_t step) const {
   const double origin = spans_.empty() ? 0 : spans_.front().begin;
   for (const Span& span : spans_)
     text += fmt::format(
-        "{}\n  {{\"name\": \"{}\", \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": {}, \"tid\": 0}}",
-        &span == &spans_.front() ? "" : ",", span.name, (span.begin - origin) * 1e6, (span.end - span.begin) * 1e6,
-        options_.rank);
+        "{}\n  {{\"name\": \"{}\", \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": {}, "
+        "\"tid\": 0}}",
+        &span == &spans_.front() ? "" : ",", span.name, (span.begin - origin) * 1e6,
+        (span.end - span.begin) * 1e6, options_.rank);
   text += "\n]}\n";
   const std::filesystem::path folder = options_.folder / fmt::format("iteration_{}", step);
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   require(!problem, ExitCode::environment,
-          "cannot make the folder {} for traces ({}); set profiling.save_traces_folder", folder.string(),
-          problem.message());
+          "cannot make the folder {} for traces ({}); set profiling.save_traces_folder",
+          folder.string(), problem.message());
   write_file_atomically(folder / fmt::format("rank{}_trace.json", options_.rank), text);
 }
 

@@ -36,11 +36,12 @@ std::string bar(double fraction, int cells, const Terminal& terminal) {
 
 }  // namespace
 
-Progress::Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total, std::int64_t start)
+Progress::Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total,
+                   std::int64_t start)
     : Progress(out, terminal, std::move(label), total, start, &monotonic_seconds) {}
 
-Progress::Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total, std::int64_t start,
-                   Clock clock)
+Progress::Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total,
+                   std::int64_t start, Clock clock)
     : out_(out),
       terminal_(terminal),
       label_(std::move(label)),
@@ -77,7 +78,8 @@ void Progress::finish() {
 
 double Progress::eta_seconds() const {
   if (done_ <= start_) return std::numeric_limits<double>::quiet_NaN();
-  return (clock_() - began_) * static_cast<double>(total_ - done_) / static_cast<double>(done_ - start_);
+  return (clock_() - began_) * static_cast<double>(total_ - done_) /
+         static_cast<double>(done_ - start_);
 }
 
 std::string Progress::line() const {
@@ -85,12 +87,14 @@ std::string Progress::line() const {
   const double seconds = clock_() - began_;
   const double speed = done_ > start_ && seconds > 0 ? static_cast<double>(done_ - start_) / seconds
                                                      : std::numeric_limits<double>::quiet_NaN();
-  const std::string figures =
-      fmt::format("{:3.0f}%  {}/{}  {}/s  eta {}", 100 * fraction, human_count(static_cast<double>(done_)),
-                  human_count(static_cast<double>(total_)), human_count(speed), human_duration(eta_seconds()));
+  const std::string figures = fmt::format(
+      "{:3.0f}%  {}/{}  {}/s  eta {}", 100 * fraction, human_count(static_cast<double>(done_)),
+      human_count(static_cast<double>(total_)), human_count(speed), human_duration(eta_seconds()));
   const int room = terminal_.columns - static_cast<int>(label_.size() + figures.size()) - 6;
-  if (room < narrowest_bar) return figures.substr(0, static_cast<std::size_t>(std::max(0, terminal_.columns - 1)));
-  return fmt::format("{} {} {}", label_, bar(fraction, std::min(room, widest_bar), terminal_), figures);
+  if (room < narrowest_bar)
+    return figures.substr(0, static_cast<std::size_t>(std::max(0, terminal_.columns - 1)));
+  return fmt::format("{} {} {}", label_, bar(fraction, std::min(room, widest_bar), terminal_),
+                     figures);
 }
 
 }  // namespace tessera::metrics

@@ -23,7 +23,8 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string utc_now(fmt::format_string<std::tm> pattern) {
-  return fmt::format(pattern, fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  return fmt::format(
+      pattern, fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
 
 ordered_json to_json(const Attempt& attempt) {
@@ -39,7 +40,9 @@ ordered_json to_json(const Attempt& attempt) {
           {"versions", versions}};
 }
 
-ordered_json new_run() { return {{"format", "tessera-run 1"}, {"attempts", ordered_json::array()}}; }
+ordered_json new_run() {
+  return {{"format", "tessera-run 1"}, {"attempts", ordered_json::array()}};
+}
 
 /// What run.json says so far; a file that says nothing is put aside and never stops a run.
 ordered_json runs_so_far(const std::filesystem::path& file) {
@@ -49,17 +52,20 @@ ordered_json runs_so_far(const std::filesystem::path& file) {
   if (run.is_object() && run.contains("attempts") && run["attempts"].is_array()) return run;
   const std::string kept = file.string() + ".damaged";
   rename_durably(file, kept);
-  log::warning("{} is not a valid run.json; it is renamed to {}, and a new one is written", file.string(), kept);
+  log::warning("{} is not a valid run.json; it is renamed to {}, and a new one is written",
+               file.string(), kept);
   return new_run();
 }
 
 void create_folder(const std::filesystem::path& folder) {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
-  if (!code && !std::filesystem::is_directory(folder)) code = std::make_error_code(std::errc::not_a_directory);
+  if (!code && !std::filesystem::is_directory(folder))
+    code = std::make_error_code(std::errc::not_a_directory);
   if (code)
-    fail(ExitCode::environment, "cannot create the run's folder {} ({}); choose another job.dump_folder",
-         folder.string(), code.message());
+    fail(ExitCode::environment,
+         "cannot create the run's folder {} ({}); choose another job.dump_folder", folder.string(),
+         code.message());
 }
 
 /// Permission bits do not tell (root, access lists, quotas, read-only mounts): writing does.
@@ -82,18 +88,23 @@ bool is_sweep_folder(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / kSweepFile, ignored);
 }
 
-std::string make_attempt_id() { return fmt::format("{}-{:08x}", utc_now("{:%Y%m%dT%H%M%SZ}"), std::random_device{}()); }
+std::string make_attempt_id() {
+  return fmt::format("{}-{:08x}", utc_now("{:%Y%m%dT%H%M%SZ}"), std::random_device{}());
+}
 
 RunFolder::RunFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
   create_folder(folder_);
   try_writing(folder_);
 }
 
-void RunFolder::write_config(std::string_view toml) const { write_file_atomically(folder_ / "config.toml", toml); }
+void RunFolder::write_config(std::string_view toml) const {
+  write_file_atomically(folder_ / "config.toml", toml);
+}
 
 std::filesystem::path RunFolder::set_metrics_aside() const {
   std::error_code error;
-  if (const auto bytes = std::filesystem::file_size(metrics_file(), error); error || bytes == 0) return {};
+  if (const auto bytes = std::filesystem::file_size(metrics_file(), error); error || bytes == 0)
+    return {};
   std::filesystem::path aside;
   for (int number = 1; aside.empty() || std::filesystem::exists(aside, error); ++number)
     aside = folder_ / fmt::format("metrics.{}.jsonl", number);

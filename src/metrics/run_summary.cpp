@@ -33,8 +33,8 @@ void RunSummary::step(const StepRecord& record, double exposed_seconds) {
   step_seconds_ += record.step_seconds;
   memory_bytes_ = std::max(memory_bytes_, record.memory_bytes);
   skipped_ = static_cast<std::int64_t>(extra_of(record, "skipped_steps"));
-  const double busy =
-      extra_of(record, "time/forward") + extra_of(record, "time/communication") + extra_of(record, "time/optimizer");
+  const double busy = extra_of(record, "time/forward") + extra_of(record, "time/communication") +
+                      extra_of(record, "time/optimizer");
   time_.data += extra_of(record, "time/data");
   time_.communication += std::min(busy, exposed_seconds);
   time_.compute += std::max(0.0, busy - exposed_seconds);
@@ -43,8 +43,10 @@ void RunSummary::step(const StepRecord& record, double exposed_seconds) {
 std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints) const {
   std::string text = heading() + "\n" + figures();
   std::error_code ignored;
-  for (const auto& [name, file] : {std::pair{"loss curve", "loss.svg"}, std::pair{"report", "index.html"}})
-    if (std::filesystem::exists(folder / file, ignored)) text += summary_row(name, (folder / file).string());
+  for (const auto& [name, file] :
+       {std::pair{"loss curve", "loss.svg"}, std::pair{"report", "index.html"}})
+    if (std::filesystem::exists(folder / file, ignored))
+      text += summary_row(name, (folder / file).string());
   return text + "next:\n" + next_commands(shell_word(folder.string()), checkpoints);
 }
 
@@ -52,25 +54,31 @@ std::int64_t RunSummary::steps_done() const { return std::max(first_step_ - 1, l
 
 std::string RunSummary::heading() const {
   const std::int64_t done = steps_done();
-  const std::string text = done > last_step_
-                               ? fmt::format("the run has {} steps, and training.steps is {}", done, last_step_)
-                               : fmt::format("training is complete ({} of {} steps)", done, last_step_);
-  return first_step_ > last_step_ ? text + "; there is nothing to do: raise training.steps to train longer" : text;
+  const std::string text =
+      done > last_step_
+          ? fmt::format("the run has {} steps, and training.steps is {}", done, last_step_)
+          : fmt::format("training is complete ({} of {} steps)", done, last_step_);
+  return first_step_ > last_step_
+             ? text + "; there is nothing to do: raise training.steps to train longer"
+             : text;
 }
 
 std::string RunSummary::figures() const {
   if (steps_ == 0) return "";
   std::string text = summary_row(
       "loss", fmt::format("{:.5f} ({}: {:.5f})", loss_,
-                          first_step_ > 1 ? fmt::format("step {}", first_step_) : "first step", first_loss_));
-  text += summary_row("speed", fmt::format("{} tok/s: {} tokens in {}",
-                                           human_count(static_cast<double>(tokens_) / std::max(step_seconds_, 1e-9)),
-                                           human_count(static_cast<double>(tokens_)), human_duration(step_seconds_)));
+                          first_step_ > 1 ? fmt::format("step {}", first_step_) : "first step",
+                          first_loss_));
+  text += summary_row(
+      "speed",
+      fmt::format("{} tok/s: {} tokens in {}",
+                  human_count(static_cast<double>(tokens_) / std::max(step_seconds_, 1e-9)),
+                  human_count(static_cast<double>(tokens_)), human_duration(step_seconds_)));
   text += summary_row("time", shares());
   text += summary_row("memory", human_bytes(memory_bytes_) + " on the largest rank");
   if (skipped_ > 0)
-    text +=
-        summary_row("skipped steps", fmt::format("{} of {}: loss or gradient was not finite", skipped_, last_step_));
+    text += summary_row("skipped steps", fmt::format("{} of {}: loss or gradient was not finite",
+                                                     skipped_, last_step_));
   return text;
 }
 
@@ -79,12 +87,13 @@ std::string RunSummary::shares() const {
   const double known = t.compute + t.communication + t.data + t.checkpoints + t.validation;
   const double all = std::max({t.all, known, 1e-9});
   std::string text;
-  for (const auto& [name, seconds] : std::array<std::pair<const char*, double>, 6>{{{"compute", t.compute},
-                                                                                    {"communication", t.communication},
-                                                                                    {"data", t.data},
-                                                                                    {"checkpoints", t.checkpoints},
-                                                                                    {"validation", t.validation},
-                                                                                    {"other", all - known}}})
+  for (const auto& [name, seconds] :
+       std::array<std::pair<const char*, double>, 6>{{{"compute", t.compute},
+                                                      {"communication", t.communication},
+                                                      {"data", t.data},
+                                                      {"checkpoints", t.checkpoints},
+                                                      {"validation", t.validation},
+                                                      {"other", all - known}}})
     if (const double percent = 100 * seconds / all; percent >= 0.05)
       text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, percent);
   return text;
@@ -96,7 +105,8 @@ std::string RunSummary::next_commands(const std::string& folder, bool checkpoint
     return summary_row("keep weights", "the same command with --checkpoint.enable") +
            summary_row("train longer", "the same command with " + steps) +
            summary_row("see settings", fmt::format("tessera config show {}/config.toml", folder));
-  return summary_row("generate text", fmt::format("tessera generate {} --prompt 'Once upon a time'", folder)) +
+  return summary_row("generate text",
+                     fmt::format("tessera generate {} --prompt 'Once upon a time'", folder)) +
          summary_row("export weights", fmt::format("tessera ckpt export {} --to DIR", folder)) +
          summary_row("train longer", "the same command with " + steps);
 }

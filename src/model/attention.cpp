@@ -1,5 +1,5 @@
-// Grouped-query attention with RoPE: Llama, Qwen3 (norms of heads), Mixtral, gpt-oss (biases, sinks,
-// windows). Latent attention shares the product of queries and keys.
+// Grouped-query attention with RoPE: Llama, Qwen3 (norms of heads), Mixtral, gpt-oss (biases,
+// sinks, windows). Latent attention shares the product of queries and keys.
 #include <cmath>
 
 #include "cell_functions.hpp"
@@ -20,9 +20,10 @@ Tensor remember(Tensor& cached, const Tensor& fresh) {
 }  // namespace
 
 CellFunction CellMaker::projections(bool biased) const {
-  return [angles = angles_, hd = shape_.head_dim, eps = shape_.norm_eps, biased, normed = shape_.qk_norm](
-             Flow& flow, const CellContext& context) {
-    std::vector<Tensor> qkv = context.operations->products(flow.take(Slot::h), context.weights.first(3));
+  return [angles = angles_, hd = shape_.head_dim, eps = shape_.norm_eps, biased,
+          normed = shape_.qk_norm](Flow& flow, const CellContext& context) {
+    std::vector<Tensor> qkv =
+        context.operations->products(flow.take(Slot::h), context.weights.first(3));
     for (std::size_t i = 0; i < 3; ++i) {
       if (biased) qkv[i] = qkv[i] + context.weights[3 + i].value;
       qkv[i] = qkv[i].view({context.batch, -1, qkv[i].size(1) / hd, hd});
@@ -30,7 +31,8 @@ CellFunction CellMaker::projections(bool biased) const {
     for (std::size_t i = 0; normed && i < 2; ++i)
       qkv[i] = kernels::rms_norm(qkv[i], context.weights[(biased ? 6 : 3) + i].value, eps);
     const std::int64_t positions = qkv[0].size(1);
-    const Tensor cos = context.rows_of(angles->cos, positions), sin = context.rows_of(angles->sin, positions);
+    const Tensor cos = context.rows_of(angles->cos, positions),
+                 sin = context.rows_of(angles->sin, positions);
     flow[Slot::q] = kernels::rope(qkv[0], cos, sin);
     flow[Slot::k] = kernels::rope(qkv[1], cos, sin);
     flow[Slot::v] = qkv[2];
@@ -41,7 +43,8 @@ CellFunction CellMaker::attention(int layer) const {
   Attention how;
   if (shape_.window > 0 && layer % 2 == 0) how.window = shape_.window;
   if (stretched_ && shape_.latent)
-    how.scale = shape_.yarn->softmax_factor() / std::sqrt(static_cast<double>(model_.dimensions.head_dim));
+    how.scale =
+        shape_.yarn->softmax_factor() / std::sqrt(static_cast<double>(model_.dimensions.head_dim));
   return [layer = static_cast<std::size_t>(layer), how](Flow& flow, const CellContext& context) {
     Attention input = how;
     input.q = flow.take(Slot::q);
@@ -52,7 +55,8 @@ CellFunction CellMaker::attention(int layer) const {
       input.v = remember(context.cache->values[layer], input.v);
     }
     if (!context.weights.empty()) input.sinks = context.weights[0].value;
-    flow[Slot::h] = context.operations->attention(input).reshape({input.q.size(0) * input.q.size(1), -1});
+    flow[Slot::h] =
+        context.operations->attention(input).reshape({input.q.size(0) * input.q.size(1), -1});
   };
 }
 

@@ -7,7 +7,8 @@ namespace tessera::model {
 void ExpertLoads::add(int mixture, const at::Tensor& chosen) {
   at::NoGradGuard no_grad;
   at::Tensor& count = counts[static_cast<std::size_t>(mixture)];
-  if (count.defined()) count += at::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
+  if (count.defined())
+    count += at::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
 }
 
 const TokenExchange& no_exchange() {

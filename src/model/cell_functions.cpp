@@ -14,7 +14,8 @@ using at::Tensor;
 CellFunction embedding(std::int64_t vocab) {
   return [vocab](Flow& flow, const CellContext& context) {
     const Weight& table = context.weights[0];
-    flow[Slot::x] = vocabulary_embedding(flow.take(Slot::tokens), table, table.value.size(0) == vocab);
+    flow[Slot::x] =
+        vocabulary_embedding(flow.take(Slot::tokens), table, table.value.size(0) == vocab);
   };
 }
 
@@ -23,7 +24,8 @@ CellFunction norm(double eps, Slot into) {
   return [eps, into](Flow& flow, const CellContext& context) {
     const Tensor x = flow[Slot::x], weight = context.weights[0].value;
     flow[into] = kernels::rms_norm(x, weight, eps);
-    context.operations->remakable(flow[into], [x, weight, eps] { return kernels::rms_norm(x, weight, eps); });
+    context.operations->remakable(flow[into],
+                                  [x, weight, eps] { return kernels::rms_norm(x, weight, eps); });
   };
 }
 
@@ -42,11 +44,14 @@ CellFunction linear(Slot into) {
 void gated_linear(Flow& flow, const CellContext& context) {
   const auto gate_up = context.operations->products(flow.take(Slot::h), context.weights);
   flow[Slot::h] = kernels::swiglu(gate_up[0], gate_up[1]);
-  context.operations->remakable(flow[Slot::h], [gate_up] { return kernels::swiglu(gate_up[0], gate_up[1]); });
+  context.operations->remakable(flow[Slot::h],
+                                [gate_up] { return kernels::swiglu(gate_up[0], gate_up[1]); });
 }
 
 /// After the sum over tensor-parallel ranks, so that the bias is added once.
-void add_bias(Flow& flow, const CellContext& context) { flow[Slot::h] = flow[Slot::h] + context.weights[1].value; }
+void add_bias(Flow& flow, const CellContext& context) {
+  flow[Slot::h] = flow[Slot::h] + context.weights[1].value;
+}
 
 }  // namespace
 
@@ -93,10 +98,13 @@ CellFunction CellMaker::forward_of(const CellSpec& cell) const {
   return {};
 }
 
-Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype, at::Device device) {
+Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
+                   at::Device device) {
   Model model{spec_of(shape), {}};
-  const Angles angles = rotary_angles(shape, max_positions, dtype == at::kDouble ? at::kDouble : at::kFloat);
-  const CellMaker maker(shape, model, {angles.cos.to(device), angles.sin.to(device)}, stretched(shape, max_positions));
+  const Angles angles =
+      rotary_angles(shape, max_positions, dtype == at::kDouble ? at::kDouble : at::kFloat);
+  const CellMaker maker(shape, model, {angles.cos.to(device), angles.sin.to(device)},
+                        stretched(shape, max_positions));
   for (const CellSpec& cell : model.cells) model.functions.push_back(maker.functions_of(cell));
   return model;
 }

@@ -14,7 +14,10 @@ class CellMaker {
  public:
   /// `stretched`: YaRN takes part (see rotary.hpp). Both references must outlive this object.
   CellMaker(const DecoderShape& shape, const ModelSpec& model, Angles angles, bool stretched)
-      : shape_(shape), model_(model), angles_(std::make_shared<Angles>(std::move(angles))), stretched_(stretched) {}
+      : shape_(shape),
+        model_(model),
+        angles_(std::make_shared<Angles>(std::move(angles))),
+        stretched_(stretched) {}
 
   CellFunctions functions_of(const CellSpec& cell) const;
 

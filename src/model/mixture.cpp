@@ -27,8 +27,8 @@ at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? type : a
 }  // namespace
 
 CellFunction CellMaker::router(int mixture) const {
-  return [rule = shape_.mixture->routing, mixture, balanced = model_.balance.wanted()](Flow& flow,
-                                                                                       const CellContext& context) {
+  return [rule = shape_.mixture->routing, mixture, balanced = model_.balance.wanted()](
+             Flow& flow, const CellContext& context) {
     Tensor logits = context.operations->product(flow[Slot::m], context.weights[0]);
     if (context.weights.size() > 1) logits = logits + context.weights[1].value;
     logits = logits.to(wide(logits.scalar_type()));
@@ -47,7 +47,8 @@ CellFunction CellMaker::router(int mixture) const {
 
 CellFunction CellMaker::dispatch() const {
   const RoutingRule& rule = shape_.mixture->routing;
-  return [experts = rule.experts, before = rule.before_experts](Flow& flow, const CellContext& context) {
+  return [experts = rule.experts, before = rule.before_experts](Flow& flow,
+                                                                const CellContext& context) {
     const Tensor chosen = flow.take(Slot::route).flatten();
     const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
     const Tensor sent = at::bincount(chosen, {}, experts).to(at::kCPU);
@@ -58,7 +59,8 @@ CellFunction CellMaker::dispatch() const {
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
     }
     rows = context.exchange->to_experts(rows, sent, received);
-    flow[Slot::m] = received.size(0) > 1 ? reordered(rows, expert_order(received, rows.device())) : rows;
+    flow[Slot::m] =
+        received.size(0) > 1 ? reordered(rows, expert_order(received, rows.device())) : rows;
     flow[Slot::route] = order;
     flow[Slot::sent] = sent;
     flow[Slot::received] = received;
@@ -76,7 +78,8 @@ CellFunction CellMaker::experts() const {
       return y + (weight == 2 ? bias / context.expert_parts : bias);  // outputs of parts add up
     };
     const Tensor gate = product(rows, 0), up = product(rows, 1);
-    flow[Slot::m] = product(clamped ? clamped_gate(gate, up, *clamped) : kernels::swiglu(gate, up), 2);
+    flow[Slot::m] =
+        product(clamped ? clamped_gate(gate, up, *clamped) : kernels::swiglu(gate, up), 2);
   };
 }
 
@@ -84,14 +87,16 @@ CellFunction CellMaker::combine() const {
   return [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
     const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
     Tensor rows = flow.take(Slot::m);
-    if (received.size(0) > 1) rows = reordered(rows, undoing(expert_order(received, rows.device())));
+    if (received.size(0) > 1)
+      rows = reordered(rows, undoing(expert_order(received, rows.device())));
     rows = context.exchange->from_experts(rows, sent, received);
     rows = reordered(rows, undoing(flow.take(Slot::route)));
     const Tensor scores = flow.take(Slot::scores);
     const Tensor choices = rows.view({scores.size(0), scores.size(1), -1});
-    flow[Slot::h] =
-        before ? choices.sum(1)
-               : at::bmm(scores.unsqueeze(1), choices.to(scores.scalar_type())).squeeze(1).to(choices.scalar_type());
+    flow[Slot::h] = before ? choices.sum(1)
+                           : at::bmm(scores.unsqueeze(1), choices.to(scores.scalar_type()))
+                                 .squeeze(1)
+                                 .to(choices.scalar_type());
   };
 }
 

@@ -16,20 +16,26 @@ using at::Tensor;
 Tensor visible(const Attention& input) {
   const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
   const auto options = at::TensorOptions(at::kLong).device(input.q.device());
-  const Tensor query = at::arange(keys - queries, keys, options).unsqueeze(1), key = at::arange(keys, options);
+  const Tensor query = at::arange(keys - queries, keys, options).unsqueeze(1),
+               key = at::arange(keys, options);
   const Tensor causal = key <= query;
   return input.window > 0 ? causal.logical_and(key > query - input.window) : causal;
 }
 
-/// Softmax over the keys and one logit more, the head's sink, in at least float32; all products are kept for backward.
+/// Softmax over the keys and one logit more, the head's sink, in at least float32; all products are
+/// kept for backward.
 Tensor attention_with_sinks(const Attention& input, double scale) {
   const std::int64_t heads = input.q.size(2), group = heads / input.k.size(2);
-  const auto per_head = [&](const Tensor& x) { return x.transpose(1, 2).repeat_interleave(group, 1); };
-  const Tensor logits = kernels::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
+  const auto per_head = [&](const Tensor& x) {
+    return x.transpose(1, 2).repeat_interleave(group, 1);
+  };
+  const Tensor logits =
+      kernels::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
   const auto wide = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const Tensor masked =
-      logits.to(wide).masked_fill(visible(input).logical_not(), -std::numeric_limits<double>::infinity());
-  const Tensor sinks = input.sinks.to(wide).view({1, -1, 1, 1}).expand({logits.size(0), -1, logits.size(2), 1});
+  const Tensor masked = logits.to(wide).masked_fill(visible(input).logical_not(),
+                                                    -std::numeric_limits<double>::infinity());
+  const Tensor sinks =
+      input.sinks.to(wide).view({1, -1, 1, 1}).expand({logits.size(0), -1, logits.size(2), 1});
   const Tensor weights = at::softmax(at::cat({masked, sinks}, 3), 3).narrow(3, 0, logits.size(3));
   return kernels::matmul(weights.to(input.v.scalar_type()), per_head(input.v)).transpose(1, 2);
 }
@@ -42,21 +48,26 @@ std::vector<Tensor> Operations::products(const Tensor& x, std::span<const Weight
   return result;
 }
 
-Tensor Operations::expert_product(const Tensor& x, const Weight& weight, const Tensor& counts) const {
+Tensor Operations::expert_product(const Tensor& x, const Weight& weight,
+                                  const Tensor& counts) const {
   return kernels::grouped_mm(x, weight.value, counts);
 }
 
 Tensor Operations::attention(const Attention& input) const {
   const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
-  const double scale = input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
+  const double scale =
+      input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
   if (input.sinks.defined()) return attention_with_sinks(input, scale);
-  const bool windowed = input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
-  const auto mask = causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
+  const bool windowed =
+      input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
+  const auto mask =
+      causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
   if (kernels::widens(input.q))
     return kernels::attention({input.q, input.k, input.v, scale, causal, mask.value_or(Tensor())});
   const bool grouped = input.q.size(2) != input.k.size(2);
-  return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2), input.v.transpose(1, 2),
-                                          mask, 0.0, causal, scale, grouped)
+  return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2),
+                                          input.v.transpose(1, 2), mask, 0.0, causal, scale,
+                                          grouped)
       .transpose(1, 2);
 }
 

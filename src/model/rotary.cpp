@@ -13,12 +13,14 @@ using at::Tensor;
 /// The dimension whose wavelength fits `rotations` times into the original positions.
 double dimension_of(double rotations, std::int64_t dims, double theta, const Yarn& yarn) {
   const auto positions = static_cast<double>(yarn.original_max_position);
-  return static_cast<double>(dims) * std::log(positions / (rotations * 2 * std::numbers::pi)) / (2 * std::log(theta));
+  return static_cast<double>(dims) * std::log(positions / (rotations * 2 * std::numbers::pi)) /
+         (2 * std::log(theta));
 }
 
 /// As transformers' _compute_yarn_parameters and TorchTitan's precompute_freqs_cis.
 Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, at::ScalarType dtype) {
-  double low = dimension_of(yarn.beta_fast, dims, theta, yarn), high = dimension_of(yarn.beta_slow, dims, theta, yarn);
+  double low = dimension_of(yarn.beta_fast, dims, theta, yarn),
+         high = dimension_of(yarn.beta_slow, dims, theta, yarn);
   if (yarn.truncate) {
     low = std::floor(low);
     high = std::ceil(high);
@@ -40,14 +42,15 @@ bool stretched(const DecoderShape& shape, std::int64_t positions) {
 Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype) {
   const std::int64_t dims = shape.latent ? shape.latent->rope_dim : shape.head_dim;
   if (stretched(shape, positions)) {
-    const Tensor angles =
-        at::outer(at::arange(positions, dtype), yarn_frequencies(dims, shape.rope_theta, *shape.yarn, dtype));
+    const Tensor angles = at::outer(at::arange(positions, dtype),
+                                    yarn_frequencies(dims, shape.rope_theta, *shape.yarn, dtype));
     const double factor = shape.yarn->rotation_factor();
     return {angles.cos() * factor, angles.sin() * factor};
   }
   std::optional<kernels::RopeScaling> scaling;
   if (const auto& s = shape.rope_scaling)
-    scaling = kernels::RopeScaling{s->factor, s->low_freq_factor, s->high_freq_factor, s->original_max_position};
+    scaling = kernels::RopeScaling{s->factor, s->low_freq_factor, s->high_freq_factor,
+                                   s->original_max_position};
   const auto [cos, sin] = kernels::rope_tables(positions, dims, shape.rope_theta, scaling, dtype);
   return {cos, sin};
 }

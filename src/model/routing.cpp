@@ -13,7 +13,8 @@ Tensor within_best_groups(const Tensor& scores, const RoutingRule& rule) {
   const Tensor worth = std::get<0>(grouped.topk(2, -1)).sum(-1);
   const Tensor kept = std::get<1>(worth.topk(rule.kept_groups, -1, true, false));
   const Tensor dropped = at::ones_like(worth, at::kBool).scatter_(1, kept, false);
-  return grouped.masked_fill(dropped.unsqueeze(-1), -std::numeric_limits<double>::infinity()).view(scores.sizes());
+  return grouped.masked_fill(dropped.unsqueeze(-1), -std::numeric_limits<double>::infinity())
+      .view(scores.sizes());
 }
 
 /// No gradient passes a choice.

@@ -48,7 +48,9 @@ Tensor rows_of_choices(const Tensor& tokens, const Tensor& order) {
   return kernels::apply(RowsOfChoices(), {tokens, order});
 }
 
-Tensor reordered(const Tensor& rows, const Tensor& order) { return kernels::apply(Reordered(), {rows, order}); }
+Tensor reordered(const Tensor& rows, const Tensor& order) {
+  return kernels::apply(Reordered(), {rows, order});
+}
 
 Tensor expert_order(const Tensor& received, at::Device device) {
   const Tensor experts = at::arange(received.size(1)).repeat({received.size(0)});

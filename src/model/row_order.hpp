@@ -1,11 +1,13 @@
-// Rows of tokens in the order of their experts, and back; both differentiable, with gradients in a fixed order.
+// Rows of tokens in the order of their experts, and back; both differentiable, with gradients in a
+// fixed order.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
 
 namespace tessera::model {
 
-/// tokens [T, dim], order [T K] a permutation whose entry i means choice i of token i / K -> [T K, dim].
+/// tokens [T, dim], order [T K] a permutation whose entry i means choice i of token i / K -> [T K,
+/// dim].
 at::Tensor rows_of_choices(const at::Tensor& tokens, const at::Tensor& order);
 
 /// rows[order], for a permutation.
@@ -14,8 +16,8 @@ at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order);
 /// The permutation that undoes `order`.
 at::Tensor undoing(const at::Tensor& order);
 
-/// received [ranks, experts]: rows of each rank for each expert, lying rank by rank -> the order that puts them expert
-/// by expert (within one, rank by rank).
+/// received [ranks, experts]: rows of each rank for each expert, lying rank by rank -> the order
+/// that puts them expert by expert (within one, rank by rank).
 at::Tensor expert_order(const at::Tensor& received, at::Device device);
 
 }  // namespace tessera::model

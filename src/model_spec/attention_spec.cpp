@@ -5,8 +5,8 @@
 namespace tessera::model {
 
 void SpecBuilder::attention() {
-  CellSpec& made =
-      cell(CellKind::projections, name("attention.wqkv"), projections(), {tokens_of(Slot::x), tokens_of(Slot::h)});
+  CellSpec& made = cell(CellKind::projections, name("attention.wqkv"), projections(),
+                        {tokens_of(Slot::x), tokens_of(Slot::h)});
   made.input = Boundary::gather;
   made.biased = shape_.attention_biases;
   attend_and_project(shape_.head_dim, shape_.kv_heads, shape_.head_dim);
@@ -14,7 +14,8 @@ void SpecBuilder::attention() {
 
 /// wq, wk, wv; then their biases, then the norms of queries and keys, if the model has them.
 std::vector<int> SpecBuilder::projections() {
-  const std::int64_t hd = shape_.head_dim, heads[] = {shape_.heads, shape_.kv_heads, shape_.kv_heads};
+  const std::int64_t hd = shape_.head_dim,
+                     heads[] = {shape_.heads, shape_.kv_heads, shape_.kv_heads};
   const char* ours[] = {"attention.wq", "attention.wk", "attention.wv"};
   const char* theirs[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   std::vector<int> all;
@@ -50,16 +51,18 @@ void SpecBuilder::latent_attention() {
 void SpecBuilder::latents() {
   const LatentAttention& a = *shape_.latent;
   std::vector<int> weights{
-      matrix("attention.wkv_a.weight", {a.rank + a.rope_dim, shape_.dim}, Placement::replicated, 0.02,
-             "self_attn.kv_a_proj_with_mqa.weight"),
-      ones("attention.kv_norm.weight", a.rank, Placement::replicated, "self_attn.kv_a_layernorm.weight")};
+      matrix("attention.wkv_a.weight", {a.rank + a.rope_dim, shape_.dim}, Placement::replicated,
+             0.02, "self_attn.kv_a_proj_with_mqa.weight"),
+      ones("attention.kv_norm.weight", a.rank, Placement::replicated,
+           "self_attn.kv_a_layernorm.weight")};
   if (a.query_rank > 0) {
-    weights.push_back(matrix("attention.wq_a.weight", {a.query_rank, shape_.dim}, Placement::replicated, 0.02,
-                             "self_attn.q_a_proj.weight"));
-    weights.push_back(
-        ones("attention.q_norm.weight", a.query_rank, Placement::replicated, "self_attn.q_a_layernorm.weight"));
+    weights.push_back(matrix("attention.wq_a.weight", {a.query_rank, shape_.dim},
+                             Placement::replicated, 0.02, "self_attn.q_a_proj.weight"));
+    weights.push_back(ones("attention.q_norm.weight", a.query_rank, Placement::replicated,
+                           "self_attn.q_a_layernorm.weight"));
   }
-  cell(CellKind::latents, name("attention.wqkv_a"), weights, {tokens_of(Slot::x), tokens_of(Slot::h)});
+  cell(CellKind::latents, name("attention.wqkv_a"), weights,
+       {tokens_of(Slot::x), tokens_of(Slot::h)});
 }
 
 void SpecBuilder::heads_from_latents() {
@@ -67,30 +70,36 @@ void SpecBuilder::heads_from_latents() {
   const std::int64_t from = a.query_rank > 0 ? a.query_rank : shape_.dim;
   const char* ours = a.query_rank > 0 ? "attention.wq_b.weight" : "attention.wq.weight";
   const char* theirs = a.query_rank > 0 ? "self_attn.q_b_proj.weight" : "self_attn.q_proj.weight";
-  const int wq = matrix(ours, {shape_.heads * (a.nope_dim + a.rope_dim), from}, Placement::column, 0.02, theirs);
-  const int wkv = matrix("attention.wkv_b.weight", {shape_.heads * (a.nope_dim + a.value_dim), a.rank},
-                         Placement::column, 0.02, "self_attn.kv_b_proj.weight");
-  CellSpec& made = cell(CellKind::latent_projections, name("attention.wqkv_b"), {wq, wkv},
-                        {tokens_of(Slot::x), {Slot::h, Spread::tokens, {from + a.rank + a.rope_dim}}});
+  const int wq = matrix(ours, {shape_.heads * (a.nope_dim + a.rope_dim), from}, Placement::column,
+                        0.02, theirs);
+  const int wkv =
+      matrix("attention.wkv_b.weight", {shape_.heads * (a.nope_dim + a.value_dim), a.rank},
+             Placement::column, 0.02, "self_attn.kv_b_proj.weight");
+  CellSpec& made =
+      cell(CellKind::latent_projections, name("attention.wqkv_b"), {wq, wkv},
+           {tokens_of(Slot::x), {Slot::h, Spread::tokens, {from + a.rank + a.rope_dim}}});
   made.input = Boundary::gather;
   made.splits_input = true;
 }
 
-void SpecBuilder::attend_and_project(std::int64_t key_dim, std::int64_t kv_heads, std::int64_t value_dim) {
+void SpecBuilder::attend_and_project(std::int64_t key_dim, std::int64_t kv_heads,
+                                     std::int64_t value_dim) {
   std::vector<int> sinks;
   if (shape_.sinks)
-    sinks = {matrix("attention.sinks", {shape_.heads}, Placement::column, depth_std(), "self_attn.sinks")};
+    sinks = {matrix("attention.sinks", {shape_.heads}, Placement::column, depth_std(),
+                    "self_attn.sinks")};
   cell(CellKind::attention, name("attention.sdpa"), sinks,
-       {tokens_of(Slot::x), heads_of(Slot::q, shape_.heads, key_dim), heads_of(Slot::k, kv_heads, key_dim),
-        heads_of(Slot::v, kv_heads, value_dim)})
+       {tokens_of(Slot::x), heads_of(Slot::q, shape_.heads, key_dim),
+        heads_of(Slot::k, kv_heads, key_dim), heads_of(Slot::v, kv_heads, value_dim)})
       .attention_width = shape_.heads * (key_dim + value_dim);
   const std::int64_t width = shape_.heads * value_dim;
-  std::vector<int> weights{
-      matrix("attention.wo.weight", {shape_.dim, width}, Placement::row, depth_std(), "self_attn.o_proj.weight")};
+  std::vector<int> weights{matrix("attention.wo.weight", {shape_.dim, width}, Placement::row,
+                                  depth_std(), "self_attn.o_proj.weight")};
   if (shape_.attention_biases)
-    weights.push_back(
-        matrix("attention.wo.bias", {shape_.dim}, Placement::replicated, depth_std(), "self_attn.o_proj.bias"));
-  CellSpec& wo = cell(CellKind::linear, name("attention.wo"), weights, {tokens_of(Slot::x), features_of(width)});
+    weights.push_back(matrix("attention.wo.bias", {shape_.dim}, Placement::replicated, depth_std(),
+                             "self_attn.o_proj.bias"));
+  CellSpec& wo = cell(CellKind::linear, name("attention.wo"), weights,
+                      {tokens_of(Slot::x), features_of(width)});
   wo.output = Boundary::reduce;
   wo.residual = true;
   wo.biased = shape_.attention_biases;

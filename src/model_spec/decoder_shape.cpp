@@ -6,13 +6,16 @@ namespace tessera::model {
 namespace {
 
 /// YaRN's sharpening of attention: 0.1 weight ln(factor) + 1.
-double sharpening(double factor, double weight) { return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1; }
+double sharpening(double factor, double weight) {
+  return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1;
+}
 
 }  // namespace
 
 double Yarn::rotation_factor() const {
   if (attention_factor > 0) return attention_factor;
-  if (mscale > 0 && mscale_all_dim > 0) return sharpening(factor, mscale) / sharpening(factor, mscale_all_dim);
+  if (mscale > 0 && mscale_all_dim > 0)
+    return sharpening(factor, mscale) / sharpening(factor, mscale_all_dim);
   return sharpening(factor, 1);
 }
 

@@ -12,8 +12,8 @@ namespace tessera::model {
 namespace {
 
 DecoderShape llama(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t kv_heads,
-                   std::int64_t multiple_of, std::optional<double> multiplier, std::int64_t vocab, bool tied,
-                   double rope_factor) {
+                   std::int64_t multiple_of, std::optional<double> multiplier, std::int64_t vocab,
+                   bool tied, double rope_factor) {
   DecoderShape shape;
   shape.dim = dim;
   shape.layers = layers;
@@ -27,8 +27,8 @@ DecoderShape llama(std::int64_t dim, std::int64_t layers, std::int64_t heads, st
   return shape;
 }
 
-DecoderShape qwen3(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t hidden, bool tied,
-                   std::int64_t vocab = 151936) {
+DecoderShape qwen3(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t hidden,
+                   bool tied, std::int64_t vocab = 151936) {
   DecoderShape shape;
   shape.family = Family::qwen3;
   shape.dim = dim;
@@ -54,8 +54,8 @@ RoutingRule routing(std::int64_t experts, std::int64_t top_k, bool normalise) {
   return rule;
 }
 
-DecoderShape qwen3_moe(DecoderShape shape, std::int64_t kv_heads, std::int64_t experts, std::int64_t expert_hidden,
-                       double theta) {
+DecoderShape qwen3_moe(DecoderShape shape, std::int64_t kv_heads, std::int64_t experts,
+                       std::int64_t expert_hidden, double theta) {
   shape.kv_heads = kv_heads;
   shape.rope_theta = theta;
   shape.mixture.emplace();
@@ -84,9 +84,10 @@ DecoderShape mixtral(std::int64_t dim, std::int64_t layers, std::int64_t heads, 
 }
 
 /// `sharp`: TorchTitan's mscale, the weight of YaRN's sharpening.
-DecoderShape deepseek(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t hidden,
-                      std::int64_t expert_hidden, std::int64_t dense, std::int64_t query_rank, RoutingRule rule,
-                      std::int64_t shared, std::int64_t vocab, double sharp) {
+DecoderShape deepseek(std::int64_t dim, std::int64_t layers, std::int64_t heads,
+                      std::int64_t hidden, std::int64_t expert_hidden, std::int64_t dense,
+                      std::int64_t query_rank, RoutingRule rule, std::int64_t shared,
+                      std::int64_t vocab, double sharp) {
   DecoderShape shape;
   shape.family = Family::deepseek_v3;
   shape.dim = dim;
@@ -173,9 +174,11 @@ Flavors qwen3_flavors() {
       {"8B", [] { return qwen3(4096, 36, 32, 12288, false); }},
       {"14B", [] { return qwen3(5120, 40, 40, 17408, false); }},
       {"32B", [] { return qwen3(5120, 64, 64, 25600, false); }},
-      {"debugmodel_moe", [] { return qwen3_moe(qwen3(256, 8, 16, 3072, false, 2048), 8, 64, 768, 1000000); }},
+      {"debugmodel_moe",
+       [] { return qwen3_moe(qwen3(256, 8, 16, 3072, false, 2048), 8, 64, 768, 1000000); }},
       {"30B-A3B", [] { return qwen3_moe(qwen3(2048, 48, 32, 6144, false), 4, 128, 768, 1000000); }},
-      {"235B-A22B", [] { return qwen3_moe(qwen3(4096, 94, 64, 12288, false), 4, 128, 1536, 5000000); }},
+      {"235B-A22B",
+       [] { return qwen3_moe(qwen3(4096, 94, 64, 12288, false), 4, 128, 1536, 5000000); }},
   };
 }
 
@@ -186,14 +189,19 @@ Flavors mixtral_flavors() {
 }
 
 Flavors deepseek_flavors() {
-  const auto small = [] { return deepseek(256, 6, 16, 1024, 256, 1, 0, routing(8, 3, false), 2, 2048, 0.7); };
-  const auto lite = [] { return deepseek(2048, 27, 16, 10944, 1408, 1, 0, routing(64, 6, false), 2, 102400, 0.7); };
+  const auto small = [] {
+    return deepseek(256, 6, 16, 1024, 256, 1, 0, routing(8, 3, false), 2, 2048, 0.7);
+  };
+  const auto lite = [] {
+    return deepseek(2048, 27, 16, 10944, 1408, 1, 0, routing(64, 6, false), 2, 102400, 0.7);
+  };
   const auto v2 = [] {
-    return deepseek(5120, 60, 128, 12288, 1536, 1, 1536, grouped(routing(160, 6, false), 8, 3, 16), 2, 102400, 1);
+    return deepseek(5120, 60, 128, 12288, 1536, 1, 1536, grouped(routing(160, 6, false), 8, 3, 16),
+                    2, 102400, 1);
   };
   const auto v3 = [] {
-    return deepseek(7168, 61, 128, 18432, 2048, 3, 1536, by_sigmoid(grouped(routing(256, 8, true), 8, 4, 2.5)), 1,
-                    129280, 1);
+    return deepseek(7168, 61, 128, 18432, 2048, 3, 1536,
+                    by_sigmoid(grouped(routing(256, 8, true), 8, 4, 2.5)), 1, 129280, 1);
   };
   return {{"debugmodel", small}, {"16B", lite}, {"236B", v2}, {"671B", v3}};
 }
@@ -215,20 +223,21 @@ const std::vector<std::pair<std::string, Flavors>>& families() {
 
 /// The value under `name`; `key` and `what` are for the message that lists what there is.
 template <class T>
-const T& find(const std::vector<std::pair<std::string, T>>& table, const std::string& name, const char* key,
-              const std::string& what) {
+const T& find(const std::vector<std::pair<std::string, T>>& table, const std::string& name,
+              const char* key, const std::string& what) {
   std::vector<std::string> known;
   for (const auto& [entry, value] : table) {
     if (entry == name) return value;
     known.push_back(entry);
   }
-  fail(ExitCode::usage, "{} \"{}\" is not {}{}; known are {}", key, name, what, config::did_you_mean(name, known),
-       fmt::join(known, ", "));
+  fail(ExitCode::usage, "{} \"{}\" is not {}{}; known are {}", key, name, what,
+       config::did_you_mean(name, known), fmt::join(known, ", "));
 }
 
 }  // namespace
 
-std::int64_t llama_hidden(std::int64_t dim, std::int64_t multiple_of, std::optional<double> multiplier) {
+std::int64_t llama_hidden(std::int64_t dim, std::int64_t multiple_of,
+                          std::optional<double> multiplier) {
   std::int64_t hidden = 8 * dim / 3;
   if (multiplier) hidden = static_cast<std::int64_t>(*multiplier * static_cast<double>(hidden));
   return (hidden + multiple_of - 1) / multiple_of * multiple_of;
@@ -242,7 +251,8 @@ std::vector<std::string> family_names() {
 
 std::vector<std::string> flavors_of(const std::string& family) {
   std::vector<std::string> names;
-  for (const auto& [name, make] : find(families(), family, "model.name", "a family of models")) names.push_back(name);
+  for (const auto& [name, make] : find(families(), family, "model.name", "a family of models"))
+    names.push_back(name);
   return names;
 }
 

@@ -50,9 +50,10 @@ Json scaling_of(const DecoderShape& shape) {
             {"original_max_position_embeddings", s->original_max_position}};
   if (!shape.yarn || shape.yarn->only_beyond) return nullptr;
   const Yarn& y = *shape.yarn;
-  Json yarn{{"rope_type", "yarn"},      {"factor", y.factor},
-            {"beta_fast", y.beta_fast}, {"beta_slow", y.beta_slow},
-            {"truncate", y.truncate},   {"original_max_position_embeddings", y.original_max_position}};
+  Json yarn{
+      {"rope_type", "yarn"},      {"factor", y.factor},
+      {"beta_fast", y.beta_fast}, {"beta_slow", y.beta_slow},
+      {"truncate", y.truncate},   {"original_max_position_embeddings", y.original_max_position}};
   if (y.mscale > 0) yarn["mscale"] = y.mscale;
   if (y.mscale_all_dim > 0) yarn["mscale_all_dim"] = y.mscale_all_dim;
   if (y.attention_factor > 0) yarn["attention_factor"] = y.attention_factor;
@@ -72,7 +73,9 @@ void add_latent(Json& config, const LatentAttention& a) {
 void add_mixture(Json& config, const DecoderShape& shape) {
   const MixtureShape& m = *shape.mixture;
   const bool qwen = shape.family == Family::qwen3, deepseek = shape.family == Family::deepseek_v3;
-  config[qwen ? "num_experts" : deepseek ? "n_routed_experts" : "num_local_experts"] = m.routing.experts;
+  config[qwen       ? "num_experts"
+         : deepseek ? "n_routed_experts"
+                    : "num_local_experts"] = m.routing.experts;
   config["num_experts_per_tok"] = m.routing.top_k;
   if (qwen || deepseek) {
     config["moe_intermediate_size"] = m.hidden;
@@ -83,7 +86,8 @@ void add_mixture(Json& config, const DecoderShape& shape) {
     config["router_aux_loss_coef"] = m.auxiliary;
   }
   require(!deepseek || m.routing.score == ScoreFunction::sigmoid, ExitCode::usage,
-          "{} selects experts by softmax, which Hugging Face's class for deepseek_v3 cannot do; it is not exported",
+          "{} selects experts by softmax, which Hugging Face's class for deepseek_v3 cannot do; it "
+          "is not exported",
           shape.name);
   if (deepseek) {
     config["n_shared_experts"] = m.shared;
@@ -104,7 +108,9 @@ void add_mixture(Json& config, const DecoderShape& shape) {
 }  // namespace
 
 std::string hf_config_of(const DecoderShape& shape, const std::string& dtype) {
-  const std::string torch_dtype = dtype == "bf16" ? "bfloat16" : dtype == "f16" ? "float16" : "float32";
+  const std::string torch_dtype = dtype == "bf16"  ? "bfloat16"
+                                  : dtype == "f16" ? "float16"
+                                                   : "float32";
   Json config{{"architectures", {architecture_of(shape)}},
               {"model_type", model_type_of(shape)},
               {"hidden_size", shape.dim},

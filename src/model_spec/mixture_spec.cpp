@@ -1,5 +1,5 @@
-// A mixture of experts: router, dispatch of tokens to experts, grouped products, weighted sum; no token
-// is dropped.
+// A mixture of experts: router, dispatch of tokens to experts, grouped products, weighted sum; no
+// token is dropped.
 #include "spec_builder.hpp"
 
 namespace tessera::model {
@@ -41,7 +41,8 @@ HfNames names_of(Family family) {
 
 void SpecBuilder::mixture() {
   const MixtureShape& m = *shape_.mixture;
-  if (m.shared > 0) gated_layer("moe.shared_experts", "mlp.shared_experts", m.shared * m.hidden, Slot::m);
+  if (m.shared > 0)
+    gated_layer("moe.shared_experts", "mlp.shared_experts", m.shared * m.hidden, Slot::m);
   router();
   dispatch();
   experts();
@@ -51,27 +52,30 @@ void SpecBuilder::mixture() {
 void SpecBuilder::router() {
   const MixtureShape& m = *shape_.mixture;
   const std::string hf_gate = names_of(shape_.family).gate;
-  std::vector<int> weights{matrix("moe.router.gate.weight", {m.routing.experts, shape_.dim}, Placement::shared,
-                                  depth_std(), hf_gate + ".weight")};
+  std::vector<int> weights{matrix("moe.router.gate.weight", {m.routing.experts, shape_.dim},
+                                  Placement::shared, depth_std(), hf_gate + ".weight")};
   if (m.biased)
-    weights.push_back(
-        matrix("moe.router.gate.bias", {m.routing.experts}, Placement::shared, depth_std(), hf_gate + ".bias"));
-  CellSpec& made = cell(CellKind::router, name("moe.router"), weights, {tokens_of(Slot::x), tokens_of(Slot::m)});
+    weights.push_back(matrix("moe.router.gate.bias", {m.routing.experts}, Placement::shared,
+                             depth_std(), hf_gate + ".bias"));
+  CellSpec& made =
+      cell(CellKind::router, name("moe.router"), weights, {tokens_of(Slot::x), tokens_of(Slot::m)});
   made.input = Boundary::to_experts;
   made.mixture = static_cast<int>(model_.mixtures.size());
   MixtureSpec spec{name("moe"), m.routing.experts, m.routing.top_k, -1, m.balance_rate};
   const bool known = shape_.family == Family::deepseek_v3;
   if (m.balance_rate > 0 || known) {
     spec.bias = static_cast<int>(model_.buffers.size());
-    model_.buffers.push_back(
-        {name("moe.expert_bias"), {m.routing.experts}, known ? hf("mlp.gate.e_score_correction_bias") : std::string()});
+    model_.buffers.push_back({name("moe.expert_bias"),
+                              {m.routing.experts},
+                              known ? hf("mlp.gate.e_score_correction_bias") : std::string()});
     made.buffers = {spec.bias};
   }
   model_.mixtures.push_back(std::move(spec));
 }
 
 void SpecBuilder::dispatch() {
-  cell(CellKind::dispatch, name("moe.dispatch"), {}, {tokens_of(Slot::x), tokens_of(Slot::m)}).bound = kBound;
+  cell(CellKind::dispatch, name("moe.dispatch"), {}, {tokens_of(Slot::x), tokens_of(Slot::m)})
+      .bound = kBound;
 }
 
 void SpecBuilder::experts() {
@@ -86,24 +90,32 @@ void SpecBuilder::experts() {
   };
   const bool fused = hf_names.in == HfLayout::even_transposed;
   std::vector<int> weights{
-      add("w1", {e, m.hidden, shape_.dim}, Placement::expert_column, 0.02, hf_names.w1, hf_names.in),
+      add("w1", {e, m.hidden, shape_.dim}, Placement::expert_column, 0.02, hf_names.w1,
+          hf_names.in),
       add("w3", {e, m.hidden, shape_.dim}, Placement::expert_column, depth_std(), hf_names.w3,
           fused ? HfLayout::odd_transposed : hf_names.in),
-      add("w2", {e, shape_.dim, m.hidden}, Placement::expert_row, depth_std(), hf_names.w2, hf_names.out)};
+      add("w2", {e, shape_.dim, m.hidden}, Placement::expert_row, depth_std(), hf_names.w2,
+          hf_names.out)};
   if (m.biased) {
-    const std::string in = std::string(hf_names.w1) + "_bias", out = std::string(hf_names.w2) + "_bias";
-    weights.push_back(add("w1_bias", {e, m.hidden}, Placement::expert_column, depth_std(), in, HfLayout::even));
-    weights.push_back(add("w3_bias", {e, m.hidden}, Placement::expert_column, depth_std(), in, HfLayout::odd));
-    weights.push_back(add("w2_bias", {e, shape_.dim}, Placement::expert, depth_std(), out, HfLayout::same));
+    const std::string in = std::string(hf_names.w1) + "_bias",
+                      out = std::string(hf_names.w2) + "_bias";
+    weights.push_back(
+        add("w1_bias", {e, m.hidden}, Placement::expert_column, depth_std(), in, HfLayout::even));
+    weights.push_back(
+        add("w3_bias", {e, m.hidden}, Placement::expert_column, depth_std(), in, HfLayout::odd));
+    weights.push_back(
+        add("w2_bias", {e, shape_.dim}, Placement::expert, depth_std(), out, HfLayout::same));
   }
-  CellSpec& made = cell(CellKind::experts, name("moe.experts"), weights, {tokens_of(Slot::x), tokens_of(Slot::m)});
+  CellSpec& made = cell(CellKind::experts, name("moe.experts"), weights,
+                        {tokens_of(Slot::x), tokens_of(Slot::m)});
   made.activity = static_cast<double>(m.routing.top_k) / static_cast<double>(e);
   made.biased = m.biased;
   made.bound = kBound;
 }
 
 void SpecBuilder::combine() {
-  CellSpec& made = cell(CellKind::combine, name("moe.combine"), {}, {tokens_of(Slot::x), tokens_of(Slot::m)});
+  CellSpec& made =
+      cell(CellKind::combine, name("moe.combine"), {}, {tokens_of(Slot::x), tokens_of(Slot::m)});
   made.output = Boundary::from_experts;
   made.residual = true;
   made.bound = kBound;

@@ -7,7 +7,8 @@ namespace tessera::model {
 
 std::string_view name_of(Slot slot) noexcept {
   constexpr std::array<std::string_view, kSlots> names{
-      "tokens", "x", "h", "q", "k", "v", "logits", "m", "scores", "route", "sent", "received", "balance"};
+      "tokens", "x",      "h",     "q",    "k",        "v",      "logits",
+      "m",      "scores", "route", "sent", "received", "balance"};
   return names[static_cast<std::size_t>(slot)];
 }
 
@@ -22,8 +23,8 @@ std::int64_t ModelSpec::active_parameter_count() const {
   for (const CellSpec& cell : cells)
     for (const int param : cell.params)
       if (cell.activity > 0)  // a lookup's table counts
-        count -= (1 - cell.activity) *
-                 static_cast<double>(element_count(params[static_cast<std::size_t>(param)].global_shape));
+        count -= (1 - cell.activity) * static_cast<double>(element_count(
+                                           params[static_cast<std::size_t>(param)].global_shape));
   return std::llround(count);
 }
 

@@ -42,17 +42,26 @@ class SpecBuilder {
   int param(ParamSpec spec);
   ParamSpec& param_at(int index) { return model_.params[static_cast<std::size_t>(index)]; }
   /// A matrix of block `layer_` with Hugging Face's name for it.
-  int matrix(const std::string& what, Shape shape, Placement placement, double std, const std::string& hf_name);
-  int ones(const std::string& what, std::int64_t size, Placement placement, const std::string& hf_name);
-  CellSpec& cell(CellKind kind, const std::string& name, std::vector<int> params, std::vector<Live> live);
+  int matrix(const std::string& what, Shape shape, Placement placement, double std,
+             const std::string& hf_name);
+  int ones(const std::string& what, std::int64_t size, Placement placement,
+           const std::string& hf_name);
+  CellSpec& cell(CellKind kind, const std::string& name, std::vector<int> params,
+                 std::vector<Live> live);
   void unit(const std::string& name, std::size_t begin);
 
   Live tokens_of(Slot slot) const { return {slot, Spread::tokens, {shape_.dim}}; }
-  static Live heads_of(Slot slot, std::int64_t heads, std::int64_t dim) { return {slot, Spread::heads, {heads, dim}}; }
+  static Live heads_of(Slot slot, std::int64_t heads, std::int64_t dim) {
+    return {slot, Spread::heads, {heads, dim}};
+  }
   static Live features_of(std::int64_t width) { return {Slot::h, Spread::features, {width}}; }
 
-  std::string name(const std::string& what) const { return fmt::format("layers.{}.{}", layer_, what); }
-  std::string hf(const std::string& what) const { return fmt::format("model.layers.{}.{}", layer_, what); }
+  std::string name(const std::string& what) const {
+    return fmt::format("layers.{}.{}", layer_, what);
+  }
+  std::string hf(const std::string& what) const {
+    return fmt::format("model.layers.{}.{}", layer_, what);
+  }
 
   InitialValues head_values() const;
   double depth_std() const;

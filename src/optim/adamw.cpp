@@ -9,7 +9,8 @@ namespace tessera::optim {
 namespace {
 
 void require_beta(const char* name, double beta) {
-  require(beta >= 0.0 && beta < 1.0, ExitCode::usage, "optimizer.{} is {}; it must lie in [0, 1)", name, beta);
+  require(beta >= 0.0 && beta < 1.0, ExitCode::usage, "optimizer.{} is {}; it must lie in [0, 1)",
+          name, beta);
 }
 
 }  // namespace
@@ -17,10 +18,12 @@ void require_beta(const char* name, double beta) {
 AdamW::AdamW(const AdamWOptions& options) : options_(options) {
   require_beta("beta1", options.beta1);
   require_beta("beta2", options.beta2);
-  require(options.eps >= 0.0, ExitCode::usage, "optimizer.eps is {}; it must not be negative", options.eps);
+  require(options.eps >= 0.0, ExitCode::usage, "optimizer.eps is {}; it must not be negative",
+          options.eps);
 }
 
-void AdamW::step(std::span<ParamState> params, double lr, std::int64_t t, double clip_coefficient) const {
+void AdamW::step(std::span<ParamState> params, double lr, std::int64_t t,
+                 double clip_coefficient) const {
   const auto count = static_cast<double>(t);
   kernels::AdamWScalars scalars{.beta1 = options_.beta1,
                                 .beta2 = options_.beta2,

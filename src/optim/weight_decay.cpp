@@ -15,8 +15,9 @@ std::regex compiled(const std::string& pattern) {
     return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
   } catch (const std::regex_error& error) {
     fail(ExitCode::usage,
-         "\"{}\" is not a regular expression ({}); weight decay overrides are patterns of parameter names", pattern,
-         error.what());
+         "\"{}\" is not a regular expression ({}); weight decay overrides are patterns of "
+         "parameter names",
+         pattern, error.what());
   }
 }
 
@@ -24,7 +25,8 @@ std::regex compiled(const std::string& pattern) {
 
 WeightDecay::WeightDecay(double base, const std::vector<std::pair<std::string, double>>& overrides)
     : base_(checked(base)) {
-  for (const auto& [pattern, decay] : overrides) overrides_.emplace_back(compiled(pattern), checked(decay));
+  for (const auto& [pattern, decay] : overrides)
+    overrides_.emplace_back(compiled(pattern), checked(decay));
 }
 
 double WeightDecay::of(std::string_view fqn) const {

@@ -46,8 +46,8 @@ class AttentionSum {
 /// The way back: `value` is what the forward gave.
 class AttentionGradient {
  public:
-  AttentionGradient(const AttentionPlan& plan, const at::Tensor& q, const kernels::AttentionValue& value,
-                    const at::Tensor& grad_out);
+  AttentionGradient(const AttentionPlan& plan, const at::Tensor& q,
+                    const kernels::AttentionValue& value, const at::Tensor& grad_out);
   /// Adds to the gradients of a block, of the block's shapes and sum_type.
   void add(const KeyValueBlock& block, int owner, const KeyValueBlock& gradients);
   at::Tensor queries() const { return grad_q_.to(q_.scalar_type()); }

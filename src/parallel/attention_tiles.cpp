@@ -14,7 +14,8 @@ struct Piece {
   std::int64_t document = 0;
 };
 
-std::vector<Piece> pieces_of(std::span<const Range> ranges, std::span<const std::int64_t> documents) {
+std::vector<Piece> pieces_of(std::span<const Range> ranges,
+                             std::span<const std::int64_t> documents) {
   std::vector<Piece> pieces;
   std::int64_t held = 0;
   for (const Range& range : ranges) {
@@ -31,11 +32,15 @@ std::vector<Piece> pieces_of(std::span<const Range> ranges, std::span<const std:
 
 using Mask = AttentionTile::Mask;
 
-constexpr std::int64_t kWindowRows = 256;  ///< fewer rows at a time cost more in calls than they save in hidden scores
+/// fewer rows at a time cost more in calls than they save in hidden scores
+constexpr std::int64_t kWindowRows = 256;
 
-/// Rows at positions [begin, end) of `q`, with the keys of `k` that causality and `reach` leave them.
-AttentionTile tile_of(const Piece& q, const Piece& k, std::int64_t begin, std::int64_t end, std::int64_t reach) {
-  const std::int64_t first = std::max(k.positions.begin, begin - reach + 1), last = std::min(k.positions.end(), end);
+/// Rows at positions [begin, end) of `q`, with the keys of `k` that causality and `reach` leave
+/// them.
+AttentionTile tile_of(const Piece& q, const Piece& k, std::int64_t begin, std::int64_t end,
+                      std::int64_t reach) {
+  const std::int64_t first = std::max(k.positions.begin, begin - reach + 1),
+                     last = std::min(k.positions.end(), end);
   AttentionTile tile{{q.held_at + begin - q.positions.begin, end - begin},
                      {k.held_at + first - k.positions.begin, last - first},
                      begin,
@@ -47,7 +52,8 @@ AttentionTile tile_of(const Piece& q, const Piece& k, std::int64_t begin, std::i
   return tile;
 }
 
-void add_tiles(std::vector<AttentionTile>& tiles, const Piece& q, const Piece& k, std::int64_t window) {
+void add_tiles(std::vector<AttentionTile>& tiles, const Piece& q, const Piece& k,
+               std::int64_t window) {
   const std::int64_t reach = window > 0 ? window : q.positions.end();  // nobody looks back further
   const std::int64_t begin = std::max(q.positions.begin, k.positions.begin);
   const std::int64_t end = std::min(q.positions.end(), k.positions.end() - 1 + reach);
@@ -60,10 +66,14 @@ void add_tiles(std::vector<AttentionTile>& tiles, const Piece& q, const Piece& k
 
 }  // namespace
 
-std::vector<AttentionTile> attention_tiles(std::span<const Range> queries, std::span<const Range> keys,
-                                           std::span<const std::int64_t> documents, std::int64_t window) {
-  TESSERA_EXPECT(documents.empty() || documents.front() == 0, "the first document begins at {}", documents.front());
-  const std::vector<Piece> rows = pieces_of(queries, documents), columns = pieces_of(keys, documents);
+std::vector<AttentionTile> attention_tiles(std::span<const Range> queries,
+                                           std::span<const Range> keys,
+                                           std::span<const std::int64_t> documents,
+                                           std::int64_t window) {
+  TESSERA_EXPECT(documents.empty() || documents.front() == 0, "the first document begins at {}",
+                 documents.front());
+  const std::vector<Piece> rows = pieces_of(queries, documents),
+                           columns = pieces_of(keys, documents);
   std::vector<AttentionTile> tiles;
   for (const Piece& q : rows)
     for (const Piece& k : columns)

@@ -10,8 +10,8 @@
 
 namespace tessera::parallel {
 
-/// A rectangle of scores. Rows and columns count from the first query and the first key *held*, positions in the
-/// sequence.
+/// A rectangle of scores. Rows and columns count from the first query and the first key *held*,
+/// positions in the sequence.
 struct AttentionTile {
   enum class Mask : std::uint8_t {
     none,      ///< every query sees every key
@@ -24,11 +24,14 @@ struct AttentionTile {
   bool operator==(const AttentionTile&) const = default;
 };
 
-/// The tiles of one sequence in which queries at the positions of `queries` see keys at those of `keys` (both as a
-/// SequenceCut gives them, of the same cut): causal, inside of documents (their first positions, ascending, the first
-/// of them 0; empty = one document), and within `window` keys if it is > 0. Each visible score is in exactly one tile,
-/// and each row of a tile sees at least one of its keys.
-std::vector<AttentionTile> attention_tiles(std::span<const Range> queries, std::span<const Range> keys,
-                                           std::span<const std::int64_t> documents, std::int64_t window);
+/// The tiles of one sequence in which queries at the positions of `queries` see keys at those of
+/// `keys` (both as a SequenceCut gives them, of the same cut): causal, inside of documents (their
+/// first positions, ascending, the first of them 0; empty = one document), and within `window` keys
+/// if it is > 0. Each visible score is in exactly one tile, and each row of a tile sees at least
+/// one of its keys.
+std::vector<AttentionTile> attention_tiles(std::span<const Range> queries,
+                                           std::span<const Range> keys,
+                                           std::span<const std::int64_t> documents,
+                                           std::int64_t window);
 
 }  // namespace tessera::parallel

@@ -46,8 +46,8 @@ Transfer start_gather(const Tensor& piece, int chunk, const TokenChunks& how) {
   return transfer;
 }
 
-/// use(rank, rows, tokens) for each range of rows of each rank's piece: first this rank's own, and meanwhile(), while
-/// the others' travel.
+/// use(rank, rows, tokens) for each range of rows of each rank's piece: first this rank's own, and
+/// meanwhile(), while the others' travel.
 template <class Use, class Meanwhile>
 void for_gathered(const Tensor& piece, const TokenChunks& how, Use use, Meanwhile meanwhile) {
   const int self = how.tp->rank(), count = chunks_of(piece.size(0), how);
@@ -69,19 +69,21 @@ void for_gathered(const Tensor& piece, const TokenChunks& how, Use use, Meanwhil
   }
 }
 
-/// make(rank, rows, into) fills each range of rows of each rank's piece with a partial sum; the result is the sum over
-/// ranks of this rank's piece, complete once finish() returned.
+/// make(rank, rows, into) fills each range of rows of each rank's piece with a partial sum; the
+/// result is the sum over ranks of this rank's piece, complete once finish() returned.
 class Reduction {
  public:
   template <class Make>
-  Reduction(std::int64_t tokens, std::int64_t features, const Tensor& like, const TokenChunks& how, Make make)
+  Reduction(std::int64_t tokens, std::int64_t features, const Tensor& like, const TokenChunks& how,
+            Make make)
       : piece_(tokens_like(like, tokens / how.tp->size(), features)) {
     const int count = chunks_of(piece_.size(0), how);
     for (int chunk = 0; chunk < count; ++chunk) {
       Transfer transfer;
       transfer.rows = chunk_of(piece_.size(0), how.count, chunk);
       transfer.data = at::empty({how.tp->size(), transfer.rows.size, features}, like.options());
-      for (int rank = 0; rank < how.tp->size(); ++rank) make(rank, transfer.rows, transfer.data[rank]);
+      for (int rank = 0; rank < how.tp->size(); ++rank)
+        make(rank, transfer.rows, transfer.data[rank]);
       transfer.sent = piece_.narrow(0, transfer.rows.begin, transfer.rows.size);
       transfer.request = how.tp->reduce_scatter(buffer_of(transfer.data), buffer_of(transfer.sent));
       if (!how.overlap) transfer.request.wait();
@@ -104,9 +106,10 @@ Tensor part(const Tensor& tokens_by_rank, int rank, Range rows) {
   return tokens_by_rank[rank].narrow(0, rows.begin, rows.size);
 }
 
-/// The gradient of `weight` for outputs' gradients g [tp, T / tp, out] and inputs x [tp, T / tp, in], which are read
-/// when they are needed: this rank's tokens first, then the others', so that the first part does not wait for these.
-/// Left for later, as a leaf's may be, it has the same bits.
+/// The gradient of `weight` for outputs' gradients g [tp, T / tp, out] and inputs x [tp, T / tp,
+/// in], which are read when they are needed: this rank's tokens first, then the others', so that
+/// the first part does not wait for these. Left for later, as a leaf's may be, it has the same
+/// bits.
 class WeightGradient {
  public:
   WeightGradient(const Tensor& weight, const Tensor& g, const Tensor& x, const TokenChunks& how)
@@ -173,11 +176,12 @@ class GatheredProducts final : public kernels::Operation {
     const Tensor mine = piece.contiguous();
     comm::Request gather = how_.tp->all_gather(buffer_of(mine), buffer_of(whole));
     if (!how_.overlap) gather.wait();
-    Reduction reduction(whole.size(0), whole.size(1), piece, how_, [&](int rank, Range rows, Tensor into) {
-      kernels::mm_out(into, part(by_rank(gradients[0], how_), rank, rows), weights[0]);
-      for (std::size_t i = 1; i < weights.size(); ++i)
-        kernels::addmm_(into, part(by_rank(gradients[i], how_), rank, rows), weights[i]);
-    });
+    Reduction reduction(
+        whole.size(0), whole.size(1), piece, how_, [&](int rank, Range rows, Tensor into) {
+          kernels::mm_out(into, part(by_rank(gradients[0], how_), rank, rows), weights[0]);
+          for (std::size_t i = 1; i < weights.size(); ++i)
+            kernels::addmm_(into, part(by_rank(gradients[i], how_), rank, rows), weights[i]);
+        });
     gather.wait();
     Tensors result{Tensor()};
     for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -236,7 +240,8 @@ std::vector<Tensor> gathered_products(const Tensor& piece, std::span<const model
 }
 
 Tensor reduced_product(const Tensor& x, const model::Weight& weight, const TokenChunks& chunks) {
-  TESSERA_EXPECT(x.size(0) % chunks.tp->size() == 0, "{} tokens on {} ranks", x.size(0), chunks.tp->size());
+  TESSERA_EXPECT(x.size(0) % chunks.tp->size() == 0, "{} tokens on {} ranks", x.size(0),
+                 chunks.tp->size());
   return kernels::apply(ReducedProduct(chunks), {x.contiguous(), weight.value});
 }
 

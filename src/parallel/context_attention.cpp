@@ -19,7 +19,9 @@ class Packing {
   Packing(const Tensor& k, const Tensor& v)
       : k_(k.sizes().vec()), v_(v.sizes().vec()), options_(k.options()), type_(sum_type(k)) {}
   std::int64_t numel() const { return c10::multiply_integers(k_) + c10::multiply_integers(v_); }
-  Tensor packed(const Tensor& k, const Tensor& v) const { return at::cat({k.reshape({-1}), v.reshape({-1})}); }
+  Tensor packed(const Tensor& k, const Tensor& v) const {
+    return at::cat({k.reshape({-1}), v.reshape({-1})});
+  }
   /// Gradients of blocks, in the type that they are summed in.
   Tensor zeros(int blocks) const { return at::zeros({blocks, numel()}, options_.dtype(type_)); }
   KeyValueBlock block(const Tensor& packed) const {
@@ -34,7 +36,8 @@ class Packing {
   at::ScalarType type_;
 };
 
-/// Sends to the next rank and receives from the one before, all in one group. Undefined tensors do not travel.
+/// Sends to the next rank and receives from the one before, all in one group. Undefined tensors do
+/// not travel.
 class Ring {
  public:
   explicit Ring(comm::Communicator& cp) : cp_(cp) {}
@@ -70,9 +73,10 @@ void ring_forward(comm::Communicator& cp, const Packing& packing, Tensor here, A
   }
 }
 
-/// Gradients of the block that was here before follow it one step behind, and each rank adds its part when they arrive.
-/// Gives those of this rank's own block.
-Tensor ring_backward(comm::Communicator& cp, const Packing& packing, Tensor here, AttentionGradient& gradient) {
+/// Gradients of the block that was here before follow it one step behind, and each rank adds its
+/// part when they arrive. Gives those of this rank's own block.
+Tensor ring_backward(comm::Communicator& cp, const Packing& packing, Tensor here,
+                     AttentionGradient& gradient) {
   Ring ring(cp);
   Tensor behind;
   for (int step = 0; step < ring.size(); ++step) {
@@ -80,7 +84,8 @@ Tensor ring_backward(comm::Communicator& cp, const Packing& packing, Tensor here
     comm::Request arriving;
     if (step + 1 < ring.size()) next = at::empty_like(here);
     if (step > 0) arrived = at::empty_like(behind);
-    if (ring.size() > 1) arriving = ring.rotate({step + 1 < ring.size() ? here : Tensor(), behind}, {next, arrived});
+    if (ring.size() > 1)
+      arriving = ring.rotate({step + 1 < ring.size() ? here : Tensor(), behind}, {next, arrived});
     const Tensor mine = packing.zeros(1);
     gradient.add(packing.block(here), ring.owner(step), packing.block(mine));
     arriving.wait();
@@ -106,11 +111,14 @@ void with_all_blocks(comm::Communicator& cp, const Packing& packing, const Tenso
   }
 }
 
-void gathered_forward(comm::Communicator& cp, const Packing& packing, const Tensor& mine, AttentionSum& sum) {
-  with_all_blocks(cp, packing, mine, [&](const Tensor& block, int owner) { sum.add(packing.block(block), owner); });
+void gathered_forward(comm::Communicator& cp, const Packing& packing, const Tensor& mine,
+                      AttentionSum& sum) {
+  with_all_blocks(cp, packing, mine,
+                  [&](const Tensor& block, int owner) { sum.add(packing.block(block), owner); });
 }
 
-Tensor gathered_backward(comm::Communicator& cp, const Packing& packing, Tensor mine, AttentionGradient& gradient) {
+Tensor gathered_backward(comm::Communicator& cp, const Packing& packing, Tensor mine,
+                         AttentionGradient& gradient) {
   const Tensor all = packing.zeros(cp.size()), home = at::empty({packing.numel()}, all.options());
   with_all_blocks(cp, packing, mine, [&](const Tensor& block, int owner) {
     gradient.add(packing.block(block), owner, packing.block(all[owner]));
@@ -148,7 +156,8 @@ class ContextAttention final : public kernels::Operation {
     const Packing packing(k, v);
     AttentionGradient gradient(plan_, q, {saved[4], saved[5]}, gradients[0]);
     const bool ring = plan_.context.rotation == Rotation::ring || cp.size() == 1;
-    const Tensor home = (ring ? ring_backward : gathered_backward)(cp, packing, packing.packed(k, v), gradient);
+    const Tensor home =
+        (ring ? ring_backward : gathered_backward)(cp, packing, packing.packed(k, v), gradient);
     const KeyValueBlock own = packing.block(home);
     return {gradient.queries(), own.k.to(k.scalar_type()), own.v.to(v.scalar_type()),
             sinks.numel() > 0 ? gradient.sinks(sinks) : Tensor()};
@@ -162,12 +171,15 @@ class ContextAttention final : public kernels::Operation {
 
 Tensor context_attention(const model::Attention& input, const ContextParallel& context,
                          std::shared_ptr<const Documents> documents) {
-  TESSERA_EXPECT(input.q.size(1) == context.cut.positions() && input.k.size(1) == context.cut.positions(),
-                 "attention of {} queries to {} keys where each rank has {} positions", input.q.size(1),
-                 input.k.size(1), context.cut.positions());
-  TESSERA_EXPECT(!documents || documents->empty() || std::cmp_equal(documents->size(), input.q.size(0)),
-                 "documents of {} sequences for {}", documents->size(), input.q.size(0));
-  const double scale = input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
+  TESSERA_EXPECT(
+      input.q.size(1) == context.cut.positions() && input.k.size(1) == context.cut.positions(),
+      "attention of {} queries to {} keys where each rank has {} positions", input.q.size(1),
+      input.k.size(1), context.cut.positions());
+  TESSERA_EXPECT(
+      !documents || documents->empty() || std::cmp_equal(documents->size(), input.q.size(0)),
+      "documents of {} sequences for {}", documents->size(), input.q.size(0));
+  const double scale =
+      input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
   const Tensor sinks = input.sinks.defined() ? input.sinks : at::empty({0}, input.q.options());
   return kernels::apply(ContextAttention({context, std::move(documents), scale, input.window}),
                         {input.q, input.k, input.v, sinks});

@@ -11,7 +11,8 @@ using schedule::Action;
 using schedule::ActionKind;
 using schedule::ActionList;
 
-PassResult Executor::run(const ActionList& list, std::span<const Microbatch> microbatches, int first, double scale) {
+PassResult Executor::run(const ActionList& list, std::span<const Microbatch> microbatches,
+                         int first, double scale) {
   return run(list, Pass{microbatches, first, scale, false, {}});
 }
 
@@ -50,16 +51,19 @@ void Executor::forward(const Action& action, Pass& pass) {
   else
     in = arrived(action, inputs_);
   if (!stage.last()) {
-    StagePass made = pass.evaluates ? stage.evaluate(number, in, nullptr) : stage.forward(number, in, nullptr);
+    StagePass made =
+        pass.evaluates ? stage.evaluate(number, in, nullptr) : stage.forward(number, in, nullptr);
     hand_over(action, action.stage + 1, std::move(made.flow), outputs_, inputs_);
     return;
   }
   const LossInput input{data.labels, pass.scale};
-  StagePass made = pass.evaluates ? stage.evaluate(number, in, &input) : stage.forward(number, in, &input);
+  StagePass made =
+      pass.evaluates ? stage.evaluate(number, in, &input) : stage.forward(number, in, &input);
   if (made.loss.defined()) pass.result.loss += made.loss.item<double>();
   // A schedule may run them in any order; they are given back in that of the batch.
   pass.result.token_losses.resize(pass.microbatches.size());
-  pass.result.token_losses[static_cast<std::size_t>(action.microbatch)] = std::move(made.token_losses);
+  pass.result.token_losses[static_cast<std::size_t>(action.microbatch)] =
+      std::move(made.token_losses);
 }
 
 void Executor::backward(const Action& action, const Pass& pass) {
@@ -67,9 +71,10 @@ void Executor::backward(const Action& action, const Pass& pass) {
   const bool whole = action.kind == ActionKind::backward;
   Flow gradients;
   if (!stage.last()) gradients = arrived(action, output_gradients_);
-  gradients =
-      stage.backward(pass.first + action.microbatch, std::move(gradients), whole ? Backward::whole : Backward::inputs);
-  if (!stage.first()) hand_over(action, action.stage - 1, std::move(gradients), input_gradients_, output_gradients_);
+  gradients = stage.backward(pass.first + action.microbatch, std::move(gradients),
+                             whole ? Backward::whole : Backward::inputs);
+  if (!stage.first())
+    hand_over(action, action.stage - 1, std::move(gradients), input_gradients_, output_gradients_);
 }
 
 /// To the neighbouring stage on this rank, or to the transfer that the list has for it.
@@ -95,7 +100,8 @@ void Executor::move(const Action& action) {
   }
 }
 
-void Executor::send(const Action& action, int to, std::map<Key, Flow>& from, const std::vector<Crossing>& slots) {
+void Executor::send(const Action& action, int to, std::map<Key, Flow>& from,
+                    const std::vector<Crossing>& slots) {
   const Flow flow = std::move(from.extract({action.stage, action.microbatch}).mapped());
   Transfer sent;
   pp_.group_start();

@@ -24,7 +24,8 @@ Tensor exchanged(const Tensor& rows, const Counts& out, const Counts& in, comm::
   };
   std::int64_t arriving = 0;
   for (const std::int64_t count : in) arriving += count;
-  const Tensor contiguous = rows.contiguous(), arrived = at::empty({arriving, width}, rows.options());
+  const Tensor contiguous = rows.contiguous(),
+               arrived = at::empty({arriving, width}, rows.options());
   const Counts out_elements = elements(out), in_elements = elements(in);
   ep.all_to_all_v(buffer_of(contiguous), out_elements, buffer_of(arrived), in_elements).wait();
   return arrived;
@@ -33,7 +34,8 @@ Tensor exchanged(const Tensor& rows, const Counts& out, const Counts& in, comm::
 /// Of rows. The communicator outlives every graph.
 class Exchange final : public kernels::Operation {
  public:
-  Exchange(Counts out, Counts in, comm::Communicator& ep) : out_(std::move(out)), in_(std::move(in)), ep_(ep) {}
+  Exchange(Counts out, Counts in, comm::Communicator& ep)
+      : out_(std::move(out)), in_(std::move(in)), ep_(ep) {}
   std::vector<Tensor> forward(Kept&, std::span<const Tensor> inputs) override {
     return {exchanged(inputs[0], out_, in_, ep_)};
   }
@@ -54,12 +56,16 @@ Tensor ExpertExchange::counts(const Tensor& sent) const {
   return received;
 }
 
-Tensor ExpertExchange::to_experts(const Tensor& rows, const Tensor& sent, const Tensor& received) const {
-  return kernels::apply(Exchange(rows_of_ranks(sent.view(received.sizes())), rows_of_ranks(received), ep_), {rows});
+Tensor ExpertExchange::to_experts(const Tensor& rows, const Tensor& sent,
+                                  const Tensor& received) const {
+  return kernels::apply(
+      Exchange(rows_of_ranks(sent.view(received.sizes())), rows_of_ranks(received), ep_), {rows});
 }
 
-Tensor ExpertExchange::from_experts(const Tensor& rows, const Tensor& sent, const Tensor& received) const {
-  return kernels::apply(Exchange(rows_of_ranks(received), rows_of_ranks(sent.view(received.sizes())), ep_), {rows});
+Tensor ExpertExchange::from_experts(const Tensor& rows, const Tensor& sent,
+                                    const Tensor& received) const {
+  return kernels::apply(
+      Exchange(rows_of_ranks(received), rows_of_ranks(sent.view(received.sizes())), ep_), {rows});
 }
 
 }  // namespace tessera::parallel

@@ -12,7 +12,8 @@ namespace {
 
 /// Memory for the gradients of whole parameters, as the fsdp ranks cut them.
 PartialSums::Allocate accumulators_of(const ShardGroup& group) {
-  const auto options = at::TensorOptions(group.options().precision.master).device(group.options().device);
+  const auto options =
+      at::TensorOptions(group.options().precision.master).device(group.options().device);
   return [ranks = group.fsdp().size(), elements = group.chunk_elements(), options] {
     return at::empty({ranks, elements}, options);
   };
@@ -30,15 +31,16 @@ GradientBucket::GradientBucket(ShardGroup& group, comm::Communicator& replicate,
 }
 
 bool GradientBucket::reduces_over(ReduceOver what) const {
-  return std::ranges::any_of(group_.params(),
-                             [what](const ShardedParam& param) { return param.place.reduces_over(what); });
+  return std::ranges::any_of(group_.params(), [what](const ShardedParam& param) {
+    return param.place.reduces_over(what);
+  });
 }
 
 /// Nothing is exchanged over fsdp: microbatches add up in the gradient itself.
 bool GradientBucket::adds_in_place() const {
   const GroupOptions& options = group_.options();
-  return group_.fsdp().size() == 1 && options.precision.reduce == options.precision.master && !options.offload &&
-         !tree_;
+  return group_.fsdp().size() == 1 && options.precision.reduce == options.precision.master &&
+         !options.offload && !tree_;
 }
 
 void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool first) {
@@ -48,7 +50,9 @@ void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool firs
     if (first) into.zero_();
     return;
   }
-  const auto put = [first](Tensor to, const Tensor& from) { first ? to.copy_(from) : to.add_(from); };
+  const auto put = [first](Tensor to, const Tensor& from) {
+    first ? to.copy_(from) : to.add_(from);
+  };
   const Tensor values = gradient.contiguous().view({-1});
   const std::int64_t chunk = into.size(1), whole = chunk > 0 ? values.numel() / chunk : 0;
   put(into.narrow(0, 0, whole), values.narrow(0, 0, whole * chunk).view({whole, chunk}));
@@ -79,7 +83,8 @@ void GradientBucket::start_reduction() {
   reducing_ = true;
   const GroupOptions& options = group_.options();
   reduce_in_ = partials_.take().to(options.precision.reduce);
-  const bool in_place = !reduced_ && !options.offload && options.precision.reduce == options.precision.master;
+  const bool in_place =
+      !reduced_ && !options.offload && options.precision.reduce == options.precision.master;
   reduce_out_ = in_place ? flat_ : at::empty({group_.chunk_elements()}, reduce_in_.options());
   request_ = group_.fsdp().reduce_scatter(buffer_of(reduce_in_), buffer_of(reduce_out_));
 }

@@ -2,9 +2,11 @@
 
 namespace tessera::parallel {
 
-void GradientLanding::send(const at::Tensor& reduced, const at::Tensor& flat, bool adds, kernels::SideStream& copies) {
+void GradientLanding::send(const at::Tensor& reduced, const at::Tensor& flat, bool adds,
+                           kernels::SideStream& copies) {
   settle(flat);
-  if (adds && !beside_.defined()) beside_ = at::empty_like(flat, flat.options().pinned_memory(true));
+  if (adds && !beside_.defined())
+    beside_ = at::empty_like(flat, flat.options().pinned_memory(true));
   adds_ = adds;
   from_ = reduced.to(flat.scalar_type());
   landed_ = copies.run([&] {

@@ -12,7 +12,8 @@ class GradientLanding {
  public:
   /// Sends `reduced` down to `flat` [chunk_elements] in pinned host memory; with `adds` the host
   /// adds it there when it settles. Settles the one before.
-  void send(const at::Tensor& reduced, const at::Tensor& flat, bool adds, kernels::SideStream& copies);
+  void send(const at::Tensor& reduced, const at::Tensor& flat, bool adds,
+            kernels::SideStream& copies);
   /// Waits until `flat` has what was sent.
   void settle(const at::Tensor& flat);
   std::int64_t bytes_on(at::Device device) const { return parallel::bytes_on(device, from_); }

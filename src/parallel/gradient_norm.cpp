@@ -12,7 +12,8 @@ namespace {
 double fast_sum(const Params& params, comm::Communicator& control) {
   double sum = 0;
   for (const ShardedParam* param : params)
-    if (param->place.counted() && param->gradient.numel() > 0) sum += kernels::sum_of_squares(param->gradient);
+    if (param->place.counted() && param->gradient.numel() > 0)
+      sum += kernels::sum_of_squares(param->gradient);
   return comm::all_reduce_scalar(control, sum);
 }
 

@@ -16,7 +16,8 @@ constexpr std::size_t kWindow = 2;
 
 }  // namespace
 
-GradientReducer::GradientReducer(const model::ModelSpec& model, mesh::DeviceMesh& mesh, const ReducerOptions& options)
+GradientReducer::GradientReducer(const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                                 const ReducerOptions& options)
     : mesh_(mesh), options_(options) {
   make_neighbours(model);
   if (model.dimensions.tied && options.first_rank != options.last_rank) tie_ends();
@@ -28,7 +29,8 @@ GradientReducer::~GradientReducer() = default;
 void GradientReducer::make_neighbours(const model::ModelSpec& model) {
   comm::Communicator& tp = mesh_.along(Axis::tp);
   for (const model::ParamSpec& param : model.params)
-    if (param.max_pieces > 1 && param.max_pieces < tp.size()) mesh_.neighbours(tp, tp.size() / param.max_pieces);
+    if (param.max_pieces > 1 && param.max_pieces < tp.size())
+      mesh_.neighbours(tp, tp.size() / param.max_pieces);
 }
 
 void GradientReducer::tie_ends() {
@@ -48,10 +50,10 @@ void GradientReducer::add_unit(std::span<ShardGroup* const> groups) {
     if (!group->options().trainable) continue;
     GradientBucket*& bucket = bucket_of_[group];
     if (!bucket)
-      bucket =
-          buckets_
-              .emplace_back(std::make_unique<GradientBucket>(*group, mesh_.along(Axis::dp_replicate), options_.tree))
-              .get();
+      bucket = buckets_
+                   .emplace_back(std::make_unique<GradientBucket>(
+                       *group, mesh_.along(Axis::dp_replicate), options_.tree))
+                   .get();
     bucket->add_user();
   }
 }
@@ -106,7 +108,8 @@ void GradientReducer::sum_copies() {
     for (const ShardedParam& param : bucket->group().params())
       if (param.place.reduces_over(ReduceOver::tp_copies))
         pieces[param.place.tp_copies].push_back(param.gradient.view({-1}));
-  for (auto& [copies, gradients] : pieces) sum_pieces(gradients, mesh_.neighbours(mesh_.along(Axis::tp), copies));
+  for (auto& [copies, gradients] : pieces)
+    sum_pieces(gradients, mesh_.neighbours(mesh_.along(Axis::tp), copies));
 }
 
 void GradientReducer::sum_pieces(std::vector<at::Tensor>& pieces, comm::Communicator& over) const {

@@ -10,7 +10,8 @@ namespace {
 using at::Tensor;
 using kernels::Kept;
 
-/// What autograd is to add to `weight`'s gradient: compute(), or nothing yet if it is to come later.
+/// What autograd is to add to `weight`'s gradient: compute(), or nothing yet if it is to come
+/// later.
 template <class Compute>
 Tensor now_or_later(WeightGradients& gradients, const Tensor& weight, Compute compute) {
   if (!gradients.puts_off(weight)) return compute();
@@ -34,7 +35,8 @@ class Linear final : public kernels::Operation {
     Tensor of_x, of_weight;
     if (kept.needs_gradient(0)) of_x = kernels::mm(g, weight);
     if (kept.needs_gradient(1))
-      of_weight = now_or_later(gradients_, weight, [g, x = x.detach()] { return kernels::mm(g.t(), x); });
+      of_weight =
+          now_or_later(gradients_, weight, [g, x = x.detach()] { return kernels::mm(g.t(), x); });
     return {of_x, of_weight};
   }
 
@@ -58,8 +60,9 @@ class ExpertLinear final : public kernels::Operation {
     Tensor of_x, of_weight;
     if (kept.needs_gradient(0)) of_x = kernels::grouped_mm(g, weight.transpose(1, 2), counts);
     if (kept.needs_gradient(1))
-      of_weight = now_or_later(gradients_, weight,
-                               [g, x = x.detach(), counts] { return kernels::grouped_weight_gradient(g, x, counts); });
+      of_weight = now_or_later(gradients_, weight, [g, x = x.detach(), counts] {
+        return kernels::grouped_weight_gradient(g, x, counts);
+      });
     return {of_x, of_weight, {}};
   }
 
@@ -78,11 +81,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, WeightGradients& gradients)
   return kernels::apply(Linear(gradients), {x, weight});
 }
 
-Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& counts, WeightGradients& gradients) {
+Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& counts,
+                     WeightGradients& gradients) {
   return kernels::apply(ExpertLinear(gradients), {x, weight, counts});
 }
 
-std::vector<Tensor> LinearOperations::products(const Tensor& x, std::span<const model::Weight> weights) const {
+std::vector<Tensor> LinearOperations::products(const Tensor& x,
+                                               std::span<const model::Weight> weights) const {
   std::vector<Tensor> result;
   for (const model::Weight& weight : weights) result.push_back(linear(x, weight.value, gradients_));
   return result;

@@ -17,7 +17,8 @@ std::string MemoryKinds::text() const {
                                     {"gathered weights", gathered},
                                     {"communication", communication},
                                     {"activations and other", activations}})
-    if (bytes > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, metrics::human_bytes(bytes));
+    if (bytes > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, metrics::human_bytes(bytes));
   return text;
 }
 
@@ -44,10 +45,13 @@ void ShardGroup::add_memory(MemoryKinds& kinds) const {
   kinds.gathered += bytes(kept_);
   kinds.communication += bytes(gather_out_) + bytes(staged_);
   const at::Tensor& from = kept_.defined() ? kept_ : staged_.defined() ? staged_ : flat_master_;
-  if (gather_in_.defined() && !gather_in_.is_alias_of(from)) kinds.communication += bytes(gather_in_);
+  if (gather_in_.defined() && !gather_in_.is_alias_of(from))
+    kinds.communication += bytes(gather_in_);
 }
 
-std::int64_t ShardGroup::gather_bytes() const { return gathered_bytes() + gathered_bytes() / fsdp_.size(); }
+std::int64_t ShardGroup::gather_bytes() const {
+  return gathered_bytes() + gathered_bytes() / fsdp_.size();
+}
 
 MemoryKinds Stages::memory() const {
   MemoryKinds kinds;

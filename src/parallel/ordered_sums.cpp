@@ -19,10 +19,12 @@ using comm::Buffer;
 using comm::Request;
 using RankCounts = std::span<const std::int64_t>;
 
-constexpr std::size_t kSmall_bytes = 64 * 1024;  ///< gathered size up to which one exchange beats two
+/// gathered size up to which one exchange beats two
+constexpr std::size_t kSmall_bytes = 64 * 1024;
 
 bool is_ordered(DType dtype, comm::Op op) {
-  const bool floats = dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  const bool floats =
+      dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   return floats && op == comm::Op::sum;
 }
 
@@ -39,14 +41,17 @@ Tensor tree_sum(const Tensor& rows, std::int64_t first, std::int64_t count) {
 class OrderedSums final : public comm::Communicator {
  public:
   OrderedSums(std::unique_ptr<Communicator> inner, at::Device device)
-      : Communicator(inner->rank(), inner->size(), inner->axis()), inner_(std::move(inner)), device_(device) {}
+      : Communicator(inner->rank(), inner->size(), inner->axis()),
+        inner_(std::move(inner)),
+        device_(device) {}
 
   std::string_view backend() const override { return inner_->backend(); }
   Communicator& host() override { return inner_->host(); }
 
   Request all_reduce(Buffer inout, comm::Op op) override {
     if (!is_ordered(inout.dtype, op)) return seen(inner_->all_reduce(inout, op));
-    const bool small = inout.bytes() * static_cast<std::size_t>(size_) <= kSmall_bytes || inout.count < size_;
+    const bool small =
+        inout.bytes() * static_cast<std::size_t>(size_) <= kSmall_bytes || inout.count < size_;
     small ? sum_gathered(inout) : sum_scattered(inout);
     return seen({});
   }
@@ -58,9 +63,12 @@ class OrderedSums final : public comm::Communicator {
     sum_into(out, rows);
     return seen({});
   }
-  Request broadcast(Buffer inout, int root) override { return seen(inner_->broadcast(inout, root)); }
+  Request broadcast(Buffer inout, int root) override {
+    return seen(inner_->broadcast(inout, root));
+  }
   Request all_to_all(Buffer in, Buffer out) override { return seen(inner_->all_to_all(in, out)); }
-  Request all_to_all_v(Buffer in, RankCounts in_counts, Buffer out, RankCounts out_counts) override {
+  Request all_to_all_v(Buffer in, RankCounts in_counts, Buffer out,
+                       RankCounts out_counts) override {
     return seen(inner_->all_to_all_v(in, in_counts, out, out_counts));
   }
   void group_start() override { inner_->group_start(); }
@@ -123,7 +131,8 @@ class OrderedSums final : public comm::Communicator {
 
 }  // namespace
 
-std::unique_ptr<comm::Communicator> with_ordered_sums(std::unique_ptr<comm::Communicator> inner, at::Device device) {
+std::unique_ptr<comm::Communicator> with_ordered_sums(std::unique_ptr<comm::Communicator> inner,
+                                                      at::Device device) {
   if (!inner || inner->backend() != "nccl") return inner;
   return std::make_unique<OrderedSums>(std::move(inner), device);
 }

@@ -5,7 +5,8 @@
 namespace tessera::parallel {
 
 PartialSums::Place PartialSums::of(std::int64_t microbatch) {
-  const bool same = !partials_.empty() && partials_.back().level == 0 && partials_.back().index == microbatch;
+  const bool same =
+      !partials_.empty() && partials_.back().level == 0 && partials_.back().index == microbatch;
   const bool first = partials_.empty() || (tree_ && !same);
   if (first) {
     merge();
@@ -18,7 +19,8 @@ at::Tensor PartialSums::take() {
   merge();
   if (partials_.empty()) return allocate_().zero_();
   std::ranges::sort(partials_, {}, &Partial::first);
-  for (; partials_.size() > 1; partials_.pop_back()) partials_[partials_.size() - 2].flat.add_(partials_.back().flat);
+  for (; partials_.size() > 1; partials_.pop_back())
+    partials_[partials_.size() - 2].flat.add_(partials_.back().flat);
   const at::Tensor sum = partials_.back().flat;
   partials_.clear();
   return sum;

@@ -20,7 +20,8 @@ struct Members {
 };
 
 Member member_of(const std::vector<int>& ranks, int rank) {
-  return {static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()), static_cast<int>(ranks.size())};
+  return {static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()),
+          static_cast<int>(ranks.size())};
 }
 
 /// Parameters of experts lie on ranks of their own; tp is among these unless it cuts each expert.
@@ -28,15 +29,16 @@ Members members_of(const model::ParamSpec& spec, const mesh::Layout& layout, int
   const Member tp = member_of(layout.group_of(rank, {Axis::tp}), rank);
   if (!model::counts_experts(spec.placement))
     return {tp, member_of(layout.group_of(rank, {Axis::dp_shard, Axis::cp}), rank), {}};
-  return {layout.experts_cut_by_tp() ? tp : Member{}, member_of(layout.expert_shard_group_of(rank), rank),
+  return {layout.experts_cut_by_tp() ? tp : Member{},
+          member_of(layout.expert_shard_group_of(rank), rank),
           member_of(layout.expert_group_of(rank), rank)};
 }
 
 /// Leaves the member its piece of a dimension.
 void cut(Placement& place, const model::ParamSpec& spec, std::size_t dim, Member member) {
   const std::int64_t extent = place.local_shape[dim];
-  TESSERA_EXPECT(extent % member.size == 0, "{} ranks share {} of dimension {} of {}", member.size, extent, dim,
-                 spec.fqn);
+  TESSERA_EXPECT(extent % member.size == 0, "{} ranks share {} of dimension {} of {}", member.size,
+                 extent, dim, spec.fqn);
   place.local_shape[dim] = extent / member.size;
   place.local_offset[dim] = member.rank * place.local_shape[dim];
 }
@@ -44,10 +46,12 @@ void cut(Placement& place, const model::ParamSpec& spec, std::size_t dim, Member
 void cut_over_tp(Placement& place, const model::ParamSpec& spec, Member tp) {
   const int dim = tp_dimension(spec.placement);
   const bool few = dim >= 0 && spec.max_pieces > 0 && spec.max_pieces < tp.size;
-  TESSERA_EXPECT(!few || tp.size % spec.max_pieces == 0, "{} ranks share {} pieces of {}", tp.size, spec.max_pieces,
-                 spec.fqn);
+  TESSERA_EXPECT(!few || tp.size % spec.max_pieces == 0, "{} ranks share {} pieces of {}", tp.size,
+                 spec.max_pieces, spec.fqn);
   place.tp_copies = dim < 0 ? tp.size : few ? tp.size / spec.max_pieces : 1;
-  if (dim >= 0) cut(place, spec, static_cast<std::size_t>(dim), {tp.rank / place.tp_copies, tp.size / place.tp_copies});
+  if (dim >= 0)
+    cut(place, spec, static_cast<std::size_t>(dim),
+        {tp.rank / place.tp_copies, tp.size / place.tp_copies});
 }
 
 /// Most equal parts of an expert [experts, rows, ...] that leave no more of them than ranks.
@@ -111,7 +115,8 @@ std::int64_t Placement::row_elements() const {
   return element_count(local_shape) / std::max<std::int64_t>(1, local_shape[0] * parts);
 }
 
-TensorSlice Placement::slice(const model::ParamSpec& spec, const std::string& prefix, DType dtype) const {
+TensorSlice Placement::slice(const model::ParamSpec& spec, const std::string& prefix,
+                             DType dtype) const {
   TensorSlice slice{prefix + spec.fqn, dtype, spec.global_shape, local_offset, local_shape};
   slice.offset[0] += rows.begin / parts;
   slice.extent[0] = rows.size;
@@ -122,7 +127,8 @@ TensorSlice Placement::slice(const model::ParamSpec& spec, const std::string& pr
   return slice;
 }
 
-Placement place(const model::ParamSpec& spec, const mesh::Layout& layout, int rank, const PlacementOptions& options) {
+Placement place(const model::ParamSpec& spec, const mesh::Layout& layout, int rank,
+                const PlacementOptions& options) {
   const Members members = members_of(spec, layout, rank);
   const Member tp = member_of(layout.group_of(rank, {Axis::tp}), rank);
   const Member replicate = member_of(layout.group_of(rank, {Axis::dp_replicate}), rank);
@@ -132,7 +138,9 @@ Placement place(const model::ParamSpec& spec, const mesh::Layout& layout, int ra
   if (members.experts.size > 1) cut(place, spec, 0, members.experts);
   cut_over_tp(place, spec, members.tp);
   cut_over_fsdp(place, spec, members.fsdp);
-  number(place, {{tp.rank % place.tp_copies, place.tp_copies}, replicate, {options.stage_copy, options.stage_copies}});
+  number(place, {{tp.rank % place.tp_copies, place.tp_copies},
+                 replicate,
+                 {options.stage_copy, options.stage_copies}});
   // Ranks of tp that saw the same tokens have the same gradient of a replicated parameter already.
   const bool by_tokens = spec.placement == model::Placement::replicated;
   place.reduce_over = {ReduceOver::fsdp};

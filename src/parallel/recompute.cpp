@@ -17,19 +17,22 @@ std::int64_t bytes_of(const ActivationBytes& unit, Recompute how) {
 }
 
 bool shows(const model::Flow& flow, const Tensor& tensor) {
-  return std::ranges::any_of(model::kSlotList,
-                             [&](model::Slot slot) { return flow[slot].defined() && flow[slot].is_alias_of(tensor); });
+  return std::ranges::any_of(model::kSlotList, [&](model::Slot slot) {
+    return flow[slot].defined() && flow[slot].is_alias_of(tensor);
+  });
 }
 
 }  // namespace
 
 std::vector<Recompute> recompute_within(std::span<const ActivationBytes> units, double budget) {
   const auto sum = [&](std::int64_t ActivationBytes::*bytes) {
-    return std::accumulate(units.begin(), units.end(), std::int64_t{0},
-                           [bytes](std::int64_t total, const ActivationBytes& unit) { return total + unit.*bytes; });
+    return std::accumulate(
+        units.begin(), units.end(), std::int64_t{0},
+        [bytes](std::int64_t total, const ActivationBytes& unit) { return total + unit.*bytes; });
   };
   const std::int64_t least = sum(&ActivationBytes::unit), most = sum(&ActivationBytes::nothing);
-  const std::int64_t allowed = least + static_cast<std::int64_t>(budget * static_cast<double>(most - least));
+  const std::int64_t allowed =
+      least + static_cast<std::int64_t>(budget * static_cast<double>(most - least));
   std::vector<Recompute> chosen(units.size(), Recompute::nothing);
   std::int64_t bytes = most;
   const auto change = [&](std::size_t i, Recompute to) {
@@ -39,7 +42,8 @@ std::vector<Recompute> recompute_within(std::span<const ActivationBytes> units, 
   for (const Recompute more : {Recompute::operations, Recompute::unit})
     for (std::size_t i = 0; i < units.size() && bytes > allowed; ++i) change(i, more);
   for (std::size_t i = units.size(); i-- > 0;)  // a whole unit may have freed more than was needed
-    if (chosen[i] == Recompute::operations && bytes - units[i].operations + units[i].nothing <= allowed)
+    if (chosen[i] == Recompute::operations &&
+        bytes - units[i].operations + units[i].nothing <= allowed)
       change(i, Recompute::nothing);
   return chosen;
 }
@@ -68,8 +72,9 @@ void Remakes::restore() {
 }
 
 std::int64_t Remakes::dropped_bytes() const {
-  return std::accumulate(entries_.begin(), entries_.end(), std::int64_t{0},
-                         [](std::int64_t total, const Entry& entry) { return total + entry.bytes; });
+  return std::accumulate(
+      entries_.begin(), entries_.end(), std::int64_t{0},
+      [](std::int64_t total, const Entry& entry) { return total + entry.bytes; });
 }
 
 }  // namespace tessera::parallel

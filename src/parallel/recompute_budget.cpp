@@ -11,12 +11,14 @@ void RecomputeBudget::resolve(std::span<UnitState> units) {
   for (UnitState& state : units) {
     if (!state.block) continue;
     if (policy_.kind == Kind::operations) state.recompute = Recompute::operations;
-    if (policy_.kind == Kind::every && (state.number - 1) % policy_.every == 0) state.recompute = Recompute::unit;
+    if (policy_.kind == Kind::every && (state.number - 1) % policy_.every == 0)
+      state.recompute = Recompute::unit;
   }
   if (policy_.kind == Kind::budget) activations_.resize(units.size());
 }
 
-TapeEntry RecomputeBudget::measured_forward(const UnitState& state, std::size_t number, const model::Flow& in,
+TapeEntry RecomputeBudget::measured_forward(const UnitState& state, std::size_t number,
+                                            const model::Flow& in,
                                             const model::CellContext& context) {
   const std::int64_t before = kernels::allocated_bytes(device_);
   TapeEntry entry = state.unit.forward(in, context, nullptr, Recompute::operations);

@@ -11,8 +11,10 @@ namespace {
 using at::Tensor;
 using mesh::Axis;
 
-constexpr std::int64_t kPiece = 1 << 20;  ///< words at a time, so that the odd numbers need little memory
-constexpr auto kMultiplier = static_cast<std::int64_t>(0x9E3779B97F4A7C16U);  ///< even: its multiples plus 1 are odd
+/// words at a time, so that the odd numbers need little memory
+constexpr std::int64_t kPiece = 1 << 20;
+/// even: its multiples plus 1 are odd
+constexpr auto kMultiplier = static_cast<std::int64_t>(0x9E3779B97F4A7C16U);
 
 /// Words times odd numbers, summed modulo 2^64: one wrong word always changes it.
 std::int64_t hash_of(const Tensor& flat) {
@@ -30,7 +32,8 @@ std::int64_t hash_of(const Tensor& flat) {
 /// The hash that more than half of the replicas have; nothing if none is.
 std::optional<std::int64_t> majority(const std::vector<std::int64_t>& hashes) {
   for (const std::int64_t hash : hashes)
-    if (2 * std::ranges::count(hashes, hash) > static_cast<std::ptrdiff_t>(hashes.size())) return hash;
+    if (2 * std::ranges::count(hashes, hash) > static_cast<std::ptrdiff_t>(hashes.size()))
+      return hash;
   return std::nullopt;
 }
 
@@ -43,7 +46,10 @@ std::string find_replica_fault(Stages& stages, mesh::DeviceMesh& mesh) {
   std::vector<std::int64_t> mine, all(groups.size() * static_cast<std::size_t>(replicas.size()));
   for (const ShardGroup* group : groups) mine.push_back(hash_of(group->flat_master()));
   const auto count = static_cast<std::int64_t>(mine.size());
-  replicas.all_gather({mine.data(), count, DType::i64}, {all.data(), count * replicas.size(), DType::i64}).wait();
+  replicas
+      .all_gather({mine.data(), count, DType::i64},
+                  {all.data(), count * replicas.size(), DType::i64})
+      .wait();
   std::string fault;
   for (std::size_t g = 0; g < groups.size() && fault.empty(); ++g) {
     std::vector<std::int64_t> hashes;
@@ -54,7 +60,8 @@ std::string find_replica_fault(Stages& stages, mesh::DeviceMesh& mesh) {
     if (right == mine[g]) continue;  // another rank stands against this one and others
     fault =
         fmt::format("parameters of {} on rank {} differ from {}", groups[g]->name(), mesh.rank(),
-                    right ? "those of its replicas" : "those of another replica; it is not known which one is right");
+                    right ? "those of its replicas"
+                          : "those of another replica; it is not known which one is right");
   }
   std::string text;
   for (const std::string& one : comm::all_gather_strings(mesh.control(), fault))

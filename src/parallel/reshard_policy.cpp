@@ -22,7 +22,8 @@ constexpr std::array<std::pair<std::string_view, Kind>, 5> kNames{{{"default", K
 
 UnitReshard in_groups(int group, int ranks) {
   require(ranks % group == 0, ExitCode::usage,
-          "parallelism.fsdp_reshard_after_forward {}: the weights are sharded over {} ranks, which groups of {} do not "
+          "parallelism.fsdp_reshard_after_forward {}: the weights are sharded over {} ranks, which "
+          "groups of {} do not "
           "divide; choose a "
           "divisor of {}",
           group, ranks, group, ranks);
@@ -41,13 +42,15 @@ std::optional<ReshardPolicy> ReshardPolicy::parse(std::string_view text) {
   return ReshardPolicy{Kind::group, group};
 }
 
-std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy, const std::vector<ReshardRule>& rules,
-                                         const std::vector<UnitWeights>& units, bool pipelined, int ranks,
-                                         std::int64_t budget_bytes) {
+std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy,
+                                         const std::vector<ReshardRule>& rules,
+                                         const std::vector<UnitWeights>& units, bool pipelined,
+                                         int ranks, std::int64_t budget_bytes) {
   std::vector<UnitReshard> result(units.size());
   for (std::size_t i = units.size(); i-- > 0;) {
     const UnitWeights& unit = units[i];
-    const auto rule = std::ranges::find_if(rules, [&](const ReshardRule& r) { return matches(r.match, unit.name); });
+    const auto rule = std::ranges::find_if(
+        rules, [&](const ReshardRule& r) { return matches(r.match, unit.name); });
     const ReshardPolicy chosen = rule == rules.end() ? policy : rule->policy;
     switch (chosen.kind) {
       case Kind::always:
@@ -73,11 +76,14 @@ std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy, const std:
   return result;
 }
 
-void require_matches(const std::string& pattern, const std::vector<std::string>& names, const char* key) {
+void require_matches(const std::string& pattern, const std::vector<std::string>& names,
+                     const char* key) {
   try {
-    if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) return;
+    if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); }))
+      return;
   } catch (const std::regex_error& error) {
-    fail(ExitCode::usage, "{}: \"{}\" is not a regular expression ({})", key, pattern, error.what());
+    fail(ExitCode::usage, "{}: \"{}\" is not a regular expression ({})", key, pattern,
+         error.what());
   }
   std::string plain = pattern;
   std::erase_if(plain, [](char c) { return c == '\\' || c == '$' || c == '^'; });

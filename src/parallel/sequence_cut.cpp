@@ -8,10 +8,12 @@ SequenceCut SequenceCut::make(std::int64_t seq, int ranks, bool balanced) {
   TESSERA_EXPECT(seq > 0 && ranks > 0, "{} positions on {} ranks", seq, ranks);
   const std::int64_t chunks = ranks == 1 ? 1 : balanced ? 2 * ranks : ranks;
   require(seq % chunks == 0, ExitCode::usage,
-          "training.seq_len {} cannot be cut into {} equal chunks for parallelism.context_parallel_degree {} ({}); "
+          "training.seq_len {} cannot be cut into {} equal chunks for "
+          "parallelism.context_parallel_degree {} ({}); "
           "choose a multiple of {}, such as {}",
           seq, chunks, ranks,
-          balanced ? "two for each rank with context_parallel_load_balancer = \"headtail\"" : "one for each rank",
+          balanced ? "two for each rank with context_parallel_load_balancer = \"headtail\""
+                   : "one for each rank",
           chunks, (seq / chunks + 1) * chunks);
   SequenceCut cut;
   cut.seq_ = seq;

@@ -11,9 +11,12 @@ namespace {
 
 using at::Tensor;
 
-constexpr std::int64_t kAlignment = 32;  // elements: 64 bytes in bfloat16, and whole vectors in float32
+// elements: 64 bytes in bfloat16, and whole vectors in float32
+constexpr std::int64_t kAlignment = 32;
 
-std::int64_t aligned(std::int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t aligned(std::int64_t count) {
+  return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 Shape with_rows(const Shape& shape, std::int64_t rows) {
   Shape changed = shape;
@@ -40,8 +43,8 @@ ShardGroup::ShardGroup(std::string name, std::vector<PlacedParam> params, comm::
 }
 
 void ShardGroup::add(PlacedParam placed) {
-  TESSERA_EXPECT(placed.place.shards == fsdp_.size(), "{} is cut for {} ranks, and {} share it", placed.spec->fqn,
-                 placed.place.shards, fsdp_.size());
+  TESSERA_EXPECT(placed.place.shards == fsdp_.size(), "{} is cut for {} ranks, and {} share it",
+                 placed.spec->fqn, placed.place.shards, fsdp_.size());
   ShardedParam param;
   param.spec = placed.spec;
   param.place = std::move(placed.place);
@@ -58,7 +61,8 @@ at::TensorOptions ShardGroup::master_options() const {
 }
 
 void ShardGroup::allocate() {
-  flat_master_ = options_.home ? options_.home->flat_master_ : at::zeros({chunk_elements_}, master_options());
+  flat_master_ =
+      options_.home ? options_.home->flat_master_ : at::zeros({chunk_elements_}, master_options());
   for (ShardedParam& param : params_) {
     param.master = param.in(flat_master_);
     allocate_weights(param);
@@ -66,16 +70,20 @@ void ShardGroup::allocate() {
 }
 
 void ShardGroup::allocate_weights(ShardedParam& param) {
-  param.storage = aliased() ? param.master
-                            : at::empty(with_rows(param.place.shared_shape(), fsdp_.size() * param.place.chunk_rows),
-                                        at::TensorOptions(options_.precision.compute).device(options_.device));
-  // variable_data(): the leaf has a version counter of its own, so that gathering again is not an in-place change to
-  // autograd.
+  param.storage =
+      aliased()
+          ? param.master
+          : at::empty(with_rows(param.place.shared_shape(), fsdp_.size() * param.place.chunk_rows),
+                      at::TensorOptions(options_.precision.compute).device(options_.device));
+  // variable_data(): the leaf has a version counter of its own, so that gathering again is not an
+  // in-place change to autograd.
   param.leaf = param.storage.narrow(0, 0, param.place.shared_shape()[0])
                    .view(param.place.local_shape)
                    .variable_data()
                    .set_requires_grad(options_.trainable);
-  if (!aliased()) kernels::release_storage(param.storage);  // after the leaf: views of freed memory cannot be made
+  if (!aliased())
+    // after the leaf: views of freed memory cannot be made
+    kernels::release_storage(param.storage);
 }
 
 int ShardGroup::find(const model::ParamSpec* spec) const {
@@ -93,17 +101,19 @@ void ShardGroup::start_unshard() {
     upload();
     return;
   }
-  gather_in_ = kept_.defined() ? kept_ : flat_master_.to(options_.device, options_.precision.compute);
+  gather_in_ =
+      kept_.defined() ? kept_ : flat_master_.to(options_.device, options_.precision.compute);
   start_gather(kept_.defined() ? *inner_ : fsdp_);
 }
 
 void ShardGroup::start_gather(comm::Communicator& from) {
   if (fsdp_.size() == 1) return;
-  if (!gather_out_.defined()) gather_out_ = at::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
+  if (!gather_out_.defined())
+    gather_out_ = at::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
   gather_ = from.all_gather(buffer_of(gather_in_), buffer_of(gather_out_));
   ++gather_count_.gathers;
-  gather_count_.bytes +=
-      (gather_out_.numel() - gather_in_.numel()) * static_cast<std::int64_t>(gather_in_.element_size());
+  gather_count_.bytes += (gather_out_.numel() - gather_in_.numel()) *
+                         static_cast<std::int64_t>(gather_in_.element_size());
 }
 
 void ShardGroup::finish_unshard() {
@@ -120,15 +130,16 @@ void ShardGroup::copy_out() {
   const Tensor all = fsdp_.size() == 1 ? gather_in_.unsqueeze(0) : gather_out_;
   for (ShardedParam& param : params_) {
     const std::int64_t chunk = param.chunk_elements();
-    kernels::restore_storage(param.storage,
-                             static_cast<std::size_t>(fsdp_.size() * chunk) * param.storage.element_size());
+    kernels::restore_storage(param.storage, static_cast<std::size_t>(fsdp_.size() * chunk) *
+                                                param.storage.element_size());
     param.storage.view({fsdp_.size(), chunk}).copy_(all.narrow(1, param.flat_begin, chunk));
   }
   gather_in_ = gather_out_ = staged_ = Tensor();
 }
 
 std::int64_t ShardGroup::gathered_bytes() const {
-  return fsdp_.size() * chunk_elements_ * static_cast<std::int64_t>(at::elementSize(options_.precision.compute));
+  return fsdp_.size() * chunk_elements_ *
+         static_cast<std::int64_t>(at::elementSize(options_.precision.compute));
 }
 
 void ShardGroup::reshard() {
@@ -144,10 +155,12 @@ void ShardGroup::reshard_within(comm::Communicator& inner) {
     at::NoGradGuard no_grad;
     inner_ = &inner;
     const std::int64_t ranks = fsdp_.size() / inner.size(), begin = inner.rank() * ranks;
-    kept_ = at::empty({ranks, chunk_elements_}, at::TensorOptions(options_.precision.compute).device(options_.device));
+    kept_ = at::empty({ranks, chunk_elements_},
+                      at::TensorOptions(options_.precision.compute).device(options_.device));
     for (const ShardedParam& param : params_) {
       const std::int64_t chunk = param.chunk_elements();
-      kept_.narrow(1, param.flat_begin, chunk).copy_(param.storage.view({fsdp_.size(), chunk}).narrow(0, begin, ranks));
+      kept_.narrow(1, param.flat_begin, chunk)
+          .copy_(param.storage.view({fsdp_.size(), chunk}).narrow(0, begin, ranks));
     }
   }
   reshard();
@@ -155,7 +168,8 @@ void ShardGroup::reshard_within(comm::Communicator& inner) {
 
 std::vector<Tensor> ShardGroup::take_leaf_gradients() {
   std::vector<Tensor> gradients;
-  for (ShardedParam& param : params_) gradients.push_back(std::exchange(param.leaf.mutable_grad(), Tensor()));
+  for (ShardedParam& param : params_)
+    gradients.push_back(std::exchange(param.leaf.mutable_grad(), Tensor()));
   return gradients;
 }
 

@@ -9,13 +9,14 @@ using model::Flow;
 
 ReducerOptions reducer_options_of(const StageOptions& options, bool pipelined) {
   using enum Accumulation;
-  const bool each = options.sharding.accumulation == sharded ||
-                    (options.sharding.accumulation == standard && !pipelined && !options.sharding.deterministic);
+  const bool each =
+      options.sharding.accumulation == sharded ||
+      (options.sharding.accumulation == standard && !pipelined && !options.sharding.deterministic);
   return {each, options.sharding.deterministic};
 }
 
-Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
-             GradientReducer& reducer, const TiedWeight& tied)
+Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
+             const StageOptions& options, GradientReducer& reducer, const TiedWeight& tied)
     : model_(model),
       cells_(cells),
       mesh_(mesh),
@@ -25,7 +26,8 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, con
       reducer_(reducer),
       recompute_(options.recompute, options.sharding.device) {
   check_patterns();
-  if (options_.context.cut.ranks() > 1) positions_ = options_.context.cut.ranges(mesh.coord(Axis::cp));
+  if (options_.context.cut.ranks() > 1)
+    positions_ = options_.context.cut.ranges(mesh.coord(Axis::cp));
   add_units();
   resolve_policies(0);
   recompute_.resolve(units_);
@@ -41,24 +43,31 @@ void Stage::add_units() {
     if (part.begin >= part.end) continue;
     std::vector<ShardGroup*> groups = weights_.make_groups(part);
     reducer_.add_unit(groups);
-    Unit unit(model_, part, std::move(groups), tensor_parallel(), weights_.buffers(), options_.recompute.products);
+    Unit unit(model_, part, std::move(groups), tensor_parallel(), weights_.buffers(),
+              options_.recompute.products);
     units_.push_back({std::move(unit), number, number > 0 && number + 1 < count});
   }
 }
 
 TensorParallel Stage::tensor_parallel() {
   const bool cut = mesh_.layout().experts_cut_by_tp();
-  TensorParallel how{mesh_.along(Axis::tp), options_.tensor.sequence_parallel, options_.tensor.loss_parallel};
-  how.chunks = {&how.tp, options_.tensor.token_chunks, options_.tensor.overlap_chunks, &weight_gradients_};
+  TensorParallel how{mesh_.along(Axis::tp), options_.tensor.sequence_parallel,
+                     options_.tensor.loss_parallel};
+  how.chunks = {&how.tp, options_.tensor.token_chunks, options_.tensor.overlap_chunks,
+                &weight_gradients_};
   if (experts_.exchange()) how.exchange = experts_.exchange();
   how.experts_cut = cut;
   how.microbatch = cut ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
   return how;
 }
 
-std::vector<Crossing> Stage::inputs() const { return first() ? std::vector<Crossing>() : crossings(cells_.begin); }
+std::vector<Crossing> Stage::inputs() const {
+  return first() ? std::vector<Crossing>() : crossings(cells_.begin);
+}
 
-std::vector<Crossing> Stage::outputs() const { return last() ? std::vector<Crossing>() : crossings(cells_.end()); }
+std::vector<Crossing> Stage::outputs() const {
+  return last() ? std::vector<Crossing>() : crossings(cells_.end());
+}
 
 std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
   const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.microbatch.tokens();
@@ -66,14 +75,17 @@ std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
   for (const model::Live& live : model_.cells[static_cast<std::size_t>(cell)].live) {
     std::vector<std::int64_t> shape{tokens};
     if (live.spread == model::Spread::tokens && options_.tensor.sequence_parallel) shape[0] /= tp;
-    if (live.spread == model::Spread::heads) shape = {options_.microbatch.batch, options_.microbatch.seq};
+    if (live.spread == model::Spread::heads)
+      shape = {options_.microbatch.batch, options_.microbatch.seq};
     if (live.spread == model::Spread::apart) shape.clear();
     const std::size_t cut = shape.size();
     shape.insert(shape.end(), live.features.begin(), live.features.end());
     if (live.spread == model::Spread::features || live.spread == model::Spread::heads)
       shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
-    const bool wide = live.slot == model::Slot::balance && options_.sharding.precision.compute != at::kDouble;
-    result.push_back({live.slot, std::move(shape), wide ? at::kFloat : options_.sharding.precision.compute});
+    const bool wide =
+        live.slot == model::Slot::balance && options_.sharding.precision.compute != at::kDouble;
+    result.push_back(
+        {live.slot, std::move(shape), wide ? at::kFloat : options_.sharding.precision.compute});
   }
   return result;
 }
@@ -84,7 +96,8 @@ void Stage::begin_step(int microbatches) {
 }
 
 void Stage::set_documents(int microbatch, Documents documents) {
-  if (!documents.empty()) tape_.documents[microbatch] = std::make_shared<const Documents>(std::move(documents));
+  if (!documents.empty())
+    tape_.documents[microbatch] = std::make_shared<const Documents>(std::move(documents));
 }
 
 ContextOperations Stage::operations_of(int microbatch) const {
@@ -133,7 +146,8 @@ StagePass Stage::forward(int microbatch, const Flow& in, const LossInput* loss) 
     reshard(state);
   }
   using enum Axis;
-  if (recompute_.open()) recompute_.close(units_, mesh_.along({dp_replicate, dp_shard, cp, tp}).host());
+  if (recompute_.open())
+    recompute_.close(units_, mesh_.along({dp_replicate, dp_shard, cp, tp}).host());
   return result;
 }
 
@@ -172,13 +186,16 @@ void Stage::backward_weights(int microbatch) {
     const Unit& unit = units_[k].unit;
     comm::Watchdog::at(unit.name(), "weight gradients");
     const Owed owed = std::move(tape_.owed.extract({microbatch, k}).mapped());
-    for (std::size_t g = 0; g < owed.gradients.size(); ++g) unit.groups()[g]->put_leaf_gradients(owed.gradients[g]);
+    for (std::size_t g = 0; g < owed.gradients.size(); ++g)
+      unit.groups()[g]->put_leaf_gradients(owed.gradients[g]);
     for (const auto& compute : owed.work) compute();
     reducer_.add(unit.groups(), microbatch);
   }
 }
 
-Flow Stage::infer(const Flow& in, const model::CellContext& context) { return pass(in, context, nullptr).flow; }
+Flow Stage::infer(const Flow& in, const model::CellContext& context) {
+  return pass(in, context, nullptr).flow;
+}
 
 StagePass Stage::evaluate(int microbatch, const Flow& in, const LossInput* loss) {
   const ContextOperations operations = operations_of(microbatch);

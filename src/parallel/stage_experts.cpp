@@ -5,22 +5,24 @@
 
 namespace tessera::parallel {
 
-StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh, at::Device device)
+StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
+                           at::Device device)
     : model_(model), mesh_(mesh) {
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
   loads_.counts.resize(model.mixtures.size());
   for (std::int64_t i = cells.begin; i < cells.end(); ++i)
     for (std::size_t m = 0; m < model.mixtures.size(); ++m)
       if (model.cells[static_cast<std::size_t>(i)].name == model.mixtures[m].name + ".router")
-        loads_.counts[m] = at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
+        loads_.counts[m] =
+            at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
 }
 
 std::vector<at::Tensor> StageExperts::balance(bool update, std::vector<at::Tensor>& buffers) {
   at::NoGradGuard no_grad;
   using enum mesh::Axis;
   const bool apart = !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
-  comm::Communicator& all =
-      apart ? mesh_.along({dp_replicate, dp_shard, cp, tp}) : mesh_.along({dp_replicate, dp_shard, cp});
+  comm::Communicator& all = apart ? mesh_.along({dp_replicate, dp_shard, cp, tp})
+                                  : mesh_.along({dp_replicate, dp_shard, cp});
   std::vector<at::Tensor> loads(model_.mixtures.size());
   for (std::size_t m = 0; m < model_.mixtures.size(); ++m) {
     at::Tensor& count = loads_.counts[m];
@@ -29,7 +31,8 @@ std::vector<at::Tensor> StageExperts::balance(bool update, std::vector<at::Tenso
     count.zero_();
     const model::MixtureSpec& mixture = model_.mixtures[m];
     if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
-      model::balance_bias(buffers[static_cast<std::size_t>(mixture.bias)], loads[m], mixture.balance_rate);
+      model::balance_bias(buffers[static_cast<std::size_t>(mixture.bias)], loads[m],
+                          mixture.balance_rate);
   }
   return loads;
 }

@@ -23,7 +23,8 @@ comm::Communicator& Stage::neighbours(int ranks) {
 /// experts' own number of neighbours is a whole one.
 comm::Communicator* Stage::expert_neighbours(int ranks) {
   const mesh::Layout& layout = mesh_.layout();
-  const int near = ranks * (layout.experts_cut_by_tp() ? 1 : layout.degree(Axis::tp)), ep = layout.expert_degree();
+  const int near = ranks * (layout.experts_cut_by_tp() ? 1 : layout.degree(Axis::tp)),
+            ep = layout.expert_degree();
   if (near % ep != 0 && ep % near != 0) return nullptr;
   return &mesh_.neighbours(mesh_.expert_shards(), std::max(1, near / ep));
 }
@@ -35,11 +36,13 @@ void Stage::resolve_policies(std::int64_t budget_bytes) {
   for (const UnitState& state : units_) {
     const bool last_of_model = state.number + 1 == static_cast<std::int64_t>(model_.units.size());
     weights.push_back({state.unit.name(), 0, last_of_model});
-    for (const ShardGroup* group : state.unit.groups()) weights.back().gathered_bytes += group->gathered_bytes();
+    for (const ShardGroup* group : state.unit.groups())
+      weights.back().gathered_bytes += group->gathered_bytes();
   }
   const int fsdp = mesh_.along({Axis::dp_shard, Axis::cp}).size();
-  const std::vector<UnitReshard> reshards = resolve_reshard(options_.sharding.reshard, options_.sharding.reshard_rules,
-                                                            weights, !(first() && last()), fsdp, budget_bytes);
+  const std::vector<UnitReshard> reshards =
+      resolve_reshard(options_.sharding.reshard, options_.sharding.reshard_rules, weights,
+                      !(first() && last()), fsdp, budget_bytes);
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].reshard = reshards[k];
     if (reshards[k].group == 0) continue;

@@ -22,7 +22,8 @@ std::set<int> params_of(const model::ModelSpec& model, const model::UnitSpec& un
 /// Units of the whole model that use a parameter: more than one if it is tied.
 int users(const model::ModelSpec& model, int param) {
   int count = 0;
-  for (const model::UnitSpec& unit : model.units) count += static_cast<int>(params_of(model, unit).count(param));
+  for (const model::UnitSpec& unit : model.units)
+    count += static_cast<int>(params_of(model, unit).count(param));
   return count;
 }
 
@@ -39,8 +40,8 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
   }
   const TensorSlice box = param.slice("");
   const at::Tensor host = at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
-  kernels::fill_normal(host, {seed, kernels::stream_of(param.spec->fqn)}, box.global_shape, box.offset,
-                       {init.mean, init.std, init.low, init.high});
+  kernels::fill_normal(host, {seed, kernels::stream_of(param.spec->fqn)}, box.global_shape,
+                       box.offset, {init.mean, init.std, init.low, init.high});
   param.master.copy_(host);
 }
 
@@ -51,11 +52,14 @@ StageWeights::StageWeights(const model::ModelSpec& model, Range cells, mesh::Dev
     : model_(model), cells_(cells), mesh_(mesh), options_(options), tied_weight_(tied) {
   std::vector<std::string> params;
   for (const model::ParamSpec& param : model_.params) params.push_back(param.fqn);
-  for (const std::string& pattern : options_.sharding.freeze) require_matches(pattern, params, "training.freeze");
+  for (const std::string& pattern : options_.sharding.freeze)
+    require_matches(pattern, params, "training.freeze");
   make_buffers();
 }
 
-bool StageWeights::whole_model() const { return cells_ == Range{0, static_cast<std::int64_t>(model_.cells.size())}; }
+bool StageWeights::whole_model() const {
+  return cells_ == Range{0, static_cast<std::int64_t>(model_.cells.size())};
+}
 
 void StageWeights::make_buffers() {
   const auto type = options_.sharding.precision.master == at::kDouble ? at::kDouble : at::kFloat;
@@ -68,8 +72,9 @@ void StageWeights::make_buffers() {
 }
 
 bool StageWeights::frozen(const model::ParamSpec& spec) const {
-  return std::ranges::any_of(options_.sharding.freeze,
-                             [&](const std::string& pattern) { return matches(pattern, spec.fqn); });
+  return std::ranges::any_of(options_.sharding.freeze, [&](const std::string& pattern) {
+    return matches(pattern, spec.fqn);
+  });
 }
 
 ShardGroup* StageWeights::group_of(const model::ParamSpec* param) const {
@@ -87,10 +92,11 @@ PlacementOptions StageWeights::placement_options(bool tied) const {
   return how;
 }
 
-ShardGroup* StageWeights::make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
-                                     bool tied) {
-  GroupOptions options{options_.sharding.precision, options_.sharding.device, options_.sharding.offload,
-                       !frozen(*specs.front()), tied ? tied_weight_.home : nullptr};
+ShardGroup* StageWeights::make_group(const std::string& name,
+                                     const std::vector<const model::ParamSpec*>& specs, bool tied) {
+  GroupOptions options{options_.sharding.precision, options_.sharding.device,
+                       options_.sharding.offload, !frozen(*specs.front()),
+                       tied ? tied_weight_.home : nullptr};
   if (options_.sharding.offload && !options_.sharding.device.is_cpu()) {
     if (!copies_) copies_.emplace(options_.sharding.device);
     options.copies = &*copies_;
@@ -99,7 +105,8 @@ ShardGroup* StageWeights::make_group(const std::string& name, const std::vector<
   for (const model::ParamSpec* spec : specs)
     params.push_back({spec, place(*spec, mesh_.layout(), mesh_.rank(), placement_options(tied))});
   const bool experts = model::counts_experts(specs.front()->placement);
-  groups_.push_back(std::make_unique<ShardGroup>(name, std::move(params), shards_of(mesh_, experts), options));
+  groups_.push_back(
+      std::make_unique<ShardGroup>(name, std::move(params), shards_of(mesh_, experts), options));
   return groups_.back().get();
 }
 
@@ -126,7 +133,8 @@ std::vector<ShardGroup*> StageWeights::make_groups(const model::UnitSpec& unit) 
   }
   constexpr std::array names{"", " (frozen)", " experts", " experts (frozen)"};
   for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-    if (!kinds[kind].empty()) result.push_back(make_group(unit.name + names[kind], kinds[kind], false));
+    if (!kinds[kind].empty())
+      result.push_back(make_group(unit.name + names[kind], kinds[kind], false));
   return result;
 }
 

@@ -25,7 +25,8 @@ Stages::Stages(const model::Model& model, const StageRanges& ranges, const sched
       options_(options),
       numbers_(map.stages_of(mesh.coord(Axis::pp))),
       reducer_(model, mesh, reducer_options_of(options_, map)) {
-  TESSERA_EXPECT(static_cast<int>(ranges.size()) == map.stages() && map.ranks() == mesh.layout().degree(Axis::pp),
+  TESSERA_EXPECT(static_cast<int>(ranges.size()) == map.stages() &&
+                     map.ranks() == mesh.layout().degree(Axis::pp),
                  "{} stages on {} ranks", ranges.size(), map.ranks());
   TiedWeight tied;
   if (map.rank_of(0) == map.rank_of(map.stages() - 1)) tied.holders = 1;
@@ -45,7 +46,8 @@ Stage& Stages::at(int stage) {
 void Stages::set_batch(std::int64_t batch) { options_.microbatch.batch = batch; }
 
 void Stages::set_reshard_budget(std::int64_t bytes) {
-  for (const auto& stage : stages_) stage->set_reshard_budget(bytes / static_cast<std::int64_t>(stages_.size()));
+  for (const auto& stage : stages_)
+    stage->set_reshard_budget(bytes / static_cast<std::int64_t>(stages_.size()));
 }
 
 std::int64_t Stages::scratch_bytes(int microbatches) const {
@@ -97,7 +99,8 @@ void fill(std::vector<at::Tensor>& into, const std::vector<at::Tensor>& from) {
 
 std::vector<at::Tensor> Stages::balance_experts(bool update) {
   std::vector<at::Tensor> loads;
-  for (const auto& stage : stages_) fill(loads, stage->experts().balance(update, stage->weights().buffers()));
+  for (const auto& stage : stages_)
+    fill(loads, stage->experts().balance(update, stage->weights().buffers()));
   return loads;
 }
 
@@ -121,13 +124,15 @@ std::int64_t Stages::kept_bytes() {
 
 Params Stages::params() {
   Params refs;
-  for (const auto& stage : stages_) std::ranges::move(stage->weights().params(), std::back_inserter(refs));
+  for (const auto& stage : stages_)
+    std::ranges::move(stage->weights().params(), std::back_inserter(refs));
   return refs;
 }
 
 Params Stages::trained_params() {
   Params refs;
-  for (const auto& stage : stages_) std::ranges::move(stage->weights().trained_params(), std::back_inserter(refs));
+  for (const auto& stage : stages_)
+    std::ranges::move(stage->weights().trained_params(), std::back_inserter(refs));
   return refs;
 }
 

@@ -56,7 +56,8 @@ namespace {
 
 using Move = Tensor (*)(const Tensor&, comm::Communicator&);
 
-/// `forward_of` of what passes, and `backward_of` of its gradient. The communicator outlives every graph.
+/// `forward_of` of what passes, and `backward_of` of its gradient. The communicator outlives every
+/// graph.
 class AlongTp final : public kernels::Operation {
  public:
   AlongTp(Move forward_of, Move backward_of, comm::Communicator& tp)
@@ -87,16 +88,23 @@ Tensor reduce_tokens(const Tensor& partial, comm::Communicator& tp) {
   return along(reduce_scattered, all_gathered, partial, tp);
 }
 
-Tensor share_tokens(const Tensor& tokens, comm::Communicator& tp) { return along(unchanged, all_reduced, tokens, tp); }
+Tensor share_tokens(const Tensor& tokens, comm::Communicator& tp) {
+  return along(unchanged, all_reduced, tokens, tp);
+}
 
-Tensor sum_tokens(const Tensor& partial, comm::Communicator& tp) { return along(all_reduced, unchanged, partial, tp); }
+Tensor sum_tokens(const Tensor& partial, comm::Communicator& tp) {
+  return along(all_reduced, unchanged, partial, tp);
+}
 
 Tensor own_tokens(const Tensor& tokens, comm::Communicator& tp) {
-  TESSERA_EXPECT(tokens.size(0) % tp.size() == 0, "{} tokens on {} ranks", tokens.size(0), tp.size());
+  TESSERA_EXPECT(tokens.size(0) % tp.size() == 0, "{} tokens on {} ranks", tokens.size(0),
+                 tp.size());
   return along(own_piece, all_gathered, tokens, tp);
 }
 
-Tensor all_tokens(const Tensor& piece, comm::Communicator& tp) { return along(all_gathered, own_piece, piece, tp); }
+Tensor all_tokens(const Tensor& piece, comm::Communicator& tp) {
+  return along(all_gathered, own_piece, piece, tp);
+}
 
 Tensor gather_columns(const Tensor& piece, comm::Communicator& tp) {
   return along(all_columns, own_columns, piece, tp);

@@ -20,7 +20,8 @@ Flow detached(const Flow& flow) {
   Flow result;
   for (const Slot slot : kSlotList) {
     const at::Tensor& value = flow[slot];
-    if (value.defined()) result[slot] = value.is_floating_point() ? value.detach().set_requires_grad(true) : value;
+    if (value.defined())
+      result[slot] = value.is_floating_point() ? value.detach().set_requires_grad(true) : value;
   }
   return result;
 }
@@ -42,7 +43,8 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
 }  // namespace
 
 Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
-           const TensorParallel& tensor, std::span<const at::Tensor> buffers, std::span<const std::string> remade)
+           const TensorParallel& tensor, std::span<const at::Tensor> buffers,
+           std::span<const std::string> remade)
     : name_(spec.name), groups_(std::move(groups)), tensor_(tensor), balance_(model.balance) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::CellSpec& cell = model.cells[static_cast<std::size_t>(i)];
@@ -50,10 +52,12 @@ Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<S
     for (const int param : cell.params) {
       const model::ParamSpec& weight = model.params[static_cast<std::size_t>(param)];
       step.weights.push_back(find_weight(&weight, groups_));
-      if (std::ranges::any_of(remade, [&](const std::string& module) { return holds(module, weight.fqn); }))
+      if (std::ranges::any_of(remade,
+                              [&](const std::string& module) { return holds(module, weight.fqn); }))
         step.remade.push_back(step.weights.back().value.unsafeGetTensorImpl());
     }
-    for (const int buffer : cell.buffers) step.buffers.push_back(buffers[static_cast<std::size_t>(buffer)]);
+    for (const int buffer : cell.buffers)
+      step.buffers.push_back(buffers[static_cast<std::size_t>(buffer)]);
     steps_.push_back(std::move(step));
   }
   if (!steps_.back().weights.empty()) vocab_begin_ = steps_.back().weights[0].row_begin;
@@ -79,7 +83,8 @@ void Unit::reshard_within(comm::Communicator& inner, comm::Communicator* experts
   }
 }
 
-/// A router and its experts get this rank's part of the tokens or, where ranks share each expert, all of them.
+/// A router and its experts get this rank's part of the tokens or, where ranks share each expert,
+/// all of them.
 at::Tensor Unit::for_experts(const at::Tensor& tokens) const {
   if (tensor_.experts_cut)
     return tensor_.sequence ? gather_tokens(tokens, tensor_.tp) : share_tokens(tokens, tensor_.tp);
@@ -87,11 +92,13 @@ at::Tensor Unit::for_experts(const at::Tensor& tokens) const {
 }
 
 at::Tensor Unit::from_experts(const at::Tensor& tokens) const {
-  if (tensor_.experts_cut) return tensor_.sequence ? reduce_tokens(tokens, tensor_.tp) : sum_tokens(tokens, tensor_.tp);
+  if (tensor_.experts_cut)
+    return tensor_.sequence ? reduce_tokens(tokens, tensor_.tp) : sum_tokens(tokens, tensor_.tp);
   return tensor_.sequence ? tokens : all_tokens(tokens, tensor_.tp);
 }
 
-/// In front of a cell that needs the tokens of all ranks: they are gathered here, or by its products.
+/// In front of a cell that needs the tokens of all ranks: they are gathered here, or by its
+/// products.
 void Unit::gather(const model::CellSpec& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
   if (cell.input == Boundary::to_experts) flow[Slot::m] = for_experts(flow.take(Slot::m));
@@ -102,7 +109,8 @@ void Unit::gather(const model::CellSpec& cell, Flow& flow, UnitOperations& opera
   }
   const at::Tensor h = flow.take(Slot::h);
   flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
-  if (tensor_.sequence) operations.remakable(flow[Slot::h], [h, &tp] { return gather_tokens(h, tp); });
+  if (tensor_.sequence)
+    operations.remakable(flow[Slot::h], [h, &tp] { return gather_tokens(h, tp); });
 }
 
 /// Behind a cell that leaves partial sums, unless its product has summed them.
@@ -115,7 +123,8 @@ void Unit::reduce(const model::CellSpec& cell, Flow& flow, UnitOperations& opera
   flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
 }
 
-void Unit::run(const Step& step, Flow& flow, model::CellContext context, UnitOperations& operations) const {
+void Unit::run(const Step& step, Flow& flow, model::CellContext context,
+               UnitOperations& operations) const {
   const model::CellSpec& cell = *step.cell;
   if (cell.source) flow[Slot::h] = flow[*cell.source];
   gather(cell, flow, operations);
@@ -159,23 +168,28 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
 TokenLoss Unit::loss_of(const at::Tensor& logits, const LossInput& loss) const {
   if (tensor_.vocabulary_loss)
     return vocabulary_parallel_loss(logits, loss.labels, vocab_begin_, loss.scale, tensor_.tp);
-  return vocabulary_parallel_loss(gather_columns(logits, tensor_.tp), loss.labels, 0, loss.scale, *alone_);
+  return vocabulary_parallel_loss(gather_columns(logits, tensor_.tp), loss.labels, 0, loss.scale,
+                                  *alone_);
 }
 
-/// Where ranks of tp share each expert, all of them saw every token: each takes its part of what they all computed.
+/// Where ranks of tp share each expert, all of them saw every token: each takes its part of what
+/// they all computed.
 void Unit::add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput& loss) const {
   const auto sum = [this](const at::Tensor& counts) {
     return tensor_.microbatch ? all_reduced(counts, *tensor_.microbatch) : counts;
   };
   const int holders = tensor_.microbatch ? tensor_.microbatch->size() : 1,
             copies = tensor_.experts_cut ? tensor_.tp.size() : 1;
-  const std::int64_t tokens = loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
-  const at::Tensor part = model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
+  const std::int64_t tokens =
+      loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
+  const at::Tensor part =
+      model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
   entry.balance = part.item<double>();
   entry.loss = entry.loss + part.to(entry.loss.scalar_type());
 }
 
-Flow Unit::backward(TapeEntry entry, const model::CellContext& context, const Flow& out_gradients) const {
+Flow Unit::backward(TapeEntry entry, const model::CellContext& context,
+                    const Flow& out_gradients) const {
   if (entry.recompute == Recompute::unit) entry = forward(entry.in, context, nullptr);
   entry.remakes.restore();
   std::vector<at::Tensor> roots, gradients;
@@ -184,14 +198,18 @@ Flow Unit::backward(TapeEntry entry, const model::CellContext& context, const Fl
     gradients.push_back(at::ones_like(entry.loss));
   }
   for (const Slot slot : kSlotList) {
-    if (!entry.out[slot].defined() || !out_gradients[slot].defined() || !entry.out[slot].requires_grad()) continue;
+    if (!entry.out[slot].defined() || !out_gradients[slot].defined() ||
+        !entry.out[slot].requires_grad())
+      continue;
     roots.push_back(entry.out[slot]);
     gradients.push_back(out_gradients[slot]);
   }
-  if (!roots.empty()) kernels::run_backward(roots, gradients);  // a frozen embedding has nothing to do
+  if (!roots.empty())
+    kernels::run_backward(roots, gradients);  // a frozen embedding has nothing to do
   Flow result;
   for (const Slot slot : kSlotList)
-    if (entry.in[slot].defined() && entry.in[slot].requires_grad()) result[slot] = entry.in[slot].grad();
+    if (entry.in[slot].defined() && entry.in[slot].requires_grad())
+      result[slot] = entry.in[slot].grad();
   return result;
 }
 

@@ -24,10 +24,13 @@ bool UnitOperations::remade(const model::Weight& weight) const {
   return std::ranges::find(remade_, weight.value.unsafeGetTensorImpl()) != remade_.end();
 }
 
-std::vector<Tensor> UnitOperations::products(const Tensor& x, std::span<const model::Weight> weights) const {
-  if (const auto chunks = std::exchange(gather_, std::nullopt)) return gathered_products(x, weights, *chunks);
+std::vector<Tensor> UnitOperations::products(const Tensor& x,
+                                             std::span<const model::Weight> weights) const {
+  if (const auto chunks = std::exchange(gather_, std::nullopt))
+    return gathered_products(x, weights, *chunks);
   if (const auto chunks = std::exchange(reduce_, std::nullopt)) {
-    TESSERA_EXPECT(weights.size() == 1, "{} products at once cannot be summed over ranks", weights.size());
+    TESSERA_EXPECT(weights.size() == 1, "{} products at once cannot be summed over ranks",
+                   weights.size());
     reduced_ = true;
     return {reduced_product(x, weights[0], *chunks)};
   }
@@ -38,10 +41,13 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x, std::span<const mo
   return results;
 }
 
-Tensor UnitOperations::expert_product(const Tensor& x, const model::Weight& weight, const Tensor& counts) const {
+Tensor UnitOperations::expert_product(const Tensor& x, const model::Weight& weight,
+                                      const Tensor& counts) const {
   const Tensor result = inner_.expert_product(x, weight, counts);
   if (remade(weight))
-    remakable(result, [x, weight = weight.value, counts] { return kernels::grouped_mm(x, weight, counts); });
+    remakable(result, [x, weight = weight.value, counts] {
+      return kernels::grouped_mm(x, weight, counts);
+    });
   return result;
 }
 

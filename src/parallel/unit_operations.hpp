@@ -1,4 +1,5 @@
-// What the cells of one pass through a unit ask for, on this rank: `inner`, with what the unit itself takes care of.
+// What the cells of one pass through a unit ask for, on this rank: `inner`, with what the unit
+// itself takes care of.
 #pragma once
 
 #include <optional>
@@ -21,16 +22,22 @@ class UnitOperations final : public model::Operations {
   void remake_products(std::span<const c10::TensorImpl* const> weights) { remade_ = weights; }
   /// The next call of products() gets this rank's tokens and gathers them, chunk by chunk.
   void gather_next(const TokenChunks& chunks) { gather_ = chunks; }
-  /// The last call of product() of this cell leaves partial sums, which it is to sum and cut, chunk by chunk.
+  /// The last call of product() of this cell leaves partial sums, which it is to sum and cut, chunk
+  /// by chunk.
   void reduce_next(const TokenChunks& chunks) { reduce_ = chunks; }
-  /// Has a product summed since reduce_next()? An embedding has none, so its sums are left to the caller.
+  /// Has a product summed since reduce_next()? An embedding has none, so its sums are left to the
+  /// caller.
   bool take_reduced();
   /// Throws a broken contract if a cell that was to gather multiplied nothing.
   void expect_done(const std::string& cell) const;
 
-  std::vector<at::Tensor> products(const at::Tensor& x, std::span<const model::Weight> weights) const override;
-  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight, const at::Tensor& counts) const override;
-  at::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
+  std::vector<at::Tensor> products(const at::Tensor& x,
+                                   std::span<const model::Weight> weights) const override;
+  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
+                            const at::Tensor& counts) const override;
+  at::Tensor attention(const model::Attention& input) const override {
+    return inner_.attention(input);
+  }
   void remakable(const at::Tensor& made, std::function<at::Tensor()> remake) const override;
 
  private:

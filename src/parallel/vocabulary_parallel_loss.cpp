@@ -19,7 +19,8 @@ class Loss final : public kernels::Operation {
     const Tensor &logits = inputs[0], &labels = inputs[1];
     const Tensor row_max = kernels::row_max(logits);
     tp_.all_reduce(buffer_of(row_max), comm::Op::max).wait();
-    const auto [sum_exp, target] = kernels::sum_exp_and_target(logits, row_max, labels, vocab_begin_);
+    const auto [sum_exp, target] =
+        kernels::sum_exp_and_target(logits, row_max, labels, vocab_begin_);
     const Tensor sums = at::stack({sum_exp, target});  // one exchange for both
     tp_.all_reduce(buffer_of(sums)).wait();
     const Tensor losses = (sums[0].log() - sums[1]).masked_fill_(labels.eq(-100), 0);
@@ -28,7 +29,8 @@ class Loss final : public kernels::Operation {
     return {losses.sum(at::kDouble).mul(scale_).to(losses.scalar_type())};
   }
 
-  /// The gradient takes the logits' memory: they are used by nobody else, and are the largest tensor of a step.
+  /// The gradient takes the logits' memory: they are used by nobody else, and are the largest
+  /// tensor of a step.
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     const auto saved = kept.saved();
     const double scale = scale_ * gradients[0].item<double>();
@@ -46,8 +48,8 @@ class Loss final : public kernels::Operation {
 
 }  // namespace
 
-TokenLoss vocabulary_parallel_loss(const Tensor& logits, const Tensor& labels, std::int64_t vocab_begin, double scale,
-                                   comm::Communicator& tp) {
+TokenLoss vocabulary_parallel_loss(const Tensor& logits, const Tensor& labels,
+                                   std::int64_t vocab_begin, double scale, comm::Communicator& tp) {
   TokenLoss result;
   result.loss = kernels::apply(Loss(vocab_begin, scale, tp, result.token_losses), {logits, labels});
   return result;

@@ -1,4 +1,5 @@
-// What the charts of a page share: where their frame is, axes, and SVG elements. Colors come from the page's style.
+// What the charts of a page share: where their frame is, axes, and SVG elements. Colors come from
+// the page's style.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ struct Frame {
 inline constexpr Frame kFrame{620, 280, 52, 608, 12, 244};
 inline constexpr auto kPixelColumns = static_cast<std::size_t>(kFrame.right - kFrame.left);
 
-/// The value on an axis: its logarithm to base 10 where the axis is logarithmic, NaN where it has none.
+/// The value on an axis: its logarithm to base 10 where the axis is logarithmic, NaN where it has
+/// none.
 double axis_value(double value, bool log);
 
 struct Axis {
@@ -31,8 +33,8 @@ struct Tick {
 /// About `count` round values of the axis.
 std::vector<Tick> axis_ticks(const Axis& axis, int count);
 
-/// The highest value that is not far above the rest: what diverged must not make all others look alike. NaN where no
-/// value is finite.
+/// The highest value that is not far above the rest: what diverged must not make all others look
+/// alike. NaN where no value is finite.
 double usual_high(std::vector<double> values);
 
 /// An <svg> that keeps its size: a wide one scrolls.

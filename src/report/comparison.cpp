@@ -40,19 +40,22 @@ bool differ(const std::vector<std::string>& values) {
 
 std::string difference_text(const Divergence& d, double tolerance) {
   if (d.common_steps == 0) return "no step in common";
-  if (!d.first_difference) return fmt::format("equal in all {} common steps, bit for bit", d.common_steps);
-  const std::string beyond = d.first_beyond
-                                 ? fmt::format("beyond {:g} % from step {}", 100 * tolerance, *d.first_beyond)
-                                 : fmt::format("never beyond {:g} %", 100 * tolerance);
-  return fmt::format("first differs at step {}; {}; largest {} % at step {}", *d.first_difference, beyond,
-                     std::isfinite(d.largest) ? short_number(100 * d.largest) : "inf", d.largest_step);
+  if (!d.first_difference)
+    return fmt::format("equal in all {} common steps, bit for bit", d.common_steps);
+  const std::string beyond =
+      d.first_beyond ? fmt::format("beyond {:g} % from step {}", 100 * tolerance, *d.first_beyond)
+                     : fmt::format("never beyond {:g} %", 100 * tolerance);
+  return fmt::format("first differs at step {}; {}; largest {} % at step {}", *d.first_difference,
+                     beyond, std::isfinite(d.largest) ? short_number(100 * d.largest) : "inf",
+                     d.largest_step);
 }
 
 }  // namespace
 
 Divergence divergence(const TrainingRun& a, const TrainingRun& b, double tolerance) {
   Divergence result;
-  for (auto i = a.records.begin(), j = b.records.begin(); i != a.records.end() && j != b.records.end();) {
+  for (auto i = a.records.begin(), j = b.records.begin();
+       i != a.records.end() && j != b.records.end();) {
     if (i->step != j->step) {
       i->step < j->step ? ++i : ++j;
       continue;
@@ -69,13 +72,15 @@ Divergence divergence(const TrainingRun& a, const TrainingRun& b, double toleran
 
 std::vector<SettingDifference> different_settings(const std::vector<TrainingRun>& runs) {
   std::vector<SettingDifference> differences;
-  const auto known = std::ranges::find_if(runs, [](const TrainingRun& run) { return !run.settings.empty(); });
+  const auto known =
+      std::ranges::find_if(runs, [](const TrainingRun& run) { return !run.settings.empty(); });
   if (known == runs.end()) return differences;
   for (std::size_t k = 0; k < known->settings.size(); ++k) {
     SettingDifference difference{known->settings[k].key, {}};
     for (const TrainingRun& run : runs)
       difference.values.push_back(run.settings.empty() ? kNotKnown : run.settings[k].value);
-    if (differ(difference.values) && difference.key != "job.dump_folder") differences.push_back(std::move(difference));
+    if (differ(difference.values) && difference.key != "job.dump_folder")
+      differences.push_back(std::move(difference));
   }
   return differences;
 }
@@ -113,24 +118,27 @@ Table results_table(const std::vector<TrainingRun>& runs) {
       return std::isfinite(value) ? fmt::format("{:.5f}", value) : std::string("-");
     };
     const bool is_best =
-        std::ranges::none_of(best, [&](double other) { return other < best[i]; }) && std::isfinite(best[i]);
-    table.rows.push_back({{names[i], fmt::format("{}", totals.last_step), loss(totals.last_loss),
-                           loss(totals.best_loss), fmt::format("{}", totals.best_step),
-                           short_number(totals.tokens_per_second), fmt::format("{}", totals.skipped_steps)},
-                          is_best});
+        std::ranges::none_of(best, [&](double other) { return other < best[i]; }) &&
+        std::isfinite(best[i]);
+    table.rows.push_back(
+        {{names[i], fmt::format("{}", totals.last_step), loss(totals.last_loss),
+          loss(totals.best_loss), fmt::format("{}", totals.best_step),
+          short_number(totals.tokens_per_second), fmt::format("{}", totals.skipped_steps)},
+         is_best});
   }
   return table;
 }
 
 namespace {
 
-/// What the last attempt of a run has, and a word where earlier ones had something else. "" without a list of attempts.
+/// What the last attempt of a run has, and a word where earlier ones had something else. "" without
+/// a list of attempts.
 template <class Value>
 std::string last_value(const TrainingRun& run, const Value& value) {
   if (run.attempts.empty()) return "";
   const std::string last = value(run.attempts.back());
-  const bool changed =
-      std::ranges::any_of(run.attempts, [&](const metrics::Attempt& attempt) { return value(attempt) != last; });
+  const bool changed = std::ranges::any_of(
+      run.attempts, [&](const metrics::Attempt& attempt) { return value(attempt) != last; });
   return changed ? fmt::format("{} (last of {} attempts)", last, run.attempts.size()) : last;
 }
 
@@ -142,7 +150,8 @@ void add_row(Table& table, const std::string& name, const std::vector<std::strin
 
 /// A row of what the last attempt of each run has, if that differs.
 template <class Value>
-void add_if_different(Table& table, const std::vector<TrainingRun>& runs, const char* name, const Value& value) {
+void add_if_different(Table& table, const std::vector<TrainingRun>& runs, const char* name,
+                      const Value& value) {
   std::vector<std::string> values;
   for (const TrainingRun& run : runs) values.push_back(last_value(run, value));
   if (differ(values)) add_row(table, name, values);
@@ -178,7 +187,8 @@ Table settings_table(const std::vector<TrainingRun>& runs) {
   for (const std::string& name : names_of(runs)) table.columns.push_back({name});
   for (const SettingDifference& difference : different_settings(runs))
     add_row(table, difference.key, difference.values);
-  add_if_different(table, runs, "ranks", [](const metrics::Attempt& of) { return fmt::format("{}", of.ranks); });
+  add_if_different(table, runs, "ranks",
+                   [](const metrics::Attempt& of) { return fmt::format("{}", of.ranks); });
   add_if_different(table, runs, "mesh", [](const metrics::Attempt& of) { return of.mesh; });
   add_global_batch(table, runs);
   return table;
@@ -188,7 +198,8 @@ Table divergence_table(const std::vector<TrainingRun>& runs, double tolerance) {
   const std::vector<std::string> names = names_of(runs);
   Table table{{{"run"}, {"loss beside that of " + names[0]}}, {}};
   for (std::size_t i = 1; i < runs.size(); ++i)
-    table.rows.push_back({{names[i], difference_text(divergence(runs[0], runs[i], tolerance), tolerance)}});
+    table.rows.push_back(
+        {{names[i], difference_text(divergence(runs[0], runs[i], tolerance), tolerance)}});
   return table;
 }
 
@@ -197,7 +208,8 @@ std::vector<std::string> unread_settings(const std::vector<TrainingRun>& runs) {
   const std::vector<std::string> names = names_of(runs);
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (!runs[i].settings_problem.empty())
-      lines.push_back(fmt::format("settings of {} are not known: {}", names[i], runs[i].settings_problem));
+      lines.push_back(
+          fmt::format("settings of {} are not known: {}", names[i], runs[i].settings_problem));
   return lines;
 }
 

@@ -16,7 +16,8 @@ std::string as_text(const Table& table) {
   std::vector<std::size_t> widths;
   for (const Column& column : table.columns) widths.push_back(column.name.size());
   for (const Row& row : table.rows)
-    for (std::size_t i = 0; i < row.cells.size(); ++i) widths[i] = std::max(widths[i], row.cells[i].text.size());
+    for (std::size_t i = 0; i < row.cells.size(); ++i)
+      widths[i] = std::max(widths[i], row.cells[i].text.size());
   const auto line = [&](const auto& cell) {
     std::string text;
     for (std::size_t i = 0; i < widths.size(); ++i)
@@ -33,7 +34,8 @@ std::string as_text(const Table& table) {
 Html curves_of(const std::vector<TrainingRun>& runs, const ColumnChart& what) {
   const std::vector<std::string> names = names_of(runs);
   std::vector<Series> series;
-  for (std::size_t i = 0; i < runs.size(); ++i) series.push_back({names[i], column(runs[i], what.column)});
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    series.push_back({names[i], column(runs[i], what.column)});
   return drawn(what, std::move(series));
 }
 
@@ -49,15 +51,18 @@ Html distances(const std::vector<TrainingRun>& runs) {
       if (const auto at = first.find(p.x); at != first.end())
         series.back().points.push_back({p.x, std::abs(p.y - at->second)});
   }
-  return line_chart(
-      {.title = "Distance of the loss from that of " + names[0], .series = std::move(series), .log_y = true});
+  return line_chart({.title = "Distance of the loss from that of " + names[0],
+                     .series = std::move(series),
+                     .log_y = true});
 }
 
-void link_names(Table& table, const std::vector<TrainingRun>& runs, const std::filesystem::path& page) {
+void link_names(Table& table, const std::vector<TrainingRun>& runs,
+                const std::filesystem::path& page) {
   namespace fs = std::filesystem;
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (const fs::path own = fs::absolute(runs[i].folder) / "index.html"; fs::exists(own))
-      table.rows[i].cells[0].link = own.lexically_relative(fs::absolute(page).parent_path()).string();
+      table.rows[i].cells[0].link =
+          own.lexically_relative(fs::absolute(page).parent_path()).string();
 }
 
 }  // namespace
@@ -71,14 +76,16 @@ std::string comparison_text(const std::vector<TrainingRun>& runs, double toleran
   return text + "\n" + as_text(divergence_table(runs, tolerance));
 }
 
-std::string comparison_page(const std::vector<TrainingRun>& runs, double tolerance, const std::filesystem::path& file) {
+std::string comparison_page(const std::vector<TrainingRun>& runs, double tolerance,
+                            const std::filesystem::path& file) {
   TESSERA_EXPECT(runs.size() >= 2, "{} runs", runs.size());
   Table results = results_table(runs);
   link_names(results, runs, file);
   Page page(fmt::format("{} runs beside each other", runs.size()));
   page.section("Results", table(results));
-  page.section("Curves", grid({curves_of(runs, loss_chart()), distances(runs), curves_of(runs, rate_chart()),
-                               curves_of(runs, norm_chart()), curves_of(runs, speed_chart())}));
+  page.section("Curves",
+               grid({curves_of(runs, loss_chart()), distances(runs), curves_of(runs, rate_chart()),
+                     curves_of(runs, norm_chart()), curves_of(runs, speed_chart())}));
   const Table settings = settings_table(runs);
   Html different = settings.rows.empty() ? paragraph("No setting differs.") : table(settings);
   for (const std::string& line : unread_settings(runs)) different += paragraph(line);

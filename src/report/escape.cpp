@@ -10,7 +10,8 @@ namespace {
 /// Length of the character at the front of `text`; 0 where it is none that XML may hold.
 std::size_t valid_sequence(std::string_view text) {
   const CodePoint code = first_code_point(text);
-  const bool control = code.value < 0x20 && code.value != '\t' && code.value != '\n' && code.value != '\r';
+  const bool control =
+      code.value < 0x20 && code.value != '\t' && code.value != '\n' && code.value != '\r';
   const bool no_character = code.value == 0xFFFE || code.value == 0xFFFF;
   return control || no_character ? 0 : code.bytes;
 }

@@ -15,7 +15,9 @@ constexpr double kRowHeight = 34, kAbove = 46, kCharacterWidth = 7;
 /// What the colors run over. A member that diverged must not make all others look alike.
 struct Colors {
   double low = 0, high = 0;
-  double strength(double value) const { return high > low ? std::clamp((high - value) / (high - low), 0.0, 1.0) : 1; }
+  double strength(double value) const {
+    return high > low ? std::clamp((high - value) / (high - low), 0.0, 1.0) : 1;
+  }
 };
 
 Colors colors_of(const std::vector<double>& values) {
@@ -37,14 +39,17 @@ class Map {
       : chart_(chart),
         colors_(colors_of(chart.values)),
         left_(24 + std::max(label_width(chart.y_labels), label_width({chart.y_name}))),
-        cell_(std::clamp(560 / std::max(1.0, static_cast<double>(chart.x_labels.size())), 24.0, 110.0)) {}
+        cell_(std::clamp(560 / std::max(1.0, static_cast<double>(chart.x_labels.size())), 24.0,
+                         110.0)) {}
 
   Html html() const {
-    const double width = std::max(420.0, left_ + cell_ * static_cast<double>(chart_.x_labels.size()) + 12);
+    const double width =
+        std::max(420.0, left_ + cell_ * static_cast<double>(chart_.x_labels.size()) + 12);
     const double height = kAbove + kRowHeight * static_cast<double>(chart_.y_labels.size()) + 12;
     // Cells keep their size: a map of three by three does not fill the page.
-    return {fmt::format("<figure class=\"scrolls\">\n<figcaption>{}</figcaption>\n{}{}{}</svg>\n</figure>\n",
-                        escape(chart_.title), svg_begin_fixed(width, height, chart_.title), labels(), cells())};
+    return {fmt::format(
+        "<figure class=\"scrolls\">\n<figcaption>{}</figcaption>\n{}{}{}</svg>\n</figure>\n",
+        escape(chart_.title), svg_begin_fixed(width, height, chart_.title), labels(), cells())};
   }
 
  private:
@@ -65,7 +70,8 @@ class Map {
   std::string cells() const {
     std::string svg;
     for (std::size_t row = 0; row < chart_.y_labels.size(); ++row)
-      for (std::size_t column = 0; column < chart_.x_labels.size(); ++column) svg += cell(row, column);
+      for (std::size_t column = 0; column < chart_.x_labels.size(); ++column)
+        svg += cell(row, column);
     return svg;
   }
 
@@ -75,11 +81,13 @@ class Map {
     const double strength = known ? 0.08 + 0.92 * colors_.strength(value) : 1;
     const std::string text = known ? chart_.format(value) : "none";
     std::string svg = fmt::format(
-        "<rect class=\"cell{}\" fill-opacity=\"{:.2f}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+        "<rect class=\"cell{}\" fill-opacity=\"{:.2f}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+        "height=\"{:.1f}\" "
         "rx=\"3\">"
         "<title>{} {}, {} {}: {}</title></rect>\n",
-        known ? "" : " none", strength, x(column) + 1, y(row) + 1, cell_ - 2, kRowHeight - 2, escape(chart_.x_name),
-        escape(chart_.x_labels[column]), escape(chart_.y_name), escape(chart_.y_labels[row]), escape(text));
+        known ? "" : " none", strength, x(column) + 1, y(row) + 1, cell_ - 2, kRowHeight - 2,
+        escape(chart_.x_name), escape(chart_.x_labels[column]), escape(chart_.y_name),
+        escape(chart_.y_labels[row]), escape(text));
     if (kCharacterWidth * static_cast<double>(text.size()) < cell_)
       svg += text_at(x(column) + cell_ / 2, y(row) + kRowHeight / 2 + 4, "middle", text,
                      known && strength > 0.55 ? "incell on" : "incell");
@@ -94,8 +102,9 @@ class Map {
 }  // namespace
 
 Html heat_map(const HeatMap& chart) {
-  TESSERA_EXPECT(chart.values.size() == chart.x_labels.size() * chart.y_labels.size(), "{} values of {} x {} cells",
-                 chart.values.size(), chart.x_labels.size(), chart.y_labels.size());
+  TESSERA_EXPECT(chart.values.size() == chart.x_labels.size() * chart.y_labels.size(),
+                 "{} values of {} x {} cells", chart.values.size(), chart.x_labels.size(),
+                 chart.y_labels.size());
   return Map(chart).html();
 }
 

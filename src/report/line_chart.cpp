@@ -22,13 +22,15 @@ struct Extent {
   void take(double value) { low = std::min(low, value), high = std::max(high, value); }
 };
 
-/// Without the one in two hundred at either side, unless it is near. What a series began with always counts.
+/// Without the one in two hundred at either side, unless it is near. What a series began with
+/// always counts.
 Extent usual_extent(const std::vector<Point>& points) {
   std::vector<double> values;
   for (const Point& p : points)
     if (std::isfinite(p.y)) values.push_back(p.y);
   if (values.empty()) return {};
-  const double beginning = std::ranges::max(std::span(values).first(std::min<std::size_t>(5, values.size())));
+  const double beginning =
+      std::ranges::max(std::span(values).first(std::min<std::size_t>(5, values.size())));
   std::ranges::sort(values);
   const std::size_t cut = (values.size() + 180) / 200;
   Extent extent{values[cut], std::max(beginning, values[values.size() - 1 - cut])};
@@ -43,15 +45,17 @@ std::vector<Point> on_axes(const LineChart& chart, const Series& series) {
   std::vector<Point> points;
   for (const Point& p : series.points) {
     const Point moved{axis_value(p.x, chart.log_x), axis_value(p.y, chart.log_y)};
-    if (std::isfinite(moved.x)) points.push_back({moved.x, std::abs(moved.y) < 1e30 ? moved.y : std::nan("")});
+    if (std::isfinite(moved.x))
+      points.push_back({moved.x, std::abs(moved.y) < 1e30 ? moved.y : std::nan("")});
   }
   return points;
 }
 
 std::vector<Point> mean_of(const std::vector<Point>& raw, const Extent& y) {
   std::vector<double> values(raw.size());
-  std::ranges::transform(raw, values.begin(),
-                         [&](const Point& p) { return std::isfinite(p.y) ? std::clamp(p.y, y.low, y.high) : p.y; });
+  std::ranges::transform(raw, values.begin(), [&](const Point& p) {
+    return std::isfinite(p.y) ? std::clamp(p.y, y.low, y.high) : p.y;
+  });
   values = smooth(values, std::max<std::size_t>(2, raw.size() / 60));
   std::vector<Point> mean(raw.size());
   for (std::size_t i = 0; i < raw.size(); ++i) mean[i] = {raw[i].x, values[i]};
@@ -74,58 +78,65 @@ class Drawing {
   }
 
   Html html() const {
-    return {
-        fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>\n", escape(chart_.title), legend(), svg())};
+    return {fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>\n",
+                        escape(chart_.title), legend(), svg())};
   }
 
  private:
   void measure(const std::vector<Point>& points) {
     if (points.empty()) return;
     x_.take(points.front().x), x_.take(points.back().x);
-    if (const Extent y = usual_extent(points); !y.empty()) y_.low = std::min(y_.low, y.low), highs_.push_back(y.high);
+    if (const Extent y = usual_extent(points); !y.empty())
+      y_.low = std::min(y_.low, y.low), highs_.push_back(y.high);
   }
 
   std::string legend() const {
     std::string items;
     for (std::size_t i = 0; i < points_.size(); ++i)
       if (classes_[i] != "muted")
-        items += fmt::format("<li><i class=\"{}\"></i>{} <b>{}</b></li>\n", classes_[i], escape(chart_.series[i].name),
-                             escape(last_value(chart_.series[i])));
+        items += fmt::format("<li><i class=\"{}\"></i>{} <b>{}</b></li>\n", classes_[i],
+                             escape(chart_.series[i].name), escape(last_value(chart_.series[i])));
     const auto others = std::ranges::count(classes_, "muted");
     if (others > 0) items += fmt::format("<li><i class=\"muted\"></i>{} more</li>\n", others);
     return "<ul class=\"legend\">\n" + items + "</ul>\n";
   }
 
   std::string last_value(const Series& series) const {
-    const auto last =
-        std::find_if(series.points.rbegin(), series.points.rend(), [](const Point& p) { return std::isfinite(p.y); });
+    const auto last = std::find_if(series.points.rbegin(), series.points.rend(),
+                                   [](const Point& p) { return std::isfinite(p.y); });
     return last == series.points.rend() ? "no value" : chart_.format(last->y);
   }
 
   std::string svg() const {
     std::string svg = svg_begin(kFrame.width, kFrame.height, chart_.title);
     if (y_.empty() || x_.empty())
-      return svg + text_at((kFrame.left + kFrame.right) / 2, (kFrame.top + kFrame.bottom) / 2, "middle", "no values") +
+      return svg +
+             text_at((kFrame.left + kFrame.right) / 2, (kFrame.top + kFrame.bottom) / 2, "middle",
+                     "no values") +
              "</svg>\n";
     const Axis x = x_axis(), y = y_axis();
     svg += axis_lines(x, y, chart_.x_label);
     svg += fmt::format(
-        "<svg x=\"{0:g}\" y=\"{1:g}\" width=\"{2:g}\" height=\"{3:g}\" viewBox=\"{0:g} {1:g} {2:g} {3:g}\">\n",
+        "<svg x=\"{0:g}\" y=\"{1:g}\" width=\"{2:g}\" height=\"{3:g}\" viewBox=\"{0:g} {1:g} {2:g} "
+        "{3:g}\">\n",
         kFrame.left, kFrame.top, kFrame.right - kFrame.left, kFrame.bottom - kFrame.top);
     svg += curves(x, y, true) + curves(x, y, false) + "</svg>\n" + marks(x);
     return svg + hover_layer(chart_, classes_, x, y) + "</svg>\n";
   }
 
   Axis x_axis() const {
-    const double high =
-        x_.high > x_.low ? x_.high : std::nextafter(x_.low + 1, std::numeric_limits<double>::infinity());
+    const double high = x_.high > x_.low
+                            ? x_.high
+                            : std::nextafter(x_.low + 1, std::numeric_limits<double>::infinity());
     return {{x_.low, high, kFrame.left, kFrame.right}, chart_.log_x};
   }
 
   Axis y_axis() const {
-    const double margin = y_.high > y_.low ? 0.05 * (y_.high - y_.low) : std::max(1e-12, 0.1 * std::abs(y_.high));
+    const double margin =
+        y_.high > y_.low ? 0.05 * (y_.high - y_.low) : std::max(1e-12, 0.1 * std::abs(y_.high));
     const double low = chart_.from_zero && !chart_.log_y ? std::min(0.0, y_.low) : y_.low - margin;
-    const double high = std::max(y_.high + margin, std::nextafter(low, std::numeric_limits<double>::infinity()));
+    const double high =
+        std::max(y_.high + margin, std::nextafter(low, std::numeric_limits<double>::infinity()));
     return {{low, high, kFrame.bottom, kFrame.top}, chart_.log_y};
   }
 
@@ -156,8 +167,8 @@ class Drawing {
       if (!(at >= kFrame.left - 1 && at <= kFrame.right + 1)) continue;
       const bool left_side = at > kFrame.right - 120;
       svg += line_from("mark", at, kFrame.top, at, kFrame.bottom);
-      svg += text_at(at + (left_side ? -4 : 4), kFrame.top + 10, left_side ? "end" : "start", mark.label,
-                     "marklabel halo");
+      svg += text_at(at + (left_side ? -4 : 4), kFrame.top + 10, left_side ? "end" : "start",
+                     mark.label, "marklabel halo");
     }
     return svg;
   }

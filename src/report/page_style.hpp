@@ -1,4 +1,5 @@
-// The style sheet of every page: colors for light and dark screens, texts, tables, and the classes that charts use.
+// The style sheet of every page: colors for light and dark screens, texts, tables, and the classes
+// that charts use.
 #pragma once
 
 #include <string_view>

@@ -32,8 +32,10 @@ metrics::Attempt attempt_of(const nlohmann::json& json) {
   attempt.mesh = json.value("mesh", "");
   attempt.hosts = json.value("hosts", std::vector<std::string>());
   attempt.command_line = json.value("command_line", std::vector<std::string>());
-  const nlohmann::json versions = json.value("versions", nlohmann::json::object());  // items() refers to it
-  for (const auto& [name, version] : versions.items()) attempt.versions.emplace_back(name, version.get<std::string>());
+  // items() refers to it
+  const nlohmann::json versions = json.value("versions", nlohmann::json::object());
+  for (const auto& [name, version] : versions.items())
+    attempt.versions.emplace_back(name, version.get<std::string>());
   return attempt;
 }
 
@@ -43,9 +45,12 @@ std::vector<metrics::Attempt> read_attempts(const fs::path& file) {
   const nlohmann::json json = parse_json(*text);
   std::vector<metrics::Attempt> attempts;
   try {
-    for (const nlohmann::json& attempt : json.at("attempts")) attempts.push_back(attempt_of(attempt));
+    for (const nlohmann::json& attempt : json.at("attempts"))
+      attempts.push_back(attempt_of(attempt));
   } catch (const nlohmann::json::exception&) {
-    fail(ExitCode::data, "{} is not the JSON of a run; remove it to go without the list of attempts", file.string());
+    fail(ExitCode::data,
+         "{} is not the JSON of a run; remove it to go without the list of attempts",
+         file.string());
   }
   return attempts;
 }
@@ -56,8 +61,8 @@ void read_settings(TrainingRun& run) {
     config::JobConfig job = config::resolve({file.string()}).job;
     for (const config::Option& option : config::options())
       if (option.key != "job.config_file")  // the file that was read just now
-        run.settings.push_back(
-            {std::string(option.key), config::to_text(get(option, job)), config::to_text(default_of(option))});
+        run.settings.push_back({std::string(option.key), config::to_text(get(option, job)),
+                                config::to_text(default_of(option))});
   } catch (const Error& error) {
     run.settings_problem = error.what();
   }
@@ -92,12 +97,16 @@ TrainingRun read_run(const fs::path& folder) {
   require(fs::is_directory(folder, ignored), ExitCode::usage,
           "{} is not a folder; name the folder of a run (job.dump_folder)", folder.string());
   require(!metrics::is_sweep_folder(folder), ExitCode::usage,
-          "{} is the folder of a sweep; run `tessera sweep collect {}`, or name the folder of one of its points",
+          "{} is the folder of a sweep; run `tessera sweep collect {}`, or name the folder of one "
+          "of its points",
           folder.string(), folder.string());
   require(fs::exists(metrics, ignored) || fs::exists(attempts, ignored), ExitCode::usage,
-          "{} is not the folder of a run: it has no metrics.jsonl and no run.json; name a job.dump_folder",
+          "{} is not the folder of a run: it has no metrics.jsonl and no run.json; name a "
+          "job.dump_folder",
           folder.string());
-  TrainingRun run{folder, fs::weakly_canonical(folder).filename().string(), {}, read_attempts(attempts), {}, ""};
+  TrainingRun run{folder, fs::weakly_canonical(folder).filename().string(),
+                  {},     read_attempts(attempts),
+                  {},     ""};
   if (fs::exists(metrics, ignored)) run.records = metrics::read_records(metrics);
   read_settings(run);
   return run;
@@ -106,7 +115,8 @@ TrainingRun read_run(const fs::path& folder) {
 std::vector<std::int64_t> resumed_at(const TrainingRun& run) {
   std::vector<std::int64_t> steps;
   for (const metrics::Attempt& attempt : run.attempts) {
-    // Records after the first step of a later attempt were dropped, and with them the marks of earlier ones there.
+    // Records after the first step of a later attempt were dropped, and with them the marks of
+    // earlier ones there.
     std::erase_if(steps, [&](std::int64_t step) { return step >= attempt.first_step; });
     if (attempt.first_step > 1) steps.push_back(attempt.first_step);
   }
@@ -116,7 +126,8 @@ std::vector<std::int64_t> resumed_at(const TrainingRun& run) {
 std::vector<Point> column(const TrainingRun& run, std::string_view name) {
   std::vector<Point> points;
   for (const StepRecord& record : run.records)
-    if (has_column(record, name)) points.push_back({static_cast<double>(record.step), value_of(record, name)});
+    if (has_column(record, name))
+      points.push_back({static_cast<double>(record.step), value_of(record, name)});
   return points;
 }
 

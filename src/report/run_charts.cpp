@@ -24,7 +24,9 @@ ColumnChart loss_chart() { return {.column = "loss", .title = "Loss", .smooth = 
 
 ColumnChart rate_chart() { return {.column = "lr", .title = "Learning rate", .from_zero = true}; }
 
-ColumnChart norm_chart() { return {.column = "grad_norm", .title = "Gradient norm, before clipping", .smooth = true}; }
+ColumnChart norm_chart() {
+  return {.column = "grad_norm", .title = "Gradient norm, before clipping", .smooth = true};
+}
 
 ColumnChart speed_chart() {
   return {.column = "tokens_per_second",

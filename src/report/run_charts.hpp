@@ -22,7 +22,8 @@ ColumnChart rate_chart();
 ColumnChart norm_chart();
 ColumnChart speed_chart();
 
-/// The series over the step. The axis of gradient norms is logarithmic where they span more than two powers of ten.
+/// The series over the step. The axis of gradient norms is logarithmic where they span more than
+/// two powers of ten.
 Html drawn(const ColumnChart& what, std::vector<Series> series, std::vector<Mark> marks = {});
 
 /// "step 12 of 100" and the like need no fractions: 1.23M tok/s.

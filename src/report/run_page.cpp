@@ -28,10 +28,12 @@ std::string setting(const TrainingRun& run, std::string_view key) {
 
 std::string subtitle_of(const TrainingRun& run) {
   std::vector<std::string> parts;
-  if (!run.settings.empty()) parts.push_back(setting(run, "model.name") + " " + setting(run, "model.flavor"));
+  if (!run.settings.empty())
+    parts.push_back(setting(run, "model.name") + " " + setting(run, "model.flavor"));
   if (!run.attempts.empty()) {
     const metrics::Attempt& last = run.attempts.back();
-    parts.push_back(fmt::format("{} rank{} ({})", last.ranks, last.ranks == 1 ? "" : "s", last.mesh));
+    parts.push_back(
+        fmt::format("{} rank{} ({})", last.ranks, last.ranks == 1 ? "" : "s", last.mesh));
     parts.push_back("started " + run.attempts.front().started);
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -42,8 +44,8 @@ Html summary(const TrainingRun& run) {
   const Totals totals = totals_of(run);
   const std::string wanted = setting(run, "training.steps");
   std::vector<std::pair<std::string, std::string>> all{
-      {"steps",
-       wanted.empty() ? fmt::format("{}", totals.last_step) : fmt::format("{} of {}", totals.last_step, wanted)},
+      {"steps", wanted.empty() ? fmt::format("{}", totals.last_step)
+                               : fmt::format("{} of {}", totals.last_step, wanted)},
       {"last loss", short_number(totals.last_loss)},
       {fmt::format("best loss (step {})", totals.best_step), short_number(totals.best_loss)},
       {"tokens per second", metrics::human_count(totals.tokens_per_second)},
@@ -51,13 +53,15 @@ Html summary(const TrainingRun& run) {
       {"time in steps", metrics::human_duration(totals.seconds)},
       {"peak memory of a rank", metrics::human_bytes(totals.memory_bytes)}};
   if (std::isfinite(totals.mfu)) all.emplace_back("MFU", fmt::format("{:.1f} %", 100 * totals.mfu));
-  if (totals.skipped_steps > 0) all.emplace_back("skipped steps", fmt::format("{}", totals.skipped_steps));
+  if (totals.skipped_steps > 0)
+    all.emplace_back("skipped steps", fmt::format("{}", totals.skipped_steps));
   return figures(all);
 }
 
 std::vector<Mark> marks_of(const TrainingRun& run) {
   std::vector<Mark> marks;
-  for (const std::int64_t step : resumed_at(run)) marks.push_back({static_cast<double>(step), "resumed"});
+  for (const std::int64_t step : resumed_at(run))
+    marks.push_back({static_cast<double>(step), "resumed"});
   return marks;
 }
 
@@ -68,7 +72,8 @@ Html chart_of(const TrainingRun& run, const ColumnChart& what, std::vector<Serie
 }
 
 /// Extra columns that end so, e.g. "/loss", but for those that begin so.
-std::vector<Series> columns_that(const TrainingRun& run, std::string_view begin, std::string_view end) {
+std::vector<Series> columns_that(const TrainingRun& run, std::string_view begin,
+                                 std::string_view end) {
   std::set<std::string> names;
   for (const metrics::StepRecord& record : run.records)
     for (const auto& [name, value] : record.extra)
@@ -80,11 +85,14 @@ std::vector<Series> columns_that(const TrainingRun& run, std::string_view begin,
 
 Html curves(const TrainingRun& run) {
   std::vector<Html> charts{chart_of(run, loss_chart(), columns_that(run, "validation/loss", "")),
-                           chart_of(run, rate_chart()), chart_of(run, norm_chart()), chart_of(run, speed_chart())};
+                           chart_of(run, rate_chart()), chart_of(run, norm_chart()),
+                           chart_of(run, speed_chart())};
   if (auto series = columns_that(run, "data/", "/loss"); !series.empty())
-    charts.push_back(line_chart({.title = "Loss of each source", .series = std::move(series), .smooth = true}));
+    charts.push_back(
+        line_chart({.title = "Loss of each source", .series = std::move(series), .smooth = true}));
   if (auto series = columns_that(run, "moe/", "/load_max_over_mean"); !series.empty())
-    charts.push_back(line_chart({.title = "Load of the busiest expert, over the mean", .series = std::move(series)}));
+    charts.push_back(line_chart(
+        {.title = "Load of the busiest expert, over the mean", .series = std::move(series)}));
   return grid(charts);
 }
 
@@ -100,10 +108,11 @@ Html times(const TrainingRun& run) {
     of.rows.push_back({{std::move(name), short_number(seconds / static_cast<double>(recent.size())),
                         fmt::format("{:.1f} %", 100 * seconds / all)}});
   };
-  for (const auto& [name, text] : {std::pair{"time/forward", "forward and backward, with communication"},
-                                   {"time/communication", "other communication"},
-                                   {"time/optimizer", "optimizer"},
-                                   {"time/data", "data"}}) {
+  for (const auto& [name, text] :
+       {std::pair{"time/forward", "forward and backward, with communication"},
+        {"time/communication", "other communication"},
+        {"time/optimizer", "optimizer"},
+        {"time/data", "data"}}) {
     double sum = 0;
     for (const Point& p : column(part, name)) sum += p.y;
     add(text, sum);
@@ -114,20 +123,26 @@ Html times(const TrainingRun& run) {
   of.rows.back().strong = true;
   double waited = 0;
   for (const Point& p : column(part, "comm/exposed_seconds")) waited += p.y;
-  return paragraph(fmt::format(
-             "Mean of the last {} steps. The rank that waits most for others does so for {:.1f} % of the time.",
-             recent.size(), 100 * waited / all)) +
+  return paragraph(fmt::format("Mean of the last {} steps. The rank that waits most for others "
+                               "does so for {:.1f} % of the time.",
+                               recent.size(), 100 * waited / all)) +
          table(of);
 }
 
 /// The command of an attempt as a shell takes it: run.json has the words after `train`.
-std::string shown(const std::vector<std::string>& words) { return "tessera train " + shell_words(words); }
+std::string shown(const std::vector<std::string>& words) {
+  return "tessera train " + shell_words(words);
+}
 
 Html attempts_of(const TrainingRun& run) {
-  Table of{{{"started (UTC)"}, {"first step", true}, {"ranks", true}, {"mesh"}, {"hosts"}, {"command"}}, {}};
+  Table of{
+      {{"started (UTC)"}, {"first step", true}, {"ranks", true}, {"mesh"}, {"hosts"}, {"command"}},
+      {}};
   for (const metrics::Attempt& attempt : run.attempts)
-    of.rows.push_back({{attempt.started, fmt::format("{}", attempt.first_step), fmt::format("{}", attempt.ranks),
-                        attempt.mesh, fmt::format("{}", fmt::join(attempt.hosts, " ")), shown(attempt.command_line)}});
+    of.rows.push_back(
+        {{attempt.started, fmt::format("{}", attempt.first_step), fmt::format("{}", attempt.ranks),
+          attempt.mesh, fmt::format("{}", fmt::join(attempt.hosts, " ")),
+          shown(attempt.command_line)}});
   return table(of);
 }
 
@@ -135,11 +150,12 @@ Html skipped_steps(const TrainingRun& run) {
   Table of{{{"step", true}, {"loss", true}, {"gradient norm", true}}, {}};
   double before = 0;
   for (const metrics::StepRecord& record : run.records) {
-    const auto count =
-        std::ranges::find(record.extra, std::string("skipped_steps"), &std::pair<std::string, double>::first);
+    const auto count = std::ranges::find(record.extra, std::string("skipped_steps"),
+                                         &std::pair<std::string, double>::first);
     if (count == record.extra.end()) continue;
     if (count->second > before)
-      of.rows.push_back({{fmt::format("{}", record.step), short_number(record.loss), short_number(record.grad_norm)}});
+      of.rows.push_back({{fmt::format("{}", record.step), short_number(record.loss),
+                          short_number(record.grad_norm)}});
     before = count->second;
   }
   return of.rows.empty() ? Html{} : table(of);
@@ -164,7 +180,8 @@ Html files_of(const TrainingRun& run, const fs::path& page) {
                                    {"pipeline.svg", "the pipeline's timeline"},
                                    {"sample.txt", "what the model wrote"}})
     if (std::error_code ignored; fs::exists(run.folder / name, ignored))
-      of.rows.push_back({{{name, fs::absolute(run.folder / name).lexically_relative(from).string()}, text}});
+      of.rows.push_back(
+          {{{name, fs::absolute(run.folder / name).lexically_relative(from).string()}, text}});
   return table(of);
 }
 

@@ -24,7 +24,8 @@ Sums running_sums(std::span<const double> values) {
   return sums;
 }
 
-/// The part of the points that falls into one column: its extremes, or one gap where it has no finite value.
+/// The part of the points that falls into one column: its extremes, or one gap where it has no
+/// finite value.
 void append_extremes(std::span<const Point> part, std::vector<Point>& out) {
   const Point* low = nullptr;
   const Point* high = nullptr;
@@ -65,8 +66,9 @@ std::vector<Point> thin(std::span<const Point> points, std::size_t columns) {
   std::vector<Point> out;
   for (auto begin = points.begin(); begin != points.end();) {
     const double column = std::floor((begin->x - first) * per_x);
-    const auto end =
-        std::find_if(begin, points.end(), [&](const Point& p) { return std::floor((p.x - first) * per_x) > column; });
+    const auto end = std::find_if(begin, points.end(), [&](const Point& p) {
+      return std::floor((p.x - first) * per_x) > column;
+    });
     append_extremes({begin, end}, out);
     begin = end;
   }

@@ -22,7 +22,8 @@ std::vector<double> ticks(double low, double high, double step) {
   const double slack = 1e-9 * step;
   const double first = std::ceil((low - slack) / step), last = std::floor((high + slack) / step);
   // Counted in an int: at 1e17 and beyond adding 1 to a double does nothing.
-  for (int i = 0; i < most && first + i <= last; ++i) values.push_back((first + i) * step + 0.0);  // -0 becomes 0
+  for (int i = 0; i < most && first + i <= last; ++i)
+    values.push_back((first + i) * step + 0.0);  // -0 becomes 0
   return values;
 }
 
@@ -46,7 +47,8 @@ std::string path_data(std::span<const Point> points, const Scale& x, const Scale
     const bool finite = std::isfinite(p.y);
     // Far outside of any picture, yet within what renderers can count.
     const double pixel = std::clamp(y(p.y), -1e5, 1e5);
-    if (finite) fmt::format_to(std::back_inserter(data), "{}{:.1f} {:.1f}", down ? 'L' : 'M', x(p.x), pixel);
+    if (finite)
+      fmt::format_to(std::back_inserter(data), "{}{:.1f} {:.1f}", down ? 'L' : 'M', x(p.x), pixel);
     down = finite;
   }
   return data;

@@ -18,8 +18,8 @@ struct Scale {
   }
 };
 
-/// Distance of ticks: 1, 2 or 5 times a power of ten, so that about `count` fit into high - low > 0; at least
-/// `smallest`.
+/// Distance of ticks: 1, 2 or 5 times a power of ten, so that about `count` fit into high - low >
+/// 0; at least `smallest`.
 double tick_step(double low, double high, int count, double smallest = 0);
 /// Multiples of `step` in [low, high].
 std::vector<double> ticks(double low, double high, double step);

@@ -18,7 +18,8 @@ class Cells {
   /// Numbers, including the last.
   std::size_t size() const { return size_; }
   std::size_t of(int stage, int microbatch) const {
-    if (stage < 0 || stage >= stages_ || microbatch < 0 || microbatch >= microbatches_) return size_ - 1;
+    if (stage < 0 || stage >= stages_ || microbatch < 0 || microbatch >= microbatches_)
+      return size_ - 1;
     if (!sparse_.empty()) return found(stage, microbatch);
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches_) +
            static_cast<std::size_t>(microbatch);

@@ -9,8 +9,8 @@
 namespace tessera::schedule {
 namespace {
 
-/// The ranks that may be able to move, in the order of walks over all ranks, again and again. Finding
-/// the next one looks at 64 ranks at a time.
+/// The ranks that may be able to move, in the order of walks over all ranks, again and again.
+/// Finding the next one looks at 64 ranks at a time.
 class Turns {
  public:
   explicit Turns(std::size_t ranks) : words_(ranks / 64 + 1, 0) {
@@ -36,7 +36,8 @@ class Turns {
   std::size_t after_ = 0;             ///< one past the rank that was taken last
 };
 
-/// All ranks at once, each at one position of its list; a transfer happens when both of its ends are reached.
+/// All ranks at once, each at one position of its list; a transfer happens when both of its ends
+/// are reached.
 class Rehearsal {
  public:
   Rehearsal(const ActionLists& lists, const StageMap& map, int microbatches)
@@ -74,7 +75,8 @@ class Rehearsal {
   bool advance(std::size_t rank) {
     const Action* action = at(rank);
     if (!action) return false;
-    if (action->stage < 0 || action->stage >= map_.stages() || map_.rank_of(action->stage) != static_cast<int>(rank))
+    if (action->stage < 0 || action->stage >= map_.stages() ||
+        map_.rank_of(action->stage) != static_cast<int>(rank))
       return fail(rank, *action, "the stage is not on this rank");
     if (action->microbatch < 0 || action->microbatch >= microbatches_)
       return fail(rank, *action, fmt::format("there are {} microbatches", microbatches_));
@@ -94,24 +96,28 @@ class Rehearsal {
   /// What comes from a neighbouring stage: received, or computed on this rank.
   bool arrived(const Action& a, int from, ActionKind receive) const {
     if (!map_.same_rank(a.stage, from)) return has(receive, a);
-    return receive == ActionKind::recv_forward ? has(ActionKind::forward, from, a) : backward_done(from, a);
+    return receive == ActionKind::recv_forward ? has(ActionKind::forward, from, a)
+                                               : backward_done(from, a);
   }
 
   bool compute(std::size_t rank, const Action& a) {
     if (a.kind == ActionKind::weight_gradient)
-      return has(ActionKind::input_gradient, a) ? finish(rank, a) : fail(rank, a, "its I was not done");
+      return has(ActionKind::input_gradient, a) ? finish(rank, a)
+                                                : fail(rank, a, "its I was not done");
     if (a.kind == ActionKind::forward) {
       const bool ready = a.stage == 0 || arrived(a, a.stage - 1, ActionKind::recv_forward);
       return ready ? finish(rank, a) : fail(rank, a, "its input has not arrived");
     }
     if (!has(ActionKind::forward, a)) return fail(rank, a, "its F was not done");
     if (backward_done(a.stage, a)) return fail(rank, a, "it was done before");
-    const bool ready = a.stage + 1 == map_.stages() || arrived(a, a.stage + 1, ActionKind::recv_backward);
+    const bool ready =
+        a.stage + 1 == map_.stages() || arrived(a, a.stage + 1, ActionKind::recv_backward);
     return ready ? finish(rank, a) : fail(rank, a, "the gradient of its output has not arrived");
   }
 
   bool transfer(std::size_t rank, const Action& a, ActionKind receive, int direction) {
-    const bool made = receive == ActionKind::recv_forward ? has(ActionKind::forward, a) : backward_done(a.stage, a);
+    const bool made = receive == ActionKind::recv_forward ? has(ActionKind::forward, a)
+                                                          : backward_done(a.stage, a);
     if (!made) return fail(rank, a, "nothing was computed yet");
     const int to = a.stage + direction;
     if (to < 0 || to >= map_.stages()) return fail(rank, a, "no stage follows");
@@ -134,30 +140,36 @@ class Rehearsal {
   /// The rank that sends what this one receives next may have waited for it.
   void call_sender(std::size_t rank) {
     const Action* next = at(rank);
-    if (!next || (next->kind != ActionKind::recv_forward && next->kind != ActionKind::recv_backward)) return;
+    if (!next ||
+        (next->kind != ActionKind::recv_forward && next->kind != ActionKind::recv_backward))
+      return;
     const int from = next->kind == ActionKind::recv_forward ? next->stage - 1 : next->stage + 1;
     if (from >= 0 && from < map_.stages()) turns_.add(static_cast<std::size_t>(map_.rank_of(from)));
   }
 
   bool fail(std::size_t rank, const Action& a, const std::string& why) {
-    fault_ = fmt::format("pipeline rank {}, action {} ({}): {}", rank, next_[rank], to_string(a), why);
+    fault_ =
+        fmt::format("pipeline rank {}, action {} ({}): {}", rank, next_[rank], to_string(a), why);
     return false;
   }
 
   std::string waiting(std::size_t rank, const Action& action) const {
-    std::string text =
-        fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank, next_[rank], to_string(action));
+    std::string text = fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank,
+                                   next_[rank], to_string(action));
     for (std::size_t other = 0; other < lists_.size(); ++other)
-      if (const Action* a = at(other); a && other != rank) text += fmt::format(", rank {} at {}", other, to_string(*a));
+      if (const Action* a = at(other); a && other != rank)
+        text += fmt::format(", rank {} at {}", other, to_string(*a));
     return text;
   }
 
   std::string missing() const {
     for (int stage = 0; stage < map_.stages(); ++stage)
       for (int m = 0; m < microbatches_; ++m) {
-        const Action forward{ActionKind::forward, stage, m}, weight{ActionKind::weight_gradient, stage, m};
+        const Action forward{ActionKind::forward, stage, m},
+            weight{ActionKind::weight_gradient, stage, m};
         if (!has(ActionKind::forward, forward)) return "never done: " + to_string(forward);
-        if (!backward_done(stage, forward)) return "never done: " + to_string({ActionKind::backward, stage, m});
+        if (!backward_done(stage, forward))
+          return "never done: " + to_string({ActionKind::backward, stage, m});
         if (has(ActionKind::input_gradient, forward) && !has(ActionKind::weight_gradient, forward))
           return "never done: " + to_string(weight);
       }

@@ -29,7 +29,8 @@ std::string trimmed(const std::string& text) {
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\"") + 1 - begin);
 }
 
-constexpr std::string_view kTransfers[] = {"SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+constexpr std::string_view kTransfers[] = {"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
+                                           "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
 constexpr std::size_t kCellShown = 40;
 
@@ -69,14 +70,16 @@ std::optional<Action> computation(std::string_view cell) {
   if (!stage || !kind) return std::nullopt;
   cell.remove_prefix(1);
   const auto microbatch = number(take_digits(cell));
-  return microbatch && cell.empty() ? std::optional(Action{*kind, *stage, *microbatch}) : std::nullopt;
+  return microbatch && cell.empty() ? std::optional(Action{*kind, *stage, *microbatch})
+                                    : std::nullopt;
 }
 
 /// "0SEND_F12", "3UNSHARD".
 bool is_transfer(std::string_view cell) {
   if (take_digits(cell).empty()) return false;
   for (const std::string_view name : kTransfers)
-    if (cell.starts_with(name)) return cell.remove_prefix(name.size()), take_digits(cell), cell.empty();
+    if (cell.starts_with(name))
+      return cell.remove_prefix(name.size()), take_digits(cell), cell.empty();
   return false;
 }
 
@@ -92,7 +95,8 @@ class Reader {
       if (!trimmed(line).empty()) take_row(line);
     }
     require(!lists_.empty(), ExitCode::usage,
-            "{} holds no actions; write one row for each rank, such as 0F0,0F1,0B0,0B1", file_.string());
+            "{} holds no actions; write one row for each rank, such as 0F0,0F1,0B0,0B1",
+            file_.string());
     return {std::move(lists_), map(), microbatches_};
   }
 
@@ -104,8 +108,8 @@ class Reader {
       ++column_;
       take_cell(trimmed(cell));
     }
-    require(!lists_.back().empty(), ExitCode::usage, "{}:{}: the row has no action; every rank needs a stage",
-            file_.string(), row_);
+    require(!lists_.back().empty(), ExitCode::usage,
+            "{}:{}: the row has no action; every rank needs a stage", file_.string(), row_);
   }
 
   void take_cell(const std::string& cell) {
@@ -118,10 +122,12 @@ class Reader {
     if (cell.empty()) return;
     if (is_transfer(cell))
       wrong(cell,
-            "is not a computation; remove transfers and gathers, which Tessera adds itself (PyTorch: format "
+            "is not a computation; remove transfers and gathers, which Tessera adds itself "
+            "(PyTorch: format "
             "compute_only)");
     const auto action = computation(cell);
-    if (!action) wrong(cell, "is not an action; write stage, F, I, W or B, and microbatch, such as 0F0");
+    if (!action)
+      wrong(cell, "is not an action; write stage, F, I, W or B, and microbatch, such as 0F0");
     take(*action, cell);
   }
 
@@ -129,14 +135,15 @@ class Reader {
     const int rank = static_cast<int>(lists_.size()) - 1;
     const auto [place, fresh] = rank_of_.try_emplace(action.stage, rank);
     if (!fresh && place->second != rank)
-      wrong(cell, fmt::format("has a stage that is also in row {}; each stage belongs to one rank", place->second + 1));
+      wrong(cell, fmt::format("has a stage that is also in row {}; each stage belongs to one rank",
+                              place->second + 1));
     microbatches_ = std::max(microbatches_, action.microbatch + 1);
     lists_.back().push_back(action);
   }
 
   [[noreturn]] void wrong(const std::string& cell, const std::string& why) const {
-    fail(ExitCode::usage, "{}:{}:{}: \"{}{}\" {}", file_.string(), row_, column_, cell.substr(0, kCellShown),
-         cell.size() > kCellShown ? "..." : "", why);
+    fail(ExitCode::usage, "{}:{}:{}: \"{}{}\" {}", file_.string(), row_, column_,
+         cell.substr(0, kCellShown), cell.size() > kCellShown ? "..." : "", why);
   }
 
   StageMap map() const {

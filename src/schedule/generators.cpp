@@ -1,4 +1,5 @@
-// The orders of computation that the field's papers give, each as the few phases that it consists of.
+// The orders of computation that the field's papers give, each as the few phases that it consists
+// of.
 #include <algorithm>
 #include <deque>
 
@@ -8,8 +9,8 @@
 namespace tessera::schedule {
 namespace {
 
-/// Writes one rank's list. Chunk c is the rank's c-th stage; each of its microbatches comes in the order of their
-/// numbers.
+/// Writes one rank's list. Chunk c is the rank's c-th stage; each of its microbatches comes in the
+/// order of their numbers.
 class Writer {
  public:
   explicit Writer(const StageMap& map, int rank)
@@ -80,7 +81,8 @@ void zb_h1(Writer& rank, int r, int ranks, int m) {
   rank.all_w();
 }
 
-/// Microbatches in rounds of (about) one a rank; within a round chunk after chunk. Splits B like ZB-H1 where asked to.
+/// Microbatches in rounds of (about) one a rank; within a round chunk after chunk. Splits B like
+/// ZB-H1 where asked to.
 void interleaved(Writer& rank, int r, int ranks, int chunks, int m, bool zero_bubble) {
   const int round = m / std::max(1, m / ranks), all = m * chunks;
   int forwards = 0;
@@ -95,7 +97,8 @@ void interleaved(Writer& rank, int r, int ranks, int chunks, int m, bool zero_bu
   rank.all_w();
 }
 
-/// ZB-V: chunk 0 on the way down, chunk 1 on the way up; as many activations on every rank as 1F1B has on its first.
+/// ZB-V: chunk 0 on the way down, chunk 1 on the way up; as many activations on every rank as 1F1B
+/// has on its first.
 void zb_v(Writer& rank, int r, int ranks, int m) {
   times(2 * (ranks - r) - 1, [&] { rank.f(0); });
   times(r, [&] { rank.f(1), rank.f(0); });
@@ -110,7 +113,8 @@ void zb_v(Writer& rank, int r, int ranks, int m) {
   rank.all_w();
 }
 
-/// No forwards are left: the second half of the last r + 1 pairs of backwards puts its weight gradients off.
+/// No forwards are left: the second half of the last r + 1 pairs of backwards puts its weight
+/// gradients off.
 void dual_pipe_v_tail(Writer& rank, int r) {
   for (int k = 0; k < 2 * (r + 1); ++k) {
     const int chunk = k % 2 == 0 ? 1 : 0;
@@ -154,8 +158,8 @@ void require_fits(Kind schedule, const StageMap& map) {
   const int chunks = map.stages() / map.ranks();
   const auto need = [&](bool good, const char* what) {
     require(good && same_number_each(map), ExitCode::usage,
-            "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}", traits_of(schedule).name,
-            map.stages(), map.ranks(), what);
+            "schedule {} does not fit {} stages on {} pipeline ranks this way; it needs {}",
+            traits_of(schedule).name, map.stages(), map.ranks(), what);
   };
   switch (traits_of(schedule).stages) {
     case StagesPerRank::one:
@@ -208,7 +212,8 @@ ActionList compute_order(Kind schedule, const StageMap& map, int rank, int micro
 ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches) {
   require_fits(schedule, map);
   ActionLists lists;
-  for (int rank = 0; rank < map.ranks(); ++rank) lists.push_back(compute_order(schedule, map, rank, microbatches));
+  for (int rank = 0; rank < map.ranks(); ++rank)
+    lists.push_back(compute_order(schedule, map, rank, microbatches));
   return lists;
 }
 

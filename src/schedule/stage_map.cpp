@@ -30,13 +30,14 @@ StageMap StageMap::of(std::vector<int> ranks) {
   for (int stage = 0; stage < map.stages(); ++stage) {
     const int rank = map.rank_of(stage);
     require(rank >= 0 && rank < map.stages(), ExitCode::usage,
-            "pipeline stage {} is on rank {}; {} stages fill ranks 0 to {} at most", stage, rank, map.stages(),
-            map.stages() - 1);
+            "pipeline stage {} is on rank {}; {} stages fill ranks 0 to {} at most", stage, rank,
+            map.stages(), map.stages() - 1);
     if (rank >= map.ranks()) map.stages_.resize(static_cast<std::size_t>(rank) + 1);
     map.stages_[static_cast<std::size_t>(rank)].push_back(stage);
   }
   for (int rank = 0; rank < map.ranks(); ++rank)
-    require(!map.stages_of(rank).empty(), ExitCode::usage, "pipeline rank {} has no stage; give it one", rank);
+    require(!map.stages_of(rank).empty(), ExitCode::usage,
+            "pipeline rank {} has no stage; give it one", rank);
   return map;
 }
 
@@ -67,12 +68,13 @@ StageMap StageMap::parse(const std::string& text, int stages, int ranks, const c
           "as in \"0,1,1,0\"",
           key, text);
   const auto valid = [ranks](int rank) { return rank >= 0 && rank < ranks; };
-  require(std::ranges::all_of(list, valid) && static_cast<int>(list.size()) == stages, ExitCode::usage,
-          "{} = \"{}\" names {} ranks; {} stages on ranks 0 to {} need one of these for each stage", key, text,
-          list.size(), stages, ranks - 1);
+  require(std::ranges::all_of(list, valid) && static_cast<int>(list.size()) == stages,
+          ExitCode::usage,
+          "{} = \"{}\" names {} ranks; {} stages on ranks 0 to {} need one of these for each stage",
+          key, text, list.size(), stages, ranks - 1);
   StageMap map = of(list);
-  require(map.ranks() == ranks, ExitCode::usage, "{} = \"{}\" leaves rank {} without a stage; give it one", key, text,
-          ranks - 1);
+  require(map.ranks() == ranks, ExitCode::usage,
+          "{} = \"{}\" leaves rank {} without a stage; give it one", key, text, ranks - 1);
   return map;
 }
 

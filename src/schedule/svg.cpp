@@ -8,7 +8,8 @@ namespace tessera::schedule {
 namespace {
 
 // Pixels.
-constexpr double kWidth = 1200, kLeft = 64, kRight = 24, kTop = 64, kRow = 26, kGap = 4, kBottom = 40;
+constexpr double kWidth = 1200, kLeft = 64, kRight = 24, kTop = 64, kRow = 26, kGap = 4,
+                 kBottom = 40;
 
 constexpr std::string_view kStyle = R"(<style>
 text{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,"DejaVu Sans",sans-serif;font-size:12px;fill:#57606a}
@@ -47,9 +48,11 @@ class Picture {
   std::string svg(const std::string& title) const {
     const double height = bottom() + kBottom;
     std::string svg = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" height=\"{1:g}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" width=\"{0:g}\" "
+        "height=\"{1:g}\" "
         "role=\"img\">\n"
-        "{2}<rect class=\"page\" width=\"{0:g}\" height=\"{1:g}\"/>\n<text class=\"title\" x=\"{3:g}\" "
+        "{2}<rect class=\"page\" width=\"{0:g}\" height=\"{1:g}\"/>\n<text class=\"title\" "
+        "x=\"{3:g}\" "
         "y=\"36\">{4}</text>\n",
         kWidth, height, kStyle, kLeft, title);
     for (std::size_t rank = 0; rank < timeline_.ranks.size(); ++rank) svg += row(rank);
@@ -63,7 +66,8 @@ class Picture {
 
   std::string row(std::size_t rank) const {
     std::string svg = fmt::format(
-        "<text x=\"8\" y=\"{:g}\">rank {}</text>\n<rect class=\"idle\" x=\"{:g}\" y=\"{:g}\" width=\"{:g}\" "
+        "<text x=\"8\" y=\"{:g}\">rank {}</text>\n<rect class=\"idle\" x=\"{:g}\" y=\"{:g}\" "
+        "width=\"{:g}\" "
         "height=\"{:g}\"/>\n",
         top(rank) + 17, rank, kLeft, top(rank), kWidth - kLeft - kRight, kRow);
     for (const TimedAction& timed : timeline_.ranks[rank]) svg += box(rank, timed);
@@ -79,19 +83,21 @@ class Picture {
     std::string svg = fmt::format(
         "<rect class=\"{}\" fill-opacity=\"{:.2f}\" x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" "
         "height=\"{:g}\"><title>{}</title></rect>\n",
-        letter(timed.action.kind), opacity, x(timed.begin), top(rank), std::max(0.5, width - 0.6), kRow,
-        to_string(timed.action));
+        letter(timed.action.kind), opacity, x(timed.begin), top(rank), std::max(0.5, width - 0.6),
+        kRow, to_string(timed.action));
     if (width >= 14)
-      svg += fmt::format("<text class=\"number\" x=\"{:.2f}\" y=\"{:g}\">{}</text>\n", x((timed.begin + timed.end) / 2),
-                         top(rank) + 17, timed.action.microbatch);
+      svg += fmt::format("<text class=\"number\" x=\"{:.2f}\" y=\"{:g}\">{}</text>\n",
+                         x((timed.begin + timed.end) / 2), top(rank) + 17, timed.action.microbatch);
     return svg;
   }
 
   std::string legend() const {
     std::string svg;
     double left = kLeft;
-    for (const auto& [name, text] :
-         {std::pair{"F", "forward"}, {"B", "backward"}, {"I", "input gradient"}, {"W", "weight gradients"}}) {
+    for (const auto& [name, text] : {std::pair{"F", "forward"},
+                                     {"B", "backward"},
+                                     {"I", "input gradient"},
+                                     {"W", "weight gradients"}}) {
       svg += fmt::format(
           "<rect class=\"{}\" x=\"{:g}\" y=\"{:g}\" width=\"14\" height=\"14\"/><text x=\"{:g}\" "
           "y=\"{:g}\">{}</text>\n",

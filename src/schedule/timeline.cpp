@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// Each rank runs until it waits for another; a result sets the neighbour that may use it going again.
+/// Each rank runs until it waits for another; a result sets the neighbour that may use it going
+/// again.
 class Simulation {
  public:
   Simulation(const ActionLists& lists, const StageMap& map, const Durations& durations)
@@ -45,8 +46,8 @@ class Simulation {
     std::string waiting;
     for (std::size_t rank = 0; rank < lists_.size(); ++rank)
       if (next_[rank] < lists_[rank].size())
-        waiting +=
-            fmt::format("{}rank {} at {}", waiting.empty() ? "" : ", ", rank, to_string(lists_[rank][next_[rank]]));
+        waiting += fmt::format("{}rank {} at {}", waiting.empty() ? "" : ", ", rank,
+                               to_string(lists_[rank][next_[rank]]));
     require(waiting.empty(), ExitCode::usage,
             "the pipeline schedule deadlocks: {}; move what they wait for before them", waiting);
     return std::move(timeline_);
@@ -61,14 +62,18 @@ class Simulation {
 
   /// When a result of `stage` is there for `user`; kNever if that is not known yet.
   double when(const std::vector<double>& ends, int stage, const Action& user) const {
-    return ends[cells_.of(stage, user.microbatch)] + (map_.same_rank(stage, user.stage) ? 0 : durations_.transfer);
+    return ends[cells_.of(stage, user.microbatch)] +
+           (map_.same_rank(stage, user.stage) ? 0 : durations_.transfer);
   }
 
   double input_time(const Action& a) const {
-    if (a.kind == ActionKind::forward) return a.stage == 0 ? 0 : when(forward_ends_, a.stage - 1, a);
+    if (a.kind == ActionKind::forward)
+      return a.stage == 0 ? 0 : when(forward_ends_, a.stage - 1, a);
     if (a.kind == ActionKind::weight_gradient) return when(backward_ends_, a.stage, a);
     const double activations = when(forward_ends_, a.stage, a);
-    return a.stage + 1 == map_.stages() ? activations : std::max(activations, when(backward_ends_, a.stage + 1, a));
+    return a.stage + 1 == map_.stages()
+               ? activations
+               : std::max(activations, when(backward_ends_, a.stage + 1, a));
   }
 
   /// B has I's place: its result is the same.

@@ -6,8 +6,9 @@
 namespace tessera::schedule {
 namespace {
 
-// ZBH1 is in the paper of zero bubbles; InterleavedZeroBubble is the same idea over interleaved 1F1B. DualPipeV is
-// half of DeepSeek-V3's DualPipe, cut as in https://hackmd.io/@ufotalent/r1lVXsa9Jg.
+// ZBH1 is in the paper of zero bubbles; InterleavedZeroBubble is the same idea over interleaved
+// 1F1B. DualPipeV is half of DeepSeek-V3's DualPipe, cut as in
+// https://hackmd.io/@ufotalent/r1lVXsa9Jg.
 // clang-format off
 constexpr auto kTable = [] {
   using enum Kind;
@@ -51,7 +52,8 @@ bool fits(StagesPerRank each, std::int64_t stages, std::int64_t ranks) {
 }
 
 StageMap Traits::usual_map(int ranks, int stages_per_rank) const {
-  return map == MapShape::v ? StageMap::v(ranks, stages_per_rank) : StageMap::loop(ranks, stages_per_rank);
+  return map == MapShape::v ? StageMap::v(ranks, stages_per_rank)
+                            : StageMap::loop(ranks, stages_per_rank);
 }
 
 bool Traits::fills_rounds(std::int64_t microbatches, std::int64_t ranks) const {

@@ -18,7 +18,8 @@ struct Ends {
   std::vector<std::size_t> until;  ///< by time: one past the last computation that ends then
 };
 
-/// Counts the ends at each time, which takes linear time: with the usual durations, times are whole.
+/// Counts the ends at each time, which takes linear time: with the usual durations, times are
+/// whole.
 Ends ends_of(const Timeline& timeline) {
   const auto at = [](const TimedAction& timed) { return static_cast<std::size_t>(timed.end); };
   std::vector<std::size_t> place(static_cast<std::size_t>(timeline.end()) + 2, 0);
@@ -33,7 +34,8 @@ Ends ends_of(const Timeline& timeline) {
 }
 
 Action received(const Action& sent) {
-  if (sent.kind == ActionKind::send_forward) return {ActionKind::recv_forward, sent.stage + 1, sent.microbatch};
+  if (sent.kind == ActionKind::send_forward)
+    return {ActionKind::recv_forward, sent.stage + 1, sent.microbatch};
   return {ActionKind::recv_backward, sent.stage - 1, sent.microbatch};
 }
 
@@ -44,18 +46,21 @@ void add_transfer(ActionLists& lists, const Computed& made, const StageMap& map)
   const bool forward = a.kind == ActionKind::forward;
   const int to = forward ? a.stage + 1 : a.stage - 1;
   if (to < 0 || to >= map.stages() || map.same_rank(a.stage, to)) return;
-  const Action sent{forward ? ActionKind::send_forward : ActionKind::send_backward, a.stage, a.microbatch};
+  const Action sent{forward ? ActionKind::send_forward : ActionKind::send_backward, a.stage,
+                    a.microbatch};
   lists[static_cast<std::size_t>(made.rank)].push_back(sent);
   lists[static_cast<std::size_t>(map.rank_of(to))].push_back(received(sent));
 }
 
 }  // namespace
 
-/// The global order: computations at their ends, and after those of one time the transfers that they ask for.
+/// The global order: computations at their ends, and after those of one time the transfers that
+/// they ask for.
 ActionLists with_transfers(const ActionLists& computations, const StageMap& map) {
   const Ends ends = ends_of(simulate(computations, map));
   ActionLists lists(computations.size());
-  for (std::size_t rank = 0; rank < lists.size(); ++rank) lists[rank].reserve(3 * computations[rank].size());
+  for (std::size_t rank = 0; rank < lists.size(); ++rank)
+    lists[rank].reserve(3 * computations[rank].size());
   std::size_t begin = 0;
   for (const std::size_t end : ends.until) {
     for (std::size_t i = begin; i < end; ++i)

@@ -14,13 +14,15 @@ using config::TomlEntry;
 using config::TomlTable;
 using config::Value;
 
-void gather(const TomlTable& table, const std::string& prefix, std::vector<JobKey>& keys, Problems& problems) {
+void gather(const TomlTable& table, const std::string& prefix, std::vector<JobKey>& keys,
+            Problems& problems) {
   for (const TomlEntry& entry : table) {
     const std::string name = prefix.empty() ? entry.key : fmt::format("{}.{}", prefix, entry.key);
     const auto* inner = std::get_if<TomlTable>(&entry.node.value);
     if (const config::Option* option = config::find_option(name)) {
       if (option->key == "job.dump_folder" || option->key == "job.config_file")
-        problems.add(entry, fmt::format("{} is set by the sweep; use `folder` or `job`", option->key));
+        problems.add(entry,
+                     fmt::format("{} is set by the sweep; use `folder` or `job`", option->key));
       else
         keys.push_back({option, &entry});
     } else if (inner && config::is_section(name)) {
@@ -70,7 +72,8 @@ Value drawn(const Source& source, std::uint64_t bits) {
 std::optional<std::int64_t> whole(const TomlEntry& entry, std::int64_t least, Problems& problems) {
   const auto* number = std::get_if<std::int64_t>(&entry.node.value);
   if (number && *number >= least && *number <= kMostPoints) return *number;
-  problems.add(entry, fmt::format("random.{} must be a whole number from {} to {}", entry.key, least, kMostPoints));
+  problems.add(entry, fmt::format("random.{} must be a whole number from {} to {}", entry.key,
+                                  least, kMostPoints));
   return {};
 }
 
@@ -91,18 +94,20 @@ RandomHead read_head(const TomlEntry& block, const TomlTable& table, Problems& p
     else
       head.keys.push_back(entry);
   }
-  if (!seed) problems.add(block, "random.seed is missing: set a number; the same seed draws the same points");
+  if (!seed)
+    problems.add(block,
+                 "random.seed is missing: set a number; the same seed draws the same points");
   if (!count) problems.add(block, "random.count is missing: set the number of points to draw");
   return head;
 }
 
-Settings draw(const std::vector<Source>& sources, std::int64_t seed, std::int64_t index, const TomlEntry& block,
-              Problems& problems) {
+Settings draw(const std::vector<Source>& sources, std::int64_t seed, std::int64_t index,
+              const TomlEntry& block, Problems& problems) {
   Settings row;
   for (const Source& source : sources) {
     config::JobConfig scratch;
-    const auto bits =
-        random_bits(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(index), source.option->key);
+    const auto bits = random_bits(static_cast<std::uint64_t>(seed),
+                                  static_cast<std::uint64_t>(index), source.option->key);
     if (auto wrong = config::assign(*source.option, scratch, drawn(source, bits)))
       return problems.add(block, fmt::format("{} {}", source.option->key, *wrong)), Settings{};
     row.push_back({source.option, config::get(*source.option, scratch)});
@@ -115,13 +120,16 @@ Settings draw(const std::vector<Source>& sources, std::int64_t seed, std::int64_
 std::vector<JobKey> job_keys(const TomlTable& table, Problems& problems) {
   std::vector<JobKey> keys;
   gather(table, "", keys, problems);
-  std::ranges::stable_sort(keys, {}, [](const JobKey& key) { return std::pair(key.entry->line, key.entry->column); });
+  std::ranges::stable_sort(
+      keys, {}, [](const JobKey& key) { return std::pair(key.entry->line, key.entry->column); });
   return keys;
 }
 
 const TomlTable* table_of(const TomlEntry& block, Problems& problems) {
   const auto* table = std::get_if<TomlTable>(&block.node.value);
-  if (!table) problems.add(block, fmt::format("'{0}' is a section; write [{0}] and its keys below", block.key));
+  if (!table)
+    problems.add(block,
+                 fmt::format("'{0}' is a section; write [{0}] and its keys below", block.key));
   if (table && table->empty()) problems.add(block, fmt::format("[{}] is empty", block.key));
   return table;
 }
@@ -130,7 +138,8 @@ std::vector<const TomlTable*> tables_of(const TomlEntry& block, Problems& proble
   std::vector<const TomlTable*> tables;
   if (const auto* list = std::get_if<config::TomlList>(&block.node.value))
     for (const config::TomlNode& node : *list)
-      if (const auto* table = std::get_if<TomlTable>(&node.value); table && !table->empty()) tables.push_back(table);
+      if (const auto* table = std::get_if<TomlTable>(&node.value); table && !table->empty())
+        tables.push_back(table);
   const auto* list = std::get_if<config::TomlList>(&block.node.value);
   if (!list || list->empty() || tables.size() != list->size())
     problems.add(block, fmt::format("write [[{}]] and keys below, once for each entry", block.key));
@@ -166,7 +175,8 @@ std::optional<Axis> read_random(const TomlEntry& block, Problems& problems) {
 
 std::optional<Axis> read_list(const TomlEntry& block, Problems& problems) {
   Axis axis{"list", {}};
-  for (const TomlTable* table : tables_of(block, problems)) axis.rows.push_back(settings_of(*table, problems));
+  for (const TomlTable* table : tables_of(block, problems))
+    axis.rows.push_back(settings_of(*table, problems));
   return axis.rows.empty() ? std::nullopt : std::optional(std::move(axis));
 }
 
@@ -179,17 +189,20 @@ std::optional<Axis> read_zip(const TomlEntry& block, Problems& problems) {
     std::vector<Value> values;  // a value may be in a row twice: the other keys tell the rows apart
     if (list)
       for (const config::TomlNode& node : *list)
-        if (auto value = read_value(*key.option, node, problems)) values.push_back(std::move(*value));
+        if (auto value = read_value(*key.option, node, problems))
+          values.push_back(std::move(*value));
     if (!list) values = read_values(*key.option, key.entry->node, problems);
     if (values.empty()) continue;
     if (axis.rows.empty()) axis.rows.resize(values.size());
     if (values.size() != axis.rows.size()) {
       problems.add(*key.entry,
-                   fmt::format("{} has {} values, {} has {}; [zip] needs equally many of each", key.option->key,
-                               values.size(), axis.rows.front().front().option->key, axis.rows.size()));
+                   fmt::format("{} has {} values, {} has {}; [zip] needs equally many of each",
+                               key.option->key, values.size(),
+                               axis.rows.front().front().option->key, axis.rows.size()));
       continue;
     }
-    for (std::size_t i = 0; i < values.size(); ++i) axis.rows[i].push_back({key.option, std::move(values[i])});
+    for (std::size_t i = 0; i < values.size(); ++i)
+      axis.rows[i].push_back({key.option, std::move(values[i])});
   }
   return axis.rows.empty() ? std::nullopt : std::optional(std::move(axis));
 }
@@ -222,7 +235,8 @@ std::vector<Exclusion> read_exclusions(const TomlEntry& block, Problems& problem
       std::vector<Value> values;
       if (!one) values = read_values(*key.option, key.entry->node, problems);
       if (one)
-        if (auto value = read_value(*key.option, key.entry->node, problems)) values.push_back(std::move(*value));
+        if (auto value = read_value(*key.option, key.entry->node, problems))
+          values.push_back(std::move(*value));
       exclusion.conditions.push_back({key.option, std::move(values)});
     }
     exclusions.push_back(std::move(exclusion));

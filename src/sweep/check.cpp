@@ -29,9 +29,11 @@ std::string told(const Refusal& refusal, std::size_t all) {
   const std::size_t count = refusal.points.size();
   const std::string who =
       count == all ? "all points"
-      : count == 1 ? fmt::format("point {}", numbers.front())
-                   : fmt::format("points {}{}", fmt::join(numbers, ", "),
-                                 count > numbers.size() ? fmt::format(" and {} more", count - numbers.size()) : "");
+      : count == 1
+          ? fmt::format("point {}", numbers.front())
+          : fmt::format(
+                "points {}{}", fmt::join(numbers, ", "),
+                count > numbers.size() ? fmt::format(" and {} more", count - numbers.size()) : "");
   return fmt::format("\n  {}, first {}:{}", who, describe(refusal.points.front()->settings),
                      indented(refusal.text, "    "));
 }
@@ -52,8 +54,10 @@ void check_points(const Sweep& sweep, const std::vector<Point>& points, const Jo
       refusals.push_back({std::move(wrong), {&point}});
   }
   if (refusals.empty()) return;
-  std::string text = fmt::format("{} of {} points of {} are refused", refused, points.size(), sweep.file);
-  for (std::size_t i = 0; i < std::min(refusals.size(), kRefusalsShown); ++i) text += told(refusals[i], points.size());
+  std::string text =
+      fmt::format("{} of {} points of {} are refused", refused, points.size(), sweep.file);
+  for (std::size_t i = 0; i < std::min(refusals.size(), kRefusalsShown); ++i)
+    text += told(refusals[i], points.size());
   if (refusals.size() > kRefusalsShown)
     text += fmt::format("\n  ... and {} more problems", refusals.size() - kRefusalsShown);
   throw Error(ExitCode::usage, text);

@@ -7,14 +7,17 @@
 namespace tessera::sweep {
 namespace {
 
-/// What config::value_from_text() reads back: lists with commas, lists of lists with semicolons between.
+/// What config::value_from_text() reads back: lists with commas, lists of lists with semicolons
+/// between.
 std::string flag_text(const config::Value& value) {
-  if (const auto* list = std::get_if<config::Strings>(&value)) return fmt::format("{}", fmt::join(*list, ","));
+  if (const auto* list = std::get_if<config::Strings>(&value))
+    return fmt::format("{}", fmt::join(*list, ","));
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
   const auto* lists = std::get_if<std::vector<config::Strings>>(&value);
   if (!lists) return config::to_text(value);
   std::string text;
-  for (const config::Strings& list : *lists) text += fmt::format("{}{}", text.empty() ? "" : ";", fmt::join(list, ","));
+  for (const config::Strings& list : *lists)
+    text += fmt::format("{}{}", text.empty() ? "" : ";", fmt::join(list, ","));
   return text;
 }
 
@@ -40,7 +43,8 @@ std::vector<std::string> train_arguments(const Sweep& sweep, const Point& point)
 std::string describe(const Settings& settings) {
   std::string text;
   for (const Setting& setting : settings)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", setting.option->key, shown_value(setting.value));
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", setting.option->key,
+                        shown_value(setting.value));
   return text;
 }
 

@@ -45,12 +45,15 @@ Groups ranges_of(const KeyAxis& axis, double least, double most) {
   Groups groups;
   for (std::size_t i = 0; i <= kRanges; ++i) {
     const double edge = low + width * static_cast<double>(i);
-    if (i < kRanges) groups.labels.push_back(report::short_number(log ? std::exp(edge + width / 2) : edge + width / 2));
+    if (i < kRanges)
+      groups.labels.push_back(
+          report::short_number(log ? std::exp(edge + width / 2) : edge + width / 2));
   }
   for (const double value : axis.values)
-    groups.of_point.push_back(std::isnan(value) ? -1
-                                                : std::clamp(static_cast<int>((place(value) - low) / width), 0,
-                                                             static_cast<int>(kRanges) - 1));
+    groups.of_point.push_back(std::isnan(value)
+                                  ? -1
+                                  : std::clamp(static_cast<int>((place(value) - low) / width), 0,
+                                               static_cast<int>(kRanges) - 1));
   return groups;
 }
 
@@ -81,13 +84,16 @@ KeyAxis axis_of(const Results& results, const std::string& key) {
 
 Groups groups_of(const KeyAxis& axis) {
   const std::set<double> all = distinct(axis.values);
-  if (axis.dimension.labels.empty() && all.size() > kMostGroups) return ranges_of(axis, *all.begin(), *all.rbegin());
+  if (axis.dimension.labels.empty() && all.size() > kMostGroups)
+    return ranges_of(axis, *all.begin(), *all.rbegin());
   Groups groups;
   for (const double value : all)
-    groups.labels.push_back(axis.dimension.labels.empty() ? report::short_number(value)
-                                                          : axis.dimension.labels[static_cast<std::size_t>(value)]);
+    groups.labels.push_back(axis.dimension.labels.empty()
+                                ? report::short_number(value)
+                                : axis.dimension.labels[static_cast<std::size_t>(value)]);
   for (const double value : axis.values)
-    groups.of_point.push_back(std::isnan(value) ? -1 : static_cast<int>(std::distance(all.begin(), all.find(value))));
+    groups.of_point.push_back(
+        std::isnan(value) ? -1 : static_cast<int>(std::distance(all.begin(), all.find(value))));
   return groups;
 }
 

@@ -81,7 +81,9 @@ class Pool {
 
   bool run() {
     for (;;) {
-      while (!stopped_ && !waiting_.empty() && running_.size() < static_cast<std::size_t>(limits_.at_once)) start();
+      while (!stopped_ && !waiting_.empty() &&
+             running_.size() < static_cast<std::size_t>(limits_.at_once))
+        start();
       if (running_.empty()) return stopped_.has_value();
       const int signal = held_.next();
       if (signal != 0 && signal != SIGCHLD) stop();
@@ -98,7 +100,8 @@ class Pool {
     int signals = 0;  ///< for its limit
   };
 
-  /// Starts the next job, unless another sweep has started its point meanwhile: two runs would write to one folder.
+  /// Starts the next job, unless another sweep has started its point meanwhile: two runs would
+  /// write to one folder.
   void start() {
     const LocalJob& job = *waiting_.front();
     waiting_.pop_front();
@@ -125,7 +128,8 @@ class Pool {
   void hold_to_limit(pid_t child, Running& running) const {
     if (!limits_.seconds || running.signals == 2) return;
     const auto end = running.since + std::chrono::seconds(*limits_.seconds);
-    const auto due = running.signals == 0 ? end - std::chrono::seconds(warning_seconds(*limits_.seconds)) : end;
+    const auto due =
+        running.signals == 0 ? end - std::chrono::seconds(warning_seconds(*limits_.seconds)) : end;
     if (Clock::now() < due) return;
     ++running.signals;
     kill(child, SIGTERM);
@@ -145,7 +149,8 @@ class Pool {
 
   void end(const Running& running, int code) {
     note_end(running.job->folder, code);
-    const bool time_was_up = code == static_cast<int>(ExitCode::requeue) && running.signals > 0 && !stopped_;
+    const bool time_was_up =
+        code == static_cast<int>(ExitCode::requeue) && running.signals > 0 && !stopped_;
     if (time_was_up && read_status(running.job->folder).step > running.first_step)
       waiting_.push_back(running.job);
     else
@@ -168,7 +173,8 @@ std::int64_t warning_seconds(std::int64_t limit_seconds) {
   return std::min(kUsual, limit_seconds / 2);
 }
 
-bool run_local(const std::vector<LocalJob>& jobs, const LocalLimits& limits, const LocalObserver& observer) {
+bool run_local(const std::vector<LocalJob>& jobs, const LocalLimits& limits,
+               const LocalObserver& observer) {
   return Pool(jobs, limits, observer).run();
 }
 

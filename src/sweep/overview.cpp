@@ -17,7 +17,8 @@ std::vector<std::string> keys_in(const std::vector<Settings>& rows) {
   std::vector<std::string> keys;
   for (const Settings& row : rows)
     for (const Setting& setting : row)
-      if (std::ranges::find(keys, setting.option->key) == keys.end()) keys.emplace_back(setting.option->key);
+      if (std::ranges::find(keys, setting.option->key) == keys.end())
+        keys.emplace_back(setting.option->key);
   return keys;
 }
 
@@ -29,14 +30,17 @@ std::string described(const Axis& axis) {
   std::vector<std::string> values;
   for (const Settings& row : axis.rows)
     if (values.size() < kValuesShown) values.push_back(shown_value(row.front().value));
-  if (axis.rows.size() > kValuesShown) values.push_back(fmt::format("... {} values", axis.rows.size()));
+  if (axis.rows.size() > kValuesShown)
+    values.push_back(fmt::format("... {} values", axis.rows.size()));
   return fmt::format("\n  {:<7} {}: {}", axis.block, keys, fmt::join(values, ", "));
 }
 
 std::string cost(const Sweep& sweep, std::size_t points) {
   if (!sweep.seconds) return "without a time limit: rank-hours are unknown";
-  const double hours = static_cast<double>(*sweep.seconds) / 3600 * sweep.ranks * static_cast<double>(points);
-  return fmt::format("at most {} each: at most {:.6g} rank-hours", time_text(*sweep.seconds), hours);
+  const double hours =
+      static_cast<double>(*sweep.seconds) / 3600 * sweep.ranks * static_cast<double>(points);
+  return fmt::format("at most {} each: at most {:.6g} rank-hours", time_text(*sweep.seconds),
+                     hours);
 }
 
 }  // namespace
@@ -64,8 +68,8 @@ std::string table(const std::vector<Point>& points) {
     std::vector<std::string>& line = cells.emplace_back(keys.size() + 1, "-");
     line.front() = fmt::format("{}", point.number);
     for (const Setting& setting : point.settings)
-      line[1 + static_cast<std::size_t>(std::ranges::find(keys, setting.option->key) - keys.begin())] =
-          shown_value(setting.value);
+      line[1 + static_cast<std::size_t>(std::ranges::find(keys, setting.option->key) -
+                                        keys.begin())] = shown_value(setting.value);
   }
   return aligned(cells);
 }

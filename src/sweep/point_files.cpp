@@ -35,16 +35,17 @@ std::string tail_of(const fs::path& file, std::size_t bytes) {
 
 void append_to(const fs::path& file, const std::string& text) {
   const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const bool written =
-      descriptor >= 0 && write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written = descriptor >= 0 && write(descriptor, text.data(), text.size()) ==
+                                              static_cast<ssize_t>(text.size());
   const std::string why = strerror(errno);
   if (descriptor >= 0) close(descriptor);
   require(written, ExitCode::environment, "cannot write {} ({})", file.string(), why);
 }
 
 std::string utc_now() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  return fmt::format(
+      "{:%Y-%m-%dT%H:%M:%SZ}",
+      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
 
 Attempts read_attempts(const fs::path& point_folder) {
@@ -101,15 +102,16 @@ std::string meaning_of(int code) {
     default:
       break;
   }
-  return code > 128 && code < 160 ? fmt::format("ended by signal {} ({})", code - 128, strsignal(code - 128))
-                                  : fmt::format("exit code {}", code);
+  return code > 128 && code < 160
+             ? fmt::format("ended by signal {} ({})", code - 128, strsignal(code - 128))
+             : fmt::format("exit code {}", code);
 }
 
 void set_reason(PointStatus& point, std::string reason) {
   point.reason = std::move(reason);
   if (point.skipped == 0) return;
-  point.reason += fmt::format("{}{} of {} steps skipped: loss or gradient not finite", point.reason.empty() ? "" : "; ",
-                              point.skipped, point.step);
+  point.reason += fmt::format("{}{} of {} steps skipped: loss or gradient not finite",
+                              point.reason.empty() ? "" : "; ", point.skipped, point.step);
 }
 
 }  // namespace tessera::sweep

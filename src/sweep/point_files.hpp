@@ -10,10 +10,10 @@
 
 namespace tessera::sweep {
 
-inline constexpr const char* kJobCopy = "job.toml";           ///< of a sweep: the job file of its points
-inline constexpr const char* kPointFile = "point.json";       ///< of a point: number, values, flags
+inline constexpr const char* kJobCopy = "job.toml";      ///< of a sweep: the job file of its points
+inline constexpr const char* kPointFile = "point.json";  ///< of a point: number, values, flags
 inline constexpr const char* kAttemptsFile = "attempts.log";  ///< of a point: starts and ends
-inline constexpr const char* kOutputFile = "output.log";      ///< of a point: what its ranks printed
+inline constexpr const char* kOutputFile = "output.log";  ///< of a point: what its ranks printed
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 
 /// The last `bytes` of a file at most; empty text where there is none.
@@ -32,11 +32,13 @@ struct Attempts {
 };
 Attempts read_attempts(const std::filesystem::path& point_folder);
 
-/// The reason that the last attempt printed: the first line of its last message. Empty where it printed none.
+/// The reason that the last attempt printed: the first line of its last message. Empty where it
+/// printed none.
 std::string printed_reason(const std::filesystem::path& point_folder);
 /// What an exit code means, in a few words.
 std::string meaning_of(int code);
-/// Sets the reason, and adds to it how many steps the point skipped, if any. Such a point may be done.
+/// Sets the reason, and adds to it how many steps the point skipped, if any. Such a point may be
+/// done.
 void set_reason(PointStatus& point, std::string reason);
 
 }  // namespace tessera::sweep

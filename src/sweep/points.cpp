@@ -9,13 +9,15 @@ namespace {
 
 bool fits(const Exclusion::Condition& condition, const Settings& settings) {
   const auto setting = std::ranges::find(settings, condition.option, &Setting::option);
-  return setting != settings.end() && std::ranges::find(condition.values, setting->value) != condition.values.end();
+  return setting != settings.end() &&
+         std::ranges::find(condition.values, setting->value) != condition.values.end();
 }
 
 }  // namespace
 
 bool fits(const Exclusion& exclusion, const Settings& settings) {
-  return std::ranges::all_of(exclusion.conditions, [&](const auto& condition) { return fits(condition, settings); });
+  return std::ranges::all_of(exclusion.conditions,
+                             [&](const auto& condition) { return fits(condition, settings); });
 }
 
 int numbers(const Sweep& sweep) {
@@ -35,8 +37,8 @@ std::optional<Point> point_of(const Sweep& sweep, int number) {
   Point point{number, {}};
   for (auto row = rows.rbegin(); row != rows.rend(); ++row)
     point.settings.insert(point.settings.end(), (*row)->begin(), (*row)->end());
-  const bool excluded =
-      std::ranges::any_of(sweep.exclusions, [&](const Exclusion& e) { return fits(e, point.settings); });
+  const bool excluded = std::ranges::any_of(
+      sweep.exclusions, [&](const Exclusion& e) { return fits(e, point.settings); });
   return excluded ? std::nullopt : std::optional(std::move(point));
 }
 

@@ -25,8 +25,8 @@ constexpr std::size_t kConflictsShown = 3;
 void make_folder(const fs::path& folder) {
   std::error_code code;
   fs::create_directories(folder, code);
-  require(!code, ExitCode::environment, "cannot make the folder {} ({}); choose another `folder`", folder.string(),
-          code.message());
+  require(!code, ExitCode::environment, "cannot make the folder {} ({}); choose another `folder`",
+          folder.string(), code.message());
 }
 
 ordered_json json_value(const config::Value& value) {
@@ -37,38 +37,48 @@ ordered_json json_value(const config::Value& value) {
 
 std::string point_text(const Sweep& sweep, const Point& point) {
   ordered_json values = ordered_json::object();
-  for (const Setting& setting : point.settings) values[std::string(setting.option->key)] = json_value(setting.value);
-  const ordered_json text{{"format", "tessera-point 1"},
-                          {"point", point.number},
-                          {"values", values},
-                          {"steps", config::resolve(train_arguments(sweep, point)).job.training.steps},
-                          {"flags", flags(sweep, point)}};
+  for (const Setting& setting : point.settings)
+    values[std::string(setting.option->key)] = json_value(setting.value);
+  const ordered_json text{
+      {"format", "tessera-point 1"},
+      {"point", point.number},
+      {"values", values},
+      {"steps", config::resolve(train_arguments(sweep, point)).job.training.steps},
+      {"flags", flags(sweep, point)}};
   return json_text(text, 1) + "\n";
 }
 
-fs::path folder_of(const Sweep& sweep, const Point& point) { return fs::path(sweep.folder) / point_name(point.number); }
+fs::path folder_of(const Sweep& sweep, const Point& point) {
+  return fs::path(sweep.folder) / point_name(point.number);
+}
 
 bool has_run(const fs::path& point_folder) { return fs::exists(point_folder / kMetricsFile); }
 
-/// "point-0007 has run with ..., and would run with ... now"; empty where it has not run, or is the same.
+/// "point-0007 has run with ..., and would run with ... now"; empty where it has not run, or is the
+/// same.
 std::string conflict(const Sweep& sweep, const Point& point) {
   const fs::path folder = folder_of(sweep, point);
   const auto text = has_run(folder) ? read_text(folder / kPointFile) : std::nullopt;
   const ordered_json before = parse_ordered_json(text.value_or("null"));
-  if (!before.is_object() || !before.contains("flags") || before["flags"] == ordered_json(flags(sweep, point)))
+  if (!before.is_object() || !before.contains("flags") ||
+      before["flags"] == ordered_json(flags(sweep, point)))
     return "";
   return fmt::format("\n  {} ran with {}, and now has {}", point_name(point.number),
-                     shell_words(before["flags"].get<std::vector<std::string>>()), shell_words(flags(sweep, point)));
+                     shell_words(before["flags"].get<std::vector<std::string>>()),
+                     shell_words(flags(sweep, point)));
 }
 
 void refuse_conflicts(const Sweep& sweep, const std::vector<Point>& points) {
   std::vector<std::string> conflicts;
   for (const Point& point : points)
-    if (std::string text = conflict(sweep, point); !text.empty()) conflicts.push_back(std::move(text));
+    if (std::string text = conflict(sweep, point); !text.empty())
+      conflicts.push_back(std::move(text));
   if (conflicts.empty()) return;
   std::string text;
-  for (std::size_t i = 0; i < std::min(kConflictsShown, conflicts.size()); ++i) text += conflicts[i];
-  fail(ExitCode::usage, "{}: {} point(s) of {} have run with other settings; choose another `folder`{}", sweep.file,
+  for (std::size_t i = 0; i < std::min(kConflictsShown, conflicts.size()); ++i)
+    text += conflicts[i];
+  fail(ExitCode::usage,
+       "{}: {} point(s) of {} have run with other settings; choose another `folder`{}", sweep.file,
        conflicts.size(), sweep.folder, text);
 }
 
@@ -76,11 +86,14 @@ void refuse_conflicts(const Sweep& sweep, const std::vector<Point>& points) {
 void keep_job(const Sweep& sweep, const std::vector<Point>& points) {
   const fs::path copy = fs::path(sweep.folder) / kJobCopy;
   const auto now = read_text(sweep.job), before = read_text(copy);
-  require(now.has_value(), ExitCode::usage, "{}: cannot read the job file {}", sweep.file, sweep.job);
+  require(now.has_value(), ExitCode::usage, "{}: cannot read the job file {}", sweep.file,
+          sweep.job);
   if (before == now) return;
-  const bool begun = std::ranges::any_of(points, [&](const Point& point) { return has_run(folder_of(sweep, point)); });
+  const bool begun = std::ranges::any_of(
+      points, [&](const Point& point) { return has_run(folder_of(sweep, point)); });
   require(!before || !begun, ExitCode::usage,
-          "{} has changed since points of {} ran (copy from then: {}); choose another `folder`, or remove the copy to "
+          "{} has changed since points of {} ran (copy from then: {}); choose another `folder`, or "
+          "remove the copy to "
           "mix both versions",
           sweep.job, sweep.folder, copy.string());
   metrics::write_file_atomically(copy, *now);
@@ -96,26 +109,31 @@ void prepare(const Sweep& sweep, const std::vector<Point>& points) {
                             {"sweep", fs::absolute(sweep.file).lexically_normal().string()},
                             {"points", points.size()},
                             {"ranks", sweep.ranks}};
-  metrics::write_file_atomically(fs::path(sweep.folder) / metrics::kSweepFile, json_text(origin, 1) + "\n");
+  metrics::write_file_atomically(fs::path(sweep.folder) / metrics::kSweepFile,
+                                 json_text(origin, 1) + "\n");
   for (const Point& point : points) {
     const fs::path folder = folder_of(sweep, point);
     make_folder(folder);
     const std::string text = point_text(sweep, point);
-    if (read_text(folder / kPointFile) != text) metrics::write_file_atomically(folder / kPointFile, text);
+    if (read_text(folder / kPointFile) != text)
+      metrics::write_file_atomically(folder / kPointFile, text);
   }
 }
 
 fs::path folder_named(const std::string& file_or_folder) {
-  const fs::path folder = fs::is_directory(file_or_folder) ? file_or_folder : read_sweep(file_or_folder).folder;
+  const fs::path folder =
+      fs::is_directory(file_or_folder) ? file_or_folder : read_sweep(file_or_folder).folder;
   require(metrics::is_sweep_folder(folder), ExitCode::usage,
           "{} has no points yet; start them with `tessera sweep run` or `submit`", folder.string());
   return folder;
 }
 
 std::string sweep_file_of(const fs::path& folder) {
-  const ordered_json origin = parse_ordered_json(read_text(folder / metrics::kSweepFile).value_or(""));
-  require(origin.is_object() && origin.contains("sweep") && origin["sweep"].is_string(), ExitCode::usage,
-          "{} does not name its sweep file; name the sweep file itself", (folder / metrics::kSweepFile).string());
+  const ordered_json origin =
+      parse_ordered_json(read_text(folder / metrics::kSweepFile).value_or(""));
+  require(origin.is_object() && origin.contains("sweep") && origin["sweep"].is_string(),
+          ExitCode::usage, "{} does not name its sweep file; name the sweep file itself",
+          (folder / metrics::kSweepFile).string());
   return origin["sweep"].get<std::string>();
 }
 

@@ -50,13 +50,15 @@ std::vector<StepRecord> records_of(PointStatus& point) {
   }
 }
 
-PointResult result_of(const PointStatus& status, const std::vector<StepRecord>& records, const std::string& by) {
+PointResult result_of(const PointStatus& status, const std::vector<StepRecord>& records,
+                      const std::string& by) {
   PointResult result{status, kUnknown, kUnknown, 0, kUnknown, records.empty() ? kUnknown : 0, {}};
   double tokens = 0, seconds = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const StepRecord& record = records[i];
     if (std::isfinite(record.step_seconds)) result.seconds += record.step_seconds;
-    if (i >= records.size() / 2) tokens += static_cast<double>(record.tokens), seconds += record.step_seconds;
+    if (i >= records.size() / 2)
+      tokens += static_cast<double>(record.tokens), seconds += record.step_seconds;
     const double value = column_of(record, by);
     if (!std::isfinite(value)) continue;
     result.curve.emplace_back(record.step, value);
@@ -77,7 +79,8 @@ std::vector<std::string> columns_in(const std::vector<std::vector<StepRecord>>& 
 
 std::string chosen_column(const std::string& wanted, const std::vector<std::string>& columns) {
   const bool there = std::ranges::find(columns, wanted) != columns.end();
-  require(wanted.empty() || there, ExitCode::usage, "--by {}: no point has this column{}; there are {}", wanted,
+  require(wanted.empty() || there, ExitCode::usage,
+          "--by {}: no point has this column{}; there are {}", wanted,
           config::did_you_mean(wanted, columns), fmt::join(columns, ", "));
   if (!wanted.empty()) return wanted;
   return std::ranges::find(columns, kValidation) != columns.end() ? kValidation : "loss";
@@ -90,20 +93,25 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string number_text(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+std::string number_text(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
 
 std::string value_text(const PointStatus& point, const std::string& key) {
   const auto value = std::ranges::find(point.values, key, &std::pair<std::string, Cell>::first);
   return value == point.values.end() ? "" : text_of(value->second);
 }
 
-ordered_json json_number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
+ordered_json json_number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
 
 ordered_json json_of(const PointResult& result) {
   ordered_json values = ordered_json::object(), curve = ordered_json::array();
   for (const auto& [key, value] : result.status.values)
-    values[key] = std::holds_alternative<double>(value) ? ordered_json(std::get<double>(value))
-                                                        : ordered_json(std::get<std::string>(value));
+    values[key] = std::holds_alternative<double>(value)
+                      ? ordered_json(std::get<double>(value))
+                      : ordered_json(std::get<std::string>(value));
   for (const auto& [step, value] : result.curve) curve.push_back({step, value});
   const PointStatus& point = result.status;
   return {{"point", point.number},
@@ -135,16 +143,19 @@ Results collect(const std::vector<PointStatus>& points, const std::string& by) {
     for (const auto& [key, value] : statuses[i].values)
       if (std::ranges::find(results.keys, key) == results.keys.end()) results.keys.push_back(key);
   }
-  // A run that diverged has its best value before its first skipped step, and that is often the lowest of all.
+  // A run that diverged has its best value before its first skipped step, and that is often the
+  // lowest of all.
   std::ranges::stable_sort(results.points, {}, [](const PointResult& result) {
     const bool known = std::isfinite(result.best);
-    return std::tuple(result.status.state != State::done, !known, result.status.skipped > 0, known ? result.best : 0);
+    return std::tuple(result.status.state != State::done, !known, result.status.skipped > 0,
+                      known ? result.best : 0);
   });
   return results;
 }
 
 bool any_skipped(const Results& results) {
-  return std::ranges::any_of(results.points, [](const PointResult& result) { return result.status.skipped > 0; });
+  return std::ranges::any_of(results.points,
+                             [](const PointResult& result) { return result.status.skipped > 0; });
 }
 
 std::string results_csv(const Results& results) {
@@ -188,8 +199,10 @@ std::string results_csv(const Results& results) {
 std::string results_json(const Results& results) {
   ordered_json points = ordered_json::array();
   for (const PointResult& result : results.points) points.push_back(json_of(result));
-  const ordered_json all{
-      {"format", "tessera-sweep-results 1"}, {"by", results.by}, {"keys", results.keys}, {"points", points}};
+  const ordered_json all{{"format", "tessera-sweep-results 1"},
+                         {"by", results.by},
+                         {"keys", results.keys},
+                         {"points", points}};
   return json_text(all) + "\n";
 }
 
@@ -200,10 +213,13 @@ std::string results_table(const Results& results, std::size_t most) {
   for (const std::string& key : results.keys) cells.front().emplace_back(config::leaf_of(key));
   for (const PointResult& result : results.points) {
     if (cells.size() > most) break;
-    const auto shown = [](double value) { return std::isfinite(value) ? fmt::format("{:.5f}", value) : "-"; };
+    const auto shown = [](double value) {
+      return std::isfinite(value) ? fmt::format("{:.5f}", value) : "-";
+    };
     std::vector<std::string>& line = cells.emplace_back();
-    line = {std::to_string(result.status.number), std::string(name_of(result.status.state)), shown(result.best),
-            result.curve.empty() ? "-" : std::to_string(result.best_step), shown(result.last)};
+    line = {std::to_string(result.status.number), std::string(name_of(result.status.state)),
+            shown(result.best), result.curve.empty() ? "-" : std::to_string(result.best_step),
+            shown(result.last)};
     if (skipped) line.push_back(std::to_string(result.status.skipped));
     for (const std::string& key : results.keys) line.push_back(value_text(result.status, key));
   }

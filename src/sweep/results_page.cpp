@@ -26,23 +26,25 @@ std::string short_settings(const PointStatus& point) {
 
 bool has_result(const PointResult& result) { return std::isfinite(result.best); }
 
-/// The best of each point where points may be compared: one that made fewer steps than the others would look worse than
-/// its settings are, and one that skipped steps better. Before any point is done, or where all have skipped steps,
-/// those count.
+/// The best of each point where points may be compared: one that made fewer steps than the others
+/// would look worse than its settings are, and one that skipped steps better. Before any point is
+/// done, or where all have skipped steps, those count.
 std::vector<double> comparable(const Results& results) {
   const auto rank = [](const PointResult& result) {
     return std::pair(result.status.state != State::done, result.status.skipped > 0);
   };
   std::vector<double> values;
   for (const PointResult& result : results.points)  // the first one has the best rank
-    values.push_back(rank(result) == rank(results.points.front()) ? result.best
-                                                                  : std::numeric_limits<double>::quiet_NaN());
+    values.push_back(rank(result) == rank(results.points.front())
+                         ? result.best
+                         : std::numeric_limits<double>::quiet_NaN());
   return values;
 }
 
 /// The place of the best comparable point; that of the first one where none is.
 std::size_t winner(const std::vector<double>& values) {
-  const auto found = std::ranges::find_if(values, [](double value) { return std::isfinite(value); });
+  const auto found =
+      std::ranges::find_if(values, [](double value) { return std::isfinite(value); });
   return found == values.end() ? 0 : static_cast<std::size_t>(found - values.begin());
 }
 
@@ -50,11 +52,14 @@ std::size_t winner(const std::vector<double>& values) {
 std::string left_out_note(const Results& results) {
   const PointStatus& first = results.points.front().status;
   std::string text = "Points that are not done have no result here: they made fewer steps.";
-  if (any_skipped(results) && first.skipped == 0) text += " Points that skipped steps have none either.";
+  if (any_skipped(results) && first.skipped == 0)
+    text += " Points that skipped steps have none either.";
   return text;
 }
 
-std::string number_or_dash(double value) { return std::isfinite(value) ? report::short_number(value) : "-"; }
+std::string number_or_dash(double value) {
+  return std::isfinite(value) ? report::short_number(value) : "-";
+}
 
 report::Html figures_of(const Results& results) {
   std::vector<PointStatus> statuses;
@@ -64,13 +69,16 @@ report::Html figures_of(const Results& results) {
   };
   const PointResult& first = results.points[winner(comparable(results))];
   std::vector<std::pair<std::string, std::string>> figures{
-      {"points", std::to_string(statuses.size())}, {"done", count(State::done)}, {"failed", count(State::failed)}};
+      {"points", std::to_string(statuses.size())},
+      {"done", count(State::done)},
+      {"failed", count(State::failed)}};
   if (has_result(first)) {
     figures.emplace_back("best " + results.by, fmt::format("{:.4f}", first.best));
     figures.emplace_back("by point", std::to_string(first.status.number));
   }
   return report::figures(figures) +
-         report::paragraph(summary(statuses) + (has_result(first) ? ". Best: " + short_settings(first.status) : "") +
+         report::paragraph(summary(statuses) +
+                           (has_result(first) ? ". Best: " + short_settings(first.status) : "") +
                            ".");
 }
 
@@ -84,21 +92,25 @@ report::Html curves_of(const Results& results) {
       ++left_out;
       continue;
     }
-    report::Series series{fmt::format("{}: {}", result.status.number, short_settings(result.status)), {}};
-    for (const auto& [step, value] : result.curve) series.points.push_back({static_cast<double>(step), value});
+    report::Series series{
+        fmt::format("{}: {}", result.status.number, short_settings(result.status)), {}};
+    for (const auto& [step, value] : result.curve)
+      series.points.push_back({static_cast<double>(step), value});
     chart.smooth |= series.points.size() > kSmoothFrom;
     chart.series.push_back(std::move(series));
   }
   const std::string note =
-      left_out == 0 ? "The eight best points have colors."
-                    : fmt::format("The eight best points have colors; the {} worst are not drawn.", left_out);
+      left_out == 0
+          ? "The eight best points have colors."
+          : fmt::format("The eight best points have colors; the {} worst are not drawn.", left_out);
   return report::line_chart(chart) + report::paragraph(note);
 }
 
 /// The page of a point's run where there is one, else what it printed.
 std::string link_of(const PointStatus& point) {
   for (const char* name : {"index.html", "loss.svg", kOutputFile})
-    if (std::filesystem::exists(point.folder / name)) return (point.folder.filename() / name).string();
+    if (std::filesystem::exists(point.folder / name))
+      return (point.folder.filename() / name).string();
   return "";
 }
 
@@ -142,12 +154,14 @@ report::Html parallel(const Results& results) {
   report::ParallelCoordinates chart;
   chart.title = "Settings and " + results.by;
   for (const PointResult& result : results.points)
-    chart.members.push_back({fmt::format("{}: {}", result.status.number, short_settings(result.status)), {}});
+    chart.members.push_back(
+        {fmt::format("{}: {}", result.status.number, short_settings(result.status)), {}});
   for (const std::string& key : results.keys) {
     KeyAxis axis = axis_of(results, key);
     axis.dimension.name = config::leaf_of(key);
     chart.dimensions.push_back(axis.dimension);
-    for (std::size_t i = 0; i < axis.values.size(); ++i) chart.members[i].values.push_back(axis.values[i]);
+    for (std::size_t i = 0; i < axis.values.size(); ++i)
+      chart.members[i].values.push_back(axis.values[i]);
   }
   chart.dimensions.push_back({"best " + results.by});
   const std::vector<double> bests = comparable(results);
@@ -158,8 +172,8 @@ report::Html parallel(const Results& results) {
 /// The two keys of the heat map; fewer where the sweep varies fewer.
 std::vector<std::string> heat_keys(const Results& results, const std::vector<std::string>& wanted) {
   for (const std::string& key : wanted)
-    require(std::ranges::find(results.keys, key) != results.keys.end(), ExitCode::usage, "the sweep does not vary {}{}",
-            key, config::did_you_mean(key, results.keys));
+    require(std::ranges::find(results.keys, key) != results.keys.end(), ExitCode::usage,
+            "the sweep does not vary {}{}", key, config::did_you_mean(key, results.keys));
   if (!wanted.empty()) return wanted;
   std::vector<std::string> keys;
   for (const std::string& key : results.keys)
@@ -173,7 +187,8 @@ report::Html heat(const Results& results, const std::string& x, const std::strin
   chart.title = "Best " + results.by;
   chart.x_name = x, chart.y_name = y;
   chart.x_labels = columns.labels, chart.y_labels = rows.labels;
-  chart.values.assign(columns.labels.size() * rows.labels.size(), std::numeric_limits<double>::quiet_NaN());
+  chart.values.assign(columns.labels.size() * rows.labels.size(),
+                      std::numeric_limits<double>::quiet_NaN());
   const std::vector<double> bests = comparable(results);
   for (std::size_t i = 0; i < bests.size(); ++i) {
     if (columns.of_point[i] < 0 || rows.of_point[i] < 0) continue;
@@ -182,11 +197,14 @@ report::Html heat(const Results& results, const std::string& x, const std::strin
     if (std::isfinite(bests[i]) && !(cell <= bests[i])) cell = bests[i];
   }
   return report::heat_map(chart) +
-         report::paragraph(fmt::format("Each cell has the best of its points. {}", left_out_note(results)));
+         report::paragraph(
+             fmt::format("Each cell has the best of its points. {}", left_out_note(results)));
 }
 
 report::Html table_of_rest(const Results& results) {
-  report::Table table{{{"point", true}, {"state"}, {"exit code", true}, {"step", true}, {"settings"}, {"reason"}}, {}};
+  report::Table table{
+      {{"point", true}, {"state"}, {"exit code", true}, {"step", true}, {"settings"}, {"reason"}},
+      {}};
   for (const PointResult& result : results.points) {
     const PointStatus& point = result.status;
     if (point.state == State::done) continue;
@@ -203,7 +221,8 @@ report::Html table_of_rest(const Results& results) {
 }  // namespace
 
 std::string results_page(const Results& results, const PageText& text) {
-  report::Page page(text.title, fmt::format("Sweep of {} points, compared by {}", results.points.size(), results.by));
+  report::Page page(text.title, fmt::format("Sweep of {} points, compared by {}",
+                                            results.points.size(), results.by));
   const std::vector<std::string> keys = heat_keys(results, text.heat_keys);
   if (results.points.empty()) return page.html();
   page.section("Result", figures_of(results));
@@ -213,8 +232,10 @@ std::string results_page(const Results& results, const PageText& text) {
   if (keys.size() == 2) page.section("Heat map", heat(results, keys[0], keys[1]));
   page.section("Not done", table_of_rest(results));
   report::Html files;
-  if (!text.sweep_file.empty()) files += report::folded("The sweep", report::preformatted(text.sweep_file));
-  if (!text.job_file.empty()) files += report::folded("The job", report::preformatted(text.job_file));
+  if (!text.sweep_file.empty())
+    files += report::folded("The sweep", report::preformatted(text.sweep_file));
+  if (!text.job_file.empty())
+    files += report::folded("The job", report::preformatted(text.job_file));
   if (!files.text.empty()) page.section("Files", files);
   return page.html();
 }

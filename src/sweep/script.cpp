@@ -30,16 +30,19 @@ std::string options_text(const Sweep& sweep, const Submission& submission) {
   const std::int64_t time = sweep.seconds.value_or(0) * submission.shape.per_task;
   const std::int64_t warning = warning_seconds(time > 0 ? time : 86400);
   const std::string limit = submission.at_once > 0 ? fmt::format("%{}", submission.at_once) : "";
-  std::string text = fmt::format("#SBATCH --job-name={}\n", shell_words({fs::path(sweep.file).stem().string()}));
-  text += fmt::format("#SBATCH --array=1-{}{}\n#SBATCH --ntasks={}\n", submission.shape.tasks, limit, sweep.ranks);
+  std::string text =
+      fmt::format("#SBATCH --job-name={}\n", shell_words({fs::path(sweep.file).stem().string()}));
+  text += fmt::format("#SBATCH --array=1-{}{}\n#SBATCH --ntasks={}\n", submission.shape.tasks,
+                      limit, sweep.ranks);
   if (time > 0) text += fmt::format("#SBATCH --time={}\n", time_text(time));
   for (const auto& [name, value] : sweep.slurm)
     text += value.empty() ? fmt::format("#SBATCH --{}\n", name)
                           : fmt::format("#SBATCH --{}={}\n", name, shell_words({value}));
-  return text + fmt::format(
-                    "#SBATCH --output={}/task-%a.out\n#SBATCH --open-mode=append\n#SBATCH --requeue\n"
-                    "#SBATCH --signal=USR1@{}\n",
-                    absolute_text(submission.folder), warning);
+  return text +
+         fmt::format(
+             "#SBATCH --output={}/task-%a.out\n#SBATCH --open-mode=append\n#SBATCH --requeue\n"
+             "#SBATCH --signal=USR1@{}\n",
+             absolute_text(submission.folder), warning);
 }
 
 /// What each task does. Names between @ are replaced.
@@ -102,7 +105,8 @@ std::string replaced(std::string text, std::string_view name, const std::string&
 
 ArrayShape array_shape(std::size_t points, int max_array_size) {
   const int most = max_array_size - 1;  // the largest index
-  require(most >= 1, ExitCode::environment, "MaxArraySize of this Slurm is {}: it allows no job arrays; use --on local",
+  require(most >= 1, ExitCode::environment,
+          "MaxArraySize of this Slurm is {}: it allows no job arrays; use --on local",
           max_array_size);
   const int all = static_cast<int>(points), per_task = (all + most - 1) / most;
   return {(all + per_task - 1) / per_task, per_task};
@@ -111,8 +115,10 @@ ArrayShape array_shape(std::size_t points, int max_array_size) {
 std::string script_text(const Sweep& sweep, const Submission& submission) {
   const auto word = [](const fs::path& path) { return shell_words({absolute_text(path)}); };
   std::string text = fmt::format(
-      "#!/bin/bash\n# Written by `tessera sweep submit`: {} points of {}, {} in each task of the array.\n",
-      submission.points.size(), shell_words({fs::path(sweep.file).filename().string()}), submission.shape.per_task);
+      "#!/bin/bash\n# Written by `tessera sweep submit`: {} points of {}, {} in each task of the "
+      "array.\n",
+      submission.points.size(), shell_words({fs::path(sweep.file).filename().string()}),
+      submission.shape.per_task);
   text += options_text(sweep, submission);
   std::string body(kBody);
   body = replaced(body, "@HERE@", word(submission.folder));
@@ -131,23 +137,29 @@ std::string list_text(const Sweep& sweep, const Submission& submission) {
 
 fs::path next_submission(const fs::path& sweep_folder) {
   for (int number = 1;; ++number)
-    if (fs::path folder = sweep_folder / "submissions" / std::to_string(number); !fs::exists(folder)) return folder;
+    if (fs::path folder = sweep_folder / "submissions" / std::to_string(number);
+        !fs::exists(folder))
+      return folder;
 }
 
 void write_submission(const Sweep& sweep, const Submission& submission) {
   std::error_code code;
   fs::create_directories(submission.folder, code);
-  require(!code, ExitCode::environment, "cannot make the folder {} ({})", submission.folder.string(), code.message());
-  metrics::write_file_atomically(submission.folder / "sweep.sbatch", script_text(sweep, submission));
+  require(!code, ExitCode::environment, "cannot make the folder {} ({})",
+          submission.folder.string(), code.message());
+  metrics::write_file_atomically(submission.folder / "sweep.sbatch",
+                                 script_text(sweep, submission));
   metrics::write_file_atomically(submission.folder / "points.list", list_text(sweep, submission));
   metrics::write_file_atomically(submission.folder / "job.toml", read_text(sweep.job).value_or(""));
-  metrics::write_file_atomically(submission.folder / "sweep.toml", read_text(sweep.file).value_or(""));
+  metrics::write_file_atomically(submission.folder / "sweep.toml",
+                                 read_text(sweep.file).value_or(""));
 }
 
 void note_job(const Submission& submission, const std::string& job) {
   std::vector<int> numbers;
   for (const Point& point : submission.points) numbers.push_back(point.number);
-  const nlohmann::ordered_json note{{"job", job}, {"per_task", submission.shape.per_task}, {"points", numbers}};
+  const nlohmann::ordered_json note{
+      {"job", job}, {"per_task", submission.shape.per_task}, {"points", numbers}};
   metrics::write_file_atomically(submission.folder / "submission.json", json_text(note) + "\n");
 }
 

@@ -31,9 +31,11 @@ struct Answer {
   std::string text;  ///< standard output, and standard error where it was asked for
 };
 
-/// Runs a command of Slurm. A controller that does not answer must not hold up who looks at a sweep.
+/// Runs a command of Slurm. A controller that does not answer must not hold up who looks at a
+/// sweep.
 Answer ask(const std::vector<std::string>& command, bool errors_too = false) {
-  const std::string line = fmt::format("timeout 20 {} 2>{}", shell_words(command), errors_too ? "&1" : "/dev/null");
+  const std::string line =
+      fmt::format("timeout 20 {} 2>{}", shell_words(command), errors_too ? "&1" : "/dev/null");
   Answer answer;
   std::FILE* pipe = popen(line.c_str(), "r");
   require(pipe != nullptr, ExitCode::environment, "cannot start a process for {}", command.front());
@@ -49,8 +51,8 @@ Answer ask(const std::vector<std::string>& command, bool errors_too = false) {
 void require_answer(const Answer& answer, const char* command) {
   require(answer.code != 127, ExitCode::environment,
           "{} is not installed here; use --on local, or a machine with Slurm", command);
-  require(answer.code != 124, ExitCode::environment, "{} gave no answer in 20 s; Slurm's controller may be down",
-          command);
+  require(answer.code != 124, ExitCode::environment,
+          "{} gave no answer in 20 s; Slurm's controller may be down", command);
   require(answer.code == 0, ExitCode::environment, "{} failed: {}", command, answer.text);
 }
 
@@ -70,12 +72,16 @@ std::map<int, std::string> tasks_of(const fs::path& sweep_folder) {
   for (int number = 1;; ++number) {
     const fs::path folder = sweep_folder / "submissions" / std::to_string(number);
     if (!fs::exists(folder)) return tasks;
-    const ordered_json note = parse_ordered_json(read_text(folder / "submission.json").value_or(""));
-    if (!note.is_object() || !note.contains("job") || !note.contains("per_task") || !note.contains("points")) continue;
+    const ordered_json note =
+        parse_ordered_json(read_text(folder / "submission.json").value_or(""));
+    if (!note.is_object() || !note.contains("job") || !note.contains("per_task") ||
+        !note.contains("points"))
+      continue;
     const int per_task = std::max(1, note["per_task"].get<int>());
     int index = 0;
     for (const ordered_json& point : note["points"])
-      tasks[point.get<int>()] = fmt::format("{}_{}", note["job"].get<std::string>(), index++ / per_task + 1);
+      tasks[point.get<int>()] =
+          fmt::format("{}_{}", note["job"].get<std::string>(), index++ / per_task + 1);
   }
 }
 
@@ -84,7 +90,8 @@ void set(PointStatus& point, State state, std::string reason) {
   set_reason(point, std::move(reason));
 }
 
-/// `state`: of the point's task in the queue; null where it is not there, and the folder alone tells.
+/// `state`: of the point's task in the queue; null where it is not there, and the folder alone
+/// tells.
 void judge_with_queue(PointStatus& point, const std::string& task, const std::string* state) {
   if (point.state == State::done) return;
   const std::string place = fmt::format("slurm {}", task);
@@ -93,7 +100,8 @@ void judge_with_queue(PointStatus& point, const std::string& task, const std::st
   const bool open = attempts.count > 0 && !attempts.code;
   if (state && *state == "PENDING") return set(point, State::queued, place);
   if (state && in_this_task && open) return set(point, State::running, attempts.where);
-  if (state && !in_this_task) return set(point, State::queued, place);  // the task is at another of its points
+  if (state && !in_this_task)
+    return set(point, State::queued, place);  // the task is at another of its points
 }
 
 /// The states that Slurm's accounting has for points that ended without an exit code.
@@ -103,8 +111,8 @@ void ask_accounting(std::vector<PointStatus>& points, const std::map<int, std::s
     if (point.state == State::failed && !point.code && tasks.contains(point.number))
       lost.push_back(tasks.at(point.number));
   if (lost.empty()) return;
-  const Answer answer =
-      ask({"sacct", "-n", "-X", "-P", "-j", fmt::format("{}", fmt::join(lost, ",")), "-o", "JobID,State"});
+  const Answer answer = ask({"sacct", "-n", "-X", "-P", "-j",
+                             fmt::format("{}", fmt::join(lost, ",")), "-o", "JobID,State"});
   std::istringstream lines(answer.code == 0 ? answer.text : "");
   for (std::string line; std::getline(lines, line);)
     for (PointStatus& point : points)
@@ -120,7 +128,8 @@ int max_array_size() {
   require_answer(answer, "scontrol");
   const std::size_t at = answer.text.find("MaxArraySize");
   const std::size_t equals = at == answer.text.npos ? at : answer.text.find('=', at);
-  require(equals != answer.text.npos, ExitCode::environment, "scontrol show config does not print MaxArraySize");
+  require(equals != answer.text.npos, ExitCode::environment,
+          "scontrol show config does not print MaxArraySize");
   return std::atoi(answer.text.c_str() + equals + 1);
 }
 

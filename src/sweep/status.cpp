@@ -19,35 +19,43 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 6> kNames{"missing", "queued", "running", "stopped", "failed", "done"};
-constexpr std::chrono::seconds kSilence{60};  ///< an owner touches its folder each 5 s, and needs some to begin
+constexpr std::array<std::string_view, 6> kNames{"missing", "queued", "running",
+                                                 "stopped", "failed", "done"};
+constexpr std::chrono::seconds kSilence{
+    60};  ///< an owner touches its folder each 5 s, and needs some to begin
 
 /// Whether anything that a living point touches was touched of late.
 bool alive(const fs::path& folder) {
-  return std::ranges::any_of(std::array{".owner", kAttemptsFile, kMetricsFile}, [&](const char* name) {
-    std::error_code error;
-    const auto touched = fs::last_write_time(folder / name, error);
-    return !error && fs::file_time_type::clock::now() - touched < kSilence;
-  });
+  return std::ranges::any_of(
+      std::array{".owner", kAttemptsFile, kMetricsFile}, [&](const char* name) {
+        std::error_code error;
+        const auto touched = fs::last_write_time(folder / name, error);
+        return !error && fs::file_time_type::clock::now() - touched < kSilence;
+      });
 }
 
-/// Reads the steps reached and skipped from the last whole line of metrics.jsonl; leaves 0 where it does not say.
+/// Reads the steps reached and skipped from the last whole line of metrics.jsonl; leaves 0 where it
+/// does not say.
 void read_last_step(PointStatus& point) {
   std::string text = tail_of(point.folder / kMetricsFile, 64 << 10);
   text.resize(text.rfind('\n') == text.npos ? 0 : text.rfind('\n'));
   const ordered_json line = parse_ordered_json(std::string_view(text).substr(text.rfind('\n') + 1));
   if (!line.is_object()) return;
-  if (line.contains("step") && line["step"].is_number_integer()) point.step = line["step"].get<std::int64_t>();
+  if (line.contains("step") && line["step"].is_number_integer())
+    point.step = line["step"].get<std::int64_t>();
   if (line.contains("skipped_steps") && line["skipped_steps"].is_number())
-    point.skipped = static_cast<std::int64_t>(std::clamp(line["skipped_steps"].get<double>(), 0.0, 1e15));
+    point.skipped =
+        static_cast<std::int64_t>(std::clamp(line["skipped_steps"].get<double>(), 0.0, 1e15));
 }
 
 void read_point_file(PointStatus& point) {
   const fs::path file = point.folder / kPointFile;
   const ordered_json text = parse_ordered_json(read_text(file).value_or(""));
-  require(text.is_object() && text.contains("point") && text["point"].is_number_integer() && text.contains("values") &&
-              text["values"].is_object() && text.contains("steps") && text["steps"].is_number_integer(),
-          ExitCode::data, "{} is damaged; remove it, and run the sweep again to write a new one", file.string());
+  require(text.is_object() && text.contains("point") && text["point"].is_number_integer() &&
+              text.contains("values") && text["values"].is_object() && text.contains("steps") &&
+              text["steps"].is_number_integer(),
+          ExitCode::data, "{} is damaged; remove it, and run the sweep again to write a new one",
+          file.string());
   point.number = text["point"].get<int>();
   point.steps = text["steps"].get<std::int64_t>();
   for (const auto& [key, value] : text["values"].items())
@@ -63,8 +71,8 @@ void judge_end(PointStatus& point, int code) {
   if (point.state == State::done) return;
   const std::string printed = point.state == State::failed ? printed_reason(point.folder) : "";
   point.reason = !printed.empty() ? printed
-                 : idle           ? "exit code 0 without a step: the ranks did not start; see output.log"
-                                  : meaning_of(code);
+                 : idle ? "exit code 0 without a step: the ranks did not start; see output.log"
+                        : meaning_of(code);
 }
 
 void judge(PointStatus& point, const Attempts& attempts) {
@@ -76,7 +84,8 @@ void judge(PointStatus& point, const Attempts& attempts) {
     point.reason =
         point.state == State::running
             ? attempts.where
-            : fmt::format("ended without an exit code: its job was killed, or its node failed ({})", attempts.where);
+            : fmt::format("ended without an exit code: its job was killed, or its node failed ({})",
+                          attempts.where);
   } else {
     judge_end(point, *attempts.code);
   }
@@ -93,8 +102,9 @@ std::string text_of(const Cell& cell) {
 
 void note_start(const fs::path& point_folder, const std::string& where) {
   const std::string now = utc_now();
-  append_to(point_folder / kOutputFile,
-            fmt::format("=== attempt {}: {} {}\n", read_attempts(point_folder).count + 1, now, where));
+  append_to(
+      point_folder / kOutputFile,
+      fmt::format("=== attempt {}: {} {}\n", read_attempts(point_folder).count + 1, now, where));
   append_to(point_folder / kAttemptsFile, fmt::format("start {} {}\n", now, where));
 }
 
@@ -117,7 +127,8 @@ PointStatus read_status(const fs::path& point_folder) {
 std::vector<PointStatus> read_statuses(const fs::path& folder) {
   std::vector<PointStatus> points;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.path().filename().string().starts_with("point-") && fs::exists(entry.path() / kPointFile))
+    if (entry.path().filename().string().starts_with("point-") &&
+        fs::exists(entry.path() / kPointFile))
       points.push_back(read_status(entry.path()));
   std::ranges::sort(points, {}, &PointStatus::number);
   return points;
@@ -125,10 +136,12 @@ std::vector<PointStatus> read_statuses(const fs::path& folder) {
 
 std::string summary(const std::vector<PointStatus>& points) {
   std::vector<std::string> counts;
-  for (const State state : {State::done, State::running, State::queued, State::stopped, State::failed, State::missing})
+  for (const State state :
+       {State::done, State::running, State::queued, State::stopped, State::failed, State::missing})
     if (const auto count = std::ranges::count(points, state, &PointStatus::state); count > 0)
       counts.push_back(fmt::format("{} {}", count, name_of(state)));
-  return fmt::format("{} point{}: {}", points.size(), points.size() == 1 ? "" : "s", fmt::join(counts, ", "));
+  return fmt::format("{} point{}: {}", points.size(), points.size() == 1 ? "" : "s",
+                     fmt::join(counts, ", "));
 }
 
 std::string status_table(const std::vector<PointStatus>& points) {
@@ -139,7 +152,8 @@ std::string status_table(const std::vector<PointStatus>& points) {
       settings += fmt::format("{}{}={}", settings.empty() ? "" : " ", key, text_of(value));
     if (!point.reason.empty()) settings += "\n    " + point.reason;
     cells.push_back({fmt::format("{}", point.number), std::string(name_of(point.state)),
-                     point.code ? fmt::format("{}", *point.code) : "-", fmt::format("{}/{}", point.step, point.steps),
+                     point.code ? fmt::format("{}", *point.code) : "-",
+                     fmt::format("{}/{}", point.step, point.steps),
                      fmt::format("{}", point.attempts), settings});
   }
   return aligned(cells);

@@ -39,11 +39,14 @@ class Reader {
     std::vector<std::string> names;
     for (const Known& k : kEntries) names.emplace_back(k.name);
     const std::string hint = config::did_you_mean(entry.key, names);
-    problems_.add(entry, fmt::format("unknown key '{}'{}", entry.key.substr(0, 80),
-                                     hint.empty() ? fmt::format("; a sweep has {}", fmt::join(names, ", ")) : hint));
+    problems_.add(
+        entry,
+        fmt::format("unknown key '{}'{}", entry.key.substr(0, 80),
+                    hint.empty() ? fmt::format("; a sweep has {}", fmt::join(names, ", ")) : hint));
   }
 
-  /// The slowest axis first, so that more draws or entries leave the numbers of earlier points alone.
+  /// The slowest axis first, so that more draws or entries leave the numbers of earlier points
+  /// alone.
   void join_axes() {
     for (auto* axis : {&list_, &random_, &zip_})
       if (*axis) sweep_.axes.push_back(std::move(**axis));
@@ -54,14 +57,15 @@ class Reader {
   void refuse_repeats(const TomlTable& file) {
     std::vector<std::pair<const config::Option*, std::string>> seen;
     for (const TomlEntry& block : file) {
-      if (block.key != "set" && block.key != "grid" && block.key != "zip" && block.key != "random" &&
-          block.key != "list")
+      if (block.key != "set" && block.key != "grid" && block.key != "zip" &&
+          block.key != "random" && block.key != "list")
         continue;
       std::set<const config::Option*> here;
       for (const auto& [option, at] : keys_of(block)) {
         const auto before = std::ranges::find(seen, option, &decltype(seen)::value_type::first);
         if (before != seen.end())
-          problems_.add(*at, fmt::format("{} is in [{}] too; keep one", option->key, before->second));
+          problems_.add(*at,
+                        fmt::format("{} is in [{}] too; keep one", option->key, before->second));
         here.insert(option);
       }
       for (const config::Option* option : here) seen.emplace_back(option, block.key);
@@ -78,7 +82,8 @@ class Reader {
   static std::vector<JobKey> keys_of(const TomlEntry& block) {
     Problems told("");  // they were told when the block was read
     std::vector<JobKey> keys;
-    if (const auto* table = std::get_if<TomlTable>(&block.node.value)) keys = job_keys(*table, told);
+    if (const auto* table = std::get_if<TomlTable>(&block.node.value))
+      keys = job_keys(*table, told);
     if (const auto* list = std::get_if<config::TomlList>(&block.node.value))
       for (const config::TomlNode& node : *list)
         if (const auto* table = std::get_if<TomlTable>(&node.value))
@@ -101,7 +106,8 @@ class Reader {
 
   void job(const TomlEntry& entry) {
     const std::filesystem::path beside = std::filesystem::path(sweep_.file).parent_path();
-    if (const std::string path = text(entry); !path.empty()) sweep_.job = (beside / path).lexically_normal().string();
+    if (const std::string path = text(entry); !path.empty())
+      sweep_.job = (beside / path).lexically_normal().string();
   }
   void folder(const TomlEntry& entry) { sweep_.folder = text(entry); }
   void ranks(const TomlEntry& entry) { sweep_.ranks = count(entry); }
@@ -111,7 +117,8 @@ class Reader {
     sweep_.seconds = value ? seconds_of(*value) : std::nullopt;
     if (!sweep_.seconds)
       problems_.add(entry,
-                    "time must be hours:minutes:seconds or days-hours:minutes:seconds in quotes, as \"01:30:00\"");
+                    "time must be hours:minutes:seconds or days-hours:minutes:seconds in quotes, "
+                    "as \"01:30:00\"");
   }
   void common(const TomlEntry& entry) { sweep_.common = read_common(entry, problems_); }
   void grid(const TomlEntry& entry) { grid_ = read_grid(entry, problems_); }
@@ -124,20 +131,25 @@ class Reader {
     for (const TomlEntry& option : table ? *table : TomlTable{}) slurm_option(option);
   }
   void slurm_option(const TomlEntry& option) {
-    const auto own = std::ranges::find(kOwnOptions, option.key, &decltype(kOwnOptions)::value_type::first);
-    const bool plain =
-        !option.key.empty() && option.key.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == option.key.npos;
+    const auto own =
+        std::ranges::find(kOwnOptions, option.key, &decltype(kOwnOptions)::value_type::first);
+    const bool plain = !option.key.empty() && option.key.find_first_not_of(
+                                                  "abcdefghijklmnopqrstuvwxyz-") == option.key.npos;
     if (own != kOwnOptions.end())
-      return problems_.add(option, fmt::format("{} is set by the sweep; use {}", option.key, own->second));
+      return problems_.add(option,
+                           fmt::format("{} is set by the sweep; use {}", option.key, own->second));
     if (!plain || option.key.front() == '-')
-      return problems_.add(
-          option, "write the long name of the option of sbatch, without leading dashes, such as partition = \"gpu\"");
+      return problems_.add(option,
+                           "write the long name of the option of sbatch, without leading dashes, "
+                           "such as partition = \"gpu\"");
     std::string value;
-    if (const auto* number = std::get_if<std::int64_t>(&option.node.value)) value = fmt::format("{}", *number);
+    if (const auto* number = std::get_if<std::int64_t>(&option.node.value))
+      value = fmt::format("{}", *number);
     if (const auto* words = std::get_if<std::string>(&option.node.value)) value = *words;
     const bool on = std::get_if<bool>(&option.node.value) && std::get<bool>(option.node.value);
     if ((value.empty() && !on) || value.find_first_of("\n\r") != value.npos)
-      return problems_.add(option, fmt::format("{} must be a string, a whole number or true", option.key));
+      return problems_.add(option,
+                           fmt::format("{} must be a string, a whole number or true", option.key));
     sweep_.slurm.emplace_back(option.key, value);
   }
 
@@ -166,16 +178,21 @@ void check_exclusions(const Sweep& sweep, Problems& problems) {
   all.exclusions.clear();
   const std::vector<Point> everything = points(all);
   for (const Exclusion& exclusion : sweep.exclusions)
-    if (std::ranges::none_of(everything, [&](const Point& point) { return fits(exclusion, point.settings); }))
-      problems.add(exclusion.line, 1, "this exclusion matches no point; its values must be values of the sweep");
+    if (std::ranges::none_of(everything,
+                             [&](const Point& point) { return fits(exclusion, point.settings); }))
+      problems.add(exclusion.line, 1,
+                   "this exclusion matches no point; its values must be values of the sweep");
 }
 
 void check_size(const Sweep& sweep, Problems& problems) {
   double product = 1;
   for (const Axis& axis : sweep.axes) product *= static_cast<double>(axis.rows.size());
   if (product > static_cast<double>(kMostPoints))
-    problems.add(1, 1, fmt::format("{:.0f} points are too many; a sweep has at most {}", product, kMostPoints));
-  if (sweep.axes.empty()) problems.add(1, 1, "nothing varies; write [grid], [zip], [[list]] or [random]");
+    problems.add(
+        1, 1,
+        fmt::format("{:.0f} points are too many; a sweep has at most {}", product, kMostPoints));
+  if (sweep.axes.empty())
+    problems.add(1, 1, "nothing varies; write [grid], [zip], [[list]] or [random]");
 }
 
 }  // namespace
@@ -184,7 +201,8 @@ void Problems::throw_if_any() const {
   constexpr std::size_t kShown = 100;
   if (found_.empty()) return;
   std::vector<Problem> sorted = found_;
-  std::ranges::stable_sort(sorted, {}, [](const Problem& p) { return std::pair(p.line, p.column); });
+  std::ranges::stable_sort(sorted, {},
+                           [](const Problem& p) { return std::pair(p.line, p.column); });
   const std::size_t count = sorted.size();
   sorted.resize(std::min(count, kShown));
   std::string text = count > 1 ? fmt::format("{} problems in the sweep", count) : "";
@@ -203,14 +221,18 @@ Sweep read_sweep(const std::string& file) {
   for (const TomlEntry& entry : tree) reader.entry(entry);
   reader.refuse_repeats(tree);
   reader.join_axes();
-  const bool has_job = std::ranges::any_of(tree, [](const TomlEntry& entry) { return entry.key == "job"; });
-  if (!has_job) problems.add(1, 1, "job is missing: name the job file of all points, such as job = \"base.toml\"");
+  const bool has_job =
+      std::ranges::any_of(tree, [](const TomlEntry& entry) { return entry.key == "job"; });
+  if (!has_job)
+    problems.add(1, 1,
+                 "job is missing: name the job file of all points, such as job = \"base.toml\"");
   problems.throw_if_any();
   check_size(sweep, problems);
   problems.throw_if_any();
   check_exclusions(sweep, problems);
   problems.throw_if_any();
-  if (sweep.folder.empty()) sweep.folder = fmt::format("outputs/{}", std::filesystem::path(file).stem().string());
+  if (sweep.folder.empty())
+    sweep.folder = fmt::format("outputs/{}", std::filesystem::path(file).stem().string());
   require(!points(sweep).empty(), ExitCode::usage, "{}: every point is excluded", file);
   return sweep;
 }

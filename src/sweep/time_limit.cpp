@@ -14,7 +14,8 @@ std::optional<std::vector<std::int64_t>> whole_numbers(std::string_view text) {
     const std::size_t end = std::min(text.find(':', begin), text.size());
     std::int64_t number = 0;
     const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, number);
-    if (error != std::errc{} || stop != text.data() + end || number < 0 || number > 1'000'000) return {};
+    if (error != std::errc{} || stop != text.data() + end || number < 0 || number > 1'000'000)
+      return {};
     numbers.push_back(number);
     begin = end + 1;
   }
@@ -42,8 +43,8 @@ std::optional<std::int64_t> seconds_of(std::string_view text) {
 
 std::string time_text(std::int64_t seconds) {
   const std::int64_t days = seconds / 86400, rest = seconds % 86400;
-  return fmt::format("{}{:02}:{:02}:{:02}", days > 0 ? fmt::format("{}-", days) : "", rest / 3600, rest / 60 % 60,
-                     rest % 60);
+  return fmt::format("{}{:02}:{:02}:{:02}", days > 0 ? fmt::format("{}-", days) : "", rest / 3600,
+                     rest / 60 % 60, rest % 60);
 }
 
 }  // namespace tessera::sweep

@@ -46,7 +46,8 @@ std::optional<Value> list_value(const Option& option, const TomlList& list) {
     if (auto row = inner ? strings_in(*inner) : std::nullopt) rows.push_back(std::move(*row));
   }
   if (rows.size() == list.size()) return Value{std::move(rows)};
-  const bool all_numbers = std::ranges::all_of(list, [](const TomlNode& node) { return is<std::int64_t>(node); });
+  const bool all_numbers =
+      std::ranges::all_of(list, [](const TomlNode& node) { return is<std::int64_t>(node); });
   return option.list_too && all_numbers ? std::optional(Value{numbers}) : std::nullopt;
 }
 
@@ -70,8 +71,10 @@ std::optional<double> number_in(const TomlNode& node) {
 /// What is wrong with the ends of a range, or nothing.
 std::string fault_of(const Range& range, const Option& option) {
   if (range.first == range.last) return "its two ends are equal";
-  if (range.logarithmic && (range.first <= 0 || range.last <= 0)) return "both ends of a log range must be above 0";
-  if (is_integer(option) && (range.first != std::floor(range.first) || range.last != std::floor(range.last)))
+  if (range.logarithmic && (range.first <= 0 || range.last <= 0))
+    return "both ends of a log range must be above 0";
+  if (is_integer(option) &&
+      (range.first != std::floor(range.first) || range.last != std::floor(range.last)))
     return fmt::format("{} is an integer, so both ends must be whole numbers", option.key);
   return "";
 }
@@ -80,7 +83,9 @@ bool read_ends(const TomlEntry& entry, Range& range, Problems& problems) {
   const auto* list = is<TomlList>(entry.node);
   const auto first = list && list->size() == 2 ? number_in(list->front()) : std::nullopt;
   const auto last = first ? number_in(list->back()) : std::nullopt;
-  if (!last) return problems.add(entry, fmt::format("{} needs two numbers: [first, last]", entry.key)), false;
+  if (!last)
+    return problems.add(entry, fmt::format("{} needs two numbers: [first, last]", entry.key)),
+           false;
   range.logarithmic = entry.key == "log", range.first = *first, range.last = *last;
   return true;
 }
@@ -88,7 +93,9 @@ bool read_ends(const TomlEntry& entry, Range& range, Problems& problems) {
 bool read_count(const TomlEntry& entry, Range& range, Problems& problems) {
   const auto* count = is<std::int64_t>(entry.node);
   if (!count || *count < 2 || *count > kMostPoints)
-    return problems.add(entry, fmt::format("count must be a whole number from 2 to {}", kMostPoints)), false;
+    return problems.add(entry,
+                        fmt::format("count must be a whole number from 2 to {}", kMostPoints)),
+           false;
   range.count = *count;
   return true;
 }
@@ -115,7 +122,8 @@ bool read_entries(const TomlTable& table, bool counted, Range& range, Problems& 
 }
 
 bool has(const TomlTable& table, std::initializer_list<std::string_view> keys) {
-  return std::ranges::any_of(table, [&](const TomlEntry& e) { return std::ranges::find(keys, e.key) != keys.end(); });
+  return std::ranges::any_of(
+      table, [&](const TomlEntry& e) { return std::ranges::find(keys, e.key) != keys.end(); });
 }
 
 std::vector<Value> values_of_range(const Option& option, const TomlNode& node, Problems& problems) {
@@ -123,7 +131,8 @@ std::vector<Value> values_of_range(const Option& option, const TomlNode& node, P
   std::vector<Value> values;
   for (std::int64_t i = 0; range && i < range->count; ++i) {
     config::JobConfig scratch;
-    const Value value = range->at(static_cast<double>(i) / static_cast<double>(range->count - 1), option);
+    const Value value =
+        range->at(static_cast<double>(i) / static_cast<double>(range->count - 1), option);
     if (auto wrong = config::assign(option, scratch, value))
       return problems.add(node, fmt::format("{} {}", option.key, *wrong)), std::vector<Value>{};
     values.push_back(config::get(option, scratch));
@@ -132,11 +141,13 @@ std::vector<Value> values_of_range(const Option& option, const TomlNode& node, P
 }
 
 /// Complains of values that are there twice: two points would be one.
-void refuse_repeats(const Option& option, const TomlNode& node, const std::vector<Value>& values, Problems& problems) {
+void refuse_repeats(const Option& option, const TomlNode& node, const std::vector<Value>& values,
+                    Problems& problems) {
   std::set<Value> seen;
   for (const Value& value : values)
     if (!seen.insert(value).second)
-      return problems.add(node, fmt::format("{} has the value {} twice; keep one", option.key, shown_value(value)));
+      return problems.add(
+          node, fmt::format("{} has the value {} twice; keep one", option.key, shown_value(value)));
 }
 
 }  // namespace
@@ -156,22 +167,29 @@ std::optional<Value> read_value(const Option& option, const TomlNode& node, Prob
 }
 
 Value Range::at(double t, const Option& option) const {
-  const double x = t <= 0        ? first
-                   : t >= 1      ? last
-                   : logarithmic ? std::exp(std::log(first) + t * (std::log(last) - std::log(first)))
-                                 : first + t * (last - first);
+  const double x = t <= 0   ? first
+                   : t >= 1 ? last
+                   : logarithmic
+                       ? std::exp(std::log(first) + t * (std::log(last) - std::log(first)))
+                       : first + t * (last - first);
   if (is_integer(option)) return static_cast<std::int64_t>(std::llround(x));
   // Six digits are the same on every machine, whatever its exp() does with the last bit.
   return t <= 0 || t >= 1 ? x : std::strtod(fmt::format("{:.6g}", x).c_str(), nullptr);
 }
 
-std::optional<Range> read_range(const Option& option, const TomlNode& node, bool counted, Problems& problems) {
-  const auto complain = [&](std::string text) { return problems.add(node, std::move(text)), std::nullopt; };
+std::optional<Range> read_range(const Option& option, const TomlNode& node, bool counted,
+                                Problems& problems) {
+  const auto complain = [&](std::string text) {
+    return problems.add(node, std::move(text)), std::nullopt;
+  };
   const auto* table = is<TomlTable>(node);
-  const std::string example = counted ? "{ log = [1e-4, 1e-2], count = 5 }" : "{ log = [1e-4, 1e-2] }";
-  if (!table) return complain(fmt::format("{} needs a list of values or a range, {}", option.key, example));
+  const std::string example =
+      counted ? "{ log = [1e-4, 1e-2], count = 5 }" : "{ log = [1e-4, 1e-2] }";
+  if (!table)
+    return complain(fmt::format("{} needs a list of values or a range, {}", option.key, example));
   if (!is_integer(option) && config::type_name(option) != "number")
-    return complain(fmt::format("{} is of type {} and has no range; give a list", option.key, type_name(option)));
+    return complain(fmt::format("{} is of type {} and has no range; give a list", option.key,
+                                type_name(option)));
   Range range{.line = node.line, .column = node.column};
   if (!read_entries(*table, counted, range, problems)) return {};
   if (!has(*table, {"linear", "log"}) || (counted && range.count == 0))

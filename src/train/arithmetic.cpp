@@ -14,13 +14,15 @@ namespace {
 
 constexpr const char* kWorkspace = "CUBLAS_WORKSPACE_CONFIG";
 
-/// cuBLAS reads it when it starts. With workspaces of other sizes it may choose other kernels from call to call.
+/// cuBLAS reads it when it starts. With workspaces of other sizes it may choose other kernels from
+/// call to call.
 void fix_workspaces() {
   if (setenv(kWorkspace, ":4096:8", 0) != 0)
     fail(ExitCode::environment, "cannot set {}; unset some variables", kWorkspace);
   const std::string_view set = std::getenv(kWorkspace);
   require(set == ":4096:8" || set == ":16:8", ExitCode::environment,
-          "{} is \"{}\", with which cuBLAS does not always give the same bits, and debug.deterministic = true; unset "
+          "{} is \"{}\", with which cuBLAS does not always give the same bits, and "
+          "debug.deterministic = true; unset "
           "it, or set it to \":4096:8\" or \":16:8\"",
           kWorkspace, set);
 }
@@ -29,7 +31,8 @@ void set_deterministic(bool warn_only) {
   fix_workspaces();
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(true, warn_only);
-  context.setDeterministicFillUninitializedMemory(false);  // nothing here reads what nobody has written
+  // nothing here reads what nobody has written
+  context.setDeterministicFillUninitializedMemory(false);
   context.setDeterministicCuDNN(true);
   context.setBenchmarkCuDNN(false);
 }
@@ -40,7 +43,8 @@ void warn_of_keys_without_effect(const config::JobConfig& job) {
     if (differs) log::warning("{} has no effect: the job trains on the host", key);
   };
   warn(job.training.allow_tf32 != usual.allow_tf32, "training.allow_tf32");
-  warn(job.training.allow_bf16_reduced_precision_reduction != usual.allow_bf16_reduced_precision_reduction,
+  warn(job.training.allow_bf16_reduced_precision_reduction !=
+           usual.allow_bf16_reduced_precision_reduction,
        "training.allow_bf16_reduced_precision_reduction");
   warn(job.debug.deterministic_warn_only, "debug.deterministic_warn_only");
 }

@@ -8,15 +8,18 @@
 namespace tessera::train {
 namespace {
 
-void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab, bool may_ignore, std::int64_t sample) {
+void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab, bool may_ignore,
+               std::int64_t sample) {
   for (const std::int32_t id : ids)
     require((id >= 0 && id < vocab) || (may_ignore && id == -100), ExitCode::data,
-            "sample {} has the token {}, but the model's vocabulary has {}; was the data made with another tokenizer?",
+            "sample {} has the token {}, but the model's vocabulary has {}; was the data made with "
+            "another tokenizer?",
             sample, id, vocab);
 }
 
 /// Where the documents of one sample begin.
-std::vector<std::int64_t> documents_of(const data::SampleSource& source, const BatchPlan& plan, std::int64_t sample) {
+std::vector<std::int64_t> documents_of(const data::SampleSource& source, const BatchPlan& plan,
+                                       std::int64_t sample) {
   if (!plan.document_end_id) return source.document_starts(sample);
   std::vector<std::int32_t> inputs(static_cast<std::size_t>(source.seq_len()));
   source.read_part(sample, {0, source.seq_len()}, inputs, {});
@@ -27,14 +30,16 @@ std::vector<std::int64_t> documents_of(const data::SampleSource& source, const B
 }
 
 /// Some of the values; none where there are none.
-std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t size) {
+std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t begin,
+                             std::int64_t size) {
   if (values.empty()) return {};
   return {values.data() + begin, static_cast<std::size_t>(size)};
 }
 
-/// Values [begin, begin + count); undefined where there are none. From pinned memory they travel while others compute.
-at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin, std::int64_t count, at::Device device,
-                     bool pinned) {
+/// Values [begin, begin + count); undefined where there are none. From pinned memory they travel
+/// while others compute.
+at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin,
+                     std::int64_t count, at::Device device, bool pinned) {
   if (values.empty()) return {};
   auto* from = const_cast<std::int32_t*>(values.data()) + begin;
   const at::Tensor ids = at::from_blob(from, {count}, at::kInt).to(at::kLong);
@@ -43,12 +48,13 @@ at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin
 
 }  // namespace
 
-Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
-               std::int64_t vocab) {
+Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+               const Reader& reader, std::int64_t vocab) {
   const std::vector<Range> ranges = plan.cut.ranges(reader.cp_rank);
   const auto values = static_cast<std::size_t>(plan.rows * plan.cut.positions());
-  Rows rows{
-      std::vector<std::int32_t>(reader.inputs ? values : 0), std::vector<std::int32_t>(reader.labels ? values : 0), {}};
+  Rows rows{std::vector<std::int32_t>(reader.inputs ? values : 0),
+            std::vector<std::int32_t>(reader.labels ? values : 0),
+            {}};
   std::int64_t at = 0;
   for (std::int64_t row = 0; row < plan.rows; ++row) {
     const std::int64_t sample = first + reader.dp_rank * plan.rows + row;
@@ -69,16 +75,19 @@ Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device) {
   const std::int64_t each = plan.microbatch_rows, size = each * plan.cut.positions();
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {
     parallel::Documents documents;
-    if (plan.documents) documents.assign(rows.documents.begin() + m * each, rows.documents.begin() + (m + 1) * each);
+    if (plan.documents)
+      documents.assign(rows.documents.begin() + m * each, rows.documents.begin() + (m + 1) * each);
     batch.microbatches.push_back({to_device(rows.inputs, m * size, size, device, plan.pinned),
-                                  to_device(rows.labels, m * size, size, device, plan.pinned), std::move(documents)});
+                                  to_device(rows.labels, m * size, size, device, plan.pinned),
+                                  std::move(documents)});
   }
-  batch.valid_tokens = std::ranges::count_if(rows.labels, [](std::int32_t label) { return label != -100; });
+  batch.valid_tokens =
+      std::ranges::count_if(rows.labels, [](std::int32_t label) { return label != -100; });
   return batch;
 }
 
-Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
-                 std::int64_t vocab, at::Device device) {
+Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+                 const Reader& reader, std::int64_t vocab, at::Device device) {
   return batch_of(read_rows(source, plan, first, reader, vocab), plan, device);
 }
 

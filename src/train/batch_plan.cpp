@@ -8,12 +8,15 @@
 
 namespace tessera::train {
 
-BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout, std::int64_t microbatch_rows) {
+BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout,
+                          std::int64_t microbatch_rows) {
   const std::int64_t local = job.training.local_batch_size, dp = layout.dp_degree();
   BatchPlan plan;
-  plan.global_batch = job.training.global_batch_size > 0 ? job.training.global_batch_size : local * dp;
+  plan.global_batch =
+      job.training.global_batch_size > 0 ? job.training.global_batch_size : local * dp;
   require(plan.global_batch % (local * dp) == 0, ExitCode::usage,
-          "training.global_batch_size {} is not a multiple of local_batch_size {} x {} data-parallel ranks; choose a "
+          "training.global_batch_size {} is not a multiple of local_batch_size {} x {} "
+          "data-parallel ranks; choose a "
           "multiple of {}",
           plan.global_batch, local, dp, local * dp);
   plan.rows = plan.global_batch / dp;
@@ -23,17 +26,19 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
     microbatch_rows = std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
   plan.microbatch_rows = pipelined ? microbatch_rows : local;
   require(local % plan.microbatch_rows == 0, ExitCode::usage,
-          "parallelism.pipeline_parallel_microbatch_size {} does not divide local_batch_size {}", plan.microbatch_rows,
-          local);
+          "parallelism.pipeline_parallel_microbatch_size {} does not divide local_batch_size {}",
+          plan.microbatch_rows, local);
   const std::int64_t per_round = local / plan.microbatch_rows;
   // Rounds limit the memory of schedules that keep all microbatches, and a file says how many it is
   // for. The other schedules stream through all of them.
-  const schedule::Traits* schedule = schedule::find_traits(job.parallelism.pipeline_parallel_schedule);
+  const schedule::Traits* schedule =
+      schedule::find_traits(job.parallelism.pipeline_parallel_schedule);
   const bool separate = !schedule || schedule->keeps_all;
   plan.rounds = static_cast<int>(separate ? accumulation : 1);
   plan.microbatches = static_cast<int>(separate ? per_round : per_round * accumulation);
-  plan.cut = parallel::SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),
-                                         job.parallelism.context_parallel_load_balancer.has_value());
+  plan.cut =
+      parallel::SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),
+                                  job.parallelism.context_parallel_load_balancer.has_value());
   plan.documents = masks_documents(job);
   plan.pinned = job.training.dataloader.pin_memory;
   plan.document_end_id = job.training.document_end_id;
@@ -47,7 +52,8 @@ BatchPlan BatchPlan::of_validation(const config::JobConfig& job, const mesh::Lay
   same.training.global_batch_size = -1;
   same.training.dataloader = validation.dataloader;
   if (validation.dataset_path) same.training.dataset = validation.dataset;
-  const std::int64_t trained = std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
+  const std::int64_t trained =
+      std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
   return make(same, layout, std::gcd(validation.local_batch_size, trained));
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 class Beginning {
  public:
-  Beginning(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh, Trainer& trainer,
-            const std::filesystem::path& checkpoints)
+  Beginning(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+            Trainer& trainer, const std::filesystem::path& checkpoints)
       : job_(job), model_(model), mesh_(mesh), trainer_(trainer), checkpoints_(checkpoints) {}
 
   LoadedState begin() {
@@ -28,7 +28,8 @@ class Beginning {
     const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
     if (!job_.checkpoint.enable) return std::nullopt;
     if (choice.step < 0)
-      if (const auto last = open_model_only(mesh_.control(), checkpoints_)) return state_at_end(*last);
+      if (const auto last = open_model_only(mesh_.control(), checkpoints_))
+        return state_at_end(*last);
     if (choice.is_partial()) initialize();
     return load_state(trainer_, checkpoints_, choice);
   }
@@ -36,8 +37,10 @@ class Beginning {
   /// After a last checkpoint with the model alone there is nothing to go on with.
   LoadedState state_at_end(const checkpoint::Opened& last) {
     require(last.step() >= job_.training.steps, ExitCode::usage,
-            "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = {} cannot follow its "
-            "step {}; resume from an older checkpoint by checkpoint.load_step, or choose another job.dump_folder and "
+            "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = "
+            "{} cannot follow its "
+            "step {}; resume from an older checkpoint by checkpoint.load_step, or choose another "
+            "job.dump_folder and "
             "start from this model by checkpoint.initial_load_path",
             last.folder().string(), job_.training.steps, last.step());
     load_model(trainer_.stages().holdings(), model_, mesh_, last.folder());
@@ -63,8 +66,9 @@ class Beginning {
 
 }  // namespace
 
-LoadedState begin_state(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                        Trainer& trainer, const std::filesystem::path& checkpoints) {
+LoadedState begin_state(const config::JobConfig& job, const model::ModelSpec& model,
+                        mesh::DeviceMesh& mesh, Trainer& trainer,
+                        const std::filesystem::path& checkpoints) {
   return Beginning(job, model, mesh, trainer, checkpoints).begin();
 }
 

@@ -23,7 +23,8 @@ std::string outcome_of(const std::function<void()>& work) {
 
 [[noreturn]] void rethrow(const std::string& outcome) {
   const std::size_t space = outcome.find(' ');
-  throw Error(static_cast<ExitCode>(std::stoi(outcome.substr(0, space))), outcome.substr(space + 1));
+  throw Error(static_cast<ExitCode>(std::stoi(outcome.substr(0, space))),
+              outcome.substr(space + 1));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace tessera::train {
 namespace {
 
 bool allows(const std::string& mask, std::size_t core) {
-  return core / 8 < mask.size() && (static_cast<unsigned char>(mask[core / 8]) >> core % 8 & 1) != 0;
+  return core / 8 < mask.size() &&
+         (static_cast<unsigned char>(mask[core / 8]) >> core % 8 & 1) != 0;
 }
 
 std::optional<double> quota() {
@@ -35,7 +36,8 @@ int share_of_cores(const std::vector<std::string>& masks, std::size_t self) {
   double share = 0;
   for (std::size_t core = 0; core < 8 * masks[self].size(); ++core)
     if (allows(masks[self], core))
-      share += 1.0 / static_cast<double>(std::ranges::count_if(masks, [&](const auto& m) { return allows(m, core); }));
+      share += 1.0 / static_cast<double>(std::ranges::count_if(
+                         masks, [&](const auto& m) { return allows(m, core); }));
   return std::max(1, static_cast<int>(share + 1e-6));
 }
 
@@ -58,7 +60,8 @@ int cores_of_this_rank(comm::World& world) {
     masks.push_back(all[rank].substr(here.size()));
   }
   const double granted = quota().value_or(HUGE_VAL) / world.local_size();
-  return static_cast<int>(std::max(1.0, std::min<double>(share_of_cores(masks, self), std::floor(granted))));
+  return static_cast<int>(
+      std::max(1.0, std::min<double>(share_of_cores(masks, self), std::floor(granted))));
 }
 
 }  // namespace tessera::train

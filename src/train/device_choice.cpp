@@ -10,11 +10,12 @@
 namespace tessera::train {
 namespace {
 
-/// Rank 0 says how GPUs, cores and network adapters lie together, and what is wrong with that. Collective.
+/// Rank 0 says how GPUs, cores and network adapters lie together, and what is wrong with that.
+/// Collective.
 void tell_placement(comm::World& world, std::span<const RankDevice> ranks, const std::string& pci) {
   std::vector<RankPlacement> places;
-  for (const std::string& text :
-       comm::all_gather_strings(world.control(), text_of(RankPlacement{world.host(), placement_of(pci)})))
+  for (const std::string& text : comm::all_gather_strings(
+           world.control(), text_of(RankPlacement{world.host(), placement_of(pci)})))
     places.push_back(rank_placement_of(text));
   if (world.rank() != 0) return;
   for (const std::string& line : placement_lines(places)) log::info("{}", line);
@@ -27,7 +28,8 @@ void tell_placement(comm::World& world, std::span<const RankDevice> ranks, const
 OwnDevice choose_device(comm::World& world, const config::Job& job, bool with_nccl) {
   const comm::DeviceFacts own = comm::device_facts(world.local_rank(), job.share_device);
   std::vector<RankDevice> ranks;
-  for (const std::string& text : comm::all_gather_strings(world.control(), text_of({world.host(), own})))
+  for (const std::string& text :
+       comm::all_gather_strings(world.control(), text_of({world.host(), own})))
     ranks.push_back(rank_device_of(text));
   const std::string problem = device_problem(ranks, job.device, job.share_device, with_nccl);
   require(problem.empty(), ExitCode::environment, "{}", problem);

@@ -18,11 +18,13 @@ namespace tessera::train {
 namespace {
 
 void check_cuda(cudaError_t code, const char* call) {
-  require(!is_gpu_failure(code), ExitCode::environment, "{}", gpu_failure(cudaGetErrorString(code), call));
+  require(!is_gpu_failure(code), ExitCode::environment, "{}",
+          gpu_failure(cudaGetErrorString(code), call));
   require(code == cudaSuccess, ExitCode::environment, "{}: {}", call, cudaGetErrorString(code));
 }
 
-/// Pinned, so that copies from the device do not hold the caller; ordinary where no more can be pinned.
+/// Pinned, so that copies from the device do not hold the caller; ordinary where no more can be
+/// pinned.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -64,9 +66,11 @@ class PinnedMemory {
 class CudaCopies final : public DeviceCopies {
  public:
   explicit CudaCopies(at::Device device) : device_(device) {
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+               "cudaStreamCreateWithFlags");
     for (cudaEvent_t* event : {&computed_, &copied_})
-      check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+      check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming),
+                 "cudaEventCreateWithFlags");
   }
   ~CudaCopies() override {
     if (comm::has_stopped_waiting()) return;  // for this stream, too: it may never come to its end
@@ -89,20 +93,26 @@ class CudaCopies final : public DeviceCopies {
       std::memcpy(to, from, bytes);
       return;
     }
-    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_),
+               "cudaMemcpyAsync");
     check_cuda(cudaEventRecord(copied_, stream_), "cudaEventRecord");
   }
 
   void wait() override {
-    check_cuda(cudaSetDevice(device_.index()), "cudaSetDevice");  // on a thread that has no device yet
+    check_cuda(cudaSetDevice(device_.index()),
+               "cudaSetDevice");  // on a thread that has no device yet
     check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
 
   /// An event that was never recorded is done.
-  void hold_updates() override { check_cuda(cudaStreamWaitEvent(compute_stream(), copied_, 0), "cudaStreamWaitEvent"); }
+  void hold_updates() override {
+    check_cuda(cudaStreamWaitEvent(compute_stream(), copied_, 0), "cudaStreamWaitEvent");
+  }
 
  private:
-  cudaStream_t compute_stream() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
+  cudaStream_t compute_stream() const {
+    return c10::cuda::getCurrentCUDAStream(device_.index()).stream();
+  }
 
   at::Device device_;
   PinnedMemory memory_;
@@ -117,7 +127,8 @@ at::Device take_device(int number) {
   comm::use_device(number);
   c10::cuda::set_device(index);
   follow_device_memory();
-  comm::set_compute_stream_provider([] { return static_cast<void*>(c10::cuda::getCurrentCUDAStream().stream()); });
+  comm::set_compute_stream_provider(
+      [] { return static_cast<void*>(c10::cuda::getCurrentCUDAStream().stream()); });
   return {at::kCUDA, index};
 }
 

@@ -31,19 +31,22 @@ class Evaluation {
         plan_(BatchPlan::make(job_, layout_)),
         samples_(open_job_samples(job_, plan_.global_batch, world.control())),
         model_(checked_model()),
-        mesh_(world, layout_, backend_of(job_, device_), ordered_sums_of(job_, device_), memory_of(device_)) {}
+        mesh_(world, layout_, backend_of(job_, device_), ordered_sums_of(job_, device_),
+              memory_of(device_)) {}
 
   ValidationResult run() {
     const schedule::StageMap map = pipeline_plan_of(job_, model_, layout_, plan_).map;
     parallel::StageOptions options = stage_options_of(job_, plan_, device_);
     options.sharding.freeze = {"."};  // nothing is trained: no memory for gradients
     check_memory(job_, model_, mesh_, plan_, options, world_, own_.ranks);
-    stages_.emplace(model_, stage_ranges_of(job_, model_, mesh_, map.stages(), options), map, mesh_, options);
+    stages_.emplace(model_, stage_ranges_of(job_, model_, mesh_, map.stages(), options), map, mesh_,
+                    options);
     {
       const comm::Watchdog::Patience patience(std::chrono::seconds(job_.comm.save_timeout_seconds));
       load_weights_of(job_, stages_->holdings(), model_, mesh_);
     }
-    const ValidationResult result = Validator(job_, model_, mesh_, *stages_, *samples_.validation).run(0);
+    const ValidationResult result =
+        Validator(job_, model_, mesh_, *stages_, *samples_.validation).run(0);
     watchdog_.reset();  // communicators end one by one on each rank: no failure
     return result;
   }
@@ -77,11 +80,12 @@ class Evaluation {
 
 }  // namespace
 
-ValidationResult evaluate(comm::World& world, const config::Resolved& resolved, const OnFailure& failed) {
+ValidationResult evaluate(comm::World& world, const config::Resolved& resolved,
+                          const OnFailure& failed) {
   use_share_of_cores(world);
   kernels::choose_host_kernels(resolved.job.kernels.backend);
-  require(resolved.job.validation.enable, ExitCode::usage, "validation.enable is false ({}); remove it",
-          resolved.origin("validation.enable"));
+  require(resolved.job.validation.enable, ExitCode::usage,
+          "validation.enable is false ({}); remove it", resolved.origin("validation.enable"));
   std::optional<Evaluation> evaluation;
   try {
     return evaluation.emplace(world, resolved).run();

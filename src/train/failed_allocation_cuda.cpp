@@ -24,7 +24,9 @@ struct Followed {
   std::mutex mutex;
   std::optional<FailedAllocation> failed;  ///< guarded by the mutex
 
-  FailedAllocation now() const { return {total, -1, reserved, allocated, 0, comm::Watchdog::place()}; }
+  FailedAllocation now() const {
+    return {total, -1, reserved, allocated, 0, comm::Watchdog::place()};
+  }
 };
 
 Followed& followed() {
@@ -81,7 +83,8 @@ std::optional<FailedAllocation> failed_allocation() {
 
 std::optional<FailedAllocation> held_allocation(std::chrono::seconds for_so_long) {
   const std::int64_t since = followed().giving_back_since;
-  if (since == 0 || now_ns() - since < std::chrono::nanoseconds(for_so_long).count()) return std::nullopt;
+  if (since == 0 || now_ns() - since < std::chrono::nanoseconds(for_so_long).count())
+    return std::nullopt;
   return followed().now();
 }
 

@@ -21,11 +21,13 @@ namespace fs = std::filesystem;
 void write_batch(const fs::path& file, const Fault& fault, const data::SampleSource& source) {
   const std::int64_t seq = source.seq_len();
   const Shape shape{1, fault.global_batch, seq};
-  std::vector<checkpoint::SafetensorsEntry> entries{{"inputs", DType::i32, shape}, {"labels", DType::i32, shape}};
+  std::vector<checkpoint::SafetensorsEntry> entries{{"inputs", DType::i32, shape},
+                                                    {"labels", DType::i32, shape}};
   const bool knows_documents = !source.document_starts(fault.first_sample).empty();
   if (knows_documents) entries.push_back({"documents", DType::i32, shape});
   checkpoint::SafetensorsWriter writer(file, entries);
-  std::vector<std::int32_t> inputs(static_cast<std::size_t>(seq)), labels(inputs.size()), documents(inputs.size());
+  std::vector<std::int32_t> inputs(static_cast<std::size_t>(seq)), labels(inputs.size()),
+      documents(inputs.size());
   for (std::int64_t row = 0; row < fault.global_batch; ++row) {
     source.read(fault.first_sample + row, inputs, labels);
     writer.write("inputs", row * seq, seq, inputs.data());
@@ -54,7 +56,8 @@ std::string start_from(const fs::path& step, const config::JobConfig& job) {
   if (step.empty()) return {};
   std::string flags = " --checkpoint.initial_load_path " + step.string();
   if (job.checkpoint.initial_load_in_hf) flags += " --checkpoint.no_initial_load_in_hf";
-  if (job.checkpoint.initial_load_in_hf_quantized) flags += " --checkpoint.no_initial_load_in_hf_quantized";
+  if (job.checkpoint.initial_load_in_hf_quantized)
+    flags += " --checkpoint.no_initial_load_in_hf_quantized";
   if (!job.checkpoint.exclude_from_loading.empty()) flags += " --checkpoint.exclude_from_loading=";
   return flags;
 }
@@ -70,8 +73,10 @@ std::string without_the_jobs_data(const config::JobConfig& job) {
 
 }  // namespace
 
-fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault, const data::SampleSource& source) {
-  const fs::path folder = fs::path(job.job.dump_folder) / "faults" / fmt::format("step-{:08d}", fault.step),
+fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault,
+                            const data::SampleSource& source) {
+  const fs::path folder = fs::path(job.job.dump_folder) / "faults" /
+                          fmt::format("step-{:08d}", fault.step),
                  batch = folder / "batch.safetensors";
   fs::create_directories(folder);
   write_batch(batch, fault, source);
@@ -80,9 +85,11 @@ fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault, co
       {"what", fault.what},
       {"first_sample", fault.first_sample},
       {"samples", fault.global_batch},
-      {"replay", fmt::format("tessera train JOB.toml --job.dump_folder ELSEWHERE --training.dataset replay "
-                             "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
-                             batch.string(), start_from(newest_before(fault), job), without_the_jobs_data(job))}};
+      {"replay",
+       fmt::format("tessera train JOB.toml --job.dump_folder ELSEWHERE --training.dataset replay "
+                   "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
+                   batch.string(), start_from(newest_before(fault), job),
+                   without_the_jobs_data(job))}};
   metrics::write_file_atomically(folder / "fault.json", json_text(report, 2) + "\n");
   return folder;
 }

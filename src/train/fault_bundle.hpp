@@ -18,9 +18,10 @@ struct Fault {
   std::filesystem::path checkpoints;  ///< of the run; empty if it has none
 };
 
-/// Writes job.dump_folder/faults/step-%08d: batch.safetensors, the whole global batch as a replay file of one step, and
-/// fault.json, which tells what happened and how to run it again, from the newest checkpoint there is. Returns the
-/// folder. One rank calls it. Throws Error(environment or data) if it cannot be written.
+/// Writes job.dump_folder/faults/step-%08d: batch.safetensors, the whole global batch as a replay
+/// file of one step, and fault.json, which tells what happened and how to run it again, from the
+/// newest checkpoint there is. Returns the folder. One rank calls it. Throws Error(environment or
+/// data) if it cannot be written.
 std::filesystem::path write_fault_bundle(const config::JobConfig& job, const Fault& fault,
                                          const data::SampleSource& source);
 

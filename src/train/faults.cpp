@@ -9,9 +9,13 @@
 
 namespace tessera::train {
 
-Faults::Faults(const config::JobConfig& job, Trainer& trainer, Reporter& reporter, const data::SampleSource& source,
-               std::filesystem::path checkpoints)
-    : job_(job), trainer_(trainer), reporter_(reporter), source_(source), checkpoints_(std::move(checkpoints)) {}
+Faults::Faults(const config::JobConfig& job, Trainer& trainer, Reporter& reporter,
+               const data::SampleSource& source, std::filesystem::path checkpoints)
+    : job_(job),
+      trainer_(trainer),
+      reporter_(reporter),
+      source_(source),
+      checkpoints_(std::move(checkpoints)) {}
 
 Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
   if (outcome.skipped) return judge_nonfinite(step, outcome);
@@ -21,7 +25,8 @@ Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
   if (outcome.zscore <= job_.optimizer.spike_zscore) return Verdict::go_on;
   const bool back = job_.optimizer.on_spike == "rewind";
   const std::string what =
-      fmt::format("loss {:.4f} is {:.1f} standard deviations above the recent losses", outcome.loss, outcome.zscore);
+      fmt::format("loss {:.4f} is {:.1f} standard deviations above the recent losses", outcome.loss,
+                  outcome.zscore);
   if (back)
     keep(step, what);
   else
@@ -48,13 +53,15 @@ void Faults::keep(std::int64_t step, const std::string& what) {
   what_ = what;
   const Fault fault{step, trainer_.first_sample(step - 1), trainer_.batch_plan().global_batch, what,
                     job_.checkpoint.enable ? checkpoints_ : std::filesystem::path()};
-  kept_in_ = on_rank_zero(trainer_.mesh().control(), [&] { return write_fault_bundle(job_, fault, source_).string(); });
+  kept_in_ = on_rank_zero(trainer_.mesh().control(),
+                          [&] { return write_fault_bundle(job_, fault, source_).string(); });
   reporter_.note(fmt::format("step {}: {}; its batch is in {}", step, what, kept_in_));
 }
 
 std::optional<LoadedState> Faults::load_before(std::int64_t step) {
   const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, trainer_.model());
-  if (choice.is_partial() || !choice.left_out().empty()) {  // what the run began without begins again as it did then
+  if (choice.is_partial() ||
+      !choice.left_out().empty()) {  // what the run began without begins again as it did then
     trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
     for (const at::Tensor& buffer : trainer_.stages().holdings().buffers)
       if (buffer.defined()) buffer.zero_();
@@ -70,7 +77,8 @@ void Faults::go_back(std::int64_t step) {
   const std::int64_t next_sample = trainer_.first_sample(step);
   const auto loaded = job_.checkpoint.enable ? load_before(step) : std::nullopt;
   require(loaded.has_value(), ExitCode::nonfinite,
-          "step {}: {}; there is no checkpoint to rewind to; set checkpoint.enable, and checkpoint.interval below {}",
+          "step {}: {}; there is no checkpoint to rewind to; set checkpoint.enable, and "
+          "checkpoint.interval below {}",
           step, what_, step);
   TrainState state = loaded->state;
   jumps_ = state.step == jumped_to_ ? jumps_ + 1 : 1;
@@ -83,11 +91,13 @@ void Faults::go_back(std::int64_t step) {
   trainer_.set_state(state);
   spikes_.forget();
   reporter_.rewind(state.step);
-  reporter_.note(fmt::format("rewound to step {}; training continues with sample {}", state.step, next_sample));
+  reporter_.note(fmt::format("rewound to step {}; training continues with sample {}", state.step,
+                             next_sample));
 }
 
 void Faults::stop(std::int64_t step) const {
-  fail(ExitCode::nonfinite, "step {}: {}; look at {} (optimizer.on_nonfinite = \"stop\")", step, what_, kept_in_);
+  fail(ExitCode::nonfinite, "step {}: {}; look at {} (optimizer.on_nonfinite = \"stop\")", step,
+       what_, kept_in_);
 }
 
 void Faults::check_replicas(std::int64_t step) {
@@ -95,7 +105,8 @@ void Faults::check_replicas(std::int64_t step) {
   if (every == 0 || step % every != 0) return;
   const std::string fault = parallel::find_replica_fault(trainer_.stages(), trainer_.mesh());
   require(fault.empty(), ExitCode::environment,
-          "after step {}: {}. The processor or memory of that rank may be faulty: exclude its node, move newer "
+          "after step {}: {}. The processor or memory of that rank may be faulty: exclude its "
+          "node, move newer "
           "checkpoints away, and resume from one before step {} (checkpoint.load_step)",
           step, fault, step - every + 1);
 }

@@ -1,4 +1,5 @@
-// What a run does when numbers go wrong: losses or gradients that are not finite, spikes, replicas that drift apart.
+// What a run does when numbers go wrong: losses or gradients that are not finite, spikes, replicas
+// that drift apart.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +21,23 @@ class Faults {
  public:
   enum class Verdict : std::uint8_t { go_on, go_back, stop };
 
-  /// `checkpoints`: the folder that go_back() looks into; what it keeps of a fault goes into job.dump_folder/faults.
-  Faults(const config::JobConfig& job, Trainer& trainer, Reporter& reporter, const data::SampleSource& source,
-         std::filesystem::path checkpoints);
+  /// `checkpoints`: the folder that go_back() looks into; what it keeps of a fault goes into
+  /// job.dump_folder/faults.
+  Faults(const config::JobConfig& job, Trainer& trainer, Reporter& reporter,
+         const data::SampleSource& source, std::filesystem::path checkpoints);
 
-  /// By optimizer.on_nonfinite, spike_zscore and on_spike; fills in outcome.zscore. Keeps the batch of a fault. Throws
-  /// Error(nonfinite) after optimizer.max_skipped_steps faults in a row.
+  /// By optimizer.on_nonfinite, spike_zscore and on_spike; fills in outcome.zscore. Keeps the batch
+  /// of a fault. Throws Error(nonfinite) after optimizer.max_skipped_steps faults in a row.
   Verdict judge(std::int64_t step, StepOutcome& outcome);
-  /// After Verdict::go_back: loads the last checkpoint, goes on with the sample behind `step`, so that what the steps
-  /// in between read is left out (as in the training of PaLM, https://arxiv.org/abs/2204.02311, section 5.1). Throws
-  /// Error(nonfinite) if there is no checkpoint, or after too many jumps to one.
+  /// After Verdict::go_back: loads the last checkpoint, goes on with the sample behind `step`, so
+  /// that what the steps in between read is left out (as in the training of PaLM,
+  /// https://arxiv.org/abs/2204.02311, section 5.1). Throws Error(nonfinite) if there is no
+  /// checkpoint, or after too many jumps to one.
   void go_back(std::int64_t step);
   /// After Verdict::stop, when what could be saved is.
   [[noreturn]] void stop(std::int64_t step) const;
-  /// Every debug.check_replicas steps. Throws Error(environment) that names the rank whose parameters differ.
+  /// Every debug.check_replicas steps. Throws Error(environment) that names the rank whose
+  /// parameters differ.
   void check_replicas(std::int64_t step);
 
  private:

@@ -42,9 +42,11 @@ class HangWatch {
     leave_time_to_the_failed();
     if (report.code() != ExitCode::communication) end_failed(report);
     std::vector<comm::CallTrace> own = of_this_node();
-    if (gather() == Watchdog::Traces::by_another) std::this_thread::sleep_for(kOtherNodes + seconds(2));
+    if (gather() == Watchdog::Traces::by_another)
+      std::this_thread::sleep_for(kOtherNodes + seconds(2));
     const std::vector<std::string> lines = culprits(std::move(own));
-    const std::string text = fmt::format("{}{}{}", fmt::join(lines, "\n"), lines.empty() ? "" : "\n", report.what());
+    const std::string text =
+        fmt::format("{}{}{}", fmt::join(lines, "\n"), lines.empty() ? "" : "\n", report.what());
     log::error("{}", text);
     write_report(text);
     world_.abort(static_cast<int>(report.code()));
@@ -58,8 +60,8 @@ class HangWatch {
     world_.abort(static_cast<int>(report.code()));
   }
 
-  /// For all ranks of this node: the one that is at fault may be in no state to. A job that hangs ends whether or not
-  /// its disk takes this.
+  /// For all ranks of this node: the one that is at fault may be in no state to. A job that hangs
+  /// ends whether or not its disk takes this.
   void leave_traces() const {
     if (limit() == 0) return;
     std::error_code ignored;
@@ -77,7 +79,8 @@ class HangWatch {
   static void leave_time_to_the_failed() {
     constexpr std::chrono::milliseconds kLook{100};
     constexpr int kLooks = 120;
-    for (int i = 0; i < kLooks && !comm::failure_on_node().empty(); ++i) std::this_thread::sleep_for(kLook);
+    for (int i = 0; i < kLooks && !comm::failure_on_node().empty(); ++i)
+      std::this_thread::sleep_for(kLook);
   }
 
   Watchdog::Traces gather() const {
@@ -85,7 +88,9 @@ class HangWatch {
   }
 
   /// To be asked first: a rank that stood still goes on when another node ends the job.
-  std::vector<comm::CallTrace> of_this_node() const { return comm::traces_of_node(world_.size(), kTracedCalls); }
+  std::vector<comm::CallTrace> of_this_node() const {
+    return comm::traces_of_node(world_.size(), kTracedCalls);
+  }
 
   /// By `traces` of this node, and what the ranks of the others have left just now.
   std::vector<std::string> culprits(std::vector<comm::CallTrace> traces) const {
@@ -93,7 +98,8 @@ class HangWatch {
     constexpr double kOld_seconds = 30;
     for (comm::CallTrace& other : of_other_nodes()) {
       const auto same = [&](const comm::CallTrace& trace) { return trace.rank == other.rank; };
-      if (std::ranges::none_of(traces, same) && now - other.unix_seconds < kOld_seconds && other.rank < world_.size())
+      if (std::ranges::none_of(traces, same) && now - other.unix_seconds < kOld_seconds &&
+          other.rank < world_.size())
         traces.push_back(std::move(other));
     }
     return comm::who_holds_up(traces);
@@ -110,7 +116,8 @@ class HangWatch {
   void write_report(const std::string& text) const {
     if (limit() == 0) return;
     std::ofstream file(file_of(world_.rank(), ""));
-    file << text << "\n\nlast calls, newest last:\n" << last_lines(Watchdog::recent_calls(), limit());
+    file << text << "\n\nlast calls, newest last:\n"
+         << last_lines(Watchdog::recent_calls(), limit());
   }
 
   /// The last `count` of some lines.
@@ -120,7 +127,9 @@ class HangWatch {
     return text.substr(begin);
   }
 
-  std::size_t limit() const { return std::min(kTracedCalls, static_cast<std::size_t>(job_.comm.trace_buf_size)); }
+  std::size_t limit() const {
+    return std::min(kTracedCalls, static_cast<std::size_t>(job_.comm.trace_buf_size));
+  }
   std::filesystem::path folder() const {
     return std::filesystem::path(job_.job.dump_folder) / job_.comm.save_traces_folder;
   }
@@ -134,8 +143,9 @@ class HangWatch {
 
 }  // namespace
 
-void watch_for_hangs(std::optional<comm::Watchdog>& watchdog, comm::World& world, const config::JobConfig& job,
-                     std::int64_t limit_seconds, std::function<std::optional<Error>()> look) {
+void watch_for_hangs(std::optional<comm::Watchdog>& watchdog, comm::World& world,
+                     const config::JobConfig& job, std::int64_t limit_seconds,
+                     std::function<std::optional<Error>()> look) {
   const HangWatch watch(world, job);
   const seconds limit(limit_seconds);
   Watchdog::Also also;
@@ -147,7 +157,8 @@ void watch_for_hangs(std::optional<comm::Watchdog>& watchdog, comm::World& world
   }
   watchdog.reset();
   watchdog.emplace(
-      limit, world.rank(), [watch](const Error& report) { watch.end_job(report); }, std::move(also));
+      limit, world.rank(), [watch](const Error& report) { watch.end_job(report); },
+      std::move(also));
 }
 
 }  // namespace tessera::train

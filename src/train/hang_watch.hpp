@@ -9,12 +9,14 @@
 
 namespace tessera::train {
 
-/// Watches calls of communication from now on, with this limit instead of that of an earlier watchdog. A call that is
-/// pending for 45 s is told in one line that names the rank that holds it up. At the limit, the job ends on all ranks
-/// with code 7; if a device or a communicator fails, with the code of that. Before that, the ranks of all nodes leave
-/// their last calls in job.dump_folder/comm.save_traces_folder. `look`: see Watchdog::Also. What is given must outlive
+/// Watches calls of communication from now on, with this limit instead of that of an earlier
+/// watchdog. A call that is pending for 45 s is told in one line that names the rank that holds it
+/// up. At the limit, the job ends on all ranks with code 7; if a device or a communicator fails,
+/// with the code of that. Before that, the ranks of all nodes leave their last calls in
+/// job.dump_folder/comm.save_traces_folder. `look`: see Watchdog::Also. What is given must outlive
 /// the watchdog.
-void watch_for_hangs(std::optional<comm::Watchdog>& watchdog, comm::World& world, const config::JobConfig& job,
-                     std::int64_t limit_seconds, std::function<std::optional<Error>()> look = {});
+void watch_for_hangs(std::optional<comm::Watchdog>& watchdog, comm::World& world,
+                     const config::JobConfig& job, std::int64_t limit_seconds,
+                     std::function<std::optional<Error>()> look = {});
 
 }  // namespace tessera::train

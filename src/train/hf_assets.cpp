@@ -18,8 +18,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 constexpr const char* kGenerationConfig = "generation_config.json";
-constexpr std::array kCopied{kTokenizer, kTokenizerConfig, kGenerationConfig, "special_tokens_map.json",
-                             "chat_template.jinja"};
+constexpr std::array kCopied{kTokenizer, kTokenizerConfig, kGenerationConfig,
+                             "special_tokens_map.json", "chat_template.jinja"};
 
 bool is_there(const fs::path& file) {
   std::error_code problem;
@@ -35,8 +35,8 @@ fs::path folder_of(const fs::path& named) {
 /// Why the tokenizer is not this model's; "" when it may be.
 std::string misfit(const data::Tokenizer& tokenizer, const fs::path& folder, std::int64_t vocab) {
   if (tokenizer.vocab_size() <= vocab) return "";
-  return fmt::format("the tokenizer in '{}' has a vocabulary of {}, and the model one of {}", folder.string(),
-                     tokenizer.vocab_size(), vocab);
+  return fmt::format("the tokenizer in '{}' has a vocabulary of {}, and the model one of {}",
+                     folder.string(), tokenizer.vocab_size(), vocab);
 }
 
 std::string text_of(const data::Tokenizer& tokenizer, std::optional<int> id) {
@@ -58,7 +58,8 @@ void ids_of_config(const std::optional<std::string>& config, HfAssets& assets) {
   if (!config || !is_there(*config)) return;
   const nlohmann::json json = parse_json(read_text(*config).value_or(""));
   const auto id = [&](const char* key) -> std::optional<int> {
-    if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer()) return std::nullopt;
+    if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer())
+      return std::nullopt;
     return json[key].get<int>();
   };
   assets.bos = id("bos_token_id");
@@ -70,21 +71,23 @@ void copy_beside(const fs::path& from, const fs::path& to) {
   if (fs::equivalent(from, to, problem)) return;
   problem.clear();
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, problem);
-  require(!problem, ExitCode::environment, "cannot copy '{}' to '{}' ({})", from.string(), to.string(),
-          problem.message());
+  require(!problem, ExitCode::environment, "cannot copy '{}' to '{}' ({})", from.string(),
+          to.string(), problem.message());
 }
 
 Json token_json(const std::string& token) { return token.empty() ? Json() : Json(token); }
 
 }  // namespace
 
-HfAssets find_hf_assets(const config::JobConfig& job, const std::optional<fs::path>& named, std::int64_t vocab) {
+HfAssets find_hf_assets(const config::JobConfig& job, const std::optional<fs::path>& named,
+                        std::int64_t vocab) {
   HfAssets assets;
   const fs::path folder = folder_of(named.value_or(job.model.hf_assets_path));
   if (named || is_there(folder / kTokenizer)) {
     const data::Tokenizer tokenizer = data::Tokenizer::load(folder);
     assets.why_not = misfit(tokenizer, folder, vocab);
-    require(!named || assets.why_not.empty(), ExitCode::data, "{}; name the tokenizer of the model", assets.why_not);
+    require(!named || assets.why_not.empty(), ExitCode::data, "{}; name the tokenizer of the model",
+            assets.why_not);
     if (assets.why_not.empty()) take(tokenizer, folder, assets);
   } else {
     assets.why_not = fmt::format("there is no {} in '{}'", kTokenizer, folder.string());
@@ -98,13 +101,14 @@ void write_hf_assets(const HfAssets& assets, const fs::path& folder) {
   for (const char* name : kCopied)
     if (is_there(*assets.folder / name)) copy_beside(*assets.folder / name, folder / name);
   if (!is_there(*assets.folder / kTokenizerConfig))
-    write_json_file(folder / kTokenizerConfig, Json{{"bos_token", token_json(assets.bos_token)},
-                                                    {"eos_token", token_json(assets.eos_token)},
-                                                    {"clean_up_tokenization_spaces", false},
-                                                    {"tokenizer_class", "PreTrainedTokenizerFast"}});
+    write_json_file(folder / kTokenizerConfig,
+                    Json{{"bos_token", token_json(assets.bos_token)},
+                         {"eos_token", token_json(assets.eos_token)},
+                         {"clean_up_tokenization_spaces", false},
+                         {"tokenizer_class", "PreTrainedTokenizerFast"}});
   if (!is_there(*assets.folder / kGenerationConfig))
-    write_json_file(folder / kGenerationConfig,
-                    Json{{"bos_token_id", id_json(assets.bos)}, {"eos_token_id", id_json(assets.eos)}});
+    write_json_file(folder / kGenerationConfig, Json{{"bos_token_id", id_json(assets.bos)},
+                                                     {"eos_token_id", id_json(assets.eos)}});
 }
 
 }  // namespace tessera::train

@@ -32,7 +32,8 @@ checkpoint::Opened open_at(comm::Communicator& control, const fs::path& folder) 
 
 /// The job that made the checkpoint, from the configuration that it carries.
 config::Resolved job_inside(const checkpoint::Opened& opened) {
-  const fs::path file = fs::temp_directory_path() / fmt::format("tessera-{}-{}.toml", getpid(), opened.uuid());
+  const fs::path file =
+      fs::temp_directory_path() / fmt::format("tessera-{}-{}.toml", getpid(), opened.uuid());
   std::ofstream(file) << opened.config_toml();
   try {
     config::Resolved resolved = config::resolve({file.string()});
@@ -49,36 +50,42 @@ void prepare_folder(const fs::path& folder, bool replace) {
   for (const char* name : {"model.safetensors.index.json", "model.safetensors", "config.json"})
     if (fs::exists(folder / name)) {
       const bool ours = std::string_view(name) != "model.safetensors.index.json";
-      require(ours, ExitCode::usage, "'{}' has weights in several files ({}); name another folder", folder.string(),
-              name);
-      require(replace, ExitCode::usage, "'{}' already has {}; name another folder, or replace it with --force",
+      require(ours, ExitCode::usage, "'{}' has weights in several files ({}); name another folder",
+              folder.string(), name);
+      require(replace, ExitCode::usage,
+              "'{}' already has {}; name another folder, or replace it with --force",
               folder.string(), name);
     }
   std::error_code problem;
   fs::create_directories(folder, problem);
-  require(!problem, ExitCode::environment, "cannot make the folder '{}' ({}); name another", folder.string(),
-          problem.message());
+  require(!problem, ExitCode::environment, "cannot make the folder '{}' ({}); name another",
+          folder.string(), problem.message());
 }
 
 bool streamed(const model::ParamSpec& spec) { return spec.hf_layout == model::HfLayout::same; }
 
-/// What checkpoint::export_tensors can do: whole tensors, their rows permuted where RoPE asks for it.
+/// What checkpoint::export_tensors can do: whole tensors, their rows permuted where RoPE asks for
+/// it.
 std::vector<checkpoint::ExportTensor> streamed_tensors(const model::ModelSpec& model, DType dtype) {
   std::vector<checkpoint::ExportTensor> map;
   for (const model::ParamSpec& spec : model.params) {
     if (!streamed(spec)) continue;
     checkpoint::ExportTensor tensor{"model/" + spec.fqn, spec.hf_name, dtype, {}};
     if (spec.rope_heads > 0)
-      tensor.row_map = [head_dim = head_dim_of(spec)](std::int64_t row) { return hf_row(row, head_dim); };
+      tensor.row_map = [head_dim = head_dim_of(spec)](std::int64_t row) {
+        return hf_row(row, head_dim);
+      };
     map.push_back(std::move(tensor));
   }
   for (const model::BufferSpec& buffer : model.buffers)
-    if (!buffer.hf_name.empty()) map.push_back({"model/" + buffer.fqn, buffer.hf_name, DType::f32, {}});
+    if (!buffer.hf_name.empty())
+      map.push_back({"model/" + buffer.fqn, buffer.hf_name, DType::f32, {}});
   return map;
 }
 
 /// The tensors of experts: each once, though two parameters may lie in it.
-std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::ModelSpec& model, DType dtype) {
+std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::ModelSpec& model,
+                                                         DType dtype) {
   std::vector<checkpoint::SafetensorsEntry> entries;
   for (const model::ParamSpec& spec : model.params) {
     using enum model::HfLayout;
@@ -91,9 +98,10 @@ std::vector<checkpoint::SafetensorsEntry> expert_entries(const model::ModelSpec&
 }
 
 /// One expert's part of a parameter.
-at::Tensor read_expert(const checkpoint::Opened& checkpoint, const model::ParamSpec& spec, std::int64_t expert,
-                       DType dtype) {
-  TensorSlice box{"model/" + spec.fqn, dtype, spec.global_shape, Shape(spec.global_shape.size(), 0), spec.global_shape};
+at::Tensor read_expert(const checkpoint::Opened& checkpoint, const model::ParamSpec& spec,
+                       std::int64_t expert, DType dtype) {
+  TensorSlice box{"model/" + spec.fqn, dtype, spec.global_shape, Shape(spec.global_shape.size(), 0),
+                  spec.global_shape};
   box.offset[0] = expert;
   box.extent[0] = 1;
   const at::Tensor values = at::empty(box.extent, parallel::scalar_type_of(dtype));
@@ -108,8 +116,9 @@ const model::ParamSpec& odd_twin(const model::ModelSpec& model, const model::Par
   contract_violated("found", __FILE__, __LINE__, spec.fqn + " has no twin");
 }
 
-void export_expert(const checkpoint::Opened& checkpoint, const model::ModelSpec& model, const model::ParamSpec& spec,
-                   std::int64_t expert, DType dtype, checkpoint::SafetensorsWriter& writer) {
+void export_expert(const checkpoint::Opened& checkpoint, const model::ModelSpec& model,
+                   const model::ParamSpec& spec, std::int64_t expert, DType dtype,
+                   checkpoint::SafetensorsWriter& writer) {
   using enum model::HfLayout;
   at::Tensor values = read_expert(checkpoint, spec, expert, dtype);
   if (spec.hf_layout == even || spec.hf_layout == even_transposed) {
@@ -127,7 +136,8 @@ void warn_of_lost_biases(const model::ModelSpec& model) {
   for (const model::BufferSpec& buffer : model.buffers)
     if (buffer.hf_name.empty()) {
       log::warning(
-          "Hugging Face's files cannot store {} and similar tensors, which are not exported; without them the router "
+          "Hugging Face's files cannot store {} and similar tensors, which are not exported; "
+          "without them the router "
           "may select other experts",
           buffer.fqn);
       return;
@@ -136,8 +146,8 @@ void warn_of_lost_biases(const model::ModelSpec& model) {
 
 }  // namespace
 
-void export_hf_weights(const checkpoint::Opened& checkpoint, const model::ModelSpec& model, DType dtype,
-                       const fs::path& file) {
+void export_hf_weights(const checkpoint::Opened& checkpoint, const model::ModelSpec& model,
+                       DType dtype, const fs::path& file) {
   const auto map = streamed_tensors(model, dtype);
   std::vector<checkpoint::SafetensorsEntry> entries = checkpoint::export_entries(checkpoint, map);
   std::ranges::move(expert_entries(model, dtype), std::back_inserter(entries));
@@ -146,7 +156,8 @@ void export_hf_weights(const checkpoint::Opened& checkpoint, const model::ModelS
   for (const model::ParamSpec& spec : model.params) {
     using enum model::HfLayout;
     if (streamed(spec) || spec.hf_layout == odd || spec.hf_layout == odd_transposed) continue;
-    for (std::int64_t e = 0; e < spec.global_shape[0]; ++e) export_expert(checkpoint, model, spec, e, dtype, writer);
+    for (std::int64_t e = 0; e < spec.global_shape[0]; ++e)
+      export_expert(checkpoint, model, spec, e, dtype, writer);
   }
   writer.finish();
   warn_of_lost_biases(model);
@@ -167,7 +178,8 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   config["eos_token_id"] = id_json(assets.eos);
   write_json_file(out / "config.json", config);
   write_hf_assets(assets, out);
-  return {opened.step(), static_cast<std::int64_t>(fs::file_size(weights)), assets.folder, assets.why_not};
+  return {opened.step(), static_cast<std::int64_t>(fs::file_size(weights)), assets.folder,
+          assets.why_not};
 }
 
 }  // namespace tessera::train

@@ -13,7 +13,8 @@ using at::Tensor;
 using model::HfLayout;
 
 bool transposes(HfLayout layout) {
-  return layout == HfLayout::transposed || layout == HfLayout::even_transposed || layout == HfLayout::odd_transposed;
+  return layout == HfLayout::transposed || layout == HfLayout::even_transposed ||
+         layout == HfLayout::odd_transposed;
 }
 
 /// 0 or 1: which columns of a tensor that holds two parameters; -1: it holds one.
@@ -22,13 +23,13 @@ int twin(HfLayout layout) {
   return layout == HfLayout::odd || layout == HfLayout::odd_transposed ? 1 : -1;
 }
 
-const checkpoint::SafetensorsEntry& find(const HfSource& reader, const model::ParamSpec& spec, const std::string& name,
-                                         const std::string& path) {
+const checkpoint::SafetensorsEntry& find(const HfSource& reader, const model::ParamSpec& spec,
+                                         const std::string& name, const std::string& path) {
   const checkpoint::SafetensorsEntry* entry = hf_entry(reader, name);
   require(entry, ExitCode::data, "{} has no tensor {} (for {})", path, name, spec.fqn);
   require(entry->shape == hf_tensor_shape(spec), ExitCode::data,
-          "{}: {} differs in shape from the model's {}; are these the weights of another model?", path, entry->name,
-          spec.fqn);
+          "{}: {} differs in shape from the model's {}; are these the weights of another model?",
+          path, entry->name, spec.fqn);
   return *entry;
 }
 
@@ -46,8 +47,8 @@ void read_same(const HfSource& reader, const model::ParamSpec& spec, TensorSlice
   }
 }
 
-void read_experts(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box, Tensor out,
-                  const std::string& path) {
+void read_experts(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box,
+                  Tensor out, const std::string& path) {
   const auto behind = [](const Shape& shape) { return Shape(shape.begin() + 1, shape.end()); };
   TensorSlice one{"", box.dtype, behind(box.global_shape), behind(box.offset), behind(box.extent)};
   for (std::int64_t e = 0; e < box.extent[0]; ++e) {
@@ -57,7 +58,8 @@ void read_experts(const HfSource& reader, const model::ParamSpec& spec, const Te
 }
 
 /// Dims 1 and 2 exchanged, every other column, or both.
-void read_rearranged(const HfSource& reader, const model::ParamSpec& spec, TensorSlice box, Tensor out) {
+void read_rearranged(const HfSource& reader, const model::ParamSpec& spec, TensorSlice box,
+                     Tensor out) {
   box.global_shape = hf_tensor_shape(spec);
   if (transposes(spec.hf_layout)) {
     std::swap(box.offset[1], box.offset[2]);
@@ -69,7 +71,8 @@ void read_rearranged(const HfSource& reader, const model::ParamSpec& spec, Tenso
   }
   Tensor stored = at::empty(box.extent, out.options());
   reader.read(box, stored.data_ptr());
-  if (const int which = twin(spec.hf_layout); which >= 0) stored = stored.slice(-1, which, std::nullopt, 2);
+  if (const int which = twin(spec.hf_layout); which >= 0)
+    stored = stored.slice(-1, which, std::nullopt, 2);
   out.copy_(transposes(spec.hf_layout) ? stored.transpose(1, 2) : stored);
 }
 
@@ -97,19 +100,21 @@ std::string hf_misfit(const HfSource& reader, const std::string& name, const Sha
   const checkpoint::SafetensorsEntry* entry = hf_entry(reader, name);
   if (!entry) return fmt::format("there is no {}", name);
   if (entry->shape == shape) return "";
-  return fmt::format("{} is [{}] and not [{}]", entry->name, fmt::join(entry->shape, ", "), fmt::join(shape, ", "));
+  return fmt::format("{} is [{}] and not [{}]", entry->name, fmt::join(entry->shape, ", "),
+                     fmt::join(shape, ", "));
 }
 
 std::string hf_misfit(const HfSource& reader, const model::ParamSpec& spec) {
   const std::int64_t tensors = spec.hf_layout == HfLayout::each_expert ? spec.global_shape[0] : 1;
   for (std::int64_t row = 0; row < tensors; ++row)
-    if (std::string misfit = hf_misfit(reader, hf_tensor_name(spec, row), hf_tensor_shape(spec)); !misfit.empty())
+    if (std::string misfit = hf_misfit(reader, hf_tensor_name(spec, row), hf_tensor_shape(spec));
+        !misfit.empty())
       return misfit;
   return "";
 }
 
-void read_hf_box(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box, Tensor out,
-                 const std::string& path) {
+void read_hf_box(const HfSource& reader, const model::ParamSpec& spec, const TensorSlice& box,
+                 Tensor out, const std::string& path) {
   if (spec.hf_layout == HfLayout::each_expert) {
     read_experts(reader, spec, box, out, path);
     return;
@@ -117,7 +122,8 @@ void read_hf_box(const HfSource& reader, const model::ParamSpec& spec, const Ten
   TensorSlice stored = box;
   stored.name = find(reader, spec, spec.hf_name, path).name;
   if (out.numel() == 0) return;
-  spec.hf_layout == HfLayout::same ? read_same(reader, spec, stored, out) : read_rearranged(reader, spec, stored, out);
+  spec.hf_layout == HfLayout::same ? read_same(reader, spec, stored, out)
+                                   : read_rearranged(reader, spec, stored, out);
 }
 
 }  // namespace tessera::train

@@ -40,7 +40,8 @@ const std::array<float, 256>& e4m3_values() {
 const std::array<float, 256>& e8m0_values() {
   static const auto values = [] {
     std::array<float, 256> table;
-    for (int bits = 0; bits < 256; ++bits) table[static_cast<std::size_t>(bits)] = std::ldexp(1.0f, bits - 127);
+    for (int bits = 0; bits < 256; ++bits)
+      table[static_cast<std::size_t>(bits)] = std::ldexp(1.0f, bits - 127);
     return table;
   }();
   return values;
@@ -48,7 +49,9 @@ const std::array<float, 256>& e8m0_values() {
 
 float e2m1(unsigned bits) { return bits & 8 ? -kE2m1[bits & 7] : kE2m1[bits]; }
 
-std::int64_t blocks_of(std::int64_t elements, std::int64_t block) { return (elements + block - 1) / block; }
+std::int64_t blocks_of(std::int64_t elements, std::int64_t block) {
+  return (elements + block - 1) / block;
+}
 
 /// The blocks in which [first, first + count) lies.
 Range touched(std::int64_t first, std::int64_t count, std::int64_t block) {
@@ -88,7 +91,8 @@ void HfSource::add_fp8(const SafetensorsEntry& scales, const std::string& path) 
   Shape blocks;
   for (const std::int64_t n : values->shape) blocks.push_back(blocks_of(n, kFp8Block));
   require_scales(blocks.size() == 2 && scales.shape == blocks, path, *values, scales);
-  quantized_[values->name] = {{values->name, DType::bf16, values->shape}, values->name, scales.name};
+  quantized_[values->name] = {
+      {values->name, DType::bf16, values->shape}, values->name, scales.name};
 }
 
 void HfSource::add_mxfp4(const SafetensorsEntry& blocks, const std::string& path) {
@@ -99,8 +103,10 @@ void HfSource::add_mxfp4(const SafetensorsEntry& blocks, const std::string& path
   require_scales(shape.size() == 4 && shape[3] == kMxfp4Bytes && scales->dtype == DType::u8 &&
                      scales->shape == Shape(shape.begin(), shape.end() - 1),
                  path, blocks, *scales);
-  quantized_[name] = {
-      {name, DType::bf16, {shape[0], shape[2] * kMxfp4Block, shape[1]}}, blocks.name, scales->name, true};
+  quantized_[name] = {{name, DType::bf16, {shape[0], shape[2] * kMxfp4Block, shape[1]}},
+                      blocks.name,
+                      scales->name,
+                      true};
 }
 
 const SafetensorsEntry* HfSource::find(const std::string& name) const {
@@ -120,7 +126,8 @@ void HfSource::read(const TensorSlice& box, void* out) const {
   TESSERA_EXPECT(box.global_shape == at->second.entry.shape, "{}", box.name);
   if (element_count(box.extent) == 0) return;
   const at::Tensor target = at::from_blob(out, box.extent, parallel::scalar_type_of(box.dtype));
-  const std::int64_t rows = std::max<std::int64_t>(1, kDecodedElements / (element_count(box.extent) / box.extent[0]));
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, kDecodedElements / (element_count(box.extent) / box.extent[0]));
   for (std::int64_t row = 0; row < box.extent[0]; row += rows) {
     TensorSlice part = box;
     part.offset[0] += row;
@@ -148,8 +155,10 @@ void HfSource::decode_fp8(const Quantized& quantized, const TensorSlice& box, fl
   const auto& table = e4m3_values();
   std::size_t i = 0;
   for (std::int64_t row = box.offset[0]; row < box.offset[0] + box.extent[0]; ++row)
-    for (std::int64_t column = box.offset[1]; column < box.offset[1] + box.extent[1]; ++column, ++i) {
-      const std::int64_t scale = (row / kFp8Block - rows.begin) * columns.size + column / kFp8Block - columns.begin;
+    for (std::int64_t column = box.offset[1]; column < box.offset[1] + box.extent[1];
+         ++column, ++i) {
+      const std::int64_t scale =
+          (row / kFp8Block - rows.begin) * columns.size + column / kFp8Block - columns.begin;
       out[i] = table[values[i]] * scales[static_cast<std::size_t>(scale)];
     }
 }
@@ -166,16 +175,19 @@ void HfSource::decode_mxfp4(const Quantized& quantized, const TensorSlice& box, 
   TensorSlice of_scales{quantized.scales, DType::u8, Shape(shape.begin(), shape.end() - 1),
                         Shape(stored.offset.begin(), stored.offset.end() - 1),
                         Shape(stored.extent.begin(), stored.extent.end() - 1)};
-  const auto values = values_of<std::uint8_t>(reader_, stored), scales = values_of<std::uint8_t>(reader_, of_scales);
+  const auto values = values_of<std::uint8_t>(reader_, stored),
+             scales = values_of<std::uint8_t>(reader_, of_scales);
   const auto& powers = e8m0_values();
   const std::int64_t begin = box.offset[1] - blocks.begin * kMxfp4Block;
   for (std::int64_t e = 0; e < box.extent[0]; ++e)
     for (std::int64_t column = 0; column < box.extent[1]; ++column)
       for (std::int64_t row = 0; row < box.extent[2]; ++row) {
-        const std::int64_t block = (e * box.extent[2] + row) * blocks.size + (begin + column) / kMxfp4Block;
+        const std::int64_t block =
+            (e * box.extent[2] + row) * blocks.size + (begin + column) / kMxfp4Block;
         const std::int64_t within = (begin + column) % kMxfp4Block;
         const unsigned byte = values[static_cast<std::size_t>(block * kMxfp4Bytes + within / 2)];
-        *out++ = e2m1(within % 2 ? byte >> 4 : byte & 15) * powers[scales[static_cast<std::size_t>(block)]];
+        *out++ = e2m1(within % 2 ? byte >> 4 : byte & 15) *
+                 powers[scales[static_cast<std::size_t>(block)]];
       }
 }
 

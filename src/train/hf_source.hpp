@@ -1,4 +1,5 @@
-// The tensors of Hugging Face files as a model has them: quantized ones are decoded while they are read.
+// The tensors of Hugging Face files as a model has them: quantized ones are decoded while they are
+// read.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +13,15 @@ namespace tessera::train {
 
 /// Beside plain tensors it knows, by the tensors that lie beside them,
 ///   FP8:   NAME (E4M3) times NAME_scale_inv, one for each block of 128 x 128 (DeepSeek-V3);
-///   MXFP4: NAME_blocks [n, rows, columns / 32, 16] (two E2M1 values a byte, the low one first) times
-///          2^(NAME_scales - 127), one for each block of 32, whose rows and columns change places (gpt-oss).
+///   MXFP4: NAME_blocks [n, rows, columns / 32, 16] (two E2M1 values a byte, the low one first)
+///   times
+///          2^(NAME_scales - 127), one for each block of 32, whose rows and columns change places
+///          (gpt-oss).
 /// Both say that they are bfloat16 and are decoded in float32, a few MiB at a time.
 class HfSource {
  public:
-  /// As SafetensorsReader. Throws Error(data) for scales of a shape that does not go with their tensor.
+  /// As SafetensorsReader. Throws Error(data) for scales of a shape that does not go with their
+  /// tensor.
   explicit HfSource(const std::filesystem::path& file_or_folder);
 
   /// The tensor as it is read; null when there is none of that name.

@@ -32,7 +32,8 @@ void unpack(const std::string& bytes, at::Tensor whole) {
   for (std::size_t d = 0; d < dims; ++d)
     target = target.narrow(static_cast<std::int64_t>(d), numbers[d], numbers[dims + d]);
   const char* values = bytes.data() + numbers.size() * sizeof(std::int64_t);
-  if (target.numel() > 0) target.copy_(at::from_blob(const_cast<char*>(values), target.sizes(), at::kDouble));
+  if (target.numel() > 0)
+    target.copy_(at::from_blob(const_cast<char*>(values), target.sizes(), at::kDouble));
 }
 
 const std::string& name_in_dump(const model::ParamSpec& spec) {
@@ -52,21 +53,26 @@ std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
   return head * head_dim + (within % 2) * (head_dim / 2) + within / 2;
 }
 
-HfMisfits find_hf_misfits(const model::ModelSpec& model, const std::filesystem::path& path, const LoadChoice& choice) {
+HfMisfits find_hf_misfits(const model::ModelSpec& model, const std::filesystem::path& path,
+                          const LoadChoice& choice) {
   HfMisfits misfits;
   const HfSource reader(path);
   const auto consider = [&](const std::string& fqn, const std::string& misfit) {
     if (choice.excludes(fqn)) misfits.fqns.insert(fqn);
-    if (choice.excludes(fqn) || misfit.empty() || choice.mismatch == checkpoint::Policy::strict) return;
+    if (choice.excludes(fqn) || misfit.empty() || choice.mismatch == checkpoint::Policy::strict)
+      return;
     misfits.fqns.insert(fqn);
-    if (choice.mismatch == checkpoint::Policy::warn) misfits.table += fmt::format("\n  {}: {}", fqn, misfit);
+    if (choice.mismatch == checkpoint::Policy::warn)
+      misfits.table += fmt::format("\n  {}: {}", fqn, misfit);
   };
   for (const model::ParamSpec& spec : model.params) consider(spec.fqn, hf_misfit(reader, spec));
   for (const model::BufferSpec& buffer : model.buffers)
-    if (!buffer.hf_name.empty()) consider(buffer.fqn, hf_misfit(reader, buffer.hf_name, buffer.shape));
+    if (!buffer.hf_name.empty())
+      consider(buffer.fqn, hf_misfit(reader, buffer.hf_name, buffer.shape));
   if (!misfits.table.empty())
     misfits.table = fmt::format(
-        "{} lacks tensors of this job, or has unexpected ones; tensors without a value keep their initial values:{}",
+        "{} lacks tensors of this job, or has unexpected ones; tensors without a value keep their "
+        "initial values:{}",
         path.string(), misfits.table);
   return misfits;
 }
@@ -78,7 +84,8 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::ModelSpec&
   for (const parallel::ShardedParam* held : holdings.params) {
     const parallel::ShardedParam& param = *held;
     if (left_out.contains(param.spec->fqn)) continue;
-    const at::Tensor host = at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
+    const at::Tensor host =
+        at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
     read_hf_box(reader, *param.spec, param.slice(""), host, path.string());
     param.master.copy_(host);
   }
@@ -87,23 +94,26 @@ void load_hf_weights(const parallel::Holdings& holdings, const model::ModelSpec&
     const std::string& name = model.buffers[i].hf_name;
     if (!buffer.defined() || name.empty() || left_out.contains(model.buffers[i].fqn)) continue;
     const checkpoint::SafetensorsEntry* entry = reader.find(name);
-    require(entry && entry->shape == model.buffers[i].shape, ExitCode::data, "{} has no tensor {} of the right shape",
-            path.string(), name);
+    require(entry && entry->shape == model.buffers[i].shape, ExitCode::data,
+            "{} has no tensor {} of the right shape", path.string(), name);
     const at::Tensor host = at::empty(buffer.sizes(), buffer.options().device(at::kCPU));
     const Shape& shape = entry->shape;
-    reader.read({name, parallel::dtype_of(buffer.scalar_type()), shape, Shape(shape.size(), 0), shape},
-                host.data_ptr());
+    reader.read(
+        {name, parallel::dtype_of(buffer.scalar_type()), shape, Shape(shape.size(), 0), shape},
+        host.data_ptr());
     buffer.copy_(host);
   }
 }
 
-void for_each_whole(const parallel::Params& params, const model::ModelSpec& model, comm::Communicator& control,
+void for_each_whole(const parallel::Params& params, const model::ModelSpec& model,
+                    comm::Communicator& control,
                     const std::function<at::Tensor(const parallel::ShardedParam&)>& pick,
                     const std::function<void(const model::ParamSpec&, const at::Tensor&)>& take) {
   for (const model::ParamSpec& spec : model.params) {
     std::string mine;
     for (const parallel::ShardedParam* param : params)
-      if (param->spec == &spec && param->place.counted()) mine = pack(param->slice(""), pick(*param));
+      if (param->spec == &spec && param->place.counted())
+        mine = pack(param->slice(""), pick(*param));
     const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
     if (control.rank() != 0) continue;
     const at::Tensor whole = at::zeros(spec.global_shape, at::kDouble);
@@ -112,8 +122,8 @@ void for_each_whole(const parallel::Params& params, const model::ModelSpec& mode
   }
 }
 
-void dump_gradients(const parallel::Params& params, const model::ModelSpec& model, comm::Communicator& control,
-                    const std::filesystem::path& file) {
+void dump_gradients(const parallel::Params& params, const model::ModelSpec& model,
+                    comm::Communicator& control, const std::filesystem::path& file) {
   const auto type = params.front()->master.scalar_type();
   std::optional<checkpoint::SafetensorsWriter> writer;
   if (control.rank() == 0) {

@@ -47,13 +47,16 @@ std::int64_t pick(const at::Tensor& logits, const Sampling& sampling, std::uint6
   const at::Tensor cumulative = at::softmax(scaled, 0).cumsum(0).contiguous();
   const kernels::Philox random{sampling.seed, kernels::stream_of("generate")};
   const double draw = (random.block(index)[0] + 0.5) * 0x1p-32 * cumulative[-1].item<double>();
-  const std::span<const double> sums(cumulative.data_ptr<double>(), static_cast<std::size_t>(cumulative.numel()));
-  return std::min<std::int64_t>(std::ranges::upper_bound(sums, draw) - sums.begin(), cumulative.numel() - 1);
+  const std::span<const double> sums(cumulative.data_ptr<double>(),
+                                     static_cast<std::size_t>(cumulative.numel()));
+  return std::min<std::int64_t>(std::ranges::upper_bound(sums, draw) - sums.begin(),
+                                cumulative.numel() - 1);
 }
 
 }  // namespace
 
-Inference::Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab)
+Inference::Inference(const config::Resolved& resolved, std::int64_t positions,
+                     std::int64_t tokenizer_vocab)
     : positions_(positions),
       tokenizer_vocab_(tokenizer_vocab),
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
@@ -62,7 +65,8 @@ Inference::Inference(const config::Resolved& resolved, std::int64_t positions, s
   options_ = options_of(resolved, device_);
   check_memory_alone(model_, mesh_.layout(), options_);
   reducer_.emplace(model_, mesh_, parallel::reducer_options_of(options_, false));
-  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options_, *reducer_);
+  stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options_,
+                 *reducer_);
   load_weights_of(resolved.job, stage_->weights().holdings(), model_, mesh_);
 }
 
@@ -78,24 +82,28 @@ at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int
 }
 
 at::Tensor Inference::logits(const at::Tensor& tokens) {
-  require(tokens.size(1) <= positions_, ExitCode::usage, "{} positions are requested, and the model was built for {}",
-          tokens.size(1), positions_);
+  require(tokens.size(1) <= positions_, ExitCode::usage,
+          "{} positions are requested, and the model was built for {}", tokens.size(1), positions_);
   const std::int64_t vocab = model_.dimensions.vocab;
-  require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 && tokens.max().item<std::int64_t>() < vocab,
+  require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 &&
+              tokens.max().item<std::int64_t>() < vocab,
           ExitCode::data, "the input holds tokens outside [0, {})", vocab);
   const at::Tensor flat = run(tokens, tokens.size(0), 0, nullptr).to(at::kCPU);
   const auto type = flat.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   return flat.to(type).view({tokens.size(0), tokens.size(1), vocab});
 }
 
-std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
-                                              const Sampling& sampling, std::optional<std::int32_t> stop) {
+std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& prompt,
+                                              std::int64_t count, const Sampling& sampling,
+                                              std::optional<std::int32_t> stop) {
   require(!prompt.empty(), ExitCode::data, "the prompt has no tokens; give at least one");
   for (const std::int32_t id : prompt)
     require(id >= 0 && id < model_.dimensions.vocab, ExitCode::data,
-            "the prompt holds token {}, the model's vocabulary has {}", id, model_.dimensions.vocab);
+            "the prompt holds token {}, the model's vocabulary has {}", id,
+            model_.dimensions.vocab);
   require(static_cast<std::int64_t>(prompt.size()) + count <= positions_, ExitCode::usage,
-          "{} tokens of prompt and {} new ones exceed {} positions", prompt.size(), count, positions_);
+          "{} tokens of prompt and {} new ones exceed {} positions", prompt.size(), count,
+          positions_);
   const auto layers = static_cast<std::size_t>(model_.dimensions.layers);
   model::KeyValueCache cache{std::vector<at::Tensor>(layers), std::vector<at::Tensor>(layers)};
   std::vector<std::int32_t> generated;
@@ -105,8 +113,10 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
     const at::Tensor logits = run(next, 1, position, &cache);
     position += next.size(0);
     const at::Tensor last = logits[-1].to(at::kCPU);
-    const std::int64_t known = tokenizer_vocab_ > 0 ? std::min(tokenizer_vocab_, last.size(0)) : last.size(0);
-    generated.push_back(static_cast<std::int32_t>(pick(last.narrow(0, 0, known), sampling, generated.size())));
+    const std::int64_t known =
+        tokenizer_vocab_ > 0 ? std::min(tokenizer_vocab_, last.size(0)) : last.size(0);
+    generated.push_back(
+        static_cast<std::int32_t>(pick(last.narrow(0, 0, known), sampling, generated.size())));
     if (stop && generated.back() == *stop) break;
     next = at::full({1}, generated.back(), at::kLong);
   }

@@ -32,10 +32,12 @@ using namespace config::key_names;
 /// All that a model's shape depends on.
 std::string shape_key(const config::JobConfig& job, std::int64_t vocab) {
   const config::Model& m = job.model;
-  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : "none"; };
-  return fmt::format("{}\n{}\n{}\n{} {} {} {} {}", m.name, m.flavor, m.hf_config.value_or(""), vocab,
-                     number(m.moe_load_balance_coeff), number(m.moe_aux_loss_coeff), number(m.moe_z_loss_coeff),
-                     job.debug.moe_force_load_balance);
+  const auto number = [](const std::optional<double>& value) {
+    return value ? fmt::format("{}", *value) : "none";
+  };
+  return fmt::format("{}\n{}\n{}\n{} {} {} {} {}", m.name, m.flavor, m.hf_config.value_or(""),
+                     vocab, number(m.moe_load_balance_coeff), number(m.moe_aux_loss_coeff),
+                     number(m.moe_z_loss_coeff), job.debug.moe_force_load_balance);
 }
 
 /// A length that every cut divides, in the place of one that is complained of.
@@ -46,20 +48,23 @@ std::int64_t divisible_length(const mesh::Layout& layout) {
 }  // namespace
 
 int fewest_ranks(const config::Parallelism& p) {
-  const std::int64_t tp = std::max(1, p.tensor_parallel_degree), cp = std::max(1, p.context_parallel_degree);
+  const std::int64_t tp = std::max(1, p.tensor_parallel_degree),
+                     cp = std::max(1, p.context_parallel_degree);
   const std::int64_t lent = cp * (p.expert_tensor_parallel_degree > 1 ? 1 : tp);
   const std::int64_t ep = p.expert_parallel_degree;
   const std::int64_t shard =
       p.data_parallel_shard_degree == -1 ? ep / std::gcd(ep, lent) : p.data_parallel_shard_degree;
-  const std::int64_t ranks = std::max(1, p.pipeline_parallel_degree) * std::max(1, p.data_parallel_replicate_degree) *
+  const std::int64_t ranks = std::max(1, p.pipeline_parallel_degree) *
+                             std::max(1, p.data_parallel_replicate_degree) *
                              std::max<std::int64_t>(1, shard) * cp * tp;
   return static_cast<int>(std::min<std::int64_t>(ranks, std::numeric_limits<int>::max()));
 }
 
 struct JobCheck::Known {
   Files files;
-  std::map<std::string, std::shared_ptr<const model::ModelSpec>> models;  ///< by all that makes their shape
-  std::map<std::string, std::int64_t> vocabularies;                       ///< by data and tokenizer
+  /// by all that makes their shape
+  std::map<std::string, std::shared_ptr<const model::ModelSpec>> models;
+  std::map<std::string, std::int64_t> vocabularies;  ///< by data and tokenizer
 };
 
 namespace {
@@ -87,7 +92,8 @@ class JobRules {
   }
 
  private:
-  /// Complains of the keys if the rule throws Error; says nothing of values that were not meant. True if it holds.
+  /// Complains of the keys if the rule throws Error; says nothing of values that were not meant.
+  /// True if it holds.
   bool obey(Keys keys, const std::function<void()>& rule) {
     if (!reading_.understood(keys)) return false;
     try {
@@ -108,7 +114,8 @@ class JobRules {
       } catch (const Error& error) {
         const int least = fewest_ranks(p);
         if (least <= ranks_) throw;
-        fail(error.code(), "{}; or start {} ranks: `tessera launch -n {} -- ...`", error.what(), least, least);
+        fail(error.code(), "{}; or start {} ranks: `tessera launch -n {} -- ...`", error.what(),
+             least, least);
       }
     };
     if (p.tensor_parallel_degree != 1) {
@@ -125,14 +132,15 @@ class JobRules {
     if (!file && (reading_.blames("model.name") || reading_.blames("model.flavor"))) return;
     const auto make = [&] {
       auto& known = known_.models[shape_key(job_, vocab)];
-      if (!known) known = std::make_shared<const model::ModelSpec>(spec_of(decoder_shape_of(job_, vocab)));
+      if (!known)
+        known = std::make_shared<const model::ModelSpec>(spec_of(decoder_shape_of(job_, vocab)));
       model_ = known;
     };
     if (file)
       obey({"model.hf_config"}, make);
     else
-      obey({"model.moe_load_balance_coeff", "model.moe_aux_loss_coeff", "model.moe_z_loss_coeff", "model.flavor",
-            "model.name", "model.hf_config"},
+      obey({"model.moe_load_balance_coeff", "model.moe_aux_loss_coeff", "model.moe_z_loss_coeff",
+            "model.flavor", "model.name", "model.hf_config"},
            make);
     if (model_)
       obey({"training.dataset_path", "training.mixture", "model.hf_assets_path"},
@@ -148,7 +156,8 @@ class JobRules {
       obey({"parallelism.reshard_rules"},
            [&] { parallel::require_matches(rule[0], units, "parallelism.reshard_rules"); });
     for (const std::string& pattern : job_.training.freeze)
-      obey({"training.freeze"}, [&] { parallel::require_matches(pattern, params, "training.freeze"); });
+      obey({"training.freeze"},
+           [&] { parallel::require_matches(pattern, params, "training.freeze"); });
     obey({"checkpoint.exclude_from_loading"}, [&] { LoadChoice::of(job_.checkpoint, *model_); });
   }
 
@@ -166,7 +175,8 @@ class JobRules {
     };
     adopt({kBatch, kLocal}, &config::JobConfig::training, &config::Training::global_batch_size);
     adopt({kSeq, kCp, kBalancer}, &config::JobConfig::training, &config::Training::seq_len);
-    adopt({kMicro, kLocal}, &config::JobConfig::parallelism, &config::Parallelism::pipeline_parallel_microbatch_size);
+    adopt({kMicro, kLocal}, &config::JobConfig::parallelism,
+          &config::Parallelism::pipeline_parallel_microbatch_size);
     obey({kLocal}, [&] { plan_ = BatchPlan::make(probe, *layout_); });
   }
 
@@ -176,15 +186,19 @@ class JobRules {
       for (const model::UnitSpec& unit : model_->units) units.push_back({unit.name, 0, false});
     else
       units.push_back({"layers.0", 0, false});
-    const auto policy_of = [](const std::string& text) { return parallel::ReshardPolicy::parse(text).value(); };
+    const auto policy_of = [](const std::string& text) {
+      return parallel::ReshardPolicy::parse(text).value();
+    };
     const int ranks = layout_->degree(Axis::dp_shard) * layout_->degree(Axis::cp);
     const bool pipelined = layout_->degree(Axis::pp) > 1;
     obey({kPolicy, kShard}, [&] {
-      resolve_reshard(policy_of(job_.parallelism.fsdp_reshard_after_forward), {}, units, pipelined, ranks, 0);
+      resolve_reshard(policy_of(job_.parallelism.fsdp_reshard_after_forward), {}, units, pipelined,
+                      ranks, 0);
     });
     if (reading_.blames("parallelism.reshard_rules")) return;
     std::vector<parallel::ReshardRule> rules;
-    for (const config::Strings& rule : job_.parallelism.reshard_rules) rules.push_back({rule[0], policy_of(rule[1])});
+    for (const config::Strings& rule : job_.parallelism.reshard_rules)
+      rules.push_back({rule[0], policy_of(rule[1])});
     obey({"parallelism.reshard_rules", kShard},
          [&] { resolve_reshard(policy_of("default"), rules, units, pipelined, ranks, 0); });
   }
@@ -197,7 +211,8 @@ class JobRules {
     if (!reading_.blames(kSeq))
       obey({kSeq, kTp, kLocal, kMicro, kNoSequenceParallel},
            [&] { check_tokens_fit(*model_, *layout_, *plan_, sequence_parallel); });
-    obey({kLocal, kMicro, kPp, kSchedule, kBatch, kCsv}, [&] { check_microbatches(job_, *layout_, *plan_); });
+    obey({kLocal, kMicro, kPp, kSchedule, kBatch, kCsv},
+         [&] { check_microbatches(job_, *layout_, *plan_); });
     validation(sequence_parallel);
     pipeline(*plan_);
     microbatch_steps();
@@ -205,32 +220,42 @@ class JobRules {
 
   void validation(bool sequence_parallel) {
     if (!job_.validation.enable || reading_.blames(kSeq)) return;
-    obey({"validation.local_batch_size", "validation.enable", kLocal, kMicro, kTp, kBalancer, kNoSequenceParallel},
-         [&] { check_tokens_fit(*model_, *layout_, BatchPlan::of_validation(job_, *layout_), sequence_parallel); });
+    obey({"validation.local_batch_size", "validation.enable", kLocal, kMicro, kTp, kBalancer,
+          kNoSequenceParallel},
+         [&] {
+           check_tokens_fit(*model_, *layout_, BatchPlan::of_validation(job_, *layout_),
+                            sequence_parallel);
+         });
   }
 
   void pipeline(const BatchPlan& plan) {
     const bool cuts_are_wrong = reading_.blames(kCuts) || reading_.blames(kParts);
     if (layout_->degree(Axis::pp) == 1 || cuts_are_wrong || !knows_pipeline()) return;
-    const bool planned = obey({kSchedule, kLayers, kMap, kCsv, kCuts, kParts, kPp},
-                              [&] { stages_ = pipeline_plan_of(job_, *model_, *layout_, plan).map.stages(); });
+    const bool planned = obey({kSchedule, kLayers, kMap, kCsv, kCuts, kParts, kPp}, [&] {
+      stages_ = pipeline_plan_of(job_, *model_, *layout_, plan).map.stages();
+    });
     if (!planned) return;
-    obey({kCuts, kParts, kLayers, kPp, kSchedule}, [&] { planned_stage_ranges(job_, *model_, stages_); });
+    obey({kCuts, kParts, kLayers, kPp, kSchedule},
+         [&] { planned_stage_ranges(job_, *model_, stages_); });
   }
 
-  /// Were all keys understood that shape the pipeline? Most of them are not to blame where it does not fit.
+  /// Were all keys understood that shape the pipeline? Most of them are not to blame where it does
+  /// not fit.
   bool knows_pipeline() const {
-    return reading_.understood({kLocal, kBatch, kMicro, kPp, kSchedule, kCsv, kMap, kCuts, kParts, kLayers,
-                                "parallelism.pipeline_parallel_split",
+    return reading_.understood({kLocal, kBatch, kMicro, kPp, kSchedule, kCsv, kMap, kCuts, kParts,
+                                kLayers, "parallelism.pipeline_parallel_split",
                                 "parallelism.pipeline_parallel_first_stage_less_layers",
                                 "parallelism.pipeline_parallel_last_stage_less_layers"});
   }
 
   void microbatch_steps() {
-    if (reading_.blames(kMicroSteps) || reading_.blames(kSeq) || reading_.blames(kBatch) || !knows_pipeline()) return;
+    if (reading_.blames(kMicroSteps) || reading_.blames(kSeq) || reading_.blames(kBatch) ||
+        !knows_pipeline())
+      return;
     for (const std::string& entry : job_.parallelism.pipeline_parallel_microbatch_steps)
       obey({kMicroSteps, kBalancer, kNoSequenceParallel}, [&] {
-        check_job_fits(job_, *model_, *layout_, BatchPlan::make(job_, *layout_, config::microbatch_step(entry)->size));
+        check_job_fits(job_, *model_, *layout_,
+                       BatchPlan::make(job_, *layout_, config::microbatch_step(entry)->size));
       });
   }
 

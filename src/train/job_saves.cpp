@@ -12,8 +12,9 @@
 
 namespace tessera::train {
 
-JobSaves::JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control, at::Device device,
-                   SaveAndStop& policy, Reporter& reporter, std::filesystem::path folder)
+JobSaves::JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control,
+                   at::Device device, SaveAndStop& policy, Reporter& reporter,
+                   std::filesystem::path folder)
     : resolved_(resolved),
       job_(resolved.job),
       trainer_(trainer),
@@ -72,12 +73,15 @@ void JobSaves::note(const std::optional<checkpoint::SaveResult>& result) {
   if (!result) return;
   comm::rank_record::note_saved(saving_step_);
   const bool held = job_.checkpoint.async_mode == "disabled";
-  if (auto& plan = policy_.plan()) plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
+  if (auto& plan = policy_.plan())
+    plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
   if (result->kept_existing)
-    return log::warning("{} exists and is kept; this run wrote nothing there", result->folder.string());
-  reporter_.note(fmt::format("checkpoint {} ({} in {:.2f} s{})", result->folder.string(),
-                             metrics::human_bytes(result->bytes), result->seconds,
-                             held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
+    return log::warning("{} exists and is kept; this run wrote nothing there",
+                        result->folder.string());
+  reporter_.note(
+      fmt::format("checkpoint {} ({} in {:.2f} s{})", result->folder.string(),
+                  metrics::human_bytes(result->bytes), result->seconds,
+                  held ? "" : fmt::format("; training waited {:.3f} s", result->blocked_seconds)));
 }
 
 }  // namespace tessera::train

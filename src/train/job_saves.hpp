@@ -18,10 +18,12 @@ namespace tessera::train {
 class JobSaves {
  public:
   /// Saves under `folder` what the trainer holds on `device`. The references must outlive this.
-  JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control, at::Device device,
-           SaveAndStop& policy, Reporter& reporter, std::filesystem::path folder);
+  JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control,
+           at::Device device, SaveAndStop& policy, Reporter& reporter,
+           std::filesystem::path folder);
 
-  /// Call before parameters or moments change. On a GPU, the change then waits for the copies of a save under way.
+  /// Call before parameters or moments change. On a GPU, the change then waits for the copies of a
+  /// save under way.
   void hold_updates();
   /// Saves after step `step`, as the job's keys say; one that is under way ends first.
   void save(std::int64_t step);

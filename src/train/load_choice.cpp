@@ -25,7 +25,8 @@ std::vector<std::string> names_of(const model::ModelSpec& model) {
   return names;
 }
 
-/// A tied checkpoint lacks the output layer alone, which would then keep its initial values without a word.
+/// A tied checkpoint lacks the output layer alone, which would then keep its initial values without
+/// a word.
 void require_same_tying(const checkpoint::Opened& opened, const model::ModelSpec& model) {
   const std::string group = "model/";
   if (opened.find(group + model::kTokenEmbedding) == nullptr) return;
@@ -34,10 +35,13 @@ void require_same_tying(const checkpoint::Opened& opened, const model::ModelSpec
   const char* apart = "has weights of its own";
   const char* together = "is tied to the embedding";
   fail(ExitCode::usage,
-       "the output layer in {} {}, and in {} it {}; use the configuration that it was written with, or {} by "
+       "the output layer in {} {}, and in {} it {}; use the configuration that it was written "
+       "with, or {} by "
        "checkpoint.exclude_from_loading = [\"{}\"]",
        opened.folder().string(), tied ? together : apart, model.name, tied ? apart : together,
-       tied ? "start with initial values of the output layer" : "skip the output layer of the checkpoint", kOutput);
+       tied ? "start with initial values of the output layer"
+            : "skip the output layer of the checkpoint",
+       kOutput);
 }
 
 }  // namespace
@@ -64,12 +68,14 @@ LoadChoice LoadChoice::of(const config::Checkpoint& options, const model::ModelS
 }
 
 bool LoadChoice::excludes(std::string_view fqn) const {
-  return std::ranges::any_of(excluded,
-                             [&](const std::string& pattern) { return parallel::matches(pattern, std::string(fqn)); });
+  return std::ranges::any_of(excluded, [&](const std::string& pattern) {
+    return parallel::matches(pattern, std::string(fqn));
+  });
 }
 
 LoadChoice LoadChoice::of_own(const config::Checkpoint& options, const model::ModelSpec& model) {
-  LoadChoice choice = of(options, model);  // whose patterns must be right, whether they count or not
+  // whose patterns must be right, whether they count or not
+  LoadChoice choice = of(options, model);
   if (options.initial_load_path) {
     const bool data = choice.data;
     choice = {};
@@ -96,7 +102,9 @@ checkpoint::LoadOptions LoadChoice::options(const model::ModelSpec& model) const
     return (!choice.optimizer && name.starts_with(kOptimizer)) || choice.excludes(fqn_of(name));
   };
   if (!excludes(kOutput))
-    options.accept = [&model](const checkpoint::Opened& opened) { require_same_tying(opened, model); };
+    options.accept = [&model](const checkpoint::Opened& opened) {
+      require_same_tying(opened, model);
+    };
   return options;
 }
 

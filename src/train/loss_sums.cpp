@@ -18,11 +18,13 @@ std::size_t LossSums::part_of(std::int64_t sample) const {
   return found == names_.end() ? 0 : static_cast<std::size_t>(found - names_.begin());
 }
 
-void LossSums::add(const Rows& rows, const BatchPlan& plan, const std::vector<at::Tensor>& token_losses,
-                   std::int64_t first, std::int64_t end) {
+void LossSums::add(const Rows& rows, const BatchPlan& plan,
+                   const std::vector<at::Tensor>& token_losses, std::int64_t first,
+                   std::int64_t end) {
   if (token_losses.empty()) return;
   const at::Tensor losses = at::cat(token_losses).to(at::kCPU, at::kDouble).contiguous();
-  const std::span<const double> values(losses.data_ptr<double>(), static_cast<std::size_t>(losses.numel()));
+  const std::span<const double> values(losses.data_ptr<double>(),
+                                       static_cast<std::size_t>(losses.numel()));
   const auto each = static_cast<std::size_t>(plan.cut.positions());
   for (std::size_t row = 0; row < static_cast<std::size_t>(plan.rows); ++row) {
     const std::int64_t sample = first + static_cast<std::int64_t>(row);
@@ -49,7 +51,8 @@ StepVotes LossSums::reduce(comm::Communicator& control, const StepVotes& votes) 
 }
 
 double LossSums::mean(const kernels::ExactSum& sum, std::int64_t tokens) {
-  return tokens > 0 ? sum.value() / static_cast<double>(tokens) : std::numeric_limits<double>::quiet_NaN();
+  return tokens > 0 ? sum.value() / static_cast<double>(tokens)
+                    : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::int64_t LossSums::tokens() const {
@@ -66,7 +69,8 @@ double LossSums::loss() const {
 
 std::vector<std::pair<std::string, double>> LossSums::parts() const {
   std::vector<std::pair<std::string, double>> parts;
-  for (std::size_t i = 0; i < names_.size(); ++i) parts.emplace_back(names_[i], mean(losses_[i], tokens_[i]));
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    parts.emplace_back(names_[i], mean(losses_[i], tokens_[i]));
   return parts;
 }
 

@@ -22,11 +22,13 @@ class LossSums {
   /// `source` names the parts, and must outlive this.
   explicit LossSums(const data::SampleSource& source);
 
-  /// Losses of this rank's positions of a step: of the rows that begin with sample `first`, by microbatch, in the rows'
-  /// order; samples from `end` on do not count. Call it where these are the rank's alone: once among the ranks of tp.
-  void add(const Rows& rows, const BatchPlan& plan, const std::vector<at::Tensor>& token_losses, std::int64_t first,
-           std::int64_t end = std::numeric_limits<std::int64_t>::max());
-  /// Collective: the sums over all ranks. The votes travel with them; those of all ranks are returned.
+  /// Losses of this rank's positions of a step: of the rows that begin with sample `first`, by
+  /// microbatch, in the rows' order; samples from `end` on do not count. Call it where these are
+  /// the rank's alone: once among the ranks of tp.
+  void add(const Rows& rows, const BatchPlan& plan, const std::vector<at::Tensor>& token_losses,
+           std::int64_t first, std::int64_t end = std::numeric_limits<std::int64_t>::max());
+  /// Collective: the sums over all ranks. The votes travel with them; those of all ranks are
+  /// returned.
   StepVotes reduce(comm::Communicator& control, const StepVotes& votes = {});
 
   std::int64_t tokens() const;  ///< whose labels count

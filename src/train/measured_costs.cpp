@@ -20,7 +20,8 @@ std::string kind_of(const model::Model& model, const model::CellSpec& cell) {
   static const std::regex number("\\.[0-9]+\\.");
   std::string kind = std::regex_replace(cell.name, number, ".#.");
   for (const int param : cell.params)
-    kind += fmt::format(" [{}]", fmt::join(model.params[static_cast<std::size_t>(param)].global_shape, ","));
+    kind += fmt::format(" [{}]",
+                        fmt::join(model.params[static_cast<std::size_t>(param)].global_shape, ","));
   return kind;
 }
 
@@ -34,14 +35,17 @@ Range with_bound(const model::Model& model, std::size_t first) {
 /// Times a cell (and those behind it that are bound to it), as a stage by itself.
 class Stopwatch {
  public:
-  Stopwatch(const model::Model& model, Range cells, mesh::DeviceMesh& mesh, const parallel::StageOptions& options)
+  Stopwatch(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
+            const parallel::StageOptions& options)
       : options_(options),
         vocab_(model.dimensions.vocab),
         reducer_(model, mesh, parallel::reducer_options_of(options, true)),
         stage_(model, cells, mesh, options_, reducer_) {
     stage_.weights().initialize(1);
-    for (const parallel::Crossing& crossing : stage_.inputs()) in_[crossing.slot] = random(crossing.shape);
-    for (const parallel::Crossing& crossing : stage_.outputs()) gradients_[crossing.slot] = random(crossing.shape);
+    for (const parallel::Crossing& crossing : stage_.inputs())
+      in_[crossing.slot] = random(crossing.shape);
+    for (const parallel::Crossing& crossing : stage_.outputs())
+      gradients_[crossing.slot] = random(crossing.shape);
     labels_ = at::randint(vocab_, {options.microbatch.tokens()},
                           at::TensorOptions(at::kLong).device(options.sharding.device));
     if (stage_.first()) in_[Slot::tokens] = labels_;
@@ -58,7 +62,8 @@ class Stopwatch {
 
  private:
   at::Tensor random(const std::vector<std::int64_t>& shape) const {
-    return at::randn(shape, at::TensorOptions(options_.sharding.device)).to(options_.sharding.precision.compute);
+    return at::randn(shape, at::TensorOptions(options_.sharding.device))
+        .to(options_.sharding.precision.compute);
   }
 
   parallel::StageOptions options_;
@@ -74,8 +79,9 @@ class Stopwatch {
 std::vector<double> measured_costs(const model::Model& model, mesh::DeviceMesh& mesh,
                                    const parallel::StageOptions& given) {
   parallel::StageOptions options = given;
-  options.sharding.reshard.kind = parallel::ReshardPolicy::Kind::never;  // gathers are paid once, by the run that is
-                                                                         // not counted
+  // gathers are paid once, by the run that is
+  options.sharding.reshard.kind = parallel::ReshardPolicy::Kind::never;
+  // not counted
   options.sharding.reshard_rules.clear();
   options.sharding.accumulation = parallel::Accumulation::unsharded;
   options.recompute = {};
@@ -96,7 +102,10 @@ std::vector<double> measured_costs(const model::Model& model, mesh::DeviceMesh& 
     }
     costs.push_back(known[kind]);
   }
-  mesh.control().all_reduce({costs.data(), static_cast<std::int64_t>(costs.size()), DType::f64}, comm::Op::max).wait();
+  mesh.control()
+      .all_reduce({costs.data(), static_cast<std::int64_t>(costs.size()), DType::f64},
+                  comm::Op::max)
+      .wait();
   return costs;
 }
 

@@ -32,7 +32,8 @@ struct Elements {
   std::int64_t gathered = 0, own = 0;
 };
 
-Elements elements_of(const model::ModelSpec& model, const std::set<int>& params, const mesh::Layout& layout) {
+Elements elements_of(const model::ModelSpec& model, const std::set<int>& params,
+                     const mesh::Layout& layout) {
   Elements elements;
   for (const int param : params) {
     const model::ParamSpec& spec = model.params[static_cast<std::size_t>(param)];
@@ -44,12 +45,14 @@ Elements elements_of(const model::ModelSpec& model, const std::set<int>& params,
   return elements;
 }
 
-std::int64_t bytes_of(at::ScalarType type) { return static_cast<std::int64_t>(at::elementSize(type)); }
+std::int64_t bytes_of(at::ScalarType type) {
+  return static_cast<std::int64_t>(at::elementSize(type));
+}
 
 }  // namespace
 
-MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout, const std::vector<Range>& cells,
-                       const parallel::StageOptions& options) {
+MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout,
+                       const std::vector<Range>& cells, const parallel::StageOptions& options) {
   MemoryNeed need;
   const parallel::Precision& types = options.sharding.precision;
   const std::int64_t compute = bytes_of(types.compute), master = bytes_of(types.master);
@@ -62,7 +65,8 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
       const std::int64_t begin = std::max<std::int64_t>(unit.begin, range.begin);
       const std::int64_t end = std::min<std::int64_t>(unit.end, range.end());
       if (begin >= end) continue;
-      largest = std::max(largest, elements_of(model, params_of(model, begin, end), layout).gathered);
+      largest =
+          std::max(largest, elements_of(model, params_of(model, begin, end), layout).gathered);
       ++inputs;
     }
     const bool has_logits = range.end() == static_cast<std::int64_t>(model.cells.size());
@@ -74,14 +78,16 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
     need.gradients = need.weights;
     need.optimizer = 2 * need.weights;
   }
-  const bool aliased = types.compute == types.master && !options.sharding.offload && elements.own == elements.gathered;
+  const bool aliased = types.compute == types.master && !options.sharding.offload &&
+                       elements.own == elements.gathered;
   if (!aliased) need.gathered = largest * compute;
-  need.activations += inputs * tokens / (options.tensor.sequence_parallel ? tp : 1) * model.dimensions.dim * compute;
+  need.activations += inputs * tokens / (options.tensor.sequence_parallel ? tp : 1) *
+                      model.dimensions.dim * compute;
   return need;
 }
 
-void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed, std::int64_t free,
-                const std::string& where, Remedy remedy) {
+void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,
+                std::int64_t free, const std::string& where, Remedy remedy) {
   if (free <= 0 || needed <= free) return;
   std::string parts;
   for (const auto& [name, bytes] : {std::pair{"weights", need.weights},
@@ -89,20 +95,23 @@ void check_need(const std::string& model, const MemoryNeed& need, std::int64_t n
                                     {"optimizer", need.optimizer},
                                     {"gathered weights", need.gathered},
                                     {"activations", need.activations}})
-    if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, human_bytes(bytes));
-  const std::string what = remedy == Remedy::more_ranks
-                               ? fmt::format(
-                                     "use {} times as many ranks or more (data_parallel_shard_degree, "
-                                     "tensor_parallel_degree, pipeline_parallel_degree), a smaller model, or "
-                                     "smaller batches",
-                                     (needed + free - 1) / free)
-                               : "use a node with more free memory, or a smaller model";
-  fail(ExitCode::environment, "{} needs at least {} {}, where {} are free ({}); {}", model, human_bytes(needed), where,
-       human_bytes(free), parts, what);
+    if (bytes > 0)
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, human_bytes(bytes));
+  const std::string what =
+      remedy == Remedy::more_ranks
+          ? fmt::format(
+                "use {} times as many ranks or more (data_parallel_shard_degree, "
+                "tensor_parallel_degree, pipeline_parallel_degree), a smaller model, or "
+                "smaller batches",
+                (needed + free - 1) / free)
+          : "use a node with more free memory, or a smaller model";
+  fail(ExitCode::environment, "{} needs at least {} {}, where {} are free ({}); {}", model,
+       human_bytes(needed), where, human_bytes(free), parts, what);
 }
 
-void check_memory(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world, int sharers) {
+void check_memory(const config::JobConfig& job, const model::ModelSpec& model,
+                  mesh::DeviceMesh& mesh, const BatchPlan& plan,
+                  const parallel::StageOptions& options, comm::World& world, int sharers) {
   const schedule::StageMap map = pipeline_plan_of(job, model, mesh.layout(), plan).map;
   const auto ranges = planned_stage_ranges(job, model, map.stages());
   if (!ranges) return;  // the split "measured" is not known yet
@@ -113,18 +122,23 @@ void check_memory(const config::JobConfig& job, const model::ModelSpec& model, m
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
   const at::Device device = options.sharding.device;
   on_all_ranks(world.control(), [&] {
-    const bool apart = !device.is_cpu() && options.sharding.offload;  // state in host memory, work in the device's
-    check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, sharers), rank);
+    // state in host memory, work in the device's
+    const bool apart = !device.is_cpu() && options.sharding.offload;
+    check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, sharers),
+               rank);
     if (apart)
-      check_need(model.name, need, need.state(), free_bytes(at::kCPU, world.local_size()), "in host memory " + rank);
+      check_need(model.name, need, need.state(), free_bytes(at::kCPU, world.local_size()),
+                 "in host memory " + rank);
   });
 }
 
-void check_memory_alone(const model::ModelSpec& model, const mesh::Layout& layout, parallel::StageOptions options) {
+void check_memory_alone(const model::ModelSpec& model, const mesh::Layout& layout,
+                        parallel::StageOptions options) {
   options.sharding.freeze = {"."};
-  const MemoryNeed need = memory_need(model, layout, {{0, static_cast<std::int64_t>(model.cells.size())}}, options);
-  check_need(model.name, need, need.total(), free_bytes(options.sharding.device, 1), "in one process",
-             Remedy::more_memory);
+  const MemoryNeed need =
+      memory_need(model, layout, {{0, static_cast<std::int64_t>(model.cells.size())}}, options);
+  check_need(model.name, need, need.total(), free_bytes(options.sharding.device, 1),
+             "in one process", Remedy::more_memory);
 }
 
 }  // namespace tessera::train

@@ -12,14 +12,16 @@
 
 namespace tessera::train {
 
-/// "out of memory on this GPU in layers.14 backward: ...": bytes wanted and free, bytes by kind, and the changes of
-/// single keys that would be enough, the smallest change of each, by estimate. `trainer`: null if it is not there yet.
+/// "out of memory on this GPU in layers.14 backward: ...": bytes wanted and free, bytes by kind,
+/// and the changes of single keys that would be enough, the smallest change of each, by estimate.
+/// `trainer`: null if it is not there yet.
 std::string out_of_memory_report(const FailedAllocation& memory, Trainer* trainer);
 
 /// Throws the report in the place of `error` where that is an allocation on a GPU that failed.
 void throw_if_out_of_memory(const std::exception& error, Trainer* trainer);
 
-/// The report of an allocation that has been held for too long (held_allocation()); nothing where there is none.
+/// The report of an allocation that has been held for too long (held_allocation()); nothing where
+/// there is none.
 std::optional<Error> held_allocation_error(Trainer* trainer);
 
 class AllocationRetries {

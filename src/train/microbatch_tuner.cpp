@@ -12,10 +12,12 @@ namespace tessera::train {
 namespace {
 
 std::int64_t peak_bytes(at::Device device) {
-  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes : device_memory(device).peak_allocated;
+  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes
+                         : device_memory(device).peak_allocated;
 }
 
-bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobConfig& job, std::int64_t rows) {
+bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobConfig& job,
+          std::int64_t rows) {
   try {
     check_job_fits(job, trainer.model(), layout, BatchPlan::make(job, layout, rows));
     return true;
@@ -27,10 +29,12 @@ bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobC
 std::vector<std::int64_t> sizes_of(Trainer& trainer, const config::JobConfig& job) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t rows = 1; rows <= job.training.local_batch_size; ++rows)
-    if (job.training.local_batch_size % rows == 0 && goes(trainer, trainer.mesh().layout(), job, rows))
+    if (job.training.local_batch_size % rows == 0 &&
+        goes(trainer, trainer.mesh().layout(), job, rows))
       sizes.push_back(rows);
   require(!sizes.empty(), ExitCode::usage,
-          "parallelism.pipeline_parallel_microbatch_size = \"auto\": no divisor of local_batch_size {} works with {} "
+          "parallelism.pipeline_parallel_microbatch_size = \"auto\": no divisor of "
+          "local_batch_size {} works with {} "
           "on this mesh; change the batch size or the schedule",
           job.training.local_batch_size, job.parallelism.pipeline_parallel_schedule);
   return sizes;
@@ -47,13 +51,14 @@ MicrobatchTuner::MicrobatchTuner(Trainer& trainer, const config::JobConfig& job,
 
 double MicrobatchTuner::kept_rows(std::int64_t rows) const {
   const mesh::Layout& layout = trainer_.mesh().layout();
-  const auto lists = pipeline_plan_of(job_, trainer_.model(), layout, BatchPlan::make(job_, layout, rows)).lists;
+  const auto lists =
+      pipeline_plan_of(job_, trainer_.model(), layout, BatchPlan::make(job_, layout, rows)).lists;
   const auto rank = static_cast<std::size_t>(trainer_.mesh().coord(mesh::Axis::pp));
   return static_cast<double>(rows) * schedule::peak_activations(lists[rank]);
 }
 
-/// What the steps so far took beyond the model grows with the sequences that are kept at once, and must fit into what
-/// is free.
+/// What the steps so far took beyond the model grows with the sequences that are kept at once, and
+/// must fit into what is free.
 bool MicrobatchTuner::next_fits() const {
   const at::Device device = trainer_.stages().options().sharding.device;
   const auto used = static_cast<double>(peak_bytes(device) - bytes_before_);

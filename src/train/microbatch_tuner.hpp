@@ -11,7 +11,8 @@ namespace tessera::train {
 
 class MicrobatchTuner {
  public:
-  /// For a trainer whose job says "auto". Throws Error(usage) when no divisor of the batch goes with mesh and schedule.
+  /// For a trainer whose job says "auto". Throws Error(usage) when no divisor of the batch goes
+  /// with mesh and schedule.
   MicrobatchTuner(Trainer& trainer, const config::JobConfig& job, int sharers);
 
   /// Sets the size of the step that follows.

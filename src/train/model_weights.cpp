@@ -10,8 +10,8 @@
 
 namespace tessera::train {
 
-void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                const std::filesystem::path& folder, LoadChoice choice) {
+void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
+                mesh::DeviceMesh& mesh, const std::filesystem::path& folder, LoadChoice choice) {
   TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
   comm::Communicator& control = mesh.control();
   choice.optimizer = false;  // of the run that it comes from
@@ -20,19 +20,21 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
     checkpoint::open(control, folder).load(control, views.views(), options);
   } else {
     const auto opened = checkpoint::load_newest(control, folder, views.views(), options);
-    require(
-        opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
-        holds_hf_weights(folder) ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf" : "");
+    require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
+            holds_hf_weights(folder)
+                ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf"
+                : "");
   }
   views.write_back();
 }
 
-void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings, const model::ModelSpec& model,
-                     mesh::DeviceMesh& mesh, const LoadChoice& choice) {
+void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings,
+                     const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                     const LoadChoice& choice) {
   const auto& path = job.checkpoint.initial_load_path;
   if (!path)
-    return load_model(holdings, model, mesh, std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder,
-                      choice);
+    return load_model(holdings, model, mesh,
+                      std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder, choice);
   if (!job.checkpoint.initial_load_in_hf) return load_model(holdings, model, mesh, *path, choice);
   on_all_ranks(mesh.control(), [&] {
     const HfMisfits misfits = find_hf_misfits(model, *path, choice);

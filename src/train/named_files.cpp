@@ -27,12 +27,14 @@ class NamedFiles {
     const Windows trained{understood({"training.seq_len"}, t.seq_len), v.split};
     const Windows validated{understood({"validation.seq_len", "training.seq_len"}, v.seq_len), 0};
     constexpr std::string_view kDataset = "training.dataset";
-    if (t.dataset_path) source({"training.dataset_path", kDataset}, t.dataset, *t.dataset_path, trained);
+    if (t.dataset_path)
+      source({"training.dataset_path", kDataset}, t.dataset, *t.dataset_path, trained);
     for (const config::Strings& row : t.mixture)
       if (const auto entry = config::mixture_entry(row))
         source({"training.mixture", kDataset}, t.dataset, entry->path, trained);
     if (v.enable && v.dataset_path)
-      source({"validation.dataset_path", "validation.dataset"}, v.dataset, *v.dataset_path, validated);
+      source({"validation.dataset_path", "validation.dataset"}, v.dataset, *v.dataset_path,
+             validated);
     if (reads_text_) tokenizer();
     weights();
     return vocabulary_;
@@ -65,23 +67,27 @@ class NamedFiles {
     return known != vocabularies_.end() ? known->second : vocabularies_[name] = look();
   }
 
-  /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must then be there. Data
-  /// that is missing counts as text, so that a missing tokenizer is named with it.
-  void source(Keys keys, const std::string& dataset, const std::string& path, const Windows& windows) {
+  /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must
+  /// then be there. Data that is missing counts as text, so that a missing tokenizer is named with
+  /// it.
+  void source(Keys keys, const std::string& dataset, const std::string& path,
+              const Windows& windows) {
     if (!reading_.understood(keys)) return;
     const bool replay = dataset == "replay";
     if (replay && !windows.seq_len) return;
     const std::string made_by = reading_.understood({kTokenizer}) ? job_.model.hf_assets_path : "";
     bool looked = false;
     obey(keys, [&] {
-      const std::string name =
-          fmt::format("{}\n{}\n{}\n{}\n{}", dataset, path, windows.seq_len.value_or(0), windows.held_out, made_by);
+      const std::string name = fmt::format("{}\n{}\n{}\n{}\n{}", dataset, path,
+                                           windows.seq_len.value_or(0), windows.held_out, made_by);
       const std::int64_t found = remembered(name, [&]() -> std::int64_t {
         if (replay) return ReplaySource(path, 0, *windows.seq_len), 0;
         const std::vector<fs::path> files = data::data_files(path);
-        if (data::TokenFile::is_token_file(files.front())) return vocabulary_of(files, made_by, windows);
+        if (data::TokenFile::is_token_file(files.front()))
+          return vocabulary_of(files, made_by, windows);
         require(dataset != "tokens", ExitCode::data,
-                "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
+                "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = "
+                "\"text\"",
                 files.front().string());
         return kText;
       });
@@ -89,7 +95,8 @@ class NamedFiles {
       reads_text_ = reads_text_ || found == kText;
       if (vocabulary_ == 0 && found > 0) vocabulary_ = found;
       require(found <= 0 || found == vocabulary_, ExitCode::data,
-              "'{}' has a vocabulary of {}, and other data of this job {}: they were made with different tokenizers; "
+              "'{}' has a vocabulary of {}, and other data of this job {}: they were made with "
+              "different tokenizers; "
               "prepare both with the model's",
               path, found, vocabulary_);
     });
@@ -111,14 +118,18 @@ class NamedFiles {
     const std::string& folder = job_.model.hf_assets_path;
     if (!reading_.understood({kTokenizer})) return;
     obey({kTokenizer}, [&] {
-      const auto load = [&]() -> std::int64_t { return data::Tokenizer::load(folder).vocab_size(); };
+      const auto load = [&]() -> std::int64_t {
+        return data::Tokenizer::load(folder).vocab_size();
+      };
       const std::int64_t size = remembered("tokenizer\n" + folder, load);
       if (vocabulary_ == 0) vocabulary_ = size;
     });
     if (!reading_.problems.empty() &&
         reading_.problems.back().about == std::vector<std::string>{std::string(kTokenizer)})
       reading_.problems.back().text += fmt::format(
-          " (model.hf_assets_path = \"{}\": text needs a tokenizer; make one with `tessera tokenizer train`)", folder);
+          " (model.hf_assets_path = \"{}\": text needs a tokenizer; make one with `tessera "
+          "tokenizer train`)",
+          folder);
   }
 
   /// A run that has checkpoints of its own does not look at the other's.
@@ -128,8 +139,10 @@ class NamedFiles {
     if (!c.initial_load_path || fs::exists(*c.initial_load_path, ignored)) return;
     if (c.enable && fs::exists(fs::path(job_.job.dump_folder) / c.folder, ignored)) return;
     reading_.complain_of(
-        {"checkpoint.initial_load_path", "checkpoint.enable", "checkpoint.folder", "job.dump_folder"},
-        fmt::format("there is no file or folder '{}' to take weights from; check the path", *c.initial_load_path),
+        {"checkpoint.initial_load_path", "checkpoint.enable", "checkpoint.folder",
+         "job.dump_folder"},
+        fmt::format("there is no file or folder '{}' to take weights from; check the path",
+                    *c.initial_load_path),
         ExitCode::checkpoint);
   }
 
@@ -144,7 +157,8 @@ class NamedFiles {
 
 }  // namespace
 
-std::int64_t check_named_files(config::Reading& job, std::map<std::string, std::int64_t>& vocabularies) {
+std::int64_t check_named_files(config::Reading& job,
+                               std::map<std::string, std::int64_t>& vocabularies) {
   return NamedFiles(job, vocabularies).check();
 }
 

@@ -9,8 +9,10 @@
 
 namespace tessera::train {
 
-/// Complains of data, tokenizer and weights that are not there or cannot be read, as a run would. Returns the
-/// vocabulary of the training data, 0 where that is not known. `vocabularies` keeps what was read for the next job.
-std::int64_t check_named_files(config::Reading& job, std::map<std::string, std::int64_t>& vocabularies);
+/// Complains of data, tokenizer and weights that are not there or cannot be read, as a run would.
+/// Returns the vocabulary of the training data, 0 where that is not known. `vocabularies` keeps
+/// what was read for the next job.
+std::int64_t check_named_files(config::Reading& job,
+                               std::map<std::string, std::int64_t>& vocabularies);
 
 }  // namespace tessera::train

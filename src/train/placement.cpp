@@ -29,7 +29,8 @@ int number_in(const fs::path& file) {
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) names.push_back(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    names.push_back(entry.path().filename());
   std::ranges::sort(names);
   return names;
 }
@@ -78,7 +79,8 @@ std::string ranges_of(const std::vector<int>& numbers) {
 }
 
 std::string numa_text(const std::vector<int>& numas) {
-  return numas.empty() || numas.front() < 0 ? std::string() : fmt::format(" (NUMA {})", fmt::join(numas, ", "));
+  return numas.empty() || numas.front() < 0 ? std::string()
+                                            : fmt::format(" (NUMA {})", fmt::join(numas, ", "));
 }
 
 std::string cores_text(const Placement& place) {
@@ -102,12 +104,13 @@ std::string text_of_node(Ranks ranks, const std::vector<std::size_t>& node) {
   std::vector<std::string> parts, adapters;
   for (std::size_t local = 0; local < node.size(); ++local) {
     const Placement& place = ranks[node[local]].place;
-    parts.push_back(
-        fmt::format("local rank {} GPU {}{}, {}", local, place.pci, numa_text({place.gpu_numa}), cores_text(place)));
+    parts.push_back(fmt::format("local rank {} GPU {}{}, {}", local, place.pci,
+                                numa_text({place.gpu_numa}), cores_text(place)));
   }
   for (const Adapter& adapter : ranks[node.front()].place.adapters)
     adapters.push_back(adapter.name + numa_text({adapter.numa}));
-  parts.push_back(fmt::format("network {}", adapters.empty() ? "unknown" : fmt::to_string(fmt::join(adapters, ", "))));
+  parts.push_back(fmt::format(
+      "network {}", adapters.empty() ? "unknown" : fmt::to_string(fmt::join(adapters, ", "))));
   return fmt::to_string(fmt::join(parts, "; "));
 }
 
@@ -119,10 +122,11 @@ std::optional<std::string> far_cores(Ranks ranks) {
   const auto found = std::ranges::find_if(ranks, is_far);
   if (found == ranks.end()) return std::nullopt;
   return fmt::format(
-      "{} of {} ranks run on cores far from their GPU, first rank {} on {}: GPU {} is at NUMA node {}, {}; bind ranks "
+      "{} of {} ranks run on cores far from their GPU, first rank {} on {}: GPU {} is at NUMA node "
+      "{}, {}; bind ranks "
       "to cores beside their GPUs (srun --gpu-bind=closest --cpu-bind=cores, mpirun --map-by numa)",
-      std::ranges::count_if(ranks, is_far), ranks.size(), found - ranks.begin(), found->host, found->place.pci,
-      found->place.gpu_numa, cores_text(found->place));
+      std::ranges::count_if(ranks, is_far), ranks.size(), found - ranks.begin(), found->host,
+      found->place.pci, found->place.gpu_numa, cores_text(found->place));
 }
 
 /// Ranks of a node that may all run on the same core, and on no other.
@@ -132,7 +136,8 @@ std::optional<std::string> one_core(Ranks ranks) {
     const auto has_the_same = [&](std::size_t rank) { return ranks[rank].place.cores == cores; };
     if (node.size() < 2 || cores.size() != 1 || !std::ranges::all_of(node, has_the_same)) continue;
     return fmt::format(
-        "all {} ranks on {} are bound to core {}; give each rank cores of its own (srun --cpus-per-task, mpirun "
+        "all {} ranks on {} are bound to core {}; give each rank cores of its own (srun "
+        "--cpus-per-task, mpirun "
         "--map-by slot:PE=N)",
         node.size(), ranks[node.front()].host, cores.front());
   }
@@ -156,7 +161,8 @@ std::string text_of(const RankPlacement& rank) {
   const Placement& p = rank.place;
   std::vector<std::pair<std::string, int>> adapters;
   for (const Adapter& adapter : p.adapters) adapters.emplace_back(adapter.name, adapter.numa);
-  return json_text(nlohmann::json::array({rank.host, p.pci, p.gpu_numa, p.cores, p.core_numas, adapters}));
+  return json_text(
+      nlohmann::json::array({rank.host, p.pci, p.gpu_numa, p.cores, p.core_numas, adapters}));
 }
 
 RankPlacement rank_placement_of(const std::string& text) {
@@ -182,7 +188,9 @@ std::vector<std::string> placement_lines(Ranks ranks) {
   for (const auto& [text, hosts] : kinds)
     lines.push_back(fmt::format(
         "placement on {}{}: {}", hosts.front(),
-        hosts.size() > 1 ? fmt::format(" and {} more node{}", hosts.size() - 1, hosts.size() > 2 ? "s" : "") : "",
+        hosts.size() > 1
+            ? fmt::format(" and {} more node{}", hosts.size() - 1, hosts.size() > 2 ? "s" : "")
+            : "",
         text));
   return lines;
 }

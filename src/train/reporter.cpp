@@ -24,7 +24,8 @@ namespace {
 
 metrics::FlopsPerToken flops_of(const model::ModelSpec& model, std::int64_t seq) {
   const model::Dimensions& d = model.dimensions;
-  return metrics::flops_per_token({model.active_parameter_count(), model.embedding_parameter_count(), d.layers, d.heads,
+  return metrics::flops_per_token({model.active_parameter_count(),
+                                   model.embedding_parameter_count(), d.layers, d.heads,
                                    d.head_dim + d.value_dim, seq});
 }
 
@@ -45,12 +46,14 @@ void add_experts(metrics::StepRecord& record, const StepOutcome& outcome) {
 
 void add_validation(metrics::StepRecord& record, const ValidationResult& result) {
   record.extra.emplace_back("validation/loss", result.loss);
-  for (const auto& [name, loss] : result.parts) record.extra.emplace_back("validation/" + name + "/loss", loss);
+  for (const auto& [name, loss] : result.parts)
+    record.extra.emplace_back("validation/" + name + "/loss", loss);
   record.extra.emplace_back("validation/tokens", static_cast<double>(result.tokens));
   record.extra.emplace_back("time/validation", result.seconds);
 }
 
-metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options, int local_size) {
+metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options,
+                      int local_size) {
   if (job.metrics.peak_flops) return {*job.metrics.peak_flops, "metrics.peak_flops"};
   const DType dtype = parallel::dtype_of(options.sharding.precision.compute);
   const std::string name = device_name(options.sharding.device);
@@ -59,7 +62,8 @@ metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions
 }
 
 std::int64_t peak_memory(at::Device device) {
-  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes : device_memory(device).peak_allocated;
+  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes
+                         : device_memory(device).peak_allocated;
 }
 
 /// Time that this rank has waited for others so far, over all axes of the mesh.
@@ -67,7 +71,8 @@ double exposed_seconds(mesh::DeviceMesh& mesh) {
   using enum mesh::Axis;
   double seconds = 0;
   std::set<const comm::Communicator*> seen;
-  for (const std::vector<mesh::Axis>& axes : {std::vector{pp}, {dp_replicate}, {dp_shard, cp}, {cp}, {tp}}) {
+  for (const std::vector<mesh::Axis>& axes :
+       {std::vector{pp}, {dp_replicate}, {dp_shard, cp}, {cp}, {tp}}) {
     const comm::Communicator& communicator = mesh.along(axes);
     if (seen.insert(&communicator).second) seconds += communicator.traffic().exposed_seconds;
   }
@@ -76,7 +81,8 @@ double exposed_seconds(mesh::DeviceMesh& mesh) {
   return seconds;
 }
 
-/// Launchers give ranks a terminal of their own, whatever stands behind them; `tessera launch` says what does.
+/// Launchers give ranks a terminal of their own, whatever stands behind them; `tessera launch` says
+/// what does.
 metrics::Terminal terminal(const config::JobConfig& job) {
   const bool launched = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
   const char* screen = std::getenv("TESSERA_SCREEN");
@@ -91,8 +97,8 @@ std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
 
 }  // namespace
 
-Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
-                   const std::vector<std::string>& command_line)
+Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer,
+                   std::int64_t first_step, const std::vector<std::string>& command_line)
     : resolved_(resolved),
       trainer_(trainer),
       speaks_(world.rank() == 0),
@@ -109,19 +115,21 @@ Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer
   if (resolved.job.metrics.enable_tensorboard) open_events(world);
 }
 
-/// Where TorchTitan has them: a folder for each start of a run, and in it one for each rank if all ranks write. All
-/// ranks write the same figures of the job, and times of their own.
+/// Where TorchTitan has them: a folder for each start of a run, and in it one for each rank if all
+/// ranks write. All ranks write the same figures of the job, and times of their own.
 void Reporter::open_events(comm::World& world) {
   const config::JobConfig& job = resolved_.job;
-  const std::string stamp = comm::all_gather_strings(world.control(), metrics::tensorboard_stamp()).front();
+  const std::string stamp =
+      comm::all_gather_strings(world.control(), metrics::tensorboard_stamp()).front();
   if (!speaks_ && !job.metrics.save_for_all_ranks) return;
-  std::filesystem::path folder = std::filesystem::path(job.job.dump_folder) / job.metrics.save_tb_folder / stamp;
+  std::filesystem::path folder =
+      std::filesystem::path(job.job.dump_folder) / job.metrics.save_tb_folder / stamp;
   if (job.metrics.save_for_all_ranks) folder /= fmt::format("rank_{}", world.rank());
   events_ = std::make_unique<metrics::TensorBoardWriter>(folder, first_step_);
 }
 
-void Reporter::open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
-                    const std::vector<std::string>& hosts) {
+void Reporter::open(comm::World& world, const std::vector<std::string>& command_line,
+                    std::int64_t first_step, const std::vector<std::string>& hosts) {
   const config::JobConfig& job = resolved_.job;
   folder_ = std::make_unique<metrics::RunFolder>(job.job.dump_folder);
   folder_->write_config(resolved_.with_absolute_paths().to_toml());
@@ -135,8 +143,8 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
   if (first_step == 1) set_metrics_aside();
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
-  console_ =
-      std::make_unique<metrics::Console>(std::cout, terminal(job), first_step, job.training.steps, peak_, ranks_);
+  console_ = std::make_unique<metrics::Console>(std::cout, terminal(job), first_step,
+                                                job.training.steps, peak_, ranks_);
 }
 
 void Reporter::set_metrics_aside() const {
@@ -147,7 +155,8 @@ void Reporter::set_metrics_aside() const {
             resumes ? "there is no checkpoint" : "checkpoint.enable is false", aside.string());
 }
 
-metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome, double seconds) const {
+metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome,
+                                     double seconds) const {
   metrics::StepRecord record;
   record.step = step;
   record.loss = outcome.loss;
@@ -159,15 +168,18 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.tps = record.tokens_per_second / ranks_;
   record.mfu = metrics::mfu(record.tps, flops_.full, peak_);
   record.memory_bytes = worst_.memory_bytes;
-  for (const auto phase :
-       {metrics::Phase::data, metrics::Phase::forward, metrics::Phase::communication, metrics::Phase::optimizer})
-    record.extra.emplace_back("time/" + std::string(name_of(phase)), trainer_.timer().seconds(phase));
+  for (const auto phase : {metrics::Phase::data, metrics::Phase::forward,
+                           metrics::Phase::communication, metrics::Phase::optimizer})
+    record.extra.emplace_back("time/" + std::string(name_of(phase)),
+                              trainer_.timer().seconds(phase));
   record.extra.emplace_back("fsdp/gathers", static_cast<double>(worst_.gathers));
   record.extra.emplace_back("fsdp/gather_bytes", static_cast<double>(worst_.gather_bytes));
   record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst_.kept_bytes));
-  record.extra.emplace_back("comm/exposed_seconds", static_cast<double>(worst_.exposed_nanoseconds) * 1e-9);
+  record.extra.emplace_back("comm/exposed_seconds",
+                            static_cast<double>(worst_.exposed_nanoseconds) * 1e-9);
   add_experts(record, outcome);
-  if (resolved_.job.optimizer.spike_zscore > 0) record.extra.emplace_back("loss_zscore", outcome.zscore);
+  if (resolved_.job.optimizer.spike_zscore > 0)
+    record.extra.emplace_back("loss_zscore", outcome.zscore);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.state().skipped_steps));
   return record;
 }
@@ -175,10 +187,10 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
 void Reporter::measure() {
   const parallel::GatherCount gathers = trainer_.stages().gather_count();
   const double exposed = exposed_seconds(trainer_.mesh());
-  std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().sharding.device),
-                                  gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
-                                  trainer_.stages().kept_bytes(),
-                                  static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
+  std::array<std::int64_t, 5> all{
+      peak_memory(trainer_.stages().options().sharding.device),
+      gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
+      trainer_.stages().kept_bytes(), static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
   trainer_.mesh()
       .control()
       .all_reduce({all.data(), static_cast<std::int64_t>(all.size()), DType::i64}, comm::Op::max)
@@ -211,7 +223,8 @@ void Reporter::step(std::int64_t step, const StepOutcome& outcome, double second
   if (!speaks_ && !events_) return;
   metrics::StepRecord row = record(step, outcome, seconds);
   add_shares(row);
-  for (const auto& [name, loss] : outcome.source_losses) row.extra.emplace_back("data/" + name + "/loss", loss);
+  for (const auto& [name, loss] : outcome.source_losses)
+    row.extra.emplace_back("data/" + name + "/loss", loss);
   if (validation) add_validation(row, *validation);
   if (events_) events_->write(row);
   if (!speaks_) return;
@@ -229,7 +242,8 @@ bool Reporter::is_shown(std::int64_t step) {
   constexpr double kLongestSilence = 30;
   const double now = metrics::monotonic_seconds();
   const bool shown = step < first_step_ + kFirstSteps || step == resolved_.job.training.steps ||
-                     step % resolved_.job.metrics.log_freq == 0 || now - shown_at_ >= kLongestSilence;
+                     step % resolved_.job.metrics.log_freq == 0 ||
+                     now - shown_at_ >= kLongestSilence;
   if (shown) shown_at_ = now;
   return shown;
 }
@@ -249,11 +263,13 @@ void Reporter::note(const std::string& line) {
 void Reporter::tell_memory() {
   const parallel::MemoryKinds& peak = trainer_.memory_peak().kinds();
   const DeviceMemory device = device_memory(trainer_.stages().options().sharding.device);
-  std::string text = fmt::format("{:020d}{} on rank {}: {}", peak.total(), metrics::human_bytes(peak.total()),
-                                 trainer_.mesh().control().rank(), peak.text());
+  std::string text =
+      fmt::format("{:020d}{} on rank {}: {}", peak.total(), metrics::human_bytes(peak.total()),
+                  trainer_.mesh().control().rank(), peak.text());
   if (device.total > 0)
     text += fmt::format("; most allocated {}, reserved {}, outside of LibTorch {}, of {}",
-                        metrics::human_bytes(device.peak_allocated), metrics::human_bytes(device.peak_reserved),
+                        metrics::human_bytes(device.peak_allocated),
+                        metrics::human_bytes(device.peak_reserved),
                         metrics::human_bytes(device.outside()), metrics::human_bytes(device.total));
   const std::vector<std::string> all = comm::all_gather_strings(trainer_.mesh().control(), text);
   if (peak.total() > 0) note("memory at the peak: " + std::ranges::max(all).substr(20));
@@ -265,7 +281,8 @@ void Reporter::finish(bool complete) {
   write_run_pictures(*folder_, resolved_.job, trainer_);
   if (!complete) return;
   summary_.time().all = metrics::monotonic_seconds() - began_;
-  std::cout << summary_.text(folder_->path(), resolved_.job.checkpoint.enable && !resolved_.job.checkpoint.load_only)
+  std::cout << summary_.text(folder_->path(),
+                             resolved_.job.checkpoint.enable && !resolved_.job.checkpoint.load_only)
             << std::flush;
 }
 

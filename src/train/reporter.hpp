@@ -1,4 +1,5 @@
-// What rank 0 tells of a run: lines, metrics.jsonl, the run's folder, the loss curve. Does nothing on other ranks.
+// What rank 0 tells of a run: lines, metrics.jsonl, the run's folder, the loss curve. Does nothing
+// on other ranks.
 #pragma once
 
 #include <memory>
@@ -23,12 +24,13 @@ namespace tessera::train {
 class Reporter {
  public:
   /// Collective. `first_step`: the first that this attempt will run (from 1).
-  Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer, std::int64_t first_step,
-           const std::vector<std::string>& command_line);
+  Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer,
+           std::int64_t first_step, const std::vector<std::string>& command_line);
 
   /// Collective: the worst rank's memory and traffic are asked for, at the end of a step.
   void measure();
-  /// What was measured, and what else is known of it. `step` counts from 1; `validation`: what came behind it.
+  /// What was measured, and what else is known of it. `step` counts from 1; `validation`: what came
+  /// behind it.
   void step(std::int64_t step, const StepOutcome& outcome, double seconds,
             const std::optional<ValidationResult>& validation = std::nullopt);
   /// The run jumps back to the end of step `step`; later lines of metrics.jsonl are dropped.
@@ -39,19 +41,21 @@ class Reporter {
   void spent_on_checkpoints(double seconds) { summary_.time().checkpoints += seconds; }
   /// Collective: what took the memory of the rank that took the most, as a line.
   void tell_memory();
-  /// Draws the loss curve and removes the bar. `complete`: the last step is done, and what came out is said.
+  /// Draws the loss curve and removes the bar. `complete`: the last step is done, and what came out
+  /// is said.
   void finish(bool complete);
 
  private:
   /// Of the rank that has the most of each, in this step.
   struct Worst {
-    std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0, exposed_nanoseconds = 0;
+    std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0,
+                 exposed_nanoseconds = 0;
   };
   void begin_next();
   void open_events(comm::World& world);
   bool is_shown(std::int64_t step);
-  void open(comm::World& world, const std::vector<std::string>& command_line, std::int64_t first_step,
-            const std::vector<std::string>& hosts);
+  void open(comm::World& world, const std::vector<std::string>& command_line,
+            std::int64_t first_step, const std::vector<std::string>& hosts);
   void set_metrics_aside() const;
   metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
   void add_shares(metrics::StepRecord& record) const;
@@ -73,7 +77,8 @@ class Reporter {
   std::unique_ptr<metrics::RunFolder> folder_;
   std::unique_ptr<metrics::JsonlSink> sink_;
   std::unique_ptr<metrics::Console> console_;
-  std::unique_ptr<metrics::TensorBoardWriter> events_;  ///< on rank 0 or on all; none unless the job wants it
+  /// on rank 0 or on all; none unless the job wants it
+  std::unique_ptr<metrics::TensorBoardWriter> events_;
 };
 
 }  // namespace tessera::train

@@ -22,8 +22,9 @@
 namespace tessera::train {
 namespace {
 
-/// Half of what the poorest rank has free once all ranks have weights, gradients and moments, and after
-/// what a step takes for gradients and communication: the rest is for activations. Collective.
+/// Half of what the poorest rank has free once all ranks have weights, gradients and moments, and
+/// after what a step takes for gradients and communication: the rest is for activations.
+/// Collective.
 std::int64_t reshard_budget(RunContext& run, Trainer& trainer) {
   comm::Communicator& control = run.mesh.control();
   control.barrier();  // others may share the memory
@@ -32,8 +33,8 @@ std::int64_t reshard_budget(RunContext& run, Trainer& trainer) {
   return comm::all_reduce_scalar(control, std::max<std::int64_t>(0, free / 2), comm::Op::min);
 }
 
-/// What is assumed of a machine to weigh a cut: half of a recent GPU and a 200 Gbit/s network, or a host
-/// core and its memory.
+/// What is assumed of a machine to weigh a cut: half of a recent GPU and a 200 Gbit/s network, or a
+/// host core and its memory.
 parallel::StageTableOptions stage_table_options(const RunContext& run) {
   const bool host = run.device.is_cpu();
   parallel::StageTableOptions options;
@@ -57,26 +58,31 @@ void print_job(RunContext& run, Trainer& trainer) {
 void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
   const config::JobConfig& job = run.job;
   if (job.job.save_config_file && run.world.rank() == 0)
-    metrics::write_file_atomically(std::filesystem::path(job.job.dump_folder) / *job.job.save_config_file,
-                                   run.resolved.to_toml());
-  reporter.note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens", run.model.name,
-                            static_cast<double>(run.model.parameter_count()) / 1e6, run.layout.to_string(),
-                            run.device.str(), run.plan.global_batch, job.training.seq_len));
+    metrics::write_file_atomically(
+        std::filesystem::path(job.job.dump_folder) / *job.job.save_config_file,
+        run.resolved.to_toml());
+  reporter.note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens",
+                            run.model.name, static_cast<double>(run.model.parameter_count()) / 1e6,
+                            run.layout.to_string(), run.device.str(), run.plan.global_batch,
+                            job.training.seq_len));
   if (run.device.is_cpu()) reporter.note("kernels: " + kernels::host_engines());
   const int ranks = run.layout.degree(mesh::Axis::pp);
   if (run.plan.microbatches < ranks && run.world.rank() == 0)
     log::warning(
-        "{} microbatches do not fill a pipeline of {} ranks; a smaller pipeline_parallel_microbatch_size ({}) "
+        "{} microbatches do not fill a pipeline of {} ranks; a smaller "
+        "pipeline_parallel_microbatch_size ({}) "
         "gives more",
         run.plan.microbatches, ranks, run.plan.microbatch_rows);
   if (start.state.step > 0)
-    reporter.note(fmt::format("resumed after step {} from {}{}", start.state.step, run.checkpoint_folder().string(),
-                              start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
+    reporter.note(fmt::format(
+        "resumed after step {} from {}{}", start.state.step, run.checkpoint_folder().string(),
+        start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
   if (!start.schedule_change.empty()) reporter.note(start.schedule_change);
 }
 
-/// Calls `failed` when `body` throws: once, in the innermost of nested calls, while all that this one made
-/// still exists. Says before what took the memory, where the exception is a GPU's that ran out of it.
+/// Calls `failed` when `body` throws: once, in the innermost of nested calls, while all that this
+/// one made still exists. Says before what took the memory, where the exception is a GPU's that ran
+/// out of it.
 class FailureTeller {
  public:
   explicit FailureTeller(const OnFailure& failed) : failed_(failed) {}
@@ -118,7 +124,8 @@ LoadedState begin(RunContext& run, Trainer& trainer) {
   return begin_state(run.job, run.model, run.mesh, trainer, run.checkpoint_folder());
 }
 
-ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>& command_line, FailureTeller& teller) {
+ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>& command_line,
+               FailureTeller& teller) {
   if (weighs_memory(run.job)) trainer.stages().set_reshard_budget(reshard_budget(run, trainer));
   SaveAndStop policy(run.job, run.world.rank(), run.world.size());
   comm::set_check_collectives(run.job.debug.check_collectives);
@@ -128,7 +135,8 @@ ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>
   std::optional<TrainingLoop> loop(std::in_place, run, trainer, policy, reporter);
   return teller.around(&trainer, [&] {
     announce(run, reporter, start);
-    const ExitCode code = run.job.checkpoint.create_seed_checkpoint ? loop->save_seed() : loop->run();
+    const ExitCode code =
+        run.job.checkpoint.create_seed_checkpoint ? loop->save_seed() : loop->run();
     loop.reset();
     reporter.tell_memory();
     run.watchdog.reset();
@@ -148,8 +156,8 @@ ExitCode run_training(comm::World& world, const config::Resolved& resolved,
   return teller.around(nullptr, [&] {
     RunContext run(world, resolved);
     return teller.around(nullptr, [&] {
-      check_memory(run.job, run.model, run.mesh, run.plan, stage_options_of(run.job, run.plan, run.device), world,
-                   run.own.ranks);
+      check_memory(run.job, run.model, run.mesh, run.plan,
+                   stage_options_of(run.job, run.plan, run.device), world, run.own.ranks);
       Trainer trainer(run.job, run.model, run.mesh, run.plan, *run.samples.source, run.device);
       const Watched watched(run, trainer);
       return teller.around(&trainer, [&] { return train(run, trainer, command_line, teller); });

@@ -29,7 +29,8 @@ model::Model checked_model(const RunContext& run) {
     check_model_fits(model, run.layout, BatchPlan::of_validation(job, run.layout),
                      !job.parallelism.disable_sequence_parallel);
   for (const std::string& entry : job.parallelism.pipeline_parallel_microbatch_steps)
-    check_job_fits(job, model, run.layout, BatchPlan::make(job, run.layout, config::microbatch_step(entry)->size));
+    check_job_fits(job, model, run.layout,
+                   BatchPlan::make(job, run.layout, config::microbatch_step(entry)->size));
   return model;
 }
 
@@ -47,11 +48,12 @@ RunContext::RunContext(comm::World& ranks, const config::Resolved& with)
       folder_lock(patient_lock(*this)),
       samples(open_job_samples(job, plan.global_batch, ranks.control())),
       model(checked_model(*this)),
-      mesh(ranks, layout, backend_of(job, device), ordered_sums_of(job, device, injected.decorate()),
-           memory_of(device)) {}
+      mesh(ranks, layout, backend_of(job, device),
+           ordered_sums_of(job, device, injected.decorate()), memory_of(device)) {}
 
 void RunContext::watch(std::int64_t limit_seconds) {
-  watch_for_hangs(watchdog, world, job, limit_seconds, [this] { return held_allocation_error(trainer); });
+  watch_for_hangs(watchdog, world, job, limit_seconds,
+                  [this] { return held_allocation_error(trainer); });
 }
 
 }  // namespace tessera::train

@@ -21,8 +21,8 @@ namespace tessera::train {
 
 class Trainer;
 
-/// Made in the order of its members, collectively. What does not fit is said before communicators or
-/// weights take any memory.
+/// Made in the order of its members, collectively. What does not fit is said before communicators
+/// or weights take any memory.
 struct RunContext {
   RunContext(comm::World& ranks, const config::Resolved& with);
 
@@ -41,7 +41,8 @@ struct RunContext {
   const config::JobConfig& job;
   mesh::Layout layout;
   std::optional<comm::Watchdog> watchdog;
-  std::atomic<Trainer*> trainer = nullptr;  ///< while there is one: the watchdog asks it what takes memory
+  /// while there is one: the watchdog asks it what takes memory
+  std::atomic<Trainer*> trainer = nullptr;
   OwnDevice own;
   at::Device device;
   BatchPlan plan;

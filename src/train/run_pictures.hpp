@@ -1,4 +1,5 @@
-// The pictures in a run's folder: the loss curve, the pipeline's timeline, and the page that shows all.
+// The pictures in a run's folder: the loss curve, the pipeline's timeline, and the page that shows
+// all.
 #pragma once
 
 #include "tessera/config/job_config.hpp"
@@ -7,8 +8,9 @@
 
 namespace tessera::train {
 
-/// Writes loss.svg, pipeline.svg (where there is a pipeline) and index.html, on rank 0. A picture that cannot be drawn
-/// is a warning: the run itself is done.
-void write_run_pictures(const metrics::RunFolder& folder, const config::JobConfig& job, Trainer& trainer);
+/// Writes loss.svg, pipeline.svg (where there is a pipeline) and index.html, on rank 0. A picture
+/// that cannot be drawn is a warning: the run itself is done.
+void write_run_pictures(const metrics::RunFolder& folder, const config::JobConfig& job,
+                        Trainer& trainer);
 
 }  // namespace tessera::train

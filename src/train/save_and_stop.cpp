@@ -8,7 +8,8 @@
 namespace tessera::train {
 namespace {
 
-constexpr const char* kWillSave = "signal received: saving after this step; a second signal stops now\n";
+constexpr const char* kWillSave =
+    "signal received: saving after this step; a second signal stops now\n";
 constexpr const char* kWillStop =
     "signal received: stopping after this step, nothing is saved; a second signal stops now\n";
 
@@ -20,8 +21,8 @@ SaveAndStop::SaveAndStop(const config::JobConfig& job, int rank, int ranks) : jo
   if (!saves()) return;
   SavePlan::Options options;
   if (job.checkpoint.interval == 0)
-    options.failures =
-        job.checkpoint.mtbf_hours > 0 ? job.checkpoint.mtbf_hours * 3600 : usual_seconds_between_failures(ranks);
+    options.failures = job.checkpoint.mtbf_hours > 0 ? job.checkpoint.mtbf_hours * 3600
+                                                     : usual_seconds_between_failures(ranks);
   options.end = job_end_from_environment();
   plan_.emplace(options, now());
 }
@@ -48,7 +49,9 @@ bool SaveAndStop::must_save(std::int64_t step, const StepVotes& votes) const {
 }
 
 ExitCode SaveAndStop::code_of_end(const StepVotes& votes) const {
-  return saves() ? ExitCode::requeue : votes.interrupt ? ExitCode::interrupted : ExitCode::terminated;
+  return saves()           ? ExitCode::requeue
+         : votes.interrupt ? ExitCode::interrupted
+                           : ExitCode::terminated;
 }
 
 double SaveAndStop::now() {

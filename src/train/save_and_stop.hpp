@@ -1,5 +1,5 @@
-// When a run saves, or ends before its last step: its keys, signals, the plan of saves, the end of the
-// allocation.
+// When a run saves, or ends before its last step: its keys, signals, the plan of saves, the end of
+// the allocation.
 #pragma once
 
 #include <cstdint>

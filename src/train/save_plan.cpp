@@ -11,7 +11,8 @@
 namespace tessera::train {
 namespace {
 
-constexpr double kUnknownCost = 1, kFirstSave = 600;  // a save whose cost nobody knows yet comes no later
+constexpr double kUnknownCost = 1,
+                 kFirstSave = 600;  // a save whose cost nobody knows yet comes no later
 constexpr std::size_t kRecentSteps = 16;
 
 }  // namespace
@@ -32,7 +33,9 @@ void SavePlan::save_took(double waited, double durable) {
   durable_ = std::max(durable, durable_.value_or(0));
 }
 
-double SavePlan::longest_step() const { return steps_.empty() ? 0 : *std::ranges::max_element(steps_); }
+double SavePlan::longest_step() const {
+  return steps_.empty() ? 0 : *std::ranges::max_element(steps_);
+}
 
 bool SavePlan::is_due(double now) const {
   if (options_.failures <= 0) return false;
@@ -56,10 +59,13 @@ std::optional<double> job_end_from_environment() {
     if (text == nullptr || *text == '\0') continue;
     double seconds = 0;
     const char* end = text + std::strlen(text);
-    if (const auto [stop, error] = std::from_chars(text, end, seconds); error == std::errc() && stop == end)
+    if (const auto [stop, error] = std::from_chars(text, end, seconds);
+        error == std::errc() && stop == end)
       return seconds;
-    log::warning("{} = '{}' is not a time in seconds since 1970; it is ignored, and no last checkpoint is planned",
-                 name, text);
+    log::warning(
+        "{} = '{}' is not a time in seconds since 1970; it is ignored, and no last checkpoint is "
+        "planned",
+        name, text);
   }
   return std::nullopt;
 }

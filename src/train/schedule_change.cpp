@@ -11,12 +11,16 @@
 namespace tessera::train {
 namespace {
 
-/// The job with the length and the warm-up of the recorded schedule; empty where the record lacks them.
-std::optional<config::JobConfig> with_recorded_schedule(config::JobConfig job, std::string_view toml) {
-  for (const char* key : {"training.steps", "lr_scheduler.warmup_steps", "lr_scheduler.total_steps"}) {
+/// The job with the length and the warm-up of the recorded schedule; empty where the record lacks
+/// them.
+std::optional<config::JobConfig> with_recorded_schedule(config::JobConfig job,
+                                                        std::string_view toml) {
+  for (const char* key :
+       {"training.steps", "lr_scheduler.warmup_steps", "lr_scheduler.total_steps"}) {
     const config::Option& option = *config::find_option(key);
     const auto text = config::recorded(toml, key);
-    if (assign(option, job, text ? value_from_text(option, *text) : config::Value())) return std::nullopt;
+    if (assign(option, job, text ? value_from_text(option, *text) : config::Value()))
+      return std::nullopt;
   }
   return job;
 }
@@ -37,7 +41,8 @@ std::string schedule_change(const config::JobConfig& job, std::string_view toml,
     const double old_rate = job.optimizer.lr * old_schedule.factor(step - start);
     if (rate != old_rate)
       return fmt::format(
-          "the learning-rate schedule has {} steps (training.steps), and had {} in the checkpoint: the rate of step {} "
+          "the learning-rate schedule has {} steps (training.steps), and had {} in the checkpoint: "
+          "the rate of step {} "
           "is {:.4g} instead of {:.4g}; set lr_scheduler.total_steps = {} to keep the old schedule",
           now.total_steps, then.total_steps, step + 1, rate, old_rate, then.total_steps);
   }

@@ -22,8 +22,9 @@ at::ScalarType type_named(const std::string& name) {
 }
 
 void require_divides(std::int64_t value, const char* what, int degree, const char* key) {
-  require(value % degree == 0, ExitCode::usage, "{} {} cannot be shared by {} {}; choose a divisor of {}", what, value,
-          key, degree, value);
+  require(value % degree == 0, ExitCode::usage,
+          "{} {} cannot be shared by {} {}; choose a divisor of {}", what, value, key, degree,
+          value);
 }
 
 /// Where the degrees come from that ask for more than one rank: the others cannot be at fault.
@@ -46,11 +47,13 @@ std::string origins_of(const config::Resolved& resolved, const mesh::Degrees& de
 /// For a mesh that needs more ranks than there are: how to start them.
 std::string more_ranks(const mesh::Degrees& degrees, int world) {
   std::int64_t ranks = 1;
-  for (const int degree : {degrees.pp, degrees.dp_replicate, degrees.dp_shard, degrees.cp, degrees.tp})
+  for (const int degree :
+       {degrees.pp, degrees.dp_replicate, degrees.dp_shard, degrees.cp, degrees.tp})
     if (degree > 0 && ranks < 1'000'000) ranks *= degree;
   if (ranks <= world || ranks > 1'000'000) return "";
-  return fmt::format("; or start {}{} ranks: `tessera launch -n {} -- train ...`, `srun -n {} tessera train ...`",
-                     degrees.dp_shard == -1 ? "a multiple of " : "", ranks, ranks, ranks);
+  return fmt::format(
+      "; or start {}{} ranks: `tessera launch -n {} -- train ...`, `srun -n {} tessera train ...`",
+      degrees.dp_shard == -1 ? "a multiple of " : "", ranks, ranks, ranks);
 }
 
 /// What tensor parallelism cuts can be cut in so many pieces. parallel::place() relies on it.
@@ -60,18 +63,19 @@ void check_pieces(const model::ModelSpec& model, int tp) {
     const int dim = parallel::tp_dimension(spec.placement);
     if (dim < 0 || model::counts_experts(spec.placement)) continue;
     const std::int64_t extent = spec.global_shape[static_cast<std::size_t>(dim)];
-    require(
-        extent % tp == 0, ExitCode::usage,
-        "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; choose a divisor of {}",
-        spec.fqn, extent, tp, extent);
+    require(extent % tp == 0, ExitCode::usage,
+            "{} has {} rows or columns to share, which tensor_parallel_degree {} does not divide; "
+            "choose a divisor of {}",
+            spec.fqn, extent, tp, extent);
   }
 }
 
 }  // namespace
 
 mesh::Degrees degrees_of(const config::Parallelism& p) {
-  return {p.pipeline_parallel_degree,     p.data_parallel_replicate_degree, p.data_parallel_shard_degree,
-          p.context_parallel_degree,      p.tensor_parallel_degree,         p.expert_parallel_degree,
+  return {p.pipeline_parallel_degree,     p.data_parallel_replicate_degree,
+          p.data_parallel_shard_degree,   p.context_parallel_degree,
+          p.tensor_parallel_degree,       p.expert_parallel_degree,
           p.expert_tensor_parallel_degree};
 }
 
@@ -80,22 +84,28 @@ mesh::Layout layout_of(const config::Resolved& resolved, int world) {
   try {
     return mesh::Layout::resolve(degrees, world);
   } catch (const Error& error) {
-    throw Error(error.code(), error.what() + more_ranks(degrees, world) + origins_of(resolved, degrees));
+    throw Error(error.code(),
+                error.what() + more_ranks(degrees, world) + origins_of(resolved, degrees));
   }
 }
 
 comm::Backend backend_of(const config::JobConfig& job, at::Device device) {
   const std::string& name = job.comm.backend;
   require(!(device.is_cpu() && name == "nccl"), ExitCode::environment,
-          "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank lacks at least one of "
+          "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank lacks "
+          "at least one of "
           "them. Use auto or mpi");
   if (name == "strict") return comm::Backend::strict;
   return name == "mpi" || device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl;
 }
 
-bool wants_nccl(const config::JobConfig& job) { return job.comm.backend == "auto" || job.comm.backend == "nccl"; }
+bool wants_nccl(const config::JobConfig& job) {
+  return job.comm.backend == "auto" || job.comm.backend == "nccl";
+}
 
-comm::Memory memory_of(at::Device device) { return device.is_cpu() ? comm::Memory::host : comm::Memory::device; }
+comm::Memory memory_of(at::Device device) {
+  return device.is_cpu() ? comm::Memory::host : comm::Memory::device;
+}
 
 void use_share_of_cores(comm::World& world) {
   const char* text = std::getenv("OMP_NUM_THREADS");
@@ -104,7 +114,8 @@ void use_share_of_cores(comm::World& world) {
   const std::int64_t fewer = comm::all_reduce_scalar(world.control(), std::int64_t{wanted > cores});
   if (fewer > 0 && world.rank() == 0)
     log::warning(
-        "OMP_NUM_THREADS exceeds the number of cores of {} of {} ranks; they start one thread for each core (rank 0: "
+        "OMP_NUM_THREADS exceeds the number of cores of {} of {} ranks; they start one thread for "
+        "each core (rank 0: "
         "{} threads requested, {} cores)",
         fewer, world.size(), wanted, cores);
 }
@@ -112,19 +123,23 @@ void use_share_of_cores(comm::World& world) {
 parallel::Precision precision_of(const config::JobConfig& job) {
   const auto master = type_named(job.training.dtype);
   if (master == at::kDouble) return {master, master, master};
-  return {master, type_named(job.training.mixed_precision_param), type_named(job.training.mixed_precision_reduce)};
+  return {master, type_named(job.training.mixed_precision_param),
+          type_named(job.training.mixed_precision_reduce)};
 }
 
 model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
-  model::DecoderShape shape = job.model.hf_config
-                                  ? model::decoder_from_hf_config(*job.model.hf_config)
-                                  : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
+  model::DecoderShape shape =
+      job.model.hf_config ? model::decoder_from_hf_config(*job.model.hf_config)
+                          : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
   if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
     shape.vocab = std::max(shape.vocab, tokenizer_vocab);
   const config::Model& m = job.model;
-  require(shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff), ExitCode::usage,
-          "{} has no mixture of experts; remove model.moe_load_balance_coeff, moe_aux_loss_coeff and moe_z_loss_coeff",
-          shape.name);
+  require(
+      shape.mixture || (!m.moe_load_balance_coeff && !m.moe_aux_loss_coeff && !m.moe_z_loss_coeff),
+      ExitCode::usage,
+      "{} has no mixture of experts; remove model.moe_load_balance_coeff, moe_aux_loss_coeff and "
+      "moe_z_loss_coeff",
+      shape.name);
   if (!shape.mixture) return shape;
   shape.mixture->balance_rate = m.moe_load_balance_coeff.value_or(shape.mixture->balance_rate);
   shape.mixture->auxiliary = m.moe_aux_loss_coeff.value_or(shape.mixture->auxiliary);
@@ -133,14 +148,15 @@ model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t 
   return shape;
 }
 
-void check_vocabulary(std::int64_t tokenizer_vocab, const std::string& model, std::int64_t model_vocab) {
+void check_vocabulary(std::int64_t tokenizer_vocab, const std::string& model,
+                      std::int64_t model_vocab) {
   require(tokenizer_vocab <= model_vocab, ExitCode::data,
-          "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab, model,
-          model_vocab);
+          "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab,
+          model, model_vocab);
 }
 
-model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab, std::int64_t positions,
-                      at::Device device) {
+model::Model model_of(const config::JobConfig& job, std::int64_t tokenizer_vocab,
+                      std::int64_t positions, at::Device device) {
   const model::DecoderShape shape = decoder_shape_of(job, tokenizer_vocab);
   check_vocabulary(tokenizer_vocab, shape.name, shape.vocab);
   return model::make_decoder(shape, positions, precision_of(job).compute, device);
@@ -150,7 +166,8 @@ void check_tensor_parallel_fits(const model::ModelSpec& model, int tp) {
   const model::Dimensions& d = model.dimensions;
   require_divides(d.heads, "attention heads", tp, "tensor_parallel_degree");
   require(d.kv_heads % tp == 0 || tp % d.kv_heads == 0, ExitCode::usage,
-          "key-value heads {} cannot be shared by tensor_parallel_degree {}; choose a divisor of {}, or a multiple "
+          "key-value heads {} cannot be shared by tensor_parallel_degree {}; choose a divisor of "
+          "{}, or a multiple "
           "that divides {} heads",
           d.kv_heads, tp, d.kv_heads, d.heads);
   require_divides(d.hidden, "feed-forward size", tp, "tensor_parallel_degree");
@@ -161,7 +178,8 @@ void check_tensor_parallel_fits(const model::ModelSpec& model, int tp) {
 void check_experts_fit(const model::ModelSpec& model, const mesh::Layout& layout) {
   const int ep = layout.expert_degree();
   require((ep == 1 && !layout.experts_cut_by_tp()) || !model.mixtures.empty(), ExitCode::usage,
-          "{} has no experts; set expert_parallel_degree and expert_tensor_parallel_degree to 1", model.name);
+          "{} has no experts; set expert_parallel_degree and expert_tensor_parallel_degree to 1",
+          model.name);
   for (const model::MixtureSpec& mixture : model.mixtures)
     require_divides(mixture.experts, "experts", ep, "expert_parallel_degree");
   if (!layout.experts_cut_by_tp()) return;
@@ -171,8 +189,8 @@ void check_experts_fit(const model::ModelSpec& model, const mesh::Layout& layout
                       "expert_tensor_parallel_degree");
 }
 
-void check_tokens_fit(const model::ModelSpec& model, const mesh::Layout& layout, const BatchPlan& plan,
-                      bool sequence_parallel) {
+void check_tokens_fit(const model::ModelSpec& model, const mesh::Layout& layout,
+                      const BatchPlan& plan, bool sequence_parallel) {
   const bool routed = !model.mixtures.empty() && !layout.experts_cut_by_tp();
   if (sequence_parallel || routed)
     require_divides(plan.microbatch_rows * plan.cut.positions(),
@@ -181,8 +199,8 @@ void check_tokens_fit(const model::ModelSpec& model, const mesh::Layout& layout,
                     layout.degree(Axis::tp), "tensor_parallel_degree");
 }
 
-void check_model_fits(const model::ModelSpec& model, const mesh::Layout& layout, const BatchPlan& plan,
-                      bool sequence_parallel) {
+void check_model_fits(const model::ModelSpec& model, const mesh::Layout& layout,
+                      const BatchPlan& plan, bool sequence_parallel) {
   check_tensor_parallel_fits(model, layout.degree(Axis::tp));
   check_experts_fit(model, layout);
   check_tokens_fit(model, layout, plan, sequence_parallel);
@@ -219,7 +237,8 @@ parallel::ShardingOptions sharding_of(const config::JobConfig& job, at::Device d
   parallel::ShardingOptions options;
   options.precision = precision_of(job);
   options.device = device;
-  options.reshard = parallel::ReshardPolicy::parse(job.parallelism.fsdp_reshard_after_forward).value();
+  options.reshard =
+      parallel::ReshardPolicy::parse(job.parallelism.fsdp_reshard_after_forward).value();
   for (const config::Strings& rule : job.parallelism.reshard_rules)
     options.reshard_rules.push_back({rule[0], parallel::ReshardPolicy::parse(rule[1]).value()});
   options.accumulation = accumulation_of(job.parallelism.fsdp_gradient_accumulation);
@@ -247,7 +266,8 @@ parallel::Rotation rotation_of(const std::string& method) {
 
 }  // namespace
 
-parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan, at::Device device) {
+parallel::StageOptions stage_options_of(const config::JobConfig& job, const BatchPlan& plan,
+                                        at::Device device) {
   return {sharding_of(job, device),
           tensor_of(job),
           {plan.cut, rotation_of(job.parallelism.context_parallel_rotate_method)},

@@ -22,7 +22,8 @@ constexpr int kUndecided = -1;
 std::atomic<std::int64_t> first_ns{0};  ///< when the first one came
 std::atomic<int> first_signal{0}, decided_code{kUndecided};
 std::atomic<const char*> answer{nullptr};
-bool launched = false;  ///< by `tessera launch`: SIGTERM then comes from mpirun, which ends the job and asks nothing
+bool launched = false;  ///< by `tessera launch`: SIGTERM then comes from mpirun, which ends the job
+                        ///< and asks nothing
 std::array<struct sigaction, kSignals.size()> previous;
 int guards = 0;
 
@@ -69,7 +70,8 @@ void SignalGuard::answer_with(const char* text) { answer = text; }
 
 void SignalGuard::decide(int code) {
   decided_code = code;
-  comm::rank_record::note_code(code);  // for `tessera launch`, should this rank be killed before it ends
+  // for `tessera launch`, should this rank be killed before it ends
+  comm::rank_record::note_code(code);
   answer = nullptr;
 }
 

@@ -8,7 +8,8 @@ namespace tessera::train {
 
 using Clock = std::chrono::steady_clock;
 
-StepWatch::StepWatch(std::function<std::string()> where, std::function<void(const std::string&)> say,
+StepWatch::StepWatch(std::function<std::string()> where,
+                     std::function<void(const std::string&)> say,
                      std::chrono::milliseconds interval)
     : where_(std::move(where)),
       say_(std::move(say)),
@@ -31,7 +32,8 @@ void StepWatch::run(const std::stop_token& stop) {
       watched = step_;
     } else if (watched != 0 && !stop.stop_requested()) {
       const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-      say_(fmt::format("step {} has been running for {}: {}", watched, metrics::human_duration(seconds), where_()));
+      say_(fmt::format("step {} has been running for {}: {}", watched,
+                       metrics::human_duration(seconds), where_()));
     }
   }
 }

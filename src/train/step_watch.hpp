@@ -1,4 +1,5 @@
-// Says where a step is that takes long: nobody should have to guess whether a job computes or hangs.
+// Says where a step is that takes long: nobody should have to guess whether a job computes or
+// hangs.
 #pragma once
 
 #include <chrono>

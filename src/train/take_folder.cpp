@@ -12,8 +12,10 @@ namespace {
 /// A string without its quotes; empty where there is none.
 /// Said before the model is built, in words: what differs in its tensors would only be found then.
 void require_same_model(const config::JobConfig& job) {
-  if (!job.checkpoint.enable || job.model.hf_config || !job.checkpoint.exclude_from_loading.empty()) return;
-  const std::filesystem::path folder = std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder;
+  if (!job.checkpoint.enable || job.model.hf_config || !job.checkpoint.exclude_from_loading.empty())
+    return;
+  const std::filesystem::path folder =
+      std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder;
   const auto steps = checkpoint::list_steps(folder);
   if (steps.empty()) return;
   std::string toml;
@@ -26,14 +28,16 @@ void require_same_model(const config::JobConfig& job) {
                     flavor = shape_flavor(config::recorded_text(toml, "model.flavor"));
   if (config::recorded(toml, "model.hf_config") || name.empty()) return;
   require(name == job.model.name && flavor == shape_flavor(job.model.flavor), ExitCode::usage,
-          "{} holds checkpoints of another model: {} {}, and this job trains {} {}; choose another job.dump_folder, or "
+          "{} holds checkpoints of another model: {} {}, and this job trains {} {}; choose another "
+          "job.dump_folder, or "
           "train that model",
           folder.string(), name, flavor, job.model.name, job.model.flavor);
 }
 
 }  // namespace
 
-std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control, const config::JobConfig& job) {
+std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control,
+                                                 const config::JobConfig& job) {
   std::unique_ptr<metrics::FolderLock> lock;
   on_rank_zero(control, [&] {
     lock = std::make_unique<metrics::FolderLock>(job.job.dump_folder);

@@ -9,8 +9,9 @@
 
 namespace tessera::train {
 
-/// Collective: rank 0 gets the lock of job.dump_folder, others null. Throws, on all ranks, where another job owns the
-/// folder, it is not writable, or its checkpoints are of another model.
-std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control, const config::JobConfig& job);
+/// Collective: rank 0 gets the lock of job.dump_folder, others null. Throws, on all ranks, where
+/// another job owns the folder, it is not writable, or its checkpoints are of another model.
+std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control,
+                                                 const config::JobConfig& job);
 
 }  // namespace tessera::train

@@ -5,7 +5,8 @@
 
 namespace tessera::train {
 
-void TensorViews::add(const std::string& prefix, const parallel::ShardedParam& param, const at::Tensor& tensor) {
+void TensorViews::add(const std::string& prefix, const parallel::ShardedParam& param,
+                      const at::Tensor& tensor) {
   checkpoint::SliceView view;
   view.slice = param.slice(prefix);
   view.replica = param.place.replica;
@@ -13,10 +14,12 @@ void TensorViews::add(const std::string& prefix, const parallel::ShardedParam& p
   add(std::move(view), tensor);
 }
 
-void TensorViews::add_whole(const std::string& name, const at::Tensor& tensor, int replica, int replicas) {
+void TensorViews::add_whole(const std::string& name, const at::Tensor& tensor, int replica,
+                            int replicas) {
   const Shape shape = tensor.sizes().vec();
   checkpoint::SliceView view;
-  view.slice = {name, parallel::dtype_of(tensor.scalar_type()), shape, Shape(shape.size(), 0), shape};
+  view.slice = {name, parallel::dtype_of(tensor.scalar_type()), shape, Shape(shape.size(), 0),
+                shape};
   view.replica = replica;
   view.replicas = replicas;
   add(std::move(view), tensor);
@@ -36,8 +39,9 @@ void TensorViews::write_back() {
   for (auto& [tensor, host] : copies_) tensor.copy_(host);
 }
 
-TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::ModelSpec& model,
-                        mesh::DeviceMesh& mesh, std::optional<at::ScalarType> type) {
+TensorViews model_views(ViewUse use, const parallel::Holdings& holdings,
+                        const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                        std::optional<at::ScalarType> type) {
   using enum mesh::Axis;
   TensorViews views(use);
   for (const parallel::ShardedParam* param : holdings.params)

@@ -14,15 +14,16 @@
 
 namespace tessera::train {
 
-/// What the views are for. To be saved, memory is named where it is, a device's too (checkpoint::CopyEngine); to be
-/// loaded, a device's is stood for by host memory.
+/// What the views are for. To be saved, memory is named where it is, a device's too
+/// (checkpoint::CopyEngine); to be loaded, a device's is stood for by host memory.
 enum class ViewUse : std::uint8_t { saving, loading };
 
 class TensorViews {
  public:
   explicit TensorViews(ViewUse use) : use_(use) {}
   /// The box of `param` that `tensor` is, under the name prefix + fqn.
-  void add(const std::string& prefix, const parallel::ShardedParam& param, const at::Tensor& tensor);
+  void add(const std::string& prefix, const parallel::ShardedParam& param,
+           const at::Tensor& tensor);
   /// The whole of a tensor that `replicas` ranks hold, of which this is number `replica`.
   void add_whole(const std::string& name, const at::Tensor& tensor, int replica, int replicas);
   /// Keeps a tensor for as long as the views.
@@ -40,7 +41,8 @@ class TensorViews {
 };
 
 /// "model/<fqn>" of every parameter and buffer; parameters as copies in `type` where one is given.
-TensorViews model_views(ViewUse use, const parallel::Holdings& holdings, const model::ModelSpec& model,
-                        mesh::DeviceMesh& mesh, std::optional<at::ScalarType> type = {});
+TensorViews model_views(ViewUse use, const parallel::Holdings& holdings,
+                        const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                        std::optional<at::ScalarType> type = {});
 
 }  // namespace tessera::train

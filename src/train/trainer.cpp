@@ -18,8 +18,8 @@ using mesh::Axis;
 std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight_decay) {
   std::vector<optim::ParamState> states;
   for (const parallel::ShardedParam* param : stages.trained_params())
-    states.push_back({param->spec->fqn, param->master, param->gradient, at::zeros_like(param->master),
-                      at::zeros_like(param->master), weight_decay});
+    states.push_back({param->spec->fqn, param->master, param->gradient,
+                      at::zeros_like(param->master), at::zeros_like(param->master), weight_decay});
   return states;
 }
 
@@ -31,8 +31,8 @@ Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map) {
           map.rank_of(map.stages() - 1) == rank};
 }
 
-Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-                 const data::SampleSource& source, at::Device device)
+Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
+                 const BatchPlan& plan, const data::SampleSource& source, at::Device device)
     : job_(job),
       model_(model),
       mesh_(mesh),
@@ -40,13 +40,15 @@ Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::
       source_(source),
       device_(device),
       pipeline_(pipeline_plan_of(job, model, mesh.layout(), plan)),
-      ranges_(stage_ranges_of(job, model, mesh, pipeline_.map.stages(), stage_options_of(job, plan, device))),
+      ranges_(stage_ranges_of(job, model, mesh, pipeline_.map.stages(),
+                              stage_options_of(job, plan, device))),
       stages_(model, ranges_, pipeline_.map, mesh, stage_options_of(job, plan, device)),
       executor_(stages_, mesh.along(Axis::pp)),
       schedule_(lr_schedule_of(job)),
       optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
       states_(states_of(stages_, job.optimizer.weight_decay)),
-      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab, ahead_of(job.training.dataloader)) {
+      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab,
+             ahead_of(job.training.dataloader)) {
   stages_.on_high_water([this] { memory_peak_.look(device_, [this] { return known_memory(); }); });
 }
 
@@ -65,18 +67,22 @@ Gradients Trainer::compute(const Vote& vote) {
   const Batch batch = batch_of(rows, plan_, device_);
   // Only the last stage reads labels; of its ranks, those of tp read the same.
   const bool counts = mesh_.coord(Axis::tp) == 0;
-  const std::int64_t valid = comm::all_reduce_scalar(mesh_.control(), counts ? batch.valid_tokens : std::int64_t{0});
+  const std::int64_t valid =
+      comm::all_reduce_scalar(mesh_.control(), counts ? batch.valid_tokens : std::int64_t{0});
   phase.reset();
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
-  const schedule::ActionList& actions = pipeline_.lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
+  const schedule::ActionList& actions =
+      pipeline_.lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
   token_losses_.clear();
   stages_.begin_step(plan_.microbatches_a_step());
-  phase.emplace(timer_, metrics::Phase::forward);  // forward and backward interleave: one figure for both
+  phase.emplace(timer_,
+                metrics::Phase::forward);  // forward and backward interleave: one figure for both
   for (int round = 0; round < plan_.rounds; ++round) {
     const int first = round * plan_.microbatches;
-    const auto part = std::span(batch.microbatches)
-                          .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
+    const auto part =
+        std::span(batch.microbatches)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
     auto pass = executor_.run(actions, part, first, scale);
     std::ranges::move(pass.token_losses, std::back_inserter(token_losses_));
   }
@@ -87,7 +93,8 @@ Gradients Trainer::compute(const Vote& vote) {
 }
 
 Gradients Trainer::reduce_loss(const Rows& rows, const Vote& vote) {
-  // Exact sums in fixed point, so that the reported loss has the same bits on every mesh whose token losses have.
+  // Exact sums in fixed point, so that the reported loss has the same bits on every mesh whose
+  // token losses have.
   LossSums sums(source_);
   if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, token_losses_, first_own_sample());
   const StepVotes votes = sums.reduce(mesh_.control(), vote ? vote() : StepVotes());
@@ -122,7 +129,8 @@ StepOutcome Trainer::apply(const Gradients& gradients) {
 parallel::MemoryKinds Trainer::known_memory() const {
   parallel::MemoryKinds kinds = stages_.memory();
   for (const optim::ParamState& state : states_)
-    kinds.moments += parallel::bytes_on(device_, state.exp_avg) + parallel::bytes_on(device_, state.exp_avg_sq);
+    kinds.moments +=
+        parallel::bytes_on(device_, state.exp_avg) + parallel::bytes_on(device_, state.exp_avg_sq);
   return kinds;
 }
 
@@ -142,8 +150,8 @@ std::string Trainer::whereabouts() const {
     case metrics::Phase::data:
       return "reading data";
     case metrics::Phase::forward:
-      return fmt::format("forward and backward, microbatch {} of {}", executor_.current_microbatch() + 1,
-                         plan_.microbatches_a_step());
+      return fmt::format("forward and backward, microbatch {} of {}",
+                         executor_.current_microbatch() + 1, plan_.microbatches_a_step());
     case metrics::Phase::communication:
       return "reducing gradients and the loss";
     case metrics::Phase::optimizer:
@@ -153,14 +161,17 @@ std::string Trainer::whereabouts() const {
   }
 }
 
-/// The first microbatch of the job whose loss is not finite; nothing where the losses are, and only gradients overflow.
+/// The first microbatch of the job whose loss is not finite; nothing where the losses are, and only
+/// gradients overflow.
 std::string Trainer::nonfinite_samples() {
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
   const std::int64_t begin = first_own_sample();
-  const auto bad = std::ranges::find_if(token_losses_,
-                                        [](const at::Tensor& losses) { return !losses.isfinite().all().item<bool>(); });
-  const std::int64_t here =
-      bad == token_losses_.end() ? kNone : begin + (bad - token_losses_.begin()) * plan_.microbatch_rows;
+  const auto bad = std::ranges::find_if(token_losses_, [](const at::Tensor& losses) {
+    return !losses.isfinite().all().item<bool>();
+  });
+  const std::int64_t here = bad == token_losses_.end()
+                                ? kNone
+                                : begin + (bad - token_losses_.begin()) * plan_.microbatch_rows;
   const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), here, comm::Op::min);
   if (first == kNone) return "";
   return fmt::format("; the loss of samples {} to {}", first, first + plan_.microbatch_rows - 1);
@@ -179,9 +190,12 @@ void Trainer::balance(StepOutcome& outcome) {
     const at::Tensor share = loads[m].to(at::kCPU, at::kDouble) / loads[m].sum().item<double>();
     const auto experts = static_cast<double>(share.size(0));
     figures[1 + 2 * m] = share.max().item<double>() * experts;
-    figures[2 + 2 * m] = -at::xlogy(share, share).sum().item<double>() / std::log(std::max(experts, 2.0));
+    figures[2 + 2 * m] =
+        -at::xlogy(share, share).sum().item<double>() / std::log(std::max(experts, 2.0));
   }
-  mesh_.control().all_reduce({figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64}).wait();
+  mesh_.control()
+      .all_reduce({figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64})
+      .wait();
   outcome.balance_loss = figures[0];
   for (std::size_t m = 0; m < loads.size(); ++m)
     outcome.loads.push_back({model_.mixtures[m].name, figures[1 + 2 * m], figures[2 + 2 * m]});

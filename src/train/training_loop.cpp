@@ -25,25 +25,29 @@ void note_on_record(std::int64_t step) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& policy, Reporter& reporter)
+TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& policy,
+                           Reporter& reporter)
     : run_(run),
       job_(run.job),
       trainer_(trainer),
       policy_(policy),
       reporter_(reporter),
-      saves_(run.resolved, trainer, run.mesh.control(), run.device, policy, reporter, run.checkpoint_folder()),
+      saves_(run.resolved, trainer, run.mesh.control(), run.device, policy, reporter,
+             run.checkpoint_folder()),
       faults_(job_, trainer, reporter, *run.samples.source, run.checkpoint_folder()),
       first_step_(trainer.state().step + 1) {
-  if (run.samples.validation) validator_.emplace(job_, run.model, run.mesh, trainer.stages(), *run.samples.validation);
+  if (run.samples.validation)
+    validator_.emplace(job_, run.model, run.mesh, trainer.stages(), *run.samples.validation);
   note_on_record(trainer.state().step);
   if (const config::Profiling& p = job_.profiling; p.enable_profiling)
-    trace_.emplace(metrics::TraceOptions{fs::path(job_.job.dump_folder) / p.save_traces_folder, p.profile_freq,
-                                         p.profiler_active, run.world.rank()},
+    trace_.emplace(metrics::TraceOptions{fs::path(job_.job.dump_folder) / p.save_traces_folder,
+                                         p.profile_freq, p.profiler_active, run.world.rank()},
                    trainer.timer());
   if (run.world.rank() == 0)
     step_watch_.emplace([&trainer] { return trainer.whereabouts(); },
                         [](const std::string& line) { log::info("{}", line); });
-  if (run.layout.degree(mesh::Axis::pp) > 1 && job_.parallelism.pipeline_parallel_microbatch_size == 0)
+  if (run.layout.degree(mesh::Axis::pp) > 1 &&
+      job_.parallelism.pipeline_parallel_microbatch_size == 0)
     tuner_.emplace(trainer, job_, run.own.ranks);
 }
 
@@ -134,12 +138,14 @@ Faults::Verdict TrainingLoop::report(std::int64_t step, StepOutcome& outcome, do
 }
 
 /// Where a step counts and is one of those to be followed by validation, and time is left for it.
-std::optional<ValidationResult> TrainingLoop::validate(std::int64_t step, Faults::Verdict verdict, bool last) {
-  if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step)) return std::nullopt;
+std::optional<ValidationResult> TrainingLoop::validate(std::int64_t step, Faults::Verdict verdict,
+                                                       bool last) {
+  if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step))
+    return std::nullopt;
   const ValidationResult result = validator_->run(step);
   if (auto& plan = policy_.plan()) plan->validation_took(result.seconds);
-  reporter_.note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step, result.loss,
-                             result.tokens, result.seconds));
+  reporter_.note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step,
+                             result.loss, result.tokens, result.seconds));
   return result;
 }
 
@@ -168,9 +174,9 @@ ExitCode TrainingLoop::save_seed() {
 ExitCode TrainingLoop::stopped(std::int64_t step, const StepVotes& votes) {
   saves_.finish();
   const ExitCode code = decide(policy_.code_of_end(votes));
-  reporter_.note(fmt::format("stopped {} after step {}{}",
-                             votes.time_is_up ? "before the allocation ends" : "by a signal", step,
-                             policy_.saves() ? "; run the same command to resume" : "; nothing was saved"));
+  reporter_.note(fmt::format(
+      "stopped {} after step {}{}", votes.time_is_up ? "before the allocation ends" : "by a signal",
+      step, policy_.saves() ? "; run the same command to resume" : "; nothing was saved"));
   return code;
 }
 

@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 
 TensorViews all_views(ViewUse use, Trainer& trainer) {
-  TensorViews views = model_views(use, trainer.stages().holdings(), trainer.model(), trainer.mesh());
+  TensorViews views =
+      model_views(use, trainer.stages().holdings(), trainer.model(), trainer.mesh());
   const auto params = trainer.stages().trained_params();
   for (std::size_t i = 0; i < params.size(); ++i) {
     views.add("optimizer/exp_avg/", *params[i], trainer.optimizer_states()[i].exp_avg);
@@ -36,7 +37,8 @@ checkpoint::SaveOptions save_options(Trainer& trainer, const config::Resolved& r
   return options;
 }
 
-checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved, const TrainState& state) {
+checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved,
+                           const TrainState& state) {
   const LoadChoice choice = LoadChoice::of_own(resolved.job.checkpoint, trainer.model());
   const json stored = {{"step", state.step},
                        {"samples", state.samples},
@@ -54,10 +56,13 @@ json state_in(const checkpoint::Opened& opened) { return parse_json(opened.extra
 
 /// "" in a state that lacks it, as one of an earlier release may.
 std::string text_of(const json& state, const char* key) {
-  return state.is_object() && state.contains(key) && state[key].is_string() ? state[key].get<std::string>() : "";
+  return state.is_object() && state.contains(key) && state[key].is_string()
+             ? state[key].get<std::string>()
+             : "";
 }
 
-/// Written by a run that left the same out when it began, and so has values of its own for it: to be taken whole.
+/// Written by a run that left the same out when it began, and so has values of its own for it: to
+/// be taken whole.
 bool is_own(const Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
   const json state = state_in(opened);
   const bool same_data = choice.data || text_of(state, "data") == trainer.source().identity();
@@ -71,24 +76,31 @@ bool is_of_this_course(const checkpoint::Opened& opened, const LoadChoice& choic
 }
 
 /// A position counts in the data that it was saved with.
-void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened, const json& state) {
+void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
+                       const json& state) {
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
   if (then.empty() || now.empty() || then == now) return;
-  const std::string what = config::differences(opened.config_toml(), trainer.job(),
-                                               {"training.seq_len", "training.dataset", "training.dataset_path",
-                                                "training.mixture", "validation.split", "debug.seed"});
+  const std::string what =
+      config::differences(opened.config_toml(), trainer.job(),
+                          {"training.seq_len", "training.dataset", "training.dataset_path",
+                           "training.mixture", "validation.split", "debug.seed"});
   fail(ExitCode::usage,
-       "{} was trained on other data than this job has, or in another order ({}). Restore the data, choose another "
-       "job.dump_folder, or start this data from its beginning with checkpoint.exclude_from_loading = "
+       "{} was trained on other data than this job has, or in another order ({}). Restore the "
+       "data, choose another "
+       "job.dump_folder, or start this data from its beginning with "
+       "checkpoint.exclude_from_loading = "
        "[\"dataloader\"]",
        opened.folder().string(), what.empty() ? "the content of its files" : what);
 }
 
-LoadedState take_state(Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
+LoadedState take_state(Trainer& trainer, const checkpoint::Opened& opened,
+                       const LoadChoice& choice) {
   const json stored = state_in(opened);
   const auto number = [&](const char* key) -> std::int64_t {
-    require(stored.is_object() && stored.contains(key) && stored[key].is_number_integer(), ExitCode::checkpoint,
-            "{} lacks \"{}\" in its training state: it has only the model; use checkpoint.initial_load_path to start "
+    require(stored.is_object() && stored.contains(key) && stored[key].is_number_integer(),
+            ExitCode::checkpoint,
+            "{} lacks \"{}\" in its training state: it has only the model; use "
+            "checkpoint.initial_load_path to start "
             "from it",
             opened.folder().string(), key);
     return stored[key].get<std::int64_t>();
@@ -99,24 +111,28 @@ LoadedState take_state(Trainer& trainer, const checkpoint::Opened& opened, const
   state.skipped_steps = number("skipped_steps");
   state.step = number("step");
   if (choice.data) state.samples = number("samples");
-  const bool has_start = stored.contains("schedule_start");  // a state without it began its schedule at step 0
+  // a state without it began its schedule at step 0
+  const bool has_start = stored.contains("schedule_start");
   state.schedule_start = !choice.schedule ? state.step : has_start ? number("schedule_start") : 0;
   trainer.set_state(state);
   LoadedState loaded{state, choice.left_out(), {}};
   if (choice.schedule)
-    loaded.schedule_change = schedule_change(trainer.job(), opened.config_toml(), state.step, state.schedule_start);
+    loaded.schedule_change =
+        schedule_change(trainer.job(), opened.config_toml(), state.step, state.schedule_start);
   return loaded;
 }
 
-/// The step to load, of a run that is to start from choice.step: that one, or the newest (-1) if it has started so
-/// before and saved since.
-std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::path& folder, const LoadChoice& choice,
-                          std::int64_t latest_step, const checkpoint::LogLine& log) {
+/// The step to load, of a run that is to start from choice.step: that one, or the newest (-1) if it
+/// has started so before and saved since.
+std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::path& folder,
+                          const LoadChoice& choice, std::int64_t latest_step,
+                          const checkpoint::LogLine& log) {
   if (choice.step < 0 || !choice.saves) return choice.step;
   const auto newest = checkpoint::open_newest(control, folder, log, latest_step);
   if (!newest || newest->step() <= choice.step) return choice.step;
   require(is_of_this_course(*newest, choice), ExitCode::usage,
-          "{} is newer than checkpoint.load_step = {}, and this run would mix its checkpoints with those after step "
+          "{} is newer than checkpoint.load_step = {}, and this run would mix its checkpoints with "
+          "those after step "
           "{}. Move those away, or choose another job.dump_folder and start from step {} with "
           "checkpoint.initial_load_path",
           newest->folder().string(), choice.step, choice.step, choice.step);
@@ -125,36 +141,43 @@ std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::pa
 
 }  // namespace
 
-checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer,
+                                  const config::Resolved& resolved,
                                   const std::filesystem::path& folder, const TrainState& state) {
   const TensorViews views = all_views(ViewUse::saving, trainer);
-  return saver.save(save_options(trainer, resolved, folder), state_of(trainer, resolved, state), views.views());
+  return saver.save(save_options(trainer, resolved, folder), state_of(trainer, resolved, state),
+                    views.views());
 }
 
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                       const std::filesystem::path& folder, const TrainState& state) {
   const TensorViews views = all_views(ViewUse::saving, trainer);
-  saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, state), views.views());
+  saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, state),
+              views.views());
 }
 
-checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer,
+                                       const config::Resolved& resolved,
                                        const std::filesystem::path& folder, std::int64_t step) {
   const std::string& name = resolved.job.checkpoint.export_dtype;
   const auto type = name == "bfloat16" ? at::kBFloat16 : name == "float16" ? at::kHalf : at::kFloat;
-  const TensorViews views =
-      model_views(ViewUse::saving, trainer.stages().holdings(), trainer.model(), trainer.mesh(), type);
+  const TensorViews views = model_views(ViewUse::saving, trainer.stages().holdings(),
+                                        trainer.model(), trainer.mesh(), type);
   const json state = {{"step", step}, {"model_only", true}};
-  return saver.save(save_options(trainer, resolved, folder), {step, json_text(state)}, views.views());
+  return saver.save(save_options(trainer, resolved, folder), {step, json_text(state)},
+                    views.views());
 }
 
-std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control, const std::filesystem::path& folder) {
+std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control,
+                                                  const std::filesystem::path& folder) {
   auto newest = checkpoint::open_newest(control, folder, {});
-  if (!newest || !state_in(*newest).is_object() || !state_in(*newest).value("model_only", false)) return std::nullopt;
+  if (!newest || !state_in(*newest).is_object() || !state_in(*newest).value("model_only", false))
+    return std::nullopt;
   return newest;
 }
 
-std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder, const LoadChoice& choice,
-                                      std::int64_t latest_step) {
+std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder,
+                                      const LoadChoice& choice, std::int64_t latest_step) {
   comm::Communicator& control = trainer.mesh().control();
   TensorViews views = all_views(ViewUse::loading, trainer);
   bool whole = false;
@@ -164,7 +187,9 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
     whole = is_own(trainer, candidate, choice);
     if (accept) accept(candidate);
   };
-  options.leave_out = [&, leave_out = options.leave_out](std::string_view name) { return !whole && leave_out(name); };
+  options.leave_out = [&, leave_out = options.leave_out](std::string_view name) {
+    return !whole && leave_out(name);
+  };
   const std::int64_t step = step_to_load(control, folder, choice, latest_step, options.log);
   std::optional<checkpoint::Opened> opened;
   if (step >= 0) {

@@ -13,11 +13,14 @@ namespace {
 
 using mesh::Axis;
 
-std::int64_t samples_of(const config::Validation& validation, const data::SampleSource& source, const BatchPlan& plan) {
+std::int64_t samples_of(const config::Validation& validation, const data::SampleSource& source,
+                        const BatchPlan& plan) {
   const std::int64_t all = source.sample_limit().value();
   if (validation.samples) return std::min(all, *validation.samples);
   const std::int64_t batches = (all + plan.global_batch - 1) / plan.global_batch;
-  return validation.steps == -1 || validation.steps >= batches ? all : validation.steps * plan.global_batch;
+  return validation.steps == -1 || validation.steps >= batches
+             ? all
+             : validation.steps * plan.global_batch;
 }
 
 /// Every rank: all microbatches through its first stage, then through the next.
@@ -25,14 +28,16 @@ schedule::ActionLists forwards(const schedule::StageMap& map, int microbatches) 
   schedule::ActionLists lists(static_cast<std::size_t>(map.ranks()));
   for (int stage = 0; stage < map.stages(); ++stage)
     for (int m = 0; m < microbatches; ++m)
-      lists[static_cast<std::size_t>(map.rank_of(stage))].push_back({schedule::ActionKind::forward, stage, m});
+      lists[static_cast<std::size_t>(map.rank_of(stage))].push_back(
+          {schedule::ActionKind::forward, stage, m});
   return with_transfers(lists, map);
 }
 
 }  // namespace
 
-Validator::Validator(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                     parallel::Stages& stages, const data::SampleSource& source)
+Validator::Validator(const config::JobConfig& job, const model::ModelSpec& model,
+                     mesh::DeviceMesh& mesh, parallel::Stages& stages,
+                     const data::SampleSource& source)
     : job_(job),
       model_(model),
       mesh_(mesh),
@@ -51,7 +56,8 @@ ValidationResult Validator::run(std::int64_t step) {
   ReadAhead ahead(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
                   ahead_of(job_.validation.dataloader));
   const schedule::ActionList& actions = lists_[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
-  const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;  // behind a batch's first sample
+  // behind a batch's first sample
+  const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
   LossSums sums(source_);
   for (std::int64_t first = 0; first < samples_; first += plan_.global_batch) {
     comm::Watchdog::heartbeat(step);

@@ -16,16 +16,22 @@ using Counts = std::span<const std::int64_t>;
 class WrongCalls::Counted final : public comm::Communicator {
  public:
   Counted(WrongCalls& calls, std::unique_ptr<comm::Communicator> inner)
-      : Communicator(inner->rank(), inner->size(), inner->axis()), calls_(calls), inner_(std::move(inner)) {
+      : Communicator(inner->rank(), inner->size(), inner->axis()),
+        calls_(calls),
+        inner_(std::move(inner)) {
     calls_.all_.push_back(this);
   }
   ~Counted() override { std::erase(calls_.all_, this); }
 
   std::string_view backend() const override { return inner_->backend(); }
-  comm::Communicator& host() override { return &inner_->host() == inner_.get() ? *this : inner_->host(); }
+  comm::Communicator& host() override {
+    return &inner_->host() == inner_.get() ? *this : inner_->host();
+  }
 
   Request all_reduce(Buffer inout, comm::Op op) override {
-    return call([&](std::int64_t less) { return inner_->all_reduce(inout.part(0, inout.count - less), op); });
+    return call([&](std::int64_t less) {
+      return inner_->all_reduce(inout.part(0, inout.count - less), op);
+    });
   }
   Request all_gather(Buffer in, Buffer out) override {
     return call([&](std::int64_t less) {
@@ -34,15 +40,19 @@ class WrongCalls::Counted final : public comm::Communicator {
   }
   Request reduce_scatter(Buffer in, Buffer out, comm::Op op) override {
     return call([&](std::int64_t less) {
-      return inner_->reduce_scatter(in.part(0, in.count - less * size_), out.part(0, out.count - less), op);
+      return inner_->reduce_scatter(in.part(0, in.count - less * size_),
+                                    out.part(0, out.count - less), op);
     });
   }
   Request broadcast(Buffer inout, int root) override {
-    return call([&](std::int64_t less) { return inner_->broadcast(inout.part(0, inout.count - less), root); });
+    return call([&](std::int64_t less) {
+      return inner_->broadcast(inout.part(0, inout.count - less), root);
+    });
   }
   Request all_to_all(Buffer in, Buffer out) override {
     return call([&](std::int64_t less) {
-      return inner_->all_to_all(in.part(0, in.count - less * size_), out.part(0, out.count - less * size_));
+      return inner_->all_to_all(in.part(0, in.count - less * size_),
+                                out.part(0, out.count - less * size_));
     });
   }
   Request all_to_all_v(Buffer in, Counts in_counts, Buffer out, Counts out_counts) override {
@@ -50,7 +60,8 @@ class WrongCalls::Counted final : public comm::Communicator {
       std::vector<std::int64_t> fewer(in_counts.begin(), in_counts.end());
       const auto some = std::ranges::find_if(fewer, [](std::int64_t count) { return count > 0; });
       if (some != fewer.end()) *some -= less;
-      return inner_->all_to_all_v(in.part(0, in.count - (some != fewer.end() ? less : 0)), fewer, out, out_counts);
+      return inner_->all_to_all_v(in.part(0, in.count - (some != fewer.end() ? less : 0)), fewer,
+                                  out, out_counts);
     });
   }
   void group_start() override {
@@ -104,7 +115,8 @@ std::optional<WrongCalls::Kind> WrongCalls::fate(const Counted& caller) {
   if (kind == Kind::die) std::raise(SIGKILL);
   if (kind == Kind::memory) exhaust_memory_();
   if (kind == Kind::order) {
-    const auto other = std::ranges::find_if(all_, [&](const Counted* one) { return one != &caller; });
+    const auto other =
+        std::ranges::find_if(all_, [&](const Counted* one) { return one != &caller; });
     if (other != all_.end()) (*other)->plain_barrier();
   }
   return kind;

@@ -1,4 +1,5 @@
-// Collective calls that go wrong on purpose: one that is left out, one of another size, two in the wrong order.
+// Collective calls that go wrong on purpose: one that is left out, one of another size, two in the
+// wrong order.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,13 @@
 
 namespace tessera::train {
 
-/// What the next calls of this rank are to suffer, seen by every communicator that was put around() one.
+/// What the next calls of this rank are to suffer, seen by every communicator that was put around()
+/// one.
 class WrongCalls {
  public:
   /// `exhaust_memory`: throws what an allocation of too much does.
-  explicit WrongCalls(std::function<void()> exhaust_memory) : exhaust_memory_(std::move(exhaust_memory)) {}
+  explicit WrongCalls(std::function<void()> exhaust_memory)
+      : exhaust_memory_(std::move(exhaust_memory)) {}
 
   enum class Kind : std::uint8_t {
     freeze,  ///< the process stops instead
@@ -27,7 +30,8 @@ class WrongCalls {
     order    ///< a barrier on another communicator, if there is one, comes before it
   };
 
-  /// The `nth` call from now on, counted from 1 over all communicators; a group of transfers counts as one.
+  /// The `nth` call from now on, counted from 1 over all communicators; a group of transfers counts
+  /// as one.
   void arm(Kind kind, std::int64_t nth) { armed_ = {kind, nth}; }
   /// The communicator with its calls counted. This object must outlive it.
   std::unique_ptr<comm::Communicator> around(std::unique_ptr<comm::Communicator> inner);

@@ -1,5 +1,6 @@
-// What debug.check_collectives costs: steps of the debug Llama in float32 with it and without, by turns in one process;
-// prints `name off (ms) on (ms) ratio target`, the ratio being the median over pairs of neighbouring steps.
+// What debug.check_collectives costs: steps of the debug Llama in float32 with it and without, by
+// turns in one process; prints `name off (ms) on (ms) ratio target`, the ratio being the median
+// over pairs of neighbouring steps.
 //
 //   mpirun -n 2 check_collectives --parallelism.tensor_parallel_degree 2
 #include <algorithm>
@@ -26,7 +27,8 @@ class Tokens final : public data::SampleSource {
  public:
   std::int64_t seq_len() const override { return kSeq; }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override {
     for (std::int64_t t = 0; t < kSeq; ++t) {
       inputs[static_cast<std::size_t>(t)] = token(sample, t);
       labels[static_cast<std::size_t>(t)] = token(sample, t + 1);
@@ -63,7 +65,8 @@ double seconds_of_step(comm::World& world, train::Trainer& trainer, bool checks)
   comm::set_check_collectives(checks);
   const auto began = std::chrono::steady_clock::now();
   trainer.step();
-  const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const double mine =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   comm::set_check_collectives(false);
   return mine;
 }
@@ -74,20 +77,22 @@ void run(comm::World& world, const config::Resolved& resolved) {
   const model::Model model = train::model_of(resolved.job, kVocab, kSeq, device);
   mesh::DeviceMesh mesh(world, layout, comm::Backend::mpi);
   const Tokens source;
-  train::Trainer trainer(resolved.job, model, mesh, train::BatchPlan::make(resolved.job, layout), source, device);
+  train::Trainer trainer(resolved.job, model, mesh, train::BatchPlan::make(resolved.job, layout),
+                         source, device);
   trainer.stages().initialize(1);
   std::int64_t step = 0;
   for (; step < kWarmUp; ++step) seconds_of_step(world, trainer, step % 2 == 1);
   std::vector<double> off, on, ratios;
   for (int pair = 0; pair < kPairs; ++pair) {
     const bool first = pair % 2 == 1;  // each goes first in every other pair
-    const double a = seconds_of_step(world, trainer, first), b = seconds_of_step(world, trainer, !first);
+    const double a = seconds_of_step(world, trainer, first),
+                 b = seconds_of_step(world, trainer, !first);
     off.push_back(first ? b : a), on.push_back(first ? a : b);
     ratios.push_back(on.back() / off.back());
   }
   if (world.rank() == 0)
-    std::printf("check_collectives on %s  %.1f  %.1f  %.3f  <= 1.02\n", layout.to_string().c_str(), 1e3 * median(off),
-                1e3 * median(on), median(ratios));
+    std::printf("check_collectives on %s  %.1f  %.1f  %.3f  <= 1.02\n", layout.to_string().c_str(),
+                1e3 * median(off), 1e3 * median(on), median(ratios));
 }
 
 }  // namespace

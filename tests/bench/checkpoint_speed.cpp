@@ -2,7 +2,8 @@
 //   mpirun -n 2 checkpoint_speed [FOLDER [MiB [TURNS]]]
 // Prints `name ours theirs ratio target`: seconds, medians over the turns, the slowest rank's.
 //   mpirun -n N checkpoint_speed save|tiny|begin|load FOLDER MiB
-// One turn of one thing (`load` after a `save`, on any number of ranks), for beside_dcp.py: prints its seconds.
+// One turn of one thing (`load` after a `save`, on any number of ranks), for beside_dcp.py: prints
+// its seconds.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -49,10 +50,11 @@ class State {
     State state;
     state.values_.resize(static_cast<std::size_t>(count * elements));
     for (int i = 0; i < count; ++i)
-      state.views_.push_back({{fmt::format("model/layers.{}.norm", i), DType::f32, {elements}, {0}, {elements}},
-                              state.values_.data() + i * elements,
-                              control.rank(),
-                              control.size()});
+      state.views_.push_back(
+          {{fmt::format("model/layers.{}.norm", i), DType::f32, {elements}, {0}, {elements}},
+           state.values_.data() + i * elements,
+           control.rank(),
+           control.size()});
     return state;
   }
   const std::vector<checkpoint::SliceView>& views() const { return views_; }
@@ -71,11 +73,14 @@ double timed(comm::Communicator& control, const Work& work) {
   control.barrier();
   const auto began = std::chrono::steady_clock::now();
   work();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return comm::all_reduce_scalar(control, seconds, comm::Op::max);
 }
 
-void check(bool good, const char* call) { require(good, ExitCode::environment, "{}: {}", call, std::strerror(errno)); }
+void check(bool good, const char* call) {
+  require(good, ExitCode::environment, "{}: {}", call, std::strerror(errno));
+}
 
 /// The reference: one file for each rank, written from beginning to end and flushed.
 void write_plainly(const fs::path& path, const State& state) {
@@ -110,9 +115,10 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void print(const char* name, const std::vector<double>& ours, const std::vector<double>& theirs, const char* target) {
-  std::printf("%-44s %8.4f %8.4f %6.2f  %s\n", name, median(ours), median(theirs), median(ours) / median(theirs),
-              target);
+void print(const char* name, const std::vector<double>& ours, const std::vector<double>& theirs,
+           const char* target) {
+  std::printf("%-44s %8.4f %8.4f %6.2f  %s\n", name, median(ours), median(theirs),
+              median(ours) / median(theirs), target);
 }
 
 class Bench {
@@ -129,29 +135,37 @@ class Bench {
     std::vector<double> plain, saved, begun, copied, background, verified, read;
     std::vector<float> copy(state.values().size());
     for (int turn = 0; turn <= turns_; ++turn) {
-      const double seconds[] = {write_plain(state), save(state),     begin(state), copy_into(copy, state),
-                                finish(),           verify_newest(), read_newest()};
+      const double seconds[] = {write_plain(state),     save(state), begin(state),
+                                copy_into(copy, state), finish(),    verify_newest(),
+                                read_newest()};
       if (turn == 0) continue;  // page faults of the first use
-      std::vector<double>* lists[] = {&plain, &saved, &begun, &copied, &background, &verified, &read};
+      std::vector<double>* lists[] = {&plain,      &saved,    &begun, &copied,
+                                      &background, &verified, &read};
       for (std::size_t i = 0; i < std::size(lists); ++i) lists[i]->push_back(seconds[i]);
     }
     if (control_.rank() != 0) return;
     const double gigabytes = static_cast<double>(bytes) / 1e9;
-    std::printf("%s: %d tensors, %.0f MB on %d ranks; plain write + fsync %.2f GB/s, checkpoint %.2f GB/s\n", name,
-                tensors, gigabytes * 1e3, control_.size(), gigabytes / median(plain), gigabytes / median(saved));
+    std::printf(
+        "%s: %d tensors, %.0f MB on %d ranks; plain write + fsync %.2f GB/s, checkpoint %.2f "
+        "GB/s\n",
+        name, tensors, gigabytes * 1e3, control_.size(), gigabytes / median(plain),
+        gigabytes / median(saved));
     print("  durable save, beside write + fsync", saved, plain, "<= 1.18 (0.85x the speed)");
     print("  what begin() takes, beside a copy", begun, copied, "<= 1.2");
     print("  asynchronous until visible, beside blocking", background, saved, "");
-    print("  verify --deep by one process, beside reading", verified, read, "<= 2.0 (0.5x the speed)");
+    print("  verify --deep by one process, beside reading", verified, read,
+          "<= 2.0 (0.5x the speed)");
   }
 
   /// One turn of one thing, after one that does not count; seconds.
   double once(std::string_view what, std::int64_t bytes) {
-    const State state = what == "tiny" ? State::replicated(control_, 300, 16) : State(control_, 16, bytes);
+    const State state =
+        what == "tiny" ? State::replicated(control_, 300, 16) : State(control_, 16, bytes);
     double seconds = 0;
     for (int turn = 0; turn < 2; ++turn) {
       if (what == "load") {
-        seconds = timed(control_, [&] { checkpoint::load_newest(control_, options().folder, state.views()); });
+        seconds = timed(
+            control_, [&] { checkpoint::load_newest(control_, options().folder, state.views()); });
       } else if (what == "begin") {
         seconds = begin(state);
         finish();
@@ -164,8 +178,8 @@ class Bench {
 
  private:
   checkpoint::SaveOptions options() const {
-    checkpoint::SaveOptions options{folder_ / "checkpoint", fmt::format("pp0.r0.s{}.cp0.tp0", control_.rank()), "s2",
-                                    ""};
+    checkpoint::SaveOptions options{folder_ / "checkpoint",
+                                    fmt::format("pp0.r0.s{}.cp0.tp0", control_.rank()), "s2", ""};
     options.keep_latest_k = 1;
     return options;
   }
@@ -194,7 +208,8 @@ class Bench {
   double verify_newest() {
     read_newest();  // or the first of the two would be the first who reads
     return timed(control_, [&] {
-      if (control_.rank() == 0) require(checkpoint::verify(newest(), true).empty(), ExitCode::checkpoint, "damaged");
+      if (control_.rank() == 0)
+        require(checkpoint::verify(newest(), true).empty(), ExitCode::checkpoint, "damaged");
     });
   }
   double read_newest() {
@@ -202,7 +217,9 @@ class Bench {
       if (control_.rank() == 0) read_plainly(newest());
     });
   }
-  double finish() { return comm::all_reduce_scalar(control_, saver_.finish()->seconds, comm::Op::max); }
+  double finish() {
+    return comm::all_reduce_scalar(control_, saver_.finish()->seconds, comm::Op::max);
+  }
 
   comm::Communicator& control_;
   checkpoint::Saver saver_;
@@ -219,7 +236,8 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const bool once = what == "save" || what == "tiny" || what == "begin" || what == "load";
   require(!once || argc == 4, ExitCode::usage, "checkpoint_speed {} FOLDER MiB", what);
-  const fs::path folder = once ? argv[2] : fs::path(argc > 1 ? argv[1] : ".") / "checkpoint_speed.tmp";
+  const fs::path folder =
+      once ? argv[2] : fs::path(argc > 1 ? argv[1] : ".") / "checkpoint_speed.tmp";
   if (control.rank() == 0) fs::create_directories(folder);
   control.barrier();
   if (once) {

@@ -1,5 +1,6 @@
-// How much of ring attention's communication hides behind its computation, over a simulated wire that is as slow as
-// half of the computation: `name hidden_share target`, on every rank count that mpirun gives.
+// How much of ring attention's communication hides behind its computation, over a simulated wire
+// that is as slow as half of the computation: `name hidden_share target`, on every rank count that
+// mpirun gives.
 #include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
@@ -38,9 +39,10 @@ class Bench {
     input_.v = at::randn({1, cut_.positions(), kKeyHeads, kHeadDim}).requires_grad_();
   }
 
-  /// Computing is real here, so it needs a core for each rank. What counts is the time that ranks waited, less what
-  /// they wait for each other on a wire that takes no time: whole times would tell less, for a core that shares its
-  /// units with another one computes faster while that one waits.
+  /// Computing is real here, so it needs a core for each rank. What counts is the time that ranks
+  /// waited, less what they wait for each other on a wire that takes no time: whole times would
+  /// tell less, for a core that shares its units with another one computes faster while that one
+  /// waits.
   void run(Rotation rotation, const char* name) {
     const auto free = test::paced({0, 1e18, true})(world_.make(comm::Backend::mpi, "cp"));
     std::vector<Run> before;
@@ -50,13 +52,15 @@ class Bench {
     const test::Wire wire{0, bytes * blocks / (0.5 * forward), true};
     const auto slow = test::paced(wire)(world_.make(comm::Backend::mpi, "cp"));
     const double gradients = rotation == Rotation::ring ? world_.size() : blocks;
-    const Seconds on_wire{blocks * bytes / wire.bytes_per_second, (blocks + gradients) * bytes / wire.bytes_per_second};
+    const Seconds on_wire{blocks * bytes / wire.bytes_per_second,
+                          (blocks + gradients) * bytes / wire.bytes_per_second};
     std::vector<Run> alone, together;
     for (int i = 0; i < kRounds; ++i) {  // by turns, so that what else the machine does meets both
       alone.push_back(once(*free, rotation));
       together.push_back(once(*slow, rotation));
     }
-    // Behind the last block's computation its gradients go home, and gathered blocks' are summed at the end.
+    // Behind the last block's computation its gradients go home, and gathered blocks' are summed at
+    // the end.
     const double last = (rotation == Rotation::ring ? 1 : blocks) / (blocks + gradients);
     print(name, "forward", alone, on_wire, together, &Seconds::forward, 1);
     print(name, "backward", alone, on_wire, together, &Seconds::backward, 1 - last);
@@ -91,12 +95,15 @@ class Bench {
   void print(const char* name, const char* pass, const std::vector<Run>& alone, const Seconds& wire,
              const std::vector<Run>& together, double Seconds::*which, double possible) const {
     if (world_.rank() != 0) return;
-    const double compute = median(alone, &Run::whole, which), skew = median(alone, &Run::waited, which),
+    const double compute = median(alone, &Run::whole, which),
+                 skew = median(alone, &Run::waited, which),
                  waited = median(together, &Run::waited, which);
     const double hidden = 1 - (waited - skew) / std::min(compute, wire.*which);
     std::printf(
-        "%-10s %-8s compute %6.1f ms  wire %6.1f ms  waited %6.1f ms  hidden %.2f of %.2f that can  target %.2f\n",
-        name, pass, 1e3 * compute, 1e3 * (wire.*which), 1e3 * (waited - skew), hidden, possible, 0.8 * possible);
+        "%-10s %-8s compute %6.1f ms  wire %6.1f ms  waited %6.1f ms  hidden %.2f of %.2f that can "
+        " target %.2f\n",
+        name, pass, 1e3 * compute, 1e3 * (wire.*which), 1e3 * (waited - skew), hidden, possible,
+        0.8 * possible);
   }
 
   comm::World& world_;

@@ -1,5 +1,5 @@
-// Fused kernels, the same in Kokkos, and the same arithmetic in eager LibTorch: forward and backward, medians of
-// alternating runs.
+// Fused kernels, the same in Kokkos, and the same arithmetic in eager LibTorch: forward and
+// backward, medians of alternating runs.
 #include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
@@ -41,7 +41,8 @@ double median(std::vector<double>& times) {
   return times[4] * 1e3;
 }
 
-/// One line: `name ours theirs ratio target kokkos native/kokkos`, times in milliseconds, ratio = ours / theirs.
+/// One line: `name ours theirs ratio target kokkos native/kokkos`, times in milliseconds, ratio =
+/// ours / theirs.
 void compare(const char* name, double target, const Work& ours, const Work& theirs) {
   std::vector<double> a, b, k;
   seconds_with("native", ours);
@@ -53,15 +54,18 @@ void compare(const char* name, double target, const Work& ours, const Work& thei
     b.push_back(seconds(theirs));
   }
   const double native = median(a), kokkos = median(k), eager = median(b);
-  std::printf("%-28s %9.3f %9.3f %6.2f %6.2f %9.3f %6.2f\n", name, native, eager, native / eager, target, kokkos,
-              native / kokkos);
+  std::printf("%-28s %9.3f %9.3f %6.2f %6.2f %9.3f %6.2f\n", name, native, eager, native / eager,
+              target, kokkos, native / kokkos);
 }
 
 Tensor values(at::IntArrayRef shape, at::ScalarType dtype) { return at::randn(shape).to(dtype); }
-Tensor leaf(at::IntArrayRef shape, at::ScalarType dtype) { return values(shape, dtype).requires_grad_(); }
+Tensor leaf(at::IntArrayRef shape, at::ScalarType dtype) {
+  return values(shape, dtype).requires_grad_();
+}
 
 /// Forward and backward of one function of leaves.
-Work there_and_back(std::vector<Tensor> leaves, Tensor dy, std::function<Tensor(const std::vector<Tensor>&)> function) {
+Work there_and_back(std::vector<Tensor> leaves, Tensor dy,
+                    std::function<Tensor(const std::vector<Tensor>&)> function) {
   return [=] {
     kernels::run_backward({function(leaves)}, {dy});
     for (Tensor leaf : leaves) leaf.mutable_grad().reset();
@@ -71,14 +75,17 @@ Work there_and_back(std::vector<Tensor> leaves, Tensor dy, std::function<Tensor(
 void norms(at::ScalarType dtype, const char* name) {
   const std::vector<Tensor> in{leaf({4096, 1024}, dtype), leaf({1024}, dtype)};
   const Tensor dy = values({4096, 1024}, dtype);
-  compare(name, 0.7, there_and_back(in, dy, [](const auto& v) { return kernels::rms_norm(v[0], v[1], 1e-5); }),
-          there_and_back(in, dy, [](const auto& v) { return at::rms_norm(v[0], {1024}, v[1], 1e-5); }));
+  compare(
+      name, 0.7,
+      there_and_back(in, dy, [](const auto& v) { return kernels::rms_norm(v[0], v[1], 1e-5); }),
+      there_and_back(in, dy, [](const auto& v) { return at::rms_norm(v[0], {1024}, v[1], 1e-5); }));
 }
 
 void gates(at::ScalarType dtype, const char* name) {
   const std::vector<Tensor> in{leaf({4096, 1024}, dtype), leaf({4096, 1024}, dtype)};
   const Tensor dy = values({4096, 1024}, dtype);
-  compare(name, 0.7, there_and_back(in, dy, [](const auto& v) { return kernels::swiglu(v[0], v[1]); }),
+  compare(name, 0.7,
+          there_and_back(in, dy, [](const auto& v) { return kernels::swiglu(v[0], v[1]); }),
           there_and_back(in, dy, [](const auto& v) { return at::silu(v[0]) * v[1]; }));
 }
 
@@ -87,16 +94,19 @@ void ropes(at::ScalarType dtype, const char* name) {
   const Tensor turn = at::complex(tables.cos, tables.sin).unsqueeze(1);
   const std::vector<Tensor> in{leaf({4, 1024, 16, 64}, dtype)};
   const Tensor dy = values({4, 1024, 16, 64}, dtype);
-  compare(name, dtype == at::kFloat ? 1.0 : 0.5,
-          there_and_back(in, dy, [&](const auto& v) { return kernels::rope(v[0], tables.cos, tables.sin); }),
-          there_and_back(in, dy, [&](const auto& v) {
-            const Tensor pairs = at::view_as_complex(v[0].to(at::kFloat).reshape({4, 1024, 16, 32, 2}));
-            return at::view_as_real(pairs * turn).flatten(3).to(dtype);
-          }));
+  compare(
+      name, dtype == at::kFloat ? 1.0 : 0.5,
+      there_and_back(in, dy,
+                     [&](const auto& v) { return kernels::rope(v[0], tables.cos, tables.sin); }),
+      there_and_back(in, dy, [&](const auto& v) {
+        const Tensor pairs = at::view_as_complex(v[0].to(at::kFloat).reshape({4, 1024, 16, 32, 2}));
+        return at::view_as_real(pairs * turn).flatten(3).to(dtype);
+      }));
 }
 
 void losses(at::ScalarType dtype, const char* name) {
-  const Tensor logits = values({512, 32000}, dtype), labels = at::randint(0, 32000, {512}, at::kLong);
+  const Tensor logits = values({512, 32000}, dtype),
+               labels = at::randint(0, 32000, {512}, at::kLong);
   const auto ours = [&] {
     Tensor work = logits.clone();
     const Tensor max = kernels::row_max(work);
@@ -116,10 +126,12 @@ void losses(at::ScalarType dtype, const char* name) {
 void optimizers() {
   const std::int64_t count = 8 << 20;
   const auto fresh = [&] {
-    return std::vector<Tensor>{values({count}, at::kFloat), at::randn({count}), at::zeros({count}), at::zeros({count})};
+    return std::vector<Tensor>{values({count}, at::kFloat), at::randn({count}), at::zeros({count}),
+                               at::zeros({count})};
   };
   auto a = fresh(), b = fresh();
-  const Tensor copy_a = at::empty({count}, at::kBFloat16), copy_b = at::empty({count}, at::kBFloat16);
+  const Tensor copy_a = at::empty({count}, at::kBFloat16),
+               copy_b = at::empty({count}, at::kBFloat16);
   std::vector<optim::ParamState> states{{.fqn = "p",
                                          .param = a[0],
                                          .grad = a[1],
@@ -133,19 +145,24 @@ void optimizers() {
       "clip+adamw+cast f32", 0.8, [&] { adamw.step(states, 1e-3, 1, 0.5); },
       [&] {
         b[1].mul_(0.999);
-        at::_fused_adamw_({b[0]}, {b[1]}, {b[2]}, {b[3]}, {}, {step}, 1e-3, 0.9, 0.95, 0.1, 1e-8, false, false);
+        at::_fused_adamw_({b[0]}, {b[1]}, {b[2]}, {b[3]}, {}, {step}, 1e-3, 0.9, 0.95, 0.1, 1e-8,
+                          false, false);
         copy_b.copy_(b[0]);
       });
 }
 
 void sums() {
-  const Tensor x = values({8 << 20}, at::kFloat), x16 = x.to(at::kBFloat16), total = at::zeros({8 << 20});
+  const Tensor x = values({8 << 20}, at::kFloat), x16 = x.to(at::kBFloat16),
+               total = at::zeros({8 << 20});
   compare(
-      "sum of squares f32", 1.0, [&] { kernels::sum_of_squares(x); }, [&] { at::linalg_vector_norm(x); });
+      "sum of squares f32", 1.0, [&] { kernels::sum_of_squares(x); },
+      [&] { at::linalg_vector_norm(x); });
   compare(
-      "exact sum of squares f32", 5.0, [&] { kernels::ExactSum().add_squares(x); }, [&] { at::linalg_vector_norm(x); });
+      "exact sum of squares f32", 5.0, [&] { kernels::ExactSum().add_squares(x); },
+      [&] { at::linalg_vector_norm(x); });
   compare(
-      "accumulate f32 += bf16", 1.0, [&] { kernels::accumulate(total, x16); }, [&] { total.add_(x16); });
+      "accumulate f32 += bf16", 1.0, [&] { kernels::accumulate(total, x16); },
+      [&] { total.add_(x16); });
   compare(
       "cast f32 -> bf16", 1.0, [&] { kernels::cast_into(x16, x); }, [&] { x16.copy_(x); });
 }
@@ -153,7 +170,8 @@ void sums() {
 }  // namespace
 
 int main() {
-  std::printf("%-28s %9s %9s %6s %6s %9s %6s\n", "name", "ours", "theirs", "ratio", "target", "kokkos", "n/k");
+  std::printf("%-28s %9s %9s %6s %6s %9s %6s\n", "name", "ours", "theirs", "ratio", "target",
+              "kokkos", "n/k");
   norms(at::kFloat, "rms_norm f32");
   norms(at::kBFloat16, "rms_norm bf16");
   gates(at::kFloat, "swiglu f32");

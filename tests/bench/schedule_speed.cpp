@@ -25,14 +25,18 @@ auto timed(double& seconds, const auto& work) {
 bool measure(const Traits& schedule) {
   const StageMap map = schedule.usual_map(kRanks);
   double orders = 0, transfers = 0, check = 0, simulation = 0, csv = 0;
-  const ActionLists computations = timed(orders, [&] { return compute_orders(schedule.kind, map, kMicrobatches); });
+  const ActionLists computations =
+      timed(orders, [&] { return compute_orders(schedule.kind, map, kMicrobatches); });
   const ActionLists lists = timed(transfers, [&] { return with_transfers(computations, map); });
   const std::string fault = timed(check, [&] { return find_fault(lists, map, kMicrobatches); });
   const Timeline timeline = timed(simulation, [&] { return simulate(computations, map); });
   timed(csv, [&] { return to_csv(timeline); });
   const double seconds = orders + transfers + check;
-  std::printf("%-22s orders %.2f  transfers %.2f  check %.2f  together %.2f s of %.0f;  timeline %.2f  CSV %.2f s\n",
-              std::string(schedule.name).c_str(), orders, transfers, check, seconds, kTargetSeconds, simulation, csv);
+  std::printf(
+      "%-22s orders %.2f  transfers %.2f  check %.2f  together %.2f s of %.0f;  timeline %.2f  CSV "
+      "%.2f s\n",
+      std::string(schedule.name).c_str(), orders, transfers, check, seconds, kTargetSeconds,
+      simulation, csv);
   return fault.empty() && seconds <= kTargetSeconds;
 }
 

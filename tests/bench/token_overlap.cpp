@@ -1,5 +1,6 @@
-// How much of asynchronous tensor parallelism's communication hides behind its products, over a simulated wire that
-// takes as long as the computation: `name hidden target`, on every rank count that mpirun gives.
+// How much of asynchronous tensor parallelism's communication hides behind its products, over a
+// simulated wire that takes as long as the computation: `name hidden target`, on every rank count
+// that mpirun gives.
 #include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
@@ -34,11 +35,13 @@ class Bench {
   }
 
   void gather() {
-    run("gather + product",
-        [this](const TokenChunks& how) { return parallel::gathered_products(piece_, std::span(&column_, 1), how)[0]; });
+    run("gather + product", [this](const TokenChunks& how) {
+      return parallel::gathered_products(piece_, std::span(&column_, 1), how)[0];
+    });
   }
   void reduce() {
-    run("product + reduce", [this](const TokenChunks& how) { return parallel::reduced_product(hidden_, row_, how); });
+    run("product + reduce",
+        [this](const TokenChunks& how) { return parallel::reduced_product(hidden_, row_, how); });
   }
 
  private:
@@ -48,7 +51,8 @@ class Bench {
     const auto free = world_.make(comm::Backend::mpi, "tp");
     const Seconds compute = best(product, {free.get(), kChunks, true});
     const double bytes = static_cast<double>(piece_.nbytes()) * (world_.size() - 1);
-    const auto paced = test::paced({0, bytes / compute.forward, true})(world_.make(comm::Backend::mpi, "tp"));
+    const auto paced =
+        test::paced({0, bytes / compute.forward, true})(world_.make(comm::Backend::mpi, "tp"));
     const Seconds apart = best(product, {paced.get(), kChunks, false}),
                   together = best(product, {paced.get(), kChunks, true});
     print(name, "forward", compute.forward, apart.forward, together.forward);
@@ -75,11 +79,13 @@ class Bench {
     }
     return least;
   }
-  void print(const char* name, const char* pass, double compute, double apart, double together) const {
+  void print(const char* name, const char* pass, double compute, double apart,
+             double together) const {
     if (world_.rank() != 0) return;
     const double wire = apart - compute, hidden = (apart - together) / std::min(compute, wire);
-    std::printf("%-17s %-8s compute %6.1f ms  wire %6.1f ms  together %6.1f ms  hidden %.2f  target 0.80\n", name, pass,
-                1e3 * compute, 1e3 * wire, 1e3 * together, hidden);
+    std::printf(
+        "%-17s %-8s compute %6.1f ms  wire %6.1f ms  together %6.1f ms  hidden %.2f  target 0.80\n",
+        name, pass, 1e3 * compute, 1e3 * wire, 1e3 * together, hidden);
   }
 
   comm::World& world_;

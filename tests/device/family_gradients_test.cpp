@@ -1,5 +1,5 @@
-// Gradients of every model family on the device under test, against float64 on the host: as far off as the host's own
-// of the same type, and not much more.
+// Gradients of every model family on the device under test, against float64 on the host: as far off
+// as the host's own of the same type, and not much more.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -23,7 +23,8 @@ class LongSource final : public data::SampleSource {
   explicit LongSource(std::int64_t length) : length_(length) {}
   std::int64_t seq_len() const override { return length_; }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override {
     UnevenSource().read(sample, inputs, labels);
   }
 
@@ -31,13 +32,16 @@ class LongSource final : public data::SampleSource {
   std::int64_t length_;
 };
 
-/// On a real GPU TorchTitan's debug models with two layers, whose heads are as wide as published ones; else tiny ones.
-model::Model model_of(const std::string& family, at::ScalarType compute, at::Device device, std::int64_t length) {
+/// On a real GPU TorchTitan's debug models with two layers, whose heads are as wide as published
+/// ones; else tiny ones.
+model::Model model_of(const std::string& family, at::ScalarType compute, at::Device device,
+                      std::int64_t length) {
   if (wanted_device() != "cuda")
-    return family == "llama3" ? tiny_model(false, compute, 4, device) : tiny_family(family, compute, device);
+    return family == "llama3" ? tiny_model(false, compute, 4, device)
+                              : tiny_family(family, compute, device);
   const bool qwen_moe = family == "qwen3_moe";
-  model::DecoderShape shape =
-      model::decoder_flavor(qwen_moe ? "qwen3" : family, qwen_moe ? "debugmodel_moe" : "debugmodel");
+  model::DecoderShape shape = model::decoder_flavor(qwen_moe ? "qwen3" : family,
+                                                    qwen_moe ? "debugmodel_moe" : "debugmodel");
   shape.layers = 2;
   shape.vocab = 512;
   return model::make_decoder(shape, length, compute, device);
@@ -57,7 +61,9 @@ Result result_of(const std::string& family, const std::string& dtype, at::Device
   job.training.local_batch_size = 2;
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, 0);
-  const at::ScalarType compute = dtype == "float64" ? at::kDouble : dtype == "float32" ? at::kFloat : at::kBFloat16;
+  const at::ScalarType compute = dtype == "float64"   ? at::kDouble
+                                 : dtype == "float32" ? at::kFloat
+                                                      : at::kBFloat16;
   const model::Model model = model_of(family, compute, device, length);
   const LongSource source(length);
   train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, device);
@@ -74,7 +80,8 @@ std::pair<double, std::string> worst(const Result& found, const Result& expected
   std::pair<double, std::string> most{0, ""};
   for (const auto& [name, gradient] : expected.gradients) {
     const double norm = gradient.norm().item<double>();
-    const double error = (found.gradients.at(name) - gradient).norm().item<double>() / std::max(norm, 1e-30);
+    const double error =
+        (found.gradients.at(name) - gradient).norm().item<double>() / std::max(norm, 1e-30);
     if (!(error <= most.first)) most = {error, name};
   }
   return most;
@@ -89,19 +96,23 @@ TEST_P(FamilyGradients, AreAsCloseAsTheHosts) {
     const char* dtype;
     double factor, slack;  ///< of the host's own error, and beside it
   };
-  for (const Row row : {Row{"float64", 0, 1e-9}, Row{"float32", 4, 1e-6}, Row{"bfloat16", 2, 2e-3}}) {
+  for (const Row row :
+       {Row{"float64", 0, 1e-9}, Row{"float32", 4, 1e-6}, Row{"bfloat16", 2, 2e-3}}) {
     const auto [host, unused] = worst(result_of(family, row.dtype, at::kCPU), exact);
     const Result result = result_of(family, row.dtype, test_device());
     const auto [error, where] = worst(result, exact);
-    std::printf("@ %s.%s: %.3e relative\n@ %s.%s.host: %.3e relative\n", family.c_str(), row.dtype, error,
-                family.c_str(), row.dtype, host);
-    EXPECT_LE(error, row.factor * host + row.slack) << family << " in " << row.dtype << ": " << where;
-    EXPECT_NEAR(result.loss, exact.loss, (row.dtype == std::string("bfloat16") ? 2e-2 : 1e-5) * exact.loss);
+    std::printf("@ %s.%s: %.3e relative\n@ %s.%s.host: %.3e relative\n", family.c_str(), row.dtype,
+                error, family.c_str(), row.dtype, host);
+    EXPECT_LE(error, row.factor * host + row.slack)
+        << family << " in " << row.dtype << ": " << where;
+    EXPECT_NEAR(result.loss, exact.loss,
+                (row.dtype == std::string("bfloat16") ? 2e-2 : 1e-5) * exact.loss);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, FamilyGradients,
-                         testing::Values("llama3", "qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"),
+                         testing::Values("llama3", "qwen3", "qwen3_moe", "mixtral", "deepseek_v3",
+                                         "gpt_oss"),
                          [](const auto& each) { return std::string(each.param); });
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Bytes a second of each kernel on the device beside those of a copy: `kernel_bandwidth [MIB]`, the size of an operand.
-// Prints `@ NAME: GB/s` and `@ NAME, share:` of the copy's; TESSERA_TEST_DEVICE says where, as in tests.
+// Bytes a second of each kernel on the device beside those of a copy: `kernel_bandwidth [MIB]`, the
+// size of an operand. Prints `@ NAME: GB/s` and `@ NAME, share:` of the copy's; TESSERA_TEST_DEVICE
+// says where, as in tests.
 #include "tessera/kernels/tensor.hpp"
 
 #include <algorithm>
@@ -46,7 +47,9 @@ struct Bench {
       const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < 4; ++i) work();
       train::synchronize(device);
-      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 4);
+      best = std::min(
+          best,
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 4);
     }
     return bytes / best;
   }
@@ -54,14 +57,15 @@ struct Bench {
   void row(const std::string& name, double bytes, const Work& work) {
     const double found = rate(bytes, work);
     if (name == "copy") copy = found;
-    std::printf("@ %s: %.1f GB/s\n@ %s, share: %.3f of the copy\n", name.c_str(), found / 1e9, name.c_str(),
-                found / copy);
+    std::printf("@ %s: %.1f GB/s\n@ %s, share: %.3f of the copy\n", name.c_str(), found / 1e9,
+                name.c_str(), found / copy);
     std::fflush(stdout);
   }
 };
 
 /// Forward and backward of a function of leaves.
-Work both(const std::vector<Tensor>& leaves, const Tensor& dy, const std::function<Tensor()>& function) {
+Work both(const std::vector<Tensor>& leaves, const Tensor& dy,
+          const std::function<Tensor()>& function) {
   return [=] {
     kernels::run_backward({function()}, {dy});
     for (Tensor leaf : leaves) leaf.mutable_grad().reset();
@@ -104,8 +108,10 @@ void norms(Bench& bench) {
     const Tensor dy = bench.values({rows, width}, at::kBFloat16);
     const std::string name = "rms_norm bf16 rows of " + std::to_string(width);
     const auto bytes = static_cast<double>(x.nbytes());
-    bench.row(name + " forward", 2 * bytes, [=] { kernels::rms_norm(x.detach(), weight.detach(), 1e-5); });
-    bench.row(name + " both", 5 * bytes, both({x, weight}, dy, [=] { return kernels::rms_norm(x, weight, 1e-5); }));
+    bench.row(name + " forward", 2 * bytes,
+              [=] { kernels::rms_norm(x.detach(), weight.detach(), 1e-5); });
+    bench.row(name + " both", 5 * bytes,
+              both({x, weight}, dy, [=] { return kernels::rms_norm(x, weight, 1e-5); }));
   }
 }
 
@@ -116,7 +122,8 @@ void activations(Bench& bench) {
   const Tensor dy = bench.values({rows, 14336}, at::kBFloat16);
   const auto bytes = static_cast<double>(gate.nbytes());
   bench.row("swiglu bf16 forward", 3 * bytes, [=] { kernels::swiglu(gate.detach(), up.detach()); });
-  bench.row("swiglu bf16 both", 8 * bytes, both({gate, up}, dy, [=] { return kernels::swiglu(gate, up); }));
+  bench.row("swiglu bf16 both", 8 * bytes,
+            both({gate, up}, dy, [=] { return kernels::swiglu(gate, up); }));
 }
 
 void rotations(Bench& bench) {
@@ -133,7 +140,8 @@ void rotations(Bench& bench) {
 void losses(Bench& bench) {
   const std::int64_t vocab = 128256, rows = std::max<std::int64_t>(1, 2 * bench.elements / vocab);
   const Tensor logits = bench.values({rows, vocab}, at::kBFloat16);
-  const Tensor labels = at::randint(0, vocab, {rows}, at::TensorOptions(at::kLong)).to(bench.device);
+  const Tensor labels =
+      at::randint(0, vocab, {rows}, at::TensorOptions(at::kLong)).to(bench.device);
   bench.row("cross-entropy bf16", 4 * static_cast<double>(logits.nbytes()), [=] {
     const Tensor max = kernels::row_max(logits);
     const auto parts = kernels::sum_exp_and_target(logits, max, labels, 0);
@@ -151,7 +159,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const at::Device device = test::test_device();
-  Bench bench{device.is_cuda() ? train::take_device(0) : device, static_cast<std::int64_t>(mebibytes * 262144), 7};
+  Bench bench{device.is_cuda() ? train::take_device(0) : device,
+              static_cast<std::int64_t>(mebibytes * 262144), 7};
   for (const auto& part : {plain, optimizer, norms, activations, rotations, losses}) part(bench);
   return 0;
 }

@@ -20,8 +20,8 @@
 namespace tessera::faults {
 namespace {
 
-/// Signal handlers come through here, too: the launcher's writes to a pipe. A process that is not armed, as the
-/// launcher never is, takes no lock and no memory.
+/// Signal handlers come through here, too: the launcher's writes to a pipe. A process that is not
+/// armed, as the launcher never is, takes no lock and no memory.
 std::atomic<bool> armed = false;
 std::mutex mutex;
 Plan plan;
@@ -48,7 +48,8 @@ std::string path_of(int folder, const char* path) {
 }
 
 bool counts(std::string_view path) {
-  return path.starts_with(plan.folder) && (path.size() == plan.folder.size() || path[plan.folder.size()] == '/');
+  return path.starts_with(plan.folder) &&
+         (path.size() == plan.folder.size() || path[plan.folder.size()] == '/');
 }
 
 /// What is to happen to this call; Kind::none for those that do not count.
@@ -92,14 +93,18 @@ void arm_from_environment() {
     if (key == "ranks") ranks = "," + value + ",";
     if (key == "kind" && value == "stop") asked.kind = Kind::stop;
     if (key == "kind" && value == "short_write") asked.kind = Kind::short_write;
-    if (key == "seconds") asked.kind = Kind::slow, asked.delay_microseconds = std::atoi(value.c_str()) * 1'000'000u;
+    if (key == "seconds")
+      asked.kind = Kind::slow, asked.delay_microseconds = std::atoi(value.c_str()) * 1'000'000u;
     if (key == "error") asked.kind = Kind::fail, asked.error_number = std::atoi(value.c_str());
   }
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  if (rank != nullptr && (ranks.empty() || ranks.find("," + std::string(rank) + ",") != std::string::npos)) arm(asked);
+  if (rank != nullptr &&
+      (ranks.empty() || ranks.find("," + std::string(rank) + ",") != std::string::npos))
+    arm(asked);
 }
 
-[[maybe_unused]] const bool asked_at_start = (arm_from_environment(), true);  // the last of this file's variables
+// the last of this file's variables
+[[maybe_unused]] const bool asked_at_start = (arm_from_environment(), true);
 
 bool creates(int flags) { return (flags & (O_CREAT | O_TMPFILE)) != 0; }
 
@@ -120,11 +125,12 @@ std::size_t taken(Kind fate, std::size_t bytes) {
   return fate == Kind::short_write ? std::max<std::size_t>(1, bytes / 2) : bytes;
 }
 
-ssize_t pwrite_through(const char* symbol, int descriptor, const void* data, std::size_t bytes, off64_t offset) {
+ssize_t pwrite_through(const char* symbol, int descriptor, const void* data, std::size_t bytes,
+                       off64_t offset) {
   const Kind fate = faults::fate("pwrite", path_of(descriptor));
   return made(fate, [&] {
-    return next<ssize_t (*)(int, const void*, std::size_t, off64_t)>(symbol)(descriptor, data, taken(fate, bytes),
-                                                                             offset);
+    return next<ssize_t (*)(int, const void*, std::size_t, off64_t)>(symbol)(
+        descriptor, data, taken(fate, bytes), offset);
   });
 }
 
@@ -134,7 +140,8 @@ int resize_through(const char* symbol, int descriptor, off64_t bytes) {
 }
 
 int descriptor_call(const char* name, int descriptor) {
-  return made(fate(name, path_of(descriptor)), [&] { return next<int (*)(int)>(name)(descriptor); });
+  return made(fate(name, path_of(descriptor)),
+              [&] { return next<int (*)(int)>(name)(descriptor); });
 }
 
 int path_call(const char* name, const char* path) {
@@ -191,7 +198,8 @@ TESSERA_OPEN_AT(openat64)
 extern "C" ssize_t write(int descriptor, const void* data, std::size_t bytes) {
   const Kind fate = tessera::faults::fate("write", path_of(descriptor));
   return made(fate, [&] {
-    return next<ssize_t (*)(int, const void*, std::size_t)>("write")(descriptor, data, taken(fate, bytes));
+    return next<ssize_t (*)(int, const void*, std::size_t)>("write")(descriptor, data,
+                                                                     taken(fate, bytes));
   });
 }
 extern "C" ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, off_t offset) {
@@ -214,15 +222,18 @@ extern "C" int close(int descriptor) {
   return made(fate, [&] { return result; });
 }
 extern "C" int rename(const char* from, const char* to) noexcept {
-  return made(fate("rename", from, to), [&] { return next<int (*)(const char*, const char*)>("rename")(from, to); });
+  return made(fate("rename", from, to),
+              [&] { return next<int (*)(const char*, const char*)>("rename")(from, to); });
 }
 extern "C" int mkdir(const char* path, mode_t mode) noexcept {
-  return made(fate("mkdir", path), [&] { return next<int (*)(const char*, mode_t)>("mkdir")(path, mode); });
+  return made(fate("mkdir", path),
+              [&] { return next<int (*)(const char*, mode_t)>("mkdir")(path, mode); });
 }
 extern "C" int rmdir(const char* path) noexcept { return path_call("rmdir", path); }
 extern "C" int unlink(const char* path) noexcept { return path_call("unlink", path); }
 extern "C" int remove(const char* path) noexcept { return path_call("remove", path); }
 extern "C" int unlinkat(int folder, const char* path, int flags) noexcept {
-  return made(fate("unlinkat", path_of(folder, path)),
-              [&] { return next<int (*)(int, const char*, int)>("unlinkat")(folder, path, flags); });
+  return made(fate("unlinkat", path_of(folder, path)), [&] {
+    return next<int (*)(int, const char*, int)>("unlinkat")(folder, path, flags);
+  });
 }

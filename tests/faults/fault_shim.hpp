@@ -1,7 +1,9 @@
-// Makes the N-th file call below a folder go wrong, or ends the process right after it. For tests only.
+// Makes the N-th file call below a folder go wrong, or ends the process right after it. For tests
+// only.
 //
-// The library stands in front of libc for a program that links it, and for any program that has it in LD_PRELOAD; then
-// the environment says what to do, in each rank that is listed (Open MPI's number; no list = all of them):
+// The library stands in front of libc for a program that links it, and for any program that has it
+// in LD_PRELOAD; then the environment says what to do, in each rank that is listed (Open MPI's
+// number; no list = all of them):
 //   TESSERA_FAULT="nth=12 kind=stop ranks=1,3 folder=/tmp/run/checkpoint"
 #pragma once
 
@@ -27,7 +29,8 @@ struct Plan {
   unsigned delay_microseconds = 0;
 };
 
-/// One call that was made below the folder: "pwrite", and the path as it was then; `to` is rename's.
+/// One call that was made below the folder: "pwrite", and the path as it was then; `to` is
+/// rename's.
 struct Call {
   std::string name, path, to;
 };

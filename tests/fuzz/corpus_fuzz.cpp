@@ -1,5 +1,5 @@
-// Text and JSONL as documents. The first byte says which, and how it is cut; with 16 in it the first line is the regex,
-// with 32 the name ends in .gz, with 64 in .zst.
+// Text and JSONL as documents. The first byte says which, and how it is cut; with 16 in it the
+// first line is the regex, with 32 the name ends in .gz, with 64 in .zst.
 #include "input.hpp"
 #include "tessera/data/text_corpus.hpp"
 
@@ -14,7 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.unwrap = how & 8;
   if (how & 16) options.split_regex = input.until('\n');
   options.scratch = folder.path();
-  const std::string name = how & 1 ? "text.jsonl" : "text.txt", ending = how & 32 ? ".gz" : how & 64 ? ".zst" : "";
+  const std::string name = how & 1 ? "text.jsonl" : "text.txt", ending = how & 32   ? ".gz"
+                                                                         : how & 64 ? ".zst"
+                                                                                    : "";
   const auto file = folder.put(name + ending, input.rest());
   fuzz::takes({ExitCode::data, ExitCode::usage}, [&] {
     const data::TextCorpus corpus({file}, options);

@@ -27,7 +27,8 @@ class InputFolder {
   InputFolder() {
     log::configure(log::Level::off, "");
     const bool shm = std::filesystem::is_directory("/dev/shm");
-    std::string name = (shm ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + "/tessera-fuzz-XXXXXX";
+    std::string name = (shm ? "/dev/shm" : std::filesystem::temp_directory_path().string()) +
+                       "/tessera-fuzz-XXXXXX";
     if (!::mkdtemp(name.data())) found("cannot make " + name);
     path_ = name;
   }
@@ -52,8 +53,8 @@ class InputFolder {
   std::filesystem::path path_;
 };
 
-/// A reader takes its input or refuses it with one Error of these codes, in a message that a person can read. Whatever
-/// else it throws ends the target.
+/// A reader takes its input or refuses it with one Error of these codes, in a message that a person
+/// can read. Whatever else it throws ends the target.
 template <class Read>
 bool takes(std::initializer_list<ExitCode> refusals, Read&& read) {
   constexpr std::size_t kLongestMessage = 64 << 10;
@@ -64,15 +65,16 @@ bool takes(std::initializer_list<ExitCode> refusals, Read&& read) {
     const std::string_view text = error.what();
     for (const ExitCode code : refusals)
       if (error.code() == code && !text.empty() && text.size() <= kLongestMessage) return false;
-    found(fmt::format("refused with code {} in {} bytes: {}", static_cast<int>(error.code()), text.size(),
-                      text.substr(0, 1000)));
+    found(fmt::format("refused with code {} in {} bytes: {}", static_cast<int>(error.code()),
+                      text.size(), text.substr(0, 1000)));
   }
 }
 
 /// Takes values off the front of an input; zeros when it is used up.
 class Front {
  public:
-  Front(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
+  Front(const std::uint8_t* data, std::size_t size)
+      : rest_(reinterpret_cast<const char*>(data), size) {}
 
   template <class Number>
   Number number() {

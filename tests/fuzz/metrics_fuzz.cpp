@@ -15,6 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::int64_t last = metrics::JsonlSink(file, resume_step).last_step();
   // What was kept is records of rising steps.
   const auto kept = metrics::read_records(file);
-  if (last != (kept.empty() ? 0 : kept.back().step) || last > resume_step) fuzz::found("kept other lines");
+  if (last != (kept.empty() ? 0 : kept.back().step) || last > resume_step)
+    fuzz::found("kept other lines");
   return 0;
 }

@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view attempts = input.until('\0');
   const auto file = folder.put("run.json", attempts);
   folder.put("metrics.jsonl", input.rest());
-  fuzz::takes({ExitCode::data}, [&] { (void)report::run_page(report::read_run(file.parent_path()), file); });
+  fuzz::takes({ExitCode::data},
+              [&] { (void)report::run_page(report::read_run(file.parent_path()), file); });
   return 0;
 }

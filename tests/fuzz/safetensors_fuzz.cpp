@@ -1,4 +1,5 @@
-// A .safetensors file. An odd first byte: what follows up to a zero byte is the header's JSON, and its length is made.
+// A .safetensors file. An odd first byte: what follows up to a zero byte is the header's JSON, and
+// its length is made.
 #include "input.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 
@@ -13,8 +14,10 @@ void read_some(const checkpoint::SafetensorsReader& reader) {
     if (element_count(entry.shape) > kMostElements) continue;
     std::vector<double> out(static_cast<std::size_t>(element_count(entry.shape)) + 1);
     reader.read_whole(entry.name, entry.dtype, out.data());
-    if (entry.dtype == DType::f32 || entry.dtype == DType::bf16) reader.read_whole(entry.name, DType::f64, out.data());
-    TensorSlice half{entry.name, entry.dtype, entry.shape, Shape(entry.shape.size(), 0), entry.shape};
+    if (entry.dtype == DType::f32 || entry.dtype == DType::bf16)
+      reader.read_whole(entry.name, DType::f64, out.data());
+    TensorSlice half{entry.name, entry.dtype, entry.shape, Shape(entry.shape.size(), 0),
+                     entry.shape};
     for (std::int64_t& extent : half.extent) extent /= 2;
     reader.read(half, out.data());
   }

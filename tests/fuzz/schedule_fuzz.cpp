@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const schedule::Timeline timeline = schedule::simulate(lists, table.map);
     (void)schedule::to_svg(timeline, table.map, "fuzz");
     const auto again = schedule::read_csv(folder.put("again.csv", schedule::to_csv(timeline)));
-    if (again.computations != table.computations) fuzz::found("another schedule when written and read again");
+    if (again.computations != table.computations)
+      fuzz::found("another schedule when written and read again");
   });
   return 0;
 }

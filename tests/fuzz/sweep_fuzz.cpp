@@ -20,11 +20,13 @@ void check(const sweep::Sweep& sweep, const sweep::Point& point) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const fuzz::InputFolder folder;
-  const std::string file = folder.put("sweep.toml", {reinterpret_cast<const char*>(data), size}).string();
+  const std::string file =
+      folder.put("sweep.toml", {reinterpret_cast<const char*>(data), size}).string();
   sweep::Sweep sweep;
   if (!fuzz::takes({ExitCode::usage}, [&] { sweep = sweep::read_sweep(file); })) return 0;
   const std::vector<sweep::Point> points = sweep::points(sweep);
-  if (points.empty() || points.size() > static_cast<std::size_t>(sweep::kMostPoints)) fuzz::found("no size of a sweep");
+  if (points.empty() || points.size() > static_cast<std::size_t>(sweep::kMostPoints))
+    fuzz::found("no size of a sweep");
   check(sweep, points.front());
   check(sweep, points.back());
   if (overview(sweep, points.size()).empty()) fuzz::found("no overview");

@@ -1,4 +1,5 @@
-// A token file. An odd first byte: magic, version and both hashes are made to fit, so that what lies behind is reached.
+// A token file. An odd first byte: magic, version and both hashes are made to fit, so that what
+// lies behind is reached.
 #include "input.hpp"
 #include "tessera/data/token_file.hpp"
 #include "token_file_format.hpp"
@@ -24,7 +25,8 @@ void use(const data::TokenFile& file) {
   for (const std::int64_t at : {std::int64_t{0}, tokens / 2, tokens - 1}) {
     if (at < 0 || at >= tokens) continue;
     (void)file.document(file.document_of(at));
-    file.read(at, std::span(ids).first(static_cast<std::size_t>(std::min<std::int64_t>(tokens - at, ids.size()))));
+    file.read(at, std::span(ids).first(
+                      static_cast<std::size_t>(std::min<std::int64_t>(tokens - at, ids.size()))));
   }
 }
 

@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// For LibTorch's error about an operation without a deterministic form, under debug.deterministic: which operation,
-/// and what to do. Empty for other errors.
+/// For LibTorch's error about an operation without a deterministic form, under debug.deterministic:
+/// which operation, and what to do. Empty for other errors.
 std::string without_deterministic_form(const std::exception& error);
 
 }  // namespace tessera

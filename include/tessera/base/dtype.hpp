@@ -13,11 +13,12 @@ enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, f8
 /// Bytes of one element.
 std::size_t size_of(DType dtype) noexcept;
 
-/// Short name as used in files and messages: "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "f8e4m3",
-/// "f8e5m2".
+/// Short name as used in files and messages: "f64", "f32", "f16", "bf16", "i64", "i32", "i16",
+/// "i8", "u8", "f8e4m3", "f8e5m2".
 std::string_view name_of(DType dtype) noexcept;
 
-/// Inverse of name_of; also takes "float64", "float32", "float16", "bfloat16". Empty for anything else.
+/// Inverse of name_of; also takes "float64", "float32", "float16", "bfloat16". Empty for anything
+/// else.
 std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 
 /// bfloat16 <-> float32, round to nearest even, NaN kept.

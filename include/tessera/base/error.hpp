@@ -1,5 +1,5 @@
-// Errors of three kinds: the user's, a broken contract, a foreign call's. Libraries throw; only main() prints and
-// exits.
+// Errors of three kinds: the user's, a broken contract, a foreign call's. Libraries throw; only
+// main() prints and exits.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ enum class ExitCode : int {
   terminated = 143,   ///< SIGTERM before anything could be saved
 };
 
-/// Base of every exception that Tessera throws on purpose: a message for people and the code the program ends with.
-/// Messages follow one grammar: "what is wrong (where or why); what to do".
+/// Base of every exception that Tessera throws on purpose: a message for people and the code the
+/// program ends with. Messages follow one grammar: "what is wrong (where or why); what to do".
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -55,11 +55,13 @@ class ContractViolation : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-[[noreturn]] void contract_violated(const char* expression, const char* file, int line, const std::string& why);
+[[noreturn]] void contract_violated(const char* expression, const char* file, int line,
+                                    const std::string& why);
 
 }  // namespace tessera
 
-/// Checked in every build (they stand on cold paths only): the caller kept the contract that the header states.
+/// Checked in every build (they stand on cold paths only): the caller kept the contract that the
+/// header states.
 #define TESSERA_EXPECT(condition, ...)                                                          \
   do {                                                                                          \
     if (!(condition)) [[unlikely]]                                                              \

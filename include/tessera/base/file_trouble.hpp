@@ -6,7 +6,8 @@
 
 namespace tessera {
 
-/// "" if `error` is none of std::filesystem. Else one line that names the file, the reason and what to do.
+/// "" if `error` is none of std::filesystem. Else one line that names the file, the reason and what
+/// to do.
 std::string file_trouble(const std::exception& error);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// JSON to text and back, compiled once: nlohmann's parser and writer cost each file that uses them 2 to 4 s of compile
-// time.
+// JSON to text and back, compiled once: nlohmann's parser and writer cost each file that uses them
+// 2 to 4 s of compile time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,7 +15,8 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text);
 /// The same, but throws nlohmann::json::parse_error, which says where the text is not valid.
 nlohmann::json parse_valid_json(std::string_view text);
 
-/// The value as text: in one line, or with `indent` blanks for each level. Bytes that are not UTF-8 become U+FFFD.
+/// The value as text: in one line, or with `indent` blanks for each level. Bytes that are not UTF-8
+/// become U+FFFD.
 std::string json_text(const nlohmann::json& value, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Keeps an object until the process ends: a transfer that cannot be called back may still use its memory. It stays
-/// reachable, so that leak checkers tell it from an oversight.
+/// Keeps an object until the process ends: a transfer that cannot be called back may still use its
+/// memory. It stays reachable, so that leak checkers tell it from an oversight.
 template <class T>
 T& keep_for_ever(T object) {
   static auto* const mutex = new std::mutex;

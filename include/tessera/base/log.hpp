@@ -1,4 +1,5 @@
-// Logging: one logger for the program, on standard error; only rank 0 speaks unless asked otherwise.
+// Logging: one logger for the program, on standard error; only rank 0 speaks unless asked
+// otherwise.
 #pragma once
 
 #include <fmt/format.h>

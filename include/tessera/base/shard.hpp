@@ -1,4 +1,5 @@
-// How a dimension is cut over n ranks: the one rule that sharding, data, checkpoints and plans follow.
+// How a dimension is cut over n ranks: the one rule that sharding, data, checkpoints and plans
+// follow.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +15,11 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Rows per rank when `rows` are cut over `ranks`: all but the last non-empty chunk have this many (torch.chunk's
-/// rule).
-inline std::int64_t chunk_size(std::int64_t rows, std::int64_t ranks) { return (rows + ranks - 1) / ranks; }
+/// Rows per rank when `rows` are cut over `ranks`: all but the last non-empty chunk have this many
+/// (torch.chunk's rule).
+inline std::int64_t chunk_size(std::int64_t rows, std::int64_t ranks) {
+  return (rows + ranks - 1) / ranks;
+}
 
 /// The chunk of rank `rank`; the last ones may be short or empty.
 inline Range chunk_of(std::int64_t rows, std::int64_t ranks, std::int64_t rank) {

@@ -1,4 +1,5 @@
-// A box of a named global tensor: what one rank holds. The word that parallel, checkpoint and plan share.
+// A box of a named global tensor: what one rank holds. The word that parallel, checkpoint and plan
+// share.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace tessera {
 
 using Shape = std::vector<std::int64_t>;
 
-/// The elements [offset, offset + extent) of tensor `name`, dimension by dimension, stored contiguously in row-major
-/// order.
+/// The elements [offset, offset + extent) of tensor `name`, dimension by dimension, stored
+/// contiguously in row-major order.
 struct TensorSlice {
   std::string name;  ///< e.g. "model/layers.0.attention.wq.weight"
   DType dtype = DType::f32;

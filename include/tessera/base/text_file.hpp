@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-/// The bytes of a file (also of those in /proc, which have no size); empty optional where it cannot be read.
+/// The bytes of a file (also of those in /proc, which have no size); empty optional where it cannot
+/// be read.
 std::optional<std::string> read_text(const std::filesystem::path& file);
 
 }  // namespace tessera

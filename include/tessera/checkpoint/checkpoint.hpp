@@ -1,7 +1,8 @@
 // Saving and loading training state, format "tessera-checkpoint 1".
 //
-// Promise: a checkpoint is either listed, and then loads bit-exactly on any mesh, or it is not there. A failed save
-// never harms the one before. A damaged file is named and skipped. No input file crashes the program.
+// Promise: a checkpoint is either listed, and then loads bit-exactly on any mesh, or it is not
+// there. A failed save never harms the one before. A damaged file is named and skipped. No input
+// file crashes the program.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,11 @@
 namespace tessera::checkpoint {
 
 /// A box of a global tensor in this rank's host memory, contiguous and row-major.
-/// `slice.name` is the dataset's path: "model/<fqn>", "optimizer/exp_avg/<fqn>". An extent of 0 is an empty box.
-/// On save, `replicas` ranks hold this same box, and this rank is number `replica` of them: each of them writes a part
-/// of the rows (of a small box: one of them writes it), so that bytes balance without any exchange. On load,
-/// `slice.dtype` is the type wanted; floating-point types convert into each other.
+/// `slice.name` is the dataset's path: "model/<fqn>", "optimizer/exp_avg/<fqn>". An extent of 0 is
+/// an empty box. On save, `replicas` ranks hold this same box, and this rank is number `replica` of
+/// them: each of them writes a part of the rows (of a small box: one of them writes it), so that
+/// bytes balance without any exchange. On load, `slice.dtype` is the type wanted; floating-point
+/// types convert into each other.
 struct SliceView {
   TensorSlice slice;
   void* data = nullptr;
@@ -32,35 +34,39 @@ struct SliceView {
   int replicas = 1;
 };
 
-/// What is not a tensor. `json_extra` is one JSON object: data position, RNG seed, schedule, whatever the trainer
-/// needs.
+/// What is not a tensor. `json_extra` is one JSON object: data position, RNG seed, schedule,
+/// whatever the trainer needs.
 struct State {
   std::int64_t step = 0;
   std::string json_extra = "{}";
 };
 
-/// One HDF5 file for each mesh coordinate, for each node, or one in all; any of them loads on any mesh.
+/// One HDF5 file for each mesh coordinate, for each node, or one in all; any of them loads on any
+/// mesh.
 enum class FileLayout : std::uint8_t { rank, node, single };
 /// "rank", "node" or "single"; Error(usage) for anything else.
 FileLayout file_layout_from_name(std::string_view name);
 
-/// Points of a save at which SaveOptions::on_stage is called: the partial folder is there; the data of all ranks is
-/// durable, and the manifest and the rename follow.
+/// Points of a save at which SaveOptions::on_stage is called: the partial folder is there; the data
+/// of all ranks is durable, and the manifest and the rename follow.
 enum class SaveStage : std::uint8_t { prepared, written };
 
 struct SaveOptions {
-  std::filesystem::path folder;         ///< "<dump_folder>/checkpoint"; step folders are made in it
-  std::string coord_name;               ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
-  std::string mesh;                     ///< "pp2.r1.s2.cp1.tp2"
-  std::string config_toml;              ///< resolved configuration, kept for people in index.h5 and manifest.json
+  std::filesystem::path folder;  ///< "<dump_folder>/checkpoint"; step folders are made in it
+  std::string coord_name;  ///< this rank's coordinate, "pp0.r0.s1.cp0.tp0": names its shard file
+  std::string mesh;        ///< "pp2.r1.s2.cp1.tp2"
+  /// resolved configuration, kept for people in index.h5 and manifest.json
+  std::string config_toml;
   FileLayout files = FileLayout::rank;  ///< the same on all ranks
-  int keep_latest_k = 0;                ///< after this save keep it and the newest k - 1 older ones; 0 keeps all
-  std::int64_t keep_every = 0;          ///< and for ever those whose step is a multiple of this; 0: none
-  bool write_index = true;              ///< index.h5, after the commit: every tensor whole, for h5py and h5dump
-  double stale_partial_seconds = 3600;  ///< a partial folder of an unknown process is dead when untouched for this long
+  int keep_latest_k = 0;  ///< after this save keep it and the newest k - 1 older ones; 0 keeps all
+  std::int64_t keep_every = 0;  ///< and for ever those whose step is a multiple of this; 0: none
+  bool write_index = true;  ///< index.h5, after the commit: every tensor whole, for h5py and h5dump
+  /// a partial folder of an unknown process is dead when untouched for this long
+  double stale_partial_seconds = 3600;
   /// Called on every rank; an exception from it fails the save. For progress and tests.
   std::function<void(SaveStage)> on_stage{};
-  std::string node{};  ///< FileLayout::node: ranks that give the same one share a file; empty: those of one machine do
+  std::string node{};  ///< FileLayout::node: ranks that give the same one share a file; empty:
+                       ///< those of one machine do
 };
 
 struct SaveResult {
@@ -71,11 +77,11 @@ struct SaveResult {
   double blocked_seconds = 0;    ///< of these the caller was held
 };
 
-/// Collective over `control` (host memory). Blocks until the checkpoint is on disk and visible under its name, rank 0
-/// until index.h5 is written and older checkpoints are removed, too. To save while training goes on: saver.hpp.
-/// On failure every rank throws the same Error (checkpoint; environment for permissions and read-only file systems),
-/// the partial folder is removed and older checkpoints are as before. A damaged `step-N` is renamed to
-/// `step-N.damaged-UUID`.
+/// Collective over `control` (host memory). Blocks until the checkpoint is on disk and visible
+/// under its name, rank 0 until index.h5 is written and older checkpoints are removed, too. To save
+/// while training goes on: saver.hpp. On failure every rank throws the same Error (checkpoint;
+/// environment for permissions and read-only file systems), the partial folder is removed and older
+/// checkpoints are as before. A damaged `step-N` is renamed to `step-N.damaged-UUID`.
 SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,
                 std::span<const SliceView> views);
 
@@ -88,7 +94,8 @@ struct TensorInfo {
 /// No step is later.
 inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
 
-/// Receives one line about something that was skipped or is not as asked for; called on rank 0 only.
+/// Receives one line about something that was skipped or is not as asked for; called on rank 0
+/// only.
 using LogLine = std::function<void(const std::string&)>;
 
 enum class Policy : std::uint8_t { strict, warn, ignore };
@@ -96,7 +103,8 @@ enum class Policy : std::uint8_t { strict, warn, ignore };
 class Opened;
 
 struct LoadOptions {
-  Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory is left as it is)
+  Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory
+                                    ///< is left as it is)
   Policy extra = Policy::strict;    ///< a tensor of the checkpoint that no rank wants
   LogLine log{};                    ///< gets the table of what differs under Policy::warn
   /// A tensor of another shape, or of a type that does not convert (its memory is left as it is).
@@ -105,13 +113,13 @@ struct LoadOptions {
   std::function<bool(std::string_view)> leave_out{};
   /// load_newest() does not look at later steps.
   std::int64_t latest_step = kAnyStep;
-  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it. What leave_out() says
-  /// may depend on it.
+  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it.
+  /// What leave_out() says may depend on it.
   std::function<void(const Opened&)> accept{};
 };
 
-/// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read, and checked, on
-/// demand.
+/// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read,
+/// and checked, on demand.
 class Opened {
  public:
   struct Impl;
@@ -129,16 +137,21 @@ class Opened {
   /// True when it holds the slice's tensor, of the same shape and of a type that converts.
   bool holds(const TensorSlice& slice) const;
 
-  /// Collective: check(), and fill() with those of `wanted` that the options let in and that this checkpoint holds.
-  void load(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
-  /// Collective: Error(usage) with a table when the checkpoint does not hold what the ranks want. Reads no data.
-  void check(comm::Communicator& control, std::span<const SliceView> wanted, const LoadOptions& options = {}) const;
-  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored, tensors that are not
-  /// stored are left as they are. All ranks throw the same Error(checkpoint) when a block that any of them touches is
-  /// damaged, and then the contents of all wanted memory are unspecified.
+  /// Collective: check(), and fill() with those of `wanted` that the options let in and that this
+  /// checkpoint holds.
+  void load(comm::Communicator& control, std::span<const SliceView> wanted,
+            const LoadOptions& options = {}) const;
+  /// Collective: Error(usage) with a table when the checkpoint does not hold what the ranks want.
+  /// Reads no data.
+  void check(comm::Communicator& control, std::span<const SliceView> wanted,
+             const LoadOptions& options = {}) const;
+  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored,
+  /// tensors that are not stored are left as they are. All ranks throw the same Error(checkpoint)
+  /// when a block that any of them touches is damaged, and then the contents of all wanted memory
+  /// are unspecified.
   void fill(comm::Communicator& control, std::span<const SliceView> wanted) const;
-  /// Local: fills one box. Error(usage) when there is no such tensor or it has another shape, Error(checkpoint) for
-  /// damage.
+  /// Local: fills one box. Error(usage) when there is no such tensor or it has another shape,
+  /// Error(checkpoint) for damage.
   void read(const TensorSlice& wanted, void* data) const;
 
  private:
@@ -148,15 +161,18 @@ class Opened {
 /// Collective: opens exactly this step folder. Error(checkpoint) when it is damaged or not there.
 Opened open(comm::Communicator& control, const std::filesystem::path& step_folder);
 
-/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and complete files. Damaged
-/// ones are skipped with a line that says which and why. Empty when the folder holds no checkpoint; Error(checkpoint)
-/// when all of them are damaged, Error(environment) when one cannot be read for want of a permission or of memory.
-std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder, const LogLine& log,
-                                  std::int64_t latest_step = kAnyStep);
+/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and
+/// complete files. Damaged ones are skipped with a line that says which and why. Empty when the
+/// folder holds no checkpoint; Error(checkpoint) when all of them are damaged, Error(environment)
+/// when one cannot be read for want of a permission or of memory.
+std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder,
+                                  const LogLine& log, std::int64_t latest_step = kAnyStep);
 
-/// Collective: open_newest and load, going on to the next older checkpoint when a block turns out to be damaged; that
-/// one must fill each wanted tensor which the damaged one fills, so that no value of the damaged one stays.
+/// Collective: open_newest and load, going on to the next older checkpoint when a block turns out
+/// to be damaged; that one must fill each wanted tensor which the damaged one fills, so that no
+/// value of the damaged one stays.
 std::optional<Opened> load_newest(comm::Communicator& control, const std::filesystem::path& folder,
-                                  std::span<const SliceView> wanted, const LoadOptions& options = {});
+                                  std::span<const SliceView> wanted,
+                                  const LoadOptions& options = {});
 
 }  // namespace tessera::checkpoint

@@ -22,16 +22,21 @@ struct ExportTensor {
   RowMap row_map;            ///< empty: rows stay where they are
 };
 
-/// Reads a whole tensor as `dtype` in chunks of rows of at most about `chunk_bytes` (at least one row) and hands each
-/// to `take(first_row, rows, data)`. A scalar is one row.
-void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType dtype, std::size_t chunk_bytes,
+/// Reads a whole tensor as `dtype` in chunks of rows of at most about `chunk_bytes` (at least one
+/// row) and hands each to `take(first_row, rows, data)`. A scalar is one row.
+void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType dtype,
+                        std::size_t chunk_bytes,
                         const std::function<void(std::int64_t, std::int64_t, const void*)>& take);
 
-/// Streams the tensors into `writer`, which was made with the targets' names, dtypes and the sources' shapes
+/// Streams the tensors into `writer`, which was made with the targets' names, dtypes and the
+/// sources' shapes
 /// (`export_entries` gives them). The caller calls writer.finish().
-void export_tensors(const Opened& checkpoint, std::span<const ExportTensor> tensors, SafetensorsWriter& writer);
+void export_tensors(const Opened& checkpoint, std::span<const ExportTensor> tensors,
+                    SafetensorsWriter& writer);
 
-/// The writer's table for `tensors`. Error(checkpoint) names a source that the checkpoint does not have.
-std::vector<SafetensorsEntry> export_entries(const Opened& checkpoint, std::span<const ExportTensor> tensors);
+/// The writer's table for `tensors`. Error(checkpoint) names a source that the checkpoint does not
+/// have.
+std::vector<SafetensorsEntry> export_entries(const Opened& checkpoint,
+                                             std::span<const ExportTensor> tensors);
 
 }  // namespace tessera::checkpoint

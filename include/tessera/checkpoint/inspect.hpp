@@ -16,11 +16,12 @@ struct StepFolder {
   std::filesystem::path path;
 };
 
-/// The step folders (step-%08d) in `folder`, oldest first, valid or not; empty when the folder does not exist.
+/// The step folders (step-%08d) in `folder`, oldest first, valid or not; empty when the folder does
+/// not exist.
 std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
 
-/// Whether a path's name is a step folder's, or begins with "step-", rather than that of a folder of them; whether or
-/// not it is there.
+/// Whether a path's name is a step folder's, or begins with "step-", rather than that of a folder
+/// of them; whether or not it is there.
 bool is_step_folder(const std::filesystem::path& path);
 
 /// What a checkpoint says of itself.
@@ -42,14 +43,16 @@ struct Finding {
   std::string what;
 };
 
-/// Checks a step folder. Always: manifest (which must be of the step that the folder is named after), presence and size
-/// of each file, box tables and checksum tables. With `deep` every byte of every file. `part` of `parts` checks only
-/// its share of the files, so that ranks can divide the work. An empty answer means that the checkpoint is valid. Never
-/// hands a file to libhdf5.
-std::vector<Finding> verify(const std::filesystem::path& step_folder, bool deep, int part = 0, int parts = 1);
+/// Checks a step folder. Always: manifest (which must be of the step that the folder is named
+/// after), presence and size of each file, box tables and checksum tables. With `deep` every byte
+/// of every file. `part` of `parts` checks only its share of the files, so that ranks can divide
+/// the work. An empty answer means that the checkpoint is valid. Never hands a file to libhdf5.
+std::vector<Finding> verify(const std::filesystem::path& step_folder, bool deep, int part = 0,
+                            int parts = 1);
 
-/// Does `folder/LATEST` name the newest step folder? It is a hint for people and scripts and nothing here follows it:
-/// a wrong one (a save that ended between its rename and this file leaves the one before) harms no load.
+/// Does `folder/LATEST` name the newest step folder? It is a hint for people and scripts and
+/// nothing here follows it: a wrong one (a save that ended between its rename and this file leaves
+/// the one before) harms no load.
 std::optional<Finding> check_hint(const std::filesystem::path& folder);
 
 /// One line for a person: the findings joined, at most `limit` of them.

@@ -10,7 +10,8 @@ namespace tessera::comm {
 
 enum class Memory : std::uint8_t { host, device };
 
-/// `count` elements of `dtype` at `data`; the memory stays the caller's and must live until the request completed.
+/// `count` elements of `dtype` at `data`; the memory stays the caller's and must live until the
+/// request completed.
 struct Buffer {
   void* data = nullptr;
   std::int64_t count = 0;
@@ -20,7 +21,8 @@ struct Buffer {
   std::size_t bytes() const { return static_cast<std::size_t>(count) * size_of(dtype); }
   /// Elements [first, first + n) of this buffer.
   Buffer part(std::int64_t first, std::int64_t n) const {
-    return {static_cast<std::byte*>(data) + static_cast<std::size_t>(first) * size_of(dtype), n, dtype, memory};
+    return {static_cast<std::byte*>(data) + static_cast<std::size_t>(first) * size_of(dtype), n,
+            dtype, memory};
   }
 };
 

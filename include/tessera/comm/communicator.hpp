@@ -1,12 +1,16 @@
-// One interface for every exchange between ranks; five back ends: MPI, NCCL, self, recording, strict.
+// One interface for every exchange between ranks; five back ends: MPI, NCCL, self, recording,
+// strict.
 //
 // Rules (NCCL's, kept by all back ends so that what works here works there):
-//  - A communicator is a queue: its operations run in the order in which they were issued, and every member issues the
+//  - A communicator is a queue: its operations run in the order in which they were issued, and
+//  every member issues the
 //    same operations with the same dtypes and counts in the same order.
 //  - Across communicators all ranks issue in an order that is a projection of one global order.
-//  - send and recv only between group_start() and group_end(); all transfers of a group progress together.
+//  - send and recv only between group_start() and group_end(); all transfers of a group progress
+//  together.
 //  - Nothing is buffered: an operation may not complete before its peers have joined it.
-//  - A Buffer given to an operation may be neither read nor written until its Request was waited for.
+//  - A Buffer given to an operation may be neither read nor written until its Request was waited
+//  for.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +26,17 @@ namespace tessera::comm {
 
 enum class Op : std::uint8_t { sum, max, min };
 
-/// Completion of one operation or group. On the host wait() returns when the data is there; on a device it makes the
-/// caller's current compute stream wait for the communication stream and returns at once.
-/// Destroying a request that was not waited for waits. Movable, empty after wait().
+/// Completion of one operation or group. On the host wait() returns when the data is there; on a
+/// device it makes the caller's current compute stream wait for the communication stream and
+/// returns at once. Destroying a request that was not waited for waits. Movable, empty after
+/// wait().
 class Request {
  public:
   class State {
    public:
     virtual ~State() = default;
-    virtual void wait() = 0;  ///< throws Error(ExitCode::communication) naming call, code, rank, axis
+    virtual void
+    wait() = 0;  ///< throws Error(ExitCode::communication) naming call, code, rank, axis
     virtual bool test() = 0;  ///< true once complete; also drives progress
   };
   Request() = default;
@@ -50,16 +56,18 @@ class Request {
   std::unique_ptr<State> state_;
 };
 
-/// Bytes and calls that passed through a communicator since it was made (for metrics and the planner).
+/// Bytes and calls that passed through a communicator since it was made (for metrics and the
+/// planner).
 struct Traffic {
   std::int64_t calls = 0;
-  std::int64_t bytes = 0;      ///< payload that this rank sent, as the operation's algorithm-free size
+  std::int64_t bytes = 0;  ///< payload that this rank sent, as the operation's algorithm-free size
   double exposed_seconds = 0;  ///< time that wait() and blocking operations held the caller
 };
 
 /// A group of ranks along one axis of the mesh.
-/// Sums of floating-point numbers on the host are deterministic: added in float32 (float64 for f64) over a fixed binary
-/// tree of rank numbers (the halves of [0, n) at the largest power of two below n), rounded once.
+/// Sums of floating-point numbers on the host are deterministic: added in float32 (float64 for f64)
+/// over a fixed binary tree of rank numbers (the halves of [0, n) at the largest power of two below
+/// n), rounded once.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -73,18 +81,22 @@ class Communicator {
 
   /// inout[i] = op over ranks of inout[i].
   [[nodiscard]] virtual Request all_reduce(Buffer inout, Op op = Op::sum) = 0;
-  /// out (size * in.count elements) = the ranks' `in`, in rank order. In place when in.data is this rank's part of out.
+  /// out (size * in.count elements) = the ranks' `in`, in rank order. In place when in.data is this
+  /// rank's part of out.
   [[nodiscard]] virtual Request all_gather(Buffer in, Buffer out) = 0;
-  /// out (in.count / size elements) = this rank's part of the element-wise sum of `in`. May be in place in that part.
+  /// out (in.count / size elements) = this rank's part of the element-wise sum of `in`. May be in
+  /// place in that part.
   [[nodiscard]] virtual Request reduce_scatter(Buffer in, Buffer out, Op op = Op::sum) = 0;
   [[nodiscard]] virtual Request broadcast(Buffer inout, int root) = 0;
   /// Rank r's part s of `in` goes to part r of rank s's `out`; equal parts.
   [[nodiscard]] virtual Request all_to_all(Buffer in, Buffer out) = 0;
   /// The same with counts (elements) for each peer; parts lie one behind the other.
-  [[nodiscard]] virtual Request all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts, Buffer out,
+  [[nodiscard]] virtual Request all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts,
+                                             Buffer out,
                                              std::span<const std::int64_t> out_counts) = 0;
-  /// Transfers with single peers; only between group_start() and group_end(), which returns the group's completion.
-  /// Between the same two ranks, transfers of one group match in the order of their calls.
+  /// Transfers with single peers; only between group_start() and group_end(), which returns the
+  /// group's completion. Between the same two ranks, transfers of one group match in the order of
+  /// their calls.
   virtual void group_start() = 0;
   virtual void send(Buffer in, int peer) = 0;
   virtual void recv(Buffer out, int peer) = 0;
@@ -92,32 +104,37 @@ class Communicator {
   /// Blocks until every member arrived.
   virtual void barrier() = 0;
 
-  /// Collective: members with the same color form a new communicator ordered by (key, rank); axis names it in messages.
-  /// A negative color takes part and gets null.
+  /// Collective: members with the same color form a new communicator ordered by (key, rank); axis
+  /// names it in messages. A negative color takes part and gets null.
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& axis) = 0;
 
-  /// The same ranks in host memory: itself, or the companion of a communicator that moves device memory.
+  /// The same ranks in host memory: itself, or the companion of a communicator that moves device
+  /// memory.
   virtual Communicator& host() { return *this; }
 
   const Traffic& traffic() const { return traffic_; }
 
  protected:
-  Communicator(int rank, int size, std::string axis) : rank_(rank), size_(size), axis_(std::move(axis)) {}
+  Communicator(int rank, int size, std::string axis)
+      : rank_(rank), size_(size), axis_(std::move(axis)) {}
   int rank_;
   int size_;
   std::string axis_;
   Traffic traffic_;
 };
 
-/// A communicator of one rank; every operation is a copy or nothing. Degree-1 axes get it, so no algorithm has a
-/// special case.
+/// A communicator of one rank; every operation is a copy or nothing. Degree-1 axes get it, so no
+/// algorithm has a special case.
 std::unique_ptr<Communicator> make_self_communicator(const std::string& axis);
 
-/// A communicator without traffic: rank `rank` of `size` counts calls and bytes; results are left as they are
-/// (all_gather and the like copy this rank's own part). For rehearsing one rank of a job that is not running.
-std::unique_ptr<Communicator> make_recording_communicator(int rank, int size, const std::string& axis);
+/// A communicator without traffic: rank `rank` of `size` counts calls and bytes; results are left
+/// as they are (all_gather and the like copy this rank's own part). For rehearsing one rank of a
+/// job that is not running.
+std::unique_ptr<Communicator> make_recording_communicator(int rank, int size,
+                                                          const std::string& axis);
 
-/// Blocking scalars, for control flow: each rank gets the sum (max, min) over ranks. Doubles are added in rank order.
+/// Blocking scalars, for control flow: each rank gets the sum (max, min) over ranks. Doubles are
+/// added in rank order.
 double all_reduce_scalar(Communicator& communicator, double value, Op op = Op::sum);
 std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, Op op = Op::sum);
 /// Blocking: root's bytes arrive everywhere (length included).

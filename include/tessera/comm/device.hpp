@@ -1,4 +1,5 @@
-// What communication on a GPU needs to know from those who compute there, and what a rank sees of its GPUs.
+// What communication on a GPU needs to know from those who compute there, and what a rank sees of
+// its GPUs.
 #pragma once
 
 #include <functional>
@@ -7,31 +8,36 @@
 
 namespace tessera::comm {
 
-/// `provider` returns the caller's current compute stream (a cudaStream_t). Operations on device memory start after
-/// what that stream holds when they are issued, and Request::wait() makes the stream that is current then wait for
-/// them. Without a provider it is the default stream. Set before the first operation.
+/// `provider` returns the caller's current compute stream (a cudaStream_t). Operations on device
+/// memory start after what that stream holds when they are issued, and Request::wait() makes the
+/// stream that is current then wait for them. Without a provider it is the default stream. Set
+/// before the first operation.
 void set_compute_stream_provider(std::function<void*()> provider);
 
 /// What this process sees of GPUs and of the libraries that drive them.
 struct DeviceFacts {
-  bool build = false;   ///< whether this build of Tessera has GPU support; without it, nothing else is set
+  /// whether this build of Tessera has GPU support; without it, nothing else is set
+  bool build = false;
   int visible = 0;      ///< GPUs that this process can see
   int index = 0;        ///< of its own one among them
   std::string name;     ///< of its own one: "NVIDIA H200"; empty where it has none
   std::string uuid;     ///< of its own one: two ranks of a node with the same one share it
   std::string trouble;  ///< why it has none, in the CUDA runtime's words where it says so
   std::string pci;      ///< of its own one: its place on the node's PCI bus, "0000:17:00.0"
-  int driver = 0;       ///< the newest CUDA that the driver of the node serves, 13000 for 13.0; 0 without one
+  /// the newest CUDA that the driver of the node serves, 13000 for 13.0; 0 without one
+  int driver = 0;
   int nccl_built = 0;   ///< NCCL of the header, 22809 for 2.28.9; 0 in a build without NCCL
   int nccl_loaded = 0;  ///< NCCL of the library in this process
   std::vector<std::string> nccl_libraries;  ///< paths of all NCCL libraries in this process
 };
 
-/// "2.28.9, built with 2.28.9": NCCL in this process and of its header; empty in a build without it.
+/// "2.28.9, built with 2.28.9": NCCL in this process and of its header; empty in a build without
+/// it.
 std::string nccl_version();
 
-/// The GPU of a rank is number `local_rank` of those that it can see, or the only one where the launcher already shows
-/// each rank its own. With `share`, ranks take turns where there are fewer GPUs than ranks on the node.
+/// The GPU of a rank is number `local_rank` of those that it can see, or the only one where the
+/// launcher already shows each rank its own. With `share`, ranks take turns where there are fewer
+/// GPUs than ranks on the node.
 DeviceFacts device_facts(int local_rank, bool share);
 
 /// Makes this process use GPU number `index` of those that it can see. Throws Error(environment).

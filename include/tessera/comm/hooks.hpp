@@ -1,4 +1,5 @@
-// What is told of every call of every communicator of this process: recorders, logs and checks are hooks.
+// What is told of every call of every communicator of this process: recorders, logs and checks are
+// hooks.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +25,12 @@ enum class Call : std::uint8_t {
 /// "all_reduce", "group", ...
 std::string_view name_of(Call call) noexcept;
 
-/// What one member asked of a communicator. Trivially copyable: it travels between ranks when collectives are compared.
+/// What one member asked of a communicator. Trivially copyable: it travels between ranks when
+/// collectives are compared.
 struct CallInfo {
-  std::uint64_t sequence = 0;  ///< number of this call on its communicator, from 1; groups have their own numbers
-  std::int64_t count = 0;      ///< elements that this rank put in; of a group: its transfers
+  /// number of this call on its communicator, from 1; groups have their own numbers
+  std::uint64_t sequence = 0;
+  std::int64_t count = 0;  ///< elements that this rank put in; of a group: its transfers
   std::int32_t root = -1;
   Call call = Call::barrier;
   DType dtype = DType::u8;
@@ -36,8 +39,9 @@ struct CallInfo {
   bool operator==(const CallInfo&) const = default;
 };
 
-/// World ranks of a communicator's members, where they lie at equal distances as those of an axis of the mesh do:
-/// member i is first + i * stride. The first one alone is known where they do not (stride 0).
+/// World ranks of a communicator's members, where they lie at equal distances as those of an axis
+/// of the mesh do: member i is first + i * stride. The first one alone is known where they do not
+/// (stride 0).
 struct Members {
   std::int32_t first = -1;  ///< -1: unknown
   std::int32_t stride = 0;
@@ -45,26 +49,28 @@ struct Members {
 
 /// A call, as a member makes it.
 struct HookedCall {
-  std::uint64_t ticket;  ///< of this call in this process: rises with each, and names it to the other functions
+  std::uint64_t ticket;  ///< of this call in this process: rises with each, and names it to the
+                         ///< other functions
   CallInfo info;
   std::string_view axis;  ///< of the communicator
   int rank, size;         ///< this rank's number in the communicator, and its number of members
   Members members;
-  int peer;                    ///< of a group: the one member with which it exchanges; -1: several, or no group
+  int peer;  ///< of a group: the one member with which it exchanges; -1: several, or no group
   std::span<const Buffer> in;  ///< what the call reads, on the host or on a device
 };
 
 /// How a call has ended. On a device, that is seen later: by the watchdog, or by the next call.
 enum class CallEnd : std::uint8_t { done, failed };
 
-/// Called on the thread that makes the call, waits for it, or watches it; several threads may call at a time. Nothing
-/// here may communicate.
+/// Called on the thread that makes the call, waits for it, or watches it; several threads may call
+/// at a time. Nothing here may communicate.
 class Hook {
  public:
   virtual ~Hook() = default;
   /// Before anything is sent. An exception goes to the caller, and the call is not made.
   virtual void before(const HookedCall&) {}
-  /// The call holds its caller, or on a device its stream, from now on; and it does so no more, but has not ended.
+  /// The call holds its caller, or on a device its stream, from now on; and it does so no more, but
+  /// has not ended.
   virtual void waits(std::uint64_t /*ticket*/) noexcept {}
   virtual void goes_on(std::uint64_t /*ticket*/) noexcept {}
   virtual void after(std::uint64_t /*ticket*/, CallEnd) noexcept {}
@@ -72,8 +78,9 @@ class Hook {
   virtual void before_abort(std::string_view /*why*/) noexcept {}
 };
 
-/// Is called as long as it is registered. The log of calls, which the watchdog and the traces of hangs read, is a hook
-/// that is always there. It comes last: what another one has refused is no call.
+/// Is called as long as it is registered. The log of calls, which the watchdog and the traces of
+/// hangs read, is a hook that is always there. It comes last: what another one has refused is no
+/// call.
 void add_hook(std::shared_ptr<Hook> hook);
 void remove_hook(const std::shared_ptr<Hook>& hook);
 

@@ -1,5 +1,5 @@
-// What is known of a rank when it is gone: each rank of a job under `tessera launch` keeps it in a file, for the
-// launcher to read at the end.
+// What is known of a rank when it is gone: each rank of a job under `tessera launch` keeps it in a
+// file, for the launcher to read at the end.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct RankRecord {
   int rank = 0;
   std::int64_t step = 0;         ///< the last one that has ended; 0: none
   std::int64_t saved_step = -1;  ///< of the newest checkpoint; -1: none
-  bool asked_to_end = false;     ///< has got a SIGTERM, as mpirun sends it to the ranks that are left
-  bool ended = false;            ///< has left in good order
-  int code = -1;                 ///< that it has decided to end with; -1: none
+  bool asked_to_end = false;  ///< has got a SIGTERM, as mpirun sends it to the ranks that are left
+  bool ended = false;         ///< has left in good order
+  int code = -1;              ///< that it has decided to end with; -1: none
 };
 
 /// Each does nothing where no record is kept. World begins and ends the record.

@@ -1,6 +1,6 @@
-// A job as typed values. Member names are the TOML sections and keys: TorchTitan v0.2.2's, with its defaults, and
-// Tessera's own (marked "ours"). What each key means, its range and whether Tessera honours it: option_table.hpp,
-// `tessera config keys`.
+// A job as typed values. Member names are the TOML sections and keys: TorchTitan v0.2.2's, with its
+// defaults, and Tessera's own (marked "ours"). What each key means, its range and whether Tessera
+// honours it: option_table.hpp, `tessera config keys`.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ struct Job {
   bool print_config = false;
   std::optional<std::string> save_config_file;
   std::string custom_config_module;
-  std::string device = "auto";  ///< ours: auto (a GPU in a build with CUDA, else the host) | cuda | cpu
-  bool share_device = false;    ///< ours: whether ranks of a node may have the same GPU
+  /// ours: auto (a GPU in a build with CUDA, else the host) | cuda | cpu
+  std::string device = "auto";
+  bool share_device = false;  ///< ours: whether ranks of a node may have the same GPU
 };
 
 struct Profiling {
@@ -40,18 +41,19 @@ struct Metrics {
   std::string save_tb_folder = "tb";
   bool save_for_all_ranks = false;
   bool enable_wandb = false;
-  std::optional<double>
-      peak_flops;  ///< ours: FLOP/s of one device for MFU; absent = known from the device, or measured
+  std::optional<double> peak_flops;  ///< ours: FLOP/s of one device for MFU; absent = known from
+                                     ///< the device, or measured
 };
 
 struct Model {
   std::string name = "llama3";
   std::string flavor = "debugmodel";
   std::string hf_assets_path = "./tests/assets/tokenizer";  ///< folder with tokenizer.json
-  std::optional<std::string> tokenizer_path;                ///< deprecated; resolve() copies it to hf_assets_path
+  std::optional<std::string> tokenizer_path;  ///< deprecated; resolve() copies it to hf_assets_path
   Strings converters;
   bool print_after_conversion = false;
-  std::optional<std::string> hf_config;          ///< ours: a Hugging Face config.json that alone defines the model
+  /// ours: a Hugging Face config.json that alone defines the model
+  std::optional<std::string> hf_config;
   std::optional<double> moe_load_balance_coeff;  ///< ours; absent = the model's own
   std::optional<double> moe_aux_loss_coeff;      ///< ours; absent = the model's own
   std::optional<double> moe_z_loss_coeff;        ///< ours; absent = 0
@@ -64,16 +66,20 @@ struct Optimizer {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
-  std::string implementation = "fused";  ///< for-loop | foreach | fused: one implementation here, all three accepted
+  /// for-loop | foreach | fused: one implementation here, all three accepted
+  std::string implementation = "fused";
   bool early_step_in_backward = false;
   std::string on_nonfinite = "skip";  ///< ours: skip | stop | rewind
-  double spike_zscore = 0;        ///< ours: losses so many standard deviations above the last ones are spikes; 0 = none
+  /// ours: losses so many standard deviations above the last ones are spikes; 0 = none
+  double spike_zscore = 0;
   std::string on_spike = "warn";  ///< ours: warn | rewind
-  std::int64_t max_skipped_steps = 10;  ///< ours: faults in a row before the run stops with exit code 6
+  /// ours: faults in a row before the run stops with exit code 6
+  std::int64_t max_skipped_steps = 10;
 };
 
 struct LrScheduler {
-  std::int64_t warmup_steps = 200;  ///< resolve() cuts it to the schedule's length, with a warning, as TorchTitan does
+  /// resolve() cuts it to the schedule's length, with a warning, as TorchTitan does
+  std::int64_t warmup_steps = 200;
   std::optional<std::int64_t> total_steps;  ///< absent = training.steps
   std::optional<double> decay_ratio;        ///< absent = decay from the end of the warm-up
   std::string decay_type = "linear";        ///< linear | sqrt | cosine
@@ -88,36 +94,46 @@ struct DataLoader {
 };
 
 struct Training {
-  /// text | tokens | replay (ours); c4 | c4_test | c4_validation read text or JSONL from dataset_path.
+  /// text | tokens | replay (ours); c4 | c4_test | c4_validation read text or JSONL from
+  /// dataset_path.
   std::string dataset = "c4_test";
   std::optional<std::string> dataset_path;
-  std::int64_t local_batch_size = 8;    ///< sequences of one data-parallel rank in one forward and backward pass
-  std::int64_t global_batch_size = -1;  ///< sequences of a step; -1 = local_batch_size * data-parallel degree
+  /// sequences of one data-parallel rank in one forward and backward pass
+  std::int64_t local_batch_size = 8;
+  /// sequences of a step; -1 = local_batch_size * data-parallel degree
+  std::int64_t global_batch_size = -1;
   std::int64_t seq_len = 2048;
   double max_norm = 1.0;  ///< inf = measure, never clip
   std::int64_t steps = 10000;
   Strings freeze;  ///< ours: patterns of parameters that are not trained
   bool enable_cpu_offload = false;
-  std::string dtype = "float32";                   ///< bfloat16 | float32 | float64 (ours: everything in float64)
-  std::string mixed_precision_param = "bfloat16";  ///< compute: bfloat16 | float32; float64 when dtype is
-  std::string mixed_precision_reduce = "float32";  ///< float32 | bfloat16 (ours); float64 when dtype is
+  std::string dtype = "float32";  ///< bfloat16 | float32 | float64 (ours: everything in float64)
+  /// compute: bfloat16 | float32; float64 when dtype is
+  std::string mixed_precision_param = "bfloat16";
+  /// float32 | bfloat16 (ours); float64 when dtype is
+  std::string mixed_precision_reduce = "float32";
   /// Ours, of PyTorch's meaning; on GPUs.
   bool allow_tf32 = false, allow_bf16_reduced_precision_reduction = true;
   std::int64_t gc_freq = 50;
   bool gc_debug = false;
   DataLoader dataloader;
-  std::optional<std::string> tokens_cache;  ///< ours: folder of token files made from text; absent = of run or sweep
-  bool document_mask = false;               ///< ours: tokens attend inside of their own document only
-  std::optional<std::int64_t> document_end_id;  ///< ours: the token that ends one; absent = the token file's index
-  /// Ours: [[training.mixture]], each {path, weight, name}; see mixture.hpp. In the place of dataset_path.
+  /// ours: folder of token files made from text; absent = of run or sweep
+  std::optional<std::string> tokens_cache;
+  bool document_mask = false;  ///< ours: tokens attend inside of their own document only
+  /// ours: the token that ends one; absent = the token file's index
+  std::optional<std::int64_t> document_end_id;
+  /// Ours: [[training.mixture]], each {path, weight, name}; see mixture.hpp. In the place of
+  /// dataset_path.
   std::vector<Strings> mixture;
 };
 
 struct Parallelism {
   int data_parallel_replicate_degree = 1;
   int data_parallel_shard_degree = -1;
-  std::string fsdp_reshard_after_forward = "default";  ///< default | always | never | ours: last_layer | auto | "8"
-  /// Ours: [[parallelism.reshard_rules]], each {match, policy}; the first whose pattern matches a unit's name decides.
+  /// default | always | never | ours: last_layer | auto | "8"
+  std::string fsdp_reshard_after_forward = "default";
+  /// Ours: [[parallelism.reshard_rules]], each {match, policy}; the first whose pattern matches a
+  /// unit's name decides.
   std::vector<Strings> reshard_rules;
   std::string fsdp_gradient_accumulation = "default";  ///< ours: default | unsharded | sharded
   int tensor_parallel_degree = 1;
@@ -126,23 +142,27 @@ struct Parallelism {
   bool enable_async_tensor_parallel = false;
   std::int64_t async_tensor_parallel_chunks = 8;  ///< ours: into which each rank's tokens are cut
   int pipeline_parallel_degree = 1;
-  /// One list of module names for each stage, e.g. {{"tok_embeddings", "layers.0"}, {"layers.1", "norm", "output"}}.
+  /// One list of module names for each stage, e.g. {{"tok_embeddings", "layers.0"}, {"layers.1",
+  /// "norm", "output"}}.
   std::optional<std::vector<Strings>> module_fqns_per_model_part;
   /// Ours: layers | balanced | balanced_sublayer | measured.
   std::string pipeline_parallel_split = "layers";
-  /// Ours: first block or cell of every stage but the first, e.g. {"layers.4", "layers.9.attention.wo"}.
+  /// Ours: first block or cell of every stage but the first, e.g. {"layers.4",
+  /// "layers.9.attention.wo"}.
   Strings pipeline_parallel_split_points;
   std::int64_t pipeline_parallel_first_stage_less_layers = 1;
   std::int64_t pipeline_parallel_last_stage_less_layers = 1;
   std::optional<std::int64_t> pipeline_parallel_layers_per_stage;
-  /// PyTorch's spelling after resolve(), however it was typed: 1F1B | GPipe | Interleaved1F1B | LoopedBFS |
-  /// ZBH1 (ours) | InterleavedZeroBubble | ZBVZeroBubble | DualPipeV | PipelineScheduleSingle | PipelineScheduleMulti.
+  /// PyTorch's spelling after resolve(), however it was typed: 1F1B | GPipe | Interleaved1F1B |
+  /// LoopedBFS | ZBH1 (ours) | InterleavedZeroBubble | ZBVZeroBubble | DualPipeV |
+  /// PipelineScheduleSingle | PipelineScheduleMulti.
   std::string pipeline_parallel_schedule = "1F1B";
   std::string pipeline_parallel_schedule_csv;
-  std::string pipeline_parallel_stage_map =
-      "default";  ///< ours: default | loop | v | the rank of each stage, "0,1,1,0"
+  /// ours: default | loop | v | the rank of each stage, "0,1,1,0"
+  std::string pipeline_parallel_stage_map = "default";
   std::int64_t pipeline_parallel_microbatch_size = 1;
-  Strings pipeline_parallel_microbatch_steps;  ///< ours: {"101:2", "1001:4"}, see microbatch_steps.hpp
+  /// ours: {"101:2", "1001:4"}, see microbatch_steps.hpp
+  Strings pipeline_parallel_microbatch_steps;
   bool pipeline_parallel_expert_parallel_overlap = true;
   int context_parallel_degree = 1;
   std::optional<std::string> context_parallel_load_balancer = "headtail";
@@ -157,12 +177,13 @@ struct Checkpoint {
   bool enable_ft_dataloader_checkpoints = true;
   std::string folder = "checkpoint";  ///< inside job.dump_folder
   std::int64_t interval = 500;        ///< 0 = auto
-  double mtbf_hours = 0;              ///< ours: between failures of the job; 0 = as usual for its ranks
+  double mtbf_hours = 0;  ///< ours: between failures of the job; 0 = as usual for its ranks
   std::optional<std::string> initial_load_path;
   bool initial_load_model_only = true;
   bool initial_load_in_hf = false;
   bool initial_load_in_hf_quantized = false;
-  bool last_save_model_only = false;  ///< TorchTitan's default is true: there a finished run cannot go on
+  /// TorchTitan's default is true: there a finished run cannot go on
+  bool last_save_model_only = false;
   bool last_save_in_hf = false;
   std::string export_dtype = "float32";  ///< float16 | bfloat16 | float32
   std::string async_mode = "disabled";   ///< disabled | async | async_with_pinned_mem
@@ -170,7 +191,8 @@ struct Checkpoint {
   std::int64_t keep_every = 0;           ///< ours: steps that are multiples stay for ever; 0 = none
   std::int64_t load_step = -1;           ///< -1 = the newest
   Strings exclude_from_loading;
-  std::string load_mismatch = "strict";  ///< ours: missing, extra or misshapen tensors: strict | warn | ignore
+  /// ours: missing, extra or misshapen tensors: strict | warn | ignore
+  std::string load_mismatch = "strict";
   bool enable_first_step_checkpoint = false;
   bool create_seed_checkpoint = false;
   bool load_only = false;
@@ -243,8 +265,8 @@ struct Comm {
   std::string save_traces_folder = "comm_traces";
   std::string save_traces_file_prefix = "rank_";
   std::string mode = "default";
-  std::string backend =
-      "auto";  ///< ours: auto (nccl where the build and the machine have it, else mpi) | mpi | strict | nccl
+  std::string backend = "auto";  ///< ours: auto (nccl where the build and the machine have it, else
+                                 ///< mpi) | mpi | strict | nccl
 };
 
 struct Kernels {
@@ -275,11 +297,12 @@ struct Validation {
   bool enable = false;
   std::string dataset = "c4_validation";
   std::optional<std::string> dataset_path;
-  double split = 0;                   ///< ours: share of the training data that is held out; 0 = none
+  double split = 0;  ///< ours: share of the training data that is held out; 0 = none
   std::int64_t local_batch_size = 8;  ///< not written: training's
   std::int64_t seq_len = 2048;        ///< not written: training's
   std::int64_t freq = 10;
-  std::int64_t steps = -1;              ///< batches of local_batch_size on each data-parallel rank; -1 = all data
+  /// batches of local_batch_size on each data-parallel rank; -1 = all data
+  std::int64_t steps = -1;
   std::optional<std::int64_t> samples;  ///< ours: sequences of the whole job, on any mesh the same
   DataLoader dataloader;
 };
@@ -289,10 +312,12 @@ struct Debug {
   bool deterministic = false;
   bool deterministic_warn_only = false;
   bool moe_force_load_balance = false;
-  std::optional<std::string> dump_gradients;  ///< ours: folder for the unclipped gradients of step 1
-  bool check_collectives = false;             ///< ours: ranks compare every collective before it starts
-  Strings inject_faults;                      ///< ours: STEP:KIND:RANK, see injected_faults.hpp
-  std::int64_t check_replicas = 0;            ///< ours: every k steps replicas compare their parameters; 0 = never
+  /// ours: folder for the unclipped gradients of step 1
+  std::optional<std::string> dump_gradients;
+  bool check_collectives = false;  ///< ours: ranks compare every collective before it starts
+  Strings inject_faults;           ///< ours: STEP:KIND:RANK, see injected_faults.hpp
+  /// ours: every k steps replicas compare their parameters; 0 = never
+  std::int64_t check_replicas = 0;
 };
 
 struct JobConfig {

@@ -12,11 +12,12 @@ namespace tessera::config {
 struct MixtureEntry {
   std::string path;   ///< a file, a folder of files, or a pattern
   double weight = 1;  ///< above 0; shares are weights over their sum
-  std::string
-      name;  ///< in messages and metrics; unless one is given the path's last part, without extension or pattern
+  std::string name;  ///< in messages and metrics; unless one is given the path's last part, without
+                     ///< extension or pattern
 };
 
-/// Of a row {path, weight[, name]}; nothing where the path is empty or the weight is no number above 0.
+/// Of a row {path, weight[, name]}; nothing where the path is empty or the weight is no number
+/// above 0.
 std::optional<MixtureEntry> mixture_entry(const Strings& row);
 
 }  // namespace tessera::config

@@ -27,21 +27,27 @@ struct Place {
 struct Problem {
   Place place;
   std::string text;
-  ExitCode code = ExitCode::usage;      ///< with which a run of the job would end
-  std::vector<std::string> about = {};  ///< keys of the rule that is broken; the first one is to blame
-  bool misread = false;                 ///< the key or section in `about` does not have the value that was meant
+  ExitCode code = ExitCode::usage;  ///< with which a run of the job would end
+  /// keys of the rule that is broken; the first one is to blame
+  std::vector<std::string> about = {};
+  bool misread = false;  ///< the key or section in `about` does not have the value that was meant
 };
 
 /// Where a job's values were written, and what is wrong with them.
 struct Findings {
   std::map<std::string, Place, std::less<>> places;  ///< of the keys that were written somewhere
   std::vector<Problem> problems;
-  bool whole = true;  ///< false: the file was not read to its end, and what it says elsewhere is not known
+  /// false: the file was not read to its end, and what it says elsewhere is not known
+  bool whole = true;
 
-  void complain(Place place, std::string text) { problems.push_back({std::move(place), std::move(text)}); }
-  /// Complains that the values of these keys break a rule, at the first key that was written, or at the first default.
-  /// Says nothing if one of them was misread: a value that the user did not write breaks no rule.
-  void complain_of(std::initializer_list<std::string_view> keys, std::string text, ExitCode code = ExitCode::usage);
+  void complain(Place place, std::string text) {
+    problems.push_back({std::move(place), std::move(text)});
+  }
+  /// Complains that the values of these keys break a rule, at the first key that was written, or at
+  /// the first default. Says nothing if one of them was misread: a value that the user did not
+  /// write breaks no rule.
+  void complain_of(std::initializer_list<std::string_view> keys, std::string text,
+                   ExitCode code = ExitCode::usage);
   /// Place of a key; the default's when it was not written.
   Place place_of(std::string_view key) const;
   bool written(std::string_view key) const { return places.contains(key); }
@@ -51,9 +57,11 @@ struct Findings {
   bool blames(std::string_view key) const;
 };
 
-/// One problem as "place: text"; several one a line under a headline, in the order of file and command line.
+/// One problem as "place: text"; several one a line under a headline, in the order of file and
+/// command line.
 std::string message_of(const std::vector<Problem>& problems);
-/// With what a program ends that found them: `usage` if one of them is of it, else the first one's code.
+/// With what a program ends that found them: `usage` if one of them is of it, else the first one's
+/// code.
 ExitCode code_of(const std::vector<Problem>& problems);
 /// Throws one Error with that message and code if there is a problem.
 void throw_if_wrong(const std::vector<Problem>& problems);

@@ -1,4 +1,5 @@
-// What an earlier run was configured with, from the text of Resolved::to_toml() that its checkpoints and folder keep.
+// What an earlier run was configured with, from the text of Resolved::to_toml() that its
+// checkpoints and folder keep.
 #pragma once
 
 #include <optional>
@@ -10,13 +11,15 @@
 
 namespace tessera::config {
 
-/// The value of "section.key" as the record spells it: `64`, `"1B"`. Empty where it is absent or not there.
+/// The value of "section.key" as the record spells it: `64`, `"1B"`. Empty where it is absent or
+/// not there.
 std::optional<std::string> recorded(std::string_view toml, std::string_view key);
 /// The same of a key whose value is a string, without its quotes; "" where it is absent.
 std::string recorded_text(std::string_view toml, std::string_view key);
 
-/// "training.seq_len is 128, was 64, debug.seed is 1, was 0": those of `keys` whose values differ; empty where none
-/// does.
-std::string differences(std::string_view toml, const JobConfig& job, const std::vector<std::string_view>& keys);
+/// "training.seq_len is 128, was 64, debug.seed is 1, was 0": those of `keys` whose values differ;
+/// empty where none does.
+std::string differences(std::string_view toml, const JobConfig& job,
+                        const std::vector<std::string_view>& keys);
 
 }  // namespace tessera::config

@@ -15,15 +15,16 @@ struct Resolved {
   JobConfig job;
   /// Of every key: "job.toml:12", "command line", "default", or the key that decided it.
   std::map<std::string, std::string> origins;
-  /// For people, each printed once by rank 0. At most one of them is about keys that Tessera does not act on yet.
+  /// For people, each printed once by rank 0. At most one of them is about keys that Tessera does
+  /// not act on yet.
   std::vector<std::string> warnings;
 
   /// "job.toml:12" | "command line" | "default"; the key may be spelt in any way that a file may.
   const std::string& origin(std::string_view key) const;
   /// Every key, with its origin as a comment; reads back as the same job.
   std::string to_toml() const;
-  /// The same job with the paths of its files absolute, as the current folder makes them: for a run's record, which is
-  /// read from other folders.
+  /// The same job with the paths of its files absolute, as the current folder makes them: for a
+  /// run's record, which is read from other folders.
   Resolved with_absolute_paths() const;
   /// JSON that deserialize() takes: what rank 0 broadcasts. All bits of every value are kept.
   std::string serialize() const;
@@ -31,21 +32,22 @@ struct Resolved {
   static Resolved deserialize(std::string_view text);
 };
 
-/// A job as it was read, right or wrong: a key with a wrong value keeps its default, and is complained of.
+/// A job as it was read, right or wrong: a key with a wrong value keeps its default, and is
+/// complained of.
 struct Reading : Findings {
   Resolved resolved;
 };
 
-/// Reads `[FILE] [--section.key value]...`; flags win over the file. No file = defaults. Finds every problem of file
-/// and flags. What depends on ranks, model and data is train::JobCheck's.
+/// Reads `[FILE] [--section.key value]...`; flags win over the file. No file = defaults. Finds
+/// every problem of file and flags. What depends on ranks, model and data is train::JobCheck's.
 Reading read_job(const std::vector<std::string>& args);
 
-/// The same for who needs a good job only: throws one Error(usage) that lists every problem with its file:line:column
-/// or flag.
+/// The same for who needs a good job only: throws one Error(usage) that lists every problem with
+/// its file:line:column or flag.
 Resolved resolve(const std::vector<std::string>& args);
 
-/// Complains of what keeps a well-formed job from being run: settings that Tessera does not act on and that would
-/// change what is computed, and data that nobody named.
+/// Complains of what keeps a well-formed job from being run: settings that Tessera does not act on
+/// and that would change what is computed, and data that nobody named.
 void find_unsupported(Reading& job);
 
 }  // namespace tessera::config

@@ -8,18 +8,20 @@
 
 namespace tessera::config {
 
-/// Edits (insert, delete, replace, swap neighbours) that turn one word into the other, ignoring case, `-` and `_`.
+/// Edits (insert, delete, replace, swap neighbours) that turn one word into the other, ignoring
+/// case, `-` and `_`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `word`: a third of its letters may be wrong (two of a short word); else one that contains
-/// it, or its usual long form (bf16 -> bfloat16). Empty when nothing is near.
-std::optional<std::string> closest(std::string_view word, const std::vector<std::string>& candidates);
+/// The candidate nearest to `word`: a third of its letters may be wrong (two of a short word); else
+/// one that contains it, or its usual long form (bf16 -> bfloat16). Empty when nothing is near.
+std::optional<std::string> closest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
 
 /// "; did you mean 'x'?" or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
-/// The key of the option table nearest to a whole key: the same name in another section, a misspelt section, a misspelt
-/// name.
+/// The key of the option table nearest to a whole key: the same name in another section, a misspelt
+/// section, a misspelt name.
 std::optional<std::string> closest_key(std::string_view key);
 
 }  // namespace tessera::config

@@ -25,8 +25,8 @@ struct TomlEntry {
   TomlNode node;
 };
 
-/// Reads a file of at most 1 MiB; a dotted key gives nested tables. Throws Error(usage) with every fault of syntax and
-/// its file:line:column.
+/// Reads a file of at most 1 MiB; a dotted key gives nested tables. Throws Error(usage) with every
+/// fault of syntax and its file:line:column.
 TomlTable read_toml_tree(const std::string& path);
 
 }  // namespace tessera::config

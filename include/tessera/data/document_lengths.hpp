@@ -14,7 +14,8 @@ struct LengthClass {
   std::int64_t documents = 0, tokens = 0;
 };
 
-/// The classes that have documents, rising. Reads the whole index; throws Error(data) where it is damaged.
+/// The classes that have documents, rising. Reads the whole index; throws Error(data) where it is
+/// damaged.
 std::vector<LengthClass> document_lengths(const TokenFile& file);
 
 }  // namespace tessera::data

@@ -1,9 +1,10 @@
 // Which of several sources a number belongs to, in fixed shares and without state.
 //
-// Two sources with integer weights a and b, and a phase 0 <= f < a + b: of the first n numbers the first source has
-// c(n) = floor((n a + f) / (a + b)), so number n is its c(n)-th if c(n + 1) > c(n), else number n - c(n) of the other.
-// This is the digital line (Bresenham, IBM Systems Journal 4, 1965; Beatty's sequences): every count is within 1 of its
-// share, wherever the counting begins. More sources are halves of halves, so that choosing takes log2 of their number.
+// Two sources with integer weights a and b, and a phase 0 <= f < a + b: of the first n numbers the
+// first source has c(n) = floor((n a + f) / (a + b)), so number n is its c(n)-th if c(n + 1) >
+// c(n), else number n - c(n) of the other. This is the digital line (Bresenham, IBM Systems Journal
+// 4, 1965; Beatty's sequences): every count is within 1 of its share, wherever the counting begins.
+// More sources are halves of halves, so that choosing takes log2 of their number.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace tessera::data {
 
 class Interleaving {
  public:
-  /// Shares are weights (each above 0, finite) over their sum, in steps of 2^-40; the phases are drawn from `seed`.
+  /// Shares are weights (each above 0, finite) over their sum, in steps of 2^-40; the phases are
+  /// drawn from `seed`.
   static Interleaving of_shares(std::span<const double> weights, std::uint64_t seed);
   /// Of each run of sum(counts) numbers, from 0 on, source i has exactly counts[i] (each >= 1).
   static Interleaving of_counts(std::span<const std::int64_t> counts);
@@ -27,8 +29,8 @@ class Interleaving {
   };
   /// Whose number `n` >= 0 is.
   Place at(std::int64_t n) const;
-  /// How many of the numbers below `n` each source has. Each differs from its share of n by less than
-  /// ceil(log2(sources)).
+  /// How many of the numbers below `n` each source has. Each differs from its share of n by less
+  /// than ceil(log2(sources)).
   std::vector<std::int64_t> counts(std::int64_t n) const;
   std::size_t sources() const { return sources_; }
 
@@ -42,7 +44,8 @@ class Interleaving {
     std::int64_t before(std::int64_t n) const;
   };
   Interleaving(std::span<const std::int64_t> weights, const std::uint64_t* seed);
-  int fork(std::span<const std::int64_t> weights, std::size_t begin, std::size_t end, const std::uint64_t* seed);
+  int fork(std::span<const std::int64_t> weights, std::size_t begin, std::size_t end,
+           const std::uint64_t* seed);
   void count(int fork, std::int64_t n, std::vector<std::int64_t>& counts) const;
 
   std::size_t sources_;

@@ -10,8 +10,9 @@
 
 namespace tessera::data {
 
-/// Sample n is sample k of part s, with (s, k) = Interleaving::at(n): a pure function of (weights, seed, n). Each part
-/// goes through its own epochs. Parts that end make a mixture that ends: their samples in turns, each once, by counts.
+/// Sample n is sample k of part s, with (s, k) = Interleaving::at(n): a pure function of (weights,
+/// seed, n). Each part goes through its own epochs. Parts that end make a mixture that ends: their
+/// samples in turns, each once, by counts.
 class MixtureSource final : public SampleSource {
  public:
   struct Part {
@@ -20,14 +21,17 @@ class MixtureSource final : public SampleSource {
     double weight = 1;           ///< above 0; of no account if parts end
     std::int64_t epoch_samples;  ///< of one epoch of the part
   };
-  /// Parts of one sequence length, at least one, which all end or all go on. `seed` moves where each part begins.
+  /// Parts of one sequence length, at least one, which all end or all go on. `seed` moves where
+  /// each part begins.
   MixtureSource(std::vector<Part> parts, std::uint64_t seed);
-  /// The seed of a part by its name, so that parts of one size do not go in step, whatever stands beside them.
+  /// The seed of a part by its name, so that parts of one size do not go in step, whatever stands
+  /// beside them.
   static std::uint64_t part_seed(std::uint64_t seed, const std::string& name);
 
   std::int64_t seq_len() const override { return parts_.front().source->seq_len(); }
   std::optional<std::int64_t> sample_limit() const override { return limit_; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override;
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override;
   void read_part(std::int64_t sample, Range positions, std::span<std::int32_t> inputs,
                  std::span<std::int32_t> labels) const override;
   std::vector<std::int64_t> document_starts(std::int64_t sample) const override;

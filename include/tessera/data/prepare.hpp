@@ -1,4 +1,5 @@
-// Text -> token file: documents shuffled once by a key, BOS and EOS around each (those that the tokenizer has).
+// Text -> token file: documents shuffled once by a key, BOS and EOS around each (those that the
+// tokenizer has).
 #pragma once
 
 #include <cstdint>
@@ -18,20 +19,27 @@ struct PrepareOptions {
   int threads = 0;         ///< encoders; 0 = those that the machine has
 };
 
-/// Encodes the corpus into `output`. The bytes written depend on corpus, tokenizer and seed, never on `threads`.
-TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer, const std::filesystem::path& output,
-                      const PrepareOptions& options, const Progress& progress = {});
+/// Encodes the corpus into `output`. The bytes written depend on corpus, tokenizer and seed, never
+/// on `threads`.
+TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer,
+                      const std::filesystem::path& output, const PrepareOptions& options,
+                      const Progress& progress = {});
 
-/// The token file for `dataset`: itself when it is one, else a file in `cache_folder` that is made once and found again
-/// by a hash of text, options and tokenizer. One process calls it (rank 0), then all open what it returns. Jobs may
-/// share the folder: one of them makes the file, and the others wait for it, where the file system has locks. Throws
-/// Error(data) when `dataset` is a token file of another tokenizer.
-std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset, const Tokenizer& tokenizer,
-                                        const std::filesystem::path& cache_folder, const PrepareOptions& options = {},
+/// The token file for `dataset`: itself when it is one, else a file in `cache_folder` that is made
+/// once and found again by a hash of text, options and tokenizer. One process calls it (rank 0),
+/// then all open what it returns. Jobs may share the folder: one of them makes the file, and the
+/// others wait for it, where the file system has locks. Throws Error(data) when `dataset` is a
+/// token file of another tokenizer.
+std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset,
+                                        const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder,
+                                        const PrepareOptions& options = {},
                                         const Progress& progress = {});
 /// The same for several files of text, which become one token file.
-std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts, const Tokenizer& tokenizer,
-                                        const std::filesystem::path& cache_folder, const PrepareOptions& options = {},
+std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts,
+                                        const Tokenizer& tokenizer,
+                                        const std::filesystem::path& cache_folder,
+                                        const PrepareOptions& options = {},
                                         const Progress& progress = {});
 
 }  // namespace tessera::data

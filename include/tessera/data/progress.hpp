@@ -1,4 +1,5 @@
-// Progress of long work over a known amount of bytes: libraries report through a function, a terminal shows a bar.
+// Progress of long work over a known amount of bytes: libraries report through a function, a
+// terminal shows a bar.
 #pragma once
 
 #include <chrono>
@@ -9,10 +10,12 @@
 
 namespace tessera::data {
 
-/// Called now and then with the amount done and the whole; the last call has done == total. May be empty.
+/// Called now and then with the amount done and the whole; the last call has done == total. May be
+/// empty.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// One line that redraws itself at most ten times a second: "encode  [#####.....]  52 %  21.3 MiB/s  ETA 3 s".
+/// One line that redraws itself at most ten times a second: "encode  [#####.....]  52 %  21.3 MiB/s
+/// ETA 3 s".
 class ProgressBar {
  public:
   ProgressBar(std::ostream& out, std::string label);

@@ -1,4 +1,5 @@
-// A sample is a pure function of its global number: no state, no order, any rank may read any of them.
+// A sample is a pure function of its global number: no state, no order, any rank may read any of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +37,21 @@ struct SampleSource {
   virtual std::int64_t seq_len() const = 0;
   /// Samples there are; empty when they never end.
   virtual std::optional<std::int64_t> sample_limit() const = 0;
-  /// Fills inputs[t] and labels[t] (the token after inputs[t], or -100 = ignored), seq_len() of each.
-  /// Throws Error(data) for a sample at or beyond sample_limit().
-  virtual void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const = 0;
-  /// The same for some positions of it; an empty span is not wanted. What is not asked for need not be read.
+  /// Fills inputs[t] and labels[t] (the token after inputs[t], or -100 = ignored), seq_len() of
+  /// each. Throws Error(data) for a sample at or beyond sample_limit().
+  virtual void read(std::int64_t sample, std::span<std::int32_t> inputs,
+                    std::span<std::int32_t> labels) const = 0;
+  /// The same for some positions of it; an empty span is not wanted. What is not asked for need not
+  /// be read.
   virtual void read_part(std::int64_t sample, Range positions, std::span<std::int32_t> inputs,
                          std::span<std::int32_t> labels) const;
-  /// Where in inputs() a document begins, ascending from 0, for a source that knows its documents; empty for others.
+  /// Where in inputs() a document begins, ascending from 0, for a source that knows its documents;
+  /// empty for others.
   virtual std::vector<std::int64_t> document_starts(std::int64_t) const { return {}; }
   /// Empty for a source that does not know.
   virtual std::optional<SampleOrigin> origin(std::int64_t) const { return std::nullopt; }
-  /// A word that is another one, but for accidents of 1 in 2^64, where any sample is another one: by the tokens'
-  /// hashes, their order and lengths. Empty for a source that does not know.
+  /// A word that is another one, but for accidents of 1 in 2^64, where any sample is another one:
+  /// by the tokens' hashes, their order and lengths. Empty for a source that does not know.
   virtual std::string identity() const { return {}; }
   /// What each part gave of the samples below `sample`; empty for a source of one part.
   virtual std::vector<SourceShare> shares(std::int64_t) const { return {}; }

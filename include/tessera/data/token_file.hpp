@@ -1,7 +1,7 @@
 // Token files: documents as one run of token ids with an index, mapped into memory. Little-endian:
 //   header (128 bytes) | ids, u16 or u32 | padding to 8 | document starts, u64 x (documents + 1)
-// The header names counts, vocabulary, tokenizer and seed, and ends with a hash of itself; the file's size follows
-// from it, so that truncation shows at once.
+// The header names counts, vocabulary, tokenizer and seed, and ends with a hash of itself; the
+// file's size follows from it, so that truncation shows at once.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +34,23 @@ struct TokenFileInfo {
 /// Read-only view of a token file; cheap to copy, thread-safe.
 class TokenFile {
  public:
-  /// Throws Error(data) for a file that is missing, no token file, of another version, truncated or damaged in its
-  /// header.
+  /// Throws Error(data) for a file that is missing, no token file, of another version, truncated or
+  /// damaged in its header.
   static TokenFile open(const std::filesystem::path& path);
   /// Whether the file begins as a token file does; false for a missing or short one.
   static bool is_token_file(const std::filesystem::path& path);
 
   const TokenFileInfo& info() const;
   const std::filesystem::path& path() const;
-  /// Copies tokens [begin, begin + out.size()). Throws Error(data) for an id that is not below vocab_size.
+  /// Copies tokens [begin, begin + out.size()). Throws Error(data) for an id that is not below
+  /// vocab_size.
   void read(std::int64_t begin, std::span<std::int32_t> out) const;
   /// Tokens of document `document`, BOS and EOS included.
   Range document(std::int64_t document) const;
   /// Document that holds token `token`, by binary search in the index.
   std::int64_t document_of(std::int64_t token) const;
-  /// Reads everything: hash of ids and index, ids below vocab_size, index ascending. Throws Error(data) with what is
-  /// wrong.
+  /// Reads everything: hash of ids and index, ids below vocab_size, index ascending. Throws
+  /// Error(data) with what is wrong.
   void verify(const Progress& progress = {}) const;
 
  private:
@@ -58,10 +59,12 @@ class TokenFile {
   std::shared_ptr<const Parts> parts_;
 };
 
-/// Writes a token file aside and renames it into place in finish(); without finish() nothing is left behind.
+/// Writes a token file aside and renames it into place in finish(); without finish() nothing is
+/// left behind.
 class TokenFileWriter {
  public:
-  /// `info` without counts, payload_hash and token_bytes. Throws Error(environment) when the file cannot be made.
+  /// `info` without counts, payload_hash and token_bytes. Throws Error(environment) when the file
+  /// cannot be made.
   TokenFileWriter(std::filesystem::path path, const TokenFileInfo& info);
   TokenFileWriter(TokenFileWriter&&) noexcept;
   ~TokenFileWriter();

@@ -1,6 +1,6 @@
-// Byte-level BPE that reads Hugging Face `tokenizer.json` (GPT-2, Llama 3 and Qwen families) and gives the same ids.
-// Text is a sequence of bytes: bytes that are not UTF-8 are words of one byte each, so any text survives encode and
-// decode.
+// Byte-level BPE that reads Hugging Face `tokenizer.json` (GPT-2, Llama 3 and Qwen families) and
+// gives the same ids. Text is a sequence of bytes: bytes that are not UTF-8 are words of one byte
+// each, so any text survives encode and decode.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ class Tokenizer {
  public:
   struct Parts;
 
-  /// Reads `tokenizer.json`, or the folder that holds it (and `tokenizer_config.json`, if any, beside it).
-  /// Throws Error(data) for a file that is missing, damaged, or asks for what byte-level BPE is not (in words).
+  /// Reads `tokenizer.json`, or the folder that holds it (and `tokenizer_config.json`, if any,
+  /// beside it). Throws Error(data) for a file that is missing, damaged, or asks for what
+  /// byte-level BPE is not (in words).
   static Tokenizer load(const std::filesystem::path& file_or_folder);
 
   Tokenizer(Tokenizer&&) noexcept;
@@ -31,8 +32,9 @@ class Tokenizer {
   /// Throws Error(data) when a pattern of the file backtracks beyond its limit.
   std::vector<std::int32_t> encode(std::string_view text) const;
 
-  /// Bytes of `ids`, with special tokens as their text, or left out with `skip_special`. A token that ends inside a
-  /// UTF-8 character gives exactly its bytes. Throws Error(data) for an id that is not in the vocabulary.
+  /// Bytes of `ids`, with special tokens as their text, or left out with `skip_special`. A token
+  /// that ends inside a UTF-8 character gives exactly its bytes. Throws Error(data) for an id that
+  /// is not in the vocabulary.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
 
   /// Largest id + 1: the rows that an embedding needs.
@@ -42,10 +44,12 @@ class Tokenizer {
   std::optional<int> eos_id() const;
   /// Id of a token by its text ("<|end_of_text|>"), in the spelling of the file.
   std::optional<int> id_of(std::string_view token) const;
-  /// 64-bit hash of what tokenizer.json says, blanks and order of members aside; token files record it.
+  /// 64-bit hash of what tokenizer.json says, blanks and order of members aside; token files record
+  /// it.
   std::uint64_t content_hash() const;
 
-  /// Words of the text before merging, in the byte-level alphabet; special tokens are not looked for.
+  /// Words of the text before merging, in the byte-level alphabet; special tokens are not looked
+  /// for.
   std::vector<std::string> pre_tokens(std::string_view text) const;
 
  private:

@@ -1,5 +1,6 @@
 // Trains byte-level BPE and writes it as Hugging Face tokenizer.json.
-// Same merges as Hugging Face's BpeTrainer: most frequent pair first, ties to the lowest pair of ids.
+// Same merges as Hugging Face's BpeTrainer: most frequent pair first, ties to the lowest pair of
+// ids.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ enum class Pattern { gpt2, llama3, qwen };
 Pattern pattern_from_name(const std::string& name);
 
 struct TrainerOptions {
-  int vocab_size = 2048;  ///< with the 256 bytes and the special tokens; smaller when the text has no more pairs
+  /// with the 256 bytes and the special tokens; smaller when the text has no more pairs
+  int vocab_size = 2048;
   Pattern pattern = Pattern::llama3;
   /// Last ids of the vocabulary. The first is BOS and the second EOS; a single one is EOS.
   std::vector<std::string> special_tokens;
@@ -29,18 +31,20 @@ struct TrainerOptions {
 /// Special tokens that go with a pattern when none are named.
 std::vector<std::string> usual_special_tokens(Pattern pattern);
 
-/// A trained vocabulary: token i of `tokens` has id i, in the byte-level alphabet; merges in order of rank.
+/// A trained vocabulary: token i of `tokens` has id i, in the byte-level alphabet; merges in order
+/// of rank.
 struct TrainedVocabulary {
   std::vector<std::string> tokens;
   std::vector<std::pair<std::int32_t, std::int32_t>> merges;
 };
 
-/// O(text + merges * log pairs); memory is that of the distinct words. Throws Error(usage) for a vocab_size below 256
-/// plus the special tokens.
+/// O(text + merges * log pairs); memory is that of the distinct words. Throws Error(usage) for a
+/// vocab_size below 256 plus the special tokens.
 TrainedVocabulary train_vocabulary(const TextCorpus& corpus, const TrainerOptions& options,
                                    const Progress& progress = {});
 
-/// Writes tokenizer.json and tokenizer_config.json into `folder` (made if missing), each aside and then renamed.
+/// Writes tokenizer.json and tokenizer_config.json into `folder` (made if missing), each aside and
+/// then renamed.
 void write_tokenizer(const std::filesystem::path& folder, const TrainedVocabulary& vocabulary,
                      const TrainerOptions& options);
 

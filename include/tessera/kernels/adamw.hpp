@@ -1,5 +1,5 @@
-// One sweep of AdamW over one parameter (Loshchilov and Hutter 2019, arXiv:1711.05101), with PyTorch's order of
-// operations.
+// One sweep of AdamW over one parameter (Loshchilov and Hutter 2019, arXiv:1711.05101), with
+// PyTorch's order of operations.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -18,12 +18,14 @@ struct AdamWScalars {
   double gradient_scale = 1.0;  ///< clip coefficient; the gradient is read times this
 };
 
-/// g = grad * gradient_scale; p *= 1 - lr*weight_decay; m += (1-beta1)(g - m); v = beta2*v + (1-beta2)*g*g;
-/// p -= lr/bias_correction1 * m / (sqrt(v)/sqrt(bias_correction2) + eps).
-/// param f32 or f64; grad, and exp_avg with exp_avg_sq, of the same dtype, or bf16 where param is f32; compute_copy
-/// undefined, or bf16: receives the new parameter rounded. All contiguous, same count, same device. An element's bits
-/// do not depend on its place in the tensor. Throws ContractViolation otherwise.
+/// g = grad * gradient_scale; p *= 1 - lr*weight_decay; m += (1-beta1)(g - m); v = beta2*v +
+/// (1-beta2)*g*g; p -= lr/bias_correction1 * m / (sqrt(v)/sqrt(bias_correction2) + eps). param f32
+/// or f64; grad, and exp_avg with exp_avg_sq, of the same dtype, or bf16 where param is f32;
+/// compute_copy undefined, or bf16: receives the new parameter rounded. All contiguous, same count,
+/// same device. An element's bits do not depend on its place in the tensor. Throws
+/// ContractViolation otherwise.
 void adamw_sweep(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
-                 const at::Tensor& exp_avg_sq, const AdamWScalars& scalars, const at::Tensor& compute_copy = {});
+                 const at::Tensor& exp_avg_sq, const AdamWScalars& scalars,
+                 const at::Tensor& compute_copy = {});
 
 }  // namespace tessera::kernels

@@ -2,16 +2,17 @@
 //
 // A part gives the softmax over its own keys and the logarithm of its denominator; parts merge by
 // L = log(exp(L1) + exp(L2)), O = exp(L1 - L) O1 + exp(L2 - L) O2 (Milakov and Gimelshein,
-// https://arxiv.org/abs/1805.02867; Liu et al., https://arxiv.org/abs/2310.01889). Backward needs the merged O and L
-// only (Dao et al., https://arxiv.org/abs/2205.14135): with P = exp(S - L) and D = rowsum(dO O), dS = P (dO V^T - D).
+// https://arxiv.org/abs/1805.02867; Liu et al., https://arxiv.org/abs/2310.01889). Backward needs
+// the merged O and L only (Dao et al., https://arxiv.org/abs/2205.14135): with P = exp(S - L) and D
+// = rowsum(dO O), dS = P (dO V^T - D).
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
 
 namespace tessera::kernels {
 
-/// Shapes: q [B, Sq, H, hd], k [B, Sk, Hkv, hd], v [B, Sk, Hkv, vd]; H is a multiple of Hkv, and key-value head j
-/// serves the query heads from j H / Hkv.
+/// Shapes: q [B, Sq, H, hd], k [B, Sk, Hkv, hd], v [B, Sk, Hkv, vd]; H is a multiple of Hkv, and
+/// key-value head j serves the query heads from j H / Hkv.
 struct AttentionPart {
   at::Tensor q, k, v;
   double scale = 1;
@@ -28,20 +29,23 @@ struct AttentionGradients {
   at::Tensor q, k, v;  ///< of the shapes of the part
 };
 
-/// By LibTorch's flash attention where it can, else by products. Where widens(q) it computes in float32 and rounds the
-/// results.
+/// By LibTorch's flash attention where it can, else by products. Where widens(q) it computes in
+/// float32 and rounds the results.
 AttentionValue attention_part(const AttentionPart& part);
-/// `merged`: output and logarithm over all parts of these queries; `grad_out` is the gradient of that output.
+/// `merged`: output and logarithm over all parts of these queries; `grad_out` is the gradient of
+/// that output.
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
                                            const at::Tensor& grad_out);
 
-/// `out` of a part that holds all keys; differentiable in q, k and v. Keeps them, out and logsumexp for backward.
+/// `out` of a part that holds all keys; differentiable in q, k and v. Keeps them, out and logsumexp
+/// for backward.
 at::Tensor attention(const AttentionPart& part);
 
-/// The same by products, in float32 (float64), a bounded number of scores at a time. For any shape, and the twin that
-/// the other is tested against.
+/// The same by products, in float32 (float64), a bounded number of scores at a time. For any shape,
+/// and the twin that the other is tested against.
 AttentionValue attention_part_by_products(const AttentionPart& part);
-AttentionGradients attention_part_by_products_backward(const AttentionPart& part, const AttentionValue& merged,
+AttentionGradients attention_part_by_products_backward(const AttentionPart& part,
+                                                       const AttentionValue& merged,
                                                        const at::Tensor& grad_out);
 
 }  // namespace tessera::kernels

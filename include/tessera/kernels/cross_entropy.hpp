@@ -1,8 +1,10 @@
-// The pieces of a cross-entropy whose vocabulary is cut over ranks. With m = max over all ranks of row_max and
-// z = sum over all ranks of sum_exp, the loss of a row is log(z) - target, and the gradient is softmax - onehot.
+// The pieces of a cross-entropy whose vocabulary is cut over ranks. With m = max over all ranks of
+// row_max and z = sum over all ranks of sum_exp, the loss of a row is log(z) - target, and the
+// gradient is softmax - onehot.
 //
-// logits [N, V_local] f64, f32 or bf16, rows contiguous; labels [N] int64 or int32, global ids, -100 = ignored row; the
-// columns of this rank are the ids [vocab_begin, vocab_begin + V_local). "acc" is f64 for f64 logits, otherwise f32.
+// logits [N, V_local] f64, f32 or bf16, rows contiguous; labels [N] int64 or int32, global ids,
+// -100 = ignored row; the columns of this rank are the ids [vocab_begin, vocab_begin + V_local).
+// "acc" is f64 for f64 logits, otherwise f32.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -18,13 +20,14 @@ at::Tensor row_max(const at::Tensor& logits);
 
 struct SumExpAndTarget {
   at::Tensor sum_exp;  ///< [N] acc: sum over this rank's columns of exp(logit - row_max)
-  at::Tensor target;   ///< [N] acc: logit of the label - row_max; 0 where the label lies on another rank or is ignored
+  at::Tensor target;   ///< [N] acc: logit of the label - row_max; 0 where the label lies on another
+                       ///< rank or is ignored
 };
-SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& labels,
-                                   std::int64_t vocab_begin);
+SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& row_max,
+                                   const at::Tensor& labels, std::int64_t vocab_begin);
 
-/// logits <- (exp(logit - row_max) / sum_exp - [column is the label]) * scale, in place; rows with label -100 become 0.
-/// row_max and sum_exp are those of the whole vocabulary.
+/// logits <- (exp(logit - row_max) / sum_exp - [column is the label]) * scale, in place; rows with
+/// label -100 become 0. row_max and sum_exp are those of the whole vocabulary.
 void softmax_gradient_(at::Tensor& logits, const at::Tensor& row_max, const at::Tensor& sum_exp,
                        const at::Tensor& labels, std::int64_t vocab_begin, double scale);
 

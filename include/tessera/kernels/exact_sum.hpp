@@ -1,6 +1,6 @@
-// A sum whose bits depend on the summands alone: not on their order, the sharding, the number of threads or of ranks.
-// All summands are added without rounding into one long fixed-point number (Kulisch's accumulator); rounding happens
-// once, in value().
+// A sum whose bits depend on the summands alone: not on their order, the sharding, the number of
+// threads or of ranks. All summands are added without rounding into one long fixed-point number
+// (Kulisch's accumulator); rounding happens once, in value().
 #pragma once
 
 #include <array>
@@ -16,15 +16,16 @@ namespace tessera::kernels {
 
 class ExactSum {
  public:
-  /// Digits of 32 bits in 64-bit words, least significant first, from 2^-1088 on; the last word counts non-finite
-  /// summands.
+  /// Digits of 32 bits in 64-bit words, least significant first, from 2^-1088 on; the last word
+  /// counts non-finite summands.
   static constexpr std::size_t word_count = 69;
 
   /// Adds each value.
   void add(std::span<const float> values);
   void add(std::span<const double> values);
   void add(double value) { add(std::span<const double>(&value, 1)); }
-  /// Adds the square of each value: exact for float; a double's square is rounded once, as value * value.
+  /// Adds the square of each value: exact for float; a double's square is rounded once, as value *
+  /// value.
   void add_squares(std::span<const float> values);
   void add_squares(std::span<const double> values);
   void add_squares_bf16(std::span<const std::uint16_t> bits);
@@ -33,12 +34,14 @@ class ExactSum {
 
   void merge(const ExactSum& other);
 
-  /// The accumulator as integers: element-wise integer sums of several accumulators' words (an all_reduce with int64
-  /// sum, at most 2^30 of them) are the words of the merged sum. words() brings the carries home first.
+  /// The accumulator as integers: element-wise integer sums of several accumulators' words (an
+  /// all_reduce with int64 sum, at most 2^30 of them) are the words of the merged sum. words()
+  /// brings the carries home first.
   std::span<const std::int64_t, word_count> words();
   void set_words(std::span<const std::int64_t, word_count> words);
 
-  /// The sum, rounded once to nearest even; NaN if any summand was not finite; infinity beyond the range of double.
+  /// The sum, rounded once to nearest even; NaN if any summand was not finite; infinity beyond the
+  /// range of double.
   double value() const;
   /// How many summands were infinite or NaN.
   std::int64_t nonfinite_count() const { return words_[word_count - 1]; }

@@ -5,12 +5,14 @@
 
 namespace tessera::kernels {
 
-/// y [R, out]: rows of x [R, in], group after group, times the transpose of their group's matrix of w [G, out, in].
-/// `counts` [G] int64 in host memory: rows of each group, R in all; 0 is allowed. Differentiable in x and w. Each row's
-/// bits depend on its group's rows only. Throws ContractViolation when shapes do not fit.
+/// y [R, out]: rows of x [R, in], group after group, times the transpose of their group's matrix of
+/// w [G, out, in]. `counts` [G] int64 in host memory: rows of each group, R in all; 0 is allowed.
+/// Differentiable in x and w. Each row's bits depend on its group's rows only. Throws
+/// ContractViolation when shapes do not fit.
 at::Tensor grouped_mm(const at::Tensor& x, const at::Tensor& w, const at::Tensor& counts);
 
 /// Gradient of w: dy_g^T x_g for each group g, [G, out, in].
-at::Tensor grouped_weight_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& counts);
+at::Tensor grouped_weight_gradient(const at::Tensor& dy, const at::Tensor& x,
+                                   const at::Tensor& counts);
 
 }  // namespace tessera::kernels

@@ -6,8 +6,8 @@
 
 namespace tessera::kernels {
 
-/// Makes all later kernels on the host those of `wanted`: native (the vector files), kokkos, or auto
-/// (what TESSERA_KERNELS names; without it native, or kokkos on a processor that has no vector
+/// Makes all later kernels on the host those of `wanted`: native (the vector files), kokkos, or
+/// auto (what TESSERA_KERNELS names; without it native, or kokkos on a processor that has no vector
 /// files). Where no choice was made, the first kernel chooses auto. No kernel may run meanwhile.
 /// Throws Error(usage) for another word, Error(environment) for native without vector files.
 void choose_host_kernels(std::string_view wanted);

@@ -6,9 +6,10 @@
 namespace tessera::kernels {
 
 /// y = x * rsqrt(mean(x^2 over the last dim) + eps) * weight; differentiable in x and weight.
-/// x [..., D] and weight [D] of one dtype: f64, f32 or bf16; statistics and sums in f32 (f64 for f64), one rounding at
-/// the end. The gradient of weight is summed over fixed blocks of rows in a fixed order: its bits do not depend on the
-/// number of threads. Throws ContractViolation when shapes or dtypes do not fit.
+/// x [..., D] and weight [D] of one dtype: f64, f32 or bf16; statistics and sums in f32 (f64 for
+/// f64), one rounding at the end. The gradient of weight is summed over fixed blocks of rows in a
+/// fixed order: its bits do not depend on the number of threads. Throws ContractViolation when
+/// shapes or dtypes do not fit.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 }  // namespace tessera::kernels

@@ -5,12 +5,13 @@
 
 namespace tessera::kernels {
 
-/// silu(gate) * up, silu(z) = z / (1 + exp(-z)); differentiable. gate and up [..., H] of one dtype (f64, f32, bf16) and
-/// shape; arithmetic in f32 (f64 for f64). Views with a contiguous last dim (halves of one packed tensor) are read
-/// where they are.
+/// silu(gate) * up, silu(z) = z / (1 + exp(-z)); differentiable. gate and up [..., H] of one dtype
+/// (f64, f32, bf16) and shape; arithmetic in f32 (f64 for f64). Views with a contiguous last dim
+/// (halves of one packed tensor) are read where they are.
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
 
-/// The same on gate_up [..., 2H] with the gate in the first half; returns [..., H], its gradient is one packed tensor.
+/// The same on gate_up [..., 2H] with the gate in the first half; returns [..., H], its gradient is
+/// one packed tensor.
 at::Tensor swiglu_packed(const at::Tensor& gate_up);
 
 }  // namespace tessera::kernels

@@ -1,12 +1,15 @@
-// Tensors, and the operations on them that Tessera uses. Every file that works with tensors includes this header
-// instead of <torch/torch.h>, which costs twenty times the compile time; it is also the precompiled header of those
-// files. An operation that is missing here is added to the list below.
+// Tensors, and the operations on them that Tessera uses. Every file that works with tensors
+// includes this header instead of <torch/torch.h>, which costs twenty times the compile time; it is
+// also the precompiled header of those files. An operation that is missing here is added to the
+// list below.
 //
-// Factories of namespace `at` ignore TensorOptions::requires_grad(true): call requires_grad_() on the result.
+// Factories of namespace `at` ignore TensorOptions::requires_grad(true): call requires_grad_() on
+// the result.
 #pragma once
 
 #ifdef TESSERA_WITHOUT_TENSORS
-#error "this file is listed under SOURCES of its component, but includes tensors: list it under TENSOR_SOURCES"
+#error \
+    "this file is listed under SOURCES of its component, but includes tensors: list it under TENSOR_SOURCES"
 #endif
 
 #include <ATen/Context.h>

@@ -14,17 +14,19 @@ namespace tessera::mesh {
 
 class DeviceMesh {
  public:
-  /// Puts something around a communicator that was just made, collectively over its members: a simulated wire, a
-  /// counter.
-  using Decorate = std::function<std::unique_ptr<comm::Communicator>(std::unique_ptr<comm::Communicator>)>;
+  /// Puts something around a communicator that was just made, collectively over its members: a
+  /// simulated wire, a counter.
+  using Decorate =
+      std::function<std::unique_ptr<comm::Communicator>(std::unique_ptr<comm::Communicator>)>;
 
-  /// Collective over all ranks of `world`; `backend` and `memory` as for World::make. In host memory it bootstraps with
-  /// MPI_Cart_create / MPI_Cart_sub; communicators of device memory are split from one root. `decorate`, if given, is
-  /// applied to every communicator that spans several ranks, in the same order on all of them; for measurements and
-  /// tests.
-  DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend, const Decorate& decorate = {},
-             comm::Memory memory = comm::Memory::host);
-  /// A mesh of recording communicators: rank `rank` of `layout`, with no traffic (rehearsals, planner).
+  /// Collective over all ranks of `world`; `backend` and `memory` as for World::make. In host
+  /// memory it bootstraps with MPI_Cart_create / MPI_Cart_sub; communicators of device memory are
+  /// split from one root. `decorate`, if given, is applied to every communicator that spans several
+  /// ranks, in the same order on all of them; for measurements and tests.
+  DeviceMesh(comm::World& world, const Layout& layout, comm::Backend backend,
+             const Decorate& decorate = {}, comm::Memory memory = comm::Memory::host);
+  /// A mesh of recording communicators: rank `rank` of `layout`, with no traffic (rehearsals,
+  /// planner).
   DeviceMesh(const Layout& layout, int rank);
   ~DeviceMesh();
 
@@ -34,18 +36,20 @@ class DeviceMesh {
   int coord(Axis axis) const { return coord_[static_cast<std::size_t>(axis)]; }
   /// Communicator along one axis; size 1 axes give a self communicator.
   comm::Communicator& along(Axis axis);
-  /// Communicator over several axes, ordered outer to inner, e.g. {dp_shard, cp} (FSDP) or {dp_replicate, dp_shard,
-  /// cp}. The usual combinations are made in the constructor, so this call never communicates: every single axis,
-  /// {dp_shard,cp}, {dp_replicate,dp_shard}, {dp_replicate,dp_shard,cp}, {pp,tp}, {dp_replicate,dp_shard,cp,tp} (one
-  /// pipeline stage) and all five (the world).
+  /// Communicator over several axes, ordered outer to inner, e.g. {dp_shard, cp} (FSDP) or
+  /// {dp_replicate, dp_shard, cp}. The usual combinations are made in the constructor, so this call
+  /// never communicates: every single axis, {dp_shard,cp}, {dp_replicate,dp_shard},
+  /// {dp_replicate,dp_shard,cp}, {pp,tp}, {dp_replicate,dp_shard,cp,tp} (one pipeline stage) and
+  /// all five (the world).
   comm::Communicator& along(const std::vector<Axis>& axes);
-  /// `ranks` neighbours in `all`, one of this mesh's communicators, this rank among them. Made by the first call, which
-  /// is collective over `all`, and kept.
+  /// `ranks` neighbours in `all`, one of this mesh's communicators, this rank among them. Made by
+  /// the first call, which is collective over `all`, and kept.
   comm::Communicator& neighbours(comm::Communicator& all, int ranks);
-  /// First and last pipeline stage of this rank's pipeline (rank 0 = first), for tied embeddings; self communicator
-  /// when pp = 1; null on the stages between.
+  /// First and last pipeline stage of this rank's pipeline (rank 0 = first), for tied embeddings;
+  /// self communicator when pp = 1; null on the stages between.
   comm::Communicator* embedding_group();
-  /// Ranks that hold the other experts of this rank's copy (ep), and those that share its experts' parameters (efsdp).
+  /// Ranks that hold the other experts of this rank's copy (ep), and those that share its experts'
+  /// parameters (efsdp).
   comm::Communicator& experts();
   comm::Communicator& expert_shards();
   /// Host-memory communicator over all ranks, whatever the back end: control flow and checkpoints.

@@ -11,7 +11,8 @@ namespace tessera::mesh {
 
 /// Axes from outer to inner; tp is fastest, so that its ranks are neighbours inside a node.
 enum class Axis : std::uint8_t { pp, dp_replicate, dp_shard, cp, tp };
-inline constexpr std::array<Axis, 5> kAxes{Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp};
+inline constexpr std::array<Axis, 5> kAxes{Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::cp,
+                                           Axis::tp};
 std::string_view name_of(Axis axis) noexcept;
 
 /// Degrees of the axes in the order of kAxes, as configured; one of them may be -1: "the rest".
@@ -37,18 +38,21 @@ class Layout {
   int rank_of(const Coord& coord) const;
   /// Ranks that share every coordinate with `rank` except those of `axes`, in mesh order.
   std::vector<int> group_of(int rank, const std::vector<Axis>& axes) const;
-  /// Data-parallel ranks that read different samples (dp_replicate x dp_shard), and this rank's number among them.
+  /// Data-parallel ranks that read different samples (dp_replicate x dp_shard), and this rank's
+  /// number among them.
   int dp_degree() const { return degree(Axis::dp_replicate) * degree(Axis::dp_shard); }
   int dp_rank(int rank) const;
-  /// The expert view of the same ranks: pp, dp_replicate, efsdp, ep (and tp, if each expert is cut over it), with
-  /// efsdp * ep = dp_shard * cp * tp (without tp then); ep is fastest.
+  /// The expert view of the same ranks: pp, dp_replicate, efsdp, ep (and tp, if each expert is cut
+  /// over it), with efsdp * ep = dp_shard * cp * tp (without tp then); ep is fastest.
   int expert_degree() const { return ep_; }
   int expert_shard_degree() const;
   bool experts_cut_by_tp() const { return etp_ > 1; }
-  /// Ranks that hold the other experts of `rank`'s copy, and those that share its experts' parameters, in mesh order.
+  /// Ranks that hold the other experts of `rank`'s copy, and those that share its experts'
+  /// parameters, in mesh order.
   std::vector<int> expert_group_of(int rank) const;
   std::vector<int> expert_shard_group_of(int rank) const;
-  /// "pp2.r1.s2.cp1.tp2"-like, for messages; coord form "pp0.r0.s1.cp0.tp0" names checkpoint shards.
+  /// "pp2.r1.s2.cp1.tp2"-like, for messages; coord form "pp0.r0.s1.cp0.tp0" names checkpoint
+  /// shards.
   std::string to_string() const;
   std::string coord_name(int rank) const;
   bool operator==(const Layout&) const = default;

@@ -14,7 +14,8 @@
 
 namespace tessera::metrics {
 
-/// How the line of a step is laid out; the same for all lines of a run, so that columns keep their place.
+/// How the line of a step is laid out; the same for all lines of a run, so that columns keep their
+/// place.
 struct LineStyle {
   std::int64_t last_step = 1;  ///< where training ends
   int devices = 1;             ///< on one, tokens per second and device say nothing new
@@ -29,15 +30,16 @@ std::string step_line(const StepRecord& record, double eta_seconds, const LineSt
 
 class Console {
  public:
-  /// `last_step`: where training ends; `first_step`: that of the first record. `peak` and the memory of the first step
-  /// are named once, before the first line.
-  Console(std::ostream& out, Terminal terminal, std::int64_t first_step, std::int64_t last_step, Peak peak,
-          int devices = 1);
+  /// `last_step`: where training ends; `first_step`: that of the first record. `peak` and the
+  /// memory of the first step are named once, before the first line.
+  Console(std::ostream& out, Terminal terminal, std::int64_t first_step, std::int64_t last_step,
+          Peak peak, int devices = 1);
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  /// Prints the record's line when `print` (metrics.log_freq is the caller's), moves the bar in any case.
+  /// Prints the record's line when `print` (metrics.log_freq is the caller's), moves the bar in any
+  /// case.
   void step(const StepRecord& record, double eta_seconds, bool print = true);
   /// Any other line, above the bar.
   void note(std::string_view line);

@@ -1,4 +1,5 @@
-// One folder has one owner: two jobs that write metrics and checkpoints into one folder would ruin both.
+// One folder has one owner: two jobs that write metrics and checkpoints into one folder would ruin
+// both.
 #pragma once
 
 #include <chrono>
@@ -7,18 +8,19 @@
 
 namespace tessera::metrics {
 
-/// Owns a folder, by its file `.owner`, while it lives. Works on file systems that several nodes share: the file is
-/// created exclusively, and touched at each heartbeat. Made on rank 0 only.
+/// Owns a folder, by its file `.owner`, while it lives. Works on file systems that several nodes
+/// share: the file is created exclusively, and touched at each heartbeat. Made on rank 0 only.
 class FolderLock {
  public:
   struct Timing {
     std::chrono::milliseconds heartbeat{5'000};
-    std::chrono::milliseconds silence{30'000};  ///< an owner on another machine that is silent for so long is dead
+    std::chrono::milliseconds silence{
+        30'000};  ///< an owner on another machine that is silent for so long is dead
   };
 
-  /// Creates the folder where it is not there. Takes over from an owner that is dead: on this machine its process is
-  /// gone; on another one no heartbeat came for `silence`, while this call waits. Throws Error(environment) that names
-  /// host, PID and time where the owner is alive.
+  /// Creates the folder where it is not there. Takes over from an owner that is dead: on this
+  /// machine its process is gone; on another one no heartbeat came for `silence`, while this call
+  /// waits. Throws Error(environment) that names host, PID and time where the owner is alive.
   explicit FolderLock(std::filesystem::path folder);
   FolderLock(std::filesystem::path folder, Timing timing);
   /// Gives the folder back; removes it if it was made here and nothing was written.
@@ -26,7 +28,8 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  /// Throws Error(environment) if another process has taken the folder over: this one was silent for too long.
+  /// Throws Error(environment) if another process has taken the folder over: this one was silent
+  /// for too long.
   void check() const;
 
  private:

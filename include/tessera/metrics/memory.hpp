@@ -11,18 +11,19 @@ struct ProcessMemory {
   std::int64_t peak_resident_bytes = 0;  ///< the most since the start, or since reset_peak_memory()
 };
 
-/// Reads /proc/self/status; zeros where there is none. Takes some 10 microseconds: once a step is fine.
+/// Reads /proc/self/status; zeros where there is none. Takes some 10 microseconds: once a step is
+/// fine.
 ProcessMemory process_memory();
 
 /// The same from the text of a status file.
 ProcessMemory process_memory_of(std::string_view status);
 
-/// Starts a new peak (/proc/self/clear_refs); false where the kernel does not allow it, and then the peak stays that of
-/// the whole run.
+/// Starts a new peak (/proc/self/clear_refs); false where the kernel does not allow it, and then
+/// the peak stays that of the whole run.
 bool reset_peak_memory();
 
-/// What the machine, and the control group that a batch system put this process into, can still give; 0 where neither
-/// says.
+/// What the machine, and the control group that a batch system put this process into, can still
+/// give; 0 where neither says.
 std::int64_t available_host_bytes();
 
 }  // namespace tessera::metrics

@@ -14,11 +14,12 @@ namespace tessera::metrics {
 /// Seconds on a clock that never goes back; only differences mean anything.
 double monotonic_seconds() noexcept;
 
-/// Mean in which a value's weight falls by 1 - 1/n with each later one; corrected for its start, so that the first mean
-/// is the first value.
+/// Mean in which a value's weight falls by 1 - 1/n with each later one; corrected for its start, so
+/// that the first mean is the first value.
 class ExponentialMean {
  public:
-  explicit ExponentialMean(double n = 20) : keep_(1 - 1 / n) {}  ///< n >= 1: about so many values count
+  explicit ExponentialMean(double n = 20)
+      : keep_(1 - 1 / n) {}  ///< n >= 1: about so many values count
   void add(double value) noexcept;
   double mean() const noexcept;  ///< NaN before the first value
 
@@ -28,7 +29,8 @@ class ExponentialMean {
   double weight_ = 0;
 };
 
-/// Median and mean of the last values: one slow step (a checkpoint, a page fault storm) does not move the median.
+/// Median and mean of the last values: one slow step (a checkpoint, a page fault storm) does not
+/// move the median.
 class Window {
  public:
   explicit Window(std::size_t length = 50) : length_(length) {}
@@ -52,7 +54,8 @@ class StepMeter {
   double total_seconds() const noexcept { return total_seconds_; }
   double median_step_seconds() const { return window_.median(); }
   double tokens_per_second() const;  ///< mean over the window; NaN before the first step
-  /// Seconds until `steps_left` more steps are done, at the window's median; NaN before the first step.
+  /// Seconds until `steps_left` more steps are done, at the window's median; NaN before the first
+  /// step.
   double eta_seconds(std::int64_t steps_left) const;
 
  private:
@@ -63,12 +66,21 @@ class StepMeter {
 };
 
 /// Parts of a step. `communication` is what the step waits for, not what hides behind computation.
-enum class Phase : std::uint8_t { data, forward, backward, communication, optimizer, checkpoint, other };
+enum class Phase : std::uint8_t {
+  data,
+  forward,
+  backward,
+  communication,
+  optimizer,
+  checkpoint,
+  other
+};
 inline constexpr std::size_t phase_count = 7;
 std::string_view name_of(Phase phase) noexcept;
 
-/// Where time goes. Phases nest: time inside an inner phase counts for that one alone, so the sum of all is the time
-/// since reset(). One thread at a time; backward may hand it to the autograd thread while it waits for it.
+/// Where time goes. Phases nest: time inside an inner phase counts for that one alone, so the sum
+/// of all is the time since reset(). One thread at a time; backward may hand it to the autograd
+/// thread while it waits for it.
 class PhaseTimer {
  public:
   using Clock = std::function<double()>;

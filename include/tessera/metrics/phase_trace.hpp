@@ -10,7 +10,7 @@
 namespace tessera::metrics {
 
 struct TraceOptions {
-  std::filesystem::path folder;        ///< traces are written to folder/iteration_STEP/rankN_trace.json
+  std::filesystem::path folder;  ///< traces are written to folder/iteration_STEP/rankN_trace.json
   std::int64_t every = 10, steps = 1;  ///< of each `every` steps the last `steps` are traced
   int rank = 0;
 };
@@ -18,7 +18,8 @@ struct TraceOptions {
 /// Traces the phases of one rank. The timer must outlive this.
 class PhaseTrace {
  public:
-  PhaseTrace(TraceOptions options, PhaseTimer& timer) : options_(std::move(options)), timer_(timer) {}
+  PhaseTrace(TraceOptions options, PhaseTimer& timer)
+      : options_(std::move(options)), timer_(timer) {}
   ~PhaseTrace() { timer_.observe({}); }
   PhaseTrace(const PhaseTrace&) = delete;
   PhaseTrace& operator=(const PhaseTrace&) = delete;
@@ -33,7 +34,9 @@ class PhaseTrace {
     std::string name;
     double begin, end;
   };
-  bool traced(std::int64_t step) const { return (step - 1) % options_.every >= options_.every - options_.steps; }
+  bool traced(std::int64_t step) const {
+    return (step - 1) % options_.every >= options_.every - options_.steps;
+  }
   void write(std::int64_t step) const;
 
   TraceOptions options_;

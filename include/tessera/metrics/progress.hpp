@@ -10,24 +10,26 @@
 
 namespace tessera::metrics {
 
-/// Draws "label ━━━━━━╸─────  45 %  4.1k/9.2k  1.2k/s  eta 3m05s" and draws it over again, at most ten times a second.
-/// Writes nothing at all where the terminal is not interactive. Erases itself at the end, so that only what was printed
-/// above remains.
+/// Draws "label ━━━━━━╸─────  45 %  4.1k/9.2k  1.2k/s  eta 3m05s" and draws it over again, at most
+/// ten times a second. Writes nothing at all where the terminal is not interactive. Erases itself
+/// at the end, so that only what was printed above remains.
 class Progress {
  public:
   using Clock = std::function<double()>;  ///< seconds, rising
 
-  /// `total` > 0: what done() will reach; `start`: what was done before (a resumed run), which counts for the bar and
-  /// not for the speed.
-  Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total, std::int64_t start = 0);
-  Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total, std::int64_t start,
-           Clock clock);
+  /// `total` > 0: what done() will reach; `start`: what was done before (a resumed run), which
+  /// counts for the bar and not for the speed.
+  Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total,
+           std::int64_t start = 0);
+  Progress(std::ostream& out, Terminal terminal, std::string label, std::int64_t total,
+           std::int64_t start, Clock clock);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void update(std::int64_t done);  ///< cheap: looks at the clock, mostly draws nothing
-  void erase();   ///< makes room for a line to be printed; the next draw() or update() brings the bar back
+  void erase();   ///< makes room for a line to be printed; the next draw() or update() brings the
+                  ///< bar back
   void draw();    ///< now, whatever the clock says
   void finish();  ///< erased for good
 

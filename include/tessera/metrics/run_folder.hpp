@@ -1,4 +1,5 @@
-// The folder of a run (job.dump_folder): metrics.jsonl, config.toml, run.json, loss.svg, checkpoints.
+// The folder of a run (job.dump_folder): metrics.jsonl, config.toml, run.json, loss.svg,
+// checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ inline constexpr const char* kSweepFile = "sweep.json";
 /// Whether the folder is that of a sweep.
 bool is_sweep_folder(const std::filesystem::path& folder);
 
-/// One start of a run's process group: what run.json lists, so that a figure can be traced to what made it.
+/// One start of a run's process group: what run.json lists, so that a figure can be traced to what
+/// made it.
 struct Attempt {
   std::string id;               ///< of make_attempt_id()
   std::string started;          ///< UTC, ISO 8601; filled in by add_attempt when empty
@@ -24,7 +26,8 @@ struct Attempt {
   std::string mesh;                ///< e.g. "pp=2 dp_replicate=1 dp_shard=2 cp=1 tp=2"
   std::vector<std::string> hosts;  ///< each node once
   std::vector<std::string> command_line;
-  std::vector<std::pair<std::string, std::string>> versions;  ///< e.g. {"tessera", "0.1.0"}, {"mpi", "Open MPI 4.1.4"}
+  /// e.g. {"tessera", "0.1.0"}, {"mpi", "Open MPI 4.1.4"}
+  std::vector<std::pair<std::string, std::string>> versions;
 };
 
 /// "20261121T155419Z-1a2b3c4d": time of start and 32 random bits. Made on rank 0 and broadcast.
@@ -33,8 +36,8 @@ std::string make_attempt_id();
 /// Made on rank 0 only.
 class RunFolder {
  public:
-  /// Creates the folder and what is above it, and tries to write there. Throws Error(environment): one message that
-  /// names folder and reason.
+  /// Creates the folder and what is above it, and tries to write there. Throws Error(environment):
+  /// one message that names folder and reason.
   explicit RunFolder(std::filesystem::path folder);
 
   const std::filesystem::path& path() const noexcept { return folder_; }
@@ -43,10 +46,12 @@ class RunFolder {
 
   /// config.toml: the resolved configuration of the newest attempt.
   void write_config(std::string_view toml) const;
-  /// For a run that starts anew: renames a metrics.jsonl that holds something to metrics.N.jsonl, with the first N from
-  /// 1 that is free. Returns the new name; empty where there was nothing to keep.
+  /// For a run that starts anew: renames a metrics.jsonl that holds something to metrics.N.jsonl,
+  /// with the first N from 1 that is free. Returns the new name; empty where there was nothing to
+  /// keep.
   std::filesystem::path set_metrics_aside() const;
-  /// Appends to the "attempts" of run.json. A file that is not JSON is kept as run.json.damaged, with a warning.
+  /// Appends to the "attempts" of run.json. A file that is not JSON is kept as run.json.damaged,
+  /// with a warning.
   void add_attempt(Attempt attempt) const;
 
  private:

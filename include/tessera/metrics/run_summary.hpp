@@ -23,17 +23,18 @@ struct TimeSpent {
 /// Fed once a step with what metrics.jsonl has of it.
 class RunSummary {
  public:
-  /// `last_step`: training.steps; `first_step`: the first that this attempt runs, behind `last_step` where nothing is
-  /// left to do.
-  RunSummary(std::int64_t first_step, std::int64_t last_step) : first_step_(first_step), last_step_(last_step) {}
+  /// `last_step`: training.steps; `first_step`: the first that this attempt runs, behind
+  /// `last_step` where nothing is left to do.
+  RunSummary(std::int64_t first_step, std::int64_t last_step)
+      : first_step_(first_step), last_step_(last_step) {}
 
   /// `exposed_seconds`: for which this rank waited for others in the step.
   void step(const StepRecord& record, double exposed_seconds);
   TimeSpent& time() { return time_; }
 
-  /// Lines, each with its end: "training is complete (30 of 30 steps)" or that the run has more steps, loss, speed,
-  /// where the time went, files of the run's folder that are there, and commands to try next. `checkpoints`: the run
-  /// saves them.
+  /// Lines, each with its end: "training is complete (30 of 30 steps)" or that the run has more
+  /// steps, loss, speed, where the time went, files of the run's folder that are there, and
+  /// commands to try next. `checkpoints`: the run saves them.
   std::string text(const std::filesystem::path& folder, bool checkpoints) const;
 
  private:

@@ -1,4 +1,5 @@
-// What is known of one optimizer step: the row that metrics.jsonl, the console and the loss curve share.
+// What is known of one optimizer step: the row that metrics.jsonl, the console and the loss curve
+// share.
 #pragma once
 
 #include <cstdint>

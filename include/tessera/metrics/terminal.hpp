@@ -4,14 +4,15 @@
 namespace tessera::metrics {
 
 struct Terminal {
-  bool interactive = false;  ///< a screen whose last line can be drawn again; never true of a file or a pipe
+  /// a screen whose last line can be drawn again; never true of a file or a pipe
+  bool interactive = false;
   bool color = false;
   bool unicode = false;  ///< the locale speaks UTF-8
   int columns = 80;
 };
 
-/// Of an open file descriptor. Color only if `color_wanted`, on a screen, with TERM other than "dumb" and NO_COLOR not
-/// set.
+/// Of an open file descriptor. Color only if `color_wanted`, on a screen, with TERM other than
+/// "dumb" and NO_COLOR not set.
 Terminal terminal_of(int descriptor, bool color_wanted);
 
 }  // namespace tessera::metrics

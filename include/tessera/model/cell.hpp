@@ -1,7 +1,7 @@
 // The functions of cells, and what they are called with. See model_spec/cell_spec.hpp for the rest.
 //
-// Functions know nothing of ranks. They compute with the pieces of weights that they are given and take
-// head counts from the pieces' shapes.
+// Functions know nothing of ranks. They compute with the pieces of weights that they are given and
+// take head counts from the pieces' shapes.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -18,12 +18,14 @@
 
 namespace tessera::model {
 
-/// Keys and values of the positions seen so far, one pair a layer; [B, S, Hkv, hd] each. For generation.
+/// Keys and values of the positions seen so far, one pair a layer; [B, S, Hkv, hd] each. For
+/// generation.
 struct KeyValueCache {
   std::vector<at::Tensor> keys, values;
 };
 
-/// Tokens that each expert got, by mixture of the model: [experts] int64; undefined where nobody counts.
+/// Tokens that each expert got, by mixture of the model: [experts] int64; undefined where nobody
+/// counts.
 struct ExpertLoads {
   std::vector<at::Tensor> counts;
   /// Adds the choices of some tokens, [T, K].
@@ -38,13 +40,16 @@ struct CellContext {
   KeyValueCache* cache = nullptr;   ///< set while generating
   const Operations* operations = &plain_operations();
   std::span<const at::Tensor> buffers = {};  ///< in the order of CellSpec::buffers
-  ExpertLoads* loads = nullptr;  ///< set where a token passes for the first time, not where it is recomputed
+  /// set where a token passes for the first time, not where it is recomputed
+  ExpertLoads* loads = nullptr;
   const TokenExchange* exchange = &no_exchange();
   int expert_parts = 1;  ///< ranks that share each expert, whose outputs are summed
-  /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run from `position`.
+  /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run
+  /// from `position`.
   std::span<const Range> positions = {};
 
-  /// Rows of a table that has one for each position, for the `count` tokens that each sequence has here.
+  /// Rows of a table that has one for each position, for the `count` tokens that each sequence has
+  /// here.
   at::Tensor rows_of(const at::Tensor& table, std::int64_t count) const;
 };
 
@@ -53,7 +58,8 @@ using CellFunction = std::function<void(Flow&, const CellContext&)>;
 /// What a cell computes with this rank's pieces of its weights.
 struct CellFunctions {
   CellFunction forward;
-  /// After CellSpec::output, on this rank's part of the tokens: a bias of what was summed. May be empty.
+  /// After CellSpec::output, on this rank's part of the tokens: a bias of what was summed. May be
+  /// empty.
   CellFunction epilogue;
 };
 

@@ -15,8 +15,8 @@ class Flow {
  public:
   at::Tensor& operator[](Slot slot) { return slots_[static_cast<std::size_t>(slot)]; }
   const at::Tensor& operator[](Slot slot) const { return slots_[static_cast<std::size_t>(slot)]; }
-  /// The slot's tensor, leaving the slot empty, so that its memory can go as soon as the caller is done
-  /// with it.
+  /// The slot's tensor, leaving the slot empty, so that its memory can go as soon as the caller is
+  /// done with it.
   at::Tensor take(Slot slot) { return std::exchange((*this)[slot], at::Tensor()); }
 
  private:

@@ -13,8 +13,8 @@ struct Model : ModelSpec {
   std::vector<CellFunctions> functions;  ///< by cell
 };
 
-/// The decoder of that shape. Angles are tabulated for `max_positions` positions, in the precision of
-/// `dtype` (float64 for float64, else float32), on `device`.
+/// The decoder of that shape. Angles are tabulated for `max_positions` positions, in the precision
+/// of `dtype` (float64 for float64, else float32), on `device`.
 Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
                    at::Device device = at::kCPU);
 

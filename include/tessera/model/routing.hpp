@@ -13,11 +13,12 @@ struct Routing {
   at::Tensor probabilities;  ///< [T, E], each row's sum is 1
 };
 
-/// From logits [T, E] in float32 or float64. `bias` [E], if defined, is added to scores for the choice only
-/// (https://arxiv.org/abs/2408.15664).
+/// From logits [T, E] in float32 or float64. `bias` [E], if defined, is added to scores for the
+/// choice only (https://arxiv.org/abs/2408.15664).
 Routing route(const at::Tensor& logits, const at::Tensor& bias, const RoutingRule& rule);
 
-/// Loss-free balancing: d = rate * sign(mean(load) - load); bias += d - mean(d). `load` [E]: tokens of each expert.
+/// Loss-free balancing: d = rate * sign(mean(load) - load); bias += d - mean(d). `load` [E]: tokens
+/// of each expert.
 void balance_bias(at::Tensor bias, const at::Tensor& load, double rate);
 
 }  // namespace tessera::model

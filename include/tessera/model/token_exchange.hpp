@@ -5,14 +5,15 @@
 
 namespace tessera::model {
 
-/// Differentiable. `sent` [experts] int64: rows of this rank for each expert, experts in order; `received` [ranks,
-/// experts here]: rows of each rank for the experts here. Both in host memory.
+/// Differentiable. `sent` [experts] int64: rows of this rank for each expert, experts in order;
+/// `received` [ranks, experts here]: rows of each rank for the experts here. Both in host memory.
 class TokenExchange {
  public:
   virtual ~TokenExchange() = default;
   /// `received` from `sent`.
   virtual at::Tensor counts(const at::Tensor& sent) const { return sent.unsqueeze(0); }
-  /// Rows sorted by expert -> rows for the experts here, rank by rank, each rank's sorted by expert.
+  /// Rows sorted by expert -> rows for the experts here, rank by rank, each rank's sorted by
+  /// expert.
   virtual at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& /*sent*/,
                                 const at::Tensor& /*received*/) const {
     return rows;

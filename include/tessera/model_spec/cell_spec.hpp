@@ -16,15 +16,16 @@ namespace tessera::model {
 
 /// What tensor parallelism has to do with slot h (x for the embedding) before and after a cell.
 enum class Boundary : std::uint8_t {
-  none,          ///< works on whatever tokens are here
-  gather,        ///< before: needs the tokens of all tensor-parallel ranks
-  reduce,        ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
-  to_experts,    ///< before: slot m becomes the tokens that this rank routes: its own part or, where
-                 ///< ranks share each expert, those of all tensor-parallel ranks
+  none,        ///< works on whatever tokens are here
+  gather,      ///< before: needs the tokens of all tensor-parallel ranks
+  reduce,      ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
+  to_experts,  ///< before: slot m becomes the tokens that this rank routes: its own part or, where
+               ///< ranks share each expert, those of all tensor-parallel ranks
   from_experts,  ///< after: slot h lies as m did before
 };
 
-/// How a slot lies on the tensor-parallel ranks; T tokens of a microbatch = B sequences x S positions.
+/// How a slot lies on the tensor-parallel ranks; T tokens of a microbatch = B sequences x S
+/// positions.
 enum class Spread : std::uint8_t {
   tokens,    ///< [T / tp, features...]: each rank its own tokens
   features,  ///< [T, features...], the first of them cut over the ranks

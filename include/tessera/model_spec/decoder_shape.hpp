@@ -1,5 +1,5 @@
-// Decoder-only transformers: pre-norm RMSNorm, attention with RoPE, gated feed-forward layers or mixtures of experts.
-// What the families of families.hpp are made of.
+// Decoder-only transformers: pre-norm RMSNorm, attention with RoPE, gated feed-forward layers or
+// mixtures of experts. What the families of families.hpp are made of.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct RopeScaling {
   std::int64_t original_max_position = 8192;
 };
 
-/// YaRN (https://arxiv.org/abs/2309.00071): wavelengths that do not fit the original positions are stretched by
-/// `factor`, those that fit often are kept; attention gets sharper to make up for it.
+/// YaRN (https://arxiv.org/abs/2309.00071): wavelengths that do not fit the original positions are
+/// stretched by `factor`, those that fit often are kept; attention gets sharper to make up for it.
 struct Yarn {
   double factor = 40, beta_fast = 32, beta_slow = 1;
   std::int64_t original_max_position = 4096;
@@ -35,8 +35,8 @@ struct Yarn {
   double softmax_factor() const;
 };
 
-/// Multi-head latent attention (DeepSeek-V2, https://arxiv.org/abs/2405.04434): queries, keys and values are made from
-/// short vectors; one rotated key serves all heads.
+/// Multi-head latent attention (DeepSeek-V2, https://arxiv.org/abs/2405.04434): queries, keys and
+/// values are made from short vectors; one rotated key serves all heads.
 struct LatentAttention {
   std::int64_t query_rank = 0;  ///< 0 = queries are made from the whole input
   std::int64_t rank = 512, nope_dim = 128, rope_dim = 64, value_dim = 128;
@@ -60,7 +60,8 @@ struct MixtureShape {
 
 struct DecoderShape {
   std::string name = "llama3 debugmodel";
-  std::int64_t dim = 256, layers = 6, heads = 16, kv_heads = 16, head_dim = 16, hidden = 768, vocab = 2048;
+  std::int64_t dim = 256, layers = 6, heads = 16, kv_heads = 16, head_dim = 16, hidden = 768,
+               vocab = 2048;
   double norm_eps = 1e-5;
   double rope_theta = 500000;
   std::optional<RopeScaling> rope_scaling = RopeScaling{};
@@ -70,7 +71,8 @@ struct DecoderShape {
   bool qk_norm = false;           ///< RMSNorm of each head's query and key
   bool attention_biases = false;  ///< of wq, wk, wv and wo
   bool sinks = false;             ///< a learnt logit without value in each head's softmax
-  std::int64_t window = 0;        ///< > 0: in every other layer, from the first, queries look at so many keys
+  /// > 0: in every other layer, from the first, queries look at so many keys
+  std::int64_t window = 0;
   std::optional<LatentAttention> latent;
   std::optional<MixtureShape> mixture;
 

@@ -38,14 +38,15 @@ struct BufferSpec {
 struct MixtureSpec {
   std::string name;  ///< "layers.3.moe"
   std::int64_t experts = 0, top_k = 0;
-  int bias = -1;            ///< index into ModelSpec::buffers of what is added to scores for the choice; -1 = none
+  /// index into ModelSpec::buffers of what is added to scores for the choice; -1 = none
+  int bias = -1;
   double balance_rate = 0;  ///< step by which that bias evens the loads out
 };
 
 /// Coefficients of the losses that keep experts evenly used; model/balance_loss.hpp computes them.
 struct BalanceLoss {
-  /// Switch Transformer, https://arxiv.org/abs/2101.03961, equations 4 to 6, over all layers together
-  /// as transformers' load_balancing_loss_func.
+  /// Switch Transformer, https://arxiv.org/abs/2101.03961, equations 4 to 6, over all layers
+  /// together as transformers' load_balancing_loss_func.
   double auxiliary = 0;
   double z = 0;  ///< ST-MoE, https://arxiv.org/abs/2202.08906, equation 5
   std::int64_t experts = 0, layers = 0;

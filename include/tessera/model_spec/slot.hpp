@@ -15,7 +15,21 @@ namespace tessera::model {
 ///   dispatch and combine their rows · scores [T', K] · route [T', K] int64 chosen experts, between
 ///   dispatch and combine the order [T' K] in which rows were sorted · sent [experts] and
 ///   received [ranks, experts here] int64 rows, in host memory · balance: see balance_loss.hpp.
-enum class Slot : std::uint8_t { tokens, x, h, q, k, v, logits, m, scores, route, sent, received, balance };
+enum class Slot : std::uint8_t {
+  tokens,
+  x,
+  h,
+  q,
+  k,
+  v,
+  logits,
+  m,
+  scores,
+  route,
+  sent,
+  received,
+  balance
+};
 inline constexpr std::size_t kSlots = 13;
 inline constexpr std::array<Slot, kSlots> kSlotList{
     Slot::tokens, Slot::x,      Slot::h,     Slot::q,    Slot::k,        Slot::v,      Slot::logits,

@@ -1,4 +1,5 @@
-// The learning-rate factor as a pure function of the step: linear warm-up, a plateau, decay (TorchTitan's schedule).
+// The learning-rate factor as a pure function of the step: linear warm-up, a plateau, decay
+// (TorchTitan's schedule).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,9 @@ struct ScheduleOptions {
 
 class Schedule {
  public:
-  /// A warm-up longer than the run is cut to it, and then a decay that does not fit beside the warm-up: adjustment()
-  /// says so. Throws Error(usage) for negative counts, a ratio or factor outside [0, 1].
+  /// A warm-up longer than the run is cut to it, and then a decay that does not fit beside the
+  /// warm-up: adjustment() says so. Throws Error(usage) for negative counts, a ratio or factor
+  /// outside [0, 1].
   explicit Schedule(const ScheduleOptions& options);
 
   /// Factor of the base learning rate in step `step` (from 0). Past the end the last value holds.

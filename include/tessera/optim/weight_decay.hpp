@@ -11,9 +11,10 @@ namespace tessera::optim {
 
 class WeightDecay {
  public:
-  /// overrides: (ECMAScript regular expression searched in the fqn, weight decay); the first that matches wins.
-  /// Throws Error(usage) for a broken pattern or a negative value.
-  explicit WeightDecay(double base, const std::vector<std::pair<std::string, double>>& overrides = {});
+  /// overrides: (ECMAScript regular expression searched in the fqn, weight decay); the first that
+  /// matches wins. Throws Error(usage) for a broken pattern or a negative value.
+  explicit WeightDecay(double base,
+                       const std::vector<std::pair<std::string, double>>& overrides = {});
 
   double of(std::string_view fqn) const;
 

@@ -1,8 +1,9 @@
-// Tensor-parallel products whose tokens travel in chunks, so that a chunk is on its way while its neighbour is
-// multiplied ("asynchronous tensor parallelism"; the decomposition of https://dl.acm.org/doi/10.1145/3567955.3567959).
+// Tensor-parallel products whose tokens travel in chunks, so that a chunk is on its way while its
+// neighbour is multiplied ("asynchronous tensor parallelism"; the decomposition of
+// https://dl.acm.org/doi/10.1145/3567955.3567959).
 //
-// A chunk is the same range of rows of every rank's piece, so that collectives keep the order in which they add: the
-// bits depend on the number of chunks alone, never on what overlapped.
+// A chunk is the same range of rows of every rank's piece, so that collectives keep the order in
+// which they add: the bits depend on the number of chunks alone, never on what overlapped.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -19,17 +20,21 @@ class WeightGradients;
 
 struct TokenChunks {
   comm::Communicator* tp = nullptr;
-  int count = 1;                         ///< chunks of each rank's piece
-  bool overlap = true;                   ///< false: each transfer is waited for at once, for comparison
-  WeightGradients* gradients = nullptr;  ///< may leave gradients of weights for later; must outlive every graph
+  int count = 1;        ///< chunks of each rank's piece
+  bool overlap = true;  ///< false: each transfer is waited for at once, for comparison
+  /// may leave gradients of weights for later; must outlive every graph
+  WeightGradients* gradients = nullptr;
 };
 
-/// piece [T / tp, in] on each rank, gathered over tokens, times each weight [out, in]: [T, out] each. Keeps the piece;
-/// backward gathers the tokens again, behind the products of the input's gradient.
-std::vector<at::Tensor> gathered_products(const at::Tensor& piece, std::span<const model::Weight> weights,
+/// piece [T / tp, in] on each rank, gathered over tokens, times each weight [out, in]: [T, out]
+/// each. Keeps the piece; backward gathers the tokens again, behind the products of the input's
+/// gradient.
+std::vector<at::Tensor> gathered_products(const at::Tensor& piece,
+                                          std::span<const model::Weight> weights,
                                           const TokenChunks& chunks);
 
 /// x [T, in] times weight [out, in], summed over the ranks and cut over tokens: [T / tp, out].
-at::Tensor reduced_product(const at::Tensor& x, const model::Weight& weight, const TokenChunks& chunks);
+at::Tensor reduced_product(const at::Tensor& x, const model::Weight& weight,
+                           const TokenChunks& chunks);
 
 }  // namespace tessera::parallel

@@ -1,9 +1,10 @@
 // Attention over sequences that several ranks share, and inside of packed documents.
 //
-// Each context-parallel rank has the queries, keys and values of its own positions (SequenceCut) and needs all earlier
-// keys. Either the blocks of keys and values travel around a ring while attention computes with the one that is here
-// (Liu et al., https://arxiv.org/abs/2310.01889), or they are gathered at once. In backward the blocks travel again
-// (nothing of the other ranks is kept), with the gradients of each block behind it.
+// Each context-parallel rank has the queries, keys and values of its own positions (SequenceCut)
+// and needs all earlier keys. Either the blocks of keys and values travel around a ring while
+// attention computes with the one that is here (Liu et al., https://arxiv.org/abs/2310.01889), or
+// they are gathered at once. In backward the blocks travel again (nothing of the other ranks is
+// kept), with the gradients of each block behind it.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -17,14 +18,16 @@
 
 namespace tessera::parallel {
 
-/// For each sequence of a microbatch the first positions of its documents, ascending, the first of them 0; the whole
-/// sequence whatever the rank. No lists = no documents: each sequence is one text.
+/// For each sequence of a microbatch the first positions of its documents, ascending, the first of
+/// them 0; the whole sequence whatever the rank. No lists = no documents: each sequence is one
+/// text.
 using Documents = std::vector<std::vector<std::int64_t>>;
 
 /// How keys and values reach the ranks that need them.
 enum class Rotation : std::uint8_t {
   ring,        ///< one block at a time, behind the computation: memory for two blocks
-  all_gather,  ///< all blocks at once, and one reduce_scatter in backward: memory for all of them, fewest messages
+  all_gather,  ///< all blocks at once, and one reduce_scatter in backward: memory for all of them,
+               ///< fewest messages
 };
 
 struct ContextParallel {
@@ -33,28 +36,31 @@ struct ContextParallel {
   Rotation rotation = Rotation::ring;
 };
 
-/// Operations::attention for this rank's positions of the sequences; scores between documents are hidden. Products of
-/// blocks that the mask hides wholly are skipped. Sums of float32 or wider; the same bits in every run. Collective over
-/// cp, backward too.
+/// Operations::attention for this rank's positions of the sequences; scores between documents are
+/// hidden. Products of blocks that the mask hides wholly are skipped. Sums of float32 or wider; the
+/// same bits in every run. Collective over cp, backward too.
 at::Tensor context_attention(const model::Attention& input, const ContextParallel& context,
                              std::shared_ptr<const Documents> documents);
 
-/// `inner` with that attention where ranks share sequences, documents are packed, or windows or sinks would make
-/// `inner` hold all scores.
+/// `inner` with that attention where ranks share sequences, documents are packed, or windows or
+/// sinks would make `inner` hold all scores.
 class ContextOperations final : public model::Operations {
  public:
   ContextOperations(const model::Operations& inner, const ContextParallel& context,
                     std::shared_ptr<const Documents> documents)
       : inner_(inner), context_(context), documents_(std::move(documents)) {}
 
-  std::vector<at::Tensor> products(const at::Tensor& x, std::span<const model::Weight> weights) const override {
+  std::vector<at::Tensor> products(const at::Tensor& x,
+                                   std::span<const model::Weight> weights) const override {
     return inner_.products(x, weights);
   }
-  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight, const at::Tensor& counts) const override {
+  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
+                            const at::Tensor& counts) const override {
     return inner_.expert_product(x, weight, counts);
   }
   at::Tensor attention(const model::Attention& input) const override {
-    const bool own = documents_ || context_.cut.ranks() > 1 || input.window > 0 || input.sinks.defined();
+    const bool own =
+        documents_ || context_.cut.ranks() > 1 || input.window > 0 || input.sinks.defined();
     return own ? context_attention(input, context_, documents_) : inner_.attention(input);
   }
   void remakable(const at::Tensor& made, std::function<at::Tensor()> remake) const override {

@@ -23,18 +23,20 @@ struct Microbatch {
 
 /// What the last stage learnt; empty elsewhere.
 struct PassResult {
-  double loss = 0;                       ///< sum over microbatches of the scaled losses
-  std::vector<at::Tensor> token_losses;  ///< unscaled, [T] a microbatch, in the order of their forwards
+  double loss = 0;  ///< sum over microbatches of the scaled losses
+  /// unscaled, [T] a microbatch, in the order of their forwards
+  std::vector<at::Tensor> token_losses;
 };
 
 class Executor {
  public:
   Executor(Stages& stages, comm::Communicator& pp) : stages_(stages), pp_(pp) {}
 
-  /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then in the stages'
-  /// groups (not yet finished). Microbatch i of the list is number `first` + i of the step. `scale` divides each loss:
-  /// 1 / valid tokens.
-  PassResult run(const schedule::ActionList& list, std::span<const Microbatch> microbatches, int first, double scale);
+  /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then
+  /// in the stages' groups (not yet finished). Microbatch i of the list is number `first` + i of
+  /// the step. `scale` divides each loss: 1 / valid tokens.
+  PassResult run(const schedule::ActionList& list, std::span<const Microbatch> microbatches,
+                 int first, double scale);
   /// A list of forwards without a tape (Stage::evaluate): the token losses of all microbatches.
   PassResult evaluate(const schedule::ActionList& list, std::span<const Microbatch> microbatches);
   /// Number, in its step, of the microbatch that is being worked on. Any thread may ask.
@@ -42,7 +44,7 @@ class Executor {
 
  private:
   using Key = std::pair<int, int>;  ///< stage, microbatch
-  struct Transfer {                 ///< what crosses a cut, on its way; without a request it is there
+  struct Transfer {  ///< what crosses a cut, on its way; without a request it is there
     model::Flow flow;
     comm::Request request;
   };
@@ -62,8 +64,8 @@ class Executor {
             const std::vector<Crossing>& slots);
   void receive(const schedule::Action& action, int from, std::map<Key, Transfer>& into,
                const std::vector<Crossing>& slots);
-  void hand_over(const schedule::Action& made, int to, model::Flow flow, std::map<Key, model::Flow>& sent,
-                 std::map<Key, Transfer>& local);
+  void hand_over(const schedule::Action& made, int to, model::Flow flow,
+                 std::map<Key, model::Flow>& sent, std::map<Key, Transfer>& local);
   static model::Flow arrived(const schedule::Action& action, std::map<Key, Transfer>& from);
 
   Stages& stages_;

@@ -7,14 +7,16 @@
 
 namespace tessera::parallel {
 
-/// Rank r of `ep` holds experts [r E / ep, (r + 1) E / ep). Counts travel in host memory, rows where they are; backward
-/// sends gradients the opposite way.
+/// Rank r of `ep` holds experts [r E / ep, (r + 1) E / ep). Counts travel in host memory, rows
+/// where they are; backward sends gradients the opposite way.
 class ExpertExchange final : public model::TokenExchange {
  public:
   explicit ExpertExchange(comm::Communicator& ep) : ep_(ep) {}
   at::Tensor counts(const at::Tensor& sent) const override;
-  at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& sent, const at::Tensor& received) const override;
-  at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& sent, const at::Tensor& received) const override;
+  at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& sent,
+                        const at::Tensor& received) const override;
+  at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& sent,
+                          const at::Tensor& received) const override;
 
  private:
   comm::Communicator& ep_;

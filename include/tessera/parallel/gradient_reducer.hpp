@@ -19,8 +19,8 @@ namespace tessera::parallel {
 class GradientBucket;
 
 struct ReducerOptions {
-  bool each_microbatch = false;       ///< is reduced by itself; else all of a step together
-  bool tree = false;                  ///< microbatches are added over the fixed tree of their numbers
+  bool each_microbatch = false;  ///< is reduced by itself; else all of a step together
+  bool tree = false;             ///< microbatches are added over the fixed tree of their numbers
   int first_rank = 0, last_rank = 0;  ///< pipeline ranks of the first and the last stage
 };
 
@@ -30,7 +30,8 @@ class GradientReducer {
  public:
   /// Makes the communicators that no axis of the mesh has. Collective over the mesh, which must
   /// outlive this.
-  GradientReducer(const model::ModelSpec& model, mesh::DeviceMesh& mesh, const ReducerOptions& options);
+  GradientReducer(const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                  const ReducerOptions& options);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;

@@ -1,5 +1,5 @@
-// Products whose weight gradients may be computed later: what pipeline schedules call I and W (zero bubble,
-// https://arxiv.org/abs/2401.10241).
+// Products whose weight gradients may be computed later: what pipeline schedules call I and W (zero
+// bubble, https://arxiv.org/abs/2401.10241).
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -12,8 +12,8 @@
 
 namespace tessera::parallel {
 
-/// Work that a backward pass may leave for later. An autograd function asks it in its backward() for each gradient of a
-/// weight that nothing before this unit's end depends on.
+/// Work that a backward pass may leave for later. An autograd function asks it in its backward()
+/// for each gradient of a weight that nothing before this unit's end depends on.
 class WeightGradients {
  public:
   using Work = std::vector<std::function<void()>>;
@@ -22,7 +22,8 @@ class WeightGradients {
   void put_off() { putting_off_ = true; }
   /// What a cell made of its weights is no leaf: its gradient must go on.
   bool puts_off(const at::Tensor& weight) const { return putting_off_ && weight.is_leaf(); }
-  /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only for what puts_off() says.
+  /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only for what
+  /// puts_off() says.
   void defer(std::function<void()> compute) { work_.push_back(std::move(compute)); }
   /// What was put off, in the order in which it must run.
   Work take() {
@@ -38,8 +39,9 @@ class WeightGradients {
 /// Adds to a leaf's gradient as autograd does.
 void add_gradient(at::Tensor& leaf, const at::Tensor& gradient);
 
-/// x [T, in] times the transpose of `weight` [out, in]: [T, out]. Backward computes the input's gradient at once,
-/// and that of a leaf when `gradients`, which must outlive the graph, says: the same bits either way.
+/// x [T, in] times the transpose of `weight` [out, in]: [T, out]. Backward computes the input's
+/// gradient at once, and that of a leaf when `gradients`, which must outlive the graph, says: the
+/// same bits either way.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, WeightGradients& gradients);
 
 /// The same for rows that are sorted by expert: kernels::grouped_mm with weight [experts, out, in].
@@ -49,13 +51,18 @@ at::Tensor expert_linear(const at::Tensor& x, const at::Tensor& weight, const at
 /// `inner` with these products.
 class LinearOperations final : public model::Operations {
  public:
-  LinearOperations(const model::Operations& inner, WeightGradients& gradients) : inner_(inner), gradients_(gradients) {}
+  LinearOperations(const model::Operations& inner, WeightGradients& gradients)
+      : inner_(inner), gradients_(gradients) {}
 
-  std::vector<at::Tensor> products(const at::Tensor& x, std::span<const model::Weight> weights) const override;
-  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight, const at::Tensor& counts) const override {
+  std::vector<at::Tensor> products(const at::Tensor& x,
+                                   std::span<const model::Weight> weights) const override;
+  at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
+                            const at::Tensor& counts) const override {
     return expert_linear(x, weight.value, counts, gradients_);
   }
-  at::Tensor attention(const model::Attention& input) const override { return inner_.attention(input); }
+  at::Tensor attention(const model::Attention& input) const override {
+    return inner_.attention(input);
+  }
   void remakable(const at::Tensor& made, std::function<at::Tensor()> remake) const override {
     inner_.remakable(made, std::move(remake));
   }

@@ -10,8 +10,9 @@ namespace tessera::parallel {
 
 /// Bytes on one device.
 struct MemoryKinds {
-  std::int64_t weights = 0;        ///< this rank's shards, in Precision::master
-  std::int64_t gradients = 0;      ///< their gradients, and those of microbatches that are not reduced yet
+  std::int64_t weights = 0;  ///< this rank's shards, in Precision::master
+  /// their gradients, and those of microbatches that are not reduced yet
+  std::int64_t gradients = 0;
   std::int64_t moments = 0;        ///< of the optimizer
   std::int64_t gathered = 0;       ///< gathered weights, and what policies keep of them
   std::int64_t communication = 0;  ///< what gathers and reductions in flight read and write
@@ -31,8 +32,8 @@ class MemoryPeak {
  public:
   /// From now on look() looks, or does not: on the host a look takes some 10 microseconds.
   void watch(bool on) { on_ = on; }
-  /// `kinds` counts what its caller knows of, and is called where `device` has more allocated than ever before; the
-  /// rest becomes activations.
+  /// `kinds` counts what its caller knows of, and is called where `device` has more allocated than
+  /// ever before; the rest becomes activations.
   template <class Kinds>
   void look(at::Device device, const Kinds& kinds) {
     if (!on_) return;

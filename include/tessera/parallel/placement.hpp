@@ -31,16 +31,16 @@ struct PlacementOptions {
 
 /// A value: rank arithmetic, no tensor and no communicator.
 struct Placement {
-  Shape local_shape;            ///< this tensor-parallel and expert-parallel rank's piece of the whole
-  Shape local_offset;           ///< where the piece begins
-  std::int64_t parts = 1;       ///< > 1: more fsdp ranks than experts share the piece; the rows of each
-                                ///< expert's matrix are cut into so many, which `rows` counts
-  int shards = 1;               ///< fsdp ranks that share the piece
-  Range rows;                   ///< this fsdp rank's rows of the piece
+  Shape local_shape;       ///< this tensor-parallel and expert-parallel rank's piece of the whole
+  Shape local_offset;      ///< where the piece begins
+  std::int64_t parts = 1;  ///< > 1: more fsdp ranks than experts share the piece; the rows of each
+                           ///< expert's matrix are cut into so many, which `rows` counts
+  int shards = 1;          ///< fsdp ranks that share the piece
+  Range rows;              ///< this fsdp rank's rows of the piece
   std::int64_t chunk_rows = 0;  ///< rows of every fsdp rank but the last ones
   int tp_copies = 1;            ///< neighbouring tensor-parallel ranks that hold the same piece
-  int replica = 0;              ///< number of this rank among those that hold the same rows of the piece
-  int replicas = 1;             ///< how many these are
+  int replica = 0;   ///< number of this rank among those that hold the same rows of the piece
+  int replicas = 1;  ///< how many these are
   /// In the order in which the sums are done. fsdp is there on one rank too: it moves gradients of
   /// microbatches into the shard.
   std::vector<ReduceOver> reduce_over;

@@ -1,4 +1,5 @@
-// Activation recompute: what a unit's forward leaves in memory for its backward (https://arxiv.org/abs/1604.06174).
+// Activation recompute: what a unit's forward leaves in memory for its backward
+// (https://arxiv.org/abs/1604.06174).
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -16,8 +17,8 @@ namespace tessera::parallel {
 /// What backward computes again.
 enum class Recompute : std::uint8_t {
   nothing,
-  operations,  ///< what is cheap: norms, SwiGLU, gathers of tokens; results of attention are kept, and of products but
-               ///< for RecomputePolicy::products
+  operations,  ///< what is cheap: norms, SwiGLU, gathers of tokens; results of attention are kept,
+               ///< and of products but for RecomputePolicy::products
   unit,        ///< all of it, from the unit's input
 };
 
@@ -30,8 +31,10 @@ struct RecomputePolicy {
   };
   Kind kind = Kind::nothing;
   std::int64_t every = 1;
-  double budget = 1;  ///< between what remains when every block is recomputed whole (0) and when none is (1)
-  std::vector<std::string> products = {};  ///< modules whose products are made again where others are kept
+  /// between what remains when every block is recomputed whole (0) and when none is (1)
+  double budget = 1;
+  /// modules whose products are made again where others are kept
+  std::vector<std::string> products = {};
 };
 
 /// Bytes that one microbatch leaves in a unit, for each way of recomputing.
@@ -39,15 +42,16 @@ struct ActivationBytes {
   std::int64_t nothing = 0, operations = 0, unit = 0;
 };
 
-/// The least recompute whose bytes stay below the budget: by operation first, then whole units; the first units first,
-/// since their activations live longest.
+/// The least recompute whose bytes stay below the budget: by operation first, then whole units; the
+/// first units first, since their activations live longest.
 std::vector<Recompute> recompute_within(std::span<const ActivationBytes> units, double budget);
 
-/// Tensors of one pass that can be made again: their memory is dropped behind forward and filled in front of backward,
-/// while the graph goes on holding them.
+/// Tensors of one pass that can be made again: their memory is dropped behind forward and filled in
+/// front of backward, while the graph goes on holding them.
 class Remakes {
  public:
-  /// `made` must be the only tensor in its memory. remake() must give the same bits; it runs without autograd.
+  /// `made` must be the only tensor in its memory. remake() must give the same bits; it runs
+  /// without autograd.
   void add(const at::Tensor& made, std::function<at::Tensor()> remake);
   /// Drops them, but for those that `in` or `out` shows to others.
   void drop(const model::Flow& in, const model::Flow& out);

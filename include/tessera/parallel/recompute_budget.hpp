@@ -15,7 +15,8 @@ namespace tessera::parallel {
 
 class RecomputeBudget {
  public:
-  RecomputeBudget(RecomputePolicy policy, at::Device device) : policy_(std::move(policy)), device_(device) {}
+  RecomputeBudget(RecomputePolicy policy, at::Device device)
+      : policy_(std::move(policy)), device_(device) {}
 
   const RecomputePolicy& policy() const { return policy_; }
   /// Sets UnitState::recompute of blocks, as far as the policy tells; a budget is open then.

@@ -1,7 +1,7 @@
 // What happens to gathered weights between a unit's forward and its backward.
 //
-// Kept weights cost memory; freed ones cost one more all_gather for each backward (and, in a pipeline, for each
-// microbatch).
+// Kept weights cost memory; freed ones cost one more all_gather for each backward (and, in a
+// pipeline, for each microbatch).
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,17 @@ struct ReshardPolicy {
     standard,    ///< "default", TorchTitan's: freed unless pipelined; the model's last unit stays
     always,      ///< freed
     never,       ///< kept until the step is over
-    last_layer,  ///< freed, but for the model's last unit, whose backward comes right after its forward
+    last_layer,  ///< freed, but for the model's last unit, whose backward comes right after its
+                 ///< forward
     automatic,   ///< "auto": as many units are kept as the free memory holds, the last ones first
-    group,  ///< an integer k: each of k neighbouring ranks keeps 1/k of the weights, and gathers again from these k
+    group,  ///< an integer k: each of k neighbouring ranks keeps 1/k of the weights, and gathers
+            ///< again from these k
   };
   Kind kind = Kind::standard;
   int group = 0;  ///< k
 
-  /// "default", "always", "never", "last_layer", "auto" or a whole number >= 1; empty for anything else.
+  /// "default", "always", "never", "last_layer", "auto" or a whole number >= 1; empty for anything
+  /// else.
   static std::optional<ReshardPolicy> parse(std::string_view text);
 };
 
@@ -48,15 +51,18 @@ struct UnitWeights {
   bool last = false;                ///< of the whole model
 };
 
-/// For the units of one stage, in order. `ranks`: over which weights are sharded; `budget_bytes`: what `auto` may keep,
-/// the same on all of these ranks. Throws Error(usage) when k does not divide `ranks`.
-std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy, const std::vector<ReshardRule>& rules,
-                                         const std::vector<UnitWeights>& units, bool pipelined, int ranks,
-                                         std::int64_t budget_bytes);
+/// For the units of one stage, in order. `ranks`: over which weights are sharded; `budget_bytes`:
+/// what `auto` may keep, the same on all of these ranks. Throws Error(usage) when k does not divide
+/// `ranks`.
+std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy,
+                                         const std::vector<ReshardRule>& rules,
+                                         const std::vector<UnitWeights>& units, bool pipelined,
+                                         int ranks, std::int64_t budget_bytes);
 
-/// Throws Error(usage) for a pattern that is no regular expression, or that matches none of `names` (with the nearest
-/// of them). `key` is the option that holds the pattern.
-void require_matches(const std::string& pattern, const std::vector<std::string>& names, const char* key);
+/// Throws Error(usage) for a pattern that is no regular expression, or that matches none of `names`
+/// (with the nearest of them). `key` is the option that holds the pattern.
+void require_matches(const std::string& pattern, const std::vector<std::string>& names,
+                     const char* key);
 
 /// Is the pattern found in the name?
 bool matches(const std::string& pattern, const std::string& name);

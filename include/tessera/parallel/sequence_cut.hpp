@@ -12,9 +12,10 @@ namespace tessera::parallel {
 class SequenceCut {
  public:
   SequenceCut() = default;
-  /// `balanced`: 2 x ranks chunks, of which rank r has numbers r and 2 ranks - 1 - r, so that a causal mask leaves
-  /// every rank the same work (zig-zag; "headtail" in TorchTitan; Brandon et al., https://arxiv.org/abs/2311.09431,
-  /// have the problem). Otherwise `ranks` chunks in order. Throws Error(usage) where the chunks would not be equal.
+  /// `balanced`: 2 x ranks chunks, of which rank r has numbers r and 2 ranks - 1 - r, so that a
+  /// causal mask leaves every rank the same work (zig-zag; "headtail" in TorchTitan; Brandon et
+  /// al., https://arxiv.org/abs/2311.09431, have the problem). Otherwise `ranks` chunks in order.
+  /// Throws Error(usage) where the chunks would not be equal.
   static SequenceCut make(std::int64_t seq, int ranks, bool balanced);
 
   std::int64_t seq() const { return seq_; }

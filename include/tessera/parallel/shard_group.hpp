@@ -17,7 +17,8 @@
 
 namespace tessera::parallel {
 
-/// Types of a run: masters, moments and accumulated gradients; forward and backward; what gradients are exchanged in.
+/// Types of a run: masters, moments and accumulated gradients; forward and backward; what gradients
+/// are exchanged in.
 struct Precision {
   at::ScalarType master = at::kFloat;
   at::ScalarType compute = at::kFloat;
@@ -28,9 +29,11 @@ struct Precision {
 struct GroupOptions {
   Precision precision;
   at::Device device = at::kCPU;  ///< forward and backward
-  bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up for each gather
+  bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up
+                          ///< for each gather
   bool trainable = true;  ///< false: no gradient, no reduction
-  const class ShardGroup* home = nullptr;  ///< a group of the same parameters, whose masters are this one's too
+  /// a group of the same parameters, whose masters are this one's too
+  const class ShardGroup* home = nullptr;
   /// With `offload`: copies between the two memories; its owner outlives the group.
   kernels::SideStream* copies = nullptr;
 };
@@ -55,8 +58,9 @@ struct ShardedParam {
   at::Tensor master;            ///< [rows.size, ...] in Precision::master
   /// The same shape: summed over the job by GradientReducer::finish(); undefined if frozen.
   at::Tensor gradient;
-  at::Tensor storage;  ///< [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
-  at::Tensor leaf;     ///< the first rows of `storage` as autograd sees them
+  /// [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
+  at::Tensor storage;
+  at::Tensor leaf;  ///< the first rows of `storage` as autograd sees them
 
   /// Elements of one fsdp rank's rows.
   std::int64_t chunk_elements() const { return place.chunk_rows * place.row_elements(); }
@@ -70,7 +74,8 @@ class ShardGroup {
  public:
   /// Allocates masters (zero). At least one parameter; all lie on the ranks of `fsdp`, which is
   /// dp_shard x cp, or efsdp for experts.
-  ShardGroup(std::string name, std::vector<PlacedParam> params, comm::Communicator& fsdp, const GroupOptions& options);
+  ShardGroup(std::string name, std::vector<PlacedParam> params, comm::Communicator& fsdp,
+             const GroupOptions& options);
 
   const std::string& name() const { return name_; }
   const GroupOptions& options() const { return options_; }
@@ -78,13 +83,15 @@ class ShardGroup {
   std::vector<ShardedParam>& params() { return params_; }
   const std::vector<ShardedParam>& params() const { return params_; }
 
-  /// Starts the all_gather if the weights are not there; the data may be used after finish_unshard().
+  /// Starts the all_gather if the weights are not there; the data may be used after
+  /// finish_unshard().
   void start_unshard();
   void finish_unshard();
-  /// Frees the gathered weights. Graphs that hold them stay valid if they are gathered again before backward.
+  /// Frees the gathered weights. Graphs that hold them stay valid if they are gathered again before
+  /// backward.
   void reshard();
-  /// The same, but this rank keeps its part among the ranks of `inner` (neighbours on the fsdp axis), and until
-  /// end_step() weights are gathered from these.
+  /// The same, but this rank keeps its part among the ranks of `inner` (neighbours on the fsdp
+  /// axis), and until end_step() weights are gathered from these.
   void reshard_within(comm::Communicator& inner);
   /// Masters of all parameters of this rank, one behind the other, with gaps of zeros.
   const at::Tensor& flat_master() const { return flat_master_; }
@@ -113,7 +120,8 @@ class ShardGroup {
  private:
   enum class Weights : std::uint8_t { freed, gathering, gathered };
   bool aliased() const {
-    return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master && !options_.offload;
+    return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master &&
+           !options_.offload;
   }
   void add(PlacedParam placed);
   void allocate();

@@ -17,7 +17,8 @@ namespace tessera::parallel {
 class StageExperts {
  public:
   /// Of cells [cells.begin, cells.end()) of `model`. Model and mesh must outlive this.
-  StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh, at::Device device);
+  StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
+               at::Device device);
 
   /// Null where each rank has all experts.
   const model::TokenExchange* exchange() const { return exchange_ ? &*exchange_ : nullptr; }

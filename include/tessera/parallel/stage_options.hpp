@@ -16,8 +16,8 @@ namespace tessera::parallel {
 
 /// Where gradients of microbatches add up before the reduction over data-parallel ranks.
 enum class Accumulation : std::uint8_t {
-  standard,   ///< as FSDP2 in TorchTitan: sharded, but unsharded in a pipeline; also where the order
-              ///< is deterministic
+  standard,  ///< as FSDP2 in TorchTitan: sharded, but unsharded in a pipeline; also where the order
+             ///< is deterministic
   unsharded,  ///< whole on each rank: one reduce_scatter a step
   sharded,    ///< in this rank's shard: one reduce_scatter a microbatch, and 1/fsdp of the memory
 };

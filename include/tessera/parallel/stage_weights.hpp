@@ -34,8 +34,8 @@ class StageWeights {
  public:
   /// Of cells [cells.begin, cells.end()) of `model`. All references must outlive this. Throws
   /// Error(usage) for a pattern of StageOptions::freeze that matches no parameter of the model.
-  StageWeights(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh, const StageOptions& options,
-               const TiedWeight& tied);
+  StageWeights(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
+               const StageOptions& options, const TiedWeight& tied);
 
   /// Makes the groups of a unit, or of the part of it that the stage has. The unit's own parameters
   /// form one group, its frozen ones another; those of experts lie on other ranks, in groups of
@@ -67,7 +67,8 @@ class StageWeights {
   ShardGroup* group_of(const model::ParamSpec* param) const;
   ShardGroup* tied_group(const model::ParamSpec* spec);
   PlacementOptions placement_options(bool tied) const;
-  ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs, bool tied);
+  ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
+                         bool tied);
 
   const model::ModelSpec& model_;
   Range cells_;

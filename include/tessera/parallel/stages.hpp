@@ -12,10 +12,10 @@ namespace tessera::parallel {
 
 class Stages {
  public:
-  /// Those of `ranges` that `map` puts on this rank of the mesh's pipeline. The model must outlive them. Collective
-  /// over the mesh.
-  Stages(const model::Model& model, const StageRanges& ranges, const schedule::StageMap& map, mesh::DeviceMesh& mesh,
-         const StageOptions& options);
+  /// Those of `ranges` that `map` puts on this rank of the mesh's pipeline. The model must outlive
+  /// them. Collective over the mesh.
+  Stages(const model::Model& model, const StageRanges& ranges, const schedule::StageMap& map,
+         mesh::DeviceMesh& mesh, const StageOptions& options);
 
   const schedule::StageMap& map() const { return map_; }
   const StageOptions& options() const { return options_; }
@@ -35,12 +35,14 @@ class Stages {
   void finish_gradients();
   void end_step();
   GatherCount gather_count() const;
-  /// Tokens that each expert got in this step, summed over the ranks of each stage, by mixture of the model (undefined
-  /// where other ranks hold it); evens the loads out if `update`. Collective over the ranks of the stages.
+  /// Tokens that each expert got in this step, summed over the ranks of each stage, by mixture of
+  /// the model (undefined where other ranks hold it); evens the loads out if `update`. Collective
+  /// over the ranks of the stages.
   std::vector<at::Tensor> balance_experts(bool update);
   double balance_loss() const;
   std::int64_t kept_bytes();
-  /// What the stages have allocated now on the device of forward and backward; activations are not counted.
+  /// What the stages have allocated now on the device of forward and backward; activations are not
+  /// counted.
   MemoryKinds memory() const;
   /// Of all stages, in the order of the model; a tied parameter of two of them once.
   Params params();

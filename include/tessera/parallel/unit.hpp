@@ -1,7 +1,8 @@
-// A unit on this rank: its cells, the groups that hold its weights, and one step forward or backward through it.
+// A unit on this rank: its cells, the groups that hold its weights, and one step forward or
+// backward through it.
 //
-// Autograd stays inside a unit: it runs on a detached input that requires a gradient, and backward starts from its
-// output.
+// Autograd stays inside a unit: it runs on a detached input that requires a gradient, and backward
+// starts from its output.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -33,9 +34,9 @@ struct LossInput {
 /// A unit's pass over one microbatch, kept until its backward.
 struct TapeEntry {
   model::Flow in, out;
-  at::Tensor loss;                           ///< scalar; defined behind the last unit of the model only
-  at::Tensor token_losses;                   ///< with the loss: unscaled, [T]
-  double balance = 0;                        ///< this rank's part of the balance loss in it
+  at::Tensor loss;          ///< scalar; defined behind the last unit of the model only
+  at::Tensor token_losses;  ///< with the loss: unscaled, [T]
+  double balance = 0;       ///< this rank's part of the balance loss in it
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
   Remakes remakes;
 };
@@ -43,20 +44,25 @@ struct TapeEntry {
 /// How tensor parallelism is done, and where experts are.
 struct TensorParallel {
   comm::Communicator& tp;
-  bool sequence = true;  ///< between products each rank has its part of the tokens; false: all of them
-  bool vocabulary_loss =
-      true;                 ///< the loss of logits that stay cut over the vocabulary; false: they are gathered first
-  TokenChunks chunks = {};  ///< how tokens travel around products; count 0: whole, before and behind them
+  /// between products each rank has its part of the tokens; false: all of them
+  bool sequence = true;
+  bool vocabulary_loss = true;  ///< the loss of logits that stay cut over the vocabulary; false:
+                                ///< they are gathered first
+  /// how tokens travel around products; count 0: whole, before and behind them
+  TokenChunks chunks = {};
   const model::TokenExchange* exchange = &model::no_exchange();
-  bool experts_cut = false;                  ///< each expert is shared by the ranks of tp, which all get every token
-  comm::Communicator* microbatch = nullptr;  ///< ranks that hold a microbatch's tokens, each its own; null = this one
+  /// each expert is shared by the ranks of tp, which all get every token
+  bool experts_cut = false;
+  /// ranks that hold a microbatch's tokens, each its own; null = this one
+  comm::Communicator* microbatch = nullptr;
 };
 
 class UnitOperations;
 
 class Unit {
  public:
-  /// `buffers`: as Model::buffers, defined where cells of the unit use them. `remade`: see RecomputePolicy::products.
+  /// `buffers`: as Model::buffers, defined where cells of the unit use them. `remade`: see
+  /// RecomputePolicy::products.
   Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
        const TensorParallel& tensor, std::span<const at::Tensor> buffers = {},
        std::span<const std::string> remade = {});
@@ -67,18 +73,20 @@ class Unit {
   void start_unshard();
   void finish_unshard();
   void reshard();
-  /// Each rank keeps its part of what the ranks of `inner` share, and of experts those of `experts`: null = nothing.
+  /// Each rank keeps its part of what the ranks of `inner` share, and of experts those of
+  /// `experts`: null = nothing.
   void reshard_within(comm::Communicator& inner, comm::Communicator* experts);
 
-  /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries position and cache.
-  /// With `loss` the logits become a scalar loss. Weights must be gathered. With `recompute` the entry keeps less:
-  /// Recompute::unit leaves no graph at all.
+  /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries
+  /// position and cache. With `loss` the logits become a scalar loss. Weights must be gathered.
+  /// With `recompute` the entry keeps less: Recompute::unit leaves no graph at all.
   TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss,
                     Recompute recompute = Recompute::nothing) const;
-  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the entry, whose forward
-  /// runs again if only its input was kept; the result has the gradients of the entry's inputs, and the leaves of the
-  /// groups theirs. Weights must be gathered.
-  model::Flow backward(TapeEntry entry, const model::CellContext& context, const model::Flow& out_gradients) const;
+  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the
+  /// entry, whose forward runs again if only its input was kept; the result has the gradients of
+  /// the entry's inputs, and the leaves of the groups theirs. Weights must be gathered.
+  model::Flow backward(TapeEntry entry, const model::CellContext& context,
+                       const model::Flow& out_gradients) const;
 
  private:
   struct Step {
@@ -86,13 +94,15 @@ class Unit {
     const model::CellFunctions* functions;
     std::vector<model::Weight> weights;
     std::vector<at::Tensor> buffers;
-    std::vector<const c10::TensorImpl*> remade;  ///< weights whose products are made again in Recompute::operations
+    /// weights whose products are made again in Recompute::operations
+    std::vector<const c10::TensorImpl*> remade;
   };
   TokenLoss loss_of(const at::Tensor& logits, const LossInput& loss) const;
   void add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput& loss) const;
   at::Tensor for_experts(const at::Tensor& tokens) const;
   at::Tensor from_experts(const at::Tensor& tokens) const;
-  void run(const Step& step, model::Flow& flow, model::CellContext context, UnitOperations& operations) const;
+  void run(const Step& step, model::Flow& flow, model::CellContext context,
+           UnitOperations& operations) const;
   void gather(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;
   void reduce(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;
 

@@ -1,5 +1,5 @@
-// Charts as inline SVG for a Page, whose style sheet gives them their colors. Numbers under the pointer are shown by
-// the style sheet, too: there is no script.
+// Charts as inline SVG for a Page, whose style sheet gives them their colors. Numbers under the
+// pointer are shown by the style sheet, too: there is no script.
 #pragma once
 
 #include <functional>
@@ -40,12 +40,13 @@ struct LineChart {
   bool smooth = false;     ///< each series thin, its moving mean bold
   bool from_zero = false;  ///< y begins at 0
   std::vector<Mark> marks = {};
-  std::function<std::string(double)> format = short_number;  ///< of y, in the legend and under the pointer
+  /// of y, in the legend and under the pointer
+  std::function<std::string(double)> format = short_number;
 };
 
-/// Curves over x with axes, and a legend with the last finite value of each. A spike does not flatten the curves: it
-/// is cut off at the frame. Long series are thinned to the extremes of each column of pixels. Without a finite value: a
-/// frame that says so.
+/// Curves over x with axes, and a legend with the last finite value of each. A spike does not
+/// flatten the curves: it is cut off at the frame. Long series are thinned to the extremes of each
+/// column of pixels. Without a finite value: a frame that says so.
 Html line_chart(const LineChart& chart);
 
 /// One axis of parallel coordinates, or one side of a heat map.
@@ -61,7 +62,8 @@ struct Member {
   std::vector<double> values;  ///< NaN: not known
 };
 
-/// The last dimension is the result. The lower it is, the stronger a member's line; without a result: thin and grey.
+/// The last dimension is the result. The lower it is, the stronger a member's line; without a
+/// result: thin and grey.
 struct ParallelCoordinates {
   std::string title;
   std::vector<Dimension> dimensions;  ///< two or more
@@ -71,7 +73,8 @@ struct ParallelCoordinates {
 /// Throws ContractViolation where a member has another number of values than there are dimensions.
 Html parallel_coordinates(const ParallelCoordinates& chart);
 
-/// A result over two keys. The lower it is, the stronger a cell's color; a cell without a result is marked.
+/// A result over two keys. The lower it is, the stronger a cell's color; a cell without a result is
+/// marked.
 struct HeatMap {
   std::string title;
   std::string x_name, y_name;

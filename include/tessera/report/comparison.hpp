@@ -14,16 +14,20 @@ namespace tessera::report {
 /// Where the losses of a run leave those of the first run, over the steps that both have.
 struct Divergence {
   std::int64_t common_steps = 0;
-  std::optional<std::int64_t> first_difference;  ///< the first step whose losses are not the same bits
-  std::optional<std::int64_t> first_beyond;      ///< the first step whose losses differ by more than the tolerance
-  double largest = 0;                            ///< relative difference
+  /// the first step whose losses are not the same bits
+  std::optional<std::int64_t> first_difference;
+  /// the first step whose losses differ by more than the tolerance
+  std::optional<std::int64_t> first_beyond;
+  double largest = 0;  ///< relative difference
   std::int64_t largest_step = 0;
 };
 
-/// `tolerance`: of |a - b| / |a|. A loss that is finite in one run only counts as infinitely different.
+/// `tolerance`: of |a - b| / |a|. A loss that is finite in one run only counts as infinitely
+/// different.
 Divergence divergence(const TrainingRun& a, const TrainingRun& b, double tolerance);
 
-/// A key whose value is not the same in all runs, with one value for each run. job.dump_folder does not count.
+/// A key whose value is not the same in all runs, with one value for each run. job.dump_folder does
+/// not count.
 struct SettingDifference {
   std::string key;
   std::vector<std::string> values;
@@ -36,6 +40,7 @@ std::vector<std::string> names_of(const std::vector<TrainingRun>& runs);
 /// Tables for a terminal. `runs`: two or more.
 std::string comparison_text(const std::vector<TrainingRun>& runs, double tolerance);
 /// The same as a page, with curves over each other. `page`: where it will be, for its links.
-std::string comparison_page(const std::vector<TrainingRun>& runs, double tolerance, const std::filesystem::path& page);
+std::string comparison_page(const std::vector<TrainingRun>& runs, double tolerance,
+                            const std::filesystem::path& page);
 
 }  // namespace tessera::report

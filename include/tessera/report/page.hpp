@@ -1,5 +1,5 @@
-// A page for people: one HTML file that needs nothing else. It has no script and loads nothing, is readable on light
-// and on dark screens, and can be sent to somebody as it is.
+// A page for people: one HTML file that needs nothing else. It has no script and loads nothing, is
+// readable on light and on dark screens, and can be sent to somebody as it is.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ struct Html {
 };
 inline Html operator+(Html left, const Html& right) { return left += right; }
 
-/// Text for an element or a quoted attribute, of HTML and of XML; characters that XML 1.0 forbids become U+FFFD.
+/// Text for an element or a quoted attribute, of HTML and of XML; characters that XML 1.0 forbids
+/// become U+FFFD.
 std::string escape(std::string_view text);
 
 class Page {
@@ -24,7 +25,8 @@ class Page {
   /// `subtitle`: one line under the title; empty: none.
   explicit Page(std::string title, std::string subtitle = "");
 
-  /// Adds a section at the end; it can be linked to as "#" + the heading in small letters with '-' for blanks.
+  /// Adds a section at the end; it can be linked to as "#" + the heading in small letters with '-'
+  /// for blanks.
   void section(const std::string& heading, const Html& content);
   /// The whole file.
   std::string html() const;
@@ -45,11 +47,13 @@ Html folded(std::string_view summary, const Html& content);
 Html grid(const std::vector<Html>& contents);
 /// Figures to see first: {"final loss", "4.31"}, large, in a row.
 Html figures(const std::vector<std::pair<std::string, std::string>>& figures);
-/// An SVG file inside of the page. Its styles and scripts do not reach the page. `description`: for who cannot see it.
+/// An SVG file inside of the page. Its styles and scripts do not reach the page. `description`: for
+/// who cannot see it.
 Html picture(std::string_view svg, std::string_view description);
 
 struct Cell {
-  Cell(std::string text_, std::string link_ = "") : text(std::move(text_)), link(std::move(link_)) {}
+  Cell(std::string text_, std::string link_ = "")
+      : text(std::move(text_)), link(std::move(link_)) {}
   Cell(const char* text_) : text(text_) {}
   std::string text;
   std::string link;  ///< path of a file, from the page's folder; empty: none

@@ -20,22 +20,25 @@ struct Setting {
 
 struct TrainingRun {
   std::filesystem::path folder;
-  std::string name;                          ///< the folder's last part
-  std::vector<metrics::StepRecord> records;  ///< in the order of steps; none before the first step is done
-  std::vector<metrics::Attempt> attempts;    ///< oldest first; none where there is no run.json
-  std::vector<Setting> settings;             ///< every key; none where there is no config.toml that can be read
-  std::string settings_problem;              ///< why there are none; empty: there are
+  std::string name;  ///< the folder's last part
+  /// in the order of steps; none before the first step is done
+  std::vector<metrics::StepRecord> records;
+  std::vector<metrics::Attempt> attempts;  ///< oldest first; none where there is no run.json
+  /// every key; none where there is no config.toml that can be read
+  std::vector<Setting> settings;
+  std::string settings_problem;  ///< why there are none; empty: there are
 };
 
-/// Reads metrics.jsonl, run.json and config.toml. Throws Error(usage) for a folder that is no run, and Error(data) for
-/// a metrics.jsonl or a run.json that is damaged. A configuration that this program cannot read is a settings_problem.
+/// Reads metrics.jsonl, run.json and config.toml. Throws Error(usage) for a folder that is no run,
+/// and Error(data) for a metrics.jsonl or a run.json that is damaged. A configuration that this
+/// program cannot read is a settings_problem.
 TrainingRun read_run(const std::filesystem::path& folder);
 
 /// The steps at which an attempt that wrote these records resumed, each once.
 std::vector<std::int64_t> resumed_at(const TrainingRun& run);
 
-/// A column of metrics.jsonl over the steps that have it: "loss", "lr", "grad_norm", "tokens_per_second", "mfu", or one
-/// of the record's extra columns.
+/// A column of metrics.jsonl over the steps that have it: "loss", "lr", "grad_norm",
+/// "tokens_per_second", "mfu", or one of the record's extra columns.
 std::vector<Point> column(const TrainingRun& run, std::string_view name);
 
 struct Totals {

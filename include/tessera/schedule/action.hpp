@@ -25,8 +25,9 @@ enum class ActionKind : std::uint8_t {
 /// Does the action compute (F, I, W, B), or does it move what was computed?
 constexpr bool computes(ActionKind kind) { return kind <= ActionKind::backward; }
 
-/// `stage` is the stage that computes, or, of a transfer, the stage on this rank: send_forward of stage 2 goes to stage
-/// 3, recv_forward of stage 3 comes from stage 2, send_backward of stage 3 goes to stage 2.
+/// `stage` is the stage that computes, or, of a transfer, the stage on this rank: send_forward of
+/// stage 2 goes to stage 3, recv_forward of stage 3 comes from stage 2, send_backward of stage 3
+/// goes to stage 2.
 struct Action {
   ActionKind kind;
   int stage;

@@ -15,20 +15,22 @@
 
 namespace tessera::schedule {
 
-/// The computations of all ranks, in their order. Throws Error(usage) for a map that the schedule is not made for,
-/// saying which it is. Any number of microbatches goes; the bubble is the published one where these come in whole
-/// rounds.
+/// The computations of all ranks, in their order. Throws Error(usage) for a map that the schedule
+/// is not made for, saying which it is. Any number of microbatches goes; the bubble is the
+/// published one where these come in whole rounds.
 ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches);
 
-/// Puts transfers into lists of computations. Throws Error(usage) when the lists wait for each other.
+/// Puts transfers into lists of computations. Throws Error(usage) when the lists wait for each
+/// other.
 ActionLists with_transfers(const ActionLists& computations, const StageMap& map);
 
 /// Both: what ranks run.
 ActionLists make_schedule(Kind schedule, const StageMap& map, int microbatches);
 
-/// Runs the lists with every transfer a rendezvous, each rank one action at a time. Empty if all of them end, each
-/// microbatch passing every stage once forward and once backward (B, or I and then W) on the stage's rank; else what is
-/// wrong, in words: the ranks, their positions and what each waits for.
+/// Runs the lists with every transfer a rendezvous, each rank one action at a time. Empty if all of
+/// them end, each microbatch passing every stage once forward and once backward (B, or I and then
+/// W) on the stage's rank; else what is wrong, in words: the ranks, their positions and what each
+/// waits for.
 std::string find_fault(const ActionLists& lists, const StageMap& map, int microbatches);
 
 }  // namespace tessera::schedule

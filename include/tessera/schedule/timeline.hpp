@@ -1,4 +1,5 @@
-// When each action of a schedule would run, given how long actions take; as numbers and as a picture.
+// When each action of a schedule would run, given how long actions take; as numbers and as a
+// picture.
 #pragma once
 
 #include <string>
@@ -32,13 +33,15 @@ struct Timeline {
   double bubble_of(std::size_t rank) const;
 };
 
-/// Each rank runs its computations in order, as soon as their inputs are there; transfers in the lists are passed over.
-/// List r has computations of stages on rank r alone. Throws Error(usage) when the lists wait for each other, naming
-/// the ranks and what they wait for. Takes time linear in the actions, as do the other functions of this component.
+/// Each rank runs its computations in order, as soon as their inputs are there; transfers in the
+/// lists are passed over. List r has computations of stages on rank r alone. Throws Error(usage)
+/// when the lists wait for each other, naming the ranks and what they wait for. Takes time linear
+/// in the actions, as do the other functions of this component.
 Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations& durations = {});
 
-/// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter and darker for I and
-/// W, the shade by stage on the rank; the microbatch's number where it fits. Readable on light and on dark pages.
+/// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter
+/// and darker for I and W, the shade by stage on the rank; the microbatch's number where it fits.
+/// Readable on light and on dark pages.
 std::string to_svg(const Timeline& timeline, const StageMap& map, const std::string& title);
 
 }  // namespace tessera::schedule

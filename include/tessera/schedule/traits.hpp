@@ -36,9 +36,9 @@ struct Traits {
   StagesPerRank stages;
   MapShape map;
   int microbatches_per_rank;  ///< fewer do not fill the pipeline; 0: any number is allowed
-  bool equal_rounds;          ///< microbatches fill rounds of equal size, of one or more for each rank
-  bool keeps_all;             ///< keeps the activations of all microbatches until the first backward
-  bool splits_backward;       ///< has I and W instead of some or all B
+  bool equal_rounds;     ///< microbatches fill rounds of equal size, of one or more for each rank
+  bool keeps_all;        ///< keeps the activations of all microbatches until the first backward
+  bool splits_backward;  ///< has I and W instead of some or all B
   std::string_view paper;
 
   /// Stages of each rank where nothing else is asked for: 1 or 2.

@@ -13,16 +13,17 @@ namespace tessera::sweep {
 
 struct LocalJob {
   int number = 0;
-  std::filesystem::path folder;      ///< of the point; what the command prints goes to its output.log
+  std::filesystem::path folder;  ///< of the point; what the command prints goes to its output.log
   std::vector<std::string> command;  ///< found on PATH
 };
 
-/// Told of each start, and of each job that has come to its end, with how many have so far. Jobs that are skipped count
-/// as ended.
+/// Told of each start, and of each job that has come to its end, with how many have so far. Jobs
+/// that are skipped count as ended.
 struct LocalObserver {
   std::function<void(const LocalJob& job)> started;
   std::function<void(const LocalJob& job, std::size_t ended)> ended;
-  std::function<void(const LocalJob& job, State state)> skipped = {};  ///< `state`: running or done; empty: not told
+  /// `state`: running or done; empty: not told
+  std::function<void(const LocalJob& job, State state)> skipped = {};
 };
 
 struct LocalLimits {
@@ -33,14 +34,17 @@ struct LocalLimits {
 /// Seconds before a limit at which ranks are told to save.
 std::int64_t warning_seconds(std::int64_t limit_seconds);
 
-/// Runs the jobs in their order, `at_once` at a time, and notes start and end of each in its folder.
+/// Runs the jobs in their order, `at_once` at a time, and notes start and end of each in its
+/// folder.
 ///
-/// Another sweep may work in the same folder: a job whose point is running or done when its turn comes is skipped.
-/// A job that fails does not stop the others. Shortly before its limit a job gets SIGTERM, and at its limit another
-/// one; if it then ends with 75 after further steps, it runs again when the others have. The first SIGINT, SIGTERM or
-/// SIGHUP is passed on to the jobs that run as SIGTERM, and no further job starts; a second one, a second or more
-/// later, is passed on too. Returns whether the sweep was stopped so. Throws Error(environment) where no process can be
+/// Another sweep may work in the same folder: a job whose point is running or done when its turn
+/// comes is skipped. A job that fails does not stop the others. Shortly before its limit a job gets
+/// SIGTERM, and at its limit another one; if it then ends with 75 after further steps, it runs
+/// again when the others have. The first SIGINT, SIGTERM or SIGHUP is passed on to the jobs that
+/// run as SIGTERM, and no further job starts; a second one, a second or more later, is passed on
+/// too. Returns whether the sweep was stopped so. Throws Error(environment) where no process can be
 /// made.
-bool run_local(const std::vector<LocalJob>& jobs, const LocalLimits& limits, const LocalObserver& observer);
+bool run_local(const std::vector<LocalJob>& jobs, const LocalLimits& limits,
+               const LocalObserver& observer);
 
 }  // namespace tessera::sweep

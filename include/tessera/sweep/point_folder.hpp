@@ -26,31 +26,37 @@ struct PointStatus {
   std::vector<std::pair<std::string, Cell>> values;  ///< of the keys that the sweep varies
   State state = State::missing;
   std::optional<int> code;  ///< exit code of the last attempt
-  std::string reason;       ///< one line: why a point is neither done nor missing, and whether it skipped steps
+  /// one line: why a point is neither done nor missing, and whether it skipped steps
+  std::string reason;
   int attempts = 0;
   std::int64_t step = 0, steps = 0;  ///< reached, wanted
-  std::int64_t skipped = 0;          ///< steps without an update, of those reached: loss or gradient not finite
+  /// steps without an update, of those reached: loss or gradient not finite
+  std::int64_t skipped = 0;
 };
 
 /// The folder of a sweep, when points are to run in it.
 ///
-/// prepare() makes the folder of each point with its point.json, and keeps the job file as it is now. Throws
-/// Error(usage) where a point has run with other settings, or with another job file: points that do not compare.
+/// prepare() makes the folder of each point with its point.json, and keeps the job file as it is
+/// now. Throws Error(usage) where a point has run with other settings, or with another job file:
+/// points that do not compare.
 void prepare(const Sweep& sweep, const std::vector<Point>& points);
 
-/// The folder of the sweep that a user names: a sweep file's, or a folder itself. Throws Error(usage) where nothing has
-/// been prepared.
+/// The folder of the sweep that a user names: a sweep file's, or a folder itself. Throws
+/// Error(usage) where nothing has been prepared.
 std::filesystem::path folder_named(const std::string& file_or_folder);
 /// The sweep file from which a folder was prepared.
 std::string sweep_file_of(const std::filesystem::path& folder);
 
-/// A line of attempts.log, and one of output.log that sets this attempt's output apart. `where` is one line.
+/// A line of attempts.log, and one of output.log that sets this attempt's output apart. `where` is
+/// one line.
 void note_start(const std::filesystem::path& point_folder, const std::string& where);
 void note_end(const std::filesystem::path& point_folder, int code);
 
-/// From what lies in the folder alone. A point without an end is running while its owner gives signs of life.
+/// From what lies in the folder alone. A point without an end is running while its owner gives
+/// signs of life.
 PointStatus read_status(const std::filesystem::path& point_folder);
-/// Of every point that was prepared, by number. Throws Error(data) naming a point.json that is damaged.
+/// Of every point that was prepared, by number. Throws Error(data) naming a point.json that is
+/// damaged.
 std::vector<PointStatus> read_statuses(const std::filesystem::path& folder);
 
 /// "12 points: 9 done, 1 running, 2 failed".

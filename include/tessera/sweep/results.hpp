@@ -24,20 +24,22 @@ struct PointResult {
 struct Results {
   std::string by;                 ///< a column of metrics.jsonl
   std::vector<std::string> keys;  ///< that the sweep varies
-  /// Points that are done, then the others. Of each: those without a skipped step, with some, without a result; best
-  /// first.
+  /// Points that are done, then the others. Of each: those without a skipped step, with some,
+  /// without a result; best first.
   std::vector<PointResult> points;
 };
 
-/// Reads the metrics of every point. `by`: empty for validation/loss where a point has it, else loss. Throws
-/// Error(usage) with the columns that there are where no point has the named one.
+/// Reads the metrics of every point. `by`: empty for validation/loss where a point has it, else
+/// loss. Throws Error(usage) with the columns that there are where no point has the named one.
 Results collect(const std::vector<PointStatus>& points, const std::string& by = "");
 
-/// Whether a point skipped steps: table and page have a column for it then. CSV and JSON always have it.
+/// Whether a point skipped steps: table and page have a column for it then. CSV and JSON always
+/// have it.
 bool any_skipped(const Results& results);
 /// Why points with skipped steps come behind others, in words for people.
 inline constexpr const char* kSkippedNote =
-    "Points that skipped steps come behind those that did not: their best values may be from before the first skipped "
+    "Points that skipped steps come behind those that did not: their best values may be from "
+    "before the first skipped "
     "step.";
 
 /// One line a point, RFC 4180, with a header; unknown numbers are empty.
@@ -52,11 +54,12 @@ struct PageText {
   std::string sweep_file, job_file;    ///< their texts; empty: not shown
   std::vector<std::string> heat_keys;  ///< two keys of the heat map; empty: the first two that vary
 };
-/// A self-contained page: curves, table, parallel coordinates, a heat map, what failed. Throws Error(usage) where a
-/// heat map's key is not one that the sweep varies.
+/// A self-contained page: curves, table, parallel coordinates, a heat map, what failed. Throws
+/// Error(usage) where a heat map's key is not one that the sweep varies.
 std::string results_page(const Results& results, const PageText& text);
 
 /// Writes results.csv, results.json and index.html into the sweep's folder.
-void write_results(const std::filesystem::path& folder, const Results& results, const PageText& text);
+void write_results(const std::filesystem::path& folder, const Results& results,
+                   const PageText& text);
 
 }  // namespace tessera::sweep

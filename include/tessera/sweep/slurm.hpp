@@ -11,13 +11,13 @@
 
 namespace tessera::sweep {
 
-/// Array tasks and the points that each runs, one after the other: task t has points [(t - 1) * per_task, t *
-/// per_task).
+/// Array tasks and the points that each runs, one after the other: task t has points [(t - 1) *
+/// per_task, t * per_task).
 struct ArrayShape {
   int tasks = 0, per_task = 1;
 };
-/// One point a task, or as few as an array with indices below `max_array_size` allows. Throws Error(environment) where
-/// that allows no array.
+/// One point a task, or as few as an array with indices below `max_array_size` allows. Throws
+/// Error(environment) where that allows no array.
 ArrayShape array_shape(std::size_t points, int max_array_size);
 
 /// An array job before it is submitted: every file that its tasks read lies in one folder.
@@ -44,8 +44,8 @@ void note_job(const Submission& submission, const std::string& job);
 int max_array_size();
 std::string submit_script(const std::filesystem::path& script);  ///< the job ID
 
-/// Adds to statuses read from the folders what squeue and sacct know of the submissions. Leaves them as they are where
-/// Slurm does not answer. Returns whether it did.
+/// Adds to statuses read from the folders what squeue and sacct know of the submissions. Leaves
+/// them as they are where Slurm does not answer. Returns whether it did.
 bool add_queue_states(const std::filesystem::path& sweep_folder, std::vector<PointStatus>& points);
 
 }  // namespace tessera::sweep

@@ -19,7 +19,8 @@ struct Setting {
 };
 using Settings = std::vector<Setting>;
 
-/// What varies together: one key of [grid], all of [zip], all of [[list]], all of [random]. Axes are multiplied.
+/// What varies together: one key of [grid], all of [zip], all of [[list]], all of [random]. Axes
+/// are multiplied.
 struct Axis {
   std::string block;           ///< "grid", "zip", "list" or "random"
   std::vector<Settings> rows;  ///< at least one
@@ -46,12 +47,14 @@ struct Sweep {
   Settings common;                      ///< [set]: of every point
   std::vector<Axis> axes;               ///< the last one varies fastest
   std::vector<Exclusion> exclusions;
-  std::vector<std::pair<std::string, std::string>> slurm;  ///< options of sbatch without dashes, and their values
+  /// options of sbatch without dashes, and their values
+  std::vector<std::pair<std::string, std::string>> slurm;
 };
 
 /// One run of the sweep.
 struct Point {
-  int number = 0;  ///< from 1, in the product of the axes; an exclusion does not renumber the others
+  /// from 1, in the product of the axes; an exclusion does not renumber the others
+  int number = 0;
   Settings settings;
 };
 
@@ -78,7 +81,8 @@ std::string shown_value(const config::Value& value);
 
 /// Says what is wrong with a job that has these arguments; empty when nothing is.
 using JobCheck = std::function<std::string(const std::vector<std::string>& train_arguments)>;
-/// Checks every point, and throws Error(usage) that lists each problem once, with the points that have it.
+/// Checks every point, and throws Error(usage) that lists each problem once, with the points that
+/// have it.
 void check_points(const Sweep& sweep, const std::vector<Point>& points, const JobCheck& check);
 
 /// The axes, the number of points and what they may cost at most, in lines.

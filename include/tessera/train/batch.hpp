@@ -14,23 +14,25 @@
 
 namespace tessera::train {
 
-/// Who reads: ranks that differ in cp only read the same samples, each its own positions. The first pipeline stage
-/// needs inputs, the last one labels; the others read nothing but where documents begin, if these are masked.
+/// Who reads: ranks that differ in cp only read the same samples, each its own positions. The first
+/// pipeline stage needs inputs, the last one labels; the others read nothing but where documents
+/// begin, if these are masked.
 struct Reader {
   int dp_rank = 0, cp_rank = 0;
   bool inputs = true, labels = true;
 };
 
-/// A step's rows of one rank in host memory, [rows, positions] each; empty where they are not needed.
+/// A step's rows of one rank in host memory, [rows, positions] each; empty where they are not
+/// needed.
 struct Rows {
   std::vector<std::int32_t> inputs, labels;
   parallel::Documents documents;  ///< of whole sequences, by row
 };
 
-/// Reads the step whose first sample, of all ranks, is number `first`. Throws Error(data) for a token outside
-/// [0, vocab).
-Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
-               std::int64_t vocab);
+/// Reads the step whose first sample, of all ranks, is number `first`. Throws Error(data) for a
+/// token outside [0, vocab).
+Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+               const Reader& reader, std::int64_t vocab);
 
 /// A step's microbatches of one rank, and how many of its labels count.
 struct Batch {
@@ -42,16 +44,17 @@ struct Batch {
 Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device);
 
 /// Both.
-Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first, const Reader& reader,
-                 std::int64_t vocab, at::Device device);
+Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+                 const Reader& reader, std::int64_t vocab, at::Device device);
 
-/// How far to read ahead: steps that are read before they are asked for (0 = none), and how many of them at one time.
+/// How far to read ahead: steps that are read before they are asked for (0 = none), and how many of
+/// them at one time.
 struct Ahead {
   int steps = 0, threads = 1;
 };
 
-/// Reads steps ahead on threads of its own, while others compute: page faults and slow file systems are theirs to wait
-/// for. What comes out are read_rows()'s bits.
+/// Reads steps ahead on threads of its own, while others compute: page faults and slow file systems
+/// are theirs to wait for. What comes out are read_rows()'s bits.
 class ReadAhead {
  public:
   /// The source must outlive this.
@@ -60,9 +63,10 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// The rows of the step that begins with sample `first`. Begins to read those that follow, one global batch behind
-  /// the other, but none from sample `end` on. Throws what reading them threw; what was read ahead of another step than
-  /// the one that is asked for is forgotten, with its errors.
+  /// The rows of the step that begins with sample `first`. Begins to read those that follow, one
+  /// global batch behind the other, but none from sample `end` on. Throws what reading them threw;
+  /// what was read ahead of another step than the one that is asked for is forgotten, with its
+  /// errors.
   Rows take(const BatchPlan& plan, std::int64_t first, std::int64_t end);
 
  private:

@@ -8,11 +8,12 @@
 
 namespace tessera::train {
 
-/// Collective: rank 0 runs `work`; every rank gets its text, or the Error that it threw. Want of memory and errors of
-/// std::filesystem become Error(environment).
+/// Collective: rank 0 runs `work`; every rank gets its text, or the Error that it threw. Want of
+/// memory and errors of std::filesystem become Error(environment).
 std::string on_rank_zero(comm::Communicator& control, const std::function<std::string()>& work);
 
-/// Collective: every rank runs `work`; if any of them throws an Error, all ranks throw the lowest rank's.
+/// Collective: every rank runs `work`; if any of them throws an Error, all ranks throw the lowest
+/// rank's.
 void on_all_ranks(comm::Communicator& control, const std::function<void()>& work);
 
 }  // namespace tessera::train

@@ -11,14 +11,17 @@
 
 namespace tessera::train {
 
-/// The cores that this process may run on: bit i of the string's bytes is core i, without trailing zero bytes.
+/// The cores that this process may run on: bit i of the string's bytes is core i, without trailing
+/// zero bytes.
 std::string allowed_cores();
 
-/// Whole cores of rank `self`: of each core that its mask allows it has an equal share with every other rank whose mask
-/// allows the core too. At least 1. `masks`: allowed_cores() of the ranks of one node.
+/// Whole cores of rank `self`: of each core that its mask allows it has an equal share with every
+/// other rank whose mask allows the core too. At least 1. `masks`: allowed_cores() of the ranks of
+/// one node.
 int share_of_cores(const std::vector<std::string>& masks, std::size_t self);
 
-/// Cores that a line of cgroup's cpu.max grants ("150000 100000" = 1.5); nothing where it sets no limit.
+/// Cores that a line of cgroup's cpu.max grants ("150000 100000" = 1.5); nothing where it sets no
+/// limit.
 std::optional<double> cores_of_quota(std::string_view cpu_max);
 
 /// Cores of this rank: its share, and at most its part of the container's quota. Collective.

@@ -1,4 +1,5 @@
-// The device that a rank computes on. device_host.cpp and device_cuda.cpp implement it; the build takes one of them.
+// The device that a rank computes on. device_host.cpp and device_cuda.cpp implement it; the build
+// takes one of them.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -10,20 +11,21 @@
 
 namespace tessera::train {
 
-/// What a rank computes on, and how many ranks, itself included, share that memory: those with the same GPU, or those
-/// of its node on the host.
+/// What a rank computes on, and how many ranks, itself included, share that memory: those with the
+/// same GPU, or those of its node on the host.
 struct OwnDevice {
   at::Device device;
   int ranks;
 };
 
-/// What this rank trains on: its GPU, made current, or the host, as job.device says. With "auto", a build without CUDA
-/// trains on the host, and one with CUDA on GPUs only. Collective: ranks compare what they have, and all of them throw
-/// the same Error(environment) where that does not fit together (device_agreement.hpp). `with_nccl`: the job uses it.
+/// What this rank trains on: its GPU, made current, or the host, as job.device says. With "auto", a
+/// build without CUDA trains on the host, and one with CUDA on GPUs only. Collective: ranks compare
+/// what they have, and all of them throw the same Error(environment) where that does not fit
+/// together (device_agreement.hpp). `with_nccl`: the job uses it.
 OwnDevice choose_device(comm::World& world, const config::Job& job, bool with_nccl = true);
 
-/// GPU number `index` of those that this process can see, made current. Communicators on device memory then follow its
-/// compute stream.
+/// GPU number `index` of those that this process can see, made current. Communicators on device
+/// memory then follow its compute stream.
 at::Device take_device(int index);
 
 /// A GPU for one process by itself, or the host.
@@ -38,14 +40,15 @@ struct DeviceMemory {
   std::int64_t allocated = 0;        ///< by this process's tensors
   std::int64_t reserved = 0;         ///< by the allocator, for tensors of now and later
   std::int64_t peak_allocated = 0, peak_reserved = 0;
-  std::int64_t retries = 0;  ///< allocations for which the allocator had to give back what it had reserved
+  /// allocations for which the allocator had to give back what it had reserved
+  std::int64_t retries = 0;
   /// Context, NCCL's buffers, other processes.
   std::int64_t outside() const { return total - free - reserved; }
 };
 DeviceMemory device_memory(at::Device device);
 
-/// Bytes that this rank's tensors can still take: an equal part of what is free on its GPU or its node for each of the
-/// `ranks` that share it, and what LibTorch has reserved there for this rank.
+/// Bytes that this rank's tensors can still take: an equal part of what is free on its GPU or its
+/// node for each of the `ranks` that share it, and what LibTorch has reserved there for this rank.
 std::int64_t free_bytes(at::Device device, int ranks);
 
 /// Waits until the device has done what was asked of it, so that a step's time is a time.

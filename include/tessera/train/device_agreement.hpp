@@ -25,9 +25,10 @@ int ranks_on_gpu(std::span<const RankDevice> ranks, const RankDevice& one);
 /// What is unusual about them and no error: drivers that differ. Empty where nothing is.
 std::string device_warning(std::span<const RankDevice> ranks);
 
-/// Why the ranks cannot train on what they have, with ranks, hosts and what to do; empty where they can. `ranks` in
-/// rank order, the same on all ranks. `wanted` is job.device: "auto", "cuda" or "cpu". With `share`, ranks of a node
-/// may have the same GPU. Without `with_nccl` no library of NCCL is looked at.
+/// Why the ranks cannot train on what they have, with ranks, hosts and what to do; empty where they
+/// can. `ranks` in rank order, the same on all ranks. `wanted` is job.device: "auto", "cuda" or
+/// "cpu". With `share`, ranks of a node may have the same GPU. Without `with_nccl` no library of
+/// NCCL is looked at.
 std::string device_problem(std::span<const RankDevice> ranks, std::string_view wanted, bool share,
                            bool with_nccl = true);
 

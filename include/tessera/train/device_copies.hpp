@@ -9,12 +9,13 @@
 
 namespace tessera::train {
 
-/// Copies from the device to pinned host memory on a stream of its own, behind what the compute stream has been given
-/// when a save begins and beside what it is given then: the next step's forward and backward passes do not change what
-/// is copied, its update does. What is in host memory already (masters that are off-loaded) is copied at once.
+/// Copies from the device to pinned host memory on a stream of its own, behind what the compute
+/// stream has been given when a save begins and beside what it is given then: the next step's
+/// forward and backward passes do not change what is copied, its update does. What is in host
+/// memory already (masters that are off-loaded) is copied at once.
 struct DeviceCopies : checkpoint::CopyEngine {
-  /// Called on the compute stream's thread before parameters or moments change: lets the compute stream, not the
-  /// caller, wait for the copies.
+  /// Called on the compute stream's thread before parameters or moments change: lets the compute
+  /// stream, not the caller, wait for the copies.
   virtual void hold_updates() = 0;
 };
 

@@ -8,9 +8,11 @@
 
 namespace tessera::train {
 
-/// The model of `resolved` on its mesh over the ranks of `world`, with weights from checkpoint.initial_load_path if
-/// that is set, else from the newest checkpoint of the run's folder; the loss over the data of [validation], which must
-/// be enabled. No optimizer, no gradient. Collective. Throws Error, on all ranks alike, after a call of `failed`.
-ValidationResult evaluate(comm::World& world, const config::Resolved& resolved, const OnFailure& failed);
+/// The model of `resolved` on its mesh over the ranks of `world`, with weights from
+/// checkpoint.initial_load_path if that is set, else from the newest checkpoint of the run's
+/// folder; the loss over the data of [validation], which must be enabled. No optimizer, no
+/// gradient. Collective. Throws Error, on all ranks alike, after a call of `failed`.
+ValidationResult evaluate(comm::World& world, const config::Resolved& resolved,
+                          const OnFailure& failed);
 
 }  // namespace tessera::train

@@ -23,22 +23,25 @@ struct Sampling {
 
 class Inference {
  public:
-  /// The model of `resolved` with room for `positions` positions, in training.dtype (the mixed precision of training
-  /// only where the job sets it), with weights from checkpoint.initial_load_path if that is set, else from the newest
-  /// checkpoint of the run's folder. Throws Error(checkpoint) when neither is there. `tokenizer_vocab`: 0 if there is
-  /// no tokenizer; generate() chooses no token beyond it.
+  /// The model of `resolved` with room for `positions` positions, in training.dtype (the mixed
+  /// precision of training only where the job sets it), with weights from
+  /// checkpoint.initial_load_path if that is set, else from the newest checkpoint of the run's
+  /// folder. Throws Error(checkpoint) when neither is there. `tokenizer_vocab`: 0 if there is no
+  /// tokenizer; generate() chooses no token beyond it.
   Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab);
 
   const model::Model& model() const { return model_; }
   /// tokens [batch, seq] int64 -> logits [batch, seq, vocab] float32 (float64 for a float64 model).
   at::Tensor logits(const at::Tensor& tokens);
-  /// `count` tokens after `prompt`, with a key-value cache; stops behind `stop` if given. Throws Error(data) for an
-  /// empty prompt or tokens beyond the vocabulary, Error(usage) when prompt and count exceed `positions`.
+  /// `count` tokens after `prompt`, with a key-value cache; stops behind `stop` if given. Throws
+  /// Error(data) for an empty prompt or tokens beyond the vocabulary, Error(usage) when prompt and
+  /// count exceed `positions`.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
                                      const Sampling& sampling, std::optional<std::int32_t> stop);
 
  private:
-  at::Tensor run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position, model::KeyValueCache* cache);
+  at::Tensor run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position,
+                 model::KeyValueCache* cache);
 
   std::int64_t positions_, tokenizer_vocab_;
   mesh::DeviceMesh mesh_;
@@ -51,8 +54,9 @@ class Inference {
 
 struct ExportOptions {
   DType dtype = DType::f32;
-  bool replace = false;                            ///< files of the folder that have the same names
-  std::optional<std::filesystem::path> tokenizer;  ///< tokenizer.json or its folder; none: the run's
+  bool replace = false;  ///< files of the folder that have the same names
+  /// tokenizer.json or its folder; none: the run's
+  std::optional<std::filesystem::path> tokenizer;
 };
 struct Exported {
   std::int64_t step, bytes;                        ///< of the weights
@@ -60,9 +64,11 @@ struct Exported {
   std::string why_no_tokenizer;
 };
 
-/// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging Face folder:
-/// model.safetensors, config.json, and the tokenizer with its special ids. Throws Error(checkpoint), Error(usage) when
-/// `out` holds weights already, Error(environment) when it cannot be written.
-Exported export_hf(const std::filesystem::path& folder, const std::filesystem::path& out, const ExportOptions& options);
+/// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging
+/// Face folder: model.safetensors, config.json, and the tokenizer with its special ids. Throws
+/// Error(checkpoint), Error(usage) when `out` holds weights already, Error(environment) when it
+/// cannot be written.
+Exported export_hf(const std::filesystem::path& folder, const std::filesystem::path& out,
+                   const ExportOptions& options);
 
 }  // namespace tessera::train

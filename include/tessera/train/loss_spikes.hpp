@@ -6,8 +6,9 @@
 
 namespace tessera::train {
 
-/// The z-score of each loss against the ones before it: its distance from their mean in their standard deviations, over
-/// a window of steps. Spikes enter the window, too: after a true change of level the scores calm down.
+/// The z-score of each loss against the ones before it: its distance from their mean in their
+/// standard deviations, over a window of steps. Spikes enter the window, too: after a true change
+/// of level the scores calm down.
 class LossSpikes {
  public:
   static constexpr std::size_t kWindow = 128, kLeast = 16;

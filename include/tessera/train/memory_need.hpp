@@ -30,24 +30,26 @@ struct MemoryNeed {
 };
 
 /// Of a rank whose pipeline stages have these cells of the model.
-MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout, const std::vector<Range>& cells,
-                       const parallel::StageOptions& options);
+MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout,
+                       const std::vector<Range>& cells, const parallel::StageOptions& options);
 
 enum class Remedy { more_ranks, more_memory };
 
-/// Throws Error(environment) that names the parts and the remedy where `needed` bytes exceed `free` ones; 0 free bytes
-/// are not known. `where`: "on rank 3 (node7)".
-void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed, std::int64_t free,
-                const std::string& where, Remedy remedy = Remedy::more_ranks);
+/// Throws Error(environment) that names the parts and the remedy where `needed` bytes exceed `free`
+/// ones; 0 free bytes are not known. `where`: "on rank 3 (node7)".
+void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,
+                std::int64_t free, const std::string& where, Remedy remedy = Remedy::more_ranks);
 
-/// Collective: throws, on all ranks, where a rank has less free memory than the job takes there with stages of
-/// `options`, which freeze all parameters where nothing is trained. Free is its share of what its GPU has among
-/// `sharers` ranks, or of what the node's memory and the control group can give. Not of the split "measured", which is
-/// not known before weights are there.
-void check_memory(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                  const BatchPlan& plan, const parallel::StageOptions& options, comm::World& world, int sharers);
+/// Collective: throws, on all ranks, where a rank has less free memory than the job takes there
+/// with stages of `options`, which freeze all parameters where nothing is trained. Free is its
+/// share of what its GPU has among `sharers` ranks, or of what the node's memory and the control
+/// group can give. Not of the split "measured", which is not known before weights are there.
+void check_memory(const config::JobConfig& job, const model::ModelSpec& model,
+                  mesh::DeviceMesh& mesh, const BatchPlan& plan,
+                  const parallel::StageOptions& options, comm::World& world, int sharers);
 
 /// The same of one process that holds the whole model and trains nothing.
-void check_memory_alone(const model::ModelSpec& model, const mesh::Layout& layout, parallel::StageOptions options);
+void check_memory_alone(const model::ModelSpec& model, const mesh::Layout& layout,
+                        parallel::StageOptions options);
 
 }  // namespace tessera::train

@@ -1,4 +1,5 @@
-// parallelism.pipeline_parallel_microbatch_size = "auto": the first steps of a run try the sizes that divide the batch.
+// parallelism.pipeline_parallel_microbatch_size = "auto": the first steps of a run try the sizes
+// that divide the batch.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,8 @@
 
 namespace tessera::train {
 
-/// Every step is a real one over the same global batch, so that nothing is lost but the time of the slower sizes.
+/// Every step is a real one over the same global batch, so that nothing is lost but the time of the
+/// slower sizes.
 class MicrobatchTrial {
  public:
   /// Sizes in rising order, at least one.
@@ -17,8 +19,9 @@ class MicrobatchTrial {
   /// The size that comes behind it; 0 if there is none.
   std::int64_t next_rows() const { return current_ + 1 < sizes_.size() ? sizes_[current_ + 1] : 0; }
   bool done() const { return current_ == sizes_.size(); }
-  /// Seconds of the step, the same on all ranks. The first step of a size does not count: it allocates. `next_fits`:
-  /// memory would hold the next size; if not, that and all larger ones are left out.
+  /// Seconds of the step, the same on all ranks. The first step of a size does not count: it
+  /// allocates. `next_fits`: memory would hold the next size; if not, that and all larger ones are
+  /// left out.
   void took(double seconds, bool next_fits);
 
  private:

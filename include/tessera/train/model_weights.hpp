@@ -9,16 +9,18 @@
 
 namespace tessera::train {
 
-/// Collective over the mesh. Fills this rank's masters and buffers from a step folder, or from the newest valid
-/// checkpoint in a checkpoint folder; what `choice` leaves out stays as it is. Throws Error(checkpoint) when there is
-/// none or it is damaged, Error(usage) when it is of another model.
-void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                const std::filesystem::path& folder, LoadChoice choice = {});
+/// Collective over the mesh. Fills this rank's masters and buffers from a step folder, or from the
+/// newest valid checkpoint in a checkpoint folder; what `choice` leaves out stays as it is. Throws
+/// Error(checkpoint) when there is none or it is damaged, Error(usage) when it is of another model.
+void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
+                mesh::DeviceMesh& mesh, const std::filesystem::path& folder,
+                LoadChoice choice = {});
 
-/// The same from where a job's weights are: checkpoint.initial_load_path (a Hugging Face folder or file with
-/// initial_load_in_hf, which throws Error(data)), or else its own checkpoints. Warns of what a choice other than strict
-/// leaves as it is.
-void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings, const model::ModelSpec& model,
-                     mesh::DeviceMesh& mesh, const LoadChoice& choice = {});
+/// The same from where a job's weights are: checkpoint.initial_load_path (a Hugging Face folder or
+/// file with initial_load_in_hf, which throws Error(data)), or else its own checkpoints. Warns of
+/// what a choice other than strict leaves as it is.
+void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings,
+                     const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+                     const LoadChoice& choice = {});
 
 }  // namespace tessera::train

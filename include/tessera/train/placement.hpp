@@ -1,5 +1,5 @@
-// How a rank's GPU, its cores and the network adapters lie in the node. Memory traffic between NUMA nodes is slower,
-// and a rank on one core has no core left for the threads of NCCL and of autograd.
+// How a rank's GPU, its cores and the network adapters lie in the node. Memory traffic between NUMA
+// nodes is slower, and a rank on one core has no core left for the threads of NCCL and of autograd.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,8 @@ struct Adapter {
   bool operator==(const Adapter&) const = default;
 };
 
-/// What one rank has. NUMA nodes are numbered as the kernel does; a machine with one may give the GPU none (-1).
+/// What one rank has. NUMA nodes are numbered as the kernel does; a machine with one may give the
+/// GPU none (-1).
 struct Placement {
   std::string pci;                ///< the GPU's place on the PCI bus, "0000:17:00.0"
   int gpu_numa = -1;              ///< the GPU's NUMA node
@@ -38,7 +39,8 @@ Placement placement_of(const std::string& pci, const std::filesystem::path& sys 
 std::string text_of(const RankPlacement& place);
 RankPlacement rank_placement_of(const std::string& text);
 
-/// One line for all nodes whose ranks are placed alike. `ranks` in rank order, those of a node in local order.
+/// One line for all nodes whose ranks are placed alike. `ranks` in rank order, those of a node in
+/// local order.
 std::vector<std::string> placement_lines(std::span<const RankPlacement> ranks);
 
 /// What costs speed, with what to do; one line for each kind of fault, at its first rank.

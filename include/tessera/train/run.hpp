@@ -11,9 +11,10 @@
 
 namespace tessera::train {
 
-/// Trains as `resolved` says, on all ranks of `world`, and returns what the process should end with: `done`, or after a
-/// signal `requeue` (saved), `interrupted` or `terminated` (nothing could be saved). Rank 0 prints to standard output.
-/// Throws Error, on all ranks alike wherever the cause lets itself be agreed on, after a call of `failed`.
+/// Trains as `resolved` says, on all ranks of `world`, and returns what the process should end
+/// with: `done`, or after a signal `requeue` (saved), `interrupted` or `terminated` (nothing could
+/// be saved). Rank 0 prints to standard output. Throws Error, on all ranks alike wherever the cause
+/// lets itself be agreed on, after a call of `failed`.
 ExitCode run_training(comm::World& world, const config::Resolved& resolved,
                       const std::vector<std::string>& command_line, const OnFailure& failed);
 

@@ -12,14 +12,17 @@ namespace tessera::train {
 
 struct Samples {
   std::unique_ptr<data::SampleSource> source;
-  std::unique_ptr<data::SampleSource> validation;  ///< ends, in a fixed order; null unless validation.enable
-  std::int64_t vocab = 0;                          ///< ids are below it; 0 if only the data itself tells (replay)
+  /// ends, in a fixed order; null unless validation.enable
+  std::unique_ptr<data::SampleSource> validation;
+  std::int64_t vocab = 0;  ///< ids are below it; 0 if only the data itself tells (replay)
 };
 
-/// By training.dataset, dataset_path or mixture, and validation. Collective over `control`: rank 0 makes token files of
-/// plain text or JSONL first, once. `global_batch`: sequences of a step, the rows of a replay file that count. Throws
-/// Error(data) for files that are damaged, too short or of different tokenizers, Error(usage) for a missing
-/// path, and for documents that are to be masked and not known.
-Samples open_job_samples(const config::JobConfig& job, std::int64_t global_batch, comm::Communicator& control);
+/// By training.dataset, dataset_path or mixture, and validation. Collective over `control`: rank 0
+/// makes token files of plain text or JSONL first, once. `global_batch`: sequences of a step, the
+/// rows of a replay file that count. Throws Error(data) for files that are damaged, too short or of
+/// different tokenizers, Error(usage) for a missing path, and for documents that are to be masked
+/// and not known.
+Samples open_job_samples(const config::JobConfig& job, std::int64_t global_batch,
+                         comm::Communicator& control);
 
 }  // namespace tessera::train

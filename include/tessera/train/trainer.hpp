@@ -31,28 +31,33 @@ namespace tessera::train {
 
 /// How evenly a mixture's experts were used in a step.
 struct ExpertLoad {
-  std::string name;          ///< "layers.3.moe"
-  double max_over_mean = 0;  ///< tokens of the busiest expert over those of the average one; 1 = even
-  double entropy = 0;        ///< of the experts' shares, over its greatest value; 1 = even
+  std::string name;  ///< "layers.3.moe"
+  /// tokens of the busiest expert over those of the average one; 1 = even
+  double max_over_mean = 0;
+  double entropy = 0;  ///< of the experts' shares, over its greatest value; 1 = even
 };
 
 /// What a step did; the same on every rank.
 struct StepOutcome {
-  double loss = 0;       ///< cross-entropy summed over the valid tokens of the global batch, divided by their number
+  double loss = 0;  ///< cross-entropy summed over the valid tokens of the global batch, divided by
+                    ///< their number
   double grad_norm = 0;  ///< before clipping; NaN if the gradient was not finite
   double lr = 0;
-  bool skipped = false;           ///< loss or gradient was not finite: nothing was updated
-  double zscore = 0;              ///< of the loss, if the run looks for spikes
-  std::string nonfinite;          ///< which parameter on which rank, then, and which samples, if their loss shows it
-  StepVotes votes;                ///< of all ranks
-  double balance_loss = 0;        ///< what the auxiliary and z losses of mixtures add to `loss` in the gradient
+  bool skipped = false;   ///< loss or gradient was not finite: nothing was updated
+  double zscore = 0;      ///< of the loss, if the run looks for spikes
+  std::string nonfinite;  ///< which parameter on which rank, then, and which samples, if their loss
+                          ///< shows it
+  StepVotes votes;        ///< of all ranks
+  /// what the auxiliary and z losses of mixtures add to `loss` in the gradient
+  double balance_loss = 0;
   std::vector<ExpertLoad> loads;  ///< of each mixture
-  /// Of each source of a mixture of data: `loss` over its tokens alone; NaN where the step has none.
+  /// Of each source of a mixture of data: `loss` over its tokens alone; NaN where the step has
+  /// none.
   std::vector<std::pair<std::string, double>> source_losses;
 };
 
-/// What Trainer::compute() found; the same on every rank. The gradients themselves are in the stages' groups, summed
-/// over the job and unclipped.
+/// What Trainer::compute() found; the same on every rank. The gradients themselves are in the
+/// stages' groups, summed over the job and unclipped.
 struct Gradients {
   double loss = 0;                                            ///< see StepOutcome
   std::vector<std::pair<std::string, double>> source_losses;  ///< see StepOutcome
@@ -64,28 +69,29 @@ Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map);
 
 class Trainer {
  public:
-  Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh, const BatchPlan& plan,
-          const data::SampleSource& source, at::Device device);
+  Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
+          const BatchPlan& plan, const data::SampleSource& source, at::Device device);
 
   /// What this rank votes for, asked when the loss is reduced.
   using Vote = std::function<StepVotes()>;
 
   /// The first half of the next step, collective: its gradients.
   Gradients compute(const Vote& vote = {});
-  /// The second half, collective: updates the weights, or skips the step if loss or gradients are not finite. What
-  /// looks at gradients, or changes them, does so before.
+  /// The second half, collective: updates the weights, or skips the step if loss or gradients are
+  /// not finite. What looks at gradients, or changes them, does so before.
   StepOutcome apply(const Gradients& gradients);
   /// Both.
   StepOutcome step(const Vote& vote = {}) { return apply(compute(vote)); }
 
-  /// Sequences of a microbatch from the next step on: the same global batch in other portions. Throws Error(usage), and
-  /// changes nothing, where they do not fit the job's batch or schedule.
+  /// Sequences of a microbatch from the next step on: the same global batch in other portions.
+  /// Throws Error(usage), and changes nothing, where they do not fit the job's batch or schedule.
   void set_microbatch_rows(std::int64_t rows);
   const BatchPlan& batch_plan() const { return plan_; }
   const TrainState& state() const { return state_; }
   /// Of a run that goes on, goes back, or leaves batches out.
   void set_state(const TrainState& state) { state_ = state; }
-  /// Number of the first sample of step `step` (from 0), as batches follow each other from the state on.
+  /// Number of the first sample of step `step` (from 0), as batches follow each other from the
+  /// state on.
   std::int64_t first_sample(std::int64_t step) const {
     return state_.samples + (step - state_.step) * plan_.global_batch;
   }
@@ -102,9 +108,11 @@ class Trainer {
   std::string whereabouts() const;
   /// What this rank's tensors take now on the device of forward and backward.
   parallel::MemoryKinds memory() const;
-  /// The same without activations. Asks no allocator; any thread may ask while none changes the tensors.
+  /// The same without activations. Asks no allocator; any thread may ask while none changes the
+  /// tensors.
   parallel::MemoryKinds known_memory() const;
-  /// The greatest memory seen behind a unit's forward or backward pass, in steps for which watch() was on.
+  /// The greatest memory seen behind a unit's forward or backward pass, in steps for which watch()
+  /// was on.
   parallel::MemoryPeak& memory_peak() { return memory_peak_; }
   std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
@@ -132,7 +140,8 @@ class Trainer {
   metrics::PhaseTimer timer_;
   parallel::MemoryPeak memory_peak_;
   TrainState state_;
-  std::vector<at::Tensor> token_losses_;  ///< of this rank's microbatches in the last step, on the last stage
+  /// of this rank's microbatches in the last step, on the last stage
+  std::vector<at::Tensor> token_losses_;
 };
 
 }  // namespace tessera::train

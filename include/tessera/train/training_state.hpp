@@ -17,32 +17,41 @@ namespace tessera::train {
 struct LoadedState {
   TrainState state;             ///< the trainer's from now on
   std::string left_out;         ///< of the checkpoint, for people
-  std::string schedule_change;  ///< how learning rates differ from those the checkpoint was saved for, for people
+  std::string schedule_change;  ///< how learning rates differ from those the checkpoint was saved
+                                ///< for, for people
 };
 
-/// Collective. Writes step-%08d under `folder` with the trainer's tensors and `state`, its own or that of a step
-/// before; blocks until it is committed.
-checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+/// Collective. Writes step-%08d under `folder` with the trainer's tensors and `state`, its own or
+/// that of a step before; blocks until it is committed.
+checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer,
+                                  const config::Resolved& resolved,
                                   const std::filesystem::path& folder, const TrainState& state);
-/// Collective. Begins to write it; the trainer may go on as soon as this returns. See checkpoint::Saver.
+/// Collective. Begins to write it; the trainer may go on as soon as this returns. See
+/// checkpoint::Saver.
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
                       const std::filesystem::path& folder, const TrainState& state);
 
-/// Collective. Writes step-%08d under `folder` with the model alone, in checkpoint.export_dtype; blocks until it is
-/// committed.
-checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+/// Collective. Writes step-%08d under `folder` with the model alone, in checkpoint.export_dtype;
+/// blocks until it is committed.
+checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer,
+                                       const config::Resolved& resolved,
                                        const std::filesystem::path& folder, std::int64_t step);
-/// Collective. The newest valid checkpoint under `folder` if it is one of these: nothing else of a run is in it.
-std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control, const std::filesystem::path& folder);
+/// Collective. The newest valid checkpoint under `folder` if it is one of these: nothing else of a
+/// run is in it.
+std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control,
+                                                  const std::filesystem::path& folder);
 
-/// Collective. Loads a checkpoint under `folder` into the trainer, onto whatever mesh it has; the next step goes on
-/// with the next sample. It is the newest valid one that is not behind `latest_step` or, where choice.step says so,
-/// that of this step, unless newer ones were written by a run that began with it, too. Empty when there is none. What
-/// `choice` leaves out stays as it is in the trainer, or begins anew (moments' count, schedule, data); but a checkpoint
-/// of a run that left out the same when it began is taken whole, so that a job does so once, however often it is
-/// started. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or of a model with other
-/// tensors; Error(usage) if it was trained on other data, or newer checkpoints of another course would come in the way.
+/// Collective. Loads a checkpoint under `folder` into the trainer, onto whatever mesh it has; the
+/// next step goes on with the next sample. It is the newest valid one that is not behind
+/// `latest_step` or, where choice.step says so, that of this step, unless newer ones were written
+/// by a run that began with it, too. Empty when there is none. What `choice` leaves out stays as it
+/// is in the trainer, or begins anew (moments' count, schedule, data); but a checkpoint of a run
+/// that left out the same when it began is taken whole, so that a job does so once, however often
+/// it is started. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or
+/// of a model with other tensors; Error(usage) if it was trained on other data, or newer
+/// checkpoints of another course would come in the way.
 std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder,
-                                      const LoadChoice& choice = {}, std::int64_t latest_step = checkpoint::kAnyStep);
+                                      const LoadChoice& choice = {},
+                                      std::int64_t latest_step = checkpoint::kAnyStep);
 
 }  // namespace tessera::train

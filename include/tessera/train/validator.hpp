@@ -17,23 +17,26 @@ namespace tessera::train {
 
 /// The same on every rank.
 struct ValidationResult {
-  double loss = 0;  ///< cross-entropy summed over the valid tokens, divided by their number; NaN without any
+  /// cross-entropy summed over the valid tokens, divided by their number; NaN without any
+  double loss = 0;
   std::int64_t tokens = 0, samples = 0;  ///< that counted
   double seconds = 0;
   std::vector<std::pair<std::string, double>> parts;  ///< losses of a mixture's parts
 };
 
-/// Reads the first samples of the validation data each time, in their order: all of them, validation.samples, or
-/// validation.steps batches. Token losses are summed exactly, so that a mesh changes the result by no more than the
-/// rounding of its token losses. Forward only; parameters, optimizer, data position and experts' loads stay as they
-/// are, and training goes on with the same bits.
+/// Reads the first samples of the validation data each time, in their order: all of them,
+/// validation.samples, or validation.steps batches. Token losses are summed exactly, so that a mesh
+/// changes the result by no more than the rounding of its token losses. Forward only; parameters,
+/// optimizer, data position and experts' loads stay as they are, and training goes on with the same
+/// bits.
 class Validator {
  public:
   /// `source` ends. All must outlive this.
   Validator(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
             parallel::Stages& stages, const data::SampleSource& source);
 
-  /// After step `step` (from 1)? After the first and each multiple of validation.freq, as TorchTitan does.
+  /// After step `step` (from 1)? After the first and each multiple of validation.freq, as
+  /// TorchTitan does.
   bool due(std::int64_t step) const { return step == 1 || step % job_.validation.freq == 0; }
   /// Collective. `step` is for the watchdog's reports.
   ValidationResult run(std::int64_t step);

@@ -1,5 +1,5 @@
-// How a section declares its options: OPTION(training.steps, "help").at_least(1) binds the key and the member of that
-// name.
+// How a section declares its options: OPTION(training.steps, "help").at_least(1) binds the key and
+// the member of that name.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,8 @@ class Declaration {
   using Words = std::vector<std::string_view>;
   using Condition = bool (*)(const JobConfig&);
 
-  Declaration(std::string_view key, Member (*member)(JobConfig&), std::string_view help) : option_{key, member, help} {}
+  Declaration(std::string_view key, Member (*member)(JobConfig&), std::string_view help)
+      : option_{key, member, help} {}
   operator Option() const { return option_; }
 
   Declaration& at_least(double v) { return option_.minimum = v, *this; }
@@ -38,12 +39,20 @@ class Declaration {
   }
 
   /// Other values than the default do not start: the reason; what works instead.
-  Declaration& refused(std::string_view why) { return option_.support = Support::refused, option_.why = why, *this; }
+  Declaration& refused(std::string_view why) {
+    return option_.support = Support::refused, option_.why = why, *this;
+  }
   /// Other values than these do not start.
-  Declaration& works_with(Words v, std::string_view why) { return option_.working = std::move(v), refused(why); }
+  Declaration& works_with(Words v, std::string_view why) {
+    return option_.working = std::move(v), refused(why);
+  }
   /// Part of a feature that is refused.
-  Declaration& refused_with(std::string_view feature) { return option_.under = feature, refused({}); }
-  Declaration& harmless(std::string_view why) { return option_.support = Support::harmless, option_.why = why, *this; }
+  Declaration& refused_with(std::string_view feature) {
+    return option_.under = feature, refused({});
+  }
+  Declaration& harmless(std::string_view why) {
+    return option_.support = Support::harmless, option_.why = why, *this;
+  }
   Declaration& only_if(Condition c) { return option_.relevant = c, *this; }
   Declaration& with(std::string_view other) { return option_.under = other, *this; }
 
@@ -63,6 +72,7 @@ OptionList training_options();     ///< training, activation_checkpoint, compile
 OptionList parallelism_options();  ///< parallelism
 OptionList checkpoint_options();   ///< checkpoint
 OptionList quantize_options();     ///< quantize
-OptionList system_options();       ///< comm, kernels, metrics, profiling, debug, and what waits for later
+OptionList
+system_options();  ///< comm, kernels, metrics, profiling, debug, and what waits for later
 
 }  // namespace tessera::config

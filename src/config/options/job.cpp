@@ -15,12 +15,14 @@ OptionList job_options() {
       OPTION(job.dump_folder, "Folder of the run: metrics, checkpoints, resolved configuration"),
       OPTION(job.description, "Free text, stored with the run"),
       OPTION(job.print_config, "Print the resolved configuration when the run starts"),
-      OPTION(job.save_config_file, "Also store the resolved configuration under this name in job.dump_folder"),
+      OPTION(job.save_config_file,
+             "Also store the resolved configuration under this name in job.dump_folder"),
       OPTION(job.custom_config_module, "Python module that adds keys")
           .refused("Tessera runs no Python; write the keys that Tessera has into the file"),
 
       OPTION(job.device,
-             "What ranks train on: auto = a GPU each in a build with CUDA, else the host; cuda = a GPU each; cpu = the "
+             "What ranks train on: auto = a GPU each in a build with CUDA, else the host; cuda = a "
+             "GPU each; cpu = the "
              "host, in a build with CUDA too")
           .one_of({"auto", "cuda", "cpu"})
           .short_flag("--device")
@@ -32,40 +34,49 @@ OptionList job_options() {
 
       OPTION(model.name, "Architecture")
           .works_with({"llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss"},
-                      "Tessera trains llama3, qwen3, mixtral, deepseek_v3 and gpt_oss; name one of them, or describe a "
+                      "Tessera trains llama3, qwen3, mixtral, deepseek_v3 and gpt_oss; name one of "
+                      "them, or describe a "
                       "model of these families by model.hf_config")
           .only_if(&named),
       OPTION(model.flavor,
-             "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3; 0.6B to 235B-A22B for qwen3; "
+             "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3; 0.6B to "
+             "235B-A22B for qwen3; "
              "16B, 236B, 671B "
              "for deepseek_v3; 20b, 120b for gpt_oss; 8x7B, 8x22B for mixtral"),
-      OPTION(model.hf_assets_path, "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)")
+      OPTION(model.hf_assets_path,
+             "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)")
           .short_flag("--tokenizer"),
       OPTION(model.tokenizer_path, "Old name of model.hf_assets_path"),
-      OPTION(model.hf_config, "A Hugging Face config.json that alone defines the model, in place of name and flavor")
+      OPTION(model.hf_config,
+             "A Hugging Face config.json that alone defines the model, in place of name and flavor")
           .is_ours(),
       OPTION(model.moe_load_balance_coeff,
-             "How much the balancing bias of each expert's score changes after each step; 0 = never; none = the "
+             "How much the balancing bias of each expert's score changes after each step; 0 = "
+             "never; none = the "
              "model's default")
           .at_least(0)
           .is_ours(),
       OPTION(model.moe_aux_loss_coeff,
-             "Weight of the load-balancing loss of all mixtures of experts; none = the model's default")
+             "Weight of the load-balancing loss of all mixtures of experts; none = the model's "
+             "default")
           .at_least(0)
           .is_ours(),
-      OPTION(model.moe_z_loss_coeff, "Weight of the routers' z-loss; none = 0").at_least(0).is_ours(),
+      OPTION(model.moe_z_loss_coeff, "Weight of the routers' z-loss; none = 0")
+          .at_least(0)
+          .is_ours(),
       OPTION(model.converters, "Conversions of the model, such as float8")
           .refused("Tessera multiplies no matrices in float8 or MX; leave the key out, and "
                    "training.mixed_precision_param = \"bfloat16\" is the fastest type"),
       OPTION(model.print_after_conversion, "Print the model after its conversions")
-          .refused(
-              "there are no conversions; `tessera config show` prints the job, and the start of a run its mesh and "
-              "pipeline stages"),
+          .refused("there are no conversions; `tessera config show` prints the job, and the start "
+                   "of a run its mesh and "
+                   "pipeline stages"),
 
       OPTION(optimizer.name, "Optimizer")
           .one_of({"AdamW", "Adam"})
           .works_with({"AdamW"},
-                      "Adam adds weight decay to the gradient; use \"AdamW\", which with weight_decay = 0 is Adam "
+                      "Adam adds weight decay to the gradient; use \"AdamW\", which with "
+                      "weight_decay = 0 is Adam "
                       "without decay"),
       OPTION(optimizer.lr, "Peak learning rate").at_least(0),
       OPTION(optimizer.beta1, "Decay of the first moment").at_least(0).below(1),
@@ -76,35 +87,43 @@ OptionList job_options() {
           .one_of({"fused", "foreach", "for-loop"})
           .harmless("Tessera has one kernel; results are the same"),
       OPTION(optimizer.early_step_in_backward, "Update each parameter inside the backward pass")
-          .refused(
-              "clipping and the check for non-finite gradients need all gradients before the first update; to save "
-              "memory set parallelism.fsdp_gradient_accumulation = \"sharded\" or training.enable_cpu_offload"),
+          .refused("clipping and the check for non-finite gradients need all gradients before the "
+                   "first update; to save "
+                   "memory set parallelism.fsdp_gradient_accumulation = \"sharded\" or "
+                   "training.enable_cpu_offload"),
       OPTION(optimizer.on_nonfinite,
-             "After a non-finite loss or gradient: skip the step, stop with exit code 6, or rewind to the last "
+             "After a non-finite loss or gradient: skip the step, stop with exit code 6, or rewind "
+             "to the last "
              "checkpoint and continue after the batch")
           .one_of({"skip", "stop", "rewind"})
           .is_ours(),
       OPTION(optimizer.spike_zscore,
-             "A loss more than this many standard deviations above the last 128 losses is a spike; 0 = off")
+             "A loss more than this many standard deviations above the last 128 losses is a spike; "
+             "0 = off")
           .at_least(0)
           .is_ours(),
       OPTION(optimizer.on_spike,
-             "After a loss spike: print a line (warn), or rewind to the last checkpoint and continue after the batch")
+             "After a loss spike: print a line (warn), or rewind to the last checkpoint and "
+             "continue after the batch")
           .one_of({"warn", "rewind"})
           .with("optimizer.spike_zscore")
           .is_ours(),
       OPTION(optimizer.max_skipped_steps,
-             "Faults in a row (skipped steps, or rewinds to one checkpoint) before the run stops with code 6")
+             "Faults in a row (skipped steps, or rewinds to one checkpoint) before the run stops "
+             "with code 6")
           .at_least(0)
           .is_ours(),
 
       OPTION(lr_scheduler.warmup_steps, "Steps of linear warm-up").at_least(0),
-      OPTION(lr_scheduler.total_steps, "Length of the schedule in steps; none = training.steps").at_least(1),
-      OPTION(lr_scheduler.decay_ratio, "Share of the steps that decay; none = all after the warm-up")
+      OPTION(lr_scheduler.total_steps, "Length of the schedule in steps; none = training.steps")
+          .at_least(1),
+      OPTION(lr_scheduler.decay_ratio,
+             "Share of the steps that decay; none = all after the warm-up")
           .at_least(0)
           .at_most(1),
       OPTION(lr_scheduler.decay_type, "Shape of the decay").one_of({"linear", "sqrt", "cosine"}),
-      OPTION(lr_scheduler.min_lr_factor, "Learning rate at the end of the decay, as a share of its peak")
+      OPTION(lr_scheduler.min_lr_factor,
+             "Learning rate at the end of the decay, as a share of its peak")
           .at_least(0)
           .at_most(1),
   };

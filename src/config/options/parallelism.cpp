@@ -19,27 +19,34 @@ Declaration::Words schedules() {
 
 OptionList parallelism_options() {
   return {
-      OPTION(parallelism.data_parallel_replicate_degree, "Copies of the sharded model").at_least(1).or_minus_one(),
+      OPTION(parallelism.data_parallel_replicate_degree, "Copies of the sharded model")
+          .at_least(1)
+          .or_minus_one(),
       OPTION(parallelism.data_parallel_shard_degree,
              "Ranks that share one copy of parameters; -1 = the ranks that are left")
           .at_least(1)
           .or_minus_one(),
       OPTION(parallelism.fsdp_reshard_after_forward,
-             "When to free gathered parameters after forward; default = unless pipelined; true = always; false = "
-             "never; last_layer = except for the last unit; auto = what exceeds half of the memory that a step leaves "
+             "When to free gathered parameters after forward; default = unless pipelined; true = "
+             "always; false = "
+             "never; last_layer = except for the last unit; auto = what exceeds half of the memory "
+             "that a step leaves "
              "free; k = each of "
              "k neighbouring ranks keeps 1/k")
           .one_of({"default", "always", "never", "last_layer", "auto"})
           .or_count()
           .or_boolean("always", "never")
-          .also_spelt({"parallelism.reshard_after_forward_mode", "parallelism.reshard_after_forward"}),
+          .also_spelt(
+              {"parallelism.reshard_after_forward_mode", "parallelism.reshard_after_forward"}),
       OPTION(parallelism.reshard_rules,
-             "Reshard policies by name of the unit; the first rule that matches applies: tables of match (a regular "
+             "Reshard policies by name of the unit; the first rule that matches applies: tables of "
+             "match (a regular "
              "expression) and policy; as a flag: layers[.]0,never;layers,always")
           .rows_of({"match", "policy"})
           .is_ours(),
       OPTION(parallelism.fsdp_gradient_accumulation,
-             "Accumulate gradients unsharded (one reduction per step) or sharded (one per microbatch, less memory); "
+             "Accumulate gradients unsharded (one reduction per step) or sharded (one per "
+             "microbatch, less memory); "
              "default = sharded unless pipelined or deterministic")
           .one_of({"default", "unsharded", "sharded"})
           .is_ours(),
@@ -47,18 +54,27 @@ OptionList parallelism_options() {
              "Ranks over which each weight matrix is split, and the tokens between matrix products")
           .at_least(1)
           .or_minus_one(),
-      OPTION(parallelism.disable_loss_parallel, "Gather the logits of all tensor-parallel ranks before the loss"),
+      OPTION(parallelism.disable_loss_parallel,
+             "Gather the logits of all tensor-parallel ranks before the loss"),
       OPTION(parallelism.disable_sequence_parallel,
-             "Compute norms and residuals of every token on every tensor-parallel rank; needs more memory")
+             "Compute norms and residuals of every token on every tensor-parallel rank; needs more "
+             "memory")
           .is_ours(),
       OPTION(parallelism.enable_async_tensor_parallel,
-             "Split tokens into chunks, and transfer one while another is multiplied (needs sequence parallelism)"),
-      OPTION(parallelism.async_tensor_parallel_chunks, "Chunks of each rank's tokens").at_least(1).is_ours(),
-      OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers").at_least(1).or_minus_one(),
-      OPTION(parallelism.module_fqns_per_model_part, "Modules of each pipeline stage; as a flag: a,b;c,d")
+             "Split tokens into chunks, and transfer one while another is multiplied (needs "
+             "sequence parallelism)"),
+      OPTION(parallelism.async_tensor_parallel_chunks, "Chunks of each rank's tokens")
+          .at_least(1)
+          .is_ours(),
+      OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers")
+          .at_least(1)
+          .or_minus_one(),
+      OPTION(parallelism.module_fqns_per_model_part,
+             "Modules of each pipeline stage; as a flag: a,b;c,d")
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_split,
-             "Where stages begin: layers = as in TorchTitan; balanced, balanced_sublayer = even FLOPs, cut between "
+             "Where stages begin: layers = as in TorchTitan; balanced, balanced_sublayer = even "
+             "FLOPs, cut between "
              "blocks or at any cell; measured = even times of the cells")
           .one_of({"layers", "balanced", "balanced_sublayer", "measured"})
           .only_if(&pipelined)
@@ -67,53 +83,66 @@ OptionList parallelism_options() {
              "First block or cell of every stage but the first: layers.4,layers.9.attention.wo")
           .only_if(&pipelined)
           .is_ours(),
-      OPTION(parallelism.pipeline_parallel_first_stage_less_layers, "Number of layers that the embedding counts as")
+      OPTION(parallelism.pipeline_parallel_first_stage_less_layers,
+             "Number of layers that the embedding counts as")
           .at_least(0),
-      OPTION(parallelism.pipeline_parallel_last_stage_less_layers, "Number of layers that the output layer counts as")
+      OPTION(parallelism.pipeline_parallel_last_stage_less_layers,
+             "Number of layers that the output layer counts as")
           .at_least(0),
       OPTION(parallelism.pipeline_parallel_layers_per_stage,
              "Layers of a stage; none = one or two stages on each rank, as the schedule needs")
           .at_least(1)
           .only_if(&pipelined),
-      OPTION(parallelism.pipeline_parallel_schedule, "Order of forward and backward passes; case, - and _ are ignored")
+      OPTION(parallelism.pipeline_parallel_schedule,
+             "Order of forward and backward passes; case, - and _ are ignored")
           .one_of(schedules())
           .only_if(&pipelined),
-      OPTION(parallelism.pipeline_parallel_schedule_csv, "File with a schedule in PyTorch's notation, a row a rank")
+      OPTION(parallelism.pipeline_parallel_schedule_csv,
+             "File with a schedule in PyTorch's notation, a row a rank")
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_stage_map,
-             "Rank of each stage: default = as the schedule needs; loop, e.g. 0,1,0,1; v, e.g. 0,1,1,0; or a list of "
+             "Rank of each stage: default = as the schedule needs; loop, e.g. 0,1,0,1; v, e.g. "
+             "0,1,1,0; or a list of "
              "ranks")
           .or_list()
           .only_if(&pipelined)
           .is_ours(),
       OPTION(parallelism.pipeline_parallel_microbatch_size,
-             "Sequences of a microbatch; divides local_batch_size; auto (or 0) = the fastest size in the first steps")
+             "Sequences of a microbatch; divides local_batch_size; auto (or 0) = the fastest size "
+             "in the first steps")
           .at_least(0)
           .or_word_for_zero("auto"),
       OPTION(parallelism.pipeline_parallel_microbatch_steps,
-             "Other microbatch sizes from given steps on, as STEP:SIZE: 101:2,1001:4; the global batch stays the same")
+             "Other microbatch sizes from given steps on, as STEP:SIZE: 101:2,1001:4; the global "
+             "batch stays the same")
           .only_if(&pipelined)
           .is_ours(),
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")
           .harmless("Tessera sends experts' tokens inside each pass; results are the same"),
-      OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence").at_least(1).or_minus_one(),
+      OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence")
+          .at_least(1)
+          .or_minus_one(),
       OPTION(parallelism.context_parallel_load_balancer,
-             "Positions of each context-parallel rank: headtail = equal work under a causal mask; none = in order")
+             "Positions of each context-parallel rank: headtail = equal work under a causal mask; "
+             "none = in order")
           .one_of({"headtail", "ptrr"})
-          .works_with(
-              {"headtail", "none"},
-              "ptrr balances masks of FlexAttention, which Tessera does not use; headtail balances causal masks")
+          .works_with({"headtail", "none"},
+                      "ptrr balances masks of FlexAttention, which Tessera does not use; headtail "
+                      "balances causal masks")
           .only_if(&shares_sequences),
       OPTION(parallelism.context_parallel_rotate_method,
-             "How context-parallel ranks exchange keys and values: allgather = all at once; alltoall, ring = block by "
+             "How context-parallel ranks exchange keys and values: allgather = all at once; "
+             "alltoall, ring = block by "
              "block, overlapped with computation")
           .one_of({"allgather", "alltoall", "ring"}),
       OPTION(parallelism.expert_parallel_degree,
-             "Ranks that share the experts, taken from data_parallel_shard x context_parallel x tensor_parallel")
+             "Ranks that share the experts, taken from data_parallel_shard x context_parallel x "
+             "tensor_parallel")
           .at_least(1),
-      OPTION(parallelism.expert_tensor_parallel_degree, "Ranks that share each expert: 1 or tensor_parallel_degree")
+      OPTION(parallelism.expert_tensor_parallel_degree,
+             "Ranks that share each expert: 1 or tensor_parallel_degree")
           .at_least(1),
       OPTION(parallelism.expert_parallel_comm_backend, "Library that sends tokens to experts")
           .one_of({"standard", "deepep"})

@@ -6,8 +6,8 @@ namespace {
 
 /// body(row, column) for each pack of a rows x width box.
 template <int size, class Body>
-void for_packs(const char* name, Extent extent, cudaStream_t stream, std::initializer_list<Operand> operands,
-               const Body& body) {
+void for_packs(const char* name, Extent extent, cudaStream_t stream,
+               std::initializer_list<Operand> operands, const Body& body) {
   const std::int64_t packs_per_row = extent.width / size, packs = extent.rows * packs_per_row;
   launch({name, (packs + threads_per_block - 1) / threads_per_block, 0, stream, operands},
          [=] __device__(std::int64_t block, unsigned char*) {
@@ -19,19 +19,23 @@ void for_packs(const char* name, Extent extent, cudaStream_t stream, std::initia
 template <int size, class T>
 void gated(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
   const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
-    const auto g = load<size>(gate.data + row * gate.stride + i), u = load<size>(up.data + row * up.stride + i);
+    const auto g = load<size>(gate.data + row * gate.stride + i),
+               u = load<size>(up.data + row * up.stride + i);
     Pack<T, size> y;
-    for (int k = 0; k < size; ++k) y.items[k] = narrow<T>(swiglu_element(wide(g.items[k]), wide(u.items[k])));
+    for (int k = 0; k < size; ++k)
+      y.items[k] = narrow<T>(swiglu_element(wide(g.items[k]), wide(u.items[k])));
     store<size>(out.data + row * out.stride + i, y);
   };
-  for_packs<size>("swiglu", extent, stream, {reads(gate, extent), reads(up, extent), writes(out, extent)}, body);
+  for_packs<size>("swiglu", extent, stream,
+                  {reads(gate, extent), reads(up, extent), writes(out, extent)}, body);
 }
 
 template <int size, class T>
-void gated_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup, Extent extent,
-                    cudaStream_t stream) {
+void gated_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
+                    Rows<T> dup, Extent extent, cudaStream_t stream) {
   const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
-    const auto d = load<size>(dy.data + row * dy.stride + i), g = load<size>(gate.data + row * gate.stride + i),
+    const auto d = load<size>(dy.data + row * dy.stride + i),
+               g = load<size>(gate.data + row * gate.stride + i),
                u = load<size>(up.data + row * up.stride + i);
     Pack<T, size> dg, du;
     for (int k = 0; k < size; ++k) {
@@ -42,9 +46,10 @@ void gated_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows
     store<size>(dgate.data + row * dgate.stride + i, dg);
     store<size>(dup.data + row * dup.stride + i, du);
   };
-  for_packs<size>(
-      "swiglu_backward", extent, stream,
-      {reads(dy, extent), reads(gate, extent), reads(up, extent), writes(dgate, extent), writes(dup, extent)}, body);
+  for_packs<size>("swiglu_backward", extent, stream,
+                  {reads(dy, extent), reads(gate, extent), reads(up, extent), writes(dgate, extent),
+                   writes(dup, extent)},
+                  body);
 }
 
 /// Operands of one rotation: `batch` sequences, the input's batch_stride apart.
@@ -69,13 +74,14 @@ Operand rotated_rows(const Rotation<T>& r, std::int64_t width) {
 template <int size, bool aligned, class T>
 void rotate(const Rotation<T>& r, cudaStream_t stream) {
   using C = Compute<T>;
-  const std::int64_t width = r.extent.heads * r.extent.head_dim, rows = r.batch * r.extent.positions;
+  const std::int64_t width = r.extent.heads * r.extent.head_dim,
+                     rows = r.batch * r.extent.positions;
   const std::int64_t angles = r.extent.positions * r.extent.head_dim / 2;
   const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
     const std::int64_t position = row % r.extent.positions;
     const std::int64_t angle = (position * r.extent.head_dim + i % r.extent.head_dim) / 2;
-    const auto v =
-        load<size, aligned>(r.x + row / r.extent.positions * r.batch_stride + position * r.extent.stride + i);
+    const auto v = load<size, aligned>(r.x + row / r.extent.positions * r.batch_stride +
+                                       position * r.extent.stride + i);
     Pack<T, size> result;
     for (int k = 0; k < size; k += 2) {
       const C c = r.cos[angle + k / 2], s = r.sign * r.sin[angle + k / 2];
@@ -86,7 +92,8 @@ void rotate(const Rotation<T>& r, cudaStream_t stream) {
     store<size, aligned>(r.y + row * width + i, result);
   };
   for_packs<size>("rope", {rows, width}, stream,
-                  {rotated_rows(r, width), reads(r.cos, angles), reads(r.sin, angles), writes(r.y, rows * width)},
+                  {rotated_rows(r, width), reads(r.cos, angles), reads(r.sin, angles),
+                   writes(r.y, rows * width)},
                   body);
 }
 
@@ -102,8 +109,8 @@ void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cu
 }
 
 template <class T>
-void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup, Extent extent,
-                     cudaStream_t stream) {
+void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
+                     Rows<T> dup, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   if (rows_fit(size, extent.width, dy, gate, up, dgate, dup))
     gated_backward<size>(dy, gate, up, dgate, dup, extent, stream);
@@ -112,10 +119,11 @@ void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Row
 }
 
 template <class T>
-void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent, std::int64_t batch,
-          std::int64_t batch_stride, bool inverse, cudaStream_t stream) {
+void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,
+          std::int64_t batch, std::int64_t batch_stride, bool inverse, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
-  const Rotation<T> rotation{x, cos, sin, y, extent, batch, batch_stride, Compute<T>(inverse ? -1 : 1)};
+  const Rotation<T> rotation{x,      cos,   sin,          y,
+                             extent, batch, batch_stride, Compute<T>(inverse ? -1 : 1)};
   const std::int64_t width = extent.heads * extent.head_dim;
   if (extent.head_dim % size == 0 && batch_stride % size == 0 &&
       rows_fit(size, width, rows(x, extent.stride), rows(y, width)))
@@ -124,11 +132,12 @@ void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeEx
     rotate<2, false>(rotation, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                         \
-  template void swiglu(Rows<const T>, Rows<const T>, Rows<T>, Extent, cudaStream_t);                                   \
-  template void swiglu_backward(Rows<const T>, Rows<const T>, Rows<const T>, Rows<T>, Rows<T>, Extent, cudaStream_t);  \
-  template void rope(const T*, const Compute<T>*, const Compute<T>*, T*, RopeExtent, std::int64_t, std::int64_t, bool, \
-                     cudaStream_t);
+#define TESSERA_INSTANTIATE(T)                                                                     \
+  template void swiglu(Rows<const T>, Rows<const T>, Rows<T>, Extent, cudaStream_t);               \
+  template void swiglu_backward(Rows<const T>, Rows<const T>, Rows<const T>, Rows<T>, Rows<T>,     \
+                                Extent, cudaStream_t);                                             \
+  template void rope(const T*, const Compute<T>*, const Compute<T>*, T*, RopeExtent, std::int64_t, \
+                     std::int64_t, bool, cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

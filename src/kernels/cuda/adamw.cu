@@ -45,19 +45,21 @@ __device__ void update(const Sweep<P, G, M>& s, std::int64_t i) {
 
 /// Whole packs first, then the tail element by element: same arithmetic, same bits.
 template <class P, class G, class M>
-void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
-           const AdamWArguments& arguments, cudaStream_t stream) {
+void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
+           std::int64_t count, const AdamWArguments& arguments, cudaStream_t stream) {
   constexpr int size = pack_size<P>;
-  const Sweep<P, G, M> sweep{param, grad, exp_avg, exp_avg_sq, compute_copy, adamw_constants<P>(arguments)};
-  const bool fits = is_aligned(param, size) && is_aligned(grad, size) && is_aligned(exp_avg, size) &&
-                    is_aligned(exp_avg_sq, size) && is_aligned(compute_copy, size);
+  const Sweep<P, G, M> sweep{param,      grad,         exp_avg,
+                             exp_avg_sq, compute_copy, adamw_constants<P>(arguments)};
+  const bool fits = is_aligned(param, size) && is_aligned(grad, size) &&
+                    is_aligned(exp_avg, size) && is_aligned(exp_avg_sq, size) &&
+                    is_aligned(compute_copy, size);
   const std::int64_t packs = fits ? count / size : 0, tasks = packs + (count - packs * size);
   launch({"adamw",
           (tasks + threads_per_block - 1) / threads_per_block,
           0,
           stream,
-          {writes(param, count), reads(grad, count), writes(exp_avg, count), writes(exp_avg_sq, count),
-           writes(compute_copy, count)}},
+          {writes(param, count), reads(grad, count), writes(exp_avg, count),
+           writes(exp_avg_sq, count), writes(compute_copy, count)}},
          [=] __device__(std::int64_t block, unsigned char*) {
            const std::int64_t i = block * threads_per_block + threadIdx.x;
            if (i < packs)
@@ -67,8 +69,9 @@ void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_cop
          });
 }
 
-#define TESSERA_INSTANTIATE(P, G, M) \
-  template void adamw(P*, const G*, M*, M*, Bf16*, std::int64_t, const AdamWArguments&, cudaStream_t);
+#define TESSERA_INSTANTIATE(P, G, M)                                                    \
+  template void adamw(P*, const G*, M*, M*, Bf16*, std::int64_t, const AdamWArguments&, \
+                      cudaStream_t);
 TESSERA_INSTANTIATE(double, double, double)
 TESSERA_INSTANTIATE(float, float, float)
 TESSERA_INSTANTIATE(float, Bf16, float)

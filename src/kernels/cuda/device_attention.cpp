@@ -1,4 +1,5 @@
-// Attention on a GPU: LibTorch's flash attention for half types where its shapes allow, else by products.
+// Attention on a GPU: LibTorch's flash attention for half types where its shapes allow, else by
+// products.
 #include "cuda/device_attention.hpp"
 
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
@@ -12,17 +13,20 @@ using at::Tensor;
 Tensor heads_first(const Tensor& x) { return x.transpose(1, 2); }
 
 AttentionValue flash(const AttentionPart& part) {
-  const auto result = at::_scaled_dot_product_flash_attention(heads_first(part.q), heads_first(part.k),
-                                                              heads_first(part.v), 0.0, part.causal, false, part.scale);
+  const auto result = at::_scaled_dot_product_flash_attention(
+      heads_first(part.q), heads_first(part.k), heads_first(part.v), 0.0, part.causal, false,
+      part.scale);
   return {heads_first(std::get<0>(result)), heads_first(std::get<1>(result))};
 }
 
-AttentionGradients flash_backward(const AttentionPart& part, const AttentionValue& merged, const Tensor& grad_out) {
-  const Tensor none = at::empty({0}, part.q.options().dtype(at::kLong));  // no dropout: no state of it
+AttentionGradients flash_backward(const AttentionPart& part, const AttentionValue& merged,
+                                  const Tensor& grad_out) {
+  // no dropout: no state of it
+  const Tensor none = at::empty({0}, part.q.options().dtype(at::kLong));
   const auto [q, k, v] = at::_scaled_dot_product_flash_attention_backward(
-      heads_first(grad_out), heads_first(part.q), heads_first(part.k), heads_first(part.v), heads_first(merged.out),
-      heads_first(merged.logsumexp).contiguous(), Tensor(), Tensor(), part.q.size(1), part.k.size(1), 0.0, part.causal,
-      none, none, part.scale);
+      heads_first(grad_out), heads_first(part.q), heads_first(part.k), heads_first(part.v),
+      heads_first(merged.out), heads_first(merged.logsumexp).contiguous(), Tensor(), Tensor(),
+      part.q.size(1), part.k.size(1), 0.0, part.causal, none, none, part.scale);
   return {heads_first(q), heads_first(k), heads_first(v)};
 }
 

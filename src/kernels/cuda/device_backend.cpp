@@ -1,4 +1,5 @@
-// The CUDA table: tensors to launchers, on LibTorch's current stream. Compiled by the host's compiler.
+// The CUDA table: tensors to launchers, on LibTorch's current stream. Compiled by the host's
+// compiler.
 #include <c10/cuda/CUDAStream.h>
 
 #include <span>
@@ -17,10 +18,11 @@ void check_launch(const char* kernel) {
   note_launch(kernel);
   const cudaError_t error = cudaGetLastError();
   require(!is_gpu_failure(error), ExitCode::environment, "{}",
-          gpu_failure(fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error)), kernel));
+          gpu_failure(fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error)),
+                      kernel));
   require(error == cudaSuccess, ExitCode::environment,
-          "kernel {} did not start ({}: {}); see that driver and GPU fit this build", kernel, cudaGetErrorName(error),
-          cudaGetErrorString(error));
+          "kernel {} did not start ({}: {}); see that driver and GPU fit this build", kernel,
+          cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
 }  // namespace device
@@ -40,73 +42,82 @@ Rows<const T> const_rows_from(const RowsOf& r) {
   return tessera::kernels::const_rows_from<T>(r, 0);
 }
 
-std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  const at::Tensor y = at::empty_like(x), rstd = at::empty({x.size(0)}, x.options().dtype(compute_type(x)));
+std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight,
+                                           double eps) {
+  const at::Tensor y = at::empty_like(x),
+                   rstd = at::empty({x.size(0)}, x.options().dtype(compute_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T) {
-    device::rms_norm(const_pointer<T>(x), const_pointer<T>(weight), pointer<T>(y), pointer<Compute<T>>(rstd),
-                     {x.size(0), x.size(1)}, eps, stream_of(x));
+    device::rms_norm(const_pointer<T>(x), const_pointer<T>(weight), pointer<T>(y),
+                     pointer<Compute<T>>(rstd), {x.size(0), x.size(1)}, eps, stream_of(x));
   });
   return {y, rstd};
 }
 
-std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
+                                                    const at::Tensor& weight,
                                                     const at::Tensor& rstd) {
   const std::int64_t blocks = (x.size(0) + device::rows_per_block - 1) / device::rows_per_block;
-  const at::Tensor dx = at::empty_like(x), sums = at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
+  const at::Tensor dx = at::empty_like(x),
+                   sums = at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     device::rms_norm_backward(const_pointer<T>(dy), const_pointer<T>(x), const_pointer<T>(weight),
-                              const_pointer<C>(rstd), pointer<T>(dx), pointer<C>(sums), {x.size(0), x.size(1)},
-                              stream_of(x));
+                              const_pointer<C>(rstd), pointer<T>(dx), pointer<C>(sums),
+                              {x.size(0), x.size(1)}, stream_of(x));
   });
   return {dx, sums.sum(0).to(weight.scalar_type())};
 }
 
 void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out) {
   with_type(out.tensor.scalar_type(), [&]<class T>(T) {
-    device::swiglu(const_rows_from<T>(gate), const_rows_from<T>(up), rows_from<T>(out), {out.rows, out.width},
-                   stream_of(out.tensor));
+    device::swiglu(const_rows_from<T>(gate), const_rows_from<T>(up), rows_from<T>(out),
+                   {out.rows, out.width}, stream_of(out.tensor));
   });
 }
 
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate, const RowsOf& dup) {
+void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
+                     const RowsOf& dup) {
   with_type(dy.tensor.scalar_type(), [&]<class T>(T) {
-    device::swiglu_backward(const_rows_from<T>(dy), const_rows_from<T>(gate), const_rows_from<T>(up),
-                            rows_from<T>(dgate), rows_from<T>(dup), {dy.rows, dy.width}, stream_of(dy.tensor));
+    device::swiglu_backward(const_rows_from<T>(dy), const_rows_from<T>(gate),
+                            const_rows_from<T>(up), rows_from<T>(dgate), rows_from<T>(dup),
+                            {dy.rows, dy.width}, stream_of(dy.tensor));
   });
 }
 
-void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y, bool inverse) {
+void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
+          bool inverse) {
   with_type(x.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     device::rope(const_pointer<T>(x), const_pointer<C>(cos), const_pointer<C>(sin), pointer<T>(y),
-                 {x.size(1), x.size(2), x.size(3), x.stride(1)}, x.size(0), x.stride(0), inverse, stream_of(x));
+                 {x.size(1), x.size(2), x.size(3), x.stride(1)}, x.size(0), x.stride(0), inverse,
+                 stream_of(x));
   });
 }
 
 void row_max(const RowsOf& logits, const at::Tensor& max) {
   with_type(logits.tensor.scalar_type(), [&]<class T>(T) {
-    device::row_max(const_rows_from<T>(logits), pointer<Compute<T>>(max), {logits.rows, logits.width}, stream_of(max));
-  });
-}
-
-void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels, std::int64_t vocab_begin,
-             const SumExpAndTarget& out) {
-  with_type(logits.tensor.scalar_type(), [&]<class T>(T) {
-    using C = Compute<T>;
-    device::sum_exp(const_rows_from<T>(logits), const_pointer<C>(max),
-                    {const_pointer<std::int64_t>(labels), vocab_begin}, pointer<C>(out.sum_exp), pointer<C>(out.target),
+    device::row_max(const_rows_from<T>(logits), pointer<Compute<T>>(max),
                     {logits.rows, logits.width}, stream_of(max));
   });
 }
 
-void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp, const at::Tensor& labels,
-                      std::int64_t vocab_begin, double scale) {
+void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels,
+             std::int64_t vocab_begin, const SumExpAndTarget& out) {
+  with_type(logits.tensor.scalar_type(), [&]<class T>(T) {
+    using C = Compute<T>;
+    device::sum_exp(const_rows_from<T>(logits), const_pointer<C>(max),
+                    {const_pointer<std::int64_t>(labels), vocab_begin}, pointer<C>(out.sum_exp),
+                    pointer<C>(out.target), {logits.rows, logits.width}, stream_of(max));
+  });
+}
+
+void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp,
+                      const at::Tensor& labels, std::int64_t vocab_begin, double scale) {
   with_type(logits.tensor.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     device::softmax_gradient(rows_from<T>(logits), const_pointer<C>(max), const_pointer<C>(sum_exp),
-                             {const_pointer<std::int64_t>(labels), vocab_begin}, C(scale), {logits.rows, logits.width},
-                             stream_of(max));
+                             {const_pointer<std::int64_t>(labels), vocab_begin}, C(scale),
+                             {logits.rows, logits.width}, stream_of(max));
   });
 }
 
@@ -114,38 +125,46 @@ void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Ten
 void cast(const at::Tensor& destination, const at::Tensor& source) {
   destination.view(-1).copy_(source.view(-1), true);
 }
-void accumulate(const at::Tensor& destination, const at::Tensor& source) { destination.view(-1).add_(source.view(-1)); }
+void accumulate(const at::Tensor& destination, const at::Tensor& source) {
+  destination.view(-1).add_(source.view(-1));
+}
 
 double sum_of_squares(const at::Tensor& values) {
-  const std::int64_t blocks = (values.numel() + device::squares_per_block - 1) / device::squares_per_block;
+  const std::int64_t blocks =
+      (values.numel() + device::squares_per_block - 1) / device::squares_per_block;
   const at::Tensor sums = at::empty({blocks}, values.options().dtype(at::kDouble));
   with_type(values.scalar_type(), [&]<class T>(T) {
-    device::sum_of_squares(const_pointer<T>(values), values.numel(), pointer<double>(sums), stream_of(values));
+    device::sum_of_squares(const_pointer<T>(values), values.numel(), pointer<double>(sums),
+                           stream_of(values));
   });
   const at::Tensor on_host = sums.cpu();
   double total = 0;
-  for (std::int64_t block = 0; block < blocks; ++block) total += on_host.const_data_ptr<double>()[block];
+  for (std::int64_t block = 0; block < blocks; ++block)
+    total += on_host.const_data_ptr<double>()[block];
   return total;
 }
 
 void exact_squares(const at::Tensor& values, ExactSum& sum) {
   const at::Tensor words = at::zeros({ExactSum::word_count}, values.options().dtype(at::kLong));
   with_type(values.scalar_type(), [&]<class T>(T) {
-    device::exact_squares(const_pointer<T>(values), values.numel(), pointer<std::int64_t>(words), stream_of(values));
+    device::exact_squares(const_pointer<T>(values), values.numel(), pointer<std::int64_t>(words),
+                          stream_of(values));
   });
   const at::Tensor on_host = words.cpu();
   ExactSum part;
-  part.set_words(std::span<const std::int64_t, ExactSum::word_count>(on_host.const_data_ptr<std::int64_t>(),
-                                                                     ExactSum::word_count));
+  part.set_words(std::span<const std::int64_t, ExactSum::word_count>(
+      on_host.const_data_ptr<std::int64_t>(), ExactSum::word_count));
   sum.merge(part);
 }
 
-void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-           const AdamWArguments& arguments, const at::Tensor& compute_copy) {
+void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
+           const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
+           const at::Tensor& compute_copy) {
   with_adamw_types(param, grad, exp_avg, [&]<class P, class G, class M>(P, G, M) {
-    device::adamw(pointer<P>(param), const_pointer<G>(grad), pointer<M>(exp_avg), pointer<M>(exp_avg_sq),
-                  compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr, param.numel(), arguments,
-                  stream_of(param));
+    device::adamw(pointer<P>(param), const_pointer<G>(grad), pointer<M>(exp_avg),
+                  pointer<M>(exp_avg_sq),
+                  compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr, param.numel(),
+                  arguments, stream_of(param));
   });
 }
 
@@ -168,7 +187,8 @@ const Backend device_table{
 };
 
 /// Linking this file in is what makes device tensors welcome.
-[[maybe_unused]] const bool registered = (register_backend(c10::DeviceType::CUDA, device_table), true);
+[[maybe_unused]] const bool registered =
+    (register_backend(c10::DeviceType::CUDA, device_table), true);
 
 }  // namespace
 }  // namespace tessera::kernels

@@ -9,8 +9,8 @@
 
 namespace tessera::kernels::device {
 
-/// Runs body(block, shared memory) in all threads of each block. The operands are all the device memory that the body
-/// touches.
+/// Runs body(block, shared memory) in all threads of each block. The operands are all the device
+/// memory that the body touches.
 template <class Body>
 void launch(const Launch& launch, const Body& body) {
   if (launch.blocks == 0) return;
@@ -64,10 +64,12 @@ bool rows_fit(int size, std::int64_t width, Rows<T>... rows) {
   return width % size == 0 && ((rows.stride % size == 0 && is_aligned(rows.data, size)) && ...);
 }
 
-/// `combine` over the block's values; every thread gets the result. `scratch` holds one value per warp.
+/// `combine` over the block's values; every thread gets the result. `scratch` holds one value per
+/// warp.
 template <class V, class Combine>
 __device__ V reduce_block(V value, V* scratch, const Combine& combine) {
-  for (int offset = 16; offset > 0; offset /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
   const int warp = threadIdx.x / 32;
   __syncthreads();
   if (threadIdx.x % 32 == 0) scratch[warp] = value;
@@ -94,4 +96,5 @@ struct Max {
 }  // namespace tessera::kernels::device
 
 /// Makes the three kinds of a launcher.
-#define TESSERA_FOR_TYPES(instantiate) instantiate(double) instantiate(float) instantiate(tessera::kernels::Bf16)
+#define TESSERA_FOR_TYPES(instantiate) \
+  instantiate(double) instantiate(float) instantiate(tessera::kernels::Bf16)

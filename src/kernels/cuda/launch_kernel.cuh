@@ -1,4 +1,5 @@
-// A launch on a GPU. The simulated one has a file of this name for itself: the include path chooses.
+// A launch on a GPU. The simulated one has a file of this name for itself: the include path
+// chooses.
 #pragma once
 
 #include "cuda/operand.hpp"
@@ -16,8 +17,8 @@ void launch_kernel(const Launch& launch, const Body& body) {
   if (launch.shared_bytes > 48 * 1024)
     cudaFuncSetAttribute(run_blocks<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          static_cast<int>(launch.shared_bytes));
-  const auto grid =
-      static_cast<unsigned>(launch.blocks < (std::int64_t{1} << 30) ? launch.blocks : (std::int64_t{1} << 30));
+  const auto grid = static_cast<unsigned>(
+      launch.blocks < (std::int64_t{1} << 30) ? launch.blocks : (std::int64_t{1} << 30));
   run_blocks<<<grid, threads_per_block, launch.shared_bytes, launch.stream>>>(launch.blocks, body);
 }
 

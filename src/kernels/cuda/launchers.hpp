@@ -1,5 +1,5 @@
-// The device kernels as plain functions: the host's row functions with a stream. Defined in the .cu files, for double,
-// float and Bf16.
+// The device kernels as plain functions: the host's row functions with a stream. Defined in the .cu
+// files, for double, float and Bf16.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,35 +8,38 @@
 
 namespace tessera::kernels::device {
 
-/// Rows whose weight gradients are summed together: one row of rms_norm_backward's partial sums each.
+/// Rows whose weight gradients are summed together: one row of rms_norm_backward's partial sums
+/// each.
 inline constexpr std::int64_t rows_per_block = 32;
 
-/// Throws Error(environment) with CUDA's words when `kernel` could not be started. Called after each launch.
+/// Throws Error(environment) with CUDA's words when `kernel` could not be started. Called after
+/// each launch.
 void check_launch(const char* kernel);
 
 template <class T>
-void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps, cudaStream_t stream);
+void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps,
+              cudaStream_t stream);
 /// dweight [ceil(rows / rows_per_block), width]: the sums of blocks of rows.
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight,
-                       Extent extent, cudaStream_t stream);
+void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
+                       Compute<T>* dweight, Extent extent, cudaStream_t stream);
 template <class T>
 void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream);
 template <class T>
-void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup, Extent extent,
-                     cudaStream_t stream);
+void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
+                     Rows<T> dup, Extent extent, cudaStream_t stream);
 /// `batch` sequences, input sequences batch_stride apart.
 template <class T>
-void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent, std::int64_t batch,
-          std::int64_t batch_stride, bool inverse, cudaStream_t stream);
+void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,
+          std::int64_t batch, std::int64_t batch_stride, bool inverse, cudaStream_t stream);
 template <class T>
 void row_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t stream);
 template <class T>
-void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target,
-             Extent extent, cudaStream_t stream);
+void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum,
+             Compute<T>* target, Extent extent, cudaStream_t stream);
 template <class T>
-void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
-                      Extent extent, cudaStream_t stream);
+void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum,
+                      RowLabels labels, Compute<T> scale, Extent extent, cudaStream_t stream);
 /// sums [ceil(count / squares_per_block)].
 inline constexpr std::int64_t squares_per_block = 65536;
 template <class T>
@@ -45,7 +48,7 @@ void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStrea
 template <class T>
 void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cudaStream_t stream);
 template <class P, class G, class M>
-void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
-           const AdamWArguments& arguments, cudaStream_t stream);
+void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
+           std::int64_t count, const AdamWArguments& arguments, cudaStream_t stream);
 
 }  // namespace tessera::kernels::device

@@ -5,7 +5,8 @@ namespace tessera::kernels::device {
 namespace {
 
 template <int size, class T>
-void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps, cudaStream_t stream) {
+void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps,
+             cudaStream_t stream) {
   using C = Compute<T>;
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     const T* const in = x + row * extent.width;
@@ -20,33 +21,37 @@ void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent,
     for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
       const auto v = load<size>(in + i), w = load<size>(weight + i);
       Pack<T, size> result;
-      for (int k = 0; k < size; ++k) result.items[k] = narrow<T>(wide(v.items[k]) * r * wide(w.items[k]));
+      for (int k = 0; k < size; ++k)
+        result.items[k] = narrow<T>(wide(v.items[k]) * r * wide(w.items[k]));
       store<size>(y + row * extent.width + i, result);
     }
   };
   const std::int64_t count = extent.rows * extent.width;
-  launch({"rms_norm",
-          extent.rows,
-          sizeof(C) * 32,
-          stream,
-          {reads(x, count), reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
-         body);
+  launch(
+      {"rms_norm",
+       extent.rows,
+       sizeof(C) * 32,
+       stream,
+       {reads(x, count), reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
+      body);
 }
 
-/// Each thread owns its columns for the whole block of rows, so their weight gradients add up in row order; in shared
-/// memory where a row of them fits.
+/// Each thread owns its columns for the whole block of rows, so their weight gradients add up in
+/// row order; in shared memory where a row of them fits.
 template <int size, class T>
-void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight,
-              Extent extent, cudaStream_t stream) {
+void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
+              Compute<T>* dweight, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   const std::int64_t blocks = (extent.rows + rows_per_block - 1) / rows_per_block;
-  const std::size_t scratch_bytes = sizeof(C) * 32, sums_bytes = sizeof(C) * static_cast<std::size_t>(extent.width);
+  const std::size_t scratch_bytes = sizeof(C) * 32,
+                    sums_bytes = sizeof(C) * static_cast<std::size_t>(extent.width);
   const bool in_shared = scratch_bytes + sums_bytes <= 96 * 1024;
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     C* const total = dweight + block * extent.width;
     C* const sums = in_shared ? reinterpret_cast<C*>(shared) + 32 : total;
     const std::int64_t first = block * rows_per_block;
-    const std::int64_t last = first + rows_per_block < extent.rows ? first + rows_per_block : extent.rows;
+    const std::int64_t last =
+        first + rows_per_block < extent.rows ? first + rows_per_block : extent.rows;
     for (std::int64_t row = first; row < last; ++row) {
       const T* const in = x + row * extent.width;
       const T* const g = dy + row * extent.width;
@@ -54,7 +59,8 @@ void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, 
       C dot = 0;
       for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
         const auto v = load<size>(in + i), w = load<size>(weight + i), d = load<size>(g + i);
-        for (int k = 0; k < size; ++k) dot = fma(wide(d.items[k]) * wide(w.items[k]), wide(v.items[k]), dot);
+        for (int k = 0; k < size; ++k)
+          dot = fma(wide(d.items[k]) * wide(w.items[k]), wide(v.items[k]), dot);
       }
       dot = reduce_block(dot, reinterpret_cast<C*>(shared), Add{});
       const C projection = r * r * r * dot / C(extent.width);
@@ -78,25 +84,27 @@ void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, 
           blocks,
           scratch_bytes + (in_shared ? sums_bytes : 0),
           stream,
-          {reads(dy, count), reads(x, count), reads(weight, extent.width), reads(rstd, extent.rows), writes(dx, count),
-           writes(dweight, blocks * extent.width)}},
+          {reads(dy, count), reads(x, count), reads(weight, extent.width), reads(rstd, extent.rows),
+           writes(dx, count), writes(dweight, blocks * extent.width)}},
          body);
 }
 
 }  // namespace
 
 template <class T>
-void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps, cudaStream_t stream) {
+void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps,
+              cudaStream_t stream) {
   constexpr int size = pack_size<T>;
-  if (rows_fit(size, extent.width, rows(x, extent.width), rows(weight, extent.width), rows(y, extent.width)))
+  if (rows_fit(size, extent.width, rows(x, extent.width), rows(weight, extent.width),
+               rows(y, extent.width)))
     forward<size>(x, weight, y, rstd, extent, eps, stream);
   else
     forward<1>(x, weight, y, rstd, extent, eps, stream);
 }
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight,
-                       Extent extent, cudaStream_t stream) {
+void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
+                       Compute<T>* dweight, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   const std::int64_t width = extent.width;
   if (rows_fit(size, width, rows(dy, width), rows(x, width), rows(weight, width), rows(dx, width)))
@@ -105,10 +113,10 @@ void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T
     backward<1>(dy, x, weight, rstd, dx, dweight, extent, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                              \
-  template void rms_norm(const T*, const T*, T*, Compute<T>*, Extent, double, cudaStream_t);                \
-  template void rms_norm_backward(const T*, const T*, const T*, const Compute<T>*, T*, Compute<T>*, Extent, \
-                                  cudaStream_t);
+#define TESSERA_INSTANTIATE(T)                                                               \
+  template void rms_norm(const T*, const T*, T*, Compute<T>*, Extent, double, cudaStream_t); \
+  template void rms_norm_backward(const T*, const T*, const T*, const Compute<T>*, T*,       \
+                                  Compute<T>*, Extent, cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

@@ -11,9 +11,9 @@
 
 namespace tessera::kernels::device {
 
-/// Bytes that a kernel reads, or reads and writes: `groups` times `rows` times `bytes` bytes; rows lie `row_stride`
-/// bytes apart, groups group_stride. A launch on a GPU does not look at them; the simulated one (tests/sim/kernels)
-/// reports every access outside.
+/// Bytes that a kernel reads, or reads and writes: `groups` times `rows` times `bytes` bytes; rows
+/// lie `row_stride` bytes apart, groups group_stride. A launch on a GPU does not look at them; the
+/// simulated one (tests/sim/kernels) reports every access outside.
 struct Operand {
   const void* data;
   std::int64_t bytes, rows = 1, row_stride = 0, groups = 1, group_stride = 0;

@@ -17,12 +17,17 @@ void find_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t
     best = reduce_block(best, reinterpret_cast<C*>(shared), Max{});
     if (threadIdx.x == 0) max[row] = best;
   };
-  launch({"row_max", extent.rows, sizeof(C) * 32, stream, {reads(logits, extent), writes(max, extent.rows)}}, body);
+  launch({"row_max",
+          extent.rows,
+          sizeof(C) * 32,
+          stream,
+          {reads(logits, extent), writes(max, extent.rows)}},
+         body);
 }
 
 template <int size, class T>
-void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum,
-                      Compute<T>* target, Extent extent, cudaStream_t stream) {
+void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels labels,
+                      Compute<T>* sum, Compute<T>* target, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     const T* const x = logits.data + row * logits.stride;
@@ -32,7 +37,8 @@ void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels lab
       const auto v = load<size>(x + i);
       for (int k = 0; k < size; ++k) part += exponential(wide(v.items[k]) - m);
     }
-    const double total = reduce_block(static_cast<double>(part), reinterpret_cast<double*>(shared), Add{});
+    const double total =
+        reduce_block(static_cast<double>(part), reinterpret_cast<double*>(shared), Add{});
     if (threadIdx.x != 0) return;
     const std::int64_t column = labels.labels[row] - labels.vocab_begin;
     const bool here = labels.labels[row] != ignored_row && column >= 0 && column < extent.width;
@@ -43,14 +49,14 @@ void add_exponentials(Rows<const T> logits, const Compute<T>* max, RowLabels lab
           extent.rows,
           sizeof(double) * 32,
           stream,
-          {reads(logits, extent), reads(max, extent.rows), reads(labels.labels, extent.rows), writes(sum, extent.rows),
-           writes(target, extent.rows)}},
+          {reads(logits, extent), reads(max, extent.rows), reads(labels.labels, extent.rows),
+           writes(sum, extent.rows), writes(target, extent.rows)}},
          body);
 }
 
 template <int size, class T>
-void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
-                  Extent extent, cudaStream_t stream) {
+void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels,
+                  Compute<T> scale, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   const auto body = [=] __device__(std::int64_t row, unsigned char*) {
     T* const x = logits.data + row * logits.stride;
@@ -66,13 +72,13 @@ void put_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, 
       store<size>(x + i, v);
     }
   };
-  launch(
-      {"softmax_gradient",
-       extent.rows,
-       0,
-       stream,
-       {writes(logits, extent), reads(max, extent.rows), reads(sum, extent.rows), reads(labels.labels, extent.rows)}},
-      body);
+  launch({"softmax_gradient",
+          extent.rows,
+          0,
+          stream,
+          {writes(logits, extent), reads(max, extent.rows), reads(sum, extent.rows),
+           reads(labels.labels, extent.rows)}},
+         body);
 }
 
 }  // namespace
@@ -87,8 +93,8 @@ void row_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t 
 }
 
 template <class T>
-void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target,
-             Extent extent, cudaStream_t stream) {
+void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum,
+             Compute<T>* target, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   if (rows_fit(size, extent.width, logits))
     add_exponentials<size>(logits, max, labels, sum, target, extent, stream);
@@ -97,8 +103,8 @@ void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Comp
 }
 
 template <class T>
-void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
-                      Extent extent, cudaStream_t stream) {
+void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum,
+                      RowLabels labels, Compute<T> scale, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   if (rows_fit(size, extent.width, logits))
     put_gradient<size>(logits, max, sum, labels, scale, extent, stream);
@@ -106,11 +112,12 @@ void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* s
     put_gradient<1>(logits, max, sum, labels, scale, extent, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                                        \
-  template void row_max(Rows<const T>, Compute<T>*, Extent, cudaStream_t);                                            \
-  template void sum_exp(Rows<const T>, const Compute<T>*, RowLabels, Compute<T>*, Compute<T>*, Extent, cudaStream_t); \
-  template void softmax_gradient(Rows<T>, const Compute<T>*, const Compute<T>*, RowLabels, Compute<T>, Extent,        \
-                                 cudaStream_t);
+#define TESSERA_INSTANTIATE(T)                                                                 \
+  template void row_max(Rows<const T>, Compute<T>*, Extent, cudaStream_t);                     \
+  template void sum_exp(Rows<const T>, const Compute<T>*, RowLabels, Compute<T>*, Compute<T>*, \
+                        Extent, cudaStream_t);                                                 \
+  template void softmax_gradient(Rows<T>, const Compute<T>*, const Compute<T>*, RowLabels,     \
+                                 Compute<T>, Extent, cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

@@ -8,10 +8,15 @@ namespace tessera::kernels::device {
 template <class T>
 void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream) {
   const std::int64_t blocks = (count + squares_per_block - 1) / squares_per_block;
-  launch({"sum_of_squares", blocks, sizeof(double) * 32, stream, {reads(values, count), writes(sums, blocks)}},
+  launch({"sum_of_squares",
+          blocks,
+          sizeof(double) * 32,
+          stream,
+          {reads(values, count), writes(sums, blocks)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
            const std::int64_t first = block * squares_per_block;
-           const std::int64_t last = first + squares_per_block < count ? first + squares_per_block : count;
+           const std::int64_t last =
+               first + squares_per_block < count ? first + squares_per_block : count;
            double sum = 0;
            for (std::int64_t i = first + threadIdx.x; i < last; i += blockDim.x) {
              const double v = wide(values[i]);
@@ -37,16 +42,19 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
            for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x) digits[i] = 0;
            __syncthreads();
            const std::int64_t first = block * squares_per_block;
-           const std::int64_t last = first + squares_per_block < count ? first + squares_per_block : count;
+           const std::int64_t last =
+               first + squares_per_block < count ? first + squares_per_block : count;
            for (std::int64_t i = first + threadIdx.x; i < last; i += blockDim.x) {
              const double v = wide(values[i]);
-             fixed_point::add(
-                 v * v, [&](int word, std::int64_t digit) { atomicAdd(digits + word, static_cast<Word>(digit)); });
+             fixed_point::add(v * v, [&](int word, std::int64_t digit) {
+               atomicAdd(digits + word, static_cast<Word>(digit));
+             });
            }
            __syncthreads();
            if (threadIdx.x == 0) fixed_point::carry(reinterpret_cast<std::int64_t*>(digits));
            __syncthreads();
-           for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x)  // which the same threads make zero
+           for (int i = threadIdx.x; i < fixed_point::word_count;
+                i += blockDim.x)  // which the same threads make zero
              atomicAdd(reinterpret_cast<Word*>(words) + i, digits[i]);
          });
 }

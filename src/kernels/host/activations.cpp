@@ -17,33 +17,38 @@ at::Tensor sum_of_blocks(const at::Tensor& partial) {
 
 }  // namespace
 
-std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight,
+                                           double eps) {
   const at::Tensor y = at::empty_like(x);
   const at::Tensor rstd = at::empty({x.size(0)}, x.options().dtype(compute_type(x)));
   const std::int64_t dim = x.size(1);
   with_type(x.scalar_type(), [&]<class T>(T t) {
     for_rows(x.size(0), dim, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).rms_norm(const_pointer<T>(x) + first * dim, const_pointer<T>(weight), pointer<T>(y) + first * dim,
-                               pointer<Compute<T>>(rstd) + first, {rows, dim}, eps);
+      functions_of(t).rms_norm(const_pointer<T>(x) + first * dim, const_pointer<T>(weight),
+                               pointer<T>(y) + first * dim, pointer<Compute<T>>(rstd) + first,
+                               {rows, dim}, eps);
     });
   });
   return {y, rstd};
 }
 
-std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
+                                                    const at::Tensor& weight,
                                                     const at::Tensor& rstd) {
   const at::Tensor dx = at::empty_like(x);
   const std::int64_t rows = x.size(0), dim = x.size(1);
-  const std::int64_t blocks = std::max<std::int64_t>(1, (rows + rows_per_block - 1) / rows_per_block);
+  const std::int64_t blocks =
+      std::max<std::int64_t>(1, (rows + rows_per_block - 1) / rows_per_block);
   const at::Tensor partial = at::zeros({blocks, dim}, x.options().dtype(compute_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T t) {
     parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {
         const std::int64_t first = block * rows_per_block, at = first * dim;
-        functions_of(t).rms_norm_backward(const_pointer<T>(dy) + at, const_pointer<T>(x) + at, const_pointer<T>(weight),
-                                          const_pointer<Compute<T>>(rstd) + first, pointer<T>(dx) + at,
-                                          pointer<Compute<T>>(partial) + block * dim,
-                                          {std::min(rows_per_block, rows - first), dim});
+        functions_of(t).rms_norm_backward(
+            const_pointer<T>(dy) + at, const_pointer<T>(x) + at, const_pointer<T>(weight),
+            const_pointer<Compute<T>>(rstd) + first, pointer<T>(dx) + at,
+            pointer<Compute<T>>(partial) + block * dim,
+            {std::min(rows_per_block, rows - first), dim});
       }
     });
   });
@@ -53,24 +58,28 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
 void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out) {
   with_type(out.tensor.scalar_type(), [&]<class T>(T t) {
     for_rows(out.rows, out.width, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).swiglu(const_rows_from<T>(gate, first), const_rows_from<T>(up, first), rows_from<T>(out, first),
-                             {rows, out.width});
+      functions_of(t).swiglu(const_rows_from<T>(gate, first), const_rows_from<T>(up, first),
+                             rows_from<T>(out, first), {rows, out.width});
     });
   });
 }
 
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate, const RowsOf& dup) {
+void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
+                     const RowsOf& dup) {
   with_type(dy.tensor.scalar_type(), [&]<class T>(T t) {
     for_rows(dy.rows, dy.width, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).swiglu_backward(const_rows_from<T>(dy, first), const_rows_from<T>(gate, first),
+      functions_of(t).swiglu_backward(const_rows_from<T>(dy, first),
+                                      const_rows_from<T>(gate, first),
                                       const_rows_from<T>(up, first), rows_from<T>(dgate, first),
                                       rows_from<T>(dup, first), {rows, dy.width});
     });
   });
 }
 
-void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y, bool inverse) {
-  const std::int64_t seq = x.size(1), heads = x.size(2), head_dim = x.size(3), row = heads * head_dim;
+void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
+          bool inverse) {
+  const std::int64_t seq = x.size(1), heads = x.size(2), head_dim = x.size(3),
+                     row = heads * head_dim;
   with_type(x.scalar_type(), [&]<class T>(T t) {
     for_rows(x.size(0) * seq, row, [&](std::int64_t first, std::int64_t count) {
       for (std::int64_t at = first; at < first + count;) {
@@ -78,8 +87,9 @@ void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, con
         const std::int64_t positions = std::min(seq - position, first + count - at);
         functions_of(t).rope(const_pointer<T>(x) + batch * x.stride(0) + position * x.stride(1),
                              const_pointer<Compute<T>>(cos) + position * head_dim / 2,
-                             const_pointer<Compute<T>>(sin) + position * head_dim / 2, pointer<T>(y) + at * row,
-                             {positions, heads, head_dim, x.stride(1)}, inverse ? -1 : 1);
+                             const_pointer<Compute<T>>(sin) + position * head_dim / 2,
+                             pointer<T>(y) + at * row, {positions, heads, head_dim, x.stride(1)},
+                             inverse ? -1 : 1);
         at += positions;
       }
     });
@@ -95,26 +105,28 @@ void row_max(const RowsOf& logits, const at::Tensor& max) {
   });
 }
 
-void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels, std::int64_t vocab_begin,
-             const SumExpAndTarget& out) {
+void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels,
+             std::int64_t vocab_begin, const SumExpAndTarget& out) {
   with_type(logits.tensor.scalar_type(), [&]<class T>(T t) {
     using C = Compute<T>;
     for_rows(logits.rows, logits.width, [&](std::int64_t first, std::int64_t rows) {
       functions_of(t).sum_exp(const_rows_from<T>(logits, first), const_pointer<C>(max) + first,
                               {const_pointer<std::int64_t>(labels) + first, vocab_begin},
-                              pointer<C>(out.sum_exp) + first, pointer<C>(out.target) + first, {rows, logits.width});
+                              pointer<C>(out.sum_exp) + first, pointer<C>(out.target) + first,
+                              {rows, logits.width});
     });
   });
 }
 
-void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp, const at::Tensor& labels,
-                      std::int64_t vocab_begin, double scale) {
+void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp,
+                      const at::Tensor& labels, std::int64_t vocab_begin, double scale) {
   with_type(logits.tensor.scalar_type(), [&]<class T>(T t) {
     using C = Compute<T>;
     for_rows(logits.rows, logits.width, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).softmax_gradient(
-          rows_from<T>(logits, first), const_pointer<C>(max) + first, const_pointer<C>(sum_exp) + first,
-          {const_pointer<std::int64_t>(labels) + first, vocab_begin}, C(scale), {rows, logits.width});
+      functions_of(t).softmax_gradient(rows_from<T>(logits, first), const_pointer<C>(max) + first,
+                                       const_pointer<C>(sum_exp) + first,
+                                       {const_pointer<std::int64_t>(labels) + first, vocab_begin},
+                                       C(scale), {rows, logits.width});
     });
   });
 }

@@ -5,16 +5,20 @@
 
 namespace tessera::kernels::host {
 
-std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
-std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight,
+                                           double eps);
+std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
+                                                    const at::Tensor& weight,
                                                     const at::Tensor& rstd);
 void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out);
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate, const RowsOf& dup);
-void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y, bool inverse);
+void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
+                     const RowsOf& dup);
+void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
+          bool inverse);
 void row_max(const RowsOf& logits, const at::Tensor& max);
-void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels, std::int64_t vocab_begin,
-             const SumExpAndTarget& out);
-void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp, const at::Tensor& labels,
-                      std::int64_t vocab_begin, double scale);
+void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels,
+             std::int64_t vocab_begin, const SumExpAndTarget& out);
+void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp,
+                      const at::Tensor& labels, std::int64_t vocab_begin, double scale);
 
 }  // namespace tessera::kernels::host

@@ -12,14 +12,16 @@ namespace {
 
 using at::Tensor;
 
-/// Flash attention on the host wants as many key-value heads as query heads. Taking [sequence, key-value head] as the
-/// batch makes them so without a copy: a key-value head is then all heads of its element, with stride 0.
+/// Flash attention on the host wants as many key-value heads as query heads. Taking [sequence,
+/// key-value head] as the batch makes them so without a copy: a key-value head is then all heads of
+/// its element, with stride 0.
 struct HostShapes {
   explicit HostShapes(const AttentionPart& part)
       : batch(part.q.size(0)), kv_heads(part.k.size(2)), group(part.q.size(2) / kv_heads) {}
   std::int64_t batch, kv_heads, group;
 
-  /// [B, S, H, d] -> [B Hkv, H / Hkv, S, d], or [B, H, S, d] where each query head has its own keys.
+  /// [B, S, H, d] -> [B Hkv, H / Hkv, S, d], or [B, H, S, d] where each query head has its own
+  /// keys.
   Tensor queries(const Tensor& x) const {
     if (group == 1) return x.transpose(1, 2);
     return x.unflatten(2, {kv_heads, group}).permute({0, 2, 3, 1, 4}).flatten(0, 1);
@@ -42,17 +44,20 @@ struct HostShapes {
 /// What is added to scores, in the type that flash attention on the host wants.
 std::optional<Tensor> bias_of(const AttentionPart& part) {
   if (!part.mask.defined()) return std::nullopt;
-  return at::zeros_like(part.mask, part.q.options()).masked_fill_(part.mask.logical_not(), -HUGE_VAL);
+  return at::zeros_like(part.mask, part.q.options())
+      .masked_fill_(part.mask.logical_not(), -HUGE_VAL);
 }
 
 AttentionValue flash(const AttentionPart& part) {
   const HostShapes shapes(part);
   const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-      shapes.queries(part.q), shapes.keys(part.k), shapes.keys(part.v), 0.0, part.causal, bias_of(part), part.scale);
+      shapes.queries(part.q), shapes.keys(part.k), shapes.keys(part.v), 0.0, part.causal,
+      bias_of(part), part.scale);
   return {shapes.positions(out), shapes.positions(logsumexp.unsqueeze(-1)).squeeze(-1)};
 }
 
-AttentionGradients flash_backward(const AttentionPart& part, const AttentionValue& merged, const Tensor& grad_out) {
+AttentionGradients flash_backward(const AttentionPart& part, const AttentionValue& merged,
+                                  const Tensor& grad_out) {
   const HostShapes shapes(part);
   const Tensor log = shapes.queries(merged.logsumexp.unsqueeze(-1)).squeeze(-1);
   const auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
@@ -73,7 +78,8 @@ AttentionValue flash_widened(const AttentionPart& part) {
 
 AttentionGradients flash_widened_backward(const AttentionPart& part, const AttentionValue& merged,
                                           const Tensor& grad_out) {
-  const auto [q, k, v] = flash_backward(widened_part(part), {widened(merged.out), merged.logsumexp}, widened(grad_out));
+  const auto [q, k, v] = flash_backward(widened_part(part), {widened(merged.out), merged.logsumexp},
+                                        widened(grad_out));
   return {narrowed(q), narrowed(k), narrowed(v)};
 }
 
@@ -90,7 +96,8 @@ AttentionValue attention_part(const AttentionPart& part) {
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
                                            const Tensor& grad_out) {
   if (!in_flash(part)) return attention_part_by_products_backward(part, merged, grad_out);
-  return widens(part.q) ? flash_widened_backward(part, merged, grad_out) : flash_backward(part, merged, grad_out);
+  return widens(part.q) ? flash_widened_backward(part, merged, grad_out)
+                        : flash_backward(part, merged, grad_out);
 }
 
 }  // namespace tessera::kernels::host

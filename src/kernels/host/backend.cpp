@@ -25,11 +25,13 @@ void cast(const at::Tensor& destination, const at::Tensor& source) {
   const auto to = destination.scalar_type(), from = source.scalar_type();
   if (to == at::kBFloat16 && from == at::kFloat) {
     for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
-      host_functions().bf16.narrow(pointer<Bf16>(destination) + first, const_pointer<float>(source) + first, count);
+      host_functions().bf16.narrow(pointer<Bf16>(destination) + first,
+                                   const_pointer<float>(source) + first, count);
     });
   } else if (to == at::kFloat && from == at::kBFloat16) {
     for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
-      host_functions().bf16.widen(pointer<float>(destination) + first, const_pointer<Bf16>(source) + first, count);
+      host_functions().bf16.widen(pointer<float>(destination) + first,
+                                  const_pointer<Bf16>(source) + first, count);
     });
   } else {
     destination.view(-1).copy_(source.view(-1));
@@ -43,7 +45,8 @@ void accumulate(const at::Tensor& destination, const at::Tensor& source) {
   }
   with_type(source.scalar_type(), [&]<class T>(T t) {
     for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
-      functions_of(t).accumulate(pointer<Compute<T>>(destination) + first, const_pointer<T>(source) + first, count);
+      functions_of(t).accumulate(pointer<Compute<T>>(destination) + first,
+                                 const_pointer<T>(source) + first, count);
     });
   });
 }
@@ -52,13 +55,14 @@ double sum_of_squares(const at::Tensor& values) {
   constexpr std::int64_t block_size = 65536;
   std::vector<double> sums((values.numel() + block_size - 1) / block_size);
   with_type(values.scalar_type(), [&]<class T>(T t) {
-    parallel_for(0, static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t block = begin; block < end; ++block) {
-        const std::int64_t first = block * block_size;
-        sums[block] = functions_of(t).sum_of_squares(const_pointer<T>(values) + first,
-                                                     std::min(block_size, values.numel() - first));
-      }
-    });
+    parallel_for(
+        0, static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t block = begin; block < end; ++block) {
+            const std::int64_t first = block * block_size;
+            sums[block] = functions_of(t).sum_of_squares(
+                const_pointer<T>(values) + first, std::min(block_size, values.numel() - first));
+          }
+        });
   });
   double total = 0;
   for (const double sum : sums) total += sum;
@@ -78,26 +82,37 @@ void exact_squares(const at::Tensor& values, ExactSum& sum) {
   with_type(values.scalar_type(), [&]<class T>(T) {
     for_elements(values.numel(), [&](std::int64_t first, std::int64_t count) {
       ExactSum part;
-      add_squares(part, std::span(const_pointer<T>(values) + first, static_cast<std::size_t>(count)));
+      add_squares(part,
+                  std::span(const_pointer<T>(values) + first, static_cast<std::size_t>(count)));
       const std::lock_guard lock(merging);
       sum.merge(part);
     });
   });
 }
 
-AdamWSweep<double, double, double> sweep_of(double, double, double) { return host_functions().adamw_f64; }
+AdamWSweep<double, double, double> sweep_of(double, double, double) {
+  return host_functions().adamw_f64;
+}
 AdamWSweep<float, float, float> sweep_of(float, float, float) { return host_functions().adamw_f32; }
-AdamWSweep<float, Bf16, float> sweep_of(float, Bf16, float) { return host_functions().adamw_bf16_gradient; }
-AdamWSweep<float, float, Bf16> sweep_of(float, float, Bf16) { return host_functions().adamw_bf16_moments; }
-AdamWSweep<float, Bf16, Bf16> sweep_of(float, Bf16, Bf16) { return host_functions().adamw_bf16_both; }
+AdamWSweep<float, Bf16, float> sweep_of(float, Bf16, float) {
+  return host_functions().adamw_bf16_gradient;
+}
+AdamWSweep<float, float, Bf16> sweep_of(float, float, Bf16) {
+  return host_functions().adamw_bf16_moments;
+}
+AdamWSweep<float, Bf16, Bf16> sweep_of(float, Bf16, Bf16) {
+  return host_functions().adamw_bf16_both;
+}
 
-void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-           const AdamWArguments& arguments, const at::Tensor& compute_copy) {
+void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
+           const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
+           const at::Tensor& compute_copy) {
   Bf16* copy = compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr;
   with_adamw_types(param, grad, exp_avg, [&]<class P, class G, class M>(P p, G g, M m) {
     for_elements(param.numel(), [&](std::int64_t first, std::int64_t count) {
-      sweep_of(p, g, m)(pointer<P>(param) + first, const_pointer<G>(grad) + first, pointer<M>(exp_avg) + first,
-                        pointer<M>(exp_avg_sq) + first, copy == nullptr ? nullptr : copy + first, count, arguments);
+      sweep_of(p, g, m)(pointer<P>(param) + first, const_pointer<G>(grad) + first,
+                        pointer<M>(exp_avg) + first, pointer<M>(exp_avg_sq) + first,
+                        copy == nullptr ? nullptr : copy + first, count, arguments);
     });
   });
 }

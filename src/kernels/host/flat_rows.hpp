@@ -14,12 +14,16 @@ void accumulate(Compute<T>* destination, const T* source, std::int64_t count) {
 
 template <class T>
 void widen(Compute<T>* destination, const T* source, std::int64_t count) {
-  for_vectors<T>(count, [&](std::int64_t i, auto part) { store(destination + i, load(source + i, part), part); });
+  for_vectors<T>(count, [&](std::int64_t i, auto part) {
+    store(destination + i, load(source + i, part), part);
+  });
 }
 
 template <class T>
 void narrow(T* destination, const Compute<T>* source, std::int64_t count) {
-  for_vectors<T>(count, [&](std::int64_t i, auto part) { store(destination + i, load(source + i, part), part); });
+  for_vectors<T>(count, [&](std::int64_t i, auto part) {
+    store(destination + i, load(source + i, part), part);
+  });
 }
 
 /// Vectors of doubles from stored elements, lanes<double> at a time.
@@ -31,7 +35,8 @@ TESSERA_HD F64 load_f64(const float* p) {
 }
 TESSERA_HD F64 load_f64(const Bf16* p) {
   float wide[lanes<double>];
-  for (std::int64_t i = 0; i < lanes<double>; ++i) wide[i] = bits_as<float>(std::uint32_t{p[i].bits} << 16);
+  for (std::int64_t i = 0; i < lanes<double>; ++i)
+    wide[i] = bits_as<float>(std::uint32_t{p[i].bits} << 16);
   return load_f64(wide);
 }
 
@@ -60,7 +65,8 @@ double sum_of_squares(const T* values, std::int64_t count) {
   return fold((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-/// Adds term(v) of all values exactly as three sums on ever finer grids; false where something is left or not finite.
+/// Adds term(v) of all values exactly as three sums on ever finer grids; false where something is
+/// left or not finite.
 template <class T, class Term>
 TESSERA_HD bool exact_sums(const T* values, std::int64_t count, double* sums, const Term& term) {
   F64 largest{}, poison{};
@@ -107,11 +113,12 @@ bool exact_squares(const T* values, std::int64_t count, double* sums) {
 }
 
 template <class P, class G, class M>
-void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
-           const AdamWArguments& arguments) {
+void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
+           std::int64_t count, const AdamWArguments& arguments) {
   const AdamWConstants<P> c = adamw_constants<P>(arguments);
   for_vectors<P>(count, [&](std::int64_t i, auto part) {
-    const AdamWState<VecOf<P>> old{load(param + i, part), load(exp_avg + i, part), load(exp_avg_sq + i, part)};
+    const AdamWState<VecOf<P>> old{load(param + i, part), load(exp_avg + i, part),
+                                   load(exp_avg_sq + i, part)};
     const auto next = adamw_element(old, load(grad + i, part), c);
     store(param + i, next.param, part);
     store(exp_avg + i, next.exp_avg, part);

@@ -16,13 +16,15 @@ std::atomic<const HostFunctions*> chosen{nullptr};
 const HostFunctions& native_functions() {
   const HostFunctions* functions = vector_functions();
   require(functions != nullptr, ExitCode::environment,
-          "kernels.backend = native: Tessera has no vector kernels for this processor; use auto or kokkos");
+          "kernels.backend = native: Tessera has no vector kernels for this processor; use auto or "
+          "kokkos");
   return *functions;
 }
 
 const HostFunctions& auto_functions() {
   const char* named = std::getenv("TESSERA_KERNELS");
-  if (named == nullptr) return vector_functions() != nullptr ? native_functions() : kokkos::started_functions();
+  if (named == nullptr)
+    return vector_functions() != nullptr ? native_functions() : kokkos::started_functions();
   const std::string_view name = named;
   require(name == "kokkos" || name == "native", ExitCode::usage,
           "TESSERA_KERNELS={} names no kernels; use native or kokkos", name);

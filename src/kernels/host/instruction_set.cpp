@@ -14,8 +14,9 @@ namespace tessera::kernels {
 namespace {
 
 InstructionSet of_processor() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("fma"))
     return InstructionSet::avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return InstructionSet::avx2;
   return InstructionSet::sse;
@@ -37,7 +38,8 @@ InstructionSet choose() {
 bool onednn_is_limited_to(std::initializer_list<const char*> names) {
   const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
   if (limit == nullptr) limit = std::getenv("DNNL_MAX_CPU_ISA");
-  return limit != nullptr && std::ranges::any_of(names, [&](const char* name) { return strcasecmp(limit, name) == 0; });
+  return limit != nullptr &&
+         std::ranges::any_of(names, [&](const char* name) { return strcasecmp(limit, name) == 0; });
 }
 
 /// Whether Tessera and oneDNN may both use AVX-512 here.

@@ -22,11 +22,12 @@ void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent
 }
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight,
-                       Extent extent) {
+void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
+                       Compute<T>* dweight, Extent extent) {
   using C = Compute<T>;
   using V = VecOf<T>;
-  for (std::int64_t row = 0; row < extent.rows; ++row, x += extent.width, dy += extent.width, dx += extent.width) {
+  for (std::int64_t row = 0; row < extent.rows;
+       ++row, x += extent.width, dy += extent.width, dx += extent.width) {
     const C r = rstd[row];
     const C dot = fold(sum_vectors<T>(extent.width, [&](std::int64_t i, auto part) {
       return load(dy + i, part) * load(weight + i, part) * load(x + i, part);

@@ -9,7 +9,8 @@
 namespace tessera::kernels {
 
 void run_in_threads(std::int64_t begin, std::int64_t end, std::int64_t grain,
-                    void (*body)(const void* context, std::int64_t first, std::int64_t last), const void* context) {
+                    void (*body)(const void* context, std::int64_t first, std::int64_t last),
+                    const void* context) {
   if (begin >= end) return;
 #ifdef _OPENMP
   const std::int64_t most = (end - begin + grain - 1) / grain;

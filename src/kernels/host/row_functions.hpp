@@ -1,5 +1,5 @@
-// The host kernels as plain functions over ranges of rows: one table for each instruction set, and one in Kokkos. No
-// library code in here: this header is compiled for every instruction set.
+// The host kernels as plain functions over ranges of rows: one table for each instruction set, and
+// one in Kokkos. No library code in here: this header is compiled for every instruction set.
 #pragma once
 
 #include "row_types.hpp"
@@ -12,29 +12,33 @@ struct RowFunctions {
   /// y and rstd [rows] from x and weight [width].
   void (*rms_norm)(const T* x, const T* weight, T* y, C* rstd, Extent extent, double eps);
   /// dx, and dweight [width] += these rows' part.
-  void (*rms_norm_backward)(const T* dy, const T* x, const T* weight, const C* rstd, T* dx, C* dweight, Extent extent);
+  void (*rms_norm_backward)(const T* dy, const T* x, const T* weight, const C* rstd, T* dx,
+                            C* dweight, Extent extent);
   void (*swiglu)(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent);
-  void (*swiglu_backward)(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup,
-                          Extent extent);
+  void (*swiglu_backward)(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
+                          Rows<T> dup, Extent extent);
   /// sign +1 rotates forward, -1 back.
   void (*rope)(const T* x, const C* cos, const C* sin, T* y, RopeExtent extent, C sign);
   void (*row_max)(Rows<const T> logits, C* max, Extent extent);
-  void (*sum_exp)(Rows<const T> logits, const C* max, RowLabels labels, C* sum, C* target, Extent extent);
-  void (*softmax_gradient)(Rows<T> logits, const C* max, const C* sum, RowLabels labels, C scale, Extent extent);
+  void (*sum_exp)(Rows<const T> logits, const C* max, RowLabels labels, C* sum, C* target,
+                  Extent extent);
+  void (*softmax_gradient)(Rows<T> logits, const C* max, const C* sum, RowLabels labels, C scale,
+                           Extent extent);
   void (*accumulate)(C* destination, const T* source, std::int64_t count);
   void (*widen)(C* destination, const T* source, std::int64_t count);
   void (*narrow)(T* destination, const C* source, std::int64_t count);
   double (*sum_of_squares)(const T* values, std::int64_t count);
-  /// Sums[0] + sums[1] + sums[2] is exactly the sum of the values, or of their squares in double; count <= 1024.
-  /// False where three doubles do not suffice or a value is not finite; sums is then undefined.
+  /// Sums[0] + sums[1] + sums[2] is exactly the sum of the values, or of their squares in double;
+  /// count <= 1024. False where three doubles do not suffice or a value is not finite; sums is then
+  /// undefined.
   bool (*exact_values)(const T* values, std::int64_t count, double* sums);
   bool (*exact_squares)(const T* values, std::int64_t count, double* sums);
 };
 
 /// P parameter, G gradient, M moments; compute_copy may be null.
 template <class P, class G, class M>
-using AdamWSweep = void (*)(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
-                            const AdamWArguments& arguments);
+using AdamWSweep = void (*)(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
+                            std::int64_t count, const AdamWArguments& arguments);
 
 struct HostFunctions {
   RowFunctions<double> f64;

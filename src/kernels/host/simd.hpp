@@ -1,5 +1,5 @@
-// Reading, writing and folding rows by vectors. Only compiler built-ins: inline library code compiled
-// with other flags would be merged by the linker with everybody else's copy.
+// Reading, writing and folding rows by vectors. Only compiler built-ins: inline library code
+// compiled with other flags would be merged by the linker with everybody else's copy.
 #pragma once
 
 #include "host/row_functions.hpp"
@@ -14,8 +14,8 @@ TESSERA_HD T* row_of(Rows<T> rows, std::int64_t row) {
   return rows.data + row * rows.stride;
 }
 
-/// How a stored type T is read into a vector of the type it is computed in, and written back. `lanes` elements at a
-/// time.
+/// How a stored type T is read into a vector of the type it is computed in, and written back.
+/// `lanes` elements at a time.
 template <class T>
 struct Lanes;
 
@@ -62,10 +62,11 @@ struct Lanes<Bf16> {
 template <class T>
 using VecOf = typename Lanes<T>::Vec;
 template <class T>
-inline constexpr std::int64_t lanes = sizeof(VecOf<T>) / sizeof(typename ElementOf<VecOf<T>>::Scalar);
+inline constexpr std::int64_t lanes = sizeof(VecOf<T>) /
+                                      sizeof(typename ElementOf<VecOf<T>>::Scalar);
 
-/// All lanes, or the first `count` of them: the tail of a row. Both run the same vector arithmetic, so an element's
-/// bits do not depend on where it stands.
+/// All lanes, or the first `count` of them: the tail of a row. Both run the same vector arithmetic,
+/// so an element's bits do not depend on where it stands.
 struct Whole {};
 struct Part {
   std::int64_t count;
@@ -92,8 +93,8 @@ TESSERA_HD void store(T* p, VecOf<T> v, Part part) {
   for (std::int64_t i = 0; i < part.count; ++i) p[i] = padded[i];
 }
 
-/// body(i, Whole) for each whole vector of a row of n elements, then body(i, Part) for what is left. Absent lanes load
-/// as 0.
+/// body(i, Whole) for each whole vector of a row of n elements, then body(i, Part) for what is
+/// left. Absent lanes load as 0.
 template <class T, class Body>
 TESSERA_HD void for_vectors(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
@@ -101,7 +102,8 @@ TESSERA_HD void for_vectors(std::int64_t n, const Body& body) {
   if (i < n) body(i, Part{n - i});
 }
 
-/// Sum over a row with four accumulators, folded in a fixed order that depends on n alone. term(i, part) -> vector.
+/// Sum over a row with four accumulators, folded in a fixed order that depends on n alone. term(i,
+/// part) -> vector.
 template <class T, class Term>
 TESSERA_HD VecOf<T> sum_vectors(std::int64_t n, const Term& term) {
   VecOf<T> sums[4] = {};

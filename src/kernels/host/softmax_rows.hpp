@@ -49,16 +49,18 @@ TESSERA_HD double sum_of_exponentials(const T* x, Compute<T> max, std::int64_t w
   for (std::int64_t begin = 0; begin < width; begin += chunk) {
     const std::int64_t size = width - begin < chunk ? width - begin : chunk;
     const std::int64_t whole = size - size % lanes<T>;
-    total += double(fold(sum_vectors<T>(
-        whole, [&](std::int64_t i, auto part) { return exponential(load(x + begin + i, part) - (zero + max)); })));
-    for (std::int64_t i = whole; i < size; ++i) total += exponential(zero + (load_one(x + begin + i) - max))[0];
+    total += double(fold(sum_vectors<T>(whole, [&](std::int64_t i, auto part) {
+      return exponential(load(x + begin + i, part) - (zero + max));
+    })));
+    for (std::int64_t i = whole; i < size; ++i)
+      total += exponential(zero + (load_one(x + begin + i) - max))[0];
   }
   return total;
 }
 
 template <class T>
-void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target,
-             Extent extent) {
+void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum,
+             Compute<T>* target, Extent extent) {
   for (std::int64_t row = 0; row < extent.rows; ++row) {
     const T* x = row_of(logits, row);
     sum[row] = Compute<T>(sum_of_exponentials(x, max[row], extent.width));
@@ -69,8 +71,8 @@ void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Comp
 }
 
 template <class T>
-void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
-                      Extent extent) {
+void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum,
+                      RowLabels labels, Compute<T> scale, Extent extent) {
   using V = VecOf<T>;
   for (std::int64_t row = 0; row < extent.rows; ++row) {
     T* x = row_of(logits, row);
@@ -83,7 +85,9 @@ void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* s
     const std::int64_t column = labels.labels[row] - labels.vocab_begin;
     const bool here = column >= 0 && column < extent.width;
     const Compute<T> at_label = here ? gradient(V{} + load_one(x + column))[0] - scale : 0;
-    for_vectors<T>(extent.width, [&](std::int64_t i, auto part) { store(x + i, gradient(load(x + i, part)), part); });
+    for_vectors<T>(extent.width, [&](std::int64_t i, auto part) {
+      store(x + i, gradient(load(x + i, part)), part);
+    });
     if (here) store_one(x + column, at_label);
   }
 }

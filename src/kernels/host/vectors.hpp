@@ -1,4 +1,5 @@
-// Vectors of the instruction set that the including file is compiled for, and their arithmetic beyond + - * /.
+// Vectors of the instruction set that the including file is compiled for, and their arithmetic
+// beyond + - * /.
 #pragma once
 
 #include <immintrin.h>

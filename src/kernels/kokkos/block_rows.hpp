@@ -25,18 +25,21 @@ void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent
 
 /// dx of each row.
 template <class T>
-void rms_norm_inputs(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Extent extent) {
+void rms_norm_inputs(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
+                     Extent extent) {
   using C = Compute<T>;
   for_rows(
       extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
         const T *const g = dy + row * extent.width, *const in = x + row * extent.width;
         T* const out = dx + row * extent.width;
         const C r = rstd[row];
-        const double dot = sum_of_columns<C>(
-            team, extent.width, [=](std::int64_t i) { return wide(g[i]) * wide(weight[i]) * wide(in[i]); });
+        const double dot = sum_of_columns<C>(team, extent.width, [=](std::int64_t i) {
+          return wide(g[i]) * wide(weight[i]) * wide(in[i]);
+        });
         const C projection = r * r * r * C(dot) / C(extent.width);
         for_columns(team, 0, extent.width, [=](std::int64_t i) {
-          out[i] = narrow<T>(rms_norm_gradient(wide(g[i]) * wide(weight[i]), wide(in[i]), r, projection));
+          out[i] = narrow<T>(
+              rms_norm_gradient(wide(g[i]) * wide(weight[i]), wide(in[i]), r, projection));
         });
       });
 }
@@ -45,8 +48,8 @@ void rms_norm_inputs(const T* dy, const T* x, const T* weight, const Compute<T>*
 inline constexpr std::int64_t columns_of_team = 64;
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx, Compute<T>* dweight,
-                       Extent extent) {
+void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
+                       Compute<T>* dweight, Extent extent) {
   using C = Compute<T>;
   rms_norm_inputs(dy, x, weight, rstd, dx, extent);
   const std::int64_t teams = (extent.width + columns_of_team - 1) / columns_of_team;
@@ -57,8 +60,9 @@ void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T
         for (std::int64_t row = 0; row < extent.rows; ++row) {
           const T *const g = dy + row * extent.width, *const in = x + row * extent.width;
           const C r = rstd[row];
-          for_columns(team, begin, end,
-                      [=](std::int64_t i) { dweight[i] = fma(wide(g[i]), wide(in[i]) * r, dweight[i]); });
+          for_columns(team, begin, end, [=](std::int64_t i) {
+            dweight[i] = fma(wide(g[i]), wide(in[i]) * r, dweight[i]);
+          });
         }
       });
 }
@@ -69,14 +73,15 @@ void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent) {
       extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
         const T *const g = gate.data + row * gate.stride, *const u = up.data + row * up.stride;
         T* const o = out.data + row * out.stride;
-        for_columns(team, 0, extent.width,
-                    [=](std::int64_t i) { o[i] = narrow<T>(swiglu_element(wide(g[i]), wide(u[i]))); });
+        for_columns(team, 0, extent.width, [=](std::int64_t i) {
+          o[i] = narrow<T>(swiglu_element(wide(g[i]), wide(u[i])));
+        });
       });
 }
 
 template <class T>
-void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate, Rows<T> dup,
-                     Extent extent) {
+void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
+                     Rows<T> dup, Extent extent) {
   for_rows(
       extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
         const T *const d = dy.data + row * dy.stride, *const g = gate.data + row * gate.stride;
@@ -91,7 +96,8 @@ void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Row
 }
 
 template <class T>
-void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent, Compute<T> sign) {
+void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,
+          Compute<T> sign) {
   using C = Compute<T>;
   const std::int64_t pairs = extent.head_dim / 2;
   for_rows(

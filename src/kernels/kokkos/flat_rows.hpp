@@ -50,13 +50,19 @@ bool exact_sums(std::int64_t count, double* sums, const Term& term) {
   if (coarse == 0) return false;
   const double middle = coarse * 0x1p-42, fine = middle * 0x1p-42;
   const auto high = KOKKOS_LAMBDA(std::int64_t i) { return (term(i) + coarse) - coarse; };
-  const auto mid = KOKKOS_LAMBDA(std::int64_t i) { return ((term(i) - high(i)) + middle) - middle; };
-  const auto low = KOKKOS_LAMBDA(std::int64_t i) { return ((term(i) - high(i) - mid(i)) + fine) - fine; };
+  const auto mid = KOKKOS_LAMBDA(std::int64_t i) {
+    return ((term(i) - high(i)) + middle) - middle;
+  };
+  const auto low = KOKKOS_LAMBDA(std::int64_t i) {
+    return ((term(i) - high(i) - mid(i)) + fine) - fine;
+  };
   sums[0] = sum_of(count, high);
   sums[1] = sum_of(count, mid);
   sums[2] = sum_of(count, low);
   return largest_of(
-             count, KOKKOS_LAMBDA(std::int64_t i) { return magnitude(term(i) - high(i) - mid(i) - low(i)); }) == 0;
+             count, KOKKOS_LAMBDA(std::int64_t i) {
+               return magnitude(term(i) - high(i) - mid(i) - low(i));
+             }) == 0;
 }
 
 template <class T>
@@ -75,8 +81,8 @@ bool exact_squares(const T* values, std::int64_t count, double* sums) {
 }
 
 template <class P, class G, class M>
-void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy, std::int64_t count,
-           const AdamWArguments& arguments) {
+void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
+           std::int64_t count, const AdamWArguments& arguments) {
   const AdamWConstants<P> c = adamw_constants<P>(arguments);
   for_each(
       count, KOKKOS_LAMBDA(std::int64_t i) {

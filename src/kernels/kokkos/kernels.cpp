@@ -31,8 +31,8 @@ const HostFunctions& started_functions() {
 }
 
 std::string description() {
-  return std::to_string(KOKKOS_VERSION / 10000) + "." + std::to_string(KOKKOS_VERSION / 100 % 100) + "." +
-         std::to_string(KOKKOS_VERSION % 100) + " (" + Space::name() + ")";
+  return std::to_string(KOKKOS_VERSION / 10000) + "." + std::to_string(KOKKOS_VERSION / 100 % 100) +
+         "." + std::to_string(KOKKOS_VERSION % 100) + " (" + Space::name() + ")";
 }
 
 }  // namespace tessera::kernels::kokkos

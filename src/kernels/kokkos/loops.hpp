@@ -1,4 +1,5 @@
-// The loops of the Kokkos kernels. Includes Kokkos, which costs 2 s a file: only kokkos/kernels.cpp includes it.
+// The loops of the Kokkos kernels. Includes Kokkos, which costs 2 s a file: only kokkos/kernels.cpp
+// includes it.
 #pragma once
 
 #ifndef TESSERA_ISA_NAMESPACE
@@ -15,7 +16,8 @@
 
 namespace tessera::kernels::kokkos {
 
-/// Where the kernels run. The host's threads each call them on rows of their own (host/parallel_for.hpp).
+/// Where the kernels run. The host's threads each call them on rows of their own
+/// (host/parallel_for.hpp).
 using Space = Kokkos::Serial;
 using Team = Kokkos::TeamPolicy<Space>::member_type;
 using Flat = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
@@ -47,7 +49,8 @@ void for_rows(std::int64_t rows, const Body& body) {
 
 /// body(i) for each column i of [begin, end), in the threads of a team.
 template <class Body>
-TESSERA_HD void for_columns(const Team& team, std::int64_t begin, std::int64_t end, const Body& body) {
+TESSERA_HD void for_columns(const Team& team, std::int64_t begin, std::int64_t end,
+                            const Body& body) {
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, begin, end), body);
 }
 
@@ -75,7 +78,8 @@ TESSERA_HD double sum_of_columns(const Team& team, std::int64_t width, const Ter
   double total = 0;
   Kokkos::parallel_reduce(
       Kokkos::TeamVectorRange(team, runs_of(width)),
-      [&](std::int64_t run, double& sum) { sum += sum_of_run<C>(run * run_size, width, term); }, total);
+      [&](std::int64_t run, double& sum) { sum += sum_of_run<C>(run * run_size, width, term); },
+      total);
   return total;
 }
 
@@ -85,7 +89,10 @@ double sum_of(std::int64_t count, const Term& term) {
   double total = 0;
   Kokkos::parallel_reduce(
       Flat(space(), 0, runs_of(count)),
-      KOKKOS_LAMBDA(std::int64_t run, double& sum) { sum += sum_of_run<double>(run * run_size, count, term); }, total);
+      KOKKOS_LAMBDA(std::int64_t run, double& sum) {
+        sum += sum_of_run<double>(run * run_size, count, term);
+      },
+      total);
   return total;
 }
 

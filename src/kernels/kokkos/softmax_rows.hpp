@@ -39,15 +39,15 @@ void row_max(Rows<const T> logits, Compute<T>* max, Extent extent) {
 }
 
 template <class T>
-void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum, Compute<T>* target,
-             Extent extent) {
+void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Compute<T>* sum,
+             Compute<T>* target, Extent extent) {
   using C = Compute<T>;
   for_rows(
       extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
         const T* const x = logits.data + row * logits.stride;
         const C m = max[row];
-        const double total =
-            sum_of_columns<C>(team, extent.width, [=](std::int64_t i) { return exponential(wide(x[i]) - m); });
+        const double total = sum_of_columns<C>(
+            team, extent.width, [=](std::int64_t i) { return exponential(wide(x[i]) - m); });
         const std::int64_t column = labels.labels[row] - labels.vocab_begin;
         const bool here = labels.labels[row] != ignored_row && column >= 0 && column < extent.width;
         Kokkos::single(Kokkos::PerTeam(team), [=] {
@@ -58,8 +58,8 @@ void sum_exp(Rows<const T> logits, const Compute<T>* max, RowLabels labels, Comp
 }
 
 template <class T>
-void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum, RowLabels labels, Compute<T> scale,
-                      Extent extent) {
+void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum,
+                      RowLabels labels, Compute<T> scale, Extent extent) {
   using C = Compute<T>;
   for_rows(
       extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {

@@ -1,5 +1,5 @@
-// ranks_probe together | mixed | alone | memory | memory_alone: what ranks of a command may end with; each says what it
-// returns.
+// ranks_probe together | mixed | alone | memory | memory_alone: what ranks of a command may end
+// with; each says what it returns.
 #include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
@@ -29,11 +29,12 @@ void end(comm::World& world, const std::string& how) {
 
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
-  const int code = app::run_on_ranks({"--training.dataset_path", "tokens"},
-                                     [&](comm::World& world, const config::Resolved&, const app::Args&, const auto&) {
-                                       end(world, how);
-                                       return ExitCode::done;
-                                     });
+  const int code = app::run_on_ranks(
+      {"--training.dataset_path", "tokens"},
+      [&](comm::World& world, const config::Resolved&, const app::Args&, const auto&) {
+        end(world, how);
+        return ExitCode::done;
+      });
   std::printf("returns %d\n", code);
   return code;
 }

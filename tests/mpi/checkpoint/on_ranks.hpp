@@ -1,4 +1,5 @@
-// What tests of checkpoints on several ranks share: a folder that all see, and options to save into it.
+// What tests of checkpoints on several ranks share: a folder that all see, and options to save into
+// it.
 #pragma once
 
 #include <fmt/format.h>

@@ -51,17 +51,20 @@ class Reshard : public OnRanks {
       EXPECT_EQ(error.code(), code);
       message = error.what();
     }
-    for (const std::string& other : comm::all_gather_strings(control(), message)) EXPECT_EQ(other, message);
+    for (const std::string& other : comm::all_gather_strings(control(), message))
+      EXPECT_EQ(other, message);
     return message;
   }
   std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
   std::vector<std::string> shards_of(const fs::path& step) const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(step))
-      if (entry.path().filename().string().starts_with("shard-")) names.push_back(entry.path().filename().string());
+      if (entry.path().filename().string().starts_with("shard-"))
+        names.push_back(entry.path().filename().string());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -116,10 +119,12 @@ TEST_F(Reshard, WithoutNamesTheRanksOfThisMachineAreANode) {
   with.files = FileLayout::node;
   with.node.clear();
   const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), true);
-  EXPECT_EQ(shards_of(save(control(), with, {1}, views_of(held)).folder), (std::vector<std::string>{"shard-node0.h5"}));
+  EXPECT_EQ(shards_of(save(control(), with, {1}, views_of(held)).folder),
+            (std::vector<std::string>{"shard-node0.h5"}));
 }
 
-/// Attributes of so many dimensions outgrow the front of the file: structure and small boxes share pages.
+/// Attributes of so many dimensions outgrow the front of the file: structure and small boxes share
+/// pages.
 TEST_F(Reshard, TheStructureOfASharedFileLeavesItsBoxesAlone) {
   files_ = FileLayout::single;
   std::vector<SampleTensor> tensors;
@@ -171,8 +176,8 @@ TEST_F(Reshard, AFullDiskUnderASharedFileIsNamedOnEveryRank) {
     const rlimit small{300'000, before.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &small);
   }
-  const std::string message =
-      common_message([&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
+  const std::string message = common_message(
+      [&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THAT(message, HasSubstr("shard-all.h5"));
   EXPECT_EQ(entries(), 0u);
@@ -187,8 +192,9 @@ TEST_F(Reshard, OneRanksFailureIsEveryRanksError) {
       fail(ExitCode::environment, "the disk of rank {} broke", failing);
   };
   const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), true);
-  EXPECT_THAT(common_message([&] { save(control(), with, {2}, views_of(held)); }, ExitCode::environment),
-              HasSubstr(fmt::format("the disk of rank {} broke", failing)));
+  EXPECT_THAT(
+      common_message([&] { save(control(), with, {2}, views_of(held)); }, ExitCode::environment),
+      HasSubstr(fmt::format("the disk of rank {} broke", failing)));
   EXPECT_EQ(entries(), 2u);  // LATEST and step 1
   EXPECT_EQ(open_newest(control(), folder_, {})->folder(), good);
 }
@@ -203,8 +209,8 @@ TEST_F(Reshard, AFileThatCannotGrowIsNamedOnEveryRank) {
     const rlimit small{300'000, before.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &small);
   }
-  const std::string message =
-      common_message([&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
+  const std::string message = common_message(
+      [&] { save(control(), options(), {1}, views_of(held)); }, ExitCode::checkpoint);
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THAT(message, HasSubstr(fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", failing)));
   EXPECT_EQ(entries(), 0u);
@@ -212,8 +218,8 @@ TEST_F(Reshard, AFileThatCannotGrowIsNamedOnEveryRank) {
 
 TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   const fs::path step = save_cut({ranks(), 1}, 1);
-  // A middle rank (the last ones may hold no rows), and bytes all over its file: some lie between boxes, where no load
-  // looks.
+  // A middle rank (the last ones may hold no rows), and bytes all over its file: some lie between
+  // boxes, where no load looks.
   const std::string name = fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", (ranks() - 1) / 2);
   if (rank() == 0 && fs::exists(step / name)) {
     std::string bytes = contents_of(step / name);
@@ -223,7 +229,12 @@ TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   control().barrier();
   if (!fs::exists(step / name)) return;
   const Opened opened = open(control(), step);
-  EXPECT_THAT(common_message([&] { loads(opened, {ranks(), 1}); }, ExitCode::checkpoint), HasSubstr(name));
+  EXPECT_THAT(common_message(
+                  [&] {
+                    loads(opened, {ranks(), 1});
+                  },
+                  ExitCode::checkpoint),
+              HasSubstr(name));
   EXPECT_THAT(common_message(
                   [&] {
                     const auto held = hold(sample_tensors(), {ranks(), 1}, rank(), false);
@@ -232,10 +243,12 @@ TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
                   ExitCode::checkpoint),
               HasSubstr("no checkpoint in"));
   EXPECT_FALSE(
-      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
+      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true)))
+          .kept_existing);
   EXPECT_TRUE(loads(*open_newest(control(), folder_, {}), {ranks(), 1}));
   EXPECT_TRUE(
-      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true))).kept_existing);
+      save(control(), options(), {1}, views_of(hold(sample_tensors(), {ranks(), 1}, rank(), true)))
+          .kept_existing);
 }
 
 TEST_F(Reshard, AllRanksGoOnToTheOlderOneThatIsWhole) {
@@ -246,7 +259,8 @@ TEST_F(Reshard, AllRanksGoOnToTheOlderOneThatIsWhole) {
       std::string bytes = contents_of(shard);
       if (step == 4) bytes.resize(bytes.size() - 1);
       if (step == 3)
-        for (std::size_t i = 63; i < bytes.size(); i += 64) bytes[i] = static_cast<char>(bytes[i] ^ 1);
+        for (std::size_t i = 63; i < bytes.size(); i += 64)
+          bytes[i] = static_cast<char>(bytes[i] ^ 1);
       put(shard, bytes);
     }
     fs::rename(folder_ / "step-00000002", folder_ / "step-00000005");
@@ -282,7 +296,8 @@ TEST_F(Reshard, ContradictionsBetweenRanksAreFound) {
                   },
                   ExitCode::usage),
               HasSubstr("tensor model/w is f32"));
-  const SliceView missing{{"model/w", DType::f32, {ranks()}, {rank() / 2}, {rank() < 2 ? 1 : 0}}, &value};
+  const SliceView missing{{"model/w", DType::f32, {ranks()}, {rank() / 2}, {rank() < 2 ? 1 : 0}},
+                          &value};
   if (ranks() > 2) {
     EXPECT_THAT(common_message(
                     [&] {

@@ -71,7 +71,8 @@ class SaverOnRanks : public OnRanks {
       message = error.what();
     }
     faults::disarm();
-    for (const std::string& other : comm::all_gather_strings(control(), message)) EXPECT_EQ(other, message);
+    for (const std::string& other : comm::all_gather_strings(control(), message))
+      EXPECT_EQ(other, message);
     return message;
   }
   void fail_some_calls_of(int failing, bool asynchronous);
@@ -165,8 +166,8 @@ TEST_F(SaverOnRanks, ASlowDiskOfOneRankHoldsNobodyAndAllLearnOfTheEndInOneStep) 
   EXPECT_EQ(newest(), 2);
 }
 
-/// Saves over an older checkpoint while the N-th file call of one rank fails: for every third N, or for each where
-/// ranks share a file, since then most of them make few calls.
+/// Saves over an older checkpoint while the N-th file call of one rank fails: for every third N, or
+/// for each where ranks share a file, since then most of them make few calls.
 void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
   std::optional<Saver> saver(std::in_place, control());
   Stepped state(0, rank(), ranks());
@@ -188,7 +189,8 @@ void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
   const bool shared = files_ != FileLayout::rank;
   for (std::int64_t nth = 1; nth <= (shared ? 24 : 40); nth += shared ? 1 : 3) {
     const int error_number = nth % 2 ? EIO : ENOSPC;
-    saver.emplace(control());  // what the save before has left to do is done then, and no call of it counts
+    // what the save before has left to do is done then, and no call of it counts
+    saver.emplace(control());
     const std::string message = message_of([&] {
       if (rank() == failing) faults::arm({folder_.string(), nth, faults::Kind::fail, error_number});
       save_next();
@@ -197,7 +199,8 @@ void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
     if (message.empty()) {
       EXPECT_EQ(found, step) << "call " << nth;
     } else {
-      EXPECT_THAT(message, testing::AllOf(HasSubstr(fmt::format("rank {}: ", failing)), HasSubstr(folder_.string()),
+      EXPECT_THAT(message, testing::AllOf(HasSubstr(fmt::format("rank {}: ", failing)),
+                                          HasSubstr(folder_.string()),
                                           HasSubstr(std::strerror(error_number))));
       EXPECT_TRUE(found == good || found == step) << "call " << nth << ": found " << found;
       ++failed;
@@ -212,7 +215,9 @@ void SaverOnRanks::fail_some_calls_of(int failing, bool asynchronous) {
 TEST_F(SaverOnRanks, CallsOfTheFirstRankFail) { fail_some_calls_of(0, false); }
 TEST_F(SaverOnRanks, CallsOfTheLastRankFail) { fail_some_calls_of(ranks() - 1, false); }
 TEST_F(SaverOnRanks, CallsOfTheFirstRankFailInTheBackground) { fail_some_calls_of(0, true); }
-TEST_F(SaverOnRanks, CallsOfTheLastRankFailInTheBackground) { fail_some_calls_of(ranks() - 1, true); }
+TEST_F(SaverOnRanks, CallsOfTheLastRankFailInTheBackground) {
+  fail_some_calls_of(ranks() - 1, true);
+}
 
 TEST_F(SaverOnRanks, CallsOnASharedFileFail) {
   files_ = FileLayout::single;

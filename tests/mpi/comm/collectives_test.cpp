@@ -1,5 +1,5 @@
-// Every operation x dtype x size against what each rank can compute alone: over MPI and under strict rules, also with
-// device memory where the run is about that, and then over NCCL, too.
+// Every operation x dtype x size against what each rank can compute alone: over MPI and under
+// strict rules, also with device memory where the run is about that, and then over NCCL, too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,9 @@ class Collectives : public testing::TestWithParam<Backend> {
     double result = value(0, i);
     for (int r = 1; r < n(); ++r) {
       const double x = value(r, i);
-      result = op == Op::sum ? result + x : op == Op::max ? std::max(result, x) : std::min(result, x);
+      result = op == Op::sum   ? result + x
+               : op == Op::max ? std::max(result, x)
+                               : std::min(result, x);
     }
     return result;
   }
@@ -89,7 +91,8 @@ TEST_P(Collectives, ReduceScatter) {
       for (const std::int64_t count : kSizes) {
         Values x = mine(dtype, count * n()), part = values(dtype, count, 99);
         comm_->reduce_scatter(x.buffer(), part.buffer(), op).wait();
-        for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(part[i], expected(op, me() * count + i)) << name_of(dtype);
+        for (std::int64_t i = 0; i < count; ++i)
+          ASSERT_EQ(part[i], expected(op, me() * count + i)) << name_of(dtype);
       }
     }
   }
@@ -100,7 +103,8 @@ TEST_P(Collectives, ReduceScatterInPlace) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Values x = mine(dtype, count * n());
     comm_->reduce_scatter(x.buffer(), x.buffer().part(me() * count, count)).wait();
-    for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(x[me() * count + i], expected(Op::sum, me() * count + i));
+    for (std::int64_t i = 0; i < count; ++i)
+      ASSERT_EQ(x[me() * count + i], expected(Op::sum, me() * count + i));
   }
 }
 
@@ -119,19 +123,24 @@ TEST_P(Collectives, AllToAll) {
     Values x = mine(DType::f16, count * n()), y = values(DType::f16, count * n(), 99);
     comm_->all_to_all(x.buffer(), y.buffer()).wait();
     for (int r = 0; r < n(); ++r)
-      for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(y[r * count + i], value(r, me() * count + i));
+      for (std::int64_t i = 0; i < count; ++i)
+        ASSERT_EQ(y[r * count + i], value(r, me() * count + i));
   }
 }
 
 /// Rank r sends (r + 2s) % 4 * 50 elements to rank s: uneven, and nothing for some.
 TEST_P(Collectives, AllToAllUneven) {
-  const auto count = [](int from, int to) { return static_cast<std::int64_t>((from + 2 * to) % 4 * 50); };
+  const auto count = [](int from, int to) {
+    return static_cast<std::int64_t>((from + 2 * to) % 4 * 50);
+  };
   std::vector<std::int64_t> out_counts, in_counts;
   for (int r = 0; r < n(); ++r) {
     in_counts.push_back(count(me(), r));
     out_counts.push_back(count(r, me()));
   }
-  const auto total = [](const auto& counts) { return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}); };
+  const auto total = [](const auto& counts) {
+    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  };
   Values x = mine(DType::f32, total(in_counts)), y = values(DType::f32, total(out_counts), 99);
   comm_->all_to_all_v(x.buffer(), in_counts, y.buffer(), out_counts).wait();
   std::int64_t at = 0;
@@ -142,8 +151,8 @@ TEST_P(Collectives, AllToAllUneven) {
   }
 }
 
-/// Many operations under way at once, waited for in another order on every rank: two-stage all-reduces must not block
-/// each other.
+/// Many operations under way at once, waited for in another order on every rank: two-stage
+/// all-reduces must not block each other.
 TEST_P(Collectives, RequestsMayBeWaitedForInAnyOrder) {
   const std::int64_t count = 20000;
   auto other = comm_->split(0, me(), "other");
@@ -152,7 +161,8 @@ TEST_P(Collectives, RequestsMayBeWaitedForInAnyOrder) {
   Values gathered = values(DType::f32, count * n(), 99), own = mine(DType::f32, count);
   std::vector<Request> requests;
   for (int k = 0; k < 6; ++k)
-    requests.push_back((k % 2 ? *comm_ : *other).all_reduce(summed[static_cast<std::size_t>(k)].buffer(), Op::sum));
+    requests.push_back((k % 2 ? *comm_ : *other)
+                           .all_reduce(summed[static_cast<std::size_t>(k)].buffer(), Op::sum));
   requests.push_back(comm_->all_gather(own.buffer(), gathered.buffer()));
   std::rotate(requests.begin(), requests.begin() + me() % 7, requests.end());
   if (me() % 2) std::reverse(requests.begin(), requests.end());
@@ -201,7 +211,8 @@ TEST_P(Collectives, Split) {
 TEST_P(Collectives, Scalars) {
   EXPECT_EQ(all_reduce_scalar(*comm_, 0.5), 0.5 * n());
   EXPECT_EQ(all_reduce_scalar(*comm_, static_cast<double>(me()), Op::max), n() - 1);
-  EXPECT_EQ(all_reduce_scalar(*comm_, std::int64_t{1} << 40, Op::sum), (std::int64_t{1} << 40) * n());
+  EXPECT_EQ(all_reduce_scalar(*comm_, std::int64_t{1} << 40, Op::sum),
+            (std::int64_t{1} << 40) * n());
   EXPECT_EQ(broadcast_string(*comm_, me() == 0 ? "hello" : "", 0), "hello");
   const auto strings = all_gather_strings(*comm_, std::string(static_cast<std::size_t>(me()), 'x'));
   for (int r = 0; r < n(); ++r)
@@ -214,7 +225,8 @@ TEST_P(Collectives, CountsTraffic) {
   comm_->reduce_scatter(x.buffer(), part.buffer()).wait();
   EXPECT_EQ(comm_->traffic().calls, 1);
   EXPECT_EQ(comm_->traffic().bytes, 20 * n());
-  EXPECT_EQ(comm_->traffic().exposed_seconds > 0, GetParam() != Backend::nccl);  // whose waits do not hold the host
+  EXPECT_EQ(comm_->traffic().exposed_seconds > 0,
+            GetParam() != Backend::nccl);  // whose waits do not hold the host
 }
 
 std::vector<Backend> backends() {

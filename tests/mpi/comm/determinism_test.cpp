@@ -35,7 +35,8 @@ Values expected_sum(DType dtype, std::int64_t count) {
 TEST(Determinism, AllReduceAndReduceScatterHaveTheBitsOfTheTree) {
   const Memory memory = test::test_memory();
   const int n = world().size(), me = world().rank();
-  auto mpi = world().make(Backend::mpi, "dp", memory), strict = world().make(Backend::strict, "dp", memory);
+  auto mpi = world().make(Backend::mpi, "dp", memory),
+       strict = world().make(Backend::strict, "dp", memory);
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
     for (const std::int64_t each : {5, 2003}) {
       const std::int64_t count = each * n;

@@ -1,4 +1,5 @@
-// Communicators of device memory, over NCCL or its double: what they do besides the right sums (collectives_test.cpp).
+// Communicators of device memory, over NCCL or its double: what they do besides the right sums
+// (collectives_test.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,10 +105,12 @@ TEST_F(Device, WatchdogNamesTheOperationThatWaits) {
       comm_->all_reduce(x.buffer()).wait();
     } else {
       comm_->all_reduce(x.buffer()).wait();
-      EXPECT_THAT(reports.first(), AllOf(HasSubstr(fmt::format("hangs in tp {}/{}: all_reduce(sum, f32, 10 elements), "
-                                                               "call 1: waiting for ",
-                                                               me(), n())),
-                                         HasSubstr(fmt::format("rank {} (", n() - 1))));
+      EXPECT_THAT(
+          reports.first(),
+          AllOf(HasSubstr(fmt::format("hangs in tp {}/{}: all_reduce(sum, f32, 10 elements), "
+                                      "call 1: waiting for ",
+                                      me(), n())),
+                HasSubstr(fmt::format("rank {} (", n() - 1))));
       meet();
     }
     EXPECT_EQ(x[0], n());
@@ -130,12 +133,14 @@ TEST_F(Device, AFailureOnTheDeviceIsReportedAndFinal) {
     Reports reports(std::chrono::seconds(60));
     Values x = values(DType::f32, last() ? 11 : 10);
     const std::string error = error_of([&] { comm_->all_reduce(x.buffer()).wait(); });
-    EXPECT_THAT(reports.first(), AllOf(HasSubstr("an operation failed: invalid usage"), HasSubstr("on axis tp"),
-                                       HasSubstr("differ in their collective 1")));
+    EXPECT_THAT(reports.first(),
+                AllOf(HasSubstr("an operation failed: invalid usage"), HasSubstr("on axis tp"),
+                      HasSubstr("differ in their collective 1")));
     EXPECT_EQ(error.find("differ") == std::string::npos, error == "no error");
     static_cast<void>(x[0]);  // ends, since the communicator is aborted
   }
-  EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("axis tp cannot be used after its first failure: an operation failed"));
+  EXPECT_THAT(all_reduce(*comm_, 10),
+              HasSubstr("axis tp cannot be used after its first failure: an operation failed"));
 }
 
 /// NCCL reads a communicator's name whenever it has something to say.
@@ -166,18 +171,21 @@ TEST_F(Device, FailedCallsAreLoggedAsFailed) {
   EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("all_reduce failed: unhandled system error"));
   unsetenv("TESSERA_SIM_NCCL_FAIL");
   EXPECT_THAT(Watchdog::recent_calls(),
-              testing::ContainsRegex("tp [0-9]+/[0-9]+: all_reduce\\(sum, f32, 10 elements\\), call 1: failed"));
+              testing::ContainsRegex(
+                  "tp [0-9]+/[0-9]+: all_reduce\\(sum, f32, 10 elements\\), call 1: failed"));
 }
 
 TEST_F(Device, UnevenExchangeWithItself) {
   std::vector<std::int64_t> in(static_cast<std::size_t>(n()), 1), out = in;
   ++in[static_cast<std::size_t>(me())];
   Values x = values(DType::f32, n() + 1), y = values(DType::f32, n());
-  EXPECT_THROW(static_cast<void>(comm_->all_to_all_v(x.buffer(), in, y.buffer(), out)), ContractViolation);
+  EXPECT_THROW(static_cast<void>(comm_->all_to_all_v(x.buffer(), in, y.buffer(), out)),
+               ContractViolation);
 }
 
-/// One rank fails while others have operations under way that wait for it. Its communicators end together, so that none
-/// of them waits for what another has on the device; and so do the others', once their watchdogs are told.
+/// One rank fails while others have operations under way that wait for it. Its communicators end
+/// together, so that none of them waits for what another has on the device; and so do the others',
+/// once their watchdogs are told.
 TEST_F(Device, UnwindingEndsWithOperationsUnderWay) {
   const auto begin = std::chrono::steady_clock::now();
   Values x = values(DType::f32, 10);
@@ -200,8 +208,8 @@ TEST_F(Device, UnwindingEndsWithOperationsUnderWay) {
 /// As above 256 ranks: several ranks make ids, and the members meet.
 TEST_F(Device, MeetsAtSeveralIds) {
   const auto made = [this](int ranks_per_id) {
-    auto host =
-        std::unique_ptr<MpiCommunicator>(static_cast<MpiCommunicator*>(world().make(Backend::mpi, "fsdp").release()));
+    auto host = std::unique_ptr<MpiCommunicator>(
+        static_cast<MpiCommunicator*>(world().make(Backend::mpi, "fsdp").release()));
     auto comm = make_nccl_communicator(std::move(host), ranks_per_id);
     Values x = values(DType::f32, 10);
     comm->all_reduce(x.buffer()).wait();
@@ -211,11 +219,13 @@ TEST_F(Device, MeetsAtSeveralIds) {
   const std::int64_t calls_for_one_id = made(ranks_per_nccl_id);
   for (const int ranks_per_id : {1, 2, 3}) {
     const int ids = (n() + ranks_per_id - 1) / ranks_per_id;
-    EXPECT_EQ(made(ranks_per_id) - calls_for_one_id, ids - 1) << ranks_per_id << " ranks for each id";
+    EXPECT_EQ(made(ranks_per_id) - calls_for_one_id, ids - 1)
+        << ranks_per_id << " ranks for each id";
   }
 }
 
-/// An abort that never ends holds nobody for longer than the deadline, and the communicators are not used again.
+/// An abort that never ends holds nobody for longer than the deadline, and the communicators are
+/// not used again.
 TEST_F(Device, AnAbortHasADeadline) {
   if (!dlsym(RTLD_DEFAULT, "_ZN7tessera3sim12forget_racesEv")) GTEST_SKIP() << "no simulated GPU";
   setenv("TESSERA_SIM_NCCL_FAIL", "ncclCommAbort:1", 1);
@@ -223,11 +233,12 @@ TEST_F(Device, AnAbortHasADeadline) {
   EXPECT_FALSE(abort_device_communicators("out of memory", milliseconds(500)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   unsetenv("TESSERA_SIM_NCCL_FAIL");
-  EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("axis tp cannot be used after its first failure: out of memory"));
+  EXPECT_THAT(all_reduce(*comm_, 10),
+              HasSubstr("axis tp cannot be used after its first failure: out of memory"));
 }
 
-/// A read that waits for no request fails on the simulated GPU, and with it all that the GPU does later: calls that
-/// come next say that they are not to blame, and the watchdog tells it, too.
+/// A read that waits for no request fails on the simulated GPU, and with it all that the GPU does
+/// later: calls that come next say that they are not to blame, and the watchdog tells it, too.
 TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
   void* forget_races = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim12forget_racesEv");
   if (!forget_races) GTEST_SKIP() << "no simulated GPU";
@@ -237,7 +248,8 @@ TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
     const auto use = [&](std::unique_ptr<Communicator> comm) {
       Request request = comm->all_reduce(x.buffer());
       EXPECT_THROW(static_cast<void>(x[0]), std::runtime_error);
-      const std::string blamed = "earlier work on this GPU failed: unspecified launch failure (cudaErrorLaunchFailure";
+      const std::string blamed =
+          "earlier work on this GPU failed: unspecified launch failure (cudaErrorLaunchFailure";
       EXPECT_THAT(error_of([&] { comm->all_reduce(x.buffer()).wait(); }), HasSubstr(blamed));
       EXPECT_THAT(reports.first(), HasSubstr(blamed));
       fail(ExitCode::environment, "leave");

@@ -1,4 +1,5 @@
-// main() of a test program that runs on several ranks: one World, and only rank 0 tells what passed.
+// main() of a test program that runs on several ranks: one World, and only rank 0 tells what
+// passed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,10 +24,12 @@ inline comm::World*& world_slot() {
 inline comm::World& world() { return *world_slot(); }
 
 /// What communicators are to move in this run.
-inline comm::Memory test_memory() { return on_device() ? comm::Memory::device : comm::Memory::host; }
+inline comm::Memory test_memory() {
+  return on_device() ? comm::Memory::device : comm::Memory::host;
+}
 
-/// Says which rank a failure happened on. (While a result is reported GoogleTest holds a lock: it must not be asked
-/// then.)
+/// Says which rank a failure happened on. (While a result is reported GoogleTest holds a lock: it
+/// must not be asked then.)
 class FailurePrinter final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& test) override {
     name_ = std::string(test.test_suite_name()) + "." + test.name();
@@ -34,7 +37,8 @@ class FailurePrinter final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
     std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world().rank(), name_.c_str(),
-                 result.file_name() ? result.file_name() : "", result.line_number(), result.message());
+                 result.file_name() ? result.file_name() : "", result.line_number(),
+                 result.message());
   }
   std::string name_;
 };
@@ -44,8 +48,8 @@ class Barrier final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override { world().control().barrier(); }
 };
 
-/// With `longest_call` a watchdog ends the ranks where a call on a device has failed or takes longer: nothing else
-/// would.
+/// With `longest_call` a watchdog ends the ranks where a call on a device has failed or takes
+/// longer: nothing else would.
 inline int run_ranks(int argc, char** argv, std::optional<std::chrono::minutes> longest_call = {}) {
   testing::InitGoogleTest(&argc, argv);
   comm::World world(&argc, &argv);

@@ -44,8 +44,8 @@ struct PacedCommunicator::Operation {
   std::exception_ptr error;
 };
 
-/// MPI on the host moves on only inside of its calls, a network does so by itself: one thread of the process asks for
-/// progress while operations are under way. Everything is done under one lock.
+/// MPI on the host moves on only inside of its calls, a network does so by itself: one thread of
+/// the process asks for progress while operations are under way. Everything is done under one lock.
 struct PacedCommunicator::Driver {
   std::mutex mutex;
   std::condition_variable work;
@@ -131,13 +131,14 @@ bool PacedCommunicator::advance() {
   return !pending_.empty();
 }
 
-Request PacedCommunicator::start(std::size_t stamps, Cost cost, const std::function<void(Operation&)>& issue) {
+Request PacedCommunicator::start(std::size_t stamps, Cost cost,
+                                 const std::function<void(Operation&)>& issue) {
   const std::lock_guard lock(Driver::get().mutex);
   auto operation = std::make_shared<Operation>();
   operation->issued_ns = now_ns();
   operation->stamps.resize(stamps, operation->issued_ns);
-  operation->duration_ns =
-      static_cast<std::int64_t>((cost.steps * wire_.latency_seconds + cost.bytes / wire_.bytes_per_second) * 1e9);
+  operation->duration_ns = static_cast<std::int64_t>(
+      (cost.steps * wire_.latency_seconds + cost.bytes / wire_.bytes_per_second) * 1e9);
   issue(*operation);
   traffic_.calls = inner_->traffic().calls;
   traffic_.bytes = inner_->traffic().bytes;
@@ -149,14 +150,15 @@ Request PacedCommunicator::start(std::size_t stamps, Cost cost, const std::funct
 
 Request PacedCommunicator::collective(Cost cost, const std::function<Request()>& issue) {
   return start(static_cast<std::size_t>(size_), cost, [&](Operation& operation) {
-    operation.exchange =
-        stamps_->all_gather({&operation.issued_ns, 1, DType::i64}, {operation.stamps.data(), size_, DType::i64});
+    operation.exchange = stamps_->all_gather({&operation.issued_ns, 1, DType::i64},
+                                             {operation.stamps.data(), size_, DType::i64});
     operation.inner = issue();
   });
 }
 
 Request PacedCommunicator::all_reduce(Buffer inout, comm::Op op) {
-  return collective({2 * (size_ - 1), 2 * share(inout)}, [&] { return inner_->all_reduce(inout, op); });
+  return collective({2 * (size_ - 1), 2 * share(inout)},
+                    [&] { return inner_->all_reduce(inout, op); });
 }
 
 Request PacedCommunicator::all_gather(Buffer in, Buffer out) {
@@ -168,25 +170,28 @@ Request PacedCommunicator::reduce_scatter(Buffer in, Buffer out, comm::Op op) {
 }
 
 Request PacedCommunicator::broadcast(Buffer inout, int root) {
-  return collective({size_ - 1, static_cast<double>(inout.bytes())}, [&] { return inner_->broadcast(inout, root); });
+  return collective({size_ - 1, static_cast<double>(inout.bytes())},
+                    [&] { return inner_->broadcast(inout, root); });
 }
 
 Request PacedCommunicator::all_to_all(Buffer in, Buffer out) {
   return collective({size_ - 1, share(in)}, [&] { return inner_->all_to_all(in, out); });
 }
 
-Request PacedCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts, Buffer out,
-                                        std::span<const std::int64_t> out_counts) {
+Request PacedCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts,
+                                        Buffer out, std::span<const std::int64_t> out_counts) {
   const auto travelling = [this](std::span<const std::int64_t> counts, const Buffer& buffer) {
     const std::int64_t kept = counts[static_cast<std::size_t>(rank_)];
-    return static_cast<double>((buffer.count - kept) * static_cast<std::int64_t>(size_of(buffer.dtype)));
+    return static_cast<double>((buffer.count - kept) *
+                               static_cast<std::int64_t>(size_of(buffer.dtype)));
   };
   return collective({size_ - 1, std::max(travelling(in_counts, in), travelling(out_counts, out))},
                     [&] { return inner_->all_to_all_v(in, in_counts, out, out_counts); });
 }
 
 void PacedCommunicator::group_start() {
-  require(!group_, ExitCode::communication, "group_start() inside a group on axis {}; groups do not nest", axis_);
+  require(!group_, ExitCode::communication,
+          "group_start() inside a group on axis {}; groups do not nest", axis_);
   group_.emplace();
 }
 
@@ -195,26 +200,31 @@ void PacedCommunicator::recv(Buffer out, int peer) { add({false, out, peer}); }
 
 void PacedCommunicator::add(const Transfer& transfer) {
   require(group_.has_value(), ExitCode::communication,
-          "a transfer outside of a group on axis {}; put it between group_start() and group_end()", axis_);
+          "a transfer outside of a group on axis {}; put it between group_start() and group_end()",
+          axis_);
   group_->push_back(transfer);
 }
 
 Request PacedCommunicator::group_end() {
-  require(group_.has_value(), ExitCode::communication, "group_end() without group_start() on axis {}", axis_);
+  require(group_.has_value(), ExitCode::communication,
+          "group_end() without group_start() on axis {}", axis_);
   const std::vector<Transfer> transfers = std::move(*group_);
   group_.reset();
   double bytes[2] = {0, 0};  // received, sent
-  for (const Transfer& transfer : transfers) bytes[transfer.sends] += static_cast<double>(transfer.buffer.bytes());
+  for (const Transfer& transfer : transfers)
+    bytes[transfer.sends] += static_cast<double>(transfer.buffer.bytes());
   return start(2 * transfers.size(), {1, std::max(bytes[0], bytes[1])}, [&](Operation& operation) {
     operation.exchange = exchange_stamps(transfers, operation);
     inner_->group_start();
-    for (const Transfer& t : transfers) t.sends ? inner_->send(t.buffer, t.peer) : inner_->recv(t.buffer, t.peer);
+    for (const Transfer& t : transfers)
+      t.sends ? inner_->send(t.buffer, t.peer) : inner_->recv(t.buffer, t.peer);
     operation.inner = inner_->group_end();
   });
 }
 
 /// Both ends of a transfer learn when the other one issued it: a transfer cannot begin before.
-Request PacedCommunicator::exchange_stamps(const std::vector<Transfer>& transfers, Operation& operation) {
+Request PacedCommunicator::exchange_stamps(const std::vector<Transfer>& transfers,
+                                           Operation& operation) {
   stamps_->group_start();
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     stamps_->send({&operation.stamps[2 * i], 1, DType::i64}, transfers[i].peer);
@@ -228,12 +238,14 @@ void PacedCommunicator::barrier() {
   sleep_until(now_ns() + static_cast<std::int64_t>(wire_.latency_seconds * 1e9));
 }
 
-std::unique_ptr<comm::Communicator> PacedCommunicator::split(int color, int key, const std::string& axis) {
+std::unique_ptr<comm::Communicator> PacedCommunicator::split(int color, int key,
+                                                             const std::string& axis) {
   auto part = inner_->split(color, key, axis);
   return part ? std::make_unique<PacedCommunicator>(std::move(part), wire_) : nullptr;
 }
 
-std::function<std::unique_ptr<comm::Communicator>(std::unique_ptr<comm::Communicator>)> paced(const Wire& wire) {
+std::function<std::unique_ptr<comm::Communicator>(std::unique_ptr<comm::Communicator>)> paced(
+    const Wire& wire) {
   return [wire](std::unique_ptr<comm::Communicator> inner) -> std::unique_ptr<comm::Communicator> {
     if (inner->size() == 1) return inner;
     return std::make_unique<PacedCommunicator>(std::move(inner), wire);

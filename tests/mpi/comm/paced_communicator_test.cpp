@@ -26,9 +26,12 @@ double now() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double latest(double value) { return comm::all_reduce_scalar(world().control(), value, comm::Op::max); }
+double latest(double value) {
+  return comm::all_reduce_scalar(world().control(), value, comm::Op::max);
+}
 
-/// Never sooner; and, since a busy machine is late at times, once in three hundred attempts not much later.
+/// Never sooner; and, since a busy machine is late at times, once in three hundred attempts not
+/// much later.
 void expect_takes(double expected, const std::function<void()>& work) {
   double best = HUGE_VAL;
   for (int attempt = 0; attempt < 300 && best > expected + kSlack; ++attempt) {
@@ -50,7 +53,9 @@ class Paced : public testing::TestWithParam<comm::Backend> {
   std::vector<float> floats(std::int64_t count, float value) const {
     return std::vector<float>(static_cast<std::size_t>(count), value);
   }
-  static comm::Buffer buffer(std::vector<float>& x) { return {x.data(), static_cast<std::int64_t>(x.size())}; }
+  static comm::Buffer buffer(std::vector<float>& x) {
+    return {x.data(), static_cast<std::int64_t>(x.size())};
+  }
   Request around_the_ring(std::vector<float>& out, std::vector<float>& in) {
     wire_->group_start();
     wire_->send(buffer(out), (me() + 1) % n());
@@ -63,8 +68,10 @@ TEST_P(Paced, CollectivesTakeTheirRingsTime) {
   const std::int64_t part = 2500;  // 10 ms of the wire
   auto mine = floats(part, static_cast<float>(me() + 1)), all = floats(part * n(), 0);
   expect_takes((n() - 1) * 0.015, [&] { wire_->all_gather(buffer(mine), buffer(all)).wait(); });
-  for (int r = 0; r < n(); ++r) EXPECT_EQ(all[static_cast<std::size_t>(r * part)], static_cast<float>(r + 1));
-  expect_takes((n() - 1) * 0.015, [&] { wire_->reduce_scatter(buffer(all), buffer(mine), comm::Op::sum).wait(); });
+  for (int r = 0; r < n(); ++r)
+    EXPECT_EQ(all[static_cast<std::size_t>(r * part)], static_cast<float>(r + 1));
+  expect_takes((n() - 1) * 0.015,
+               [&] { wire_->reduce_scatter(buffer(all), buffer(mine), comm::Op::sum).wait(); });
   EXPECT_EQ(mine[0], static_cast<float>((me() + 1) * n()));
   auto sum = floats(part * n(), 1);
   expect_takes((n() - 1) * 0.030, [&] { wire_->all_reduce(buffer(sum), comm::Op::sum).wait(); });
@@ -89,11 +96,15 @@ TEST_P(Paced, SplitsIntoPacedParts) {
   const auto part = wire_->split(me() % 2, me(), "half");
   auto x = floats(2500, 1);
   const double steps = part->size() - 1;
-  expect_takes(2 * steps * (0.005 + 0.010 / part->size()), [&] { part->all_reduce(buffer(x), comm::Op::sum).wait(); });
+  expect_takes(2 * steps * (0.005 + 0.010 / part->size()),
+               [&] { part->all_reduce(buffer(x), comm::Op::sum).wait(); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Paced, testing::Values(comm::Backend::mpi, comm::Backend::strict),
-                         [](const auto& info) { return info.param == comm::Backend::mpi ? "mpi" : "strict"; });
+INSTANTIATE_TEST_SUITE_P(Backends, Paced,
+                         testing::Values(comm::Backend::mpi, comm::Backend::strict),
+                         [](const auto& info) {
+                           return info.param == comm::Backend::mpi ? "mpi" : "strict";
+                         });
 
 class Overlap : public Paced {};
 
@@ -115,7 +126,8 @@ TEST_P(Overlap, QueueRunsInOrder) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Overlap, testing::Values(comm::Backend::mpi), [](const auto&) { return "mpi"; });
+INSTANTIATE_TEST_SUITE_P(Backends, Overlap, testing::Values(comm::Backend::mpi),
+                         [](const auto&) { return "mpi"; });
 
 TEST(PacedMesh, DecoratesEveryAxisOfSeveralRanks) {
   using mesh::Axis;

@@ -1,5 +1,6 @@
-// Device memory over MPI: what the sums of collectives_test.cpp do not show. Late ranks, calls cut into many pieces,
-// and memory that is used again make each missing wait visible, by a wrong value or to the race checker.
+// Device memory over MPI: what the sums of collectives_test.cpp do not show. Late ranks, calls cut
+// into many pieces, and memory that is used again make each missing wait visible, by a wrong value
+// or to the race checker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +71,9 @@ TEST_P(Staged, StartsBehindTheComputeStream) {
 TEST_P(Staged, ComputesBehindTheCopies) {
   test::DeviceBytes x(kMany), y(kMany * static_cast<std::size_t>(n()));
   x.fill(7);
-  comm_->all_gather({x.data(), kMany, DType::u8, Memory::device}, {y.data(), kMany * n(), DType::u8, Memory::device})
+  comm_
+      ->all_gather({x.data(), kMany, DType::u8, Memory::device},
+                   {y.data(), kMany * n(), DType::u8, Memory::device})
       .wait();
   y.fill(1);  // which a copy that came later would undo
   std::vector<std::uint8_t> got(static_cast<std::size_t>(kMany * n()));
@@ -78,8 +81,9 @@ TEST_P(Staged, ComputesBehindTheCopies) {
   EXPECT_EQ(std::count(got.begin(), got.end(), 1), kMany * n());
 }
 
-/// One rank is late, so that what the others have to send lies in pinned memory for a while, and what they get comes
-/// late. Behind it come more operations, on this and on other communicators, that want such memory.
+/// One rank is late, so that what the others have to send lies in pinned memory for a while, and
+/// what they get comes late. Behind it come more operations, on this and on other communicators,
+/// that want such memory.
 TEST_P(Staged, MemoryIsUsedAgainOnlyWhenItIsFree) {
   const auto other = make("dp");
   come_late();
@@ -98,7 +102,8 @@ TEST_P(Staged, MemoryIsUsedAgainOnlyWhenItIsFree) {
   for (int k = 0; k < 8; ++k) {
     const auto i = static_cast<std::size_t>(k);
     const double expected = n() * k + n() * (n() - 1) / 2.0;
-    for (const std::int64_t at : {std::int64_t{0}, kMany / 2, kMany - 1}) EXPECT_EQ(sums[i][at], expected) << k;
+    for (const std::int64_t at : {std::int64_t{0}, kMany / 2, kMany - 1})
+      EXPECT_EQ(sums[i][at], expected) << k;
     for (int r = 0; r < n(); ++r) EXPECT_EQ(gathered[i][r * 1000 + 999], r - k);
   }
 }
@@ -123,7 +128,8 @@ TEST_P(Staged, MessagesAreCut) {
     ASSERT_EQ(sum[i], ranks);
     ASSERT_EQ(out[i], static_cast<double>(n() * ((me() * kCount + i) % 100)) + ranks);
     ASSERT_EQ(root[i], n() - 1);
-    for (int r = 0; r < n(); ++r) ASSERT_EQ(turned[r * kCount + i], static_cast<double>((me() * kCount + i) % 100 + r));
+    for (int r = 0; r < n(); ++r)
+      ASSERT_EQ(turned[r * kCount + i], static_cast<double>((me() * kCount + i) % 100 + r));
   }
 }
 
@@ -146,7 +152,8 @@ TEST_P(Staged, GroupsAreCut) {
 
 /// The caller goes on while a peer is late.
 TEST_P(Staged, IssuingHoldsNobody) {
-  if (GetParam() == Backend::strict || n() < 2) GTEST_SKIP() << "strict operations hold their callers";
+  if (GetParam() == Backend::strict || n() < 2)
+    GTEST_SKIP() << "strict operations hold their callers";
   Values x = values(DType::f32, 10);
   const auto begin = std::chrono::steady_clock::now();
   Request request;
@@ -207,8 +214,8 @@ TEST_P(Staged, FailuresReachTheirWaiters) {
   Values x = values(DType::f8e4m3, 10);
   const auto sum = [&] { comm_->all_reduce(x.buffer()).wait(); };
   EXPECT_THROW(sum(), Error);
-  EXPECT_THAT([&] { sum(); },
-              testing::ThrowsMessage<Error>(HasSubstr("axis tp cannot be used after its first failure")));
+  EXPECT_THAT([&] { sum(); }, testing::ThrowsMessage<Error>(
+                                  HasSubstr("axis tp cannot be used after its first failure")));
   EXPECT_THAT(Watchdog::recent_calls(),
               testing::ContainsRegex("all_reduce\\(sum, f8e4m3, 10 elements\\), call 1: failed"));
 }
@@ -241,13 +248,16 @@ TEST_P(Staged, CallsAreLoggedOnce) {
   const std::string calls = Watchdog::recent_calls(), axis = comm->axis() + " ";
   const std::size_t only = calls.find(axis);
   ASSERT_NE(only, std::string::npos) << calls;
-  EXPECT_THAT(calls.substr(only),
-              HasSubstr(fmt::format("{}/{}: all_reduce(sum, f32, 10 elements), call 1: done", me(), n())));
+  EXPECT_THAT(
+      calls.substr(only),
+      HasSubstr(fmt::format("{}/{}: all_reduce(sum, f32, 10 elements), call 1: done", me(), n())));
   EXPECT_EQ(calls.find(axis, only + 1), std::string::npos) << calls;
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Staged, testing::Values(Backend::mpi, Backend::strict),
-                         [](const auto& info) { return info.param == Backend::mpi ? "mpi" : "strict"; });
+                         [](const auto& info) {
+                           return info.param == Backend::mpi ? "mpi" : "strict";
+                         });
 
 }  // namespace
 }  // namespace tessera::comm

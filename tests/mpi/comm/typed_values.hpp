@@ -65,15 +65,17 @@ inline double get(const std::byte* at, DType dtype) {
   }
 }
 
-/// `count` elements, to read and write on the host, and as a buffer in host or device memory. A buffer in device memory
-/// is valid until the next set(); reading an element waits for the default stream.
+/// `count` elements, to read and write on the host, and as a buffer in host or device memory. A
+/// buffer in device memory is valid until the next set(); reading an element waits for the default
+/// stream.
 class Values {
  public:
   Values(DType dtype, std::int64_t count, double fill = 0, comm::Memory memory = comm::Memory::host)
       : dtype_(dtype), memory_(memory), bytes_(static_cast<std::size_t>(count) * size_of(dtype)) {
     for (std::int64_t i = 0; i < count; ++i) set(i, fill);
   }
-  Values(const Values& other) : dtype_(other.dtype_), memory_(other.memory_), bytes_(other.bytes()) {}
+  Values(const Values& other)
+      : dtype_(other.dtype_), memory_(other.memory_), bytes_(other.bytes()) {}
   Values(Values&&) = default;
   Values& operator=(const Values&) = delete;
 

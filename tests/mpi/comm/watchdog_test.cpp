@@ -33,11 +33,13 @@ struct Reports {
 void wait_for_step(std::int64_t step) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   for (int rank = 0; rank < world().size(); ++rank)
-    while (rank != world().rank() && page_of(rank)->step != step && std::chrono::steady_clock::now() < deadline)
+    while (rank != world().rank() && page_of(rank)->step != step &&
+           std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(milliseconds(10));
 }
 
-/// The last rank comes late: the others' watchdogs say what they wait for and that it is not in any call.
+/// The last rank comes late: the others' watchdogs say what they wait for and that it is not in any
+/// call.
 TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   ASSERT_GE(world().size(), 2);
   Reports reports;
@@ -57,15 +59,18 @@ TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   ASSERT_FALSE(reports.all.empty());
   const std::string& report = reports.all.back();
   EXPECT_THAT(report, HasSubstr(fmt::format("rank {} (step 12", world().rank())));
-  EXPECT_THAT(report,
-              HasSubstr(fmt::format("hangs in dp_shard {}/{}: all_reduce(sum, f32, 10 elements), call 1: waiting for ",
-                                    world().rank(), world().size())));
-  EXPECT_THAT(report,
-              testing::ContainsRegex(fmt::format("rank {} \\(step 12.*\\): not in a call; the last one was", late)));
+  EXPECT_THAT(
+      report,
+      HasSubstr(fmt::format(
+          "hangs in dp_shard {}/{}: all_reduce(sum, f32, 10 elements), call 1: waiting for ",
+          world().rank(), world().size())));
+  EXPECT_THAT(report, testing::ContainsRegex(fmt::format(
+                          "rank {} \\(step 12.*\\): not in a call; the last one was", late)));
   EXPECT_EQ(reports.all.size(), 1u);
 }
 
-/// The last rank comes late. The others notice it first, and report it later; one of them leaves the traces of all.
+/// The last rank comes late. The others notice it first, and report it later; one of them leaves
+/// the traces of all.
 TEST(Watchdog, NoticesBeforeItReports) {
   ASSERT_GE(world().size(), 2);
   Reports told;
@@ -92,12 +97,14 @@ TEST(Watchdog, NoticesBeforeItReports) {
     world().control().barrier();
   }
   EXPECT_EQ(left, asked);
-  EXPECT_GE(all_reduce_scalar(world().control(), asked.load()), 1);  // more on a machine that stood still
+  EXPECT_GE(all_reduce_scalar(world().control(), asked.load()),
+            1);  // more on a machine that stood still
   if (world().rank() == late) return;
   ASSERT_EQ(told.all.size(), 2u);
   EXPECT_THAT(told.all[0], testing::StartsWith("notice: "));
   for (const std::string& text : told.all)
-    EXPECT_THAT(text, testing::ContainsRegex("rank [0-9]+ \\(step 14, begun .* s ago, layers.3 backward\\) hangs in"));
+    EXPECT_THAT(text, testing::ContainsRegex(
+                          "rank [0-9]+ \\(step 14, begun .* s ago, layers.3 backward\\) hangs in"));
 }
 
 /// The last rank comes late, as one that saves to a slow disk, and the others know that it may.
@@ -105,7 +112,8 @@ TEST(Watchdog, IsSilentForAsLongAsPatienceSays) {
   ASSERT_GE(world().size(), 2);
   Reports reports;
   {
-    Watchdog watchdog(milliseconds(100), world().rank(), [&](const Error& report) { reports.add(report.what()); });
+    Watchdog watchdog(milliseconds(100), world().rank(),
+                      [&](const Error& report) { reports.add(report.what()); });
     const Watchdog::Patience patience(std::chrono::minutes(1));
     const Watchdog::Patience shorter(milliseconds(1));  // which takes nothing away
     if (world().rank() == world().size() - 1) std::this_thread::sleep_for(milliseconds(500));

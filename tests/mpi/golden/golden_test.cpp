@@ -1,5 +1,5 @@
-// The reference trajectory of tests/golden/llama_a on one rank and on meshes of eight, in float32, float64 and
-// bfloat16.
+// The reference trajectory of tests/golden/llama_a on one rank and on meshes of eight, in float32,
+// float64 and bfloat16.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,8 +30,8 @@ struct GoldenCase {
   std::int64_t microbatch = 1;
   std::int64_t accumulation = 1;
   std::vector<std::string> points = {};  ///< pipeline_parallel_split_points
-  bool saving = false;                   ///< recompute by operation, asynchronous tensor parallelism
-  std::string rotate = "allgather";      ///< context_parallel_rotate_method
+  bool saving = false;               ///< recompute by operation, asynchronous tensor parallelism
+  std::string rotate = "allgather";  ///< context_parallel_rotate_method
 };
 
 const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/llama_a/";
@@ -51,7 +51,8 @@ model::DecoderShape shape() {
   return shape;
 }
 
-config::JobConfig job_of(const GoldenCase& row, const std::string& dtype, const mesh::Layout& layout) {
+config::JobConfig job_of(const GoldenCase& row, const std::string& dtype,
+                         const mesh::Layout& layout) {
   config::JobConfig job;
   job.training.dtype = dtype == "bfloat16" ? "float32" : dtype;
   job.training.mixed_precision_param = dtype == "bfloat16" ? dtype : "float32";
@@ -79,7 +80,9 @@ double probe(const at::Tensor& whole) {
   return whole.reshape({-1}).dot(phase).item<double>();
 }
 
-double relative(double value, double expected) { return std::abs(value - expected) / std::abs(expected); }
+double relative(double value, double expected) {
+  return std::abs(value - expected) / std::abs(expected);
+}
 
 class Trajectory {
  public:
@@ -90,16 +93,20 @@ class Trajectory {
         job_(job_of(row, dtype, layout_)),
         place_(world()),
         mesh_(world(), layout_, place_.backend),
-        model_(model::make_decoder(shape(), 64, dtype == "float64" ? at::kDouble : at::kFloat, place_.device)),
+        model_(model::make_decoder(shape(), 64, dtype == "float64" ? at::kDouble : at::kFloat,
+                                   place_.device)),
         source_(kFolder + "batches.safetensors", 8, 64),
-        trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_, place_.device) {
-    train::load_hf_weights(trainer_.stages().holdings(), model_, kFolder + "weights_init.safetensors");
+        trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_,
+                 place_.device) {
+    train::load_hf_weights(trainer_.stages().holdings(), model_,
+                           kFolder + "weights_init.safetensors");
   }
 
   void check(const Gates& gates) {
     const json expected = load("train.json")[key_];
     trainer_.compute();
-    compare(load("tensors.json")["step1_grads_" + key_], gates.gradient, [](const auto& p) { return p.gradient; });
+    compare(load("tensors.json")["step1_grads_" + key_], gates.gradient,
+            [](const auto& p) { return p.gradient; });
     trainer_.stages().end_step();
     double loss = 0, norm = 0;
     for (std::size_t step = 0; step < 20; ++step) {
@@ -110,8 +117,8 @@ class Trajectory {
     }
     EXPECT_LE(loss, gates.loss) << row_.name;
     EXPECT_LE(norm, gates.norm) << row_.name;
-    const double weight =
-        compare(load("tensors.json")["final_" + key_], gates.weight, [](const auto& p) { return p.master; });
+    const double weight = compare(load("tensors.json")["final_" + key_], gates.weight,
+                                  [](const auto& p) { return p.master; });
     if (world().rank() == 0)
       std::printf("%-28s %s loss %.1e  grad_norm %.1e  final tensors %.1e\n", row_.name.c_str(),
                   job_.training.mixed_precision_param.c_str(), loss, norm, weight);
@@ -126,7 +133,8 @@ class Trajectory {
                             const json& entry = expected.at(spec.hf_name);
                             const double l2 = entry["l2"];
                             const double by_norm = std::abs(whole.norm().item<double>() - l2) / l2;
-                            const double by_probe = std::abs(probe(whole) - entry["probe"].get<double>()) / l2;
+                            const double by_probe =
+                                std::abs(probe(whole) - entry["probe"].get<double>()) / l2;
                             EXPECT_LE(by_norm, gate) << row_.name << " " << spec.hf_name;
                             EXPECT_LE(by_probe, gate) << row_.name << " " << spec.hf_name;
                             worst = std::max({worst, by_norm, by_probe});
@@ -148,19 +156,20 @@ class Trajectory {
 std::vector<GoldenCase> cases() {
   if (world().size() == 1)
     return {{"1 rank", {1, 1, 1, 1, 1}}, {"1 rank, accumulation 4", {1, 1, 1, 1, 1}, "1F1B", 1, 4}};
-  return {{"pp2 dp2 tp2", {2, 1, 2, 1, 2}},
-          {"pp2 dp2 tp2 GPipe", {2, 1, 2, 1, 2}, "GPipe", 2},
-          {"dp8", {1, 1, 8, 1, 1}},
-          {"pp4 tp2", {4, 1, 1, 1, 2}},
-          {"pp4 dp2, cut inside blocks",
-           {4, 1, 2, 1, 1},
-           "1F1B",
-           1,
-           1,
-           {"layers.1.attention.wo", "layers.2.feed_forward.w2", "layers.3.ffn_norm"}},
-          {"pp2 tp4, asynchronous", {2, 1, 1, 1, 4}, "1F1B", 1, 1, {"layers.1.attention.sdpa"}, true},
-          {.name = "dp2 cp2 tp2", .degrees = {1, 1, 2, 2, 2}},
-          {.name = "pp2 cp4 ring", .degrees = {2, 1, 1, 4, 1}, .rotate = "ring"}};
+  return {
+      {"pp2 dp2 tp2", {2, 1, 2, 1, 2}},
+      {"pp2 dp2 tp2 GPipe", {2, 1, 2, 1, 2}, "GPipe", 2},
+      {"dp8", {1, 1, 8, 1, 1}},
+      {"pp4 tp2", {4, 1, 1, 1, 2}},
+      {"pp4 dp2, cut inside blocks",
+       {4, 1, 2, 1, 1},
+       "1F1B",
+       1,
+       1,
+       {"layers.1.attention.wo", "layers.2.feed_forward.w2", "layers.3.ffn_norm"}},
+      {"pp2 tp4, asynchronous", {2, 1, 1, 1, 4}, "1F1B", 1, 1, {"layers.1.attention.sdpa"}, true},
+      {.name = "dp2 cp2 tp2", .degrees = {1, 1, 2, 2, 2}},
+      {.name = "pp2 cp4 ring", .degrees = {2, 1, 1, 4, 1}, .rotate = "ring"}};
 }
 
 TEST(LlamaA, Float32) {
@@ -172,8 +181,8 @@ TEST(LlamaA, Float64) {
   Trajectory(row, "float64").check({1e-9, 1e-9, 1e-9, 1e-8});
 }
 
-/// Mixed precision: weights and activations in bfloat16, masters and gradient sums in float32. Gradients and final
-/// weights are looked at with a wide gate only: rounding decides them.
+/// Mixed precision: weights and activations in bfloat16, masters and gradient sums in float32.
+/// Gradients and final weights are looked at with a wide gate only: rounding decides them.
 TEST(LlamaA, Bfloat16) { Trajectory(cases()[0], "bfloat16").check({3e-3, 5e-3, 0.1, 2e-2}); }
 
 }  // namespace

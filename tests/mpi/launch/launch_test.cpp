@@ -58,7 +58,8 @@ class Launch {
 
  private:
   [[noreturn]] static void exec(const std::vector<std::string>& args, int output) {
-    for (const char* name : {"OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
+    for (const char* name :
+         {"OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
       unsetenv(name);
     dup2(output, 1);
     dup2(output, 2);
@@ -90,7 +91,8 @@ std::vector<std::string> folders() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error))
     for (const pid_t launcher : launchers)
-      if (entry.path().filename().string().starts_with("tessera-launch-" + std::to_string(launcher) + "-"))
+      if (entry.path().filename().string().starts_with("tessera-launch-" +
+                                                       std::to_string(launcher) + "-"))
         found.push_back(entry.path());
   return found;
 }
@@ -126,9 +128,11 @@ TEST_F(LaunchTest, MoreRanksThanCoresAndOptionsOfMpirun) {
               HasSubstr("ranks 6 threads "));
 }
 
-/// A rank gets all the time that it needs for a checkpoint, and its code comes through, whichever signal it was.
+/// A rank gets all the time that it needs for a checkpoint, and its code comes through, whichever
+/// signal it was.
 TEST_F(LaunchTest, TheFirstSignalAsksForACheckpoint) {
-  Launch interrupted({"-n", "2", "--", "probe", "checkpoint"}), terminated({"-n", "2", "--", "probe", "checkpoint"});
+  Launch interrupted({"-n", "2", "--", "probe", "checkpoint"}),
+      terminated({"-n", "2", "--", "probe", "checkpoint"});
   interrupted.read_until("ready");
   interrupted.signal(SIGINT);
   terminated.read_until("ready");
@@ -137,13 +141,16 @@ TEST_F(LaunchTest, TheFirstSignalAsksForACheckpoint) {
   EXPECT_EQ(terminated.finish().code, 75);
 }
 
-TEST_F(LaunchTest, ASignalBeforeTheRanksListenIsAnInterruption) { EXPECT_EQ(code_after("deaf", {SIGINT}), 130); }
+TEST_F(LaunchTest, ASignalBeforeTheRanksListenIsAnInterruption) {
+  EXPECT_EQ(code_after("deaf", {SIGINT}), 130);
+}
 
-/// The code of a job that gets SIGINT again and again: where the launcher had no time for the first one, the second is
-/// taken for its echo.
+/// The code of a job that gets SIGINT again and again: where the launcher had no time for the first
+/// one, the second is taken for its echo.
 int code_of_impatience(Launch& job) {
   std::jthread insist([&job](const std::stop_token& stop) {
-    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1500))) job.signal(SIGINT);
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1500)))
+      job.signal(SIGINT);
   });
   return job.finish().code;
 }
@@ -164,10 +171,14 @@ TEST_F(LaunchTest, TheSecondSignalLeavesTheCodeThatAllRanksDecidedOn) {
 }
 
 /// `timeout` signals the process and then its group.
-TEST_F(LaunchTest, ASecondSignalAtOnceIsTheSameWish) { EXPECT_EQ(code_after("checkpoint", {SIGINT, SIGTERM}), 75); }
+TEST_F(LaunchTest, ASecondSignalAtOnceIsTheSameWish) {
+  EXPECT_EQ(code_after("checkpoint", {SIGINT, SIGTERM}), 75);
+}
 
 /// Passed on as it is, to ranks without a handler.
-TEST_F(LaunchTest, ASignalThatEndsTheRanksIsNoCrash) { EXPECT_EQ(code_after("deaf", {SIGUSR2}), 143); }
+TEST_F(LaunchTest, ASignalThatEndsTheRanksIsNoCrash) {
+  EXPECT_EQ(code_after("deaf", {SIGUSR2}), 143);
+}
 
 /// As nohup and careless parents leave them.
 TEST_F(LaunchTest, IgnoredSignalsStayIgnored) {
@@ -182,7 +193,8 @@ TEST_F(LaunchTest, IgnoredSignalsStayIgnored) {
   EXPECT_EQ(job.finish().code, 143);
 }
 
-/// kill -9 of the launcher itself: mpirun notices and ends its ranks, and the next launcher removes their memory.
+/// kill -9 of the launcher itself: mpirun notices and ends its ranks, and the next launcher removes
+/// their memory.
 TEST_F(LaunchTest, AKilledLauncherTakesItsRanksAlong) {
   Launch job({"-n", "2", "--", "probe", "checkpoint"});
   job.read_until("ready");
@@ -214,7 +226,8 @@ TEST_F(LaunchTest, TheProgramItselfIsNoCommand) {
 TEST_F(LaunchTest, ACrowdIsNoticed) {
   EXPECT_THAT(launch({"-n", "500", "--mca", "plm", "nonsense", "--", "probe", "return", "0"}).text,
               HasSubstr("500 ranks share"));
-  EXPECT_THAT(launch({"-n", "1", "--", "probe", "return", "0"}).text, testing::Not(HasSubstr("share")));
+  EXPECT_THAT(launch({"-n", "1", "--", "probe", "return", "0"}).text,
+              testing::Not(HasSubstr("share")));
 }
 
 TEST_F(LaunchTest, WithoutMpirun) {
@@ -223,7 +236,8 @@ TEST_F(LaunchTest, WithoutMpirun) {
   const Outcome outcome = launch({"-n", "2", "--", "probe", "return", "0"});
   setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.text, HasSubstr("mpirun cannot be started: No such file or directory; install Open MPI"));
+  EXPECT_THAT(outcome.text,
+              HasSubstr("mpirun cannot be started: No such file or directory; install Open MPI"));
 }
 
 }  // namespace

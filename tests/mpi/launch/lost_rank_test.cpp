@@ -15,21 +15,25 @@ using comm::RankRecord;
 
 TEST(LostRank, IsTheOneThatNobodyAskedToEnd) {
   EXPECT_EQ(how_a_rank_was_lost(SIGSEGV, {{0, 17, 15, true, false}, {1, 17, 15, false, false}}),
-            "rank 1 was ended by signal 11 (segmentation fault) after step 17; run the same command to resume (newest "
+            "rank 1 was ended by signal 11 (segmentation fault) after step 17; run the same "
+            "command to resume (newest "
             "checkpoint: step 15)");
 }
 
 TEST(LostRank, WithoutACheckpointTheRunStartsAnew) {
   EXPECT_EQ(how_a_rank_was_lost(SIGSEGV, {{0, 17, -1, true, false}, {1, 17, -1, false, false}}),
-            "rank 1 was ended by signal 11 (segmentation fault) after step 17; no checkpoint was saved: the same "
+            "rank 1 was ended by signal 11 (segmentation fault) after step 17; no checkpoint was "
+            "saved: the same "
             "command starts from step 1");
 }
 
 TEST(LostRank, NamesNobodyWithoutProof) {
   const char* killed =
-      "a rank was ended by signal 9 (killed). The kernel kills processes when memory runs out: see `dmesg`";
+      "a rank was ended by signal 9 (killed). The kernel kills processes when memory runs out: see "
+      "`dmesg`";
   EXPECT_EQ(how_a_rank_was_lost(SIGKILL, {}), killed);
-  EXPECT_EQ(how_a_rank_was_lost(SIGKILL, {{0, 0, -1, false, false}, {1, 0, -1, false, false}}), killed);
+  EXPECT_EQ(how_a_rank_was_lost(SIGKILL, {{0, 0, -1, false, false}, {1, 0, -1, false, false}}),
+            killed);
 }
 
 TEST(LostRank, RanksThatChoseTheirCodeAreNotLost) {

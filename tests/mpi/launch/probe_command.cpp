@@ -53,7 +53,8 @@ int run(const Args& args) {
   const std::string& what = args.at(0);
   if (what == "return") return std::atoi(args.at(1).c_str());
   if (what == "threads") {
-    if (world.rank() == 0) std::printf("ranks %d threads %s\n", world.size(), std::getenv("OMP_NUM_THREADS"));
+    if (world.rank() == 0)
+      std::printf("ranks %d threads %s\n", world.size(), std::getenv("OMP_NUM_THREADS"));
     return 0;
   }
   if (what == "crash") {

@@ -15,7 +15,8 @@ using test::world;
 /// The world ranks of a communicator's members, in its order, as they themselves say.
 std::vector<int> members_of(comm::Communicator& communicator) {
   const comm::Memory memory = test::test_memory();
-  test::Values mine(DType::i32, 1, world().rank(), memory), all(DType::i32, communicator.size(), -1, memory);
+  test::Values mine(DType::i32, 1, world().rank(), memory),
+      all(DType::i32, communicator.size(), -1, memory);
   communicator.all_gather(mine.buffer(), all.buffer()).wait();
   std::vector<int> ranks;
   for (int r = 0; r < communicator.size(); ++r) ranks.push_back(static_cast<int>(all[r]));
@@ -52,7 +53,8 @@ std::vector<Layout> layouts_of(int n) {
 void check(const Layout& layout, Backend backend) {
   DeviceMesh mesh(world(), layout, backend, {}, test::test_memory());
   for (const auto& axes : usual())
-    EXPECT_EQ(members_of(mesh.along(axes)), layout.group_of(world().rank(), axes)) << layout.to_string();
+    EXPECT_EQ(members_of(mesh.along(axes)), layout.group_of(world().rank(), axes))
+        << layout.to_string();
   for (Axis axis : kAxes) {
     EXPECT_EQ(mesh.along(axis).rank(), mesh.coord(axis));
     EXPECT_EQ(mesh.along(axis).size(), layout.degree(axis));
@@ -65,7 +67,8 @@ void check(const Layout& layout, Backend backend) {
   first[0] = 0;
   last[0] = pp - 1;
   const std::vector<int> expected =
-      pp == 1 ? std::vector<int>{world().rank()} : std::vector<int>{layout.rank_of(first), layout.rank_of(last)};
+      pp == 1 ? std::vector<int>{world().rank()}
+              : std::vector<int>{layout.rank_of(first), layout.rank_of(last)};
   EXPECT_EQ(members_of(*ends), expected) << layout.to_string();
 }
 
@@ -77,7 +80,8 @@ TEST(DeviceMesh, GroupsOfEveryLayout) {
 
 TEST(DeviceMesh, GroupsOfSomeLayoutsOverOtherBackends) {
   const auto layouts = layouts_of(world().size());
-  for (std::size_t i = 0; i < layouts.size(); i += 7) check(layouts[i], i % 2 ? Backend::mpi : Backend::strict);
+  for (std::size_t i = 0; i < layouts.size(); i += 7)
+    check(layouts[i], i % 2 ? Backend::mpi : Backend::strict);
 }
 
 TEST(DeviceMesh, DecoratesEachCommunicatorOnce) {
@@ -88,14 +92,17 @@ TEST(DeviceMesh, DecoratesEachCommunicatorOnce) {
     decorated.push_back(communicator->axis());
     return communicator;
   };
-  const DeviceMesh mesh(world(), Layout::resolve({.dp_shard = n / 2, .tp = 2, .ep = 2}, n), usual_backend(), note,
-                        test::test_memory());
-  EXPECT_THAT(decorated, testing::UnorderedElementsAre("dp_shard", "tp", "dp_shard+tp", "ep", "efsdp"));
+  const DeviceMesh mesh(world(), Layout::resolve({.dp_shard = n / 2, .tp = 2, .ep = 2}, n),
+                        usual_backend(), note, test::test_memory());
+  EXPECT_THAT(decorated,
+              testing::UnorderedElementsAre("dp_shard", "tp", "dp_shard+tp", "ep", "efsdp"));
 }
 
 TEST(DeviceMesh, SharesCommunicatorsOfEqualGroups) {
-  DeviceMesh mesh(world(), Layout::resolve({.pp = world().size() % 2 ? 1 : 2}, world().size()), usual_backend());
-  EXPECT_EQ(&mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp}));
+  DeviceMesh mesh(world(), Layout::resolve({.pp = world().size() % 2 ? 1 : 2}, world().size()),
+                  usual_backend());
+  EXPECT_EQ(&mesh.along({Axis::dp_shard, Axis::cp}),
+            &mesh.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp}));
   EXPECT_EQ(mesh.embedding_group(), &mesh.along(Axis::pp));
   if (world().size() > 2) {
     EXPECT_EQ(&mesh.along({Axis::dp_shard, Axis::cp}), &mesh.along(Axis::dp_shard));

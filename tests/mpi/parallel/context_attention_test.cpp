@@ -1,4 +1,5 @@
-// Attention over sequences that the ranks share against one softmax over the whole sequence, forward and gradients.
+// Attention over sequences that the ranks share against one softmax over the whole sequence,
+// forward and gradients.
 #include "tessera/parallel/context_attention.hpp"
 
 #include <gtest/gtest.h>
@@ -24,17 +25,19 @@ struct Case {
   comm::Backend backend = comm::Backend::mpi;
 
   std::string name() const {
-    return fmt::format("{} {} kv{} values of {} window {}{}{}{} {}", rotation == Rotation::ring ? "ring" : "all_gather",
-                       balanced ? "balanced" : "in order", kv_heads, value_dim, window, sinks ? " sinks" : "",
-                       documents ? " documents" : "", scale > 0 ? " scaled" : "",
-                       backend == comm::Backend::strict ? "strict" : "mpi");
+    return fmt::format(
+        "{} {} kv{} values of {} window {}{}{}{} {}",
+        rotation == Rotation::ring ? "ring" : "all_gather", balanced ? "balanced" : "in order",
+        kv_heads, value_dim, window, sinks ? " sinks" : "", documents ? " documents" : "",
+        scale > 0 ? " scaled" : "", backend == comm::Backend::strict ? "strict" : "mpi");
   }
 };
 
 constexpr std::int64_t kBatch = 2, kSeq = 32, kHeads = 4, kHeadDim = 8;
 
 const std::shared_ptr<const Documents>& documents() {
-  static const auto lists = std::make_shared<const Documents>(Documents{{0, 5, 6, 21}, {0, 16, 30}});
+  static const auto lists =
+      std::make_shared<const Documents>(Documents{{0, 5, 6, 21}, {0, 16, 30}});
   return lists;
 }
 
@@ -73,22 +76,26 @@ Tensor by_the_book(const model::Attention& in, const Case& c) {
   const Tensor q = in.q.transpose(1, 2), k = in.k.repeat_interleave(group, 2).transpose(1, 2),
                v = in.v.repeat_interleave(group, 2).transpose(1, 2);
   const double scale = c.scale > 0 ? c.scale : 1 / std::sqrt(static_cast<double>(kHeadDim));
-  Tensor scores =
-      (at::matmul(q, k.transpose(-1, -2)) * scale).masked_fill(visible(c).unsqueeze(1).logical_not(), -HUGE_VAL);
-  if (in.sinks.defined()) scores = at::cat({scores, in.sinks.view({1, -1, 1, 1}).expand({kBatch, -1, kSeq, 1})}, -1);
+  Tensor scores = (at::matmul(q, k.transpose(-1, -2)) * scale)
+                      .masked_fill(visible(c).unsqueeze(1).logical_not(), -HUGE_VAL);
+  if (in.sinks.defined())
+    scores = at::cat({scores, in.sinks.view({1, -1, 1, 1}).expand({kBatch, -1, kSeq, 1})}, -1);
   return at::matmul(at::softmax(scores, -1).narrow(-1, 0, kSeq), v).transpose(1, 2);
 }
 
 /// This rank's positions of a whole tensor.
 Tensor held(const Tensor& whole, const SequenceCut& cut, int rank) {
   std::vector<Tensor> parts;
-  for (const Range& range : cut.ranges(rank)) parts.push_back(whole.narrow(1, range.begin, range.size));
+  for (const Range& range : cut.ranges(rank))
+    parts.push_back(whole.narrow(1, range.begin, range.size));
   return at::cat(parts, 1);
 }
 
-model::Attention leaves(const model::Attention& from, const std::function<Tensor(const Tensor&)>& take) {
+model::Attention leaves(const model::Attention& from,
+                        const std::function<Tensor(const Tensor&)>& take) {
   model::Attention input = from;
-  for (Tensor* tensor : {&input.q, &input.k, &input.v}) *tensor = take(*tensor).detach().clone().requires_grad_(true);
+  for (Tensor* tensor : {&input.q, &input.k, &input.v})
+    *tensor = take(*tensor).detach().clone().requires_grad_(true);
   if (from.sinks.defined()) input.sinks = from.sinks.detach().clone().requires_grad_(true);
   return input;
 }
@@ -103,13 +110,15 @@ void expect_by_the_book(const Case& c) {
   const double tolerance = c.type == at::kDouble ? 1e-12 : c.type == at::kFloat ? 1e-5 : 3e-2;
   const auto cp = world().make(c.backend, "cp");
   const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), c.balanced);
-  const model::Attention whole = leaves(whole_input(c), [](const Tensor& x) { return x.to(at::kDouble); });
+  const model::Attention whole =
+      leaves(whole_input(c), [](const Tensor& x) { return x.to(at::kDouble); });
   const Tensor expected = by_the_book(whole, c), grad = at::randn_like(expected);
   expected.backward(grad);
 
   const auto mine = [&](const Tensor& x) { return held(x, cut, cp->rank()); };
   const model::Attention local = leaves(whole_input(c), mine);
-  const Tensor out = context_attention(local, {cp.get(), cut, c.rotation}, c.documents ? documents() : nullptr);
+  const Tensor out =
+      context_attention(local, {cp.get(), cut, c.rotation}, c.documents ? documents() : nullptr);
   EXPECT_EQ(out.scalar_type(), c.type);
   EXPECT_LE(distance(out, mine(expected)), tolerance);
   out.backward(mine(grad).to(c.type));
@@ -117,7 +126,8 @@ void expect_by_the_book(const Case& c) {
   EXPECT_LE(distance(local.k.grad(), mine(whole.k.grad())), tolerance) << "keys";
   EXPECT_LE(distance(local.v.grad(), mine(whole.v.grad())), tolerance) << "values";
   if (!c.sinks) return;
-  Tensor sinks = local.sinks.grad().to(at::kDouble).contiguous();  // each rank has its own queries' part
+  // each rank has its own queries' part
+  Tensor sinks = local.sinks.grad().to(at::kDouble).contiguous();
   cp->all_reduce({sinks.data_ptr(), sinks.numel(), DType::f64}, comm::Op::sum).wait();
   EXPECT_LE(distance(sinks, whole.sinks.grad()), tolerance) << "sinks";
 }
@@ -168,16 +178,19 @@ TEST(ContextAttention, TheSameBitsTwice) {
     for (int repeat = 0; repeat < 2; ++repeat) {
       Case c;
       c.type = at::kFloat;
-      const model::Attention in = leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
+      const model::Attention in =
+          leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
       const Tensor out = context_attention(in, {cp.get(), cut, rotation}, nullptr);
       out.sum().backward();
-      results.push_back(at::cat({out.flatten(), in.q.grad().flatten(), in.k.grad().flatten(), in.v.grad().flatten()}));
+      results.push_back(at::cat(
+          {out.flatten(), in.q.grad().flatten(), in.k.grad().flatten(), in.v.grad().flatten()}));
     }
     EXPECT_TRUE(at::equal(results[0], results[1]));
   }
 }
 
-/// Bytes that leave a rank: a ring sends each block n - 1 times forward; backward as often, and gradients n times.
+/// Bytes that leave a rank: a ring sends each block n - 1 times forward; backward as often, and
+/// gradients n times.
 TEST(ContextAttention, SendsWhatTheoryGives) {
   const auto cp = world().make(comm::Backend::mpi, "cp");
   const std::int64_t n = cp->size();
@@ -185,9 +198,11 @@ TEST(ContextAttention, SendsWhatTheoryGives) {
   Case c;
   c.type = at::kBFloat16;
   c.kv_heads = 2;
-  const std::int64_t elements = kBatch * cut.positions() * c.kv_heads * 2 * kHeadDim, travels = n > 1 ? n : 0;
+  const std::int64_t elements = kBatch * cut.positions() * c.kv_heads * 2 * kHeadDim,
+                     travels = n > 1 ? n : 0;
   for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
-    const model::Attention in = leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
+    const model::Attention in =
+        leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
     const std::int64_t before = cp->traffic().bytes;
     const Tensor out = context_attention(in, {cp.get(), cut, rotation}, nullptr);
     const std::int64_t between = cp->traffic().bytes;
@@ -195,7 +210,8 @@ TEST(ContextAttention, SendsWhatTheoryGives) {
     const std::int64_t forward = between - before, backward = cp->traffic().bytes - between;
     const bool ring = rotation == Rotation::ring || n == 1;
     EXPECT_EQ(forward, ring ? (n - 1) * 2 * elements : 2 * elements);
-    EXPECT_EQ(backward, ring ? (n - 1) * 2 * elements + travels * 4 * elements : 2 * elements + n * 4 * elements);
+    EXPECT_EQ(backward, ring ? (n - 1) * 2 * elements + travels * 4 * elements
+                             : 2 * elements + n * 4 * elements);
   }
 }
 

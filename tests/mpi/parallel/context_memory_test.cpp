@@ -1,5 +1,5 @@
-// What forward keeps for backward, and what a step needs at most: two ranks that share sequences of 8192 tokens against
-// one rank, in bytes that LibTorch's allocator gave out.
+// What forward keeps for backward, and what a step needs at most: two ranks that share sequences of
+// 8192 tokens against one rank, in bytes that LibTorch's allocator gave out.
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ using test::world;
 /// Counts what this thread allocates and frees from now on.
 class Counter final : public c10::MemoryReportingInfoBase {
  public:
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
+                         c10::Device) override {
     now += bytes;
     peak = std::max(peak, now);
   }
@@ -78,7 +79,8 @@ Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
 TEST(ContextMemory, TwoRanksHoldHalf) {
   mesh::DeviceMesh alone(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
   const Footprint whole = footprint(alone, Rotation::ring);
-  ASSERT_GT(whole.kept, kSeq * 32 * 4 * 10);  // ten tensors of the residual stream, or nothing was counted
+  ASSERT_GT(whole.kept,
+            kSeq * 32 * 4 * 10);  // ten tensors of the residual stream, or nothing was counted
   mesh::DeviceMesh shared(world(), mesh::Layout::resolve({1, 1, 1, 2, 1}, 2), comm::Backend::mpi);
   for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
     const Footprint half = footprint(shared, rotation);
@@ -86,8 +88,8 @@ TEST(ContextMemory, TwoRanksHoldHalf) {
     EXPECT_LE(static_cast<double>(half.peak), 0.6 * static_cast<double>(whole.peak));
     if (world().rank() == 0)
       std::printf("%s: kept %.1f of %.1f MB (%.2f), at most %.1f of %.1f MB (%.2f)\n",
-                  rotation == Rotation::ring ? "ring" : "all_gather", 1e-6 * static_cast<double>(half.kept),
-                  1e-6 * static_cast<double>(whole.kept),
+                  rotation == Rotation::ring ? "ring" : "all_gather",
+                  1e-6 * static_cast<double>(half.kept), 1e-6 * static_cast<double>(whole.kept),
                   static_cast<double>(half.kept) / static_cast<double>(whole.kept),
                   1e-6 * static_cast<double>(half.peak), 1e-6 * static_cast<double>(whole.peak),
                   static_cast<double>(half.peak) / static_cast<double>(whole.peak));

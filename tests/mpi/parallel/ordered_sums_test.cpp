@@ -39,14 +39,16 @@ class OrderedSums : public testing::Test {
   void expect_host_bits(comm::Communicator& ordered, comm::Communicator& host) const {
     for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
       for (const std::int64_t count : {0, 1, 5, 1003, 70001}) {
-        Values x = random_values(dtype, count, Memory::device), y = random_values(dtype, count, Memory::host);
+        Values x = random_values(dtype, count, Memory::device),
+               y = random_values(dtype, count, Memory::host);
         ordered.all_reduce(x.buffer()).wait();
         host.all_reduce(y.buffer()).wait();
         EXPECT_EQ(x.bytes(), y.bytes()) << name_of(dtype) << ' ' << count;
       }
       for (const std::int64_t count : {1, 1003}) {
         const std::int64_t all = count * ordered.size();
-        Values x = random_values(dtype, all, Memory::device), y = random_values(dtype, all, Memory::host);
+        Values x = random_values(dtype, all, Memory::device),
+               y = random_values(dtype, all, Memory::host);
         Values part(dtype, count, 0, Memory::device), same(dtype, count);
         ordered.reduce_scatter(x.buffer(), part.buffer()).wait();
         host.reduce_scatter(y.buffer(), same.buffer()).wait();
@@ -66,21 +68,24 @@ TEST_F(OrderedSums, HaveTheHostsBits) { expect_host_bits(*ordered_, *host_); }
 
 /// All ranks in the opposite order: three or fewer would have NCCL's order, too.
 TEST_F(OrderedSums, AlsoInParts) {
-  const auto ordered = ordered_->split(0, -world().rank(), "part"), host = host_->split(0, -world().rank(), "part");
+  const auto ordered = ordered_->split(0, -world().rank(), "part"),
+             host = host_->split(0, -world().rank(), "part");
   expect_host_bits(*ordered, *host);
 }
 
 /// Otherwise the tests above would pass with any order.
 TEST_F(OrderedSums, NcclHasAnotherOrder) {
   if (n() < 4) GTEST_SKIP() << "two or three numbers have one order";
-  Values x = random_values(DType::f32, 1003, Memory::device), y = random_values(DType::f32, 1003, Memory::host);
+  Values x = random_values(DType::f32, 1003, Memory::device),
+         y = random_values(DType::f32, 1003, Memory::host);
   world().make(comm::Backend::nccl, "dp")->all_reduce(x.buffer()).wait();
   host_->all_reduce(y.buffer()).wait();
   EXPECT_NE(x.bytes(), y.bytes());
 }
 
 TEST_F(OrderedSums, OtherReductionsPass) {
-  Values most = random_values(DType::f32, 1003, Memory::device), same = random_values(DType::f32, 1003, Memory::host);
+  Values most = random_values(DType::f32, 1003, Memory::device),
+         same = random_values(DType::f32, 1003, Memory::host);
   ordered_->all_reduce(most.buffer(), comm::Op::max).wait();
   host_->all_reduce(same.buffer(), comm::Op::max).wait();
   EXPECT_EQ(most.bytes(), same.bytes());

@@ -1,4 +1,5 @@
-// Bubbles of every schedule through the real executor, with stages that sleep; and what cuts inside of blocks gain.
+// Bubbles of every schedule through the real executor, with stages that sleep; and what cuts inside
+// of blocks gain.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -34,8 +35,8 @@ class Pipeline {
     add_naps(model, naps_);
     for (const int stage : map.stages_of(rank())) {
       const Range cells = ranges[static_cast<std::size_t>(stage)];
-      for (Nap& nap :
-           std::span(naps_).subspan(static_cast<std::size_t>(cells.begin), static_cast<std::size_t>(cells.size))) {
+      for (Nap& nap : std::span(naps_).subspan(static_cast<std::size_t>(cells.begin),
+                                               static_cast<std::size_t>(cells.size))) {
         nap.log = &log_;
         nap.gradients = &stages_.at(stage).weight_gradients();
       }
@@ -46,7 +47,8 @@ class Pipeline {
   Measured run(const schedule::ActionLists& lists, int microbatches) {
     parallel::Executor executor(stages_, mesh_.along(mesh::Axis::pp));
     const at::Tensor tokens = at::zeros({kTokens}, at::kLong);
-    const std::vector<parallel::Microbatch> data(static_cast<std::size_t>(microbatches), {tokens, tokens, {}});
+    const std::vector<parallel::Microbatch> data(static_cast<std::size_t>(microbatches),
+                                                 {tokens, tokens, {}});
     log_ = {};
     stages_.begin_step(microbatches);
     mesh_.control().barrier();
@@ -66,10 +68,13 @@ class Pipeline {
   }
 
   Measured measured() {
-    const auto over = [&](double value, comm::Op op) { return comm::all_reduce_scalar(mesh_.control(), value, op); };
+    const auto over = [&](double value, comm::Op op) {
+      return comm::all_reduce_scalar(mesh_.control(), value, op);
+    };
     const double span = over(log_.last, comm::Op::max) - over(log_.first, comm::Op::min);
     return {1 - over(log_.slept, comm::Op::sum) / mesh_.layout().world() / span,
-            over(1 - log_.slept / (log_.last - log_.first), comm::Op::max), span, over(log_.slept, comm::Op::max)};
+            over(1 - log_.slept / (log_.last - log_.first), comm::Op::max), span,
+            over(log_.slept, comm::Op::max)};
   }
 
   std::vector<Nap> naps_;
@@ -85,7 +90,8 @@ Measured measure(Kind schedule, int microbatches, double seconds) {
   model::Model model = empty_model(map.stages());
   parallel::StageRanges ranges;
   for (int i = 0; i < map.stages(); ++i) ranges.push_back({i, 1});
-  Pipeline pipeline(model, ranges, map, std::vector<Nap>(model.cells.size(), {seconds, seconds, seconds}));
+  Pipeline pipeline(model, ranges, map,
+                    std::vector<Nap>(model.cells.size(), {seconds, seconds, seconds}));
   return pipeline.run(make_schedule(schedule, map, microbatches), microbatches);
 }
 
@@ -93,10 +99,11 @@ struct Row {
   Kind schedule;
   double four, eight;  ///< performance.md: p = 4, m = 8 and p = 8, m = 32
 };
-constexpr Row kTable[] = {{Kind::gpipe, 0.273, 0.179},       {Kind::one_f_one_b, 0.273, 0.179},
-                          {Kind::interleaved, 0.158, 0.099}, {Kind::looped_bfs, 0.158, 0.099},
-                          {Kind::zb_h1, 0.111, 0.068},       {Kind::interleaved_zero_bubble, 0.059, 0.035},
-                          {Kind::zbv, 0.059, 0.035},         {Kind::dual_pipe_v, 0.111, 0.068}};
+constexpr Row kTable[] = {
+    {Kind::gpipe, 0.273, 0.179},       {Kind::one_f_one_b, 0.273, 0.179},
+    {Kind::interleaved, 0.158, 0.099}, {Kind::looped_bfs, 0.158, 0.099},
+    {Kind::zb_h1, 0.111, 0.068},       {Kind::interleaved_zero_bubble, 0.059, 0.035},
+    {Kind::zbv, 0.059, 0.035},         {Kind::dual_pipe_v, 0.111, 0.068}};
 
 TEST(Bubble, EverySchedule) {
   const int p = world().size(), microbatches = p == 4 ? 8 : 32;
@@ -110,9 +117,10 @@ TEST(Bubble, EverySchedule) {
       EXPECT_LE(measured.own, 0.03) << "within a rank's own span";
     }
     if (world().rank() == 0)
-      std::printf("bubble %-21s p=%d m=%-2d ours %5.1f %%  table %4.1f %%  within own span %5.1f %%\n",
-                  std::string(traits_of(row.schedule).name).c_str(), p, microbatches, 100 * measured.bubble,
-                  100 * published, 100 * measured.own);
+      std::printf(
+          "bubble %-21s p=%d m=%-2d ours %5.1f %%  table %4.1f %%  within own span %5.1f %%\n",
+          std::string(traits_of(row.schedule).name).c_str(), p, microbatches, 100 * measured.bubble,
+          100 * published, 100 * measured.own);
   }
 }
 
@@ -132,11 +140,14 @@ Measured measure_split(bool balanced) {
   model::Model model = five_layers();
   const std::vector<double> flops = parallel::flops_of_cells(model, 4);
   double block = 0;
-  for (int i = model.units[1].begin; i < model.units[1].end; ++i) block += flops[static_cast<std::size_t>(i)];
+  for (int i = model.units[1].begin; i < model.units[1].end; ++i)
+    block += flops[static_cast<std::size_t>(i)];
   std::vector<Nap> naps;
-  for (const double cost : flops) naps.push_back({0.1 * cost / block, 0.1 * cost / block, 0.1 * cost / block});
-  const auto ranges = balanced ? parallel::split_balanced(model, 4, flops, parallel::Granularity::cells)
-                               : parallel::split_by_layers(model, 4, 1, 1);
+  for (const double cost : flops)
+    naps.push_back({0.1 * cost / block, 0.1 * cost / block, 0.1 * cost / block});
+  const auto ranges = balanced
+                          ? parallel::split_balanced(model, 4, flops, parallel::Granularity::cells)
+                          : parallel::split_by_layers(model, 4, 1, 1);
   const auto map = schedule::StageMap::loop(4);
   Pipeline pipeline(model, ranges, map, naps);
   return pipeline.run(make_schedule(Kind::one_f_one_b, map, 4), 4);
@@ -149,7 +160,8 @@ TEST(Cuts, FiveLayersOnFourStages) {
   EXPECT_LT(balanced.seconds, 0.9 * layers.seconds);
   if (world().rank() == 0)
     std::printf(
-        "5 layers on 4 stages: slowest stage %.2f s by balanced_sublayer, %.2f s by layers; pass %.2f s, %.2f s\n",
+        "5 layers on 4 stages: slowest stage %.2f s by balanced_sublayer, %.2f s by layers; pass "
+        "%.2f s, %.2f s\n",
         balanced.slowest, layers.slowest, balanced.seconds, layers.seconds);
 }
 

@@ -24,8 +24,8 @@ void set_recompute(config::ActivationCheckpoint& to, const std::string& how) {
   const bool mode = how == "none" || how == "full" || how == "memory_budget";
   to.mode = mode ? how : "selective";
   if (!mode) to.selective_ac_option = how;
-  to.per_op_sac_force_recompute_mm_shapes_by_fqns = {"moe.router.gate", "moe.experts.w3", "feed_forward.w1",
-                                                     "attention.wv"};
+  to.per_op_sac_force_recompute_mm_shapes_by_fqns = {"moe.router.gate", "moe.experts.w3",
+                                                     "feed_forward.w1", "attention.wv"};
 }
 
 config::JobConfig job_of(const GradientCase& row) {
@@ -45,8 +45,10 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.async_tensor_parallel_chunks = 3;  // does not divide the tokens
   job.parallelism.fsdp_gradient_accumulation = row.adding;
   const int dp = row.dp * row.replicate;
-  job.training.local_batch_size = std::max<std::int64_t>(1, job.training.global_batch_size / dp / row.accumulation);
-  job.parallelism.pipeline_parallel_microbatch_size = std::max<std::int64_t>(1, job.training.local_batch_size / 4);
+  job.training.local_batch_size =
+      std::max<std::int64_t>(1, job.training.global_batch_size / dp / row.accumulation);
+  job.parallelism.pipeline_parallel_microbatch_size =
+      std::max<std::int64_t>(1, job.training.local_batch_size / 4);
   set_recompute(job.activation_checkpoint, row.recompute);
   job.debug.deterministic = row.deterministic;
   job.parallelism.context_parallel_rotate_method = row.rotate;
@@ -67,17 +69,20 @@ model::Model model_of(const GradientCase& row, at::Device device) {
   return tiny_model(row.tied, type, row.kv_heads, device);
 }
 
-/// Balance losses are means over microbatches of what is no sum over tokens: the reference has the same microbatches.
+/// Balance losses are means over microbatches of what is no sum over tokens: the reference has the
+/// same microbatches.
 int accumulation_of_reference(const GradientCase& row) {
   if (row.family != "qwen3_moe") return 1;
   const config::Training training = job_of(row).training;
-  const std::int64_t rows =
-      row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size : training.local_batch_size;
+  const std::int64_t rows = row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size
+                                       : training.local_batch_size;
   return static_cast<int>(training.global_batch_size / rows);
 }
 
 /// What is rounded to bfloat16 on the way is compared with what is not.
-std::string type_of_reference(const GradientCase& row) { return row.dtype == "bfloat16" ? "float32" : row.dtype; }
+std::string type_of_reference(const GradientCase& row) {
+  return row.dtype == "bfloat16" ? "float32" : row.dtype;
+}
 
 mesh::Layout layout_of(const GradientCase& row, int world) {
   mesh::Degrees degrees{row.pp, row.replicate, row.dp, row.cp, row.tp};
@@ -116,8 +121,10 @@ const Reference& reference_for(const GradientCase& row) {
   return known[key];
 }
 
-/// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter of the model.
-std::vector<double> squares(train::Trainer& trainer, const model::Model& model, const Reference& reference) {
+/// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter
+/// of the model.
+std::vector<double> squares(train::Trainer& trainer, const model::Model& model,
+                            const Reference& reference) {
   std::vector<double> sums(2 * model.params.size(), 0);
   for (const auto* param : trainer.stages().params()) {
     if (!param->place.counted()) continue;
@@ -137,9 +144,12 @@ std::vector<double> squares(train::Trainer& trainer, const model::Model& model, 
 
 std::string GradientCase::name() const {
   std::string name = fmt::format("pp{} r{} dp{} cp{} tp{} {}", pp, replicate, dp, cp, tp, dtype);
-  const auto add = [&name](bool differs, const std::string& what) { name += differs ? " " + what : ""; };
+  const auto add = [&name](bool differs, const std::string& what) {
+    name += differs ? " " + what : "";
+  };
   add(!family.empty(), fmt::format("{} ep{} etp{}", family, ep, etp));
-  add(pp > 1, schedule + " cuts=" + (points.empty() ? split : fmt::format("{}", fmt::join(points, ","))));
+  add(pp > 1,
+      schedule + " cuts=" + (points.empty() ? split : fmt::format("{}", fmt::join(points, ","))));
   add(stage_map != "default", "on " + stage_map);
   add(reshard != "default", "reshard=" + reshard);
   add(!rules.empty(), "with rules");
@@ -167,11 +177,14 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
                         train::memory_of(place.device));
   const model::Model model = model_of(row, place.device);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, place.device);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source,
+                         place.device);
   trainer.stages().initialize(7);
   const double loss = trainer.compute().loss;
   std::vector<double> sums = squares(trainer, model, reference);
-  mesh.control().all_reduce({sums.data(), static_cast<std::int64_t>(sums.size()), DType::f64}).wait();
+  mesh.control()
+      .all_reduce({sums.data(), static_cast<std::int64_t>(sums.size()), DType::f64})
+      .wait();
   GradientError error;
   error.loss = std::abs(loss - reference.loss) / reference.loss;
   for (std::size_t i = 0; i < model.params.size(); ++i) {
@@ -183,12 +196,14 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
 
 namespace {
 
-/// Losses, loads and biases of some steps; the biases as this rank's stages have them, HUGE_VAL for those elsewhere.
+/// Losses, loads and biases of some steps; the biases as this rank's stages have them, HUGE_VAL for
+/// those elsewhere.
 std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh, at::Device device) {
   const config::JobConfig job = job_of(row);
   const model::Model model = model_of(row, device);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source, device);
+  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source,
+                         device);
   trainer.stages().initialize(7);
   std::vector<double> figures;
   for (int step = 0; step < 3; ++step) {
@@ -215,12 +230,15 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   alone.accumulation = accumulation_of_reference(row);
   mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
   const Place place(world, row.backend, row.over_nccl);
-  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend, {}, train::memory_of(place.device));
-  const std::vector<double> expected = steps_of(alone, one, at::kCPU), figures = steps_of(row, mesh, place.device);
+  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend, {},
+                        train::memory_of(place.device));
+  const std::vector<double> expected = steps_of(alone, one, at::kCPU),
+                            figures = steps_of(row, mesh, place.device);
   double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
   for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i) {
     if (figures[i] == HUGE_VAL) continue;
-    const double relative = std::abs(figures[i] - expected[i]) / std::max(std::abs(expected[i]), 1e-3);
+    const double relative =
+        std::abs(figures[i] - expected[i]) / std::max(std::abs(expected[i]), 1e-3);
     worst = std::isnan(relative) ? HUGE_VAL : std::max(worst, relative);
   }
   return comm::all_reduce_scalar(mesh.control(), worst, comm::Op::max);

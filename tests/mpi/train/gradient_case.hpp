@@ -1,4 +1,5 @@
-// One row of the gradient test: a mesh, a schedule, a policy; and how far its gradients are from the one-rank run's.
+// One row of the gradient test: a mesh, a schedule, a policy; and how far its gradients are from
+// the one-rank run's.
 #pragma once
 
 #include <string>
@@ -49,39 +50,44 @@ struct GradientError {
   double loss = 0;        ///< relative difference of the loss
 };
 
-/// Runs the first step on one rank (every rank by itself) and on the mesh, and compares each parameter's gradient.
-/// Collective over `world`.
+/// Runs the first step on one rank (every rank by itself) and on the mesh, and compares each
+/// parameter's gradient. Collective over `world`.
 GradientError compare_gradients(comm::World& world, const GradientCase& row);
 
-/// Every factorisation of `world` into pp x dp x tp, with the schedules, policies and the rest that apply to it.
+/// Every factorisation of `world` into pp x dp x tp, with the schedules, policies and the rest that
+/// apply to it.
 std::vector<GradientCase> gradient_cases(int world);
 
-/// Pipelines that are cut inside blocks: in front of every kind of cell, and where a balanced split says.
+/// Pipelines that are cut inside blocks: in front of every kind of cell, and where a balanced split
+/// says.
 std::vector<GradientCase> sub_layer_cases(int world);
 
 /// Sharding policies beyond the matrix: neighbours, rules, sharded accumulation, replicas.
 std::vector<GradientCase> policy_cases(int world);
 
-/// Schedules with several stages a rank, or with input and weight gradients apart; stages in other places.
+/// Schedules with several stages a rank, or with input and weight gradients apart; stages in other
+/// places.
 std::vector<GradientCase> schedule_cases(int world);
 
-/// Those with experts, context and asynchronous tensor parallelism, whose gradients of weights are left for later too.
+/// Those with experts, context and asynchronous tensor parallelism, whose gradients of weights are
+/// left for later too.
 std::vector<GradientCase> mixed_schedule_cases(int world);
 
-/// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer key-value heads than
-/// ranks.
+/// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer
+/// key-value heads than ranks.
 std::vector<GradientCase> tensor_cases(int world);
 
 /// Every way of recomputing activations.
 std::vector<GradientCase> recompute_cases(int world);
-/// Mixtures of experts and the families of attention, over every axis; experts shared out over ep, each cut over tp.
+/// Mixtures of experts and the families of attention, over every axis; experts shared out over ep,
+/// each cut over tp.
 std::vector<GradientCase> mixture_cases(int world);
 
-/// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the largest relative
-/// difference. Collective over `world`.
+/// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the
+/// largest relative difference. Collective over `world`.
 double compare_steps(comm::World& world, const GradientCase& row);
-/// Context parallelism: both rotations and both ways to deal positions, documents, few key-value heads, pipelines that
-/// are cut beside attention; documents on one rank, too.
+/// Context parallelism: both rotations and both ways to deal positions, documents, few key-value
+/// heads, pipelines that are cut beside attention; documents on one rank, too.
 std::vector<GradientCase> context_cases(int world);
 
 /// All of these: the matrix.

@@ -116,8 +116,8 @@ std::vector<GradientCase> schedule_cases(int world) {
       row.pp = pp;
       row.tp = tp;
       row.dp = world / pp / tp;
-      for (const char* schedule :
-           {"Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
+      for (const char* schedule : {"Interleaved1F1B", "LoopedBFS", "ZBH1", "InterleavedZeroBubble",
+                                   "ZBVZeroBubble", "DualPipeV"})
         add(row, schedule);
       if (pp > 4) continue;
       row.stage_map = pp == 2 ? "1,0" : "2,0,3,1";
@@ -133,7 +133,8 @@ std::vector<GradientCase> schedule_cases(int world) {
 
 std::vector<GradientCase> mixed_schedule_cases(int world) {
   std::vector<GradientCase> rows;
-  for (const char* schedule : {"ZBH1", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
+  for (const char* schedule :
+       {"ZBH1", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})
     for (const char* family : {"", "deepseek_v3", "qwen3_moe", "gpt_oss"})
       for (int inner = 1; 2 * inner <= world && inner <= 2; ++inner) {
         GradientCase row;
@@ -218,7 +219,8 @@ std::vector<GradientCase> context_cases(int world) {
         for (const bool documents : {false, true})
           for (const char* rotate : {"allgather", "alltoall"})
             for (const bool balanced : {true, false}) {
-              if (cp == 1 && (!documents || !balanced || std::string(rotate) == "alltoall")) continue;
+              if (cp == 1 && (!documents || !balanced || std::string(rotate) == "alltoall"))
+                continue;
               GradientCase row;
               row.pp = pp;
               row.cp = cp;
@@ -239,8 +241,9 @@ std::vector<GradientCase> context_cases(int world) {
 
 std::vector<GradientCase> all_cases(int world) {
   std::vector<GradientCase> rows;
-  for (const auto make : {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
-                          tensor_cases, recompute_cases, context_cases, mixture_cases})
+  for (const auto make :
+       {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
+        tensor_cases, recompute_cases, context_cases, mixture_cases})
     std::ranges::move(make(world), std::back_inserter(rows));
   // The tiny models have 8 heads, and 6 layers with an embedding and an output layer.
   std::erase_if(rows, [](const GradientCase& row) { return row.tp > 8 || row.pp > 8; });

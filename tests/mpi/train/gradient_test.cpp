@@ -34,7 +34,8 @@ void expect_sample(const std::vector<GradientCase>& rows, std::size_t stride) {
   }
 }
 
-/// A spread of the matrix that runs in every build: each row, its float64 form over strict or MPI by turns.
+/// A spread of the matrix that runs in every build: each row, its float64 form over strict or MPI
+/// by turns.
 TEST(Gradient, SampleOfTheMatrix) {
   expect_sample(gradient_cases(world().size()),
                 world().size() >= 4 ? 5 : 3);  // coprime to the number of policies and schedules
@@ -44,9 +45,11 @@ TEST(Gradient, SampleOfTheMatrix) {
 TEST(Gradient, DeviceMemoryOverMpi) {
   const int n = world().size();
   if (!on_device() || n < 2) GTEST_SKIP() << "no device memory is sent";
-  for (const auto& rows : {gradient_cases(n), policy_cases(n), context_cases(n), mixture_cases(n)}) {
+  for (const auto& rows :
+       {gradient_cases(n), policy_cases(n), context_cases(n), mixture_cases(n)}) {
     std::vector<GradientCase> some;
-    for (std::size_t i = rows.size() / 8; i < rows.size(); i += (rows.size() + 1) / 2) some.push_back(rows[i]);
+    for (std::size_t i = rows.size() / 8; i < rows.size(); i += (rows.size() + 1) / 2)
+      some.push_back(rows[i]);
     for (GradientCase& row : some) row.over_nccl = false;
     expect_sample(some, 1);
   }
@@ -72,9 +75,13 @@ TEST(Gradient, Replicated) {
   expect_equal(row);
 }
 
-TEST(Gradient, CutsInsideBlocks) { expect_sample(sub_layer_cases(world().size()), world().size() >= 4 ? 3 : 2); }
+TEST(Gradient, CutsInsideBlocks) {
+  expect_sample(sub_layer_cases(world().size()), world().size() >= 4 ? 3 : 2);
+}
 
-TEST(Gradient, Schedules) { expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 7 : 2); }
+TEST(Gradient, Schedules) {
+  expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 7 : 2);
+}
 
 TEST(Gradient, SchedulesOfOtherModels) {
   expect_sample(mixed_schedule_cases(world().size()), world().size() >= 4 ? 7 : 3);
@@ -88,11 +95,12 @@ TEST(Gradient, ScheduleFromAFile) {
   row.pp = 2;
   row.dp = world().size() / 2;
   row.schedule = "PipelineScheduleMulti";
-  row.csv =
-      comm::broadcast_string(world().control(), folder + "tessera-schedule-" + std::to_string(getpid()) + ".csv", 0);
+  row.csv = comm::broadcast_string(
+      world().control(), folder + "tessera-schedule-" + std::to_string(getpid()) + ".csv", 0);
   if (world().rank() == 0)
-    std::ofstream(row.csv) << "0F0,0F1,0F2,0F3,2F0,2I0,2F1,2I1,2W1,2W0,2F2,2B2,2F3,2B3,0I0,0B1,0W0,0B3,0B2\n"
-                           << ",1F0,1F1,1F2,1F3,1I0,1W0,1B1,1B2,1B3\n";
+    std::ofstream(row.csv)
+        << "0F0,0F1,0F2,0F3,2F0,2I0,2F1,2I1,2W1,2W0,2F2,2B2,2F3,2B3,0I0,0B1,0W0,0B3,0B2\n"
+        << ",1F0,1F1,1F2,1F3,1I0,1W0,1B1,1B2,1B3\n";
   world().control().barrier();
   for (const bool tied : {false, true}) {
     row.tied = tied;
@@ -103,14 +111,24 @@ TEST(Gradient, ScheduleFromAFile) {
   if (world().rank() == 0) std::filesystem::remove(row.csv);
 }
 
-TEST(Gradient, ShardingPolicies) { expect_sample(policy_cases(world().size()), world().size() >= 4 ? 3 : 2); }
+TEST(Gradient, ShardingPolicies) {
+  expect_sample(policy_cases(world().size()), world().size() >= 4 ? 3 : 2);
+}
 
-TEST(Gradient, TensorParallel) { expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+TEST(Gradient, TensorParallel) {
+  expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2);
+}
 
-TEST(Gradient, Recompute) { expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2); }
-TEST(Gradient, ContextParallel) { expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2); }
+TEST(Gradient, Recompute) {
+  expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2);
+}
+TEST(Gradient, ContextParallel) {
+  expect_sample(context_cases(world().size()), world().size() >= 4 ? 5 : 2);
+}
 
-TEST(Gradient, MixturesOfExperts) { expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 7 : 2); }
+TEST(Gradient, MixturesOfExperts) {
+  expect_sample(mixture_cases(world().size()), world().size() >= 4 ? 7 : 2);
+}
 
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
 TEST(Gradient, MixturesOverThreeSteps) {
@@ -126,7 +144,8 @@ TEST(Gradient, MixturesOverThreeSteps) {
   }
 }
 
-/// Every row of the matrix in each type. Routes of experts may flip in bfloat16, so that only dense rows have it.
+/// Every row of the matrix in each type. Routes of experts may flip in bfloat16, so that only dense
+/// rows have it.
 std::vector<GradientCase> typed_cases(int world) {
   std::vector<GradientCase> rows;
   for (const GradientCase& row : all_cases(world))
@@ -138,11 +157,12 @@ std::vector<GradientCase> typed_cases(int world) {
   return rows;
 }
 
-/// TESSERA_ROWS rows of the matrix in which most pairs of axes, schedules, policies and types meet: for devices, which
-/// are slower than the host when they are simulated.
+/// TESSERA_ROWS rows of the matrix in which most pairs of axes, schedules, policies and types meet:
+/// for devices, which are slower than the host when they are simulated.
 TEST(Spread, DISABLED_PairsOfProperties) {
   const std::string count = environment("TESSERA_ROWS");
-  const Spread spread = spread_of(typed_cases(world().size()), count.empty() ? 20 : std::stoul(count));
+  const Spread spread =
+      spread_of(typed_cases(world().size()), count.empty() ? 20 : std::stoul(count));
   std::map<std::string, double> worst;
   for (const GradientCase& row : spread.rows) {
     const GradientError error = compare_gradients(world(), row);
@@ -151,15 +171,17 @@ TEST(Spread, DISABLED_PairsOfProperties) {
     worst[row.dtype] = std::max(worst[row.dtype], error.worst);
   }
   if (world().rank() != 0) return;
-  std::printf("spread: %zu rows on %d ranks, %zu of %zu pairs;", spread.rows.size(), world().size(), spread.pairs,
-              spread.all_pairs);
+  std::printf("spread: %zu rows on %d ranks, %zu of %zu pairs;", spread.rows.size(), world().size(),
+              spread.pairs, spread.all_pairs);
   for (const auto& [dtype, error] : worst) std::printf(" worst %.2e in %s", error, dtype.c_str());
   std::printf("\n");
 }
 
-/// All of it, which takes hours: ctest -L matrix. One back end a call; with TESSERA_MATRIX_STRIDE=n every n-th row.
+/// All of it, which takes hours: ctest -L matrix. One back end a call; with TESSERA_MATRIX_STRIDE=n
+/// every n-th row.
 TEST(Matrix, DISABLED_EveryFactorisation) {
-  const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict : comm::Backend::mpi;
+  const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict
+                                                                         : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
   const std::vector<GradientCase> rows = all_cases(world().size());
@@ -177,8 +199,9 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
       ++count;
     }
   if (world().rank() == 0)
-    std::printf("matrix: %d rows on %d ranks, worst relative difference %.2e (float64), %.2e (float32)\n", count,
-                world().size(), worst[0], worst[1]);
+    std::printf(
+        "matrix: %d rows on %d ranks, worst relative difference %.2e (float64), %.2e (float32)\n",
+        count, world().size(), worst[0], worst[1]);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
 #include "mpi/comm/mpi_main.hpp"
 
-int main(int argc, char** argv) { return tessera::test::run_ranks(argc, argv, std::chrono::minutes(10)); }
+int main(int argc, char** argv) {
+  return tessera::test::run_ranks(argc, argv, std::chrono::minutes(10));
+}

@@ -7,7 +7,9 @@ namespace tessera::test {
 namespace {
 
 /// Experts of tiny_family(); 1 if it has none.
-int experts_of(const std::string& family) { return family == "qwen3" ? 1 : family == "mixtral" ? 4 : 8; }
+int experts_of(const std::string& family) {
+  return family == "qwen3" ? 1 : family == "mixtral" ? 4 : 8;
+}
 
 void add_with_schedules(std::vector<GradientCase>& rows, const GradientCase& row,
                         std::initializer_list<const char*> schedules) {
@@ -18,8 +20,10 @@ void add_with_schedules(std::vector<GradientCase>& rows, const GradientCase& row
   }
 }
 
-/// One family on pp x tp x ep and what is left: replicas where they fit, context parallelism, experts cut over tp.
-void add_meshes(std::vector<GradientCase>& rows, const std::string& family, int world, int pp, int tp, int ep) {
+/// One family on pp x tp x ep and what is left: replicas where they fit, context parallelism,
+/// experts cut over tp.
+void add_meshes(std::vector<GradientCase>& rows, const std::string& family, int world, int pp,
+                int tp, int ep) {
   GradientCase row;
   row.family = family;
   row.pp = pp;
@@ -49,8 +53,8 @@ void add_meshes(std::vector<GradientCase>& rows, const std::string& family, int 
   rows.back().sequence_parallel = false;
 }
 
-/// Schedules with several stages a rank or gradients apart, finer recompute, neighbours that keep a part, asynchronous
-/// tensor parallelism.
+/// Schedules with several stages a rank or gradients apart, finer recompute, neighbours that keep a
+/// part, asynchronous tensor parallelism.
 void add_policies(std::vector<GradientCase>& rows, const std::string& family, int world, int tp) {
   GradientCase row;
   row.family = family;
@@ -60,7 +64,8 @@ void add_policies(std::vector<GradientCase>& rows, const std::string& family, in
   row.ep = std::min(world / 2, experts_of(family));
   row.async_tensor_parallel = tp == 2;
   add_with_schedules(rows, row,
-                     {"Interleaved1F1B", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV", "LoopedBFS"});
+                     {"Interleaved1F1B", "ZBH1", "InterleavedZeroBubble", "ZBVZeroBubble",
+                      "DualPipeV", "LoopedBFS"});
   for (const char* recompute : {"op", "memory_budget"}) {
     row.recompute = recompute;
     row.reshard = row.dp % 2 == 0 ? "2" : "always";

@@ -26,7 +26,8 @@ Copies copies() {
 at::Device device_of_rank() {
   config::Job place;
   place.share_device = true;
-  return test_device().is_cpu() ? at::Device(at::kCPU) : train::choose_device(world(), place).device;
+  return test_device().is_cpu() ? at::Device(at::kCPU)
+                                : train::choose_device(world(), place).device;
 }
 
 struct Outcome {
@@ -45,7 +46,8 @@ class Offload : public testing::TestWithParam<const char*> {
     job.training.local_batch_size = 8 / world().size() / kMicrobatches;
     const at::Device device = device_of_rank();
     const mesh::Layout layout = mesh::Layout::resolve({1, 1, world().size(), 1, 1}, world().size());
-    mesh::DeviceMesh mesh(world(), layout, device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl);
+    mesh::DeviceMesh mesh(world(), layout,
+                          device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl);
     const bool half = std::string(GetParam()) == "bfloat16";
     const model::Model model = tiny_model(true, half ? at::kBFloat16 : at::kFloat, 4, device);
     const UnevenSource source;
@@ -56,7 +58,8 @@ class Offload : public testing::TestWithParam<const char*> {
     for (int step = 0; step < 3; ++step) {
       before = copies();
       const train::Gradients gradients = trainer.compute();
-      outcome.gradients = {copies().asynchronous - before.asynchronous, copies().blocking - before.blocking};
+      outcome.gradients = {copies().asynchronous - before.asynchronous,
+                           copies().blocking - before.blocking};
       outcome.losses.push_back(trainer.apply(gradients).loss);
     }
     for (const auto* param : trainer.stages().params()) {
@@ -74,12 +77,14 @@ class Offload : public testing::TestWithParam<const char*> {
 TEST_P(Offload, TrainsAsWithout) {
   const Outcome without = train(false), with = train(true);
   for (std::size_t step = 0; step < without.losses.size(); ++step)
-    EXPECT_NEAR(with.losses[step], without.losses[step], 1e-6 * without.losses[step]) << "step " << step;
+    EXPECT_NEAR(with.losses[step], without.losses[step], 1e-6 * without.losses[step])
+        << "step " << step;
   for (std::size_t i = 0; i < without.weights.size(); ++i)
     EXPECT_LE((with.weights[i] - without.weights[i]).norm().item<double>(),
               1e-5 * without.weights[i].norm().item<double>());
   if (wanted_device() != "sim") return;
-  EXPECT_LE(with.gradients.blocking, without.gradients.blocking) << "no copy of masters or gradients holds the caller";
+  EXPECT_LE(with.gradients.blocking, without.gradients.blocking)
+      << "no copy of masters or gradients holds the caller";
   const std::int64_t down = groups_ * kMicrobatches;
   if (world().size() > 1) {
     EXPECT_EQ(with.gradients.asynchronous - without.gradients.asynchronous, gathers_ + down);
@@ -95,11 +100,13 @@ INSTANTIATE_TEST_SUITE_P(In, Offload, testing::Values("float32", "bfloat16"),
 TEST(SideStream, MarksHoldWhoWaits) {
   const at::Device device = device_of_rank();
   kernels::SideStream side(device);
-  const at::Tensor from = at::full({1000}, 3.0), pinned = device.is_cpu() ? from : from.pin_memory();
+  const at::Tensor from = at::full({1000}, 3.0),
+                   pinned = device.is_cpu() ? from : from.pin_memory();
   const at::Tensor up = at::zeros({1000}, at::TensorOptions(device));
   const auto uploaded = side.run([&] { up.copy_(pinned, /*non_blocking=*/true); });
   uploaded.hold_current();
-  const at::Tensor twice = up * 2, down = at::empty_like(pinned, pinned.options().pinned_memory(!device.is_cpu()));
+  const at::Tensor twice = up * 2,
+                   down = at::empty_like(pinned, pinned.options().pinned_memory(!device.is_cpu()));
   side.run([&] { down.copy_(twice, /*non_blocking=*/true); }).wait();
   EXPECT_EQ(down.sum().item<double>(), 6000);
   kernels::SideStream::Mark().wait();

@@ -1,4 +1,5 @@
-// Checkpoints of which a run takes a part: what is left out, what does not fit, and where it then stands.
+// Checkpoints of which a run takes a part: what is left out, what does not fit, and where it then
+// stands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,9 +24,11 @@ mesh::Degrees tensor_parallel() { return {1, 1, world().size() / 2, 1, 2}; }
 template <class Pick>
 Tensors wholes(Fixture& fixture, Pick pick) {
   Tensors tensors;
-  train::for_each_whole(
-      fixture.trainer().stages().params(), fixture.trainer().model(), fixture.mesh().control(), pick,
-      [&](const model::ParamSpec& spec, const at::Tensor& whole) { tensors[spec.fqn] = whole.clone(); });
+  train::for_each_whole(fixture.trainer().stages().params(), fixture.trainer().model(),
+                        fixture.mesh().control(), pick,
+                        [&](const model::ParamSpec& spec, const at::Tensor& whole) {
+                          tensors[spec.fqn] = whole.clone();
+                        });
   return tensors;
 }
 Tensors weights_of(Fixture& fixture) {
@@ -65,7 +68,8 @@ LoadChoice excluding(std::vector<std::string> what, Fixture& fixture) {
 
 /// Each is that of `there` or, where `excluded` says so, that of `here`.
 template <class Excluded>
-void expect_mixed(const Tensors& loaded, const Tensors& there, const Tensors& here, Excluded excluded) {
+void expect_mixed(const Tensors& loaded, const Tensors& there, const Tensors& here,
+                  Excluded excluded) {
   for (const auto& [name, values] : loaded) {
     EXPECT_TRUE(values.equal((excluded(name) ? here : there).at(name))) << name;
     if (values.dim() > 1 && there.contains(name)) {
@@ -101,12 +105,15 @@ TEST(PartialLoad, WordsSayWhereTheRunStands) {
   train::Trainer& trainer = loaded->trainer();
   const Tensors idle = moments_of(*loaded), weights = weights_of(saved.fixture);
   const auto load = [&](std::vector<std::string> what) {
-    EXPECT_TRUE(train::load_state(trainer, saved.folder.path(), excluding(std::move(what), *loaded)));
+    EXPECT_TRUE(
+        train::load_state(trainer, saved.folder.path(), excluding(std::move(what), *loaded)));
   };
   load({"optimizer"});
   EXPECT_EQ(trainer.state().optimizer_steps, 0);
-  for (const auto& [name, values] : moments_of(*loaded)) EXPECT_TRUE(values.equal(idle.at(name))) << name;
-  for (const auto& [name, values] : weights_of(*loaded)) EXPECT_TRUE(values.equal(weights.at(name))) << name;
+  for (const auto& [name, values] : moments_of(*loaded))
+    EXPECT_TRUE(values.equal(idle.at(name))) << name;
+  for (const auto& [name, values] : weights_of(*loaded))
+    EXPECT_TRUE(values.equal(weights.at(name))) << name;
   EXPECT_EQ(trainer.state().schedule_start, 0);
   EXPECT_EQ(trainer.first_sample(3), 48);
   load({"lr_scheduler"});
@@ -122,7 +129,8 @@ TEST(PartialLoad, WordsSayWhereTheRunStands) {
 TEST(PartialLoad, ASchedulesStartIsSaved) {
   Saved saved({.degrees = pipeline()});
   const auto first = fresh({.degrees = pipeline()});
-  ASSERT_TRUE(train::load_state(first->trainer(), saved.folder.path(), excluding({"lr_scheduler"}, *first)));
+  ASSERT_TRUE(train::load_state(first->trainer(), saved.folder.path(),
+                                excluding({"lr_scheduler"}, *first)));
   const double lr = first->trainer().step().lr;
   EXPECT_NE(lr, saved.fixture.trainer().step().lr);
   save(*first, saved.folder.path());
@@ -132,8 +140,8 @@ TEST(PartialLoad, ASchedulesStartIsSaved) {
   EXPECT_EQ(second->trainer().step().lr, first->trainer().step().lr);
 }
 
-/// Of a checkpoint that left out the same when its run began, all is loaded; if it is damaged, none of an older one
-/// that would leave damaged values where they are.
+/// Of a checkpoint that left out the same when its run began, all is loaded; if it is damaged, none
+/// of an older one that would leave damaged values where they are.
 TEST(PartialLoad, IsDoneOnce) {
   Saved base({.degrees = pipeline()});
   const auto own = fresh({.degrees = pipeline()});
@@ -148,7 +156,8 @@ TEST(PartialLoad, IsDoneOnce) {
   ASSERT_TRUE(train::load_state(again->trainer(), base.folder.path(), choice));
   EXPECT_EQ(again->trainer().state().optimizer_steps, 1);
   const Tensors there = moments_of(*own);
-  for (const auto& [name, values] : moments_of(*again)) EXPECT_TRUE(values.equal(there.at(name))) << name;
+  for (const auto& [name, values] : moments_of(*again))
+    EXPECT_TRUE(values.equal(there.at(name))) << name;
   world().control().barrier();
   if (world().rank() == 0) {
     for (const auto& entry : fs::directory_iterator(saved.folder)) {
@@ -177,8 +186,10 @@ TEST(PartialLoad, AnotherTyingIsRefusedInWords) {
     for (const Policy policy : {Policy::strict, Policy::warn, Policy::ignore}) {
       choice.mismatch = policy;
       const std::string why = refusal(*loaded, saved.folder.path(), choice);
-      EXPECT_THAT(why, HasSubstr(tied ? "is tied to the embedding, and in tiny it has weights of its own"
-                                      : "has weights of its own, and in tiny tied it is tied to the embedding"));
+      EXPECT_THAT(
+          why,
+          HasSubstr(tied ? "is tied to the embedding, and in tiny it has weights of its own"
+                         : "has weights of its own, and in tiny tied it is tied to the embedding"));
       EXPECT_THAT(why, HasSubstr("checkpoint.exclude_from_loading = [\"output.weight\"]"));
     }
     const LoadChoice without = excluding({"output[.]weight"}, *loaded);
@@ -188,7 +199,8 @@ TEST(PartialLoad, AnotherTyingIsRefusedInWords) {
   }
 }
 
-/// A Llama of six layers in a Qwen of four, whose keys and values have other shapes and whose norms are missing.
+/// A Llama of six layers in a Qwen of four, whose keys and values have other shapes and whose norms
+/// are missing.
 TEST(PartialLoad, WhatDoesNotFitFollowsThePolicy) {
   Saved saved({.degrees = pipeline()});
   const auto loaded = fresh({.degrees = tensor_parallel(), .family = "qwen3"});
@@ -196,9 +208,11 @@ TEST(PartialLoad, WhatDoesNotFitFollowsThePolicy) {
   LoadChoice choice;
   const std::string why = refusal(*loaded, saved.folder.path(), choice);
   for (const char* line :
-       {"extra    model/layers.4.", "differs  model/layers.0.attention.wk.weight", "checkpoint.load_mismatch", " more"})
+       {"extra    model/layers.4.", "differs  model/layers.0.attention.wk.weight",
+        "checkpoint.load_mismatch", " more"})
     EXPECT_THAT(why, HasSubstr(line));
-  for (const auto& [name, values] : weights_of(*loaded)) EXPECT_TRUE(values.equal(before.at(name))) << name;
+  for (const auto& [name, values] : weights_of(*loaded))
+    EXPECT_TRUE(values.equal(before.at(name))) << name;
   choice.mismatch = Policy::ignore;
   ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), choice));
   std::size_t kept = 0;
@@ -218,11 +232,12 @@ TEST(PartialLoad, AStartFromAnotherRunTakesItsModelAlone) {
   const auto loaded = fresh({.degrees = tensor_parallel(), .tied = false});
   const Tensors before = weights_of(*loaded), idle = moments_of(*loaded);
   const LoadChoice choice = excluding({"^output"}, *loaded);
-  train::load_model(loaded->trainer().stages().holdings(), loaded->trainer().model(), loaded->mesh(),
-                    saved.folder.path(), choice);
+  train::load_model(loaded->trainer().stages().holdings(), loaded->trainer().model(),
+                    loaded->mesh(), saved.folder.path(), choice);
   expect_mixed(weights_of(*loaded), weights_of(saved.fixture), before,
                [](const std::string& name) { return name == "output.weight"; });
-  for (const auto& [name, values] : moments_of(*loaded)) EXPECT_TRUE(values.equal(idle.at(name))) << name;
+  for (const auto& [name, values] : moments_of(*loaded))
+    EXPECT_TRUE(values.equal(idle.at(name))) << name;
   EXPECT_EQ(loaded->trainer().state().optimizer_steps, 0);
 }
 

@@ -7,10 +7,11 @@
 
 namespace tessera::test {
 
-/// Collective over `world`. On the host the backend is `on_host`. On devices, which ranks may share, it is NCCL, or
-/// `on_host` too where `over_nccl` is false.
+/// Collective over `world`. On the host the backend is `on_host`. On devices, which ranks may
+/// share, it is NCCL, or `on_host` too where `over_nccl` is false.
 struct Place {
-  explicit Place(comm::World& world, comm::Backend on_host = comm::Backend::mpi, bool over_nccl = true)
+  explicit Place(comm::World& world, comm::Backend on_host = comm::Backend::mpi,
+                 bool over_nccl = true)
       : device(at::kCPU), backend(on_host) {
     if (test_device().is_cpu()) return;
     config::Job job;

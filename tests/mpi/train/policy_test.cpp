@@ -1,4 +1,5 @@
-// What sharding policies cost: the gathers and bytes that theory gives, exactly; and what freezing leaves alone.
+// What sharding policies cost: the gathers and bytes that theory gives, exactly; and what freezing
+// leaves alone.
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
@@ -27,7 +28,8 @@ class Policy : public testing::Test {
     degrees.ep = ep_;
     const mesh::Layout layout = mesh::Layout::resolve(degrees, world().size());
     mesh_.emplace(world(), layout, place_.backend);
-    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_, place_.device);
+    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_,
+                     place_.device);
     trainer_->stages().set_reshard_budget(budget);
     trainer_->stages().initialize(7);
     return *trainer_;
@@ -64,7 +66,8 @@ TEST_F(Policy, GathersWhatTheorySays) {
   const auto received = [&](std::int64_t bytes) { return bytes / ranks * (ranks - 1); };
 
   const Costs never = costs_of("never");
-  const std::int64_t all = weight_bytes(), last = trainer_->stages().groups().back()->gathered_bytes();
+  const std::int64_t all = weight_bytes(),
+                     last = trainer_->stages().groups().back()->gathered_bytes();
   EXPECT_EQ(never.gathers, kUnits);
   EXPECT_EQ(never.bytes, received(all));
   EXPECT_EQ(never.kept, all);
@@ -108,7 +111,8 @@ TEST_F(Policy, NeighboursKeepTheirExperts) {
   }
   ASSERT_GT(expert_groups, 0);
   EXPECT_EQ(costs.gathers, 2 * kMicrobatches * dense_groups + expert_groups);
-  EXPECT_EQ(costs.bytes, dense / ranks * (ranks - 1) + (2 * kMicrobatches - 1) * dense / k * (k - 1) +
+  EXPECT_EQ(costs.bytes, dense / ranks * (ranks - 1) +
+                             (2 * kMicrobatches - 1) * dense / k * (k - 1) +
                              experts / sharers * (sharers - 1));
   EXPECT_EQ(costs.kept, dense / k + experts);
 }
@@ -123,7 +127,8 @@ TEST_F(Policy, FrozenParametersStayAndTheRestTrains) {
   std::size_t i = 0, frozen = 0;
   for (const auto* param : t.stages().params()) {
     const std::string& name = param->spec->fqn;
-    const bool fixed = name.starts_with("tok_") || name.starts_with("layers.2.") || name.ends_with("norm.weight");
+    const bool fixed =
+        name.starts_with("tok_") || name.starts_with("layers.2.") || name.ends_with("norm.weight");
     EXPECT_EQ(param->gradient.defined(), !fixed) << name;
     if (param->master.numel() > 0) {
       EXPECT_EQ(at::equal(param->master, before[i]), fixed) << name;
@@ -139,7 +144,8 @@ TEST_F(Policy, ShardedAccumulationReducesEachMicrobatch) {
   const auto reductions = [&](const char* how) {
     job_.parallelism.fsdp_gradient_accumulation = how;
     train::Trainer& t = trainer();
-    const std::int64_t before = mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls;
+    const std::int64_t before =
+        mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls;
     t.compute();
     return mesh_->along({mesh::Axis::dp_shard, mesh::Axis::cp}).traffic().calls - before -
            t.stages().gather_count().gathers;
@@ -159,10 +165,12 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   std::int64_t shards = 0, moments = 0, gathered = 0;
   for (const parallel::ShardGroup* group : t.stages().groups()) {
     shards += static_cast<std::int64_t>(group->flat_master().nbytes());
-    for (const parallel::ShardedParam& param : group->params()) gathered += world().size() * param.chunk_elements() * 4;
+    for (const parallel::ShardedParam& param : group->params())
+      gathered += world().size() * param.chunk_elements() * 4;
   }
   const std::int64_t accumulators = world().size() * shards;
-  for (const auto& state : t.optimizer_states()) moments += 2 * static_cast<std::int64_t>(state.exp_avg.nbytes());
+  for (const auto& state : t.optimizer_states())
+    moments += 2 * static_cast<std::int64_t>(state.exp_avg.nbytes());
   const parallel::MemoryKinds before = t.memory();
   EXPECT_EQ(before.weights, shards);
   EXPECT_EQ(before.gradients, shards);
@@ -180,7 +188,8 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   const parallel::MemoryKinds peak = t.memory_peak().kinds();
   EXPECT_EQ(peak.state() - peak.gradients, shards + moments);
   EXPECT_GT(peak.gathered, gathered / 2);
-  EXPECT_GT(peak.gradients, shards + accumulators / 2) << "those of the first microbatch wait for the second";
+  EXPECT_GT(peak.gradients, shards + accumulators / 2)
+      << "those of the first microbatch wait for the second";
   EXPECT_LT(peak.gradients, shards + 2 * accumulators);
   EXPECT_GT(peak.activations, 0);
 }
@@ -192,7 +201,8 @@ TEST_F(Policy, ScratchIsForeseen) {
       job_.parallelism.fsdp_gradient_accumulation = adding;
       job_.parallelism.fsdp_reshard_after_forward = reshard;
       train::Trainer& t = trainer();
-      const std::int64_t shards = t.memory().gradients, foreseen = t.stages().scratch_bytes(kMicrobatches);
+      const std::int64_t shards = t.memory().gradients,
+                         foreseen = t.stages().scratch_bytes(kMicrobatches);
       t.memory_peak().watch(true);
       t.step();
       const parallel::MemoryKinds& peak = t.memory_peak().kinds();

@@ -14,7 +14,9 @@ using at::Tensor;
 using model::Flow;
 using model::Slot;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void sleep(double seconds, NapLog& log) {
   if (log.first == 0) log.first = now();
@@ -67,7 +69,8 @@ model::Model empty_model(int cells) {
   model::Model model;
   model.name = "empty";
   model.dimensions = {1, cells, 1, 1, 1, 1, 2, false};
-  model.params.push_back({"start.weight", {2, 1}, model::Placement::replicated, {0, 1}, "start.weight"});
+  model.params.push_back(
+      {"start.weight", {2, 1}, model::Placement::replicated, {0, 1}, "start.weight"});
   for (int i = 0; i < cells; ++i) {
     model::CellSpec cell;
     cell.name = fmt::format("layers.{}", i);

@@ -14,11 +14,13 @@ struct NapLog {
   double slept = 0;            ///< as asked for
 };
 
-/// Seconds that a cell sleeps in forward, and in backward for the gradients of its input and of its weights.
+/// Seconds that a cell sleeps in forward, and in backward for the gradients of its input and of its
+/// weights.
 struct Nap {
   double forward = 0, input = 0, weight = 0;
   NapLog* log = nullptr;
-  parallel::WeightGradients* gradients = nullptr;  ///< of the cell's stage: W is put off when it says so
+  /// of the cell's stage: W is put off when it says so
+  parallel::WeightGradients* gradients = nullptr;
 };
 
 /// Behind every cell i the nap that naps[i] tells when the cell runs.

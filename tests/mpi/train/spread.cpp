@@ -19,7 +19,8 @@ class Words {
     std::vector<int> numbers;
     std::istringstream name(row.name());
     for (std::string word; name >> word;)
-      numbers.push_back(numbers_.try_emplace(word, static_cast<int>(numbers_.size())).first->second);
+      numbers.push_back(
+          numbers_.try_emplace(word, static_cast<int>(numbers_.size())).first->second);
     std::sort(numbers.begin(), numbers.end());
     Pairs pairs;
     for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -32,8 +33,8 @@ class Words {
 };
 
 std::size_t count_new(const Pairs& pairs, const Pairs& known) {
-  return static_cast<std::size_t>(
-      std::count_if(pairs.begin(), pairs.end(), [&](const auto& pair) { return !known.contains(pair); }));
+  return static_cast<std::size_t>(std::count_if(
+      pairs.begin(), pairs.end(), [&](const auto& pair) { return !known.contains(pair); }));
 }
 
 }  // namespace

@@ -14,8 +14,9 @@ struct Spread {
   std::size_t all_pairs = 0;  ///< that meet in some of those to choose from
 };
 
-/// At most `count` of `rows` in which as many pairs of properties meet as the greedy choice finds (Cohen et al., The
-/// AETG system, 1997). Properties are the words of a row's name: degrees, schedule, policies, type. Deterministic.
+/// At most `count` of `rows` in which as many pairs of properties meet as the greedy choice finds
+/// (Cohen et al., The AETG system, 1997). Properties are the words of a row's name: degrees,
+/// schedule, policies, type. Deterministic.
 Spread spread_of(const std::vector<GradientCase>& rows, std::size_t count);
 
 }  // namespace tessera::test

@@ -38,12 +38,13 @@ class Fixture {
         place_(world()),
         resolved_(job(layout_, which)),
         mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
-                          : std::make_unique<mesh::DeviceMesh>(world(), layout_, place_.backend,
-                                                               train::ordered_sums_of(resolved_.job, place_.device))),
+                          : std::make_unique<mesh::DeviceMesh>(
+                                world(), layout_, place_.backend,
+                                train::ordered_sums_of(resolved_.job, place_.device))),
         model_(which.family.empty() ? tiny_model(which.tied, at::kFloat, 8, place_.device)
                                     : tiny_family(which.family, at::kFloat, place_.device)),
-        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_), source_,
-                 place_.device) {}
+        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_),
+                 source_, place_.device) {}
 
   train::Trainer& trainer() { return trainer_; }
   const config::Resolved& resolved() const { return resolved_; }
@@ -54,8 +55,9 @@ class Fixture {
   template <class Pick>
   std::uint64_t hash(Pick pick) {
     std::uint64_t hash = kEmptyHash;
-    train::for_each_whole(trainer_.stages().params(), model_, mesh_->control(), pick,
-                          [&](const model::ParamSpec&, const at::Tensor& whole) { hash = hash_of(hash, whole); });
+    train::for_each_whole(
+        trainer_.stages().params(), model_, mesh_->control(), pick,
+        [&](const model::ParamSpec&, const at::Tensor& whole) { hash = hash_of(hash, whole); });
     return hash;
   }
   std::uint64_t weights() {
@@ -72,7 +74,8 @@ class Fixture {
   std::uint64_t buffers() {
     std::uint64_t all = 0;
     for (const at::Tensor& buffer : trainer_.stages().holdings().buffers) {
-      const auto mine = buffer.defined() ? static_cast<std::int64_t>(hash_of(kEmptyHash, buffer) >> 1) : 0;
+      const auto mine =
+          buffer.defined() ? static_cast<std::int64_t>(hash_of(kEmptyHash, buffer) >> 1) : 0;
       const std::int64_t highest = comm::all_reduce_scalar(world().control(), mine, comm::Op::max);
       EXPECT_TRUE(mine == 0 || mine == highest) << "ranks hold different biases";
       all = all * 31 + static_cast<std::uint64_t>(highest);
@@ -125,12 +128,15 @@ class SharedFolder {
   fs::path path_;
 };
 
-inline checkpoint::SaveResult save(Fixture& fixture, const config::Resolved& job, const fs::path& folder) {
+inline checkpoint::SaveResult save(Fixture& fixture, const config::Resolved& job,
+                                   const fs::path& folder) {
   const auto copies = train::make_device_copies(fixture.device());
   checkpoint::Saver saver(fixture.mesh().control(), copies.get());
   return train::save_state(saver, fixture.trainer(), job, folder, fixture.trainer().state());
 }
-inline void save(Fixture& fixture, const fs::path& folder) { save(fixture, fixture.resolved(), folder); }
+inline void save(Fixture& fixture, const fs::path& folder) {
+  save(fixture, fixture.resolved(), folder);
+}
 
 inline mesh::Degrees with_experts(mesh::Degrees degrees, int ep, int etp = 1) {
   degrees.ep = ep;

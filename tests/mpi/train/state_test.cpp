@@ -51,20 +51,23 @@ TEST(State, CheckpointLoadsOnEveryMesh) {
   }
 }
 
-/// Experts, and the biases that even them out, from one expert mesh onto others; mixtral's are cut in parts on some.
+/// Experts, and the biases that even them out, from one expert mesh onto others; mixtral's are cut
+/// in parts on some.
 TEST(State, MixturesLoadOnEveryMesh) {
   for (const std::string family : {"deepseek_v3", "mixtral"}) {
     const SharedFolder folder;
     Fixture saved({.degrees = with_experts({1, 1, 4, 1, 2}, 4), .family = family});
     saved.trainer().stages().initialize(5);
-    for (int step = 0; step < 3; ++step) saved.trainer().step();  // two steps of a bias may undo each other
+    for (int step = 0; step < 3; ++step)
+      saved.trainer().step();  // two steps of a bias may undo each other
     save(saved, folder.path());
     const std::uint64_t weights = saved.weights(), moments = saved.moments();
     const std::vector<at::Tensor> biases = saved.trainer().stages().holdings().buffers;
     EXPECT_EQ(biases.empty(), family == "mixtral");
     for (const mesh::Degrees& degrees :
-         {with_experts({2, 1, 4, 1, 1}, 2), with_experts({1, 2, 4, 1, 1}, 1), with_experts({1, 1, 8, 1, 1}, 1),
-          with_experts({1, 1, 4, 1, 2}, 2, 2), with_experts({4, 1, 1, 1, 2}, 2)}) {
+         {with_experts({2, 1, 4, 1, 1}, 2), with_experts({1, 2, 4, 1, 1}, 1),
+          with_experts({1, 1, 8, 1, 1}, 1), with_experts({1, 1, 4, 1, 2}, 2, 2),
+          with_experts({4, 1, 1, 1, 2}, 2)}) {
       Fixture loaded({.degrees = degrees, .family = family});
       ASSERT_TRUE(train::load_state(loaded.trainer(), folder.path()));
       const std::uint64_t hash = loaded.weights(), other = loaded.moments();
@@ -76,7 +79,8 @@ TEST(State, MixturesLoadOnEveryMesh) {
         }
       }
       if (world().rank() != 0) continue;
-      EXPECT_EQ(hash, weights) << family << " " << degrees.pp << " " << degrees.dp_shard << " " << degrees.ep;
+      EXPECT_EQ(hash, weights) << family << " " << degrees.pp << " " << degrees.dp_shard << " "
+                               << degrees.ep;
       EXPECT_EQ(other, moments);
     }
   }
@@ -117,7 +121,8 @@ TEST(State, ResumedRunHasTheBitsOfTheUninterruptedOne) {
   }
 }
 
-/// Pipeline schedules and data-parallel degrees that use the same microbatches add them over the same tree.
+/// Pipeline schedules and data-parallel degrees that use the same microbatches add them over the
+/// same tree.
 TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
   std::vector<std::uint64_t> hashes;
   for (const mesh::Degrees& degrees :
@@ -132,8 +137,8 @@ TEST(State, DeterministicOrderDoesNotDependOnTheDataParallelDegree) {
   EXPECT_EQ(hashes[1], hashes[2]);
 }
 
-/// Weights of all schedules on several meshes, after as many steps as it takes for a wrong bit to spread; fewer on
-/// devices, which may be simulated.
+/// Weights of all schedules on several meshes, after as many steps as it takes for a wrong bit to
+/// spread; fewer on devices, which may be simulated.
 TEST(State, SchedulesGiveTheSameBits) {
   using Pipelines = std::vector<std::pair<std::string, int>>;  // schedule and ranks
   const Pipelines untied{{"1F1B", 4},
@@ -145,7 +150,8 @@ TEST(State, SchedulesGiveTheSameBits) {
                          {"InterleavedZeroBubble", 4},
                          {"ZBVZeroBubble", 4},
                          {"DualPipeV", 2}};
-  const Pipelines tied_ones{{"1F1B", 4}, {"ZBVZeroBubble", 2}, {"DualPipeV", 2}, {"Interleaved1F1B", 4}};
+  const Pipelines tied_ones{
+      {"1F1B", 4}, {"ZBVZeroBubble", 2}, {"DualPipeV", 2}, {"Interleaved1F1B", 4}};
   const int steps = test_device().is_cpu() ? 20 : 3;
   for (const bool tied : {false, true}) {
     std::uint64_t expected = 0;
@@ -156,12 +162,14 @@ TEST(State, SchedulesGiveTheSameBits) {
       const std::uint64_t hash = fixture.weights();
       if (world().rank() != 0) continue;
       if (expected == 0) expected = hash;
-      EXPECT_EQ(hash, expected) << schedule << " on " << pp << " pipeline ranks" << (tied ? ", tied" : "");
+      EXPECT_EQ(hash, expected) << schedule << " on " << pp << " pipeline ranks"
+                                << (tied ? ", tied" : "");
     }
   }
 }
 
-/// Another number of microbatches in each step: the same batches, so the same losses and norms but for rounding.
+/// Another number of microbatches in each step: the same batches, so the same losses and norms but
+/// for rounding.
 TEST(State, MicrobatchesMayChangeEachStep) {
   std::vector<train::StepOutcome> steady, changing;
   for (auto* outcomes : {&steady, &changing}) {
@@ -179,7 +187,8 @@ TEST(State, MicrobatchesMayChangeEachStep) {
   }
 }
 
-/// Several stages on a rank are saved and loaded like one, and an interrupted run goes on with the same bits.
+/// Several stages on a rank are saved and loaded like one, and an interrupted run goes on with the
+/// same bits.
 TEST(State, StagesOfARankResume) {
   const SharedFolder folder;
   const mesh::Degrees degrees{4, 1, 2, 1, 1};
@@ -191,8 +200,8 @@ TEST(State, StagesOfARankResume) {
   Fixture second({.degrees = degrees, .schedule = "Interleaved1F1B"});
   ASSERT_TRUE(train::load_state(second.trainer(), folder.path()));
   for (int step = 2; step < 4; ++step) second.trainer().step();
-  const std::uint64_t expected = whole.weights(), moments = whole.moments(), hash = second.weights(),
-                      others = second.moments();
+  const std::uint64_t expected = whole.weights(), moments = whole.moments(),
+                      hash = second.weights(), others = second.moments();
   if (world().rank() != 0) return;
   EXPECT_EQ(hash, expected);
   EXPECT_EQ(others, moments);

@@ -24,7 +24,8 @@ namespace {
 void make_latent(model::DecoderShape& shape) {
   shape.family = model::Family::deepseek_v3;
   shape.latent = model::LatentAttention{10, 8, 4, 4, 6};
-  shape.yarn = model::Yarn{.factor = 4, .beta_fast = 4, .original_max_position = 8, .mscale_all_dim = 0.7};
+  shape.yarn =
+      model::Yarn{.factor = 4, .beta_fast = 4, .original_max_position = 8, .mscale_all_dim = 0.7};
   shape.mixture->shared = 1;
   shape.mixture->first_dense = 1;
   shape.mixture->balance_rate = 0.01;
@@ -84,10 +85,12 @@ model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::De
   return model::make_decoder(shape, 16, dtype, device);
 }
 
-void UnevenSource::read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const {
+void UnevenSource::read(std::int64_t sample, std::span<std::int32_t> inputs,
+                        std::span<std::int32_t> labels) const {
   const kernels::Philox random{1, 2};
   const auto token = [&](std::size_t t) {
-    return static_cast<std::int32_t>(random.block(static_cast<std::uint64_t>(sample) * 64 + t)[0] % 48);
+    return static_cast<std::int32_t>(random.block(static_cast<std::uint64_t>(sample) * 64 + t)[0] %
+                                     48);
   };
   for (std::size_t t = 0; t < inputs.size(); ++t) {
     inputs[t] = token(t);

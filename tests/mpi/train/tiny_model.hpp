@@ -1,4 +1,5 @@
-// A Llama small enough to be trained hundreds of times in a test, and data with an uneven number of valid labels.
+// A Llama small enough to be trained hundreds of times in a test, and data with an uneven number of
+// valid labels.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -9,21 +10,29 @@
 
 namespace tessera::test {
 
-/// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is not a power of two.
-model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8, at::Device device = at::kCPU);
+/// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is
+/// not a power of two.
+model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8,
+                        at::Device device = at::kCPU);
 
-/// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss), mixtral, deepseek_v3
-/// (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8 experts; mixtral 4, fewer than ranks.
-model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::Device device = at::kCPU);
+/// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss),
+/// mixtral, deepseek_v3 (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8
+/// experts; mixtral 4, fewer than ranks.
+model::Model tiny_family(const std::string& family, at::ScalarType dtype,
+                         at::Device device = at::kCPU);
 
-/// Sequences of 16 tokens drawn from a counter; sample n ignores n % 5 of its labels, and every label if n % 7 == 3.
+/// Sequences of 16 tokens drawn from a counter; sample n ignores n % 5 of its labels, and every
+/// label if n % 7 == 3.
 class UnevenSource final : public data::SampleSource {
  public:
   std::int64_t seq_len() const override { return 16; }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override;
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override;
   /// Three documents, of which one begins at a place of the sample's own.
-  std::vector<std::int64_t> document_starts(std::int64_t sample) const override { return {0, 3 + sample % 6, 11}; }
+  std::vector<std::int64_t> document_starts(std::int64_t sample) const override {
+    return {0, 3 + sample % 6, 11};
+  }
 };
 
 /// A job with the tiny model's sizes, no warm-up, and everything else by default.

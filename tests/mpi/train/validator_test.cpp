@@ -1,4 +1,5 @@
-// Validation on every kind of mesh: the loss of the one-rank run, training's bits untouched; and what each rank reads.
+// Validation on every kind of mesh: the loss of the one-rank run, training's bits untouched; and
+// what each rank reads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,13 +15,15 @@
 namespace tessera::test {
 namespace {
 
-/// The first 13 uneven samples, of which the even ones have a name of their own; sequences may be shorter.
+/// The first 13 uneven samples, of which the even ones have a name of their own; sequences may be
+/// shorter.
 class Thirteen final : public data::SampleSource {
  public:
   explicit Thirteen(std::int64_t seq_len = 16) : seq_len_(seq_len) {}
   std::int64_t seq_len() const override { return seq_len_; }
   std::optional<std::int64_t> sample_limit() const override { return 13; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override {
     ASSERT_LT(sample, 13);
     whole_.read_part(sample, {0, seq_len_}, inputs, labels);
   }
@@ -30,7 +33,9 @@ class Thirteen final : public data::SampleSource {
   std::optional<data::SampleOrigin> origin(std::int64_t sample) const override {
     return data::SampleOrigin{sample % 2 == 0 ? "even" : "odd", "", sample / 2, 0, 0, 0};
   }
-  std::vector<data::SourceShare> shares(std::int64_t) const override { return {{"odd", 0, 0}, {"even", 0, 0}}; }
+  std::vector<data::SourceShare> shares(std::int64_t) const override {
+    return {{"odd", 0, 0}, {"even", 0, 0}};
+  }
 
  private:
   std::int64_t seq_len_;
@@ -86,7 +91,8 @@ config::JobConfig job_of(const Row& row) {
 }
 
 model::Model model_of(const Row& row, at::Device device = at::kCPU) {
-  return row.family.empty() ? tiny_model(false, at::kDouble, 8, device) : tiny_family(row.family, at::kDouble, device);
+  return row.family.empty() ? tiny_model(false, at::kDouble, 8, device)
+                            : tiny_family(row.family, at::kDouble, device);
 }
 
 /// A trainer on the world's ranks.
@@ -127,9 +133,9 @@ double training_loss(const Row& row, std::int64_t samples) {
 TEST(Validation, HasTheLossOfTheOneRankRunOnEveryMesh) {
   const UnevenSource trained;
   for (const Row& row : rows()) {
-    const std::string what = row.schedule + " " + row.family + " " + std::to_string(row.degrees.pp) +
-                             std::to_string(row.degrees.dp_shard) + std::to_string(row.degrees.cp) +
-                             std::to_string(row.degrees.tp);
+    const std::string what = row.schedule + " " + row.family + " " +
+                             std::to_string(row.degrees.pp) + std::to_string(row.degrees.dp_shard) +
+                             std::to_string(row.degrees.cp) + std::to_string(row.degrees.tp);
     OnMesh on(row, trained);
     const Thirteen source(row.seq_len);
     for (const auto& [samples, steps] :
@@ -137,7 +143,9 @@ TEST(Validation, HasTheLossOfTheOneRankRunOnEveryMesh) {
       on.job.validation.samples = samples;
       on.job.validation.steps = steps;
       train::Validator validator(on.job, on.model, on.mesh, on.trainer.stages(), source);
-      const std::int64_t expected = samples ? *samples : steps == 1 ? 2 * on.layout.dp_degree() : 13;
+      const std::int64_t expected = samples      ? *samples
+                                    : steps == 1 ? 2 * on.layout.dp_degree()
+                                                 : 13;
       const train::ValidationResult result = validator.run(1);
       EXPECT_EQ(result.samples, expected) << what;
       const double loss = training_loss(row, expected);
@@ -153,7 +161,8 @@ TEST(Validation, HasTheLossOfTheOneRankRunOnEveryMesh) {
 std::vector<at::Tensor> everything(train::Trainer& trainer) {
   std::vector<at::Tensor> all;
   for (auto& state : trainer.optimizer_states())
-    for (const at::Tensor& tensor : {state.param, state.exp_avg, state.exp_avg_sq}) all.push_back(tensor.clone());
+    for (const at::Tensor& tensor : {state.param, state.exp_avg, state.exp_avg_sq})
+      all.push_back(tensor.clone());
   for (const at::Tensor& buffer : trainer.stages().holdings().buffers)
     if (buffer.defined()) all.push_back(buffer.clone());
   return all;
@@ -174,7 +183,8 @@ TEST(Validation, LeavesTrainingItsBits) {
       ends.push_back(everything(on.trainer));
     }
     ASSERT_EQ(ends[0].size(), ends[1].size());
-    for (std::size_t i = 0; i < ends[0].size(); ++i) EXPECT_TRUE(ends[0][i].equal(ends[1][i])) << row.schedule << i;
+    for (std::size_t i = 0; i < ends[0].size(); ++i)
+      EXPECT_TRUE(ends[0][i].equal(ends[1][i])) << row.schedule << i;
   }
 }
 
@@ -221,7 +231,8 @@ TEST(Reading, EachRankReadsItsTokensOnceAndNoOthers) {
     const int pp = on.mesh.coord(mesh::Axis::pp);
     const schedule::StageMap& map = on.trainer.stages().map();
     EXPECT_EQ(source.inputs(), map.rank_of(0) == pp ? expected : Counted::Counts()) << row.schedule;
-    EXPECT_EQ(source.labels(), map.rank_of(map.stages() - 1) == pp ? expected : Counted::Counts()) << row.schedule;
+    EXPECT_EQ(source.labels(), map.rank_of(map.stages() - 1) == pp ? expected : Counted::Counts())
+        << row.schedule;
   }
 }
 

@@ -20,12 +20,14 @@ std::int64_t in_step(std::int64_t offset, const Step& step) {
   return offset - std::min(offset / step.stride, step.count - 1) * step.stride;
 }
 
-std::string describe(const void* address, std::size_t bytes, bool writes, const std::vector<Operand>& operands) {
-  std::string text =
-      fmt::format("{} {} bytes at {} outside of its operands", writes ? "writes" : "reads", bytes, fmt::ptr(address));
+std::string describe(const void* address, std::size_t bytes, bool writes,
+                     const std::vector<Operand>& operands) {
+  std::string text = fmt::format("{} {} bytes at {} outside of its operands",
+                                 writes ? "writes" : "reads", bytes, fmt::ptr(address));
   for (std::size_t i = 0; i < operands.size(); ++i)
-    text += fmt::format("; operand {}: {} + {} x {} x {} bytes{}", i, fmt::ptr(operands[i].data), operands[i].groups,
-                        operands[i].rows, operands[i].bytes, operands[i].written ? " written" : "");
+    text += fmt::format("; operand {}: {} + {} x {} x {} bytes{}", i, fmt::ptr(operands[i].data),
+                        operands[i].groups, operands[i].rows, operands[i].bytes,
+                        operands[i].written ? " written" : "");
   return text;
 }
 
@@ -34,9 +36,11 @@ std::string describe(const void* address, std::size_t bytes, bool writes, const 
 bool covers(const Operand& operand, const void* address, std::size_t bytes) {
   auto offset = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) -
                                           reinterpret_cast<std::uintptr_t>(operand.data));
-  if (operand.data == nullptr || offset < 0 || operand.rows == 0 || operand.groups == 0) return false;
+  if (operand.data == nullptr || offset < 0 || operand.rows == 0 || operand.groups == 0)
+    return false;
   Step rows{operand.rows, operand.row_stride}, groups{operand.groups, operand.group_stride};
-  if (rows.stride > groups.stride) std::swap(rows, groups);  // the longer step first, so that none is ambiguous
+  if (rows.stride > groups.stride)
+    std::swap(rows, groups);  // the longer step first, so that none is ambiguous
   offset = in_step(in_step(offset, groups), rows);
   return offset + static_cast<std::int64_t>(bytes) <= operand.bytes;
 }
@@ -55,7 +59,8 @@ void KernelAccesses::shared_memory(std::span<unsigned char> memory, std::size_t 
 }
 
 void KernelAccesses::report(const std::string& text) {
-  if (fault_.empty()) fault_ = fmt::format("kernel {}, block {}, thread {}: {}", kernel_, block_, thread_, text);
+  if (fault_.empty())
+    fault_ = fmt::format("kernel {}, block {}, thread {}: {}", kernel_, block_, thread_, text);
 }
 
 void KernelAccesses::access(const void* address, std::size_t bytes, bool writes, bool atomic) {
@@ -75,7 +80,8 @@ void KernelAccesses::check_global(const unsigned char* address, std::size_t byte
 }
 
 bool KernelAccesses::races(const Shadow& word, bool writes, bool atomic) const {
-  const bool with_write = word.written == interval_ && word.writer != thread_ && !(atomic && word.atomic);
+  const bool with_write =
+      word.written == interval_ && word.writer != thread_ && !(atomic && word.atomic);
   return with_write || (writes && word.read == interval_ && word.reader != thread_);
 }
 
@@ -83,10 +89,10 @@ void KernelAccesses::report_race(std::size_t word, bool writes) {
   const Shadow& shadow = shadows_[word];
   std::string other = fmt::format("which thread {} writes", shadow.writer);
   if (shadow.written != interval_ || shadow.writer == thread_)
-    other =
-        shadow.reader == kSeveral ? "which several threads read" : fmt::format("which thread {} reads", shadow.reader);
-  report(fmt::format("{} byte {} of shared memory, {}, and no __syncthreads is between", writes ? "writes" : "reads",
-                     word * kWord, other));
+    other = shadow.reader == kSeveral ? "which several threads read"
+                                      : fmt::format("which thread {} reads", shadow.reader);
+  report(fmt::format("{} byte {} of shared memory, {}, and no __syncthreads is between",
+                     writes ? "writes" : "reads", word * kWord, other));
 }
 
 void KernelAccesses::remember(Shadow& word, bool writes, bool atomic) const {
@@ -100,10 +106,12 @@ void KernelAccesses::remember(Shadow& word, bool writes, bool atomic) const {
   word.read = interval_;
 }
 
-void KernelAccesses::check_shared(const unsigned char* address, std::size_t bytes, bool writes, bool atomic) {
+void KernelAccesses::check_shared(const unsigned char* address, std::size_t bytes, bool writes,
+                                  bool atomic) {
   if (address < shared_.data() || address + bytes > shared_.data() + shared_.size())
-    return report(fmt::format("{} byte {} of {} bytes of shared memory", writes ? "writes" : "reads",
-                              address - shared_.data(), shared_.size()));
+    return report(fmt::format("{} byte {} of {} bytes of shared memory",
+                              writes ? "writes" : "reads", address - shared_.data(),
+                              shared_.size()));
   const auto first = static_cast<std::size_t>(address - shared_.data());
   for (std::size_t word = first / kWord; word <= (first + bytes - 1) / kWord; ++word) {
     if (races(shadows_[word], writes, atomic)) report_race(word, writes);
@@ -113,13 +121,16 @@ void KernelAccesses::check_shared(const unsigned char* address, std::size_t byte
 
 }  // namespace tessera::sim
 
-#pragma GCC visibility push(hidden)  // a sanitizer's runtime, where there is one, has functions of the same names
+#pragma GCC visibility push( \
+    hidden)  // a sanitizer's runtime, where there is one, has functions of the same names
 
-// What -fsanitize=thread calls. Threads of a kernel are fibers of one thread: only the place and the size count.
+// What -fsanitize=thread calls. Threads of a kernel are fibers of one thread: only the place and
+// the size count.
 namespace {
 
 void check(const void* address, std::size_t bytes, bool writes) {
-  if (auto* const block = tessera::sim::running_block) block->accesses().access(address, bytes, writes, false);
+  if (auto* const block = tessera::sim::running_block)
+    block->accesses().access(address, bytes, writes, false);
 }
 
 }  // namespace

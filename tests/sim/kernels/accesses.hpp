@@ -1,9 +1,11 @@
-// Every load and store of a kernel, checked. The .cu files are compiled with -fsanitize=thread, whose calls before each
-// access (__tsan_read4 and the like) lead here instead of into a sanitizer's runtime.
+// Every load and store of a kernel, checked. The .cu files are compiled with -fsanitize=thread,
+// whose calls before each access (__tsan_read4 and the like) lead here instead of into a
+// sanitizer's runtime.
 //
-// Global memory: a kernel may touch the operands of its launch and nothing else, to the byte. Shared memory: two
-// accesses of different threads to a word, one of them a write, with no __syncthreads between are a race (as in
-// compute-sanitizer's racecheck), whatever the order of the threads; an access beside it is an error, too.
+// Global memory: a kernel may touch the operands of its launch and nothing else, to the byte.
+// Shared memory: two accesses of different threads to a word, one of them a write, with no
+// __syncthreads between are a race (as in compute-sanitizer's racecheck), whatever the order of the
+// threads; an access beside it is an error, too.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +40,8 @@ class KernelAccesses {
   const std::string& fault() const { return fault_; }
 
  private:
-  /// The last accesses to a word of shared memory. Elements that are smaller count as the word that they lie in.
+  /// The last accesses to a word of shared memory. Elements that are smaller count as the word that
+  /// they lie in.
   struct Shadow {
     std::uint64_t written = 0, read = 0;  ///< intervals
     std::int32_t writer = -1, reader = -1;

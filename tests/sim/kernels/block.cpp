@@ -19,7 +19,8 @@ Fibers& fibers_of_this_thread() {
   return fibers;
 }
 
-constexpr std::size_t kGuard = 256;  ///< bytes before and behind shared memory in which an access is an error
+/// bytes before and behind shared memory in which an access is an error
+constexpr std::size_t kGuard = 256;
 
 }  // namespace
 
@@ -70,13 +71,14 @@ bool Block::run(std::int64_t index, const BlockBody& body) {
 
 void Block::tell_who_waits() {
   if (at_barrier_ > 0)
-    accesses_.report(fmt::format("{} of {} threads wait in __syncthreads, {} have ended, the others wait for a warp",
-                                 at_barrier_, threads_, ended_));
+    accesses_.report(fmt::format(
+        "{} of {} threads wait in __syncthreads, {} have ended, the others wait for a warp",
+        at_barrier_, threads_, ended_));
   else
-    accesses_.report(
-        fmt::format("lanes wait in a shuffle whose mask names lanes that never come; {} of {} threads have "
-                    "ended",
-                    ended_, threads_));
+    accesses_.report(fmt::format(
+        "lanes wait in a shuffle whose mask names lanes that never come; {} of {} threads have "
+        "ended",
+        ended_, threads_));
 }
 
 void Block::barrier() {
@@ -99,7 +101,8 @@ std::uint64_t Block::exchange(unsigned mask, std::uint64_t bits, unsigned partne
   std::uint64_t* const slots = warp.slots[before % 2];
   slots[lane] = bits;
   const unsigned expected = present == kWarp ? mask : mask & ((1U << present) - 1);
-  if (++warp.arrived == (expected == ~0U ? kWarp : static_cast<unsigned>(std::popcount(expected)))) {
+  if (++warp.arrived ==
+      (expected == ~0U ? kWarp : static_cast<unsigned>(std::popcount(expected)))) {
     warp.arrived = 0;
     ++warp.done;
   }

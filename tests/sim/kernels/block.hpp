@@ -1,5 +1,5 @@
-// One block of a kernel on the host: its threads are fibers, its shared memory begins as 0xFF, and every load and store
-// is checked (accesses.hpp). Blocks of a launch run one after the other.
+// One block of a kernel on the host: its threads are fibers, its shared memory begins as 0xFF, and
+// every load and store is checked (accesses.hpp). Blocks of a launch run one after the other.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,14 @@ class Block {
  public:
   Block(int threads, std::size_t shared_bytes, KernelAccesses& accesses);
 
-  /// Runs all threads of block number `index`. False when some of them wait for others that never come; the launch is
-  /// then over, and accesses() tells.
+  /// Runs all threads of block number `index`. False when some of them wait for others that never
+  /// come; the launch is then over, and accesses() tells.
   bool run(std::int64_t index, const BlockBody& body);
 
   // Called by a thread of the block.
   void barrier();
-  /// Leaves `bits` for the other lanes of `mask` and takes those of the lane `partner` away (its number XORed).
+  /// Leaves `bits` for the other lanes of `mask` and takes those of the lane `partner` away (its
+  /// number XORed).
   std::uint64_t exchange(unsigned mask, std::uint64_t bits, unsigned partner);
   unsigned long long atomic_add(unsigned long long* address, unsigned long long value);
 
@@ -36,7 +37,8 @@ class Block {
  private:
   static constexpr int kWarp = 32;
 
-  /// Exchanges of one warp. A lane is never more than one exchange ahead of another, so that two sets of slots do.
+  /// Exchanges of one warp. A lane is never more than one exchange ahead of another, so that two
+  /// sets of slots do.
   struct Warp {
     std::uint64_t slots[2][kWarp] = {};
     unsigned arrived = 0;

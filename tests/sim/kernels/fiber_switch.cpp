@@ -4,8 +4,9 @@
 
 #include <cstdint>
 
-// A call: the caller has saved what the ABI (System V, AMD64) lets a function change, so that the six other registers
-// and the stack pointer are all there is to a context. Floating-point control words are the same for all fibers.
+// A call: the caller has saved what the ABI (System V, AMD64) lets a function change, so that the
+// six other registers and the stack pointer are all there is to a context. Floating-point control
+// words are the same for all fibers.
 extern "C" void tessera_sim_switch_stacks(void** from, void* to);
 extern "C" void tessera_sim_start_fiber();
 asm(R"(
@@ -46,7 +47,8 @@ namespace tessera::sim {
 
 FiberContext new_fiber(void* bottom, std::size_t bytes, void (*start)(void*), void* argument) {
   auto* const top = reinterpret_cast<std::uint64_t*>(static_cast<char*>(bottom) + bytes);
-  std::uint64_t* const frame = top - 8;  // r15 r14 r13 r12 rbx rbp, the return address, and a word that aligns the end
+  // r15 r14 r13 r12 rbx rbp, the return address, and a word that aligns the end
+  std::uint64_t* const frame = top - 8;
   for (int i = 0; i < 8; ++i) frame[i] = 0;
   frame[3] = reinterpret_cast<std::uint64_t>(argument);
   frame[4] = reinterpret_cast<std::uint64_t>(start);
@@ -75,7 +77,8 @@ ucontext_t& context_of(FiberContext& fiber) {
 }
 
 /// makecontext passes integers: both pointers come in halves.
-void start_from_halves(unsigned start_high, unsigned start_low, unsigned argument_high, unsigned argument_low) {
+void start_from_halves(unsigned start_high, unsigned start_low, unsigned argument_high,
+                       unsigned argument_low) {
   const auto whole = [](unsigned high, unsigned low) { return std::uint64_t{high} << 32 | low; };
   reinterpret_cast<void (*)(void*)>(whole(start_high, start_low))(
       reinterpret_cast<void*>(whole(argument_high, argument_low)));
@@ -89,13 +92,17 @@ FiberContext new_fiber(void* bottom, std::size_t bytes, void (*start)(void*), vo
   ::getcontext(&context);
   context.uc_stack.ss_sp = bottom;
   context.uc_stack.ss_size = bytes;
-  const auto code = reinterpret_cast<std::uint64_t>(start), data = reinterpret_cast<std::uint64_t>(argument);
-  ::makecontext(&context, reinterpret_cast<void (*)()>(&start_from_halves), 4, static_cast<unsigned>(code >> 32),
-                static_cast<unsigned>(code), static_cast<unsigned>(data >> 32), static_cast<unsigned>(data));
+  const auto code = reinterpret_cast<std::uint64_t>(start),
+             data = reinterpret_cast<std::uint64_t>(argument);
+  ::makecontext(&context, reinterpret_cast<void (*)()>(&start_from_halves), 4,
+                static_cast<unsigned>(code >> 32), static_cast<unsigned>(code),
+                static_cast<unsigned>(data >> 32), static_cast<unsigned>(data));
   return fiber;
 }
 
-void switch_fiber(FiberContext& from, FiberContext& to) { ::swapcontext(&context_of(from), &context_of(to)); }
+void switch_fiber(FiberContext& from, FiberContext& to) {
+  ::swapcontext(&context_of(from), &context_of(to));
+}
 
 }  // namespace tessera::sim
 

@@ -12,7 +12,8 @@ struct FiberContext {
   std::shared_ptr<void> registers;  ///< only where no switch was written for the processor
 };
 
-/// A fiber that will call start(argument) on the stack [bottom, bottom + bytes). `start` must not return.
+/// A fiber that will call start(argument) on the stack [bottom, bottom + bytes). `start` must not
+/// return.
 FiberContext new_fiber(void* bottom, std::size_t bytes, void (*start)(void*), void* argument);
 
 /// Goes on where `to` stands, and comes back when something switches to `from`.

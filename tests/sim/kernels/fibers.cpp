@@ -9,8 +9,10 @@
 namespace tessera::sim {
 
 FiberStack::FiberStack()
-    : memory_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0)) {
-  if (memory_ == MAP_FAILED || ::mprotect(memory_, static_cast<std::size_t>(::getpagesize()), PROT_NONE) != 0) {
+    : memory_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0)) {
+  if (memory_ == MAP_FAILED ||
+      ::mprotect(memory_, static_cast<std::size_t>(::getpagesize()), PROT_NONE) != 0) {
     std::perror("simulated GPU: no memory for the stack of a kernel's thread");
     std::abort();
   }
@@ -21,7 +23,8 @@ FiberStack::~FiberStack() { ::munmap(memory_, bytes); }
 void Fibers::prepare(int count, const std::function<void(int)>& entry) {
   entry_ = &entry;
   count_ = left_ = count;
-  while (fibers_.size() < static_cast<std::size_t>(count)) fibers_.push_back(std::make_unique<Fiber>());
+  while (fibers_.size() < static_cast<std::size_t>(count))
+    fibers_.push_back(std::make_unique<Fiber>());
   for (int i = 0; i < count; ++i) {
     Fiber& fiber = *fibers_[static_cast<std::size_t>(i)];
     fiber.ended = false;

@@ -1,5 +1,5 @@
-// Threads of one block as fibers: stacks between which one host thread switches where they say so. A switch is a dozen
-// instructions on x86-64 and swapcontext(3) elsewhere.
+// Threads of one block as fibers: stacks between which one host thread switches where they say so.
+// A switch is a dozen instructions on x86-64 and swapcontext(3) elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace tessera::sim {
 
-/// Memory for a stack, with a page below that no one may touch: an overflow ends the program where it happens.
+/// Memory for a stack, with a page below that no one may touch: an overflow ends the program where
+/// it happens.
 class FiberStack {
  public:
   FiberStack();
@@ -31,8 +32,9 @@ class Fibers {
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  /// Runs entry(i) for i in [0, count), each on a stack of its own, in turns that end with pause(). Returns true when
-  /// all entries have ended; false, with the rest forgotten where they stand, once `stuck()` is true after a round.
+  /// Runs entry(i) for i in [0, count), each on a stack of its own, in turns that end with pause().
+  /// Returns true when all entries have ended; false, with the rest forgotten where they stand,
+  /// once `stuck()` is true after a round.
   template <class Stuck>
   bool run(int count, const std::function<void(int)>& entry, const Stuck& stuck) {
     prepare(count, entry);
@@ -61,7 +63,8 @@ class Fibers {
   /// Whose turn it is: the next fiber's of this round, or run()'s at its end.
   FiberContext& next() {
     while (++current_ < count_)
-      if (Fiber& fiber = *fibers_[static_cast<std::size_t>(current_)]; !fiber.ended) return fiber.context;
+      if (Fiber& fiber = *fibers_[static_cast<std::size_t>(current_)]; !fiber.ended)
+        return fiber.context;
     return home_;
   }
   void prepare(int count, const std::function<void(int)>& entry);

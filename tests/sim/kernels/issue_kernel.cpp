@@ -16,7 +16,8 @@ std::vector<Access> accesses_of(const Launch& launch) {
   std::vector<Access> accesses;
   for (const Operand& operand : launch.operands)
     add_accesses(accesses, operand.data, static_cast<std::size_t>(operand.bytes),
-                 {{operand.rows, operand.row_stride}, {operand.groups, operand.group_stride}}, operand.written);
+                 {{operand.rows, operand.row_stride}, {operand.groups, operand.group_stride}},
+                 operand.written);
   return accesses;
 }
 
@@ -25,14 +26,16 @@ std::string misplaced_operand(const Launch& launch) {
   for (const Access& access : accesses_of(launch)) {
     const auto* const last = static_cast<const std::byte*>(access.data) + access.bytes - 1;
     if (!is_device_pointer(access.data) || !is_device_pointer(last))
-      return fmt::format("kernel {}: an operand at {} is not in device memory", launch.name, fmt::ptr(access.data));
+      return fmt::format("kernel {}: an operand at {} is not in device memory", launch.name,
+                         fmt::ptr(access.data));
   }
   return {};
 }
 
-/// All blocks, up to the first fault. The last one follows the first in the same threads and the same shared memory, as
-/// blocks do where there are more of them than a grid may have.
-std::string run_blocks(const Launch& launch, const std::vector<Operand>& operands, const BlockBody& body) {
+/// All blocks, up to the first fault. The last one follows the first in the same threads and the
+/// same shared memory, as blocks do where there are more of them than a grid may have.
+std::string run_blocks(const Launch& launch, const std::vector<Operand>& operands,
+                       const BlockBody& body) {
   KernelAccesses accesses(launch.name, operands);
   Block block(kernels::device::threads_per_block, launch.shared_bytes, accesses);
   const std::int64_t grid = std::max<std::int64_t>(1, launch.blocks - 1);
@@ -49,7 +52,8 @@ std::string run_blocks(const Launch& launch, const std::vector<Operand>& operand
 void issue_kernel(const Launch& launch, BlockBody body) {
   const std::string misplaced = misplaced_operand(launch);
   if (!misplaced.empty()) return fail_device(cudaErrorIllegalAddress, misplaced);
-  const Work work = [launch, operands = std::vector<Operand>(launch.operands), body = std::move(body)] {
+  const Work work = [launch, operands = std::vector<Operand>(launch.operands),
+                     body = std::move(body)] {
     const std::string fault = run_blocks(launch, operands, body);
     if (fault.empty()) return cudaSuccess;
     fail_device(cudaErrorIllegalAddress, fault);
@@ -57,7 +61,8 @@ void issue_kernel(const Launch& launch, BlockBody body) {
   };
   const std::vector<Access> accesses = accesses_of(launch);
   const auto issue = settings().queued_operators ? &enqueue : &run_at_once;
-  static_cast<void>(issue(launch.stream, launch.name, accesses, work));  // check_launch() asks for the error
+  // check_launch() asks for the error
+  static_cast<void>(issue(launch.stream, launch.name, accesses, work));
 }
 
 }  // namespace tessera::sim

@@ -20,7 +20,8 @@ class OnDevice {
  public:
   explicit OnDevice(const std::vector<T>& values) : count_(values.size()) {
     EXPECT_EQ(cudaMalloc(&data_, count_ * sizeof(T)), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice),
+              cudaSuccess);
   }
   OnDevice(const OnDevice&) = delete;
   ~OnDevice() { cudaFree(data_); }
@@ -28,7 +29,8 @@ class OnDevice {
   T* data() const { return static_cast<T*>(data_); }
   std::vector<T> values() const {
     std::vector<T> values(count_);
-    EXPECT_EQ(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost),
+              cudaSuccess);
     return values;
   }
 
@@ -49,7 +51,8 @@ std::string fault_of(const std::function<void()>& launch) {
 constexpr std::int64_t kRows = 3, kWidth = 10, kStride = 12;
 
 std::string fault_of_rows(Fault fault) {
-  const OnDevice<float> in(std::vector<float>(kRows * kStride, 1)), out(std::vector<float>(kRows * kStride, 2));
+  const OnDevice<float> in(std::vector<float>(kRows * kStride, 1)),
+      out(std::vector<float>(kRows * kStride, 2));
   return fault_of([&] { add_first(in.data(), out.data(), kRows, kWidth, kStride, fault); });
 }
 
@@ -63,7 +66,9 @@ TEST(Kernel, RunsOnRowsWithGaps) {
   for (std::int64_t row = 0; row < kRows; ++row)
     for (std::int64_t i = 0; i < kStride; ++i) {
       const auto at = static_cast<std::size_t>(row * kStride + i);
-      EXPECT_EQ(got[at], i < kWidth ? values[at] + values[static_cast<std::size_t>(row * kStride)] : -1) << at;
+      EXPECT_EQ(got[at],
+                i < kWidth ? values[at] + values[static_cast<std::size_t>(row * kStride)] : -1)
+          << at;
     }
 }
 
@@ -104,20 +109,25 @@ TEST(KernelFault, WriteToAnInput) {
 
 TEST(KernelFault, NoBarrierBeforeReading) {
   const std::string text = fault_of_rows(Fault::no_barrier_before_reading);
-  EXPECT_THAT(text, HasSubstr("byte 0 of shared memory, which thread 0 writes, and no __syncthreads is between"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("byte 0 of shared memory, which thread 0 writes, and no __syncthreads is between"));
 }
 
 TEST(KernelFault, BarrierThatSomeThreadsDoNotReach) {
-  EXPECT_THAT(fault_of_rows(Fault::barrier_of_some_threads), HasSubstr("255 of 256 threads wait in __syncthreads"));
+  EXPECT_THAT(fault_of_rows(Fault::barrier_of_some_threads),
+              HasSubstr("255 of 256 threads wait in __syncthreads"));
 }
 
 TEST(KernelFault, AccessBehindSharedMemory) {
-  EXPECT_THAT(fault_of_rows(Fault::shared_overrun), HasSubstr("writes byte 32 of 32 bytes of shared memory"));
+  EXPECT_THAT(fault_of_rows(Fault::shared_overrun),
+              HasSubstr("writes byte 32 of 32 bytes of shared memory"));
 }
 
 TEST(KernelFault, ShuffleThatALaneDoesNotReach) {
   const OnDevice<double> in(std::vector<double>(256)), sums({0});
-  const std::string text = fault_of([&] { sum_blocks(in.data(), sums.data(), 1, Fault::shuffle_of_some_lanes); });
+  const std::string text =
+      fault_of([&] { sum_blocks(in.data(), sums.data(), 1, Fault::shuffle_of_some_lanes); });
   EXPECT_THAT(text, HasSubstr("kernel sum_blocks"));
   EXPECT_THAT(text, HasSubstr("wait"));
 }

@@ -15,7 +15,8 @@ using namespace kernels::device;
 using kernels::Extent;
 using kernels::Rows;
 
-void add_first(const float* in, float* out, std::int64_t rows, std::int64_t width, std::int64_t stride, Fault fault) {
+void add_first(const float* in, float* out, std::int64_t rows, std::int64_t width,
+               std::int64_t stride, Fault fault) {
   const Extent extent{rows, width};
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     auto* const first = reinterpret_cast<float*>(shared);
@@ -23,7 +24,8 @@ void add_first(const float* in, float* out, std::int64_t rows, std::int64_t widt
     if (threadIdx.x == 0) first[fault == Fault::shared_overrun ? 8 : 0] = x[0];
     if (fault == Fault::barrier_of_some_threads && threadIdx.x == 7) return;
     if (fault != Fault::no_barrier_before_reading) __syncthreads();
-    for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) out[row * stride + i] = x[i] + first[0];
+    for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x)
+      out[row * stride + i] = x[i] + first[0];
     if (threadIdx.x == 10) {
       if (fault == Fault::write_behind_a_row) out[row * stride + width] = 0;
       if (fault == Fault::read_behind_a_row) out[row * stride] = x[width];
@@ -40,10 +42,15 @@ void add_first(const float* in, float* out, std::int64_t rows, std::int64_t widt
 }
 
 void sum_blocks(const double* values, double* sums, std::int64_t blocks, Fault fault) {
-  launch({"sum_blocks", blocks, sizeof(double) * 32, nullptr, {reads(values, blocks * 256), writes(sums, blocks)}},
+  launch({"sum_blocks",
+          blocks,
+          sizeof(double) * 32,
+          nullptr,
+          {reads(values, blocks * 256), writes(sums, blocks)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
            if (fault == Fault::shuffle_of_some_lanes && threadIdx.x == 3) return;
-           const double sum = reduce_block(values[block * 256 + threadIdx.x], reinterpret_cast<double*>(shared), Add{});
+           const double sum = reduce_block(values[block * 256 + threadIdx.x],
+                                           reinterpret_cast<double*>(shared), Add{});
            if (threadIdx.x == 0) sums[block] = sum;
          });
 }

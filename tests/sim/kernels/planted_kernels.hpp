@@ -18,13 +18,16 @@ enum class Fault {
   shuffle_of_some_lanes
 };
 
-/// out[row][i] = in[row][i] + the row's first element, `width` of `stride` elements of a row; through shared memory.
-void add_first(const float* in, float* out, std::int64_t rows, std::int64_t width, std::int64_t stride, Fault fault);
+/// out[row][i] = in[row][i] + the row's first element, `width` of `stride` elements of a row;
+/// through shared memory.
+void add_first(const float* in, float* out, std::int64_t rows, std::int64_t width,
+               std::int64_t stride, Fault fault);
 
 /// sums[block] = the sum of 256 numbers, through shuffles and shared memory.
 void sum_blocks(const double* values, double* sums, std::int64_t blocks, Fault fault);
 
-/// Each thread of each block adds one to *count, and to one of the two numbers of `by_parity` for its block.
+/// Each thread of each block adds one to *count, and to one of the two numbers of `by_parity` for
+/// its block.
 void count_threads(unsigned long long* count, unsigned long long* by_parity, std::int64_t blocks);
 
 /// out[i] = the bits of an int in shared memory that no one has written.

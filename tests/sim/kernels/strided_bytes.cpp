@@ -16,18 +16,22 @@ std::int64_t pieces(const std::vector<Repeat>& repeats, std::size_t first) {
 /// Repeats by growing stride, without those that repeat nothing or the same place.
 void normalise(std::vector<Repeat>& repeats) {
   std::erase_if(repeats, [](const Repeat& r) { return r.count == 1 || r.stride == 0; });
-  std::sort(repeats.begin(), repeats.end(), [](const Repeat& a, const Repeat& b) { return a.stride < b.stride; });
+  std::sort(repeats.begin(), repeats.end(),
+            [](const Repeat& a, const Repeat& b) { return a.stride < b.stride; });
 }
 
 }  // namespace
 
-void add_accesses(std::vector<Access>& accesses, const void* data, std::size_t bytes, std::vector<Repeat> repeats,
-                  bool writes) {
-  if (bytes == 0 || std::any_of(repeats.begin(), repeats.end(), [](const Repeat& r) { return r.count == 0; })) return;
+void add_accesses(std::vector<Access>& accesses, const void* data, std::size_t bytes,
+                  std::vector<Repeat> repeats, bool writes) {
+  if (bytes == 0 ||
+      std::any_of(repeats.begin(), repeats.end(), [](const Repeat& r) { return r.count == 0; }))
+    return;
   normalise(repeats);
   auto run = static_cast<std::int64_t>(bytes);
   std::size_t inner = 0;
-  while (inner < repeats.size() && (repeats[inner].stride <= run || pieces(repeats, inner) > kMostPieces)) {
+  while (inner < repeats.size() &&
+         (repeats[inner].stride <= run || pieces(repeats, inner) > kMostPieces)) {
     run = std::max(run, (repeats[inner].count - 1) * repeats[inner].stride + run);
     ++inner;
   }
@@ -38,7 +42,8 @@ void add_accesses(std::vector<Access>& accesses, const void* data, std::size_t b
       offset += rest % repeats[i].count * repeats[i].stride;
       rest /= repeats[i].count;
     }
-    accesses.push_back({static_cast<const std::byte*>(data) + offset, static_cast<std::size_t>(run), writes});
+    accesses.push_back(
+        {static_cast<const std::byte*>(data) + offset, static_cast<std::size_t>(run), writes});
   }
 }
 

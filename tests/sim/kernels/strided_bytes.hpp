@@ -14,9 +14,10 @@ struct Repeat {
   std::int64_t count, stride;
 };
 
-/// Adds the bytes of `bytes` contiguous bytes at `data`, repeated. Neighbours become one access; more than 1024 pieces
-/// are covered by fewer with the gaps between them, which may report a race where there is none.
-void add_accesses(std::vector<Access>& accesses, const void* data, std::size_t bytes, std::vector<Repeat> repeats,
-                  bool writes);
+/// Adds the bytes of `bytes` contiguous bytes at `data`, repeated. Neighbours become one access;
+/// more than 1024 pieces are covered by fewer with the gaps between them, which may report a race
+/// where there is none.
+void add_accesses(std::vector<Access>& accesses, const void* data, std::size_t bytes,
+                  std::vector<Repeat> repeats, bool writes);
 
 }  // namespace tessera::sim

@@ -12,7 +12,8 @@ std::vector<Access> accesses(std::size_t bytes, std::vector<Repeat> repeats) {
   static std::byte memory[1 << 20];
   add_accesses(list, memory, bytes, std::move(repeats), true);
   for (Access& access : list)
-    access.data = reinterpret_cast<const void*>(static_cast<const std::byte*>(access.data) - memory);
+    access.data =
+        reinterpret_cast<const void*>(static_cast<const std::byte*>(access.data) - memory);
   return list;
 }
 std::size_t begin(const Access& access) { return reinterpret_cast<std::size_t>(access.data); }

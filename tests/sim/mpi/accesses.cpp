@@ -1,5 +1,5 @@
-// MPI as the race checker sees it: a host that reads what it sends and writes what it receives. These stand before
-// MPI's own functions, which they call by the names of its profiling interface.
+// MPI as the race checker sees it: a host that reads what it sends and writes what it receives.
+// These stand before MPI's own functions, which they call by the names of its profiling interface.
 #include <mpi.h>
 
 #include <cstddef>
@@ -28,22 +28,26 @@ void writes(const char* call, const void* data, int count, MPI_Datatype type) {
 
 extern "C" {
 
-int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   reads("MPI_Isend", data, count, type);
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
-int MPI_Issend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Issend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request* request) {
   reads("MPI_Issend", data, count, type);
   return PMPI_Issend(data, count, type, to, tag, comm, request);
 }
 
-int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   writes("MPI_Irecv", data, count, type);
   return PMPI_Irecv(data, count, type, from, tag, comm, request);
 }
 
-int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm,
+               MPI_Request* request) {
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
   (rank == root ? reads : writes)("MPI_Ibcast", data, count, type);

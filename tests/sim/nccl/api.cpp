@@ -82,20 +82,23 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
   return call("ncclCommInitRank", [&] { return make(comm, ranks, rank, {&id, 1}, nullptr); });
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
   return call("ncclCommInitRankConfig", [&] { return make(comm, ranks, rank, {&id, 1}, config); });
 }
 
-ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int ids_count, ncclUniqueId* ids,
-                                      ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int ids_count,
+                                      ncclUniqueId* ids, ncclConfig_t* config) {
   return call("ncclCommInitRankScalable", [&] {
     if (!ids || ids_count < 1 || ids_count > ranks)
-      throw Failure(ncclInvalidArgument, fmt::format("{} unique ids for {} ranks", ids_count, ranks));
+      throw Failure(ncclInvalidArgument,
+                    fmt::format("{} unique ids for {} ranks", ids_count, ranks));
     return make(comm, ranks, rank, {ids, static_cast<std::size_t>(ids_count)}, config);
   });
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made,
+                           ncclConfig_t* config) {
   return call("ncclCommSplit", [&] { return split(comm, color, key, made, config); });
 }
 
@@ -107,7 +110,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return call("ncclCommDestroy", [&] { return comm ? destroy(comm) : ncclSuccess; });
 }
 
-/// One that is injected does not return for a minute: such ones exist where an operation never ends.
+/// One that is injected does not return for a minute: such ones exist where an operation never
+/// ends.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (is_injected("ncclCommAbort")) std::this_thread::sleep_for(std::chrono::minutes(1));
   return call("ncclCommAbort", [&] { return comm ? abort(comm) : ncclSuccess; });
@@ -135,41 +139,49 @@ ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) {
   return ask("ncclCommCuDevice", comm, device, [](const Communicator& c) { return c.device(); });
 }
 
-ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return submit(Kind::all_reduce,
+                {.in = in, .out = out, .count = count, .type = type, .op = op, .stream = stream},
+                comm);
+}
+
+ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
-  return submit(Kind::all_reduce, {.in = in, .out = out, .count = count, .type = type, .op = op, .stream = stream},
-                comm);
+  return submit(
+      Kind::broadcast,
+      {.in = in, .out = out, .count = count, .type = type, .peer = root, .stream = stream}, comm);
 }
 
-ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                           cudaStream_t stream) {
-  return submit(Kind::broadcast, {.in = in, .out = out, .count = count, .type = type, .peer = root, .stream = stream},
-                comm);
+ncclResult_t ncclReduceScatter(const void* in, void* out, size_t out_count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return submit(
+      Kind::reduce_scatter,
+      {.in = in, .out = out, .count = out_count, .type = type, .op = op, .stream = stream}, comm);
 }
 
-ncclResult_t ncclReduceScatter(const void* in, void* out, size_t out_count, ncclDataType_t type, ncclRedOp_t op,
-                               ncclComm_t comm, cudaStream_t stream) {
-  return submit(Kind::reduce_scatter,
-                {.in = in, .out = out, .count = out_count, .type = type, .op = op, .stream = stream}, comm);
+ncclResult_t ncclAllGather(const void* in, void* out, size_t in_count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return submit(Kind::all_gather,
+                {.in = in, .out = out, .count = in_count, .type = type, .stream = stream}, comm);
 }
 
-ncclResult_t ncclAllGather(const void* in, void* out, size_t in_count, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t stream) {
-  return submit(Kind::all_gather, {.in = in, .out = out, .count = in_count, .type = type, .stream = stream}, comm);
-}
-
-ncclResult_t ncclAlltoAll(const void* in, void* out, size_t count, ncclDataType_t type, ncclComm_t comm,
-                          cudaStream_t stream) {
-  return submit(Kind::all_to_all, {.in = in, .out = out, .count = count, .type = type, .stream = stream}, comm);
+ncclResult_t ncclAlltoAll(const void* in, void* out, size_t count, ncclDataType_t type,
+                          ncclComm_t comm, cudaStream_t stream) {
+  return submit(Kind::all_to_all,
+                {.in = in, .out = out, .count = count, .type = type, .stream = stream}, comm);
 }
 
 ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return submit(Kind::send, {.in = in, .count = count, .type = type, .peer = peer, .stream = stream}, comm);
+  return submit(Kind::send,
+                {.in = in, .count = count, .type = type, .peer = peer, .stream = stream}, comm);
 }
 
-ncclResult_t ncclRecv(void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  return submit(Kind::recv, {.out = out, .count = count, .type = type, .peer = peer, .stream = stream}, comm);
+ncclResult_t ncclRecv(void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return submit(Kind::recv,
+                {.out = out, .count = count, .type = type, .peer = peer, .stream = stream}, comm);
 }
 
 ncclResult_t ncclGroupStart() {

@@ -1,4 +1,5 @@
-// How a thread sleeps until another process has changed something in shared memory: an event count on a futex(2).
+// How a thread sleeps until another process has changed something in shared memory: an event count
+// on a futex(2).
 #pragma once
 
 #include <atomic>
@@ -6,8 +7,9 @@
 
 namespace tessera::sim::nccl {
 
-/// All zeros is a bell that has not rung, so a fresh mapping needs no initialisation. Whoever waits reads `heard`,
-/// looks at what it waits for, and sleeps only if the bell has not rung since; so no change is missed.
+/// All zeros is a bell that has not rung, so a fresh mapping needs no initialisation. Whoever waits
+/// reads `heard`, looks at what it waits for, and sleeps only if the bell has not rung since; so no
+/// change is missed.
 class Bell {
  public:
   std::uint32_t heard() const { return rung_.load(std::memory_order_seq_cst); }

@@ -19,7 +19,8 @@ void publish(const Operation& o) {
 }
 
 bool same(const Call& a, const Call& b) {
-  return a.kind == b.kind && a.type == b.type && a.op == b.op && a.peer == b.peer && a.count == b.count;
+  return a.kind == b.kind && a.type == b.type && a.op == b.op && a.peer == b.peer &&
+         a.count == b.count;
 }
 
 /// "ranks 0 1 3: ncclAllReduce(...); ranks 2: ncclAllGather(...)"
@@ -27,7 +28,8 @@ std::string calls_of(const Communicator& c) {
   std::map<std::string, std::string> ranks;
   for (int r = 0; r < c.size(); ++r) ranks[describe(c.slot(r).call)] += fmt::format(" {}", r);
   std::string text;
-  for (const auto& [call, who] : ranks) text += fmt::format("{}rank{}: {}", text.empty() ? "" : "; ", who, call);
+  for (const auto& [call, who] : ranks)
+    text += fmt::format("{}rank{}: {}", text.empty() ? "" : "; ", who, call);
   return text;
 }
 
@@ -36,15 +38,17 @@ void compare_calls(const Operation& o) {
   Communicator& c = *o.communicator;
   for (int r = 0; r < c.size(); ++r)
     if (!same(c.slot(r).call, c.mine().call))
-      return c.break_rule(
-          fmt::format("the members of {} differ in their collective {}: {}", c.title(), o.number, calls_of(c)));
+      return c.break_rule(fmt::format("the members of {} differ in their collective {}: {}",
+                                      c.title(), o.number, calls_of(c)));
   for (int r = 0; r < c.size(); ++r) {
     const Position& theirs = c.slot(r).positions[static_cast<std::size_t>(c.rank())];
     const std::string difference =
-        r == c.rank() ? "" : compare(c.mine().positions[static_cast<std::size_t>(r)], c.rank(), theirs, r);
+        r == c.rank()
+            ? ""
+            : compare(c.mine().positions[static_cast<std::size_t>(r)], c.rank(), theirs, r);
     if (!difference.empty())
-      return c.break_rule(fmt::format("ranks {} and {} of {} launch in different orders at {}: {}", c.rank(), r,
-                                      c.title(), o.title(), difference));
+      return c.break_rule(fmt::format("ranks {} and {} of {} launch in different orders at {}: {}",
+                                      c.rank(), r, c.title(), o.title(), difference));
   }
 }
 
@@ -70,7 +74,8 @@ class Run {
         for (std::size_t r = 0; r < size_; ++r) copy(input(r), out_ + r * bytes, bytes);
         return;
       case Kind::all_to_all:
-        for (std::size_t r = 0; r < size_; ++r) copy(input(r) + me_ * bytes, out_ + r * bytes, bytes);
+        for (std::size_t r = 0; r < size_; ++r)
+          copy(input(r) + me_ * bytes, out_ + r * bytes, bytes);
         return;
       default:
         return copy(input(static_cast<std::size_t>(o_.peer)), out_, bytes);
@@ -80,15 +85,19 @@ class Run {
   void gather_sums() {
     for (std::size_t r = 0; r < size_; ++r)
       if (r != me_)
-        copy(memory(r, c_.slot(static_cast<int>(r)).call.out) + part(r) * each_, out_ + part(r) * each_,
-             (part(r + 1) - part(r)) * each_);
+        copy(memory(r, c_.slot(static_cast<int>(r)).call.out) + part(r) * each_,
+             out_ + part(r) * each_, (part(r + 1) - part(r)) * each_);
   }
 
  private:
   /// First element that rank r sums up.
   std::size_t part(std::size_t r) const { return o_.count * r / size_; }
-  const std::byte* memory(std::size_t r, std::uint64_t offset) const { return c_.memory(static_cast<int>(r), offset); }
-  const std::byte* input(std::size_t r) const { return memory(r, c_.slot(static_cast<int>(r)).call.in); }
+  const std::byte* memory(std::size_t r, std::uint64_t offset) const {
+    return c_.memory(static_cast<int>(r), offset);
+  }
+  const std::byte* input(std::size_t r) const {
+    return memory(r, c_.slot(static_cast<int>(r)).call.in);
+  }
   static void copy(const std::byte* from, std::byte* to, std::size_t bytes) {
     if (from != to && bytes > 0) std::memcpy(to, from, bytes);
   }

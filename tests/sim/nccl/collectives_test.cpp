@@ -11,7 +11,9 @@ namespace {
 
 using Floats = std::vector<float>;
 
-float value(int rank, std::size_t i) { return static_cast<float>((static_cast<std::size_t>(rank) * 3 + i * 5) % 13); }
+float value(int rank, std::size_t i) {
+  return static_cast<float>((static_cast<std::size_t>(rank) * 3 + i * 5) % 13);
+}
 
 Floats input(int rank, std::size_t count, std::size_t first = 0) {
   Floats values;
@@ -44,11 +46,13 @@ TEST_P(SimCollectives, AllReduce) {
   on_ranks(size(), [&](Rank& me) {
     for (const std::size_t count : kCounts) {
       Array<float> in(input(me.rank, count)), out(count, 99.0f);
-      EXPECT_EQ(ncclAllReduce(in.data(), out.data(), count, ncclFloat, ncclSum, me.comm, me.stream), ncclSuccess);
+      EXPECT_EQ(ncclAllReduce(in.data(), out.data(), count, ncclFloat, ncclSum, me.comm, me.stream),
+                ncclSuccess);
       me.finish();
       EXPECT_EQ(out.values(), sum(size(), count));
       EXPECT_EQ(in.values(), input(me.rank, count));
-      EXPECT_EQ(ncclAllReduce(in.data(), in.data(), count, ncclFloat, ncclSum, me.comm, me.stream), ncclSuccess);
+      EXPECT_EQ(ncclAllReduce(in.data(), in.data(), count, ncclFloat, ncclSum, me.comm, me.stream),
+                ncclSuccess);
       me.finish();
       EXPECT_EQ(in.values(), sum(size(), count));
     }
@@ -60,10 +64,13 @@ TEST_P(SimCollectives, ReduceScatter) {
     for (const std::size_t count : kCounts) {
       const std::size_t first = static_cast<std::size_t>(me.rank) * count;
       Array<float> in(input(me.rank, count * ranks())), out(count, 99.0f);
-      EXPECT_EQ(ncclReduceScatter(in.data(), out.data(), count, ncclFloat, ncclSum, me.comm, me.stream), ncclSuccess);
+      EXPECT_EQ(
+          ncclReduceScatter(in.data(), out.data(), count, ncclFloat, ncclSum, me.comm, me.stream),
+          ncclSuccess);
       me.finish();
       EXPECT_EQ(out.values(), sum(size(), count, first));
-      ncclReduceScatter(in.data(), in.data() + first, count, ncclFloat, ncclSum, me.comm, me.stream);
+      ncclReduceScatter(in.data(), in.data() + first, count, ncclFloat, ncclSum, me.comm,
+                        me.stream);
       me.finish();
       const Floats after = in.values();
       EXPECT_EQ(Floats(after.begin() + static_cast<std::ptrdiff_t>(first),
@@ -79,14 +86,16 @@ TEST_P(SimCollectives, AllGather) {
       std::vector<Floats> parts;
       for (int r = 0; r < size(); ++r) parts.push_back(input(r, count));
       Array<float> in(input(me.rank, count)), out(count * ranks(), 99.0f);
-      EXPECT_EQ(ncclAllGather(in.data(), out.data(), count, ncclFloat, me.comm, me.stream), ncclSuccess);
+      EXPECT_EQ(ncclAllGather(in.data(), out.data(), count, ncclFloat, me.comm, me.stream),
+                ncclSuccess);
       me.finish();
       EXPECT_EQ(out.values(), concatenated(parts));
       Floats own(count * ranks(), 99.0f);
-      for (std::size_t i = 0; i < count; ++i) own[static_cast<std::size_t>(me.rank) * count + i] = value(me.rank, i);
+      for (std::size_t i = 0; i < count; ++i)
+        own[static_cast<std::size_t>(me.rank) * count + i] = value(me.rank, i);
       Array<float> both(own);
-      ncclAllGather(both.data() + static_cast<std::size_t>(me.rank) * count, both.data(), count, ncclFloat, me.comm,
-                    me.stream);
+      ncclAllGather(both.data() + static_cast<std::size_t>(me.rank) * count, both.data(), count,
+                    ncclFloat, me.comm, me.stream);
       me.finish();
       EXPECT_EQ(both.values(), concatenated(parts));
     }
@@ -97,9 +106,11 @@ TEST_P(SimCollectives, AllToAll) {
   on_ranks(size(), [&](Rank& me) {
     for (const std::size_t count : kCounts) {
       std::vector<Floats> parts;
-      for (int r = 0; r < size(); ++r) parts.push_back(input(r, count, static_cast<std::size_t>(me.rank) * count));
+      for (int r = 0; r < size(); ++r)
+        parts.push_back(input(r, count, static_cast<std::size_t>(me.rank) * count));
       Array<float> in(input(me.rank, count * ranks())), out(count * ranks(), 99.0f);
-      EXPECT_EQ(ncclAlltoAll(in.data(), out.data(), count, ncclFloat, me.comm, me.stream), ncclSuccess);
+      EXPECT_EQ(ncclAlltoAll(in.data(), out.data(), count, ncclFloat, me.comm, me.stream),
+                ncclSuccess);
       me.finish();
       EXPECT_EQ(out.values(), concatenated(parts));
     }
@@ -110,7 +121,8 @@ TEST_P(SimCollectives, Broadcast) {
   on_ranks(size(), [&](Rank& me) {
     for (int root = 0; root < size(); ++root) {
       Array<float> in(input(me.rank, 1000)), out(1000, 99.0f);
-      ncclBroadcast(me.rank == root ? in.data() : nullptr, out.data(), 1000, ncclFloat, root, me.comm, me.stream);
+      ncclBroadcast(me.rank == root ? in.data() : nullptr, out.data(), 1000, ncclFloat, root,
+                    me.comm, me.stream);
       me.finish();
       EXPECT_EQ(out.values(), input(root, 1000));
       ncclBroadcast(in.data(), in.data(), 1000, ncclFloat, root, me.comm, me.stream);
@@ -123,7 +135,8 @@ TEST_P(SimCollectives, Broadcast) {
 /// Zero elements: nothing happens, on no rank.
 TEST_P(SimCollectives, OfNothing) {
   on_ranks(size(), [&](Rank& me) {
-    EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 0, ncclFloat, ncclSum, me.comm, me.stream), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 0, ncclFloat, ncclSum, me.comm, me.stream),
+              ncclSuccess);
     me.finish();
   });
 }
@@ -133,7 +146,8 @@ TEST_P(SimCollectives, Queue) {
   on_ranks(size(), [&](Rank& me) {
     Array<std::int64_t> x({me.rank + std::int64_t{1}});
     for (int k = 0; k < 30; ++k)
-      ncclAllReduce(x.data(), x.data(), 1, ncclInt64, k % 2 ? ncclMax : ncclSum, me.comm, me.stream);
+      ncclAllReduce(x.data(), x.data(), 1, ncclInt64, k % 2 ? ncclMax : ncclSum, me.comm,
+                    me.stream);
     me.finish();
     std::int64_t expected = size() * (size() + 1) / 2;
     for (int k = 2; k < 30; k += 2) expected *= size();
@@ -158,7 +172,8 @@ TEST_P(SimCollectives, InputsMayChangeBehindThem) {
   });
 }
 
-/// Operations of one communicator on two streams run in the order of their calls, as NCCL orders them.
+/// Operations of one communicator on two streams run in the order of their calls, as NCCL orders
+/// them.
 TEST_P(SimCollectives, OnTwoStreams) {
   on_ranks(size(), [&](Rank& me) {
     cudaStream_t other = nullptr;

@@ -25,7 +25,9 @@ std::string Communicator::name() const {
 
 std::string Communicator::title() const { return "communicator " + name(); }
 
-std::string Communicator::place() const { return fmt::format("rank {} of {} of {}", rank(), size(), title()); }
+std::string Communicator::place() const {
+  return fmt::format("rank {} of {} of {}", rank(), size(), title());
+}
 
 void Communicator::ring_all() const {
   for (int r = 0; r < size(); ++r) ring(r);
@@ -39,7 +41,8 @@ bool Communicator::meet(std::atomic<std::uint64_t>& arrivals, std::uint64_t& mee
 
 void Communicator::set_state(ncclResult_t state) {
   ncclResult_t expected = state_;
-  while ((expected == ncclSuccess || expected == ncclInProgress) && !state_.compare_exchange_weak(expected, state)) {
+  while ((expected == ncclSuccess || expected == ncclInProgress) &&
+         !state_.compare_exchange_weak(expected, state)) {
   }
 }
 

@@ -51,8 +51,9 @@ class Communicator {
   /// "communicator tp"
   std::string title() const;
 
-  /// Collective over all who open the same segment; returns once all members have. `ids` is the hash of all ids that
-  /// the caller was given. Throws Failure for broken rules, std::runtime_error for peers that cannot be reached.
+  /// Collective over all who open the same segment; returns once all members have. `ids` is the
+  /// hash of all ids that the caller was given. Throws Failure for broken rules, std::runtime_error
+  /// for peers that cannot be reached.
   void join(SharedSegment segment, std::uint64_t ids);
   Segment& segment() const { return **segment_; }
   Slot& slot(int rank) const { return segment().slots[static_cast<std::size_t>(rank)]; }
@@ -62,8 +63,8 @@ class Communicator {
     return memories_[static_cast<std::size_t>(rank)]->at(offset);
   }
 
-  /// Waits until `ready`, which is called again and again on this thread. False: this rank has aborted the
-  /// communicator, a member has broken a rule, or the process ends.
+  /// Waits until `ready`, which is called again and again on this thread. False: this rank has
+  /// aborted the communicator, a member has broken a rule, or the process ends.
   template <class Ready>
   bool await(Ready ready) {
     for (int looks = 0;; ++looks) {
@@ -85,7 +86,8 @@ class Communicator {
   /// ncclSuccess, ncclInProgress, or what has gone wrong: final.
   ncclResult_t state() const { return state_; }
   void set_state(ncclResult_t state);
-  /// A rule is broken: no member goes on, and each of them knows why. Tells it unless another member has.
+  /// A rule is broken: no member goes on, and each of them knows why. Tells it unless another
+  /// member has.
   void break_rule(const std::string& why);
   /// This rank goes on no more.
   void fail(ncclResult_t error, const std::string& why);
@@ -95,7 +97,8 @@ class Communicator {
   std::string reason() const;
   /// Throws why this rank does not go on. Call it after await() or a meeting that returned false.
   [[noreturn]] void throw_reason();
-  /// What an operation does after a failure: on a GPU it would spin until the communicator is aborted.
+  /// What an operation does after a failure: on a GPU it would spin until the communicator is
+  /// aborted.
   void hold_until_aborted();
 
   Life life() const { return life_; }

@@ -38,7 +38,8 @@ ncclResult_t result_of(const Communicator& communicator, const std::function<voi
 
 void check_config(const ncclConfig_t* config) {
   if (config && (config->magic != NCCL_CONFIG_MAGIC || config->size < sizeof(ncclConfig_t)))
-    throw Failure(ncclInvalidArgument, "the configuration does not begin with NCCL_CONFIG_INITIALIZER");
+    throw Failure(ncclInvalidArgument,
+                  "the configuration does not begin with NCCL_CONFIG_INITIALIZER");
 }
 
 void apply(const ncclConfig_t* config, Request& request) {
@@ -50,7 +51,8 @@ void apply(const ncclConfig_t* config, Request& request) {
 /// The id at which NCCL lets this rank meet others: as many ranks at each, in order.
 const ncclUniqueId& own_id(std::span<const ncclUniqueId> ids, const Communicator& c) {
   const auto rank = static_cast<std::size_t>(c.rank()), size = static_cast<std::size_t>(c.size());
-  const std::size_t ranks = size / ids.size(), longer = size % ids.size(), first = longer * (ranks + 1);
+  const std::size_t ranks = size / ids.size(), longer = size % ids.size(),
+                    first = longer * (ranks + 1);
   return ids[rank < first ? rank / (ranks + 1) : (rank - first) / ranks + longer];
 }
 
@@ -67,8 +69,8 @@ void meet_in(Communicator& c, const HostCall& call) {
     const auto name = [](HostCall::Kind kind) {
       return kind == HostCall::Kind::split ? "ncclCommSplit" : "ncclCommFinalize";
     };
-    c.break_rule(fmt::format("rank {} of {} calls {}, and rank {} calls {}", c.rank(), c.title(), name(call.kind), r,
-                             name(c.slot(r).host_call.kind)));
+    c.break_rule(fmt::format("rank {} of {} calls {}, and rank {} calls {}", c.rank(), c.title(),
+                             name(call.kind), r, name(c.slot(r).host_call.kind)));
     c.throw_reason();
   }
 }
@@ -79,7 +81,8 @@ std::vector<int> members_of(const Communicator& parent, int color) {
   for (int r = 0; r < parent.size(); ++r)
     if (parent.slot(r).host_call.color == color) members.push_back(r);
   std::sort(members.begin(), members.end(), [&](int a, int b) {
-    return std::tuple(parent.slot(a).host_call.key, a) < std::tuple(parent.slot(b).host_call.key, b);
+    return std::tuple(parent.slot(a).host_call.key, a) <
+           std::tuple(parent.slot(b).host_call.key, b);
   });
   return members;
 }
@@ -87,7 +90,8 @@ std::vector<int> members_of(const Communicator& parent, int color) {
 /// The child's first member makes its segment while the others wait. Null for no color.
 std::shared_ptr<Communicator> split_now(Communicator& parent, int color, int key, Request request) {
   if (!parent.idle()) {
-    parent.break_rule(fmt::format("ncclCommSplit on {} while operations of it are under way", parent.place()));
+    parent.break_rule(
+        fmt::format("ncclCommSplit on {} while operations of it are under way", parent.place()));
     parent.throw_reason();
   }
   meet_in(parent, {HostCall::Kind::split, color, key, {}});
@@ -99,7 +103,8 @@ std::shared_ptr<Communicator> split_now(Communicator& parent, int color, int key
   }
   if (!parent.meet_on_host()) parent.throw_reason();
   if (members.empty()) return nullptr;
-  request.rank = static_cast<int>(std::find(members.begin(), members.end(), parent.rank()) - members.begin());
+  request.rank =
+      static_cast<int>(std::find(members.begin(), members.end(), parent.rank()) - members.begin());
   request.size = static_cast<int>(members.size());
   const ncclUniqueId id = parent.slot(members.front()).host_call.child;
   auto child = std::make_shared<Communicator>(request);
@@ -122,12 +127,15 @@ void wait_while_in_progress(const Communicator& c) {
 
 ncclResult_t make(ncclComm_t* made, int ranks, int rank, std::span<const ncclUniqueId> ids,
                   const ncclConfig_t* config) {
-  if (!made || ids.empty()) throw Failure(ncclInvalidArgument, "no communicator pointer, or no unique id");
+  if (!made || ids.empty())
+    throw Failure(ncclInvalidArgument, "no communicator pointer, or no unique id");
   *made = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks)
     throw Failure(ncclInvalidArgument, fmt::format("there is no rank {} of {}", rank, ranks));
   if (ranks > kMaxRanks)
-    throw Failure(ncclInvalidUsage, fmt::format("the simulated NCCL has communicators of {} ranks at most", kMaxRanks));
+    throw Failure(
+        ncclInvalidUsage,
+        fmt::format("the simulated NCCL has communicators of {} ranks at most", kMaxRanks));
   check_config(config);
   Request request{.rank = rank, .size = ranks};
   cudaGetDevice(&request.device);
@@ -145,17 +153,20 @@ ncclResult_t make(ncclComm_t* made, int ranks, int rank, std::span<const ncclUni
                     }});
 }
 
-ncclResult_t split(ncclComm_t handle, int color, int key, ncclComm_t* made, const ncclConfig_t* config) {
+ncclResult_t split(ncclComm_t handle, int color, int key, ncclComm_t* made,
+                   const ncclConfig_t* config) {
   auto parent = find_ready(handle);
   if (!made) throw Failure(ncclInvalidArgument, "no pointer for the new communicator");
-  if (color < 0 && color != NCCL_SPLIT_NOCOLOR) throw Failure(ncclInvalidArgument, "the color is negative");
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
+    throw Failure(ncclInvalidArgument, "the color is negative");
   check_config(config);
   Request request{.device = parent->device(), .blocking = parent->blocking()};
   apply(config, request);
   *made = nullptr;
   return submit(Job{parent, parent.get(), [parent, color, key, made, request] {
                       return result_of(*parent, [&] {
-                        if (auto child = split_now(*parent, color, key, request)) *made = add_handle(std::move(child));
+                        if (auto child = split_now(*parent, color, key, request))
+                          *made = add_handle(std::move(child));
                       });
                     }});
 }
@@ -171,7 +182,8 @@ ncclResult_t destroy(ncclComm_t handle) {
     wait_while_in_progress(*c);
     c->stopped();  // learns what other members have found
     ncclResult_t result = c->state();
-    if (result == ncclSuccess && c->life() == Life::made) result = result_of(*c, [&] { finalize_now(*c); });
+    if (result == ncclSuccess && c->life() == Life::made)
+      result = result_of(*c, [&] { finalize_now(*c); });
     if (result != ncclSuccess) {
       tell(fmt::format("ncclCommDestroy of {}, which has failed: it is aborted", c->place()));
       c->abort();

@@ -42,8 +42,8 @@ bool run_all(const std::vector<Operation>& operations) {
 void inject(Communicator& communicator, const std::vector<Operation>& operations) {
   for (const Operation& o : operations)
     if (!transfers(o.kind) && is_injected("async"))
-      communicator.fail(ncclRemoteError,
-                        fmt::format("{}: injected remote error in {}", communicator.place(), describe(o.call())));
+      communicator.fail(ncclRemoteError, fmt::format("{}: injected remote error in {}",
+                                                     communicator.place(), describe(o.call())));
 }
 
 }  // namespace

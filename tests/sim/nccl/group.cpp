@@ -48,8 +48,9 @@ ncclResult_t run_together(std::vector<Job> jobs) {
   std::vector<ncclResult_t> results(queues.size(), ncclSuccess);
   std::vector<std::thread> threads;
   for (const auto& [key, queue] : queues)
-    threads.emplace_back(
-        [&result = results[threads.size()], &jobs_of_queue = queue] { result = run_in_order(jobs_of_queue); });
+    threads.emplace_back([&result = results[threads.size()], &jobs_of_queue = queue] {
+      result = run_in_order(jobs_of_queue);
+    });
   for (std::thread& thread : threads) thread.join();
   for (ncclResult_t result : results)
     if (result != ncclSuccess) return result;

@@ -98,7 +98,8 @@ TEST(SimGroups, OneThreadWithAllRanks) {
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
   ncclGroupStart();
   for (std::size_t r = 0; r < comms.size(); ++r)
-    EXPECT_EQ(ncclAllReduce(x[r]->data(), x[r]->data(), 5, ncclInt, ncclSum, comms[r], nullptr), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(x[r]->data(), x[r]->data(), 5, ncclInt, ncclSum, comms[r], nullptr),
+              ncclSuccess);
   EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
   for (std::size_t r = 0; r < comms.size(); ++r) {
     cudaSetDevice(static_cast<int>(r));
@@ -117,8 +118,12 @@ TEST(SimGroups, HoldSeveralCommunicators) {
     cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
     Array<int> a(10, 1), b(10, 1);
     ncclGroupStart();
-    const auto on_all = [&] { ncclAllReduce(a.data(), a.data(), 10, ncclInt, ncclSum, me.comm, me.stream); };
-    const auto on_half = [&] { ncclAllReduce(b.data(), b.data(), 10, ncclInt, ncclSum, half, other); };
+    const auto on_all = [&] {
+      ncclAllReduce(a.data(), a.data(), 10, ncclInt, ncclSum, me.comm, me.stream);
+    };
+    const auto on_half = [&] {
+      ncclAllReduce(b.data(), b.data(), 10, ncclInt, ncclSum, half, other);
+    };
     if (me.rank % 2) on_all();
     on_half();
     if (me.rank % 2 == 0) on_all();
@@ -132,8 +137,8 @@ TEST(SimGroups, HoldSeveralCommunicators) {
   });
 }
 
-/// Streams of one group wait for each other before and after it: what follows on either sees both results, and the
-/// checker of races knows that.
+/// Streams of one group wait for each other before and after it: what follows on either sees both
+/// results, and the checker of races knows that.
 TEST(SimGroups, OrderTheirStreams) {
   on_ranks(2, [](Rank& me) {
     cudaStream_t other = nullptr;
@@ -162,7 +167,8 @@ TEST(SimGroups, LaunchNothingAfterAnError) {
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
     me.finish();
     EXPECT_EQ(y.values()[0], -1);
-    EXPECT_EQ(ncclAllReduce(x.data(), y.data(), 3, ncclInt, ncclSum, me.comm, me.stream), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(x.data(), y.data(), 3, ncclInt, ncclSum, me.comm, me.stream),
+              ncclSuccess);
     me.finish();
     EXPECT_EQ(y.values()[0], 10);
   });

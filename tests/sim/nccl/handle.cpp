@@ -37,7 +37,8 @@ ncclComm_t add_handle(std::shared_ptr<Communicator> communicator) {
 std::shared_ptr<Communicator> find(ncclComm_t handle) {
   if (!handle) throw Failure(ncclInvalidArgument, "the communicator is null");
   const std::lock_guard lock(handles().mutex);
-  if (!handles().all.contains(handle)) throw Failure(ncclInvalidArgument, "this is no communicator");
+  if (!handles().all.contains(handle))
+    throw Failure(ncclInvalidArgument, "this is no communicator");
   if (!handle->communicator) throw Failure(ncclInvalidArgument, handle->end);
   return handle->communicator;
 }
@@ -48,10 +49,12 @@ std::shared_ptr<Communicator> find_ready(ncclComm_t handle) {
   communicator->stopped();  // learns what other members have found
   const ncclResult_t state = communicator->state();
   if (state == ncclInProgress)
-    throw Failure(ncclInvalidArgument, fmt::format("{} is not ready: an earlier call is in progress", place));
+    throw Failure(ncclInvalidArgument,
+                  fmt::format("{} is not ready: an earlier call is in progress", place));
   if (state != ncclSuccess)
     throw Failure(state, fmt::format("{} has failed before: {}", place, communicator->reason()));
-  if (communicator->life() == Life::finalized) throw Failure(ncclInvalidUsage, fmt::format("{} was finalized", place));
+  if (communicator->life() == Life::finalized)
+    throw Failure(ncclInvalidUsage, fmt::format("{} was finalized", place));
   return communicator;
 }
 

@@ -1,4 +1,5 @@
-// Handles that callers hold. Their memory is never freed, so that one used after its end is an error and no crash.
+// Handles that callers hold. Their memory is never freed, so that one used after its end is an
+// error and no crash.
 #pragma once
 
 #include <nccl.h>
@@ -15,8 +16,9 @@ ncclComm_t add_handle(std::shared_ptr<Communicator> communicator);
 /// Failure(ncclInvalidArgument) otherwise.
 std::shared_ptr<Communicator> find(ncclComm_t handle);
 
-/// The same for calls that communicate: not while one that does not block is under way (ncclInvalidArgument), not after
-/// ncclCommFinalize (ncclInvalidUsage), not after a failure (that failure).
+/// The same for calls that communicate: not while one that does not block is under way
+/// (ncclInvalidArgument), not after ncclCommFinalize (ncclInvalidUsage), not after a failure (that
+/// failure).
 std::shared_ptr<Communicator> find_ready(ncclComm_t handle);
 
 /// The handle has come to its end.

@@ -19,7 +19,8 @@ struct Injection {
     const std::size_t colon = text.find(':');
     call = text.substr(0, colon);
     left = 0;
-    if (colon != std::string::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), left);
+    if (colon != std::string::npos)
+      std::from_chars(text.data() + colon + 1, text.data() + text.size(), left);
   }
 };
 

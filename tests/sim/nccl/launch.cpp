@@ -24,13 +24,17 @@ std::mutex& launch_mutex() {
 void count(Operation& o) {
   Communicator& c = *o.communicator;
   const auto peer = static_cast<std::size_t>(o.peer);
-  o.number = o.kind == Kind::send ? ++c.sends[peer] : o.kind == Kind::recv ? ++c.receives[peer] : ++c.collectives;
+  o.number = o.kind == Kind::send   ? ++c.sends[peer]
+             : o.kind == Kind::recv ? ++c.receives[peer]
+                                    : ++c.collectives;
 }
 
 std::vector<std::shared_ptr<Launch>> by_communicator(std::vector<Operation> operations) {
   std::vector<std::shared_ptr<Launch>> launches;
   for (Operation& o : operations) {
-    const auto same = [&o](const auto& launch) { return &launch->communicator() == o.communicator.get(); };
+    const auto same = [&o](const auto& launch) {
+      return &launch->communicator() == o.communicator.get();
+    };
     auto found = std::find_if(launches.begin(), launches.end(), same);
     if (found == launches.end()) found = launches.insert(found, std::make_shared<Launch>());
     (*found)->operations.push_back(std::move(o));
@@ -51,7 +55,8 @@ cudaError_t follow(cudaStream_t later, cudaStream_t earlier) {
 std::vector<cudaStream_t> streams_of(const Launch& launch) {
   std::vector<cudaStream_t> streams;
   for (const Operation& o : launch.operations)
-    if (std::find(streams.begin(), streams.end(), o.stream) == streams.end()) streams.push_back(o.stream);
+    if (std::find(streams.begin(), streams.end(), o.stream) == streams.end())
+      streams.push_back(o.stream);
   return streams;
 }
 
@@ -67,20 +72,23 @@ std::vector<Access> accesses_of(const Launch& launch) {
 std::string name_of(const Launch& launch) {
   const std::string more =
       launch.operations.size() > 1 ? fmt::format(" and {} more", launch.operations.size() - 1) : "";
-  return fmt::format("{}{} of {}", launch.operations.front().title(), more, launch.communicator().title());
+  return fmt::format("{}{} of {}", launch.operations.front().title(), more,
+                     launch.communicator().title());
 }
 
 cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {
   const OnDevice device(launch->communicator().device());  // whose default stream a null stream is
   const std::vector<cudaStream_t> streams = streams_of(*launch);
   cudaError_t error = cudaSuccess;
-  for (std::size_t i = 1; i < streams.size() && error == cudaSuccess; ++i) error = follow(streams[0], streams[i]);
+  for (std::size_t i = 1; i < streams.size() && error == cudaSuccess; ++i)
+    error = follow(streams[0], streams[i]);
   if (error != cudaSuccess) return error;
   error = enqueue(streams[0], name_of(*launch), accesses_of(*launch), [launch] {
     execute(*launch);
     return cudaSuccess;
   });
-  for (std::size_t i = 1; i < streams.size() && error == cudaSuccess; ++i) error = follow(streams[i], streams[0]);
+  for (std::size_t i = 1; i < streams.size() && error == cudaSuccess; ++i)
+    error = follow(streams[i], streams[0]);
   return error;
 }
 
@@ -88,7 +96,8 @@ cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {
 
 ncclResult_t launch(std::vector<Operation> operations) {
   if (operations.empty()) return ncclSuccess;
-  if (const ncclResult_t checked = check_together(operations); checked != ncclSuccess) return checked;
+  if (const ncclResult_t checked = check_together(operations); checked != ncclSuccess)
+    return checked;
   const LaunchLock lock;
   for (Operation& o : operations) count(o);
   number(operations);
@@ -96,7 +105,8 @@ ncclResult_t launch(std::vector<Operation> operations) {
     Communicator& c = launch->communicator();
     launch->number = c.next_launch();
     if (const cudaError_t error = enqueue_launch(launch); error != cudaSuccess) {
-      c.fail(ncclUnhandledCudaError, fmt::format("{}: {}: {}", c.place(), name_of(*launch), cudaGetErrorString(error)));
+      c.fail(ncclUnhandledCudaError,
+             fmt::format("{}: {}: {}", c.place(), name_of(*launch), cudaGetErrorString(error)));
       return ncclUnhandledCudaError;
     }
   }

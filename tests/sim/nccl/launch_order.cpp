@@ -33,7 +33,8 @@ Pair pair_of(const Communicator& c, int rank) {
 
 bool concerns(const Operation& operation, int rank) {
   const Communicator& c = *operation.communicator;
-  return pair_of(c, rank) != pair_of(c, c.rank()) && (!transfers(operation.kind) || operation.peer == rank);
+  return pair_of(c, rank) != pair_of(c, c.rank()) &&
+         (!transfers(operation.kind) || operation.peer == rank);
 }
 
 template <class Visit>
@@ -66,7 +67,8 @@ void number(std::vector<Operation>& launched) {
   for (Operation& operation : launched)
     operation.positions.resize(static_cast<std::size_t>(operation.communicator->size()));
   for_peers(launched, [&](Operation& operation, int r, const Pair& pair) {
-    operation.positions[static_cast<std::size_t>(r)] = position_of(histories()[pair], together.at(pair));
+    operation.positions[static_cast<std::size_t>(r)] =
+        position_of(histories()[pair], together.at(pair));
   });
   for_peers(launched, [&](Operation& operation, int, const Pair& pair) {
     History& history = histories()[pair];
@@ -76,7 +78,8 @@ void number(std::vector<Operation>& launched) {
 }
 
 void forget_order(const Communicator& communicator) {
-  for (int r = 0; r < communicator.size(); ++r) histories()[pair_of(communicator, r)].state.unknown = true;
+  for (int r = 0; r < communicator.size(); ++r)
+    histories()[pair_of(communicator, r)].state.unknown = true;
 }
 
 void tell_order(const Communicator& c, int rank) {
@@ -95,8 +98,8 @@ void agree_on_order(const Communicator& c, int rank) {
 std::string compare(const Position& a, int rank_a, const Position& b, int rank_b) {
   if (a.first == 0 || b.first == 0 || a.epoch != b.epoch) return "";
   if (a.first <= b.last && b.first <= a.last) return "";
-  return fmt::format("of the operations that the two launch on all communicators it is {} and {}", place(a, rank_a),
-                     place(b, rank_b));
+  return fmt::format("of the operations that the two launch on all communicators it is {} and {}",
+                     place(a, rank_a), place(b, rank_b));
 }
 
 }  // namespace tessera::sim::nccl

@@ -30,7 +30,8 @@ TEST(SimLife, SaysWhoItIs) {
     EXPECT_EQ(ncclCommUserRank(me.comm, &rank), ncclSuccess);
     EXPECT_EQ(ncclCommCuDevice(me.comm, &device), ncclSuccess);
     EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
-    EXPECT_EQ(std::vector({size, rank, device, version}), std::vector({3, me.rank, me.rank, 22809}));
+    EXPECT_EQ(std::vector({size, rank, device, version}),
+              std::vector({3, me.rank, me.rank, 22809}));
     EXPECT_STREQ(ncclGetErrorString(ncclInvalidUsage), "invalid usage");
   });
 }
@@ -38,7 +39,8 @@ TEST(SimLife, SaysWhoItIs) {
 /// Split by parity, in reverse order, and rank 3 in none.
 TEST(SimLife, Split) {
   on_ranks(4, [](Rank& me) {
-    ncclComm_t half = split(me.comm, me.rank == 3 ? NCCL_SPLIT_NOCOLOR : me.rank % 2, -me.rank, "half");
+    ncclComm_t half =
+        split(me.comm, me.rank == 3 ? NCCL_SPLIT_NOCOLOR : me.rank % 2, -me.rank, "half");
     EXPECT_EQ(half == nullptr, me.rank == 3);
     if (half) {
       int size = 0, rank = 0;
@@ -76,11 +78,13 @@ TEST(SimLife, ScalableInitialisation) {
   on_devices(1, [&](int rank) { EXPECT_EQ(ncclCommDestroy(join(used, 1, rank)), ncclSuccess); });
   ids = {new_id(), used};
   ncclComm_t comm = nullptr;
-  EXPECT_EQ(ncclCommInitRankScalable(&comm, 2, 1, 2, ids.data(), nullptr), ncclSystemError);  // which meets at `used`
+  EXPECT_EQ(ncclCommInitRankScalable(&comm, 2, 1, 2, ids.data(), nullptr),
+            ncclSystemError);  // which meets at `used`
   EXPECT_THAT(last_error(), HasSubstr("no communicator begins at this unique id"));
 }
 
-/// Calls return at once and are done when the asynchronous error says so; until then nothing else is allowed.
+/// Calls return at once and are done when the asynchronous error says so; until then nothing else
+/// is allowed.
 TEST(SimLife, NonBlocking) {
   const ncclUniqueId id = new_id();
   on_devices(2, [&](int rank) {
@@ -114,7 +118,8 @@ TEST(SimLife, AbortOfAnInitialisation) {
   EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
 }
 
-/// Nothing is buffered: a send waits for its receive. Abort is local, and leaves NaN in what was to be received.
+/// Nothing is buffered: a send waits for its receive. Abort is local, and leaves NaN in what was to
+/// be received.
 TEST(SimLife, AbortEndsWhatWaits) {
   on_ranks(2, [](Rank& me) {
     Array<float> x(10, 1.0f);
@@ -153,8 +158,8 @@ TEST(SimLife, SendWaitsForItsReceive) {
   });
 }
 
-/// As NCCL frees memory, an abort waits for the whole device: for an operation of another communicator, too, whose peer
-/// does not come. Aborts of one group do not wait for each other.
+/// As NCCL frees memory, an abort waits for the whole device: for an operation of another
+/// communicator, too, whose peer does not come. Aborts of one group do not wait for each other.
 TEST(SimLife, AbortWaitsForTheDevice) {
   on_ranks(2, [](Rank& me) {
     ncclComm_t other = split(me.comm, 0, me.rank, "other");
@@ -217,14 +222,17 @@ TEST(SimLife, InjectedRemoteError) {
   setenv("TESSERA_SIM_NCCL_FAIL", "async:2", 1);
   on_ranks(1, [](Rank& me) {
     Array<float> x(10, 1.0f);
-    const auto call = [&] { return ncclAllReduce(x.data(), x.data(), 10, ncclFloat, ncclSum, me.comm, me.stream); };
+    const auto call = [&] {
+      return ncclAllReduce(x.data(), x.data(), 10, ncclFloat, ncclSum, me.comm, me.stream);
+    };
     EXPECT_EQ(call(), ncclSuccess);
     me.finish();
     EXPECT_EQ(call(), ncclSuccess);
     EXPECT_EQ(failure_of(me.comm), ncclRemoteError);
     EXPECT_EQ(call(), ncclRemoteError);
     EXPECT_THAT(last_error(), HasSubstr("has failed before: remote process exited"));
-    EXPECT_EQ(ncclCommAbort(me.comm), ncclSuccess);  // before the memory goes, which waits for the operation
+    EXPECT_EQ(ncclCommAbort(me.comm),
+              ncclSuccess);  // before the memory goes, which waits for the operation
     me.comm = nullptr;
   });
   unsetenv("TESSERA_SIM_NCCL_FAIL");

@@ -19,7 +19,8 @@ TEST(SimMembers, TwoRanksOnOneDevice) {
     ncclComm_t comm = nullptr;
     EXPECT_EQ(ncclCommInitRank(&comm, 2, id, rank), ncclInvalidUsage);
     EXPECT_EQ(comm, nullptr);
-    EXPECT_THAT(last_error(), AllOf(HasSubstr("Duplicate GPU detected : rank "), HasSubstr("on CUDA device 0")));
+    EXPECT_THAT(last_error(),
+                AllOf(HasSubstr("Duplicate GPU detected : rank "), HasSubstr("on CUDA device 0")));
   });
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
   const ncclUniqueId shared = new_id();

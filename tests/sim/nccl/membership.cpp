@@ -34,13 +34,16 @@ Member this_member(const Communicator& communicator, std::uint64_t ids) {
   return member;
 }
 
-/// NCCL asks for one device for each rank, and lets ranks share one from 2.30 on where this variable is 1.
+/// NCCL asks for one device for each rank, and lets ranks share one from 2.30 on where this
+/// variable is 1.
 bool may_share_devices() {
   const char* enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   return enabled && std::strcmp(enabled, "1") == 0;
 }
 
-bool same_device(const Member& a, const Member& b) { return std::strcmp(a.node, b.node) == 0 && a.device == b.device; }
+bool same_device(const Member& a, const Member& b) {
+  return std::strcmp(a.node, b.node) == 0 && a.device == b.device;
+}
 
 }  // namespace
 
@@ -64,7 +67,9 @@ void Communicator::enter(std::uint64_t ids) {
   if (!mine().joined.compare_exchange_strong(expected, Joined::coming))
     throw Failure(
         ncclInvalidUsage,
-        fmt::format("{} has joined already: two ranks gave the same number, or a unique id was used twice", place()));
+        fmt::format(
+            "{} has joined already: two ranks gave the same number, or a unique id was used twice",
+            place()));
   mine().member = this_member(*this, ids);
   mine().joined = Joined::yes;
   ring_all();
@@ -80,13 +85,16 @@ void Communicator::compare_members() {
     if (!await([&] { return slot(r).joined == Joined::yes; })) throw_reason();
     const Member& other = slot(r).member;
     if (other.ranks != me.ranks)
-      refuse(fmt::format("rank {} of {} was told that there are {} ranks, and rank {} that there are {}", rank(),
-                         title(), me.ranks, r, other.ranks));
+      refuse(fmt::format(
+          "rank {} of {} was told that there are {} ranks, and rank {} that there are {}", rank(),
+          title(), me.ranks, r, other.ranks));
     if (other.ids != me.ids)
-      refuse(fmt::format("ranks {} and {} of {} were given different lists of unique ids", rank(), r, title()));
+      refuse(fmt::format("ranks {} and {} of {} were given different lists of unique ids", rank(),
+                         r, title()));
     if (r != rank() && same_device(me, other) && !may_share_devices())
-      refuse(fmt::format("Duplicate GPU detected : rank {} and rank {} of {} both on CUDA device {}", rank(), r,
-                         title(), me.device));
+      refuse(
+          fmt::format("Duplicate GPU detected : rank {} and rank {} of {} both on CUDA device {}",
+                      rank(), r, title(), me.device));
   }
 }
 

@@ -38,12 +38,15 @@ Last& last() {
 }  // namespace
 
 const char* name_of(Kind kind) {
-  static constexpr const char* kNames[] = {"ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclBroadcast",
-                                           "ncclAlltoAll",  "ncclSend",      "ncclRecv"};
+  static constexpr const char* kNames[] = {"ncclAllReduce", "ncclAllGather", "ncclReduceScatter",
+                                           "ncclBroadcast", "ncclAlltoAll",  "ncclSend",
+                                           "ncclRecv"};
   return kNames[static_cast<int>(kind)];
 }
 
-const char* name_of(ncclDataType_t type) { return size_of(type) ? kTypes[static_cast<std::size_t>(type)].name : "?"; }
+const char* name_of(ncclDataType_t type) {
+  return size_of(type) ? kTypes[static_cast<std::size_t>(type)].name : "?";
+}
 
 const char* name_of(ncclRedOp_t op) {
   static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg"};

@@ -1,6 +1,6 @@
-// The part of NCCL 2.28's C interface that the simulated GPU offers (tests/sim/nccl): same names, values and layouts,
-// so that src/comm compiles and links with it as with the real one. What a call does here and what it asks of its
-// caller stands beside it; NVIDIA's user guide has the rest.
+// The part of NCCL 2.28's C interface that the simulated GPU offers (tests/sim/nccl): same names,
+// values and layouts, so that src/comm compiles and links with it as with the real one. What a call
+// does here and what it asks of its caller stands beside it; NVIDIA's user guide has the rest.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,8 @@
 #define NCCL_MAJOR 2
 #define NCCL_MINOR 28
 #define NCCL_PATCH 9
-#define NCCL_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))  // of 2.9 and later
+#define NCCL_VERSION(major, minor, patch) \
+  ((major)*10000 + (minor)*100 + (patch))  // of 2.9 and later
 #define NCCL_VERSION_CODE NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH)
 
 #define NCCL_UNIQUE_ID_BYTES 128
@@ -44,7 +45,14 @@ typedef enum {
   ncclNumResults = 8
 } ncclResult_t;
 
-typedef enum { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4, ncclNumOps = 5 } ncclRedOp_t;
+typedef enum {
+  ncclSum = 0,
+  ncclProd = 1,
+  ncclMax = 2,
+  ncclMin = 3,
+  ncclAvg = 4,
+  ncclNumOps = 5
+} ncclRedOp_t;
 
 typedef enum {
   ncclInt8 = 0,
@@ -79,7 +87,8 @@ typedef struct {
   const char* netName;
   int splitShare;
   int trafficClass;
-  const char* commName;  // NCCL keeps this pointer and does not copy the text: it must live as long as the communicator
+  const char* commName;  // NCCL keeps this pointer and does not copy the text: it must live as long
+                         // as the communicator
   int collnetEnable;
   int CTAPolicy;
   int shrinkShare;
@@ -88,12 +97,13 @@ typedef struct {
   int nvlinkCentricSched;
 } ncclConfig_t;
 
-#define NCCL_CONFIG_INITIALIZER                                                                               \
-  {                                                                                                           \
-    sizeof(ncclConfig_t), NCCL_CONFIG_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,           \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,           \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT            \
+#define NCCL_CONFIG_INITIALIZER                                                                    \
+  {                                                                                                \
+    sizeof(ncclConfig_t), NCCL_CONFIG_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT,             \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                       \
+        NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                       \
+        NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                       \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT \
   }
 
 NCCL_SIM_API ncclResult_t ncclGetVersion(int* version);
@@ -104,11 +114,13 @@ NCCL_SIM_API const char* ncclGetLastError(ncclComm_t comm);
 // The process that makes an id must live until the communicator is made.
 NCCL_SIM_API ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
 NCCL_SIM_API ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank);
-NCCL_SIM_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
-                                                 ncclConfig_t* config);
-NCCL_SIM_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int ids_count,
-                                                   ncclUniqueId* ids, ncclConfig_t* config);
-NCCL_SIM_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config);
+NCCL_SIM_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id,
+                                                 int rank, ncclConfig_t* config);
+NCCL_SIM_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank,
+                                                   int ids_count, ncclUniqueId* ids,
+                                                   ncclConfig_t* config);
+NCCL_SIM_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made,
+                                        ncclConfig_t* config);
 NCCL_SIM_API ncclResult_t ncclCommFinalize(ncclComm_t comm);
 NCCL_SIM_API ncclResult_t ncclCommDestroy(ncclComm_t comm);
 NCCL_SIM_API ncclResult_t ncclCommAbort(ncclComm_t comm);
@@ -117,20 +129,23 @@ NCCL_SIM_API ncclResult_t ncclCommCount(ncclComm_t comm, int* count);
 NCCL_SIM_API ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank);
 NCCL_SIM_API ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device);
 
-NCCL_SIM_API ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                                        ncclComm_t comm, cudaStream_t stream);
-NCCL_SIM_API ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType_t type, int root,
-                                        ncclComm_t comm, cudaStream_t stream);
-NCCL_SIM_API ncclResult_t ncclReduceScatter(const void* in, void* out, size_t out_count, ncclDataType_t type,
-                                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
-NCCL_SIM_API ncclResult_t ncclAllGather(const void* in, void* out, size_t in_count, ncclDataType_t type,
-                                        ncclComm_t comm, cudaStream_t stream);
-NCCL_SIM_API ncclResult_t ncclAlltoAll(const void* in, void* out, size_t count, ncclDataType_t type, ncclComm_t comm,
-                                       cudaStream_t stream);
-NCCL_SIM_API ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                                   cudaStream_t stream);
-NCCL_SIM_API ncclResult_t ncclRecv(void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                                   cudaStream_t stream);
+NCCL_SIM_API ncclResult_t ncclAllReduce(const void* in, void* out, size_t count,
+                                        ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                        cudaStream_t stream);
+NCCL_SIM_API ncclResult_t ncclBroadcast(const void* in, void* out, size_t count,
+                                        ncclDataType_t type, int root, ncclComm_t comm,
+                                        cudaStream_t stream);
+NCCL_SIM_API ncclResult_t ncclReduceScatter(const void* in, void* out, size_t out_count,
+                                            ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                            cudaStream_t stream);
+NCCL_SIM_API ncclResult_t ncclAllGather(const void* in, void* out, size_t in_count,
+                                        ncclDataType_t type, ncclComm_t comm, cudaStream_t stream);
+NCCL_SIM_API ncclResult_t ncclAlltoAll(const void* in, void* out, size_t count, ncclDataType_t type,
+                                       ncclComm_t comm, cudaStream_t stream);
+NCCL_SIM_API ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer,
+                                   ncclComm_t comm, cudaStream_t stream);
+NCCL_SIM_API ncclResult_t ncclRecv(void* out, size_t count, ncclDataType_t type, int peer,
+                                   ncclComm_t comm, cudaStream_t stream);
 
 NCCL_SIM_API ncclResult_t ncclGroupStart(void);
 NCCL_SIM_API ncclResult_t ncclGroupEnd(void);

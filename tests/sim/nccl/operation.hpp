@@ -22,7 +22,8 @@ struct Operation {
   int peer = -1;  ///< root of a broadcast; peer of a transfer
   std::shared_ptr<Communicator> communicator{};
   cudaStream_t stream = nullptr;
-  std::uint64_t number = 0;           ///< from 1: among the collectives, or the transfers to or from this peer
+  /// from 1: among the collectives, or the transfers to or from this peer
+  std::uint64_t number = 0;
   std::vector<Position> positions{};  ///< by rank; of a transfer only that of its peer is set
 
   std::size_t in_bytes() const;
@@ -32,7 +33,8 @@ struct Operation {
   std::string title() const;
 };
 
-/// Returns ncclSuccess, or tells what is wrong: types, ranks, pointers, overlaps of input and output.
+/// Returns ncclSuccess, or tells what is wrong: types, ranks, pointers, overlaps of input and
+/// output.
 ncclResult_t check(const Operation& operation);
 /// Tells of two operations that are launched together and of which one writes what the other uses.
 ncclResult_t check_together(const std::vector<Operation>& operations);

@@ -57,16 +57,18 @@ void with_two(const std::function<void(Two&)>& body) {
 void expect_disorder(Two& two) {
   ncclResult_t first = ncclSuccess, other = ncclSuccess;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (first == ncclSuccess && other == ncclSuccess && std::chrono::steady_clock::now() < deadline) {
+  while (first == ncclSuccess && other == ncclSuccess &&
+         std::chrono::steady_clock::now() < deadline) {
     ncclCommGetAsyncError(two.me.comm, &first);
     ncclCommGetAsyncError(two.other, &other);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(std::max(first, other), ncclInvalidUsage);
-  EXPECT_THAT(last_error(), AllOf(HasSubstr("launch in different orders at "),
-                                  AnyOf(HasSubstr("(the one before: ncclAllReduce "),
-                                        HasSubstr("(the one before: ncclSend 1 of communicator "),
-                                        HasSubstr("(the one before: ncclRecv 1 of communicator "))));
+  EXPECT_THAT(last_error(),
+              AllOf(HasSubstr("launch in different orders at "),
+                    AnyOf(HasSubstr("(the one before: ncclAllReduce "),
+                          HasSubstr("(the one before: ncclSend 1 of communicator "),
+                          HasSubstr("(the one before: ncclRecv 1 of communicator "))));
 }
 
 void expect_order(Two& two) {
@@ -137,7 +139,8 @@ TEST(SimOrder, GroupsAgainstSingleOperations) {
   });
 }
 
-/// Rank 0 drops an operation that rank 1 never launches. Nothing is known about their order then, until they join anew.
+/// Rank 0 drops an operation that rank 1 never launches. Nothing is known about their order then,
+/// until they join anew.
 TEST(SimOrder, IsForgottenWithAnAbort) {
   with_two([](Two& two) {
     if (two.me.rank == 0) {
@@ -160,14 +163,16 @@ TEST(SimOrder, IsForgottenWithAnAbort) {
   });
 }
 
-/// Ranks that share no other communicator may launch theirs as they like: here rank 1 has both, the others one each.
+/// Ranks that share no other communicator may launch theirs as they like: here rank 1 has both, the
+/// others one each.
 TEST(SimOrder, CountsOnlyWhatBothTakePartIn) {
   on_ranks(3, [](Rank& me) {
     ncclComm_t left = split(me.comm, me.rank < 2 ? 0 : NCCL_SPLIT_NOCOLOR, 0, "left");
     ncclComm_t right = split(me.comm, me.rank > 0 ? 0 : NCCL_SPLIT_NOCOLOR, 0, "right");
     Array<float> x(10, 1.0f);
     const auto reduce = [&](ncclComm_t comm) {
-      EXPECT_EQ(ncclAllReduce(x.data(), x.data(), 10, ncclFloat, ncclMax, comm, me.stream), ncclSuccess);
+      EXPECT_EQ(ncclAllReduce(x.data(), x.data(), 10, ncclFloat, ncclMax, comm, me.stream),
+                ncclSuccess);
     };
     for (int k = 0; k < 3; ++k)
       if (right) reduce(right);

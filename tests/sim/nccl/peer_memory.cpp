@@ -18,7 +18,8 @@
 namespace tessera::sim::nccl {
 namespace {
 
-/// Device and inode of a memory file: the same for all who have it open, and never used again while it is mapped.
+/// Device and inode of a memory file: the same for all who have it open, and never used again while
+/// it is mapped.
 using File = std::pair<dev_t, ino_t>;
 
 struct Known {
@@ -33,10 +34,11 @@ Known& known() {
 class Descriptor {
  public:
   explicit Descriptor(const Member& member)
-      : fd_(open(fmt::format("/proc/{}/fd/{}", member.pid, member.arena_fd).c_str(), O_RDONLY | O_CLOEXEC)) {
+      : fd_(open(fmt::format("/proc/{}/fd/{}", member.pid, member.arena_fd).c_str(),
+                 O_RDONLY | O_CLOEXEC)) {
     if (fd_ < 0)
-      throw std::runtime_error(
-          fmt::format("the device memory of process {} cannot be opened: {}", member.pid, std::strerror(errno)));
+      throw std::runtime_error(fmt::format("the device memory of process {} cannot be opened: {}",
+                                           member.pid, std::strerror(errno)));
   }
   ~Descriptor() { close(fd_); }
   Descriptor(const Descriptor&) = delete;
@@ -52,23 +54,26 @@ class Descriptor {
 };
 
 const std::byte* map(const Descriptor& descriptor, const Member& member) {
-  void* at = mmap(nullptr, member.arena_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor.get(), 0);
+  void* at =
+      mmap(nullptr, member.arena_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor.get(), 0);
   if (at == MAP_FAILED)
-    throw std::runtime_error(
-        fmt::format("the device memory of process {} cannot be mapped: {}", member.pid, std::strerror(errno)));
+    throw std::runtime_error(fmt::format("the device memory of process {} cannot be mapped: {}",
+                                         member.pid, std::strerror(errno)));
   return static_cast<const std::byte*>(at);
 }
 
 }  // namespace
 
 std::shared_ptr<const PeerMemory> PeerMemory::of(const Member& member) {
-  if (member.pid == getpid()) return std::shared_ptr<const PeerMemory>(new PeerMemory(arena().base, 0));
+  if (member.pid == getpid())
+    return std::shared_ptr<const PeerMemory>(new PeerMemory(arena().base, 0));
   const Descriptor descriptor(member);
   const std::lock_guard lock(known().mutex);
   std::weak_ptr<const PeerMemory>& entry = known().memories[descriptor.file()];
   auto memory = entry.lock();
   if (!memory) {
-    memory = std::shared_ptr<const PeerMemory>(new PeerMemory(map(descriptor, member), member.arena_bytes));
+    memory = std::shared_ptr<const PeerMemory>(
+        new PeerMemory(map(descriptor, member), member.arena_bytes));
     entry = memory;
   }
   return memory;

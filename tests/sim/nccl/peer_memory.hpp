@@ -9,8 +9,8 @@
 
 namespace tessera::sim::nccl {
 
-/// One mapping for each pair of processes, shared by all communicators. In this process it is the arena itself, which
-/// is only open to a thread that runs a task.
+/// One mapping for each pair of processes, shared by all communicators. In this process it is the
+/// arena itself, which is only open to a thread that runs a task.
 class PeerMemory {
  public:
   /// Throws std::runtime_error where the process cannot be reached.

@@ -1,4 +1,5 @@
-// Ranks that are processes of their own. This process itself uses no device: its children would inherit none.
+// Ranks that are processes of their own. This process itself uses no device: its children would
+// inherit none.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -23,7 +24,8 @@ struct Shared {
 class SimProcesses : public testing::Test {
  protected:
   void SetUp() override {
-    shared_ = new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared{};
+    shared_ = new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0)) Shared{};
   }
   void TearDown() override { munmap(shared_, sizeof(Shared)); }
 
@@ -93,15 +95,16 @@ TEST_F(SimProcesses, NeedTheOneThatMadeTheId) {
   expect_end(0, 0);
 }
 
-/// A peer that dies is waited for until the communicator is aborted: NCCL leaves it to a watchdog. Its memory stays
-/// readable as long as someone maps it.
+/// A peer that dies is waited for until the communicator is aborted: NCCL leaves it to a watchdog.
+/// Its memory stays readable as long as someone maps it.
 TEST_F(SimProcesses, WaitForADeadPeerUntilTheyAbort) {
   start_all(2, [this](int rank) {
     ncclComm_t comm = join_all(2, rank);
     meet_all(2);
     if (rank == 1) raise(SIGKILL);
     Array<float> x(10, 1.0f);
-    EXPECT_EQ(ncclAllReduce(x.data(), x.data(), 10, ncclFloat, ncclSum, comm, nullptr), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(x.data(), x.data(), 10, ncclFloat, ncclSum, comm, nullptr),
+              ncclSuccess);
     usleep(300'000);
     EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
     ncclResult_t state = ncclSuccess;

@@ -26,7 +26,8 @@ void leave(Rank& rank) {
   if (rank.comm) {
     ncclResult_t state = ncclSuccess;
     ncclCommGetAsyncError(rank.comm, &state);
-    EXPECT_EQ(state == ncclSuccess ? ncclCommDestroy(rank.comm) : ncclCommAbort(rank.comm), ncclSuccess);
+    EXPECT_EQ(state == ncclSuccess ? ncclCommDestroy(rank.comm) : ncclCommAbort(rank.comm),
+              ncclSuccess);
   }
   EXPECT_EQ(cudaStreamDestroy(rank.stream), cudaSuccess);
 }

@@ -1,4 +1,5 @@
-// Ranks for tests of the double: threads of one process, each with a device and a stream of its own.
+// Ranks for tests of the double: threads of one process, each with a device and a stream of its
+// own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +14,8 @@ namespace tessera::sim::nccl::test {
 /// What the program sets TESSERA_SIM_DEVICES to.
 inline constexpr int kDevices = 4;
 
-/// To be freed once no rank runs: cudaFree waits for all devices of the process, so for operations of other ranks that
-/// wait for this one.
+/// To be freed once no rank runs: cudaFree waits for all devices of the process, so for operations
+/// of other ranks that wait for this one.
 void discard(void* data);
 
 /// Device memory of this thread's device.
@@ -24,7 +25,8 @@ class Array {
   explicit Array(std::vector<T> values) : count_(values.size()) {
     cudaMalloc(&data_, values.size() * sizeof(T));
     cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice);
-    cudaStreamSynchronize(nullptr);  // a copy from pageable memory may be under way on the device when it returns
+    // a copy from pageable memory may be under way on the device when it returns
+    cudaStreamSynchronize(nullptr);
   }
   Array(std::size_t count, T value) : Array(std::vector<T>(count, value)) {}
   ~Array() { discard(data_); }
@@ -59,8 +61,8 @@ ncclComm_t split(ncclComm_t comm, int color, int key, const char* name);
 ncclResult_t failure_of(ncclComm_t comm);
 inline std::string last_error() { return ncclGetLastError(nullptr); }
 
-/// Runs body on `size` threads, which wait for each other at its end; then the communicators are destroyed, or aborted
-/// where they have failed.
+/// Runs body on `size` threads, which wait for each other at its end; then the communicators are
+/// destroyed, or aborted where they have failed.
 void on_ranks(int size, const std::function<void(Rank&)>& body);
 /// The same without communicators.
 void on_devices(int size, const std::function<void(int rank)>& body);

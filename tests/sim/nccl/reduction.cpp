@@ -40,8 +40,10 @@ template <class V>
 V combine(V a, V b, ncclRedOp_t op) {
   if constexpr (std::is_integral_v<V>) {
     using U = std::make_unsigned_t<V>;
-    using Wide = std::common_type_t<U, unsigned>;  // products of narrow types must not become signed
-    if (op == ncclProd) return static_cast<V>(static_cast<Wide>(static_cast<U>(a)) * static_cast<U>(b));
+    // products of narrow types must not become signed
+    using Wide = std::common_type_t<U, unsigned>;
+    if (op == ncclProd)
+      return static_cast<V>(static_cast<Wide>(static_cast<U>(a)) * static_cast<U>(b));
     if (op == ncclMax) return std::max(a, b);
     if (op == ncclMin) return std::min(a, b);
     return static_cast<V>(static_cast<U>(a) + static_cast<U>(b));
@@ -78,20 +80,23 @@ T element(const std::byte* from, std::size_t i) {
 }
 
 template <class T>
-void reduce_block(std::span<const std::byte* const> in, std::byte* out, std::size_t first, std::size_t n,
-                  ncclRedOp_t op) {
+void reduce_block(std::span<const std::byte* const> in, std::byte* out, std::size_t first,
+                  std::size_t n, ncclRedOp_t op) {
   using A = Arithmetic<T>;
   std::array<T, kBlock> sum;
-  for (std::size_t i = 0; i < n; ++i) sum[i] = entering(element<T>(in[0], first + i), op, in.size());
+  for (std::size_t i = 0; i < n; ++i)
+    sum[i] = entering(element<T>(in[0], first + i), op, in.size());
   for (std::size_t r = 1; r < in.size(); ++r)
     for (std::size_t i = 0; i < n; ++i)
-      sum[i] = A::store(combine(A::load(sum[i]), A::load(entering(element<T>(in[r], first + i), op, in.size())), op));
+      sum[i] = A::store(combine(
+          A::load(sum[i]), A::load(entering(element<T>(in[r], first + i), op, in.size())), op));
   for (std::size_t i = 0; i < n; ++i) sum[i] = leaving(sum[i], op, in.size());
   std::memcpy(out + first * sizeof(T), sum.data(), n * sizeof(T));
 }
 
 template <class T>
-void reduce_as(std::span<const std::byte* const> in, std::byte* out, std::size_t count, ncclRedOp_t op) {
+void reduce_as(std::span<const std::byte* const> in, std::byte* out, std::size_t count,
+               ncclRedOp_t op) {
   for (std::size_t first = 0; first < count; first += kBlock)
     reduce_block<T>(in, out, first, std::min(kBlock, count - first), op);
 }
@@ -100,8 +105,8 @@ void reduce_as(std::span<const std::byte* const> in, std::byte* out, std::size_t
 
 bool can_reduce(ncclDataType_t type) { return type >= 0 && type < ncclFloat8e4m3; }
 
-void reduce(std::span<const std::byte* const> in, std::byte* out, std::size_t count, ncclDataType_t type,
-            ncclRedOp_t op) {
+void reduce(std::span<const std::byte* const> in, std::byte* out, std::size_t count,
+            ncclDataType_t type, ncclRedOp_t op) {
   switch (type) {
     case ncclInt8:
       return reduce_as<std::int8_t>(in, out, count, op);

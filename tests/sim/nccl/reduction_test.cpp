@@ -17,7 +17,8 @@ template <class T>
 std::vector<T> reduce(std::vector<std::vector<T>> in, ncclDataType_t type, ncclRedOp_t op) {
   std::vector<const std::byte*> pointers;
   for (const auto& part : in) pointers.push_back(reinterpret_cast<const std::byte*>(part.data()));
-  nccl::reduce(pointers, reinterpret_cast<std::byte*>(in.back().data()), in.back().size(), type, op);
+  nccl::reduce(pointers, reinterpret_cast<std::byte*>(in.back().data()), in.back().size(), type,
+               op);
   return in.back();  // in place on the last input
 }
 
@@ -35,10 +36,14 @@ TEST(Reduction, Operations) {
 TEST(Reduction, IntegersWrap) {
   const auto most = std::numeric_limits<std::int8_t>::max();
   EXPECT_EQ(reduce<std::int8_t>({{most}, {1}}, ncclInt8, ncclSum), std::vector<std::int8_t>{-128});
-  EXPECT_EQ(reduce<std::uint8_t>({{200}, {100}}, ncclUint8, ncclSum), std::vector<std::uint8_t>{44});
-  EXPECT_EQ(reduce<std::uint64_t>({{~0ull}, {2}}, ncclUint64, ncclSum), std::vector<std::uint64_t>{1});
-  EXPECT_EQ(reduce<std::uint32_t>({{1u << 31}, {1}}, ncclUint32, ncclMax), std::vector<std::uint32_t>{1u << 31});
-  EXPECT_EQ(reduce<std::int64_t>({{1ll << 40}, {-1}}, ncclInt64, ncclMin), std::vector<std::int64_t>{-1});
+  EXPECT_EQ(reduce<std::uint8_t>({{200}, {100}}, ncclUint8, ncclSum),
+            std::vector<std::uint8_t>{44});
+  EXPECT_EQ(reduce<std::uint64_t>({{~0ull}, {2}}, ncclUint64, ncclSum),
+            std::vector<std::uint64_t>{1});
+  EXPECT_EQ(reduce<std::uint32_t>({{1u << 31}, {1}}, ncclUint32, ncclMax),
+            std::vector<std::uint32_t>{1u << 31});
+  EXPECT_EQ(reduce<std::int64_t>({{1ll << 40}, {-1}}, ncclInt64, ncclMin),
+            std::vector<std::int64_t>{-1});
 }
 
 /// 1e8 + 1 - 1e8 is 0 in rank order and 1 in another.

@@ -30,7 +30,8 @@ Address address_in(const ncclUniqueId& id) {
   Address address;
   std::memcpy(&address, id.internal, sizeof(address));
   if (std::memcmp(address.magic, kMagic, sizeof(kMagic)) != 0)
-    throw std::runtime_error("the unique id was not made by ncclGetUniqueId, or has not arrived on this rank");
+    throw std::runtime_error(
+        "the unique id was not made by ncclGetUniqueId, or has not arrived on this rank");
   return address;
 }
 
@@ -62,7 +63,8 @@ SharedSegment SharedSegment::make() {
   const int fd = memfd_create("tessera-sim-nccl", MFD_CLOEXEC);
   Segment* segment = fd >= 0 && ftruncate(fd, sizeof(Segment)) == 0 ? map(fd) : nullptr;
   if (!segment || getrandom(segment->cookie, sizeof(segment->cookie), 0) != sizeof(segment->cookie))
-    throw std::runtime_error(fmt::format("no shared memory for a communicator: {}", std::strerror(errno)));
+    throw std::runtime_error(
+        fmt::format("no shared memory for a communicator: {}", std::strerror(errno)));
   return {fd, segment};
 }
 
@@ -74,9 +76,10 @@ SharedSegment SharedSegment::open(const ncclUniqueId& id) {
   if (fd >= 0) close(fd);
   SharedSegment opened(-1, segment);
   if (!segment || std::memcmp(segment->cookie, address.cookie, sizeof(address.cookie)) != 0)
-    throw std::runtime_error(fmt::format(
-        "no communicator begins at this unique id: process {} has ended, or all its ranks had joined already",
-        address.pid));
+    throw std::runtime_error(
+        fmt::format("no communicator begins at this unique id: process {} has ended, or all its "
+                    "ranks had joined already",
+                    address.pid));
   return opened;
 }
 

@@ -1,5 +1,5 @@
-// What the members of one communicator share: a memory file without a name, which goes with its last user even after a
-// crash. All zeros is a fresh one.
+// What the members of one communicator share: a memory file without a name, which goes with its
+// last user even after a crash. All zeros is a fresh one.
 #pragma once
 
 #include <nccl.h>
@@ -15,25 +15,35 @@ namespace tessera::sim::nccl {
 
 inline constexpr int kMaxRanks = 64;
 
-enum class Kind : std::int32_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send, recv };
+enum class Kind : std::int32_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  all_to_all,
+  send,
+  recv
+};
 
-/// One process's device as the others see it. Devices of one node are the same where their numbers are: a process that
-/// sees one GPU shares it with all others that do.
+/// One process's device as the others see it. Devices of one node are the same where their numbers
+/// are: a process that sees one GPU shares it with all others that do.
 struct Member {
-  std::int32_t pid, arena_fd, device, ranks;  ///< ranks: how many this member was told that there are
-  std::uint64_t arena_bytes, ids;             ///< ids: hash of all unique ids that it was given
+  std::int32_t pid, arena_fd, device,
+      ranks;                       ///< ranks: how many this member was told that there are
+  std::uint64_t arena_bytes, ids;  ///< ids: hash of all unique ids that it was given
   char node[64];
 };
 
-/// Where an operation stands among all operations that a rank shares with another one, over all communicators: at one
-/// number between first and last (a group's operations have no order). `previous` names the one before. All zeros:
-/// unknown.
+/// Where an operation stands among all operations that a rank shares with another one, over all
+/// communicators: at one number between first and last (a group's operations have no order).
+/// `previous` names the one before. All zeros: unknown.
 struct Position {
   std::uint32_t epoch, first, last;
   char previous[88];
 };
 
-/// A member's call. `in` and `out` are bytes from the beginning of its arena; `peer` is the root of a broadcast.
+/// A member's call. `in` and `out` are bytes from the beginning of its arena; `peer` is the root of
+/// a broadcast.
 struct Call {
   Kind kind;
   ncclDataType_t type;
@@ -42,7 +52,8 @@ struct Call {
   std::uint64_t count, number, in, out;
 };
 
-/// The one transfer that a rank has under way to another one: the sender posts it, the receiver takes it.
+/// The one transfer that a rank has under way to another one: the sender posts it, the receiver
+/// takes it.
 struct Cell {
   std::atomic<std::uint64_t> posted, taken;  ///< numbers of transfers, from 1
   ncclDataType_t type;
@@ -97,11 +108,13 @@ class SharedSegment {
   ~SharedSegment();
   Segment& operator*() const { return *segment_; }
   Segment* operator->() const { return segment_; }
-  /// The id by which processes of this user open it, for as long as this process lives and has not called forget().
+  /// The id by which processes of this user open it, for as long as this process lives and has not
+  /// called forget().
   ncclUniqueId id() const;
   /// Keeps the descriptor open beyond this object's life.
   void keep_open();
-  /// Closes the descriptor of a segment that keep_open() was called for in this process; else does nothing.
+  /// Closes the descriptor of a segment that keep_open() was called for in this process; else does
+  /// nothing.
   static void forget(const ncclUniqueId& id);
 
  private:

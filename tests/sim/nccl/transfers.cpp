@@ -18,7 +18,8 @@ class Lane {
       : c_(*first.communicator),
         peer_(first.peer),
         sends_(first.kind == Kind::send),
-        cell_(c_.slot(sends_ ? c_.rank() : peer_).cells[static_cast<std::size_t>(sends_ ? peer_ : c_.rank())]) {}
+        cell_(c_.slot(sends_ ? c_.rank() : peer_)
+                  .cells[static_cast<std::size_t>(sends_ ? peer_ : c_.rank())]) {}
 
   void add(const Operation& o) { waiting_.push_back(&o); }
   bool empty() const { return waiting_.empty(); }
@@ -28,11 +29,14 @@ class Lane {
   /// To be called before advance(): what the peer had done by then, it had done before it entered.
   void look_at_peer() { entered_ = c_.slot(peer_).entered; }
   /// The peer was in a collective that waits for this rank, and this rank waits here for the peer.
-  bool is_hopeless(std::uint64_t collectives_done) const { return !empty() && entered_ > collectives_done; }
+  bool is_hopeless(std::uint64_t collectives_done) const {
+    return !empty() && entered_ > collectives_done;
+  }
   std::string hopeless() const {
-    return fmt::format("rank {} of {} is in {}, call {}, and rank {} waits for it in {} before that call", peer_,
-                       c_.title(), name_of(c_.slot(peer_).call.kind), c_.slot(peer_).call.number, c_.rank(),
-                       describe(waiting_.front()->call()));
+    return fmt::format(
+        "rank {} of {} is in {}, call {}, and rank {} waits for it in {} before that call", peer_,
+        c_.title(), name_of(c_.slot(peer_).call.kind), c_.slot(peer_).call.number, c_.rank(),
+        describe(waiting_.front()->call()));
   }
 
  private:
@@ -68,15 +72,17 @@ class Lane {
       sent.peer = c_.rank();
       sent.type = cell_.type;
       sent.count = cell_.count;
-      c_.break_rule(fmt::format("in {} rank {} calls {}, number {} of this pair, and rank {} calls {}", c_.title(),
-                                peer_, describe(sent), o.number, c_.rank(), describe(o.call())));
+      c_.break_rule(
+          fmt::format("in {} rank {} calls {}, number {} of this pair, and rank {} calls {}",
+                      c_.title(), peer_, describe(sent), o.number, c_.rank(), describe(o.call())));
       return false;
     }
     const Position& mine = o.positions[static_cast<std::size_t>(peer_)];
     const std::string difference = compare(cell_.position, peer_, mine, c_.rank());
     if (difference.empty()) return true;
-    c_.break_rule(fmt::format("ranks {} and {} of {} launch in different orders at the transfer {} between them: {}",
-                              peer_, c_.rank(), c_.title(), o.number, difference));
+    c_.break_rule(fmt::format(
+        "ranks {} and {} of {} launch in different orders at the transfer {} between them: {}",
+        peer_, c_.rank(), c_.title(), o.number, difference));
     return false;
   }
 
@@ -109,7 +115,8 @@ bool advance(Lanes& lanes) {
 bool run_transfers(const std::vector<const Operation*>& operations) {
   Communicator& c = *operations.front()->communicator;
   Lanes lanes;
-  for (const Operation* o : operations) lanes.try_emplace({o->peer, o->kind}, *o).first->second.add(*o);
+  for (const Operation* o : operations)
+    lanes.try_emplace({o->peer, o->kind}, *o).first->second.add(*o);
   const std::uint64_t collectives_done = c.mine().entered;
   return c.await([&] {
     for (auto& [key, lane] : lanes) lane.look_at_peer();

@@ -1,4 +1,5 @@
-// Copies. Pageable memory belongs to the host: it is read when the copy is issued, and written before the call returns.
+// Copies. Pageable memory belongs to the host: it is read when the copy is issued, and written
+// before the call returns.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -61,7 +62,8 @@ struct Copy {
   }
   /// Host to host is a copy of the host's, too.
   bool holds_caller() const {
-    return to_place == Place::pageable || (to_place != Place::device && from_place != Place::device);
+    return to_place == Place::pageable ||
+           (to_place != Place::device && from_place != Place::device);
   }
 };
 
@@ -81,19 +83,23 @@ cudaError_t run_and_wait(Stream& stream, const Copy& copy) {
 cudaError_t stage_and_enqueue(Stream& stream, const Copy& copy) {
   auto staged = std::make_shared<std::vector<std::byte>>(copy.bytes);
   std::memcpy(staged->data(), copy.from, copy.bytes);
-  return enqueue(stream, copy_name, copy.accesses(), [staged, work = work_of(copy, staged->data())] { return work(); });
+  return enqueue(stream, copy_name, copy.accesses(),
+                 [staged, work = work_of(copy, staged->data())] { return work(); });
 }
 
-cudaError_t issue_copy(Stream& stream, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                       bool synchronous) {
+cudaError_t issue_copy(Stream& stream, void* to, const void* from, std::size_t bytes,
+                       cudaMemcpyKind kind, bool synchronous) {
   if (bytes == 0) return cudaSuccess;
   const Copy copy{to, from, bytes, place_of(to, bytes), place_of(from, bytes)};
-  if (copy.to_place == Place::invalid || copy.from_place == Place::invalid) return cudaErrorInvalidValue;
-  const bool to_device = copy.to_place == Place::device, from_device = copy.from_place == Place::device;
+  if (copy.to_place == Place::invalid || copy.from_place == Place::invalid)
+    return cudaErrorInvalidValue;
+  const bool to_device = copy.to_place == Place::device,
+             from_device = copy.from_place == Place::device;
   if (!fits(kind, to_device, from_device)) return cudaErrorInvalidMemcpyDirection;
   const bool within_device = to_device && from_device;
   const bool across = to_device != from_device, pageable = copy.from_place == Place::pageable;
-  if (across) ++(copy.holds_caller() || synchronous || pageable ? held_callers : asynchronous_copies);
+  if (across)
+    ++(copy.holds_caller() || synchronous || pageable ? held_callers : asynchronous_copies);
   if (copy.holds_caller() || (synchronous && !within_device && copy.from_place != Place::pageable))
     return run_and_wait(stream, copy);
   if (copy.from_place == Place::pageable) return stage_and_enqueue(stream, copy);
@@ -115,23 +121,28 @@ cudaError_t issue_memset(Stream& stream, void* data, int value, std::size_t byte
 
 tessera::sim::CopyCounts tessera::sim::copy_counts() { return {asynchronous_copies, held_callers}; }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
-  return stream_call(handle,
-                     [&](Runtime&, Stream& stream) { return issue_copy(stream, to, from, bytes, kind, false); });
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t handle) {
+  return stream_call(handle, [&](Runtime&, Stream& stream) {
+    return issue_copy(stream, to, from, bytes, kind, false);
+  });
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  return stream_call(nullptr,
-                     [&](Runtime&, Stream& stream) { return issue_copy(stream, to, from, bytes, kind, true); });
+  return stream_call(nullptr, [&](Runtime&, Stream& stream) {
+    return issue_copy(stream, to, from, bytes, kind, true);
+  });
 }
 
 /// Through the host, in the real thing: no device can access another's memory.
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t handle) {
-  return stream_call(handle, [&](Runtime&, Stream& stream) { return issue_memset(stream, data, value, bytes); });
+  return stream_call(
+      handle, [&](Runtime&, Stream& stream) { return issue_memset(stream, data, value, bytes); });
 }
 
 cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {

@@ -9,7 +9,9 @@ namespace {
 
 constexpr int kilobyte = 1024;
 
-bool is_device(const Runtime& runtime, int device) { return device >= 0 && device < runtime.devices(); }
+bool is_device(const Runtime& runtime, int device) {
+  return device >= 0 && device < runtime.devices();
+}
 
 /// What an H100 says where a program plans by it.
 void set_launch_limits(cudaDeviceProp& p) {
@@ -93,11 +95,14 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   return call([&](Runtime& runtime) {
     *can = 0;
-    return is_device(runtime, device) && is_device(runtime, peer) ? cudaSuccess : cudaErrorInvalidDevice;
+    return is_device(runtime, device) && is_device(runtime, peer) ? cudaSuccess
+                                                                  : cudaErrorInvalidDevice;
   });
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return remember(cudaErrorPeerAccessUnsupported); }
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+  return remember(cudaErrorPeerAccessUnsupported);
+}
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return device_call([&](Runtime&) {

@@ -29,7 +29,8 @@ constexpr Described descriptions[] = {
     TESSERA_DESCRIBE(cudaErrorNoDevice, "no CUDA-capable device is detected"),
     TESSERA_DESCRIBE(cudaErrorInvalidDevice, "invalid device ordinal"),
     TESSERA_DESCRIBE(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered"),
-    TESSERA_DESCRIBE(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices"),
+    TESSERA_DESCRIBE(cudaErrorPeerAccessUnsupported,
+                     "peer access is not supported between these two devices"),
     TESSERA_DESCRIBE(cudaErrorInvalidResourceHandle, "invalid resource handle"),
     TESSERA_DESCRIBE(cudaErrorNotReady, "device not ready"),
     TESSERA_DESCRIBE(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
@@ -46,7 +47,8 @@ constexpr Described descriptions[] = {
 #undef TESSERA_DESCRIBE
 
 const Described& describe(cudaError_t code) {
-  static constexpr Described other{cudaErrorUnknown, "unrecognized error code", "unrecognized error code"};
+  static constexpr Described other{cudaErrorUnknown, "unrecognized error code",
+                                   "unrecognized error code"};
   for (const Described& described : descriptions)
     if (described.code == code) return described;
   return other;
@@ -72,7 +74,8 @@ cudaError_t refuse(const char* what) {
   static std::mutex mutex;
   static auto& told = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
-  if (told.insert(what).second) print_line(std::string("the simulated GPU does not support ") + what);
+  if (told.insert(what).second)
+    print_line(std::string("the simulated GPU does not support ") + what);
   return remember(cudaErrorNotSupported);
 }
 

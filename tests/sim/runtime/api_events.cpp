@@ -35,11 +35,14 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   });
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return call(
-      [&](Runtime& runtime) { return runtime.events.remove(event) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
+  return call([&](Runtime& runtime) {
+    return runtime.events.remove(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
@@ -74,6 +77,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  return event_call(
-      start, [&](Event& from) { return event_call(end, [&](Event& to) { return elapsed(from, to, milliseconds); }); });
+  return event_call(start, [&](Event& from) {
+    return event_call(end, [&](Event& to) { return elapsed(from, to, milliseconds); });
+  });
 }

@@ -6,8 +6,8 @@ using namespace tessera::cudart;
 
 namespace {
 
-/// Waits for every device: a task of any of them may use the memory. Whoever uses its addresses next need not know of
-/// them.
+/// Waits for every device: a task of any of them may use the memory. Whoever uses its addresses
+/// next need not know of them.
 void wait_for_users(Runtime& runtime, const Allocation& memory) {
   for (int d = 0; d < runtime.devices(); ++d) wait_for_device(d);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data);
@@ -56,7 +56,9 @@ cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
 }
 
 /// All pinned memory is portable and mapped.
-cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) { return cudaMallocHost(data, bytes); }
+cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
+  return cudaMallocHost(data, bytes);
+}
 
 cudaError_t cudaFreeHost(void* data) {
   return call([&](Runtime& runtime) {

@@ -17,7 +17,8 @@ cudaError_t no_capture(cudaStreamCaptureStatus* status) {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   if (flags != cudaStreamNonBlocking)
-    return refuse("streams that wait for the default stream: create them with cudaStreamNonBlocking");
+    return refuse(
+        "streams that wait for the default stream: create them with cudaStreamNonBlocking");
   return device_call([&](Runtime& runtime) {
     *stream = runtime.add_stream(priority);
     return cudaSuccess;
@@ -33,8 +34,9 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return call(
-      [&](Runtime& runtime) { return runtime.remove_stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
+  return call([&](Runtime& runtime) {
+    return runtime.remove_stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+  });
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
@@ -80,8 +82,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   return stream_call(handle, [&](Runtime&, Stream&) { return no_capture(status); });
 }
 
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long*,
-                                     cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, std::size_t*) {
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
+                                     unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
+                                     const cudaGraphEdgeData**, std::size_t*) {
   return stream_call(handle, [&](Runtime&, Stream&) { return no_capture(status); });
 }
 

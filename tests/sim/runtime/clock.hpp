@@ -1,4 +1,5 @@
-// Vector clocks: what is known to lie in the past (Mattern 1989). A stream has a slot; its tasks count epochs from 1.
+// Vector clocks: what is known to lie in the past (Mattern 1989). A stream has a slot; its tasks
+// count epochs from 1.
 #pragma once
 
 #include <algorithm>

@@ -73,8 +73,10 @@ TEST_F(Copies, FindOutTheirKind) {
 }
 
 TEST_F(Copies, OfAnotherKindThanTheMemoryAreRefused) {
-  EXPECT_EQ(cudaErrorInvalidMemcpyDirection, cudaMemcpy(device, pinned, size, cudaMemcpyDeviceToHost));
-  EXPECT_EQ(cudaErrorInvalidMemcpyDirection, cudaMemcpy(pinned, pageable.data(), size, cudaMemcpyHostToDevice));
+  EXPECT_EQ(cudaErrorInvalidMemcpyDirection,
+            cudaMemcpy(device, pinned, size, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(cudaErrorInvalidMemcpyDirection,
+            cudaMemcpy(pinned, pageable.data(), size, cudaMemcpyHostToDevice));
   EXPECT_EQ(cudaErrorInvalidMemcpyDirection, cudaGetLastError());
 }
 

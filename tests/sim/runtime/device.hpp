@@ -88,8 +88,8 @@ class Runtime {
 
   Registry<cudaEvent_t, Event> events;
 
-  /// Held where a task takes its place in its stream, so that the checker sees the same order; taken before all
-  /// other locks.
+  /// Held where a task takes its place in its stream, so that the checker sees the same order;
+  /// taken before all other locks.
   std::mutex issue;
   Races races;
 

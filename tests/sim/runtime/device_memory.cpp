@@ -17,10 +17,13 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes - 1) / page_bytes * page_bytes; }
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
 
 [[noreturn]] void fail(const char* call, std::size_t bytes) {
-  std::fprintf(stderr, "tessera-sim: %s of %zu bytes of device memory: %s\n", call, bytes, std::strerror(errno));
+  std::fprintf(stderr, "tessera-sim: %s of %zu bytes of device memory: %s\n", call, bytes,
+               std::strerror(errno));
   std::abort();
 }
 
@@ -42,7 +45,8 @@ DeviceMemory& DeviceMemory::get() {
   return *instance;
 }
 
-DeviceMemory::DeviceMemory() : part_bytes_(2 * whole_pages(sim::settings().memory_bytes) + (std::size_t{64} << 20)) {
+DeviceMemory::DeviceMemory()
+    : part_bytes_(2 * whole_pages(sim::settings().memory_bytes) + (std::size_t{64} << 20)) {
   const auto devices = static_cast<std::size_t>(sim::settings().devices);
   arena_ = map_arena(devices * part_bytes_);
   parts_.resize(devices);

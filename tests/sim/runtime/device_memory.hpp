@@ -1,5 +1,6 @@
-// Device memory: one memory file of sparse address space, mapped once. Each device has a part of it. Memory that is not
-// allocated cannot be touched; new memory holds 0xFF in every byte (NaN in every floating-point type).
+// Device memory: one memory file of sparse address space, mapped once. Each device has a part of
+// it. Memory that is not allocated cannot be touched; new memory holds 0xFF in every byte (NaN in
+// every floating-point type).
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@ struct Allocation {
   int device = 0;
 };
 
-/// Thread-safe. Allocations begin at pages, with a page between them that cannot be touched; so addresses need more
-/// than the limit: each device has twice as many.
+/// Thread-safe. Allocations begin at pages, with a page between them that cannot be touched; so
+/// addresses need more than the limit: each device has twice as many.
 class DeviceMemory {
  public:
   static DeviceMemory& get();
@@ -33,13 +34,15 @@ class DeviceMemory {
   /// The same for a handler of signals: finds none where another thread holds the lock.
   Allocation find_in_handler(const void* address);
   std::size_t free_bytes(int device);
-  /// For Guard::process: a thread more, or less, that may touch what is allocated. With none, nobody may.
+  /// For Guard::process: a thread more, or less, that may touch what is allocated. With none,
+  /// nobody may.
   void open();
   void close();
   /// The device in whose part of the arena `address` lies.
   int device_of(const void* address) const {
-    return static_cast<int>(static_cast<std::size_t>(static_cast<const std::byte*>(address) - arena_.base) /
-                            part_bytes_);
+    return static_cast<int>(
+        static_cast<std::size_t>(static_cast<const std::byte*>(address) - arena_.base) /
+        part_bytes_);
   }
 
  private:
@@ -53,7 +56,9 @@ class DeviceMemory {
   DeviceMemory();
   std::byte* find_place(Part& part, std::size_t bytes) const;
   std::byte* find_place(Part& part, std::size_t bytes, std::byte* from) const;
-  Part& part_of(const void* address) { return parts_[static_cast<std::size_t>(device_of(address))]; }
+  Part& part_of(const void* address) {
+    return parts_[static_cast<std::size_t>(device_of(address))];
+  }
   Allocation find_locked(const void* address);
   void for_all(void (*protect)(std::byte* memory, std::size_t bytes)) const;
 

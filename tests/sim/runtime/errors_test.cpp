@@ -52,7 +52,8 @@ TEST_F(Errors, LeaveOutTasksThatWaitAndFinishEvents) {
 
 TEST_F(Errors, AreTasksThatThrow) {
   testing::internal::CaptureStderr();
-  ASSERT_OK(enqueue(a, "task", {}, []() -> cudaError_t { throw std::runtime_error("sizes differ"); }));
+  ASSERT_OK(
+      enqueue(a, "task", {}, []() -> cudaError_t { throw std::runtime_error("sizes differ"); }));
   EXPECT_EQ(cudaErrorLaunchFailure, cudaStreamSynchronize(a));
   EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find("sizes differ"));
   forget_races();

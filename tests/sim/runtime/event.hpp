@@ -1,4 +1,5 @@
-// An event holds the record that cudaEventRecord made last. Who waits for it keeps the record that was current then.
+// An event holds the record that cudaEventRecord made last. Who waits for it keeps the record that
+// was current then.
 #pragma once
 
 #include <atomic>

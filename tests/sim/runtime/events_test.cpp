@@ -92,7 +92,8 @@ TEST_F(Events, TellTheTimeBetweenThem) {
   ASSERT_OK(cudaEventElapsedTime(&milliseconds, start, end));
   EXPECT_GE(milliseconds, 5.F);
   ASSERT_OK(cudaEventRecord(event, a));
-  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&milliseconds, start, event));  // has no time
+  EXPECT_EQ(cudaErrorInvalidResourceHandle,
+            cudaEventElapsedTime(&milliseconds, start, event));  // has no time
   EXPECT_OK(cudaEventDestroy(start));
   EXPECT_OK(cudaEventDestroy(end));
 }

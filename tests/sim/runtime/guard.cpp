@@ -20,13 +20,15 @@ thread_local int opened __attribute__((tls_model("initial-exec"))) = 0;
 thread_local const char* running __attribute__((tls_model("initial-exec"))) = nullptr;
 struct sigaction before {};
 
-/// -1: pkey_mprotect() is then mprotect(). A thread's right to a new key is none, but for the thread that makes it: so
-/// it is, too.
+/// -1: pkey_mprotect() is then mprotect(). A thread's right to a new key is none, but for the
+/// thread that makes it: so it is, too.
 int make_key() {
   if (guard() != Guard::keys) return -1;
   const int made = pkey_alloc(0, PKEY_DISABLE_ACCESS);
   if (made >= 0) return made;
-  std::fprintf(stderr, "tessera-sim: TESSERA_SIM_GUARD is \"keys\", and this machine has no protection keys\n");
+  std::fprintf(
+      stderr,
+      "tessera-sim: TESSERA_SIM_GUARD is \"keys\", and this machine has no protection keys\n");
   std::_Exit(3);
 }
 
@@ -47,7 +49,8 @@ void close_memory() {
 
 void protect(std::byte* memory, std::size_t bytes, int rights) {
   if (pkey_mprotect(memory, bytes, rights, key()) == 0) return;
-  std::fprintf(stderr, "tessera-sim: pkey_mprotect of %zu bytes: %s\n", bytes, std::strerror(errno));
+  std::fprintf(stderr, "tessera-sim: pkey_mprotect of %zu bytes: %s\n", bytes,
+               std::strerror(errno));
   std::abort();
 }
 
@@ -84,7 +87,8 @@ bool is_write(const void* context) {
 }
 
 void add_place(Line& line, std::uintptr_t address) {
-  const Allocation around = DeviceMemory::get().find_in_handler(reinterpret_cast<const void*>(address));
+  const Allocation around =
+      DeviceMemory::get().find_in_handler(reinterpret_cast<const void*>(address));
   if (around.bytes == 0) return line.add(", which is in no allocation");
   line.add(", byte ");
   line.add_number(address - reinterpret_cast<std::uintptr_t>(around.data), 10);
@@ -108,7 +112,8 @@ void report(std::uintptr_t address, bool writes) {
 
 /// Returning runs the faulty instruction again, under the former handler.
 void on_fault(int signal, siginfo_t* info, void* context) {
-  if (sim::is_device_pointer(info->si_addr)) report(reinterpret_cast<std::uintptr_t>(info->si_addr), is_write(context));
+  if (sim::is_device_pointer(info->si_addr))
+    report(reinterpret_cast<std::uintptr_t>(info->si_addr), is_write(context));
   sigaction(signal, &before, nullptr);
 }
 

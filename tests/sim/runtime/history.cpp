@@ -5,7 +5,8 @@
 
 namespace tessera::cudart {
 
-std::optional<Conflict> History::conflict(const Ranges::value_type& range, bool writes, const Clock& known) {
+std::optional<Conflict> History::conflict(const Ranges::value_type& range, bool writes,
+                                          const Clock& known) {
   const Bytes bytes{range.first, range.second.end};
   const Mark& write = range.second.write;
   if (write.by && !known.knows(write.when)) return Conflict{write, true, bytes};
@@ -15,7 +16,8 @@ std::optional<Conflict> History::conflict(const Ranges::value_type& range, bool 
   return std::nullopt;
 }
 
-/// Who conflicts with a read that the new one knows conflicts with the new one, too, or is ordered after both.
+/// Who conflicts with a read that the new one knows conflicts with the new one, too, or is ordered
+/// after both.
 void History::add_read(Range& range, const Mark& mark, const Clock& known) {
   std::erase_if(range.reads, [&](const Mark& read) { return known.knows(read.when); });
   range.reads.push_back(mark);
@@ -25,7 +27,8 @@ bool History::same(const Range& a, const Range& b) {
   const auto equal = [](const Mark& x, const Mark& y) {
     return x.when.slot == y.when.slot && x.when.epoch == y.when.epoch && !x.by == !y.by;
   };
-  return equal(a.write, b.write) && std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), equal);
+  return equal(a.write, b.write) &&
+         std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), equal);
 }
 
 /// Sees to it that no range reaches across `at`; returns the first one that begins there or later.
@@ -39,7 +42,8 @@ History::Ranges::iterator History::split(std::uintptr_t at) {
   return second;
 }
 
-std::optional<Conflict> History::find_conflict(Ranges::iterator first, Bytes bytes, bool writes, const Clock& known) {
+std::optional<Conflict> History::find_conflict(Ranges::iterator first, Bytes bytes, bool writes,
+                                               const Clock& known) {
   for (auto range = first; range != ranges_.end() && range->first < bytes.end; ++range)
     if (auto found = conflict(*range, writes, known)) return found;
   return std::nullopt;
@@ -70,7 +74,8 @@ std::optional<Conflict> History::read(Bytes bytes, const Mark& mark, const Clock
       at = range->second.end;
       ++range;
     } else {
-      const std::uintptr_t end = range == ranges_.end() ? bytes.end : std::min(range->first, bytes.end);
+      const std::uintptr_t end =
+          range == ranges_.end() ? bytes.end : std::min(range->first, bytes.end);
       ranges_.emplace_hint(range, at, Range{end, {}, {mark}});
       at = end;
     }
@@ -81,7 +86,8 @@ std::optional<Conflict> History::read(Bytes bytes, const Mark& mark, const Clock
 
 /// Makes one range of neighbours that remember the same.
 void History::join(Ranges::iterator first, std::uintptr_t end) {
-  for (auto next = std::next(first); next != ranges_.end() && next->first < end; next = std::next(first)) {
+  for (auto next = std::next(first); next != ranges_.end() && next->first < end;
+       next = std::next(first)) {
     if (first->second.end == next->first && same(first->second, next->second)) {
       first->second.end = next->second.end;
       ranges_.erase(next);

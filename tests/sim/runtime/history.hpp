@@ -37,7 +37,8 @@ struct Conflict {
 
 class History {
  public:
-  /// Remembers an access by someone who knows `known`, or returns the first conflict and remembers no more.
+  /// Remembers an access by someone who knows `known`, or returns the first conflict and remembers
+  /// no more.
   std::optional<Conflict> read(Bytes bytes, const Mark& mark, const Clock& known);
   std::optional<Conflict> write(Bytes bytes, const Mark& mark, const Clock& known);
 
@@ -55,11 +56,13 @@ class History {
   };
   using Ranges = std::map<std::uintptr_t, Range>;
 
-  static std::optional<Conflict> conflict(const Ranges::value_type& range, bool writes, const Clock& known);
+  static std::optional<Conflict> conflict(const Ranges::value_type& range, bool writes,
+                                          const Clock& known);
   static void add_read(Range& range, const Mark& mark, const Clock& known);
   static bool same(const Range& a, const Range& b);
   Ranges::iterator split(std::uintptr_t at);
-  std::optional<Conflict> find_conflict(Ranges::iterator first, Bytes bytes, bool writes, const Clock& known);
+  std::optional<Conflict> find_conflict(Ranges::iterator first, Bytes bytes, bool writes,
+                                        const Clock& known);
   void join(Ranges::iterator first, std::uintptr_t end);
 
   Ranges ranges_;

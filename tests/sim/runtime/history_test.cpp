@@ -1,4 +1,5 @@
-// What is remembered of accesses, without a runtime: against a model of single bytes, and that it does not grow.
+// What is remembered of accesses, without a runtime: against a model of single bytes, and that it
+// does not grow.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -30,8 +31,10 @@ class Model {
     Clock& known = known_[stream];
     const Mark mark{{stream, known.advance(stream)}, origin};
     conflicts = expects_conflict(begin, end, writes, known);
-    const auto found = writes ? history.write({begin, end}, mark, known) : history.read({begin, end}, mark, known);
-    for (std::size_t byte = begin; byte < end; ++byte) accesses_[byte].push_back({mark.when, writes});
+    const auto found =
+        writes ? history.write({begin, end}, mark, known) : history.read({begin, end}, mark, known);
+    for (std::size_t byte = begin; byte < end; ++byte)
+      accesses_[byte].push_back({mark.when, writes});
     return found.has_value() == conflicts;
   }
 
@@ -48,9 +51,12 @@ class Model {
   };
 
   bool expects_conflict(std::size_t begin, std::size_t end, bool writes, const Clock& known) const {
-    const auto conflict = [&](const Seen& seen) { return (writes || seen.writes) && !known.knows(seen.when); };
-    return std::any_of(&accesses_[begin], &accesses_[end - 1] + 1,
-                       [&](const auto& byte) { return std::any_of(byte.begin(), byte.end(), conflict); });
+    const auto conflict = [&](const Seen& seen) {
+      return (writes || seen.writes) && !known.knows(seen.when);
+    };
+    return std::any_of(&accesses_[begin], &accesses_[end - 1] + 1, [&](const auto& byte) {
+      return std::any_of(byte.begin(), byte.end(), conflict);
+    });
   }
 
   std::mt19937 random_{7};
@@ -102,17 +108,20 @@ TEST_F(Growth, IsNoneWithReadsAndWrites) {
 }
 
 TEST_F(Growth, EndsWithAnAccessToTheWhole) {
-  for (std::uintptr_t at = 0; at < 1000; at += 10) ASSERT_FALSE(history.read({at, at + 7}, mark(), known));
+  for (std::uintptr_t at = 0; at < 1000; at += 10)
+    ASSERT_FALSE(history.read({at, at + 7}, mark(), known));
   EXPECT_GT(history.ranges(), 90U);
   ASSERT_FALSE(history.write({0, 1000}, mark(), known));
   EXPECT_EQ(1U, history.ranges());
-  for (std::uintptr_t at = 0; at < 1000; at += 10) ASSERT_FALSE(history.read({at, at + 7}, mark(), known));
+  for (std::uintptr_t at = 0; at < 1000; at += 10)
+    ASSERT_FALSE(history.read({at, at + 7}, mark(), known));
   ASSERT_FALSE(history.read({0, 1000}, mark(), known));
   EXPECT_EQ(1U, history.ranges());
 }
 
 TEST_F(Growth, EndsWithWhatEverybodyKnows) {
-  for (std::uintptr_t at = 0; at < 1000; at += 10) ASSERT_FALSE(history.write({at, at + 5}, mark(), known));
+  for (std::uintptr_t at = 0; at < 1000; at += 10)
+    ASSERT_FALSE(history.write({at, at + 5}, mark(), known));
   const Clock everyone = known;
   ASSERT_FALSE(history.read({2, 3}, mark(), known));
   history.forget_known(everyone);

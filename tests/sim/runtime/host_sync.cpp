@@ -1,6 +1,7 @@
-// Tells the race checker how threads of the host hand on to each other. These functions stand before the C library's
-// in whatever is linked with this file; they call it and say what they synchronize. What threads pass on by atomic
-// variables alone is not seen, and neither are locks that never reach the C library.
+// Tells the race checker how threads of the host hand on to each other. These functions stand
+// before the C library's in whatever is linked with this file; they call it and say what they
+// synchronize. What threads pass on by atomic variables alone is not seen, and neither are locks
+// that never reach the C library.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -38,8 +39,8 @@ int taken(int result, const void* object) {
   return result;
 }
 
-/// A wait on a condition lets go of the mutex and takes it again, whatever the result. The signal itself orders
-/// nothing: what it tells of is guarded by the mutex.
+/// A wait on a condition lets go of the mutex and takes it again, whatever the result. The signal
+/// itself orders nothing: what it tells of is guarded by the mutex.
 template <class Wait>
 int wait_on(pthread_mutex_t* mutex, const Wait& wait) {
   released(mutex);
@@ -84,7 +85,8 @@ int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) noexc
   return taken(next(mutex, until), mutex);
 }
 
-int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) noexcept {
+int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
+                            const timespec* until) noexcept {
   TESSERA_NEXT(pthread_mutex_clocklock, "pthread_mutex_clocklock");
   return taken(next(mutex, clock, until), mutex);
 }
@@ -126,12 +128,14 @@ int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   return wait_on(mutex, [&] { return next(condition, mutex); });
 }
 
-int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
+int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                           const timespec* until) {
   TESSERA_NEXT(pthread_cond_timedwait, "pthread_cond_timedwait", conditions);
   return wait_on(mutex, [&] { return next(condition, mutex, until); });
 }
 
-int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const timespec* until) {
   TESSERA_NEXT(pthread_cond_clockwait, "pthread_cond_clockwait");
   return wait_on(mutex, [&] { return next(condition, mutex, clock, until); });
 }

@@ -43,8 +43,8 @@ Objects& objects_with(const void* object) {
   return parts[(reinterpret_cast<std::uintptr_t>(object) >> cache_line) % parts.size()];
 }
 
-/// `known` with what `other` knows. Where one of both knows all that the other does, it is that one, so that threads
-/// that have met share what they know until one of them waits again.
+/// `known` with what `other` knows. Where one of both knows all that the other does, it is that
+/// one, so that threads that have met share what they know until one of them waits again.
 void merge(Knowledge& known, const Knowledge& other) {
   if (known == other || known->covers(*other)) return;
   if (other->covers(*known)) {
@@ -116,11 +116,13 @@ namespace tessera::sim {
 using cudart::HostThread;
 
 void released(const void* object) {
-  if (cudart::anyone_has_waited && cudart::depth_in_double == 0) HostThread::current().released(object);
+  if (cudart::anyone_has_waited && cudart::depth_in_double == 0)
+    HostThread::current().released(object);
 }
 
 void acquired(const void* object) {
-  if (cudart::anyone_has_waited && cudart::depth_in_double == 0) HostThread::current().acquired(object);
+  if (cudart::anyone_has_waited && cudart::depth_in_double == 0)
+    HostThread::current().acquired(object);
 }
 
 }  // namespace tessera::sim

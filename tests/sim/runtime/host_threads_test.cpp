@@ -1,4 +1,5 @@
-// What one thread of the host has waited for is known to another one only where they have synchronized.
+// What one thread of the host has waited for is known to another one only where they have
+// synchronized.
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -30,8 +31,9 @@ class HostThreads : public SimTest {
     EXPECT_OK(cudaFree(data));
   }
 
-  /// A second thread waits for stream a and calls give(); then this one calls take() and uses what a has written. What
-  /// lets take() come second, and keeps the second thread alive, is no synchronization to the checker.
+  /// A second thread waits for stream a and calls give(); then this one calls take() and uses what
+  /// a has written. What lets take() come second, and keeps the second thread alive, is no
+  /// synchronization to the checker.
   cudaError_t use_after(const std::function<void()>& give, const std::function<void()>& take) {
     std::atomic<bool> given = false, used = false;
     std::thread second([&] {
@@ -50,7 +52,8 @@ class HostThreads : public SimTest {
   void expect_race(const std::function<cudaError_t()>& use) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(cudaErrorLaunchFailure, use());
-    EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find("race: mul on stream "));
+    EXPECT_NE(std::string::npos,
+              testing::internal::GetCapturedStderr().find("race: mul on stream "));
     forget_races();
   }
   std::byte* data = new_memory(size);
@@ -65,8 +68,10 @@ TEST_F(HostThreads, WaitOfAnotherThreadIsNone) {
 TEST_F(HostThreads, ReadBackWithoutAWaitWhileAnotherThreadWaited) {
   std::vector<std::byte> host(size);
   testing::internal::CaptureStderr();
-  static_cast<void>(use_after(nothing, [&] { cudaMemcpyAsync(host.data(), data, size, cudaMemcpyDeviceToHost, b); }));
-  EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find("race: memcpy on stream "));
+  static_cast<void>(use_after(
+      nothing, [&] { cudaMemcpyAsync(host.data(), data, size, cudaMemcpyDeviceToHost, b); }));
+  EXPECT_NE(std::string::npos,
+            testing::internal::GetCapturedStderr().find("race: memcpy on stream "));
   forget_races();
 }
 
@@ -125,7 +130,8 @@ TEST_F(HostThreads, HandOnByATriedMutex) {
 TEST_F(HostThreads, DoNotHandOnByTwoMutexes) {
   std::mutex first, second;
   expect_race([&] {
-    return use_after([&] { const std::lock_guard lock(first); }, [&] { const std::lock_guard lock(second); });
+    return use_after([&] { const std::lock_guard lock(first); },
+                     [&] { const std::lock_guard lock(second); });
   });
 }
 
@@ -137,7 +143,8 @@ TEST_F(HostThreads, DoNotHandOnBeforeTheyWait) {
 
 TEST_F(HostThreads, HandOnByASharedMutex) {
   std::shared_mutex mutex;
-  EXPECT_OK(use_after([&] { const std::shared_lock lock(mutex); }, [&] { const std::unique_lock lock(mutex); }));
+  EXPECT_OK(use_after([&] { const std::shared_lock lock(mutex); },
+                      [&] { const std::unique_lock lock(mutex); }));
 }
 
 TEST_F(HostThreads, HandOnByASemaphore) {
@@ -208,7 +215,8 @@ TEST_F(HostThreads, ReadPinnedMemoryThatAnotherThreadHasWaitedFor) {
   EXPECT_OK(cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, a));
   testing::internal::CaptureStderr();
   static_cast<void>(use_after(nothing, [&] { host_accesses("MPI_Isend", reads(pinned, size)); }));
-  EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find("race: MPI_Isend on the host reads"));
+  EXPECT_NE(std::string::npos,
+            testing::internal::GetCapturedStderr().find("race: MPI_Isend on the host reads"));
   forget_races();
   std::mutex mutex;
   const auto meet = [&] { const std::lock_guard lock(mutex); };
@@ -219,7 +227,8 @@ TEST_F(HostThreads, ReadPinnedMemoryThatAnotherThreadHasWaitedFor) {
   EXPECT_OK(cudaFreeHost(pinned));
 }
 
-/// Threads count references to memory in atomic variables: the last one frees it, whoever has waited.
+/// Threads count references to memory in atomic variables: the last one frees it, whoever has
+/// waited.
 TEST_F(HostThreads, MayFreeWhatAnotherThreadHasWaitedFor) {
   EXPECT_OK(use_after(nothing, [&] { EXPECT_OK(block_freed(data, size, b)); }));
 }

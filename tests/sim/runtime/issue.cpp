@@ -13,11 +13,13 @@ namespace {
 std::uint64_t tasks_issued = 0;  ///< guarded by the issue lock
 
 /// What the checker says to a task; the device fails with a race. Under the issue lock.
-cudaError_t check(Stream& stream, const std::string& what, std::span<const sim::Access> accesses, bool releases) {
+cudaError_t check(Stream& stream, const std::string& what, std::span<const sim::Access> accesses,
+                  bool releases) {
   Runtime& runtime = Runtime::get();
   Device& device = runtime.device(stream.device());
   if (device.sticky() != cudaSuccess) return device.sticky();
-  if (const sim::Settings::Failure& planned = sim::settings().failure; planned.task == ++tasks_issued) {
+  if (const sim::Settings::Failure& planned = sim::settings().failure;
+      planned.task == ++tasks_issued) {
     device.fail(planned.error, what + " on " + stream.name() + " fails, as TESSERA_SIM_FAIL says");
     return device.sticky();
   }
@@ -41,7 +43,8 @@ cudaError_t run(Stream& stream, const std::string& what, const sim::Work& work) 
   return error;
 }
 
-/// Memory changes its owner: its bytes become 0xFF, at once where the stream is idle and operators run at once.
+/// Memory changes its owner: its bytes become 0xFF, at once where the stream is idle and operators
+/// run at once.
 cudaError_t poison(const char* what, const void* data, std::size_t bytes, Stream& stream) {
   const sim::Access access{data, bytes, true};
   const sim::Work work = [data, bytes] {
@@ -51,7 +54,8 @@ cudaError_t poison(const char* what, const void* data, std::size_t bytes, Stream
   std::optional<Stream::Turn> turn;
   {
     const std::lock_guard lock(Runtime::get().issue);
-    if (const cudaError_t error = check(stream, what, {&access, 1}, true); error != cudaSuccess) return error;
+    if (const cudaError_t error = check(stream, what, {&access, 1}, true); error != cudaSuccess)
+      return error;
     if (stream.is_own_thread() || (!sim::settings().queued_operators && stream.idle()))
       turn.emplace(stream);
     else
@@ -64,20 +68,23 @@ cudaError_t poison(const char* what, const void* data, std::size_t bytes, Stream
 
 }  // namespace
 
-cudaError_t enqueue(Stream& stream, std::string what, std::span<const sim::Access> accesses, sim::Work work) {
+cudaError_t enqueue(Stream& stream, std::string what, std::span<const sim::Access> accesses,
+                    sim::Work work) {
   if (stream.is_own_thread()) return run_at_once(stream, what, accesses, work);
   const std::lock_guard lock(Runtime::get().issue);
-  if (const cudaError_t error = check(stream, what, accesses, false); error != cudaSuccess) return error;
+  if (const cudaError_t error = check(stream, what, accesses, false); error != cudaSuccess)
+    return error;
   stream.push({std::move(what), std::move(work)});
   return cudaSuccess;
 }
 
-cudaError_t run_at_once(Stream& stream, const std::string& what, std::span<const sim::Access> accesses,
-                        const sim::Work& work) {
+cudaError_t run_at_once(Stream& stream, const std::string& what,
+                        std::span<const sim::Access> accesses, const sim::Work& work) {
   std::optional<Stream::Turn> turn;
   {
     const std::lock_guard lock(Runtime::get().issue);
-    if (const cudaError_t error = check(stream, what, accesses, false); error != cudaSuccess) return error;
+    if (const cudaError_t error = check(stream, what, accesses, false); error != cudaSuccess)
+      return error;
     turn.emplace(stream);
   }
   turn->wait(what.c_str());
@@ -137,7 +144,8 @@ cudaError_t on_stream(cudaStream_t handle, Body body) {
   return stream ? body(*stream) : cudaErrorInvalidResourceHandle;
 }
 
-/// The same for a block, which the framework frees on any thread: its default stream is that of the memory's device.
+/// The same for a block, which the framework frees on any thread: its default stream is that of the
+/// memory's device.
 template <class Body>
 cudaError_t on_stream_of(const void* data, cudaStream_t handle, Body body) {
   if (Runtime::unusable() != cudaSuccess || handle != nullptr) return on_stream(handle, body);
@@ -147,13 +155,17 @@ cudaError_t on_stream_of(const void* data, cudaStream_t handle, Body body) {
 
 }  // namespace
 
-cudaError_t enqueue(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work) {
-  return on_stream(stream,
-                   [&](cudart::Stream& s) { return cudart::enqueue(s, std::move(what), accesses, std::move(work)); });
+cudaError_t enqueue(cudaStream_t stream, std::string what, std::span<const Access> accesses,
+                    Work work) {
+  return on_stream(stream, [&](cudart::Stream& s) {
+    return cudart::enqueue(s, std::move(what), accesses, std::move(work));
+  });
 }
 
-cudaError_t run_at_once(cudaStream_t stream, std::string what, std::span<const Access> accesses, Work work) {
-  return on_stream(stream, [&](cudart::Stream& s) { return cudart::run_at_once(s, what, accesses, work); });
+cudaError_t run_at_once(cudaStream_t stream, std::string what, std::span<const Access> accesses,
+                        Work work) {
+  return on_stream(stream,
+                   [&](cudart::Stream& s) { return cudart::run_at_once(s, what, accesses, work); });
 }
 
 cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t stream) {
@@ -168,13 +180,16 @@ cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t st
 }
 
 cudaError_t block_freed(const void* data, std::size_t bytes, cudaStream_t stream) {
-  return on_stream_of(data, stream, [&](cudart::Stream& s) { return cudart::poison("free", data, bytes, s); });
+  return on_stream_of(data, stream,
+                      [&](cudart::Stream& s) { return cudart::poison("free", data, bytes, s); });
 }
 
 void host_accesses(const std::string& what, const Access& access) {
   const cudart::InsideDouble inside;
-  if (access.bytes == 0 || Runtime::unusable() != cudaSuccess || Runtime::get().devices() == 0) return;
-  if (!is_device_pointer(access.data) && cudart::PinnedMemory::get().find(access.data).bytes == 0) return;
+  if (access.bytes == 0 || Runtime::unusable() != cudaSuccess || Runtime::get().devices() == 0)
+    return;
+  if (!is_device_pointer(access.data) && cudart::PinnedMemory::get().find(access.data).bytes == 0)
+    return;
   Runtime& runtime = Runtime::get();
   std::optional<std::string> race;
   {

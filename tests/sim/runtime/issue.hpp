@@ -9,9 +9,10 @@
 
 namespace tessera::cudart {
 
-cudaError_t enqueue(Stream& stream, std::string what, std::span<const sim::Access> accesses, sim::Work work);
-cudaError_t run_at_once(Stream& stream, const std::string& what, std::span<const sim::Access> accesses,
-                        const sim::Work& work);
+cudaError_t enqueue(Stream& stream, std::string what, std::span<const sim::Access> accesses,
+                    sim::Work work);
+cudaError_t run_at_once(Stream& stream, const std::string& what,
+                        std::span<const sim::Access> accesses, const sim::Work& work);
 
 /// The end of `stream` as it is now.
 std::shared_ptr<Record> record(Stream& stream);

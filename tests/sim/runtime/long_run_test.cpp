@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t memory_bytes = 64 << 20, block_bytes = 64 << 10;
 constexpr int steps = 1000, tasks_per_step = 1000;
 
-/// Steps of a pretended trainer: blocks of changing sizes come and go on a compute stream, a side stream reads and
-/// writes parts of parameters and of blocks between two events.
+/// Steps of a pretended trainer: blocks of changing sizes come and go on a compute stream, a side
+/// stream reads and writes parts of parameters and of blocks between two events.
 class LongRun : public SimTest {
  protected:
   void TearDown() override {
@@ -30,8 +30,10 @@ class LongRun : public SimTest {
   }
   void step() {
     for (int task = 0; task < tasks_per_step / 10; ++task) {
-      const std::size_t offset = random() % (memory_bytes / 2), size = 512 + random() % block_bytes / 512 * 512;
-      std::byte *const parameter = memory + offset, *const block = memory + memory_bytes / 2 + offset;
+      const std::size_t offset = random() % (memory_bytes / 2),
+                        size = 512 + random() % block_bytes / 512 * 512;
+      std::byte *const parameter = memory + offset, *const block =
+                                                        memory + memory_bytes / 2 + offset;
       ASSERT_OK(run(a, "allocation", writes(block, size)));
       for (int i = 0; i < 4; ++i) ASSERT_OK(run(a, "mul", reads(parameter + i * 100, size)));
       order(a, b);

@@ -12,7 +12,8 @@ using Memory = SimTest;
 
 bool is_poison(const void* data, std::size_t bytes) {
   const auto copy = bytes_of(data, bytes);
-  return std::all_of(copy.begin(), copy.end(), [](std::byte byte) { return byte == std::byte{0xFF}; });
+  return std::all_of(copy.begin(), copy.end(),
+                     [](std::byte byte) { return byte == std::byte{0xFF}; });
 }
 
 TEST_F(Memory, IsPoisonAndAligned) {
@@ -117,7 +118,8 @@ std::string mapping_flags(const void* address) {
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0, end = 0;
     if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
-      within = begin <= reinterpret_cast<std::uintptr_t>(address) && reinterpret_cast<std::uintptr_t>(address) < end;
+      within = begin <= reinterpret_cast<std::uintptr_t>(address) &&
+               reinterpret_cast<std::uintptr_t>(address) < end;
     if (within && line.rfind("VmFlags:", 0) == 0) return line + " ";
   }
   return "";
@@ -125,7 +127,8 @@ std::string mapping_flags(const void* address) {
 
 TEST_F(Memory, IsNeitherDumpedNorInherited) {
   std::byte* const data = new_memory(1);
-  for (const void* address : {static_cast<const void*>(data), static_cast<const void*>(arena().base)}) {
+  for (const void* address :
+       {static_cast<const void*>(data), static_cast<const void*>(arena().base)}) {
     EXPECT_NE(std::string::npos, mapping_flags(address).find(" dd ")) << mapping_flags(address);
     EXPECT_NE(std::string::npos, mapping_flags(address).find(" dc ")) << mapping_flags(address);
   }
@@ -160,7 +163,9 @@ void run_out_of_memory() {
   std::exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-TEST_F(MemoryDeathTest, HasALimit) { EXPECT_EXIT(run_out_of_memory(), testing::ExitedWithCode(0), ""); }
+TEST_F(MemoryDeathTest, HasALimit) {
+  EXPECT_EXIT(run_out_of_memory(), testing::ExitedWithCode(0), "");
+}
 
 TEST_F(MemoryDeathTest, CannotBeTouchedWhereNothingIsAllocated) {
   EXPECT_DEATH(
@@ -180,7 +185,8 @@ TEST_F(MemoryDeathTest, CannotBeTouchedAfterItIsFreed) {
       {
         std::byte* const data = new_memory(4096);
         cudaFree(data);
-        run_at_once(nullptr, "late", {}, [data] { return data[100] == std::byte{0} ? cudaSuccess : cudaErrorUnknown; });
+        run_at_once(nullptr, "late", {},
+                    [data] { return data[100] == std::byte{0} ? cudaSuccess : cudaErrorUnknown; });
       },
       "late reads device memory at 0x[0-9a-f]+, which is in no allocation");
 }
@@ -201,7 +207,8 @@ TEST_F(MemoryDeathTest, CannotBeReadByTheHostAfterTasks) {
         setenv("TESSERA_SIM_GUARD", "process", 1);
         std::byte* const data = new_memory(100);
         cudaMemset(data, 0, 100);
-        run_at_once(nullptr, "task", {}, [data] { return data[0] == std::byte{0} ? cudaSuccess : cudaErrorUnknown; });
+        run_at_once(nullptr, "task", {},
+                    [data] { return data[0] == std::byte{0} ? cudaSuccess : cudaErrorUnknown; });
         cudaDeviceSynchronize();
         std::fprintf(stderr, "%d", static_cast<int>(data[0]));
       },

@@ -15,7 +15,8 @@ class PinnedMemory {
   static PinnedMemory& get();
   /// Null where the system has no `bytes`.
   void* allocate(std::size_t bytes, int device);
-  /// What was allocated at `data`; bytes is 0 where nothing was. The caller frees it with release().
+  /// What was allocated at `data`; bytes is 0 where nothing was. The caller frees it with
+  /// release().
   Allocation remove(void* data);
   static void release(const Allocation& allocation);
   /// The allocation around `address`.

@@ -1,4 +1,5 @@
-// The ends of processes, their children, several devices and delays. Each case runs in a process of its own.
+// The ends of processes, their children, several devices and delays. Each case runs in a process of
+// its own.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +32,9 @@ void leave_with_tasks() {
   leave();
 }
 
-TEST_F(ProcessDeathTest, EndsWhileTasksWait) { EXPECT_EXIT(leave_with_tasks(), testing::ExitedWithCode(0), ""); }
+TEST_F(ProcessDeathTest, EndsWhileTasksWait) {
+  EXPECT_EXIT(leave_with_tasks(), testing::ExitedWithCode(0), "");
+}
 
 struct UsesTheDeviceAtExit {
   ~UsesTheDeviceAtExit() {
@@ -86,7 +89,9 @@ void exit_in_a_task() {
   for (;;) pause();
 }
 
-TEST_F(ProcessDeathTest, MayEndInATask) { EXPECT_EXIT(exit_in_a_task(), testing::ExitedWithCode(0), ""); }
+TEST_F(ProcessDeathTest, MayEndInATask) {
+  EXPECT_EXIT(exit_in_a_task(), testing::ExitedWithCode(0), "");
+}
 
 void fork_after_use() {
   const cudaStream_t stream = new_stream();
@@ -98,7 +103,9 @@ void fork_after_use() {
     EXPECT_EQ(cudaErrorInitializationError, cudaStreamSynchronize(stream));
     EXPECT_EQ(cudaErrorInitializationError, cudaMemset(data, 0, 100));
 #ifdef __SANITIZE_ADDRESS__
-    std::_Exit(testing::Test::HasFailure() ? 1 : 0);  // its search for leaks waits for threads that a child has not
+    std::_Exit(testing::Test::HasFailure()
+                   ? 1
+                   : 0);  // its search for leaks waits for threads that a child has not
 #endif
     leave();
   }
@@ -131,7 +138,9 @@ void use_two_devices() {
   EXPECT_EQ(0, can);
   EXPECT_EQ(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(0, 0));
   EXPECT_OK(block_allocated(data, 100, nullptr));
-  std::thread([&] { EXPECT_OK(block_freed(data, 100, nullptr)); }).join();  // on a thread whose device is 0
+  std::thread([&] {
+    EXPECT_OK(block_freed(data, 100, nullptr));
+  }).join();  // on a thread whose device is 0
   EXPECT_OK(block_allocated(data, 100, nullptr));
   const cudaEvent_t event = new_event();
   EXPECT_OK(cudaDeviceSynchronize());
@@ -147,7 +156,9 @@ void use_two_devices() {
   leave();
 }
 
-TEST_F(ProcessDeathTest, MayHaveSeveralDevices) { EXPECT_EXIT(use_two_devices(), testing::ExitedWithCode(0), ""); }
+TEST_F(ProcessDeathTest, MayHaveSeveralDevices) {
+  EXPECT_EXIT(use_two_devices(), testing::ExitedWithCode(0), "");
+}
 
 void use_no_device() {
   setenv("TESSERA_SIM_DEVICES", "0", 1);
@@ -160,7 +171,9 @@ void use_no_device() {
   leave();
 }
 
-TEST_F(ProcessDeathTest, MayHaveNoDevice) { EXPECT_EXIT(use_no_device(), testing::ExitedWithCode(0), ""); }
+TEST_F(ProcessDeathTest, MayHaveNoDevice) {
+  EXPECT_EXIT(use_no_device(), testing::ExitedWithCode(0), "");
+}
 
 TEST_F(ProcessDeathTest, RefusesSettingsThatAreNone) {
   EXPECT_EXIT(
@@ -182,7 +195,9 @@ void measure_delays() {
   leave();
 }
 
-TEST_F(ProcessDeathTest, MayDelayTasks) { EXPECT_EXIT(measure_delays(), testing::ExitedWithCode(0), ""); }
+TEST_F(ProcessDeathTest, MayDelayTasks) {
+  EXPECT_EXIT(measure_delays(), testing::ExitedWithCode(0), "");
+}
 
 TEST(Device, HasProperties) {
   cudaDeviceProp properties{};

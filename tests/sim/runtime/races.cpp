@@ -56,7 +56,8 @@ void Races::forget(Bytes bytes) {
 /// A slot of a stream that is gone serves again for a task that knows its last one.
 std::uint32_t Races::new_slot() {
   const Clock& host = *HostThread::current().knows();
-  const auto known = std::find_if(retired_.begin(), retired_.end(), [&](Moment m) { return host.knows(m); });
+  const auto known =
+      std::find_if(retired_.begin(), retired_.end(), [&](Moment m) { return host.knows(m); });
   if (known == retired_.end()) return slots_++;
   const std::uint32_t slot = known->slot;
   retired_.erase(known);
@@ -77,7 +78,9 @@ Mark Races::mark(StreamTime& stream, const std::string& what) {
           std::make_shared<const Origin>(Origin{what, stream.name})};
 }
 
-std::shared_ptr<const Clock> Races::end_of(StreamTime& stream) { return std::make_shared<const Clock>(stream.known); }
+std::shared_ptr<const Clock> Races::end_of(StreamTime& stream) {
+  return std::make_shared<const Clock>(stream.known);
+}
 
 std::optional<std::string> Races::issue(StreamTime& stream, const std::string& what,
                                         std::span<const sim::Access> accesses, bool releases) {
@@ -92,15 +95,16 @@ std::optional<std::string> Races::issue(StreamTime& stream, const std::string& w
   for (const sim::Access& access : accesses) {
     if (access.bytes == 0) continue;
     const Bytes bytes = bytes_of(access);
-    const auto conflict = access.writes ? history_.write(bytes, by, known) : history_.read(bytes, by, known);
+    const auto conflict =
+        access.writes ? history_.write(bytes, by, known) : history_.read(bytes, by, known);
     if (conflict) return found_.emplace_back(describe(*conflict, *by.by, access.writes));
   }
   if (history_.ranges() > sweep_at_) forget_known();
   return std::nullopt;
 }
 
-/// Later tasks will know what all issuing threads know by now. One that issues no more for long must not keep all the
-/// others' accesses.
+/// Later tasks will know what all issuing threads know by now. One that issues no more for long
+/// must not keep all the others' accesses.
 void Races::forget_known() {
   constexpr std::size_t too_many = 1 << 20;
   Clock everyone = any_thread_;
@@ -113,10 +117,11 @@ void Races::forget_known() {
 std::string Races::describe(const Conflict& conflict, const Origin& later, bool writes) const {
   const Bytes block = blocks_.find(conflict.bytes.begin).value_or(conflict.bytes);
   const auto offset = [&](std::uintptr_t address) { return std::to_string(address - block.begin); };
-  return "race: " + later.what + " on " + later.stream + (writes ? " writes" : " reads") + " bytes " +
-         offset(conflict.bytes.begin) + ".." + offset(conflict.bytes.end) + " of block " + hex(block.begin) + " (" +
-         std::to_string(block.end - block.begin) + " bytes) that " + conflict.earlier.by->what + " on " +
-         conflict.earlier.by->stream + (conflict.earlier_writes ? " writes" : " reads") + "; no event orders them";
+  return "race: " + later.what + " on " + later.stream + (writes ? " writes" : " reads") +
+         " bytes " + offset(conflict.bytes.begin) + ".." + offset(conflict.bytes.end) +
+         " of block " + hex(block.begin) + " (" + std::to_string(block.end - block.begin) +
+         " bytes) that " + conflict.earlier.by->what + " on " + conflict.earlier.by->stream +
+         (conflict.earlier_writes ? " writes" : " reads") + "; no event orders them";
 }
 
 }  // namespace tessera::cudart

@@ -1,7 +1,7 @@
-// The happens-before checker. A task knows what came before it on its stream, what the stream has waited for and what
-// the thread that issued it knew then (host_thread.hpp). An earlier access to the same bytes that it does not know,
-// where one of both writes, is a race, whatever the timing (vector clocks: Lamport 1978, Mattern 1989; Serebryany and
-// Iskhodzhanov 2009).
+// The happens-before checker. A task knows what came before it on its stream, what the stream has
+// waited for and what the thread that issued it knew then (host_thread.hpp). An earlier access to
+// the same bytes that it does not know, where one of both writes, is a race, whatever the timing
+// (vector clocks: Lamport 1978, Mattern 1989; Serebryany and Iskhodzhanov 2009).
 //
 // Not synchronized: callers hold the issue lock (runtime.hpp).
 #pragma once
@@ -38,16 +38,16 @@ class Blocks {
 class Races {
  public:
   /// A task that follows all earlier ones of `stream`. Returns what is to be said about a race.
-  std::optional<std::string> issue(StreamTime& stream, const std::string& what, std::span<const sim::Access> accesses,
-                                   bool releases = false);
+  std::optional<std::string> issue(StreamTime& stream, const std::string& what,
+                                   std::span<const sim::Access> accesses, bool releases = false);
 
   /// What waiters for `stream`'s present end will know.
   std::shared_ptr<const Clock> end_of(StreamTime& stream);
   void stream_waits(StreamTime& stream, const Clock& clock) { stream.known.merge(clock); }
   /// The calling thread has waited for `clock`.
   void host_waited(const Clock& clock);
-  /// A query has seen `clock` done. That is luck, so it orders only the release of memory: who releases because of it
-  /// would otherwise have kept the memory.
+  /// A query has seen `clock` done. That is luck, so it orders only the release of memory: who
+  /// releases because of it would otherwise have kept the memory.
   void host_saw(const Clock& clock) { any_thread_.merge(clock); }
   /// The thread ends.
   void forget(HostThread& thread);
@@ -69,8 +69,9 @@ class Races {
 
   /// What each thread that has issued something knew when it did so last.
   std::unordered_map<const HostThread*, std::shared_ptr<const Clock>> issuers_;
-  /// What any thread has waited for or seen done. It orders the release of memory: threads count references to memory
-  /// in atomic variables, and the last of them knows what the others had waited for.
+  /// What any thread has waited for or seen done. It orders the release of memory: threads count
+  /// references to memory in atomic variables, and the last of them knows what the others had
+  /// waited for.
   Clock any_thread_;
   History history_;
   Blocks blocks_;

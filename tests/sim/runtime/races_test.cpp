@@ -49,8 +49,9 @@ TEST_F(Races, AreDescribed) {
   char block[40];
   std::snprintf(block, sizeof block, "%p", static_cast<void*>(data));
   ASSERT_EQ(1U, races().size());
-  const std::string expected = std::string("race: mul on the default stream reads bytes 40..100 of block ") + block +
-                               " (4096 bytes) that gather on stream ";
+  const std::string expected =
+      std::string("race: mul on the default stream reads bytes 40..100 of block ") + block +
+      " (4096 bytes) that gather on stream ";
   EXPECT_EQ(0U, races()[0].find(expected)) << races()[0];
   EXPECT_NE(std::string::npos, races()[0].find(" writes; no event orders them")) << races()[0];
   forget_races();
@@ -85,7 +86,8 @@ TEST_F(Races, FreeWhileASideStreamReads) {
 TEST_F(Races, NoWaitBeforeACopy) {
   std::byte* const pinned = new_pinned(size);
   EXPECT_OK(touch(a, "adamw", {writes(data, size)}));
-  expect_race_in([&] { return cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, b); }, "race: memcpy on ");
+  expect_race_in([&] { return cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, b); },
+                 "race: memcpy on ");
   EXPECT_OK(cudaFreeHost(pinned));
 }
 
@@ -101,7 +103,8 @@ TEST_F(Races, InPinnedMemory) {
   std::byte* const pinned = new_pinned(size);
   order(a, b);
   EXPECT_OK(cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, b));
-  expect_race_in([&] { return cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, a); }, "memcpy");
+  expect_race_in([&] { return cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, a); },
+                 "memcpy");
   EXPECT_OK(cudaFreeHost(pinned));
 }
 

@@ -32,11 +32,14 @@ std::string text(const char* name, const char* otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-/// Whether a variable has the value `word`; nothing and `otherwise` are the only other ones that it may have.
+/// Whether a variable has the value `word`; nothing and `otherwise` are the only other ones that it
+/// may have.
 bool is_set_to(const char* name, const char* word, const char* otherwise) {
   const char* value = std::getenv(name);
-  if (value == nullptr || std::strcmp(value, "") == 0 || std::strcmp(value, otherwise) == 0) return false;
-  if (std::strcmp(value, word) != 0) refuse(name, value, (word + std::string(" or ") + otherwise).c_str());
+  if (value == nullptr || std::strcmp(value, "") == 0 || std::strcmp(value, otherwise) == 0)
+    return false;
+  if (std::strcmp(value, word) != 0)
+    refuse(name, value, (word + std::string(" or ") + otherwise).c_str());
   return true;
 }
 
@@ -49,7 +52,8 @@ Settings::Guard guard() {
   return Settings::Guard::none;
 }
 
-/// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the same ones in each run.
+/// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the
+/// same ones in each run.
 std::uint64_t process_number() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (const char* value = std::getenv(name)) return std::strtoull(value, nullptr, 10);
@@ -61,7 +65,8 @@ Settings::Failure failure() {
   if (value == nullptr || *value == '\0') return {};
   static const std::regex form("(address|lost):([1-9][0-9]{0,9})(?::([0-9]{1,7}))?");
   std::cmatch parts;
-  if (!std::regex_match(value, parts, form)) refuse("TESSERA_SIM_FAIL", value, "address:N, lost:N, or KIND:N:RANK");
+  if (!std::regex_match(value, parts, form))
+    refuse("TESSERA_SIM_FAIL", value, "address:N, lost:N, or KIND:N:RANK");
   if (parts[3].matched && std::stoull(parts[3]) != process_number()) return {};
   return {parts[1] == "lost" ? cudaErrorUnknown : cudaErrorIllegalAddress, std::stoull(parts[2])};
 }
@@ -80,7 +85,8 @@ Settings read_settings() {
 }
 
 std::mt19937_64 make_generator() {
-  const std::uint64_t seed = settings().delay_seed, process = process_number(), stream = cudart::Stream::own_number();
+  const std::uint64_t seed = settings().delay_seed, process = process_number(),
+                      stream = cudart::Stream::own_number();
   std::seed_seq sequence{seed, seed >> 32, process, stream};
   return std::mt19937_64(sequence);
 }

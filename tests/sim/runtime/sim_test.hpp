@@ -73,7 +73,8 @@ inline Access reads(const void* data, std::size_t bytes) { return {data, bytes, 
 inline Access writes(const void* data, std::size_t bytes) { return {data, bytes, true}; }
 
 /// A task that does nothing but say what it touches.
-inline cudaError_t touch(cudaStream_t stream, const std::string& what, std::vector<Access> accesses) {
+inline cudaError_t touch(cudaStream_t stream, const std::string& what,
+                         std::vector<Access> accesses) {
   return enqueue(stream, what, accesses, [] { return cudaSuccess; });
 }
 

@@ -20,7 +20,8 @@ thread_local Stream* own_stream = nullptr;
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
-  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
+    sigdelset(&all, fault);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
@@ -32,7 +33,8 @@ std::string name_of(int device, std::uint64_t number) {
 
 }  // namespace
 
-Stream::Stream(int device, std::uint64_t number, int priority) : device_(device), priority_(priority), number_(number) {
+Stream::Stream(int device, std::uint64_t number, int priority)
+    : device_(device), priority_(priority), number_(number) {
   time.name = name_of(device, number);
 }
 
@@ -103,10 +105,12 @@ void Stream::run() {
   }
 }
 
-/// When the process ends this thread stays: what its queue holds may need objects that the process has destroyed.
+/// When the process ends this thread stays: what its queue holds may need objects that the process
+/// has destroyed.
 bool Stream::next(Task& task) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !sim::stopping() && !running_ && (!queue_.empty() || closed_); });
+  changed_.wait(lock,
+                [this] { return !sim::stopping() && !running_ && (!queue_.empty() || closed_); });
   if (queue_.empty()) return false;
   task = std::move(queue_.front());
   queue_.pop_front();
@@ -134,7 +138,10 @@ void Stream::execute(Task& task) {
 }
 
 Stream::Turn::Turn(Stream& stream)
-    : stream_(stream), before_(own_stream), task_before_(task_name()), nested_(stream.is_own_thread()) {
+    : stream_(stream),
+      before_(own_stream),
+      task_before_(task_name()),
+      nested_(stream.is_own_thread()) {
   if (nested_) return;
   at_once_ = stream.try_begin();
   if (at_once_) return;

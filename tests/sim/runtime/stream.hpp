@@ -39,7 +39,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool is_own_thread() const;
   /// Ends the thread after the last task.
   void close();
-  /// When the process ends and no task starts any more: holds the thread until none runs, up to a deadline.
+  /// When the process ends and no task starts any more: holds the thread until none runs, up to a
+  /// deadline.
   void stop(std::chrono::steady_clock::time_point deadline);
 
   /// The number of the stream whose task this thread runs, in order of creation; 0: none.

@@ -53,7 +53,8 @@ TEST_F(Streams, RunAtOnceAfterEarlierTasksAndBeforeLaterOnes) {
   };
   const auto at_once = [&] {
     std::thread([&] { EXPECT_OK(enqueue(a, "later", {}, say('3'))); }).join();
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // a later task that begins too early shows
+    // a later task that begins too early shows
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
     order += '2';
     return cudaSuccess;
   };
@@ -90,8 +91,9 @@ TEST_F(Streams, RunWhatTheirOwnTasksIssueWhereItStands) {
 }
 
 TEST_F(Streams, LeaveExceptionsOfTasksAtOnceToTheCaller) {
-  EXPECT_THROW(run_at_once(a, "task", {}, []() -> cudaError_t { throw std::runtime_error("sizes differ"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      run_at_once(a, "task", {}, []() -> cudaError_t { throw std::runtime_error("sizes differ"); }),
+      std::runtime_error);
   EXPECT_OK(run_at_once(a, "task", {}, [] { return cudaSuccess; }));
   EXPECT_OK(cudaStreamSynchronize(a));
 }
@@ -125,7 +127,8 @@ TEST(StreamsDeathTest, ThatWaitForTheDefaultStreamAreRefused) {
         EXPECT_EQ(cudaErrorNotSupported, cudaStreamCreateWithFlags(&stream, cudaStreamDefault));
         std::exit(testing::Test::HasFailure() ? 1 : 0);
       },
-      testing::ExitedWithCode(0), "does not support streams that wait for the default stream: .*cudaStreamNonBlocking");
+      testing::ExitedWithCode(0),
+      "does not support streams that wait for the default stream: .*cudaStreamNonBlocking");
 }
 
 TEST_F(Streams, RunHostFunctions) {

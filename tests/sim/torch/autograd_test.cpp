@@ -43,7 +43,8 @@ struct Network {
   Tensor loss(const Tensor& x, const Tensor& labels) const {
     const Tensor hidden = Square::apply(at::gelu(at::linear(x, weights[0], weights[1])));
     const Tensor logits = at::linear(hidden, weights[2], weights[3]);
-    return at::cross_entropy_loss(logits, labels) + at::mse_loss(hidden, at::ones_like(hidden)) * 0.01;
+    return at::cross_entropy_loss(logits, labels) +
+           at::mse_loss(hidden, at::ones_like(hidden)) * 0.01;
   }
 
   void update() {
@@ -64,7 +65,8 @@ std::vector<Tensor> train(at::Device device, int steps) {
   std::vector<Tensor> kept;
   for (int step = 0; step < steps; ++step) {
     at::manual_seed(100 + step);
-    const Tensor x = at::randn({20, 16}).to(device), labels = at::randint(8, {20}, at::kLong).to(device);
+    const Tensor x = at::randn({20, 16}).to(device),
+                 labels = at::randint(8, {20}, at::kLong).to(device);
     const Tensor loss = network.loss(x, labels);
     torch::autograd::backward({loss}, {});
     kept.push_back(loss.detach().cpu());
@@ -83,7 +85,8 @@ TEST(Autograd, TrainsToTheHostsBits) {
   EXPECT_TRUE(races().empty());
 }
 
-/// A part of the forward pass on a stream of its own: the engine runs its backward there, and waits for it.
+/// A part of the forward pass on a stream of its own: the engine runs its backward there, and waits
+/// for it.
 TEST(Autograd, OrdersTheStreamsOfItsNodes) {
   at::manual_seed(1);
   const Tensor host = at::randn({64, 64});

@@ -1,6 +1,6 @@
-// copy_ as LibTorch's CUDA kernel does it (ATen/native/cuda/Copy.cu): bytes that lie alike go by cudaMemcpyAsync,
-// pinned memory without the host's waiting; all else goes through a tensor of the same layout, or is converted on the
-// device.
+// copy_ as LibTorch's CUDA kernel does it (ATen/native/cuda/Copy.cu): bytes that lie alike go by
+// cudaMemcpyAsync, pinned memory without the host's waiting; all else goes through a tensor of the
+// same layout, or is converted on the device.
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
@@ -18,12 +18,14 @@ namespace {
 using at::Tensor;
 
 bool same_type(const Tensor& a, const Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
+  return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&
+         a.is_neg() == b.is_neg();
 }
 
 /// Elements in the same order, without gaps.
 bool lie_alike(const Tensor& a, const Tensor& b) {
-  return a.strides() == b.strides() ? a.is_non_overlapping_and_dense() : a.is_contiguous() && b.is_contiguous();
+  return a.strides() == b.strides() ? a.is_non_overlapping_and_dense()
+                                    : a.is_contiguous() && b.is_contiguous();
 }
 
 void copy_bytes(const Tensor& to, const Tensor& from, cudaMemcpyKind kind, bool non_blocking) {
@@ -31,17 +33,22 @@ void copy_bytes(const Tensor& to, const Tensor& from, cudaMemcpyKind kind, bool 
   void* const target = to.mutable_data_ptr();
   const void* const source = from.const_data_ptr();
   if (kind != cudaMemcpyDeviceToDevice && !non_blocking)
-    return c10::cuda::memcpy_and_sync(target, source, static_cast<std::int64_t>(from.nbytes()), kind, stream);
+    return c10::cuda::memcpy_and_sync(target, source, static_cast<std::int64_t>(from.nbytes()),
+                                      kind, stream);
   C10_CUDA_CHECK(cudaMemcpyAsync(target, source, from.nbytes(), kind, stream));
   if (kind == cudaMemcpyDeviceToDevice) return;
-  const Tensor& host = to.is_cuda() ? from : to;  // pinned memory is not given out again before the copy is done
+  // pinned memory is not given out again before the copy is done
+  const Tensor& host = to.is_cuda() ? from : to;
   at::getHostAllocator(at::kCUDA)->record_event(const_cast<void*>(host.const_data_ptr()),
-                                                host.storage().data_ptr().get_context(), stream.unwrap());
+                                                host.storage().data_ptr().get_context(),
+                                                stream.unwrap());
 }
 
 void copy_on_device(const Tensor& to, const Tensor& from) {
-  TORCH_CHECK(to.device() == from.device(), "the simulated GPU does not copy from one device to another");
-  if (same_type(to, from) && lie_alike(to, from)) return copy_bytes(to, from, cudaMemcpyDeviceToDevice, true);
+  TORCH_CHECK(to.device() == from.device(),
+              "the simulated GPU does not copy from one device to another");
+  if (same_type(to, from) && lie_alike(to, from))
+    return copy_bytes(to, from, cudaMemcpyDeviceToDevice, true);
   HostTwins twins;
   OperatorTask task{"aten::copy_", to.device().index(), {}, {}};
   add_accesses(task.accesses, from, false);
@@ -59,8 +66,10 @@ void copy_to_device(const Tensor& to, const Tensor& from, bool non_blocking) {
 
 void copy_to_host(const Tensor& to, const Tensor& from, bool non_blocking) {
   const bool direct = to.is_contiguous() && same_type(to, from);
-  const Tensor target = direct ? to : at::empty_like(to, from.scalar_type(), at::MemoryFormat::Contiguous);
-  copy_bytes(target, from.resolve_conj().resolve_neg().contiguous(), cudaMemcpyDeviceToHost, non_blocking);
+  const Tensor target =
+      direct ? to : at::empty_like(to, from.scalar_type(), at::MemoryFormat::Contiguous);
+  copy_bytes(target, from.resolve_conj().resolve_neg().contiguous(), cudaMemcpyDeviceToHost,
+             non_blocking);
   if (!direct) to.copy_(target, non_blocking);
 }
 

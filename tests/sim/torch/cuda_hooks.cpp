@@ -1,5 +1,5 @@
-// What LibTorch asks of libtorch_cuda.so besides operators. Registered when the library is loaded; the device itself is
-// initialised at the first use, as LibTorch does on a GPU.
+// What LibTorch asks of libtorch_cuda.so besides operators. Registered when the library is loaded;
+// the device itself is initialised at the first use, as LibTorch does on a GPU.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -20,12 +20,15 @@ namespace {
 
 using c10::CachingDeviceAllocator::TraceEntry;
 
-/// Runs under the allocator's lock: must not allocate device memory. An error is sticky, and the next call gets it.
+/// Runs under the allocator's lock: must not allocate device memory. An error is sticky, and the
+/// next call gets it.
 void trace(const TraceEntry& entry) {
   const auto* const data = reinterpret_cast<const void*>(entry.addr_);
   auto* const stream = static_cast<cudaStream_t>(entry.stream_);
-  if (entry.action_ == TraceEntry::ALLOC) static_cast<void>(block_allocated(data, entry.size_, stream));
-  if (entry.action_ == TraceEntry::FREE_COMPLETED) static_cast<void>(block_freed(data, entry.size_, stream));
+  if (entry.action_ == TraceEntry::ALLOC)
+    static_cast<void>(block_allocated(data, entry.size_, stream));
+  if (entry.action_ == TraceEntry::FREE_COMPLETED)
+    static_cast<void>(block_freed(data, entry.size_, stream));
 }
 
 void initialise() {
@@ -33,7 +36,8 @@ void initialise() {
   allocator->init(c10::cuda::device_count_ensure_non_zero());
   c10::SetAllocator(c10::kCUDA, allocator);
   allocator->attachAllocatorTraceTracker(&trace);
-  c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex device) { return device < settings().devices; });
+  c10::cuda::_internal::setHasPrimaryContext(
+      [](c10::DeviceIndex device) { return device < settings().devices; });
   if (!settings().host_kernels) return;
   use_host_kernels();
   use_host_attention();
@@ -61,25 +65,38 @@ class CUDAHooks final : public CUDAHooksInterface {
   bool hasCUDART() const override { return true; }
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return hasCUDA(); }
-  bool hasPrimaryContext(DeviceIndex device) const override { return c10::cuda::hasPrimaryContext(device); }
+  bool hasPrimaryContext(DeviceIndex device) const override {
+    return c10::cuda::hasPrimaryContext(device);
+  }
   int getNumGPUs() const override { return c10::cuda::device_count(); }
   DeviceIndex deviceCount() const override { return c10::cuda::device_count(); }
   DeviceIndex current_device() const override { return c10::cuda::current_device(); }
   DeviceIndex getCurrentDevice() const override { return c10::cuda::current_device(); }
   void setCurrentDevice(DeviceIndex device) const override { c10::cuda::set_device(device); }
-  DeviceIndex exchangeDevice(DeviceIndex device) const override { return c10::cuda::ExchangeDevice(device); }
-  DeviceIndex maybeExchangeDevice(DeviceIndex device) const override { return c10::cuda::MaybeExchangeDevice(device); }
+  DeviceIndex exchangeDevice(DeviceIndex device) const override {
+    return c10::cuda::ExchangeDevice(device);
+  }
+  DeviceIndex maybeExchangeDevice(DeviceIndex device) const override {
+    return c10::cuda::MaybeExchangeDevice(device);
+  }
 
   /// The host's: random numbers are the host's, too.
-  const Generator& getDefaultGenerator(DeviceIndex) const override { return at::detail::getDefaultCPUGenerator(); }
+  const Generator& getDefaultGenerator(DeviceIndex) const override {
+    return at::detail::getDefaultCPUGenerator();
+  }
 
   Allocator* getPinnedMemoryAllocator() const override { return &tessera::sim::pinned_memory(); }
-  bool isPinnedPtr(const void* data) const override { return tessera::sim::is_of_type(data, cudaMemoryTypeHost); }
-  Allocator* getCUDADeviceAllocator() const override { return c10::cuda::CUDACachingAllocator::get(); }
+  bool isPinnedPtr(const void* data) const override {
+    return tessera::sim::is_of_type(data, cudaMemoryTypeHost);
+  }
+  Allocator* getCUDADeviceAllocator() const override {
+    return c10::cuda::CUDACachingAllocator::get();
+  }
   Device getDeviceFromPtr(void* data) const override {
     cudaPointerAttributes attributes{};
     C10_CUDA_CHECK(cudaPointerGetAttributes(&attributes, data));
-    TORCH_CHECK(attributes.type == cudaMemoryTypeDevice, "The specified pointer does not lie in device memory");
+    TORCH_CHECK(attributes.type == cudaMemoryTypeDevice,
+                "The specified pointer does not lie in device memory");
     return {kCUDA, static_cast<DeviceIndex>(attributes.device)};
   }
   void deviceSynchronize(DeviceIndex) const override { c10::cuda::device_synchronize(); }

@@ -14,16 +14,19 @@ namespace tessera::sim {
 namespace {
 
 /// These take indices in host memory.
-constexpr std::array<std::string_view, 3> kTakeHostIndices{"aten::index", "aten::index_put_", "aten::_index_put_impl_"};
+constexpr std::array<std::string_view, 3> kTakeHostIndices{"aten::index", "aten::index_put_",
+                                                           "aten::_index_put_impl_"};
 
 /// A call of an operator, and its arguments as the CPU kernel gets them.
 class Call {
  public:
-  Call(const c10::OperatorHandle& op, const torch::jit::Stack& stack) : op_(op), schema_(op.schema()) {
+  Call(const c10::OperatorHandle& op, const torch::jit::Stack& stack)
+      : op_(op), schema_(op.schema()) {
     task_.name = c10::toString(schema_.operator_name());
     const auto first = stack.end() - static_cast<std::ptrdiff_t>(schema_.arguments().size());
     for (std::size_t i = 0; i < schema_.arguments().size(); ++i)
-      arguments_.push_back(twin_of(first[static_cast<std::ptrdiff_t>(i)], writes(schema_.arguments()[i])));
+      arguments_.push_back(
+          twin_of(first[static_cast<std::ptrdiff_t>(i)], writes(schema_.arguments()[i])));
     task_.device = device_.index();
   }
 
@@ -37,8 +40,8 @@ class Call {
 
   /// Whether all results are arguments, of shapes that do not change.
   bool can_wait() const {
-    for (const at::Tag tag :
-         {at::Tag::dynamic_output_shape, at::Tag::data_dependent_output, at::Tag::nondeterministic_seeded})
+    for (const at::Tag tag : {at::Tag::dynamic_output_shape, at::Tag::data_dependent_output,
+                              at::Tag::nondeterministic_seeded})
       if (op_.hasTag(tag)) return false;
     return settings().queued_operators && !makes_tensors_ && grown_.empty() &&
            std::all_of(schema_.returns().begin(), schema_.returns().end(), &Call::writes);
@@ -48,13 +51,15 @@ class Call {
     if (value.isTensor()) return twin_of(value.toTensor(), written);
     if (value.isTensorList()) {
       c10::List<at::Tensor> twins;
-      for (const at::Tensor& tensor : value.toTensorVector()) twins.push_back(twin_of(tensor, written));
+      for (const at::Tensor& tensor : value.toTensorVector())
+        twins.push_back(twin_of(tensor, written));
       return twins;
     }
     if (value.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> twins;
       for (const auto& tensor : value.toOptionalTensorVector())
-        twins.push_back(tensor.has_value() ? std::optional(twin_of(*tensor, written)) : std::nullopt);
+        twins.push_back(tensor.has_value() ? std::optional(twin_of(*tensor, written))
+                                           : std::nullopt);
       return twins;
     }
     if (!value.isDevice() || !value.toDevice().is_cuda()) return value;
@@ -85,15 +90,18 @@ class Call {
   at::Tensor host_argument(const at::Tensor& tensor) const {
     const auto takes = std::find(kTakeHostIndices.begin(), kTakeHostIndices.end(), schema_.name());
     TORCH_CHECK(tensor.dim() == 0 || takes != kTakeHostIndices.end(),
-                "Expected all tensors to be on the same device, but found at least two devices, cuda and cpu! (in ",
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                "cuda and cpu! (in ",
                 task_.name, ")");
     if (!settings().queued_operators) return tensor;
     at::Tensor copy = tensor.clone();
-    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) copy.unsafeGetTensorImpl()->set_wrapped_number(true);
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+      copy.unsafeGetTensorImpl()->set_wrapped_number(true);
     return copy;
   }
 
-  /// LibTorch's boxing may return references to arguments that it has dropped, so they stay alive over the call.
+  /// LibTorch's boxing may return references to arguments that it has dropped, so they stay alive
+  /// over the call.
   static torch::jit::Stack call(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
     torch::jit::Stack stack = arguments;
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
@@ -104,7 +112,8 @@ class Call {
     task_.work = [op = op_, arguments = arguments_] { call(op, arguments); };
     queue_operator(task_);
     torch::jit::Stack results;
-    for (std::size_t i = 0; i < schema_.returns().size(); ++i) results.push_back(device_result(written_argument(i)));
+    for (std::size_t i = 0; i < schema_.returns().size(); ++i)
+      results.push_back(device_result(written_argument(i)));
     return results;
   }
 
@@ -131,7 +140,8 @@ class Call {
 
   /// For numbers, and for tensors whose shape only the device knew.
   bool host_waits() const {
-    return op_.hasTag(at::Tag::dynamic_output_shape) || op_.hasTag(at::Tag::data_dependent_output) ||
+    return op_.hasTag(at::Tag::dynamic_output_shape) ||
+           op_.hasTag(at::Tag::data_dependent_output) ||
            std::any_of(schema_.returns().begin(), schema_.returns().end(),
                        [](const c10::Argument& result) { return !holds_tensors(*result.type()); });
   }
@@ -142,8 +152,9 @@ class Call {
   void fill(const at::Tensor& tensor, const at::Tensor& values) {
     if (values.sizes() != tensor.sizes()) tensor.resize_(values.sizes());
     if (values.numel() == 0) return;
-    OperatorTask task{
-        task_.name, task_.device, {}, [target = HostTwins().of(tensor), &values] { target.copy_(values); }};
+    OperatorTask task{task_.name, task_.device, {}, [target = HostTwins().of(tensor), &values] {
+                        target.copy_(values);
+                      }};
     add_accesses(task.accesses, tensor, true);
     run_operator(task);
   }
@@ -157,7 +168,8 @@ class Call {
     if (result.isTensor()) return device_result(result.toTensor());
     if (!result.isTensorList()) return result;
     c10::List<at::Tensor> tensors;
-    for (const at::Tensor& tensor : result.toTensorVector()) tensors.push_back(device_result(tensor));
+    for (const at::Tensor& tensor : result.toTensorVector())
+      tensors.push_back(device_result(tensor));
     return tensors;
   }
 
@@ -181,9 +193,11 @@ void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
 
 at::Tensor to_device(const std::string& name, const at::Tensor& host, at::Device device) {
   if (!host.defined()) return host;
-  const at::Tensor result = at::empty_strided(host.sizes(), host.strides(), host.options().device(device));
+  const at::Tensor result =
+      at::empty_strided(host.sizes(), host.strides(), host.options().device(device));
   if (host.numel() == 0) return result;
-  OperatorTask task{name, device.index(), {}, [target = HostTwins().of(result), &host] { target.copy_(host); }};
+  OperatorTask task{
+      name, device.index(), {}, [target = HostTwins().of(result), &host] { target.copy_(host); }};
   add_accesses(task.accesses, result, true);
   run_operator(task);
   return result;

@@ -14,10 +14,10 @@ namespace tessera::sim {
 
 /// Runs the CPU kernel of `op` on twins of the device tensors among the arguments (host_twins.hpp).
 /// - Results that are arguments, in place or out=: the CPU kernel writes into them.
-/// - Fresh results: the kernel runs at once into host memory, from which new device tensors are filled.
-/// Queued as a task where Settings::queued_operators, the arguments are all the results there are, and neither their
-/// shapes nor random numbers depend on when it runs. Throws what LibTorch throws on a GPU for host tensors among the
-/// arguments that are no scalars.
+/// - Fresh results: the kernel runs at once into host memory, from which new device tensors are
+/// filled. Queued as a task where Settings::queued_operators, the arguments are all the results
+/// there are, and neither their shapes nor random numbers depend on when it runs. Throws what
+/// LibTorch throws on a GPU for host tensors among the arguments that are no scalars.
 void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 /// Runs host code that returns fresh tensors, as the fallback does.

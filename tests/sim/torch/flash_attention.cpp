@@ -1,5 +1,5 @@
-// Flash attention has kernels for CUDA and others for the host, under other names. These are twins of the first made of
-// the second, with the conditions of the first.
+// Flash attention has kernels for CUDA and others for the host, under other names. These are twins
+// of the first made of the second, with the conditions of the first.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
@@ -14,12 +14,14 @@ namespace {
 using at::Tensor;
 
 /// Tensors are [batch, heads, positions, head_dim].
-void expect_supported(const Tensor& q, const Tensor& k, const Tensor& v, double dropout, bool causal) {
+void expect_supported(const Tensor& q, const Tensor& k, const Tensor& v, double dropout,
+                      bool causal) {
   TORCH_CHECK(q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16,
               "FlashAttention only support fp16 and bf16 data type");
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
               "query, key and value must have the same dtype");
-  for (const Tensor& x : {q, k, v}) TORCH_CHECK(x.stride(-1) == 1, "Input tensor must have contiguous last dimension");
+  for (const Tensor& x : {q, k, v})
+    TORCH_CHECK(x.stride(-1) == 1, "Input tensor must have contiguous last dimension");
   TORCH_CHECK(q.size(3) == v.size(3) && q.size(3) % 8 == 0 && q.size(3) <= 256,
               "FlashAttention only supports head dimensions that are multiples of 8, up to 256");
   TORCH_CHECK(k.size(1) > 0 && q.size(1) % k.size(1) == 0,
@@ -30,42 +32,50 @@ void expect_supported(const Tensor& q, const Tensor& k, const Tensor& v, double 
 }
 
 /// A key-value head for each query head.
-Tensor for_all_heads(const Tensor& x, std::int64_t heads) { return x.repeat_interleave(heads / x.size(1), 1); }
+Tensor for_all_heads(const Tensor& x, std::int64_t heads) {
+  return x.repeat_interleave(heads / x.size(1), 1);
+}
 
 /// The sum over the query heads that share a key-value head.
 Tensor for_key_heads(const Tensor& gradient, std::int64_t heads) {
   if (gradient.size(1) == heads) return gradient;
-  return gradient.unflatten(1, {heads, gradient.size(1) / heads}).to(at::kFloat).sum(2).to(gradient.scalar_type());
+  return gradient.unflatten(1, {heads, gradient.size(1) / heads})
+      .to(at::kFloat)
+      .sum(2)
+      .to(gradient.scalar_type());
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> flash(
-    const Tensor& q, const Tensor& k, const Tensor& v, double dropout, bool causal, bool return_debug_mask,
-    std::optional<double> scale) {
+    const Tensor& q, const Tensor& k, const Tensor& v, double dropout, bool causal,
+    bool return_debug_mask, std::optional<double> scale) {
   expect_supported(q, k, v, dropout, causal);
-  const auto results = run_on_host("aten::_scaled_dot_product_flash_attention", {q, k, v}, [&](const auto& in) {
-    const std::int64_t heads = in[0].size(1);
-    const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-        in[0], for_all_heads(in[1], heads), for_all_heads(in[2], heads), 0.0, causal, {}, scale);
-    return std::vector<Tensor>{out, logsumexp.to(at::kFloat).contiguous()};
-  });
+  const auto results =
+      run_on_host("aten::_scaled_dot_product_flash_attention", {q, k, v}, [&](const auto& in) {
+        const std::int64_t heads = in[0].size(1);
+        const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
+            in[0], for_all_heads(in[1], heads), for_all_heads(in[2], heads), 0.0, causal, {},
+            scale);
+        return std::vector<Tensor>{out, logsumexp.to(at::kFloat).contiguous()};
+      });
   const Tensor state = at::empty({0}, q.options().dtype(at::kLong));
   return {results[0], results[1], Tensor(), Tensor(), q.size(2), k.size(2), state, state, Tensor()};
 }
 
-std::tuple<Tensor, Tensor, Tensor> flash_backward(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
-                                                  const Tensor& out, const Tensor& logsumexp, const Tensor&,
-                                                  const Tensor&, c10::SymInt, c10::SymInt, double dropout, bool causal,
-                                                  const Tensor&, const Tensor&, std::optional<double> scale) {
+std::tuple<Tensor, Tensor, Tensor> flash_backward(
+    const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+    const Tensor& logsumexp, const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double dropout,
+    bool causal, const Tensor&, const Tensor&, std::optional<double> scale) {
   if (!grad.defined()) return {};
   expect_supported(q, k, v, dropout, causal);
   TORCH_CHECK(logsumexp.is_contiguous() && logsumexp.scalar_type() == at::kFloat,
               "logsumexp must be contiguous and float32");
   const auto results = run_on_host(
-      "aten::_scaled_dot_product_flash_attention_backward", {grad, q, k, v, out, logsumexp}, [&](const auto& in) {
+      "aten::_scaled_dot_product_flash_attention_backward", {grad, q, k, v, out, logsumexp},
+      [&](const auto& in) {
         const std::int64_t heads = in[1].size(1), key_heads = in[2].size(1);
         const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-            in[0], in[1], for_all_heads(in[2], heads), for_all_heads(in[3], heads), in[4], in[5], 0.0, causal, {},
-            scale);
+            in[0], in[1], for_all_heads(in[2], heads), for_all_heads(in[3], heads), in[4], in[5],
+            0.0, causal, {}, scale);
         return std::vector<Tensor>{dq, for_key_heads(dk, key_heads), for_key_heads(dv, key_heads)};
       });
   return {results[0], results[1], results[2]};

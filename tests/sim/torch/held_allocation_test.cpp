@@ -1,5 +1,5 @@
-// An allocation that fails while the GPU waits for another rank: LibTorch's allocator gives unused memory back, and
-// CUDA waits for the whole GPU before it takes it.
+// An allocation that fails while the GPU waits for another rank: LibTorch's allocator gives unused
+// memory back, and CUDA waits for the whole GPU before it takes it.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,8 @@ TEST(HeldAllocation, IsSeenByAnotherThread) {
   std::thread allocates;
   {
     const WaitingStream waiting;
-    allocates = std::thread([] { EXPECT_THROW(at::empty({kTooMuch}, device_bytes), c10::OutOfMemoryError); });
+    allocates = std::thread(
+        [] { EXPECT_THROW(at::empty({kTooMuch}, device_bytes), c10::OutOfMemoryError); });
     const auto deadline = std::chrono::steady_clock::now() + seconds(30);
     while (!held_allocation(seconds(1)) && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -1,5 +1,5 @@
-// LibTorch's attention takes another algorithm on a GPU than on the host, whose bits differ. With the host's kernels it
-// takes the host's.
+// LibTorch's attention takes another algorithm on a GPU than on the host, whose bits differ. With
+// the host's kernels it takes the host's.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <torch/library.h>
@@ -19,8 +19,8 @@ struct WithAutograd {
   at::AutoGradMode gradients{true};
 };
 
-/// Of q, k, v, and a mask where there is one. Backward computes forward once more: recompute may have given the inputs
-/// other memory since, which a graph of twins would not see.
+/// Of q, k, v, and a mask where there is one. Backward computes forward once more: recompute may
+/// have given the inputs other memory since, which a graph of twins would not see.
 class HostAttention final : public kernels::Operation {
  public:
   HostAttention(bool causal, std::optional<double> scale, bool grouped)
@@ -58,7 +58,8 @@ class HostAttention final : public kernels::Operation {
   }
   Tensor attend(const std::vector<Tensor>& qkv, const std::vector<Tensor>& twins) const {
     const auto mask = twins.size() > 3 ? std::optional(twins[3]) : std::nullopt;
-    return at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, 0.0, causal_, scale_, grouped_);
+    return at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, 0.0, causal_, scale_,
+                                            grouped_);
   }
 
   static constexpr const char* name = "aten::scaled_dot_product_attention";
@@ -67,8 +68,9 @@ class HostAttention final : public kernels::Operation {
   bool grouped_;
 };
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask, double dropout,
-                 bool causal, std::optional<double> scale, bool grouped) {
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const std::optional<Tensor>& mask, double dropout, bool causal,
+                 std::optional<double> scale, bool grouped) {
   TORCH_CHECK(dropout == 0, "the simulated attention has no dropout");
   std::vector<Tensor> inputs{q, k, v};
   if (mask.has_value() && mask->defined()) inputs.push_back(*mask);
@@ -78,7 +80,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::o
 }  // namespace
 
 void use_host_attention() {
-  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__, __LINE__);
+  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA,
+                                __FILE__, __LINE__);
   library.impl("scaled_dot_product_attention", &attention);
 }
 

@@ -49,14 +49,15 @@ class HostKernel {
 };
 
 std::pair<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  const Tensor y = at::empty_like(x), rstd = at::empty({x.size(0)}, x.options().dtype(kernels::compute_type(x)));
+  const Tensor y = at::empty_like(x),
+               rstd = at::empty({x.size(0)}, x.options().dtype(kernels::compute_type(x)));
   HostKernel kernel("rms_norm", x);
-  kernel.issue(
-      [x = kernel.reads(x), weight = kernel.reads(weight), eps, y = kernel.writes(y), rstd = kernel.writes(rstd)] {
-        const auto [values, statistic] = host_backend.rms_norm(x, weight, eps);
-        y.copy_(values);
-        rstd.copy_(statistic);
-      });
+  kernel.issue([x = kernel.reads(x), weight = kernel.reads(weight), eps, y = kernel.writes(y),
+                rstd = kernel.writes(rstd)] {
+    const auto [values, statistic] = host_backend.rms_norm(x, weight, eps);
+    y.copy_(values);
+    rstd.copy_(statistic);
+  });
   return {y, rstd};
 }
 
@@ -64,8 +65,9 @@ std::pair<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x, c
                                             const Tensor& rstd) {
   const Tensor dx = at::empty_like(x), dweight = at::empty_like(weight);
   HostKernel kernel("rms_norm_backward", x);
-  kernel.issue([dy = kernel.reads(dy), x = kernel.reads(x), weight = kernel.reads(weight), rstd = kernel.reads(rstd),
-                dx = kernel.writes(dx), dweight = kernel.writes(dweight)] {
+  kernel.issue([dy = kernel.reads(dy), x = kernel.reads(x), weight = kernel.reads(weight),
+                rstd = kernel.reads(rstd), dx = kernel.writes(dx),
+                dweight = kernel.writes(dweight)] {
     const auto [of_x, of_weight] = host_backend.rms_norm_backward(dy, x, weight, rstd);
     dx.copy_(of_x);
     dweight.copy_(of_weight);
@@ -80,68 +82,82 @@ void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out) {
   });
 }
 
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate, const RowsOf& dup) {
+void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
+                     const RowsOf& dup) {
   HostKernel kernel("swiglu_backward", dy.tensor);
-  kernel.issue([dy = kernel.reads(dy), gate = kernel.reads(gate), up = kernel.reads(up), dgate = kernel.writes(dgate),
-                dup = kernel.writes(dup)] { host_backend.swiglu_backward(dy, gate, up, dgate, dup); });
+  kernel.issue([dy = kernel.reads(dy), gate = kernel.reads(gate), up = kernel.reads(up),
+                dgate = kernel.writes(dgate), dup = kernel.writes(dup)] {
+    host_backend.swiglu_backward(dy, gate, up, dgate, dup);
+  });
 }
 
 void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& y, bool inverse) {
   HostKernel kernel("rope", x);
-  kernel.issue([x = kernel.reads(x), cos = kernel.reads(cos), sin = kernel.reads(sin), y = kernel.writes(y), inverse] {
-    host_backend.rope(x, cos, sin, y, inverse);
-  });
+  kernel.issue([x = kernel.reads(x), cos = kernel.reads(cos), sin = kernel.reads(sin),
+                y = kernel.writes(y), inverse] { host_backend.rope(x, cos, sin, y, inverse); });
 }
 
 void row_max(const RowsOf& logits, const Tensor& max) {
   HostKernel kernel("row_max", max);
-  kernel.issue([logits = kernel.reads(logits), max = kernel.writes(max)] { host_backend.row_max(logits, max); });
-}
-
-void sum_exp(const RowsOf& logits, const Tensor& max, const Tensor& labels, std::int64_t vocab_begin,
-             const kernels::SumExpAndTarget& out) {
-  HostKernel kernel("sum_exp", max);
-  kernel.issue([logits = kernel.reads(logits), max = kernel.reads(max), labels = kernel.reads(labels), vocab_begin,
-                out = kernels::SumExpAndTarget{kernel.writes(out.sum_exp), kernel.writes(out.target)}] {
-    host_backend.sum_exp(logits, max, labels, vocab_begin, out);
+  kernel.issue([logits = kernel.reads(logits), max = kernel.writes(max)] {
+    host_backend.row_max(logits, max);
   });
 }
 
-void softmax_gradient(const RowsOf& logits, const Tensor& max, const Tensor& sum_exp, const Tensor& labels,
-                      std::int64_t vocab_begin, double scale) {
+void sum_exp(const RowsOf& logits, const Tensor& max, const Tensor& labels,
+             std::int64_t vocab_begin, const kernels::SumExpAndTarget& out) {
+  HostKernel kernel("sum_exp", max);
+  kernel.issue(
+      [logits = kernel.reads(logits), max = kernel.reads(max), labels = kernel.reads(labels),
+       vocab_begin,
+       out = kernels::SumExpAndTarget{kernel.writes(out.sum_exp), kernel.writes(out.target)}] {
+        host_backend.sum_exp(logits, max, labels, vocab_begin, out);
+      });
+}
+
+void softmax_gradient(const RowsOf& logits, const Tensor& max, const Tensor& sum_exp,
+                      const Tensor& labels, std::int64_t vocab_begin, double scale) {
   HostKernel kernel("softmax_gradient", max);
-  kernel.issue([logits = kernel.writes(logits), max = kernel.reads(max), sum_exp = kernel.reads(sum_exp),
-                labels = kernel.reads(labels), vocab_begin,
-                scale] { host_backend.softmax_gradient(logits, max, sum_exp, labels, vocab_begin, scale); });
+  kernel.issue(
+      [logits = kernel.writes(logits), max = kernel.reads(max), sum_exp = kernel.reads(sum_exp),
+       labels = kernel.reads(labels), vocab_begin,
+       scale] { host_backend.softmax_gradient(logits, max, sum_exp, labels, vocab_begin, scale); });
 }
 
 void cast(const Tensor& destination, const Tensor& source) {
   HostKernel kernel("cast", source);
-  kernel.issue([to = kernel.writes(destination), from = kernel.reads(source)] { host_backend.cast(to, from); });
+  kernel.issue([to = kernel.writes(destination), from = kernel.reads(source)] {
+    host_backend.cast(to, from);
+  });
 }
 
 void accumulate(const Tensor& destination, const Tensor& source) {
   HostKernel kernel("accumulate", source);
-  kernel.issue([to = kernel.writes(destination), from = kernel.reads(source)] { host_backend.accumulate(to, from); });
+  kernel.issue([to = kernel.writes(destination), from = kernel.reads(source)] {
+    host_backend.accumulate(to, from);
+  });
 }
 
 double sum_of_squares(const Tensor& values) {
   HostKernel kernel("sum_of_squares", values);
   double sum = 0;
-  kernel.run_and_wait([&sum, values = kernel.reads(values)] { sum = host_backend.sum_of_squares(values); });
+  kernel.run_and_wait(
+      [&sum, values = kernel.reads(values)] { sum = host_backend.sum_of_squares(values); });
   return sum;
 }
 
 void exact_squares(const Tensor& values, kernels::ExactSum& sum) {
   HostKernel kernel("exact_squares", values);
-  kernel.run_and_wait([&sum, values = kernel.reads(values)] { host_backend.exact_squares(values, sum); });
+  kernel.run_and_wait(
+      [&sum, values = kernel.reads(values)] { host_backend.exact_squares(values, sum); });
 }
 
 void adamw(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const kernels::AdamWArguments& arguments, const Tensor& compute_copy) {
   HostKernel kernel("adamw", param);
-  kernel.issue([param = kernel.writes(param), grad = kernel.reads(grad), exp_avg = kernel.writes(exp_avg),
-                exp_avg_sq = kernel.writes(exp_avg_sq), arguments, copy = kernel.writes(compute_copy)] {
+  kernel.issue([param = kernel.writes(param), grad = kernel.reads(grad),
+                exp_avg = kernel.writes(exp_avg), exp_avg_sq = kernel.writes(exp_avg_sq), arguments,
+                copy = kernel.writes(compute_copy)] {
     host_backend.adamw(param, grad, exp_avg, exp_avg_sq, arguments, copy);
   });
 }
@@ -155,25 +171,29 @@ std::vector<Tensor> inputs_of(const AttentionPart& part, std::initializer_list<T
 }
 
 AttentionPart on(const AttentionPart& part, const std::vector<Tensor>& twins) {
-  return {twins[0], twins[1], twins[2], part.scale, part.causal, part.mask.defined() ? twins.back() : Tensor()};
+  return {twins[0],   twins[1],    twins[2],
+          part.scale, part.causal, part.mask.defined() ? twins.back() : Tensor()};
 }
 
 /// Layouts of the results are the host's, too: later products have its bits only then.
 AttentionValue attention_part(const AttentionPart& part) {
-  const auto results = run_on_host("attention", inputs_of(part), [&](const std::vector<Tensor>& twins) {
-    const auto [out, logsumexp] = host_backend.attention_part(on(part, twins));
-    return std::vector<Tensor>{out, logsumexp};
-  });
+  const auto results =
+      run_on_host("attention", inputs_of(part), [&](const std::vector<Tensor>& twins) {
+        const auto [out, logsumexp] = host_backend.attention_part(on(part, twins));
+        return std::vector<Tensor>{out, logsumexp};
+      });
   return {results[0], results[1]};
 }
 
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
                                            const Tensor& grad_out) {
   const std::vector<Tensor> inputs = inputs_of(part, {merged.out, merged.logsumexp, grad_out});
-  const auto results = run_on_host("attention_backward", inputs, [&](const std::vector<Tensor>& twins) {
-    const auto [q, k, v] = host_backend.attention_part_backward(on(part, twins), {twins[3], twins[4]}, twins[5]);
-    return std::vector<Tensor>{q, k, v};
-  });
+  const auto results =
+      run_on_host("attention_backward", inputs, [&](const std::vector<Tensor>& twins) {
+        const auto [q, k, v] =
+            host_backend.attention_part_backward(on(part, twins), {twins[3], twins[4]}, twins[5]);
+        return std::vector<Tensor>{q, k, v};
+      });
   return {results[0], results[1], results[2]};
 }
 

@@ -3,8 +3,9 @@
 
 namespace tessera::sim {
 
-/// From now on src's own kernels on device tensors are the host's, as tasks on the device's bytes: all results then
-/// have the host's bits. The .cu files do not run, which makes a model's step several times faster.
+/// From now on src's own kernels on device tensors are the host's, as tasks on the device's bytes:
+/// all results then have the host's bits. The .cu files do not run, which makes a model's step
+/// several times faster.
 void use_host_kernels();
 /// The same for LibTorch's scaled_dot_product_attention.
 void use_host_attention();

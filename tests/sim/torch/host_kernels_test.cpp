@@ -1,4 +1,5 @@
-// With TESSERA_SIM_KERNELS=host, src's own kernels on the device give the host's bits, in forward and backward.
+// With TESSERA_SIM_KERNELS=host, src's own kernels on the device give the host's bits, in forward
+// and backward.
 #include "tessera/kernels/tensor.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ std::vector<Tensor> results_on(at::Device device, const Function& function,
                                const std::vector<at::IntArrayRef>& shapes) {
   at::manual_seed(3);
   std::vector<Tensor> inputs;
-  for (const at::IntArrayRef shape : shapes) inputs.push_back(at::randn(shape).to(device).set_requires_grad(true));
+  for (const at::IntArrayRef shape : shapes)
+    inputs.push_back(at::randn(shape).to(device).set_requires_grad(true));
   const Tensor out = function(inputs);
   out.backward(at::randn(out.sizes()).to(device));
   std::vector<Tensor> results{out.detach().cpu()};
@@ -37,37 +39,44 @@ std::vector<Tensor> results_on(at::Device device, const Function& function,
 /// Output and gradients of `function` of random float32 inputs.
 void expect_bits_of_host(const Function& function, const std::vector<at::IntArrayRef>& shapes) {
   at::set_num_threads(1);
-  const auto expected = results_on(at::kCPU, function, shapes), got = results_on(at::kCUDA, function, shapes);
+  const auto expected = results_on(at::kCPU, function, shapes),
+             got = results_on(at::kCUDA, function, shapes);
   for (std::size_t i = 0; i < expected.size(); ++i)
-    EXPECT_TRUE(got[i].equal(expected[i])) << i << ": " << (got[i] - expected[i]).abs().max().item<double>();
+    EXPECT_TRUE(got[i].equal(expected[i]))
+        << i << ": " << (got[i] - expected[i]).abs().max().item<double>();
   EXPECT_TRUE(races().empty());
 }
 
 TEST(HostKernels, RmsNorm) {
-  expect_bits_of_host([](const auto& in) { return kernels::rms_norm(in[0], in[1], 1e-5); }, {{3, 65, 64}, {64}});
+  expect_bits_of_host([](const auto& in) { return kernels::rms_norm(in[0], in[1], 1e-5); },
+                      {{3, 65, 64}, {64}});
 }
 
 TEST(HostKernels, Swiglu) {
-  expect_bits_of_host([](const auto& in) { return kernels::swiglu(in[0], in[1]); }, {{5, 64, 192}, {5, 64, 192}});
+  expect_bits_of_host([](const auto& in) { return kernels::swiglu(in[0], in[1]); },
+                      {{5, 64, 192}, {5, 64, 192}});
 }
 
 TEST(HostKernels, Linear) {
-  expect_bits_of_host([](const auto& in) { return kernels::linear(in[0], in[1]); }, {{2, 64, 64}, {192, 64}});
+  expect_bits_of_host([](const auto& in) { return kernels::linear(in[0], in[1]); },
+                      {{2, 64, 64}, {192, 64}});
 }
 
 TEST(HostKernels, Rope) {
   const auto table = [](const Tensor& of) {
     return at::arange(64 * 8, at::kFloat).view({64, 8}).mul(0.01).to(of.device());
   };
-  expect_bits_of_host([&](const auto& in) { return kernels::rope(in[0], table(in[0]).cos(), table(in[0]).sin()); },
-                      {{2, 64, 4, 16}});
+  expect_bits_of_host(
+      [&](const auto& in) { return kernels::rope(in[0], table(in[0]).cos(), table(in[0]).sin()); },
+      {{2, 64, 4, 16}});
 }
 
 TEST(HostKernels, Attention) {
   for (const std::int64_t kv_heads : {4, 2})
     expect_bits_of_host(
         [](const auto& in) {
-          return kernels::attention({.q = in[0], .k = in[1], .v = in[2], .scale = 0.25, .causal = true, .mask = {}});
+          return kernels::attention(
+              {.q = in[0], .k = in[1], .v = in[2], .scale = 0.25, .causal = true, .mask = {}});
         },
         {{2, 64, 4, 16}, {2, 64, kv_heads, 16}, {2, 64, kv_heads, 16}});
 }
@@ -77,10 +86,13 @@ TEST(HostKernels, AttentionOfLibTorch) {
     for (const std::int64_t kv_heads : {4, 2})
       expect_bits_of_host(
           [&](const auto& in) {
-            const Tensor positions = at::arange(64, in[0].options().dtype(at::kLong).requires_grad(false));
-            const auto mask = causal ? std::nullopt : std::optional(positions <= positions.unsqueeze(1));
-            return at::scaled_dot_product_attention(in[0].transpose(1, 2), in[1].transpose(1, 2), in[2].transpose(1, 2),
-                                                    mask, 0.0, causal, 0.25, kv_heads != 4);
+            const Tensor positions =
+                at::arange(64, in[0].options().dtype(at::kLong).requires_grad(false));
+            const auto mask =
+                causal ? std::nullopt : std::optional(positions <= positions.unsqueeze(1));
+            return at::scaled_dot_product_attention(in[0].transpose(1, 2), in[1].transpose(1, 2),
+                                                    in[2].transpose(1, 2), mask, 0.0, causal, 0.25,
+                                                    kv_heads != 4);
           },
           {{2, 64, 4, 16}, {2, 64, kv_heads, 16}, {2, 64, kv_heads, 16}});
 }

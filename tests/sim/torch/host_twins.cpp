@@ -10,10 +10,12 @@ c10::Storage HostTwins::storage_twin(const at::Tensor& tensor) {
   for (const auto& [owner, twin] : storages_)
     if (owner.is_alias_of(tensor)) return twin;
   const c10::Storage& storage = tensor.storage();
-  TORCH_CHECK(tensor.numel() == 0 || storage.data() != nullptr, "the memory of this device tensor was given back");
-  storages_.emplace_back(tensor,
-                         c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(),
-                                      at::DataPtr(const_cast<void*>(storage.data()), at::kCPU), nullptr, false));
+  TORCH_CHECK(tensor.numel() == 0 || storage.data() != nullptr,
+              "the memory of this device tensor was given back");
+  storages_.emplace_back(
+      tensor,
+      c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(),
+                   at::DataPtr(const_cast<void*>(storage.data()), at::kCPU), nullptr, false));
   return storages_.back().second;
 }
 
@@ -37,7 +39,8 @@ at::Tensor HostTwins::device_tensor(const at::Tensor& twin) const {
     if (known.is_same(twin)) return owner;
   for (const auto& [owner, storage] : storages_)
     if (twin.has_storage() && storage.is_alias_of(twin.storage()) && owner.dtype() == twin.dtype())
-      return at::native::as_strided_tensorimpl(owner, twin.sizes(), twin.strides(), twin.storage_offset());
+      return at::native::as_strided_tensorimpl(owner, twin.sizes(), twin.strides(),
+                                               twin.storage_offset());
   return {};
 }
 
@@ -47,7 +50,8 @@ void add_accesses(std::vector<Access>& accesses, const at::Tensor& tensor, bool 
   std::vector<Repeat> repeats;
   for (std::int64_t dim = 0; dim < tensor.dim(); ++dim)
     repeats.push_back({tensor.size(dim), tensor.stride(dim) * size});
-  add_accesses(accesses, tensor.const_data_ptr(), tensor.element_size(), std::move(repeats), writes);
+  add_accesses(accesses, tensor.const_data_ptr(), tensor.element_size(), std::move(repeats),
+               writes);
 }
 
 }  // namespace tessera::sim

@@ -1,5 +1,5 @@
-// LibTorch's caching allocator on the simulated device: what the checker says when a stream still uses what another one
-// gives back, and pinned memory.
+// LibTorch's caching allocator on the simulated device: what the checker says when a stream still
+// uses what another one gives back, and pinned memory.
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -35,7 +35,9 @@ std::vector<std::string> races_of(const Body& body) {
   return found;
 }
 
-Tensor filled(double value) { return at::full({1 << 16}, value, at::device(at::kCUDA).dtype(at::kFloat)); }
+Tensor filled(double value) {
+  return at::full({1 << 16}, value, at::device(at::kCUDA).dtype(at::kFloat));
+}
 
 c10::cuda::CUDAStream side_stream() {
   static const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
@@ -228,7 +230,8 @@ TEST(Pinned, IsWhatLibTorchSays) {
   EXPECT_FALSE(at::empty({4}).is_pinned());
 }
 
-/// A copy behind a task that waits for this test: the host goes on, and the copy's memory is given to no one else.
+/// A copy behind a task that waits for this test: the host goes on, and the copy's memory is given
+/// to no one else.
 TEST(Pinned, IsKeptUntilACopyIsDone) {
   const Tensor device = at::empty({1 << 16}, at::device(at::kCUDA).dtype(at::kFloat));
   Tensor host = at::full({1 << 16}, 7, pinned.dtype(at::kFloat));

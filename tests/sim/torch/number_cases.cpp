@@ -37,7 +37,10 @@ std::vector<Case> arithmetic() {
        [](const Inputs& in) {
          return std::vector{in.real({9}) > 0, in.real({9}).eq(in.real({9}))};
        }},
-      {"where", [](const Inputs& in) { return std::vector{at::where(in.real({9}) > 0, in.real({9}), in.real({9}))}; }},
+      {"where",
+       [](const Inputs& in) {
+         return std::vector{at::where(in.real({9}) > 0, in.real({9}), in.real({9}))};
+       }},
       {"masked_fill",
        [](const Inputs& in) {
          return std::vector{in.real({7, 3}).masked_fill(in.real({7, 3}) > 0, -1e9)};
@@ -56,14 +59,18 @@ std::vector<Case> arithmetic() {
        }},
       {"casts",
        [](const Inputs& in) {
-         return std::vector{in.real({33}).to(at::kBFloat16), in.real({33}).to(at::kHalf).to(at::kDouble),
-                            (in.real({33}) * 9).to(at::kLong), in.real({33}, at::kBFloat16).to(at::kFloat)};
+         return std::vector{
+             in.real({33}).to(at::kBFloat16), in.real({33}).to(at::kHalf).to(at::kDouble),
+             (in.real({33}) * 9).to(at::kLong), in.real({33}, at::kBFloat16).to(at::kFloat)};
        }},
       {"half_arithmetic",
-       [](const Inputs& in) { return std::vector{in.real({33}, at::kBFloat16) * in.real({33}, at::kBFloat16)}; }},
+       [](const Inputs& in) {
+         return std::vector{in.real({33}, at::kBFloat16) * in.real({33}, at::kBFloat16)};
+       }},
       {"outer_logaddexp",
        [](const Inputs& in) {
-         return std::vector{at::outer(in.real({4}), in.real({5})), at::logaddexp(in.real({5}), in.real({5}))};
+         return std::vector{at::outer(in.real({4}), in.real({5})),
+                            at::logaddexp(in.real({5}), in.real({5}))};
        }},
       {"foreach",
        [](const Inputs& in) {
@@ -73,8 +80,8 @@ std::vector<Case> arithmetic() {
        }},
       {"fused_adamw",
        [](const Inputs& in) {
-         std::vector<Tensor> p{in.real({40})}, g{in.real({40})}, m{in.real({40})}, v{in.real({40}).abs()},
-             steps{at::ones({}, in.options())};
+         std::vector<Tensor> p{in.real({40})}, g{in.real({40})}, m{in.real({40})},
+             v{in.real({40}).abs()}, steps{at::ones({}, in.options())};
          at::_fused_adamw_(p, g, m, v, {}, steps, 1e-3, 0.9, 0.99, 0.1, 1e-8, false, false);
          return std::vector{p[0], m[0], v[0]};
        }},
@@ -85,7 +92,8 @@ std::vector<Case> reductions() {
   return {
       {"sum",
        [](const Inputs& in) {
-         return std::vector{in.real({40, 9}).sum(), in.real({40, 9}).sum(0), in.real({40, 9}).sum(1, true)};
+         return std::vector{in.real({40, 9}).sum(), in.real({40, 9}).sum(0),
+                            in.real({40, 9}).sum(1, true)};
        }},
       {"mean_var",
        [](const Inputs& in) {
@@ -137,7 +145,8 @@ std::vector<Case> reductions() {
       {"numbers",
        [](const Inputs& in) {
          const Tensor x = in.real({9});
-         return std::vector{at::scalar_tensor(x[3].item<float>()), at::scalar_tensor(at::equal(x, x) ? 1 : 0)};
+         return std::vector{at::scalar_tensor(x[3].item<float>()),
+                            at::scalar_tensor(at::equal(x, x) ? 1 : 0)};
        }},
   };
 }
@@ -183,7 +192,8 @@ std::vector<Case> products() {
       {"grouped_mm",
        [](const Inputs& in) {
          const Tensor ends = at::tensor({3, 7, 8}, at::kInt).to(in.device());
-         return std::vector{at::_grouped_mm(in.real({8, 16}, at::kBFloat16), in.real({3, 16, 8}, at::kBFloat16), ends)};
+         return std::vector{at::_grouped_mm(in.real({8, 16}, at::kBFloat16),
+                                            in.real({3, 16, 8}, at::kBFloat16), ends)};
        }},
   };
 }

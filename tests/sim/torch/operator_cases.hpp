@@ -22,7 +22,9 @@ class Inputs {
     return at::randint(below, shape, at::kLong).to(device_);
   }
   at::Device device() const { return device_; }
-  at::TensorOptions options(at::ScalarType type = at::kFloat) const { return at::device(device_).dtype(type); }
+  at::TensorOptions options(at::ScalarType type = at::kFloat) const {
+    return at::device(device_).dtype(type);
+  }
 
  private:
   at::Device device_;

@@ -12,10 +12,12 @@
 namespace tessera::sim {
 namespace {
 
-cudaStream_t current_stream(c10::DeviceIndex device) { return c10::cuda::getCurrentCUDAStream(device).stream(); }
+cudaStream_t current_stream(c10::DeviceIndex device) {
+  return c10::cuda::getCurrentCUDAStream(device).stream();
+}
 
-/// One thread: sums are then always split in the same way, and no helper thread touches device memory, which is closed
-/// to it.
+/// One thread: sums are then always split in the same way, and no helper thread touches device
+/// memory, which is closed to it.
 void call(const std::function<void()>& work) {
   if (at::get_num_threads() != 1) at::set_num_threads(1);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -52,6 +54,8 @@ void queue_operator(const OperatorTask& task) {
   C10_CUDA_CHECK(enqueue(current_stream(task.device), task.name, task.accesses, work));
 }
 
-void wait_for_current_stream(c10::DeviceIndex device) { c10::cuda::stream_synchronize(current_stream(device)); }
+void wait_for_current_stream(c10::DeviceIndex device) {
+  c10::cuda::stream_synchronize(current_stream(device));
+}
 
 }  // namespace tessera::sim

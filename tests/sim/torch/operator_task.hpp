@@ -19,13 +19,16 @@ struct OperatorTask {
   std::function<void()> work;  ///< runs below autograd, on one thread, with device memory open
 };
 
-/// Runs the work before it returns, and throws what it throws. Throws c10::Error for an error of the device.
+/// Runs the work before it returns, and throws what it throws. Throws c10::Error for an error of
+/// the device.
 void run_operator(const OperatorTask& task);
 
-/// Queues the work, which must not own device memory. What it throws becomes the device's sticky error.
+/// Queues the work, which must not own device memory. What it throws becomes the device's sticky
+/// error.
 void queue_operator(const OperatorTask& task);
 
-/// The host waits for the current stream, as it does on a GPU for results that are numbers or shapes.
+/// The host waits for the current stream, as it does on a GPU for results that are numbers or
+/// shapes.
 void wait_for_current_stream(c10::DeviceIndex device);
 
 }  // namespace tessera::sim

@@ -1,5 +1,5 @@
-// Operators that cannot fall back: they make tensors, change where a tensor lies, or concern streams. Each does what
-// LibTorch's CUDA kernel of that name does.
+// Operators that cannot fall back: they make tensors, change where a tensor lies, or concern
+// streams. Each does what LibTorch's CUDA kernel of that name does.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,8 @@ namespace at::native {
 void resize_bytes_cuda(StorageImpl* storage, std::size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   const c10::cuda::CUDAGuard guard(storage->device().index());
-  DataPtr data = bytes == 0 ? DataPtr(nullptr, storage->device()) : storage->allocator()->allocate(bytes);
+  DataPtr data =
+      bytes == 0 ? DataPtr(nullptr, storage->device()) : storage->allocator()->allocate(bytes);
   const std::size_t kept = std::min(bytes, storage->nbytes());
   if (kept > 0)
     C10_CUDA_CHECK(cudaMemcpyAsync(data.get(), storage->data(), kept, cudaMemcpyDeviceToDevice,
@@ -43,9 +44,11 @@ using at::IntArrayRef;
 using at::Tensor;
 
 struct NewTensor {
-  NewTensor(std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory)
+  NewTensor(std::optional<at::Layout> layout, std::optional<at::Device> device,
+            std::optional<bool> pin_memory)
       : guard(at::device_or_default(device)) {
-    TORCH_CHECK(at::layout_or_default(layout) == at::kStrided, "the simulated GPU has dense tensors only");
+    TORCH_CHECK(at::layout_or_default(layout) == at::kStrided,
+                "the simulated GPU has dense tensors only");
     TORCH_CHECK(!at::pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
   }
   const c10::cuda::CUDAGuard guard;
@@ -54,10 +57,12 @@ struct NewTensor {
 };
 
 Tensor empty(IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout> layout,
-             std::optional<at::Device> device, std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
+             std::optional<at::Device> device, std::optional<bool> pin_memory,
+             std::optional<at::MemoryFormat> format) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   const NewTensor made(layout, device, pin_memory);
-  return at::detail::empty_generic(size, made.allocator, made.keys, at::dtype_or_default(type), format);
+  return at::detail::empty_generic(size, made.allocator, made.keys, at::dtype_or_default(type),
+                                   format);
 }
 
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<at::ScalarType> type,
@@ -65,7 +70,8 @@ Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<at::Sca
                      std::optional<bool> pin_memory) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   const NewTensor made(layout, device, pin_memory);
-  return at::detail::empty_strided_generic(size, stride, made.allocator, made.keys, at::dtype_or_default(type));
+  return at::detail::empty_strided_generic(size, stride, made.allocator, made.keys,
+                                           at::dtype_or_default(type));
 }
 
 const Tensor& resize(const Tensor& self, IntArrayRef size, std::optional<at::MemoryFormat> format) {
@@ -74,10 +80,12 @@ const Tensor& resize(const Tensor& self, IntArrayRef size, std::optional<at::Mem
   return self;
 }
 
-Tensor& set_storage(Tensor& self, at::Storage source, std::int64_t offset, IntArrayRef size, IntArrayRef stride) {
+Tensor& set_storage(Tensor& self, at::Storage source, std::int64_t offset, IntArrayRef size,
+                    IntArrayRef stride) {
   at::native::checkSetStorage(self, source, offset, size, stride);
   self.unsafeGetTensorImpl()->set_storage_offset(offset);
-  const at::OptionalIntArrayRef strides = stride.data() != nullptr ? at::OptionalIntArrayRef(stride) : std::nullopt;
+  const at::OptionalIntArrayRef strides =
+      stride.data() != nullptr ? at::OptionalIntArrayRef(stride) : std::nullopt;
   at::native::resize_impl_cuda_(self.unsafeGetTensorImpl(), size, strides);
   return self;
 }
@@ -89,7 +97,8 @@ Tensor& set_whole_storage(Tensor& self, at::Storage source) {
 
 Tensor& set_tensor(Tensor& self, const Tensor& source) {
   if (self.is_same(source)) return self;
-  return set_storage(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+  return set_storage(self, source.storage(), source.storage_offset(), source.sizes(),
+                     source.strides());
 }
 
 at::Scalar local_scalar(const Tensor& self) {
@@ -102,7 +111,8 @@ at::Scalar local_scalar(const Tensor& self) {
 }
 
 void record_stream(Tensor& self, at::Stream stream) {
-  c10::cuda::CUDACachingAllocator::recordStream(self.storage().data_ptr(), c10::cuda::CUDAStream(stream));
+  c10::cuda::CUDACachingAllocator::recordStream(self.storage().data_ptr(),
+                                                c10::cuda::CUDAStream(stream));
 }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
@@ -120,12 +130,15 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("unfold", &at::native::unfold);
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("view_as_real", &at::native::view_as_real);
-  // LibTorch would take these apart: norms into operators that round differently, the loss with a warning.
+  // LibTorch would take these apart: norms into operators that round differently, the loss with a
+  // warning.
   for (const char* name : {"native_layer_norm", "native_layer_norm_backward", "mse_loss"})
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fall_back>());
 }
 
-TORCH_LIBRARY_IMPL(_, CUDA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
+TORCH_LIBRARY_IMPL(_, CUDA, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>());
+}
 
 }  // namespace
 }  // namespace tessera::sim

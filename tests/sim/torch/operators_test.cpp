@@ -23,12 +23,15 @@ class Operators : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Operators, GiveTheHostsBits) {
   at::set_num_threads(1);
-  const std::vector<Tensor> expected = GetParam().run(Inputs(at::kCPU)), got = GetParam().run(Inputs(at::kCUDA));
+  const std::vector<Tensor> expected = GetParam().run(Inputs(at::kCPU)),
+                            got = GetParam().run(Inputs(at::kCUDA));
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].scalar_type(), expected[i].scalar_type()) << i;
     ASSERT_EQ(got[i].sizes(), expected[i].sizes()) << i;
-    EXPECT_TRUE(at::equal(got[i].cpu(), expected[i])) << i << "\n" << got[i].cpu() << "\n" << expected[i];
+    EXPECT_TRUE(at::equal(got[i].cpu(), expected[i])) << i << "\n"
+                                                      << got[i].cpu() << "\n"
+                                                      << expected[i];
   }
   EXPECT_TRUE(races().empty());
 }
@@ -56,7 +59,8 @@ TEST(Operators, ThrowWhatTheHostThrows) {
 
 TEST(Operators, ViewsShareMemory) {
   const Tensor x = at::ones({4, 2}, at::kCUDA);
-  for (const Tensor& view : {at::view_as_complex(x), x.view({8}), x.t(), x.select(1, 0), x.unfold(0, 2, 1), x.detach()})
+  for (const Tensor& view :
+       {at::view_as_complex(x), x.view({8}), x.t(), x.select(1, 0), x.unfold(0, 2, 1), x.detach()})
     EXPECT_TRUE(view.is_alias_of(x));
   EXPECT_TRUE(at::view_as_real(at::view_as_complex(x)).is_alias_of(x));
 }
@@ -91,23 +95,28 @@ TEST(Operators, NewMemoryIsPoison) {
 TEST(FlashAttention, IsTheHostsWithHeadsShared) {
   at::set_num_threads(1);
   const Inputs in(at::kCPU);
-  const Tensor q = in.real({2, 4, 10, 16}, at::kBFloat16), k = in.real({2, 2, 10, 16}, at::kBFloat16),
-               v = in.real({2, 2, 10, 16}, at::kBFloat16), grad = in.real({2, 4, 10, 16}, at::kBFloat16);
+  const Tensor q = in.real({2, 4, 10, 16}, at::kBFloat16),
+               k = in.real({2, 2, 10, 16}, at::kBFloat16),
+               v = in.real({2, 2, 10, 16}, at::kBFloat16),
+               grad = in.real({2, 4, 10, 16}, at::kBFloat16);
   const auto wide = [](const Tensor& x) { return x.repeat_interleave(2, 1); };
-  const auto [out, log] = at::_scaled_dot_product_flash_attention_for_cpu(q, wide(k), wide(v), 0.0, true);
-  const auto flash = at::_scaled_dot_product_flash_attention(q.cuda(), k.cuda(), v.cuda(), 0.0, true, false);
+  const auto [out, log] =
+      at::_scaled_dot_product_flash_attention_for_cpu(q, wide(k), wide(v), 0.0, true);
+  const auto flash =
+      at::_scaled_dot_product_flash_attention(q.cuda(), k.cuda(), v.cuda(), 0.0, true, false);
   EXPECT_TRUE(at::equal(std::get<0>(flash).cpu(), out));
   EXPECT_TRUE(at::equal(std::get<1>(flash).cpu(), log));
-  const auto [dq, dk, dv] =
-      at::_scaled_dot_product_flash_attention_for_cpu_backward(grad, q, wide(k), wide(v), out, log, 0.0, true);
+  const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      grad, q, wide(k), wide(v), out, log, 0.0, true);
   const auto [q_grad, k_grad, v_grad] = at::_scaled_dot_product_flash_attention_backward(
-      grad.cuda(), q.cuda(), k.cuda(), v.cuda(), std::get<0>(flash), std::get<1>(flash), Tensor(), Tensor(), 10, 10,
-      0.0, true, std::get<6>(flash), std::get<7>(flash));
+      grad.cuda(), q.cuda(), k.cuda(), v.cuda(), std::get<0>(flash), std::get<1>(flash), Tensor(),
+      Tensor(), 10, 10, 0.0, true, std::get<6>(flash), std::get<7>(flash));
   EXPECT_TRUE(at::equal(q_grad.cpu(), dq));
   EXPECT_EQ(k_grad.sizes(), k.sizes());
   const Tensor sum = dk.unflatten(1, {2, 2}).to(at::kFloat).sum(2).to(at::kBFloat16);
   EXPECT_TRUE(at::equal(k_grad.cpu(), sum));
-  EXPECT_TRUE(at::equal(v_grad.cpu(), dv.unflatten(1, {2, 2}).to(at::kFloat).sum(2).to(at::kBFloat16)));
+  EXPECT_TRUE(
+      at::equal(v_grad.cpu(), dv.unflatten(1, {2, 2}).to(at::kFloat).sum(2).to(at::kBFloat16)));
 }
 
 }  // namespace

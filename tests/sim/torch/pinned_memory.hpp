@@ -5,7 +5,8 @@
 
 namespace tessera::sim {
 
-/// Memory of cudaMallocHost, given out again once the streams that were recorded on it have come past that.
+/// Memory of cudaMallocHost, given out again once the streams that were recorded on it have come
+/// past that.
 at::HostAllocator& pinned_memory();
 
 }  // namespace tessera::sim

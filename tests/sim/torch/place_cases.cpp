@@ -13,7 +13,8 @@ std::vector<Case> indexing() {
       {"gather_scatter",
        [](const Inputs& in) {
          const Tensor index = in.whole({4, 3}, 9);
-         return std::vector{in.real({4, 9}).gather(1, index), in.real({4, 9}).scatter_add(1, index, in.real({4, 3}))};
+         return std::vector{in.real({4, 9}).gather(1, index),
+                            in.real({4, 9}).scatter_add(1, index, in.real({4, 3}))};
        }},
       {"index",
        [](const Inputs& in) {
@@ -45,13 +46,17 @@ std::vector<Case> indexing() {
        }},
       {"one_hot_bincount",
        [](const Inputs& in) {
-         return std::vector{at::one_hot(in.whole({6}, 5), 5), at::bincount(in.whole({30}, 5), {}, 5)};
+         return std::vector{at::one_hot(in.whole({6}, 5), 5),
+                            at::bincount(in.whole({30}, 5), {}, 5)};
        }},
       {"searchsorted",
-       [](const Inputs& in) { return std::vector{at::searchsorted(std::get<0>(in.real({20}).sort()), in.real({5}))}; }},
+       [](const Inputs& in) {
+         return std::vector{at::searchsorted(std::get<0>(in.real({20}).sort()), in.real({5}))};
+       }},
       {"cat_stack",
        [](const Inputs& in) {
-         return std::vector{at::cat({in.real({2, 3}), in.real({4, 3})}), at::stack({in.real({3}), in.real({3})}, 1)};
+         return std::vector{at::cat({in.real({2, 3}), in.real({4, 3})}),
+                            at::stack({in.real({3}), in.real({3})}, 1)};
        }},
       {"tril_flip_roll",
        [](const Inputs& in) {
@@ -70,7 +75,8 @@ std::vector<Case> indexing() {
       {"complex",
        [](const Inputs& in) {
          const Tensor z = at::view_as_complex(in.real({4, 3, 2}));
-         return std::vector{at::view_as_real(z * z.conj()), at::view_as_real(at::complex(in.real({3}), in.real({3})))};
+         return std::vector{at::view_as_real(z * z.conj()),
+                            at::view_as_real(at::complex(in.real({3}), in.real({3})))};
        }},
   };
 }
@@ -84,7 +90,8 @@ std::vector<Case> factories() {
        }},
       {"arange",
        [](const Inputs& in) {
-         return std::vector{at::arange(7, in.options(at::kLong)), at::arange(0, 1, 0.125, in.options())};
+         return std::vector{at::arange(7, in.options(at::kLong)),
+                            at::arange(0, 1, 0.125, in.options())};
        }},
       {"eye_linspace",
        [](const Inputs& in) {
@@ -94,7 +101,8 @@ std::vector<Case> factories() {
        [](const Inputs& in) {
          at::manual_seed(5);
          return std::vector{at::randn({9}, in.options()), at::rand({9}, in.options()),
-                            at::randint(100, {9}, in.options(at::kLong)), at::randperm(9, in.options(at::kLong))};
+                            at::randint(100, {9}, in.options(at::kLong)),
+                            at::randperm(9, in.options(at::kLong))};
        }},
       {"like",
        [](const Inputs& in) {

@@ -1,5 +1,5 @@
-// The copies of an asynchronous save (src/train/device_cuda.cpp) between two updates. A thread of its own waits for
-// them, as the saver's does, which orders nothing for the thread that trains.
+// The copies of an asynchronous save (src/train/device_cuda.cpp) between two updates. A thread of
+// its own waits for them, as the saver's does, which orders nothing for the thread that trains.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <gmock/gmock.h>
@@ -58,7 +58,8 @@ class SaverCopies : public testing::Test {
     return found.empty() ? "no race" : found.front();
   }
 
-  std::unique_ptr<train::DeviceCopies> copies_ = train::make_device_copies(at::Device(at::kCUDA, 0));
+  std::unique_ptr<train::DeviceCopies> copies_ =
+      train::make_device_copies(at::Device(at::kCUDA, 0));
   at::Tensor weights_ = at::zeros({count}, at::device(at::kCUDA).dtype(at::kFloat));
   std::byte* copy_ = nullptr;
   float written_ = -1;

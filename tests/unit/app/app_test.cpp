@@ -28,7 +28,8 @@ Outcome outcome(const Args& args) {
 
 int throw_what(const Args& args) {
   if (args.at(0) == "error") fail(ExitCode::data, "the tokenizer is missing (x); name one");
-  if (args.at(0) == "junk") fail(ExitCode::data, "no such tensor: '\x1b[2J\r{}'", std::string(1 << 20, 'x'));
+  if (args.at(0) == "junk")
+    fail(ExitCode::data, "no such tensor: '\x1b[2J\r{}'", std::string(1 << 20, 'x'));
   if (args.at(0) == "bug") throw std::logic_error("impossible");
   if (args.at(0) == "contract") TESSERA_EXPECT(false, "n is {}", 1);
   if (args.at(0) == "memory") throw std::bad_alloc();
@@ -91,7 +92,9 @@ TEST(App, NamesTheNearestFlagAndCommand) {
   }
 }
 
-TEST(App, ReadsFlags) { EXPECT_EQ(outcome({"boxes", "move", "--to=there", "--count", "7"}).out, "7 to there\n"); }
+TEST(App, ReadsFlags) {
+  EXPECT_EQ(outcome({"boxes", "move", "--to=there", "--count", "7"}).out, "7 to there\n");
+}
 
 TEST(App, HelpsWithASubcommand) {
   for (const Args& args : {Args{"help", "boxes", "move"}, Args{"boxes", "move", "--help"}}) {
@@ -119,7 +122,8 @@ TEST(App, TellsItsVersion) {
   EXPECT_EQ(text.code, 0);
   EXPECT_THAT(text.out, StartsWith("tessera 0."));
   const auto json = nlohmann::json::parse(outcome({"--version", "--json"}).out);
-  for (const char* name : {"compiler", "build_type", "mpi", "hdf5", "libtorch", "kokkos", "cuda", "nccl"})
+  for (const char* name :
+       {"compiler", "build_type", "mpi", "hdf5", "libtorch", "kokkos", "cuda", "nccl"})
     EXPECT_THAT(json.at("build").at(name).get<std::string>(), Not(IsEmpty())) << name;
   EXPECT_TRUE(json.at("run").is_object());
 }

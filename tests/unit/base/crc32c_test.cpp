@@ -30,7 +30,8 @@ TEST(Crc32c, AllPathsAgreeAtEveryLengthAndAlignment) {
   std::mt19937 random(1);
   std::string text(70'000, '\0');
   for (char& c : text) c = static_cast<char>(random());
-  for (std::size_t bytes : {0, 1, 7, 8, 9, 255, 256, 767, 768, 769, 1600, 24575, 24576, 24577, 60'000})
+  for (std::size_t bytes :
+       {0, 1, 7, 8, 9, 255, 256, 767, 768, 769, 1600, 24575, 24576, 24577, 60'000})
     for (std::size_t shift : {0, 1, 5}) {
       const std::uint32_t slow = bit_by_bit(text.substr(shift, bytes));
       EXPECT_EQ(crc32c(0, text.data() + shift, bytes), slow) << bytes;

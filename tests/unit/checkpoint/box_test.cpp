@@ -11,12 +11,14 @@ namespace {
 /// Row-major number of a global position in a box.
 std::int64_t number_in(const Box& box, const Shape& at) {
   std::int64_t number = 0;
-  for (std::size_t d = 0; d < at.size(); ++d) number = number * box.extent[d] + at[d] - box.offset[d];
+  for (std::size_t d = 0; d < at.size(); ++d)
+    number = number * box.extent[d] + at[d] - box.offset[d];
   return number;
 }
 
 /// source number -> target number, position by position.
-std::map<std::int64_t, std::int64_t> slow_pairs(const Box& overlap, const Box& source, const Box& target) {
+std::map<std::int64_t, std::int64_t> slow_pairs(const Box& overlap, const Box& source,
+                                                const Box& target) {
   std::map<std::int64_t, std::int64_t> pairs;
   for (std::int64_t n = 0; n < element_count(overlap.extent); ++n) {
     Shape at(overlap.offset.size());
@@ -32,7 +34,8 @@ Box random_box(std::mt19937& random, const Shape& shape) {
   Box box;
   for (const std::int64_t n : shape) {
     box.offset.push_back(static_cast<std::int64_t>(random() % static_cast<unsigned>(n)));
-    box.extent.push_back(1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(n - box.offset.back())));
+    box.extent.push_back(
+        1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(n - box.offset.back())));
   }
   return box;
 }
@@ -50,7 +53,8 @@ TEST(Box, CursorVisitsTheOverlapAsTheSlowTwinDoes) {
     std::int64_t previous = -1, last = -1;
     RunCursor cursor(*overlap, source, target);
     while (!cursor.done()) {
-      const std::int64_t step = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(cursor.length()));
+      const std::int64_t step =
+          1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(cursor.length()));
       ASSERT_GT(cursor.source(), previous);
       for (std::int64_t i = 0; i < step; ++i) pairs[cursor.source() + i] = cursor.target() + i;
       previous = cursor.source();

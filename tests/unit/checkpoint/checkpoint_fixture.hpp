@@ -30,7 +30,8 @@ inline std::string message_of(const std::function<void()>& work, ExitCode code) 
 class Checkpoint : public testing::Test {
  protected:
   SaveOptions options(int keep = 0) const {
-    SaveOptions options{folder_.path(), "pp0.r0.s0.cp0.tp0", "pp1.r1.s1.cp1.tp1", "[model]\nname = \"llama3\"\n"};
+    SaveOptions options{folder_.path(), "pp0.r0.s0.cp0.tp0", "pp1.r1.s1.cp1.tp1",
+                        "[model]\nname = \"llama3\"\n"};
     options.keep_latest_k = keep;
     return options;
   }

@@ -1,6 +1,6 @@
-// How long a checkpoint of a very large job takes to open, on one rank: its manifest, its files and their box tables,
-// made here without the data (files with holes). The shape is that of a 405B model with AdamW on 16 x 8 x 128 ranks:
-// 16,384 files, 4 million boxes.
+// How long a checkpoint of a very large job takes to open, on one rank: its manifest, its files and
+// their box tables, made here without the data (files with holes). The shape is that of a 405B
+// model with AdamW on 16 x 8 x 128 ranks: 16,384 files, 4 million boxes.
 //   checkpoint_scale [FILES BOXES_PER_FILE]
 // Prints `name ours target` and ends with 1 where a target is missed.
 #include <fmt/format.h>
@@ -41,12 +41,14 @@ std::uint32_t put_table(const File& file, const std::vector<Word>& words, std::i
 }
 
 /// Row `rank` of each tensor, one box each.
-ShardRecord put_shard(const fs::path& step, std::int64_t rank, std::int64_t tensors, std::uint32_t crc_of_box) {
+ShardRecord put_shard(const fs::path& step, std::int64_t rank, std::int64_t tensors,
+                      std::uint32_t crc_of_box) {
   ShardRecord shard;
   shard.name = fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", rank);
   shard.box_dims = 2;
   shard.boxes.offset = 4096, shard.boxes.count = tensors;
-  shard.checksums.offset = shard.boxes.offset + tensors * shard.box_row_bytes(), shard.checksums.count = tensors;
+  shard.checksums.offset = shard.boxes.offset + tensors * shard.box_row_bytes(),
+  shard.checksums.count = tensors;
   const std::int64_t data = shard.checksums.offset + 4 * tensors;
   shard.bytes = data + tensors * kBoxBytes;
   shard.tensors = {{0, tensors}};
@@ -55,8 +57,9 @@ ShardRecord put_shard(const fs::path& step, std::int64_t rank, std::int64_t tens
     words.insert(words.end(), {tensor, data + tensor * kBoxBytes, rank, 0, 1, kColumns});
   File file = File::create(step / shard.name, ExitCode::checkpoint);
   shard.boxes.crc = put_table(file, words, shard.boxes.offset);
-  shard.checksums.crc = put_table(file, std::vector<std::uint32_t>(static_cast<std::size_t>(tensors), crc_of_box),
-                                  shard.checksums.offset);
+  shard.checksums.crc =
+      put_table(file, std::vector<std::uint32_t>(static_cast<std::size_t>(tensors), crc_of_box),
+                shard.checksums.offset);
   file.resize(shard.bytes);
   file.close();
   return shard;
@@ -81,7 +84,8 @@ fs::path put_checkpoint(const fs::path& folder, std::int64_t files, std::int64_t
 }
 
 bool report(const char* name, double ours, double target, const char* unit) {
-  fmt::print("{:<36} {:>8.2f} {:<3} target {:>6.0f} {}\n", name, ours, unit, target, ours <= target ? "" : "MISSED");
+  fmt::print("{:<36} {:>8.2f} {:<3} target {:>6.0f} {}\n", name, ours, unit, target,
+             ours <= target ? "" : "MISSED");
   std::fflush(stdout);
   return ours <= target;
 }
@@ -96,7 +100,8 @@ int measure(const fs::path& folder, std::int64_t files, std::int64_t tensors) {
   const auto self = comm::make_self_communicator("control");
   std::optional<Opened> opened;
   bool met = true;
-  met &= report("open", seconds_of([&] { opened = open_newest(*self, folder, {}); }), kSeconds, "s");
+  met &=
+      report("open", seconds_of([&] { opened = open_newest(*self, folder, {}); }), kSeconds, "s");
   met &= report("open, peak memory", peak_megabytes(), kMegabytes, "MB");
   // One rank of the same mesh, then one that wants a column of everything: all box tables are read.
   std::vector<float> values(static_cast<std::size_t>(std::max(tensors * kColumns, files)));
@@ -114,7 +119,8 @@ int measure(const fs::path& folder, std::int64_t files, std::int64_t tensors) {
   met &= report("load one rank's rows", seconds_of([&] { load(false); }), 60, "s");
   met &= report("load a column of one tensor", seconds_of([&] { load(true); }), 60, "s");
   met &= report("verify, without data", seconds_of([&] {
-                  if (!verify(folder / "step-00000001", false).empty()) fail(ExitCode::checkpoint, "not valid");
+                  if (!verify(folder / "step-00000001", false).empty())
+                    fail(ExitCode::checkpoint, "not valid");
                 }),
                 60, "s");
   met &= report("all of it, peak memory", peak_megabytes(), kMegabytes, "MB");
@@ -124,9 +130,11 @@ int measure(const fs::path& folder, std::int64_t files, std::int64_t tensors) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::int64_t files = argc > 1 ? std::atoll(argv[1]) : 16384, tensors = argc > 2 ? std::atoll(argv[2]) : 245;
+  const std::int64_t files = argc > 1 ? std::atoll(argv[1]) : 16384,
+                     tensors = argc > 2 ? std::atoll(argv[2]) : 245;
   const TemporaryFolder folder;
   put_checkpoint(folder.path(), files, tensors);
-  fmt::print("{} files, {} boxes; made with a peak of {:.0f} MB\n", files, files * tensors, peak_megabytes());
+  fmt::print("{} files, {} boxes; made with a peak of {:.0f} MB\n", files, files * tensors,
+             peak_megabytes());
   return measure(folder.path(), files, tensors);
 }

@@ -38,7 +38,8 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
 /// A saver remembers where things lay in its last file; what it saves next may be something else.
 TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
   Saver saver(*control_);
-  const std::vector<SampleTensor> tensors{{"model/a", DType::f32, {6, 4}}, {"model/b", DType::bf16, {3}}};
+  const std::vector<SampleTensor> tensors{{"model/a", DType::f32, {6, 4}},
+                                          {"model/b", DType::bf16, {3}}};
   std::vector<std::vector<SampleTensor>> states{tensors, tensors};
   const auto then = [&](auto change) { states.push_back(states.back()), change(states.back()); };
   then([](auto& changed) { changed[1].dtype = DType::f16; });
@@ -48,7 +49,8 @@ TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
   std::vector<std::string> shards;
   for (std::size_t step = 0; step < states.size(); ++step) {
     const auto held = hold(states[step], {}, 0, true);
-    const SaveResult saved = saver.save(options(), {static_cast<std::int64_t>(step)}, views_of(held));
+    const SaveResult saved =
+        saver.save(options(), {static_cast<std::int64_t>(step)}, views_of(held));
     const Opened opened = open(*control_, saved.folder);
     EXPECT_EQ(describe(verify(opened.folder(), true)), "");
     const auto blank = hold(states[step], {}, 0, false);
@@ -58,8 +60,9 @@ TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
     Saver other(*control_);
     SaveOptions elsewhere = options();
     elsewhere.folder = folder_ / "other";
-    EXPECT_EQ(contents_of(other.save(elsewhere, {static_cast<std::int64_t>(step)}, views_of(held)).folder /
-                          "shard-pp0.r0.s0.cp0.tp0.h5"),
+    EXPECT_EQ(contents_of(
+                  other.save(elsewhere, {static_cast<std::int64_t>(step)}, views_of(held)).folder /
+                  "shard-pp0.r0.s0.cp0.tp0.h5"),
               shards.back())
         << "not what a saver without a memory writes in step " << step;
   }
@@ -86,7 +89,8 @@ TEST_F(Checkpoint, MissingAndExtraTensorsFollowThePolicy) {
   auto wanted = hold(sample_tensors(), {}, 0, false);
   wanted.erase(wanted.begin());
   wanted.emplace_back(TensorSlice{"model/new.weight", DType::f32, {2}, {0}, {2}}, true);
-  const std::string why = message_of([&] { opened.load(*control_, views_of(wanted)); }, ExitCode::usage);
+  const std::string why =
+      message_of([&] { opened.load(*control_, views_of(wanted)); }, ExitCode::usage);
   EXPECT_THAT(why, HasSubstr("extra    model/tok_embeddings.weight  f32 [37, 16]"));
   EXPECT_THAT(why, HasSubstr("missing  model/new.weight  f32 [2]"));
   opened.load(*control_, views_of(wanted), {Policy::warn, Policy::warn, log_});
@@ -102,7 +106,8 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
   const Opened opened = open(*control_, folder_ / "step-00000001");
   const LoadOptions lax{Policy::ignore, Policy::ignore, {}};
   std::vector<std::byte> memory(10000);
-  const SliceView other{{"model/tok_embeddings.weight", DType::f32, {16, 37}, {0, 0}, {16, 37}}, memory.data()};
+  const SliceView other{{"model/tok_embeddings.weight", DType::f32, {16, 37}, {0, 0}, {16, 37}},
+                        memory.data()};
   EXPECT_THAT(message_of(
                   [&] {
                     opened.load(*control_, {&other, 1}, lax);
@@ -110,8 +115,14 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
                   ExitCode::usage),
               HasSubstr("stored f32 [37, 16], wanted f32 [16, 37]"));
   const SliceView integers{{"model/step_scale", DType::i64, {}, {}, {}}, memory.data()};
-  EXPECT_THAT(message_of([&] { opened.load(*control_, {&integers, 1}, lax); }, ExitCode::usage), HasSubstr("differs"));
-  EXPECT_THAT(message_of([&] { opened.read(other.slice, memory.data()); }, ExitCode::usage), HasSubstr("[37, 16]"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    opened.load(*control_, {&integers, 1}, lax);
+                  },
+                  ExitCode::usage),
+              HasSubstr("differs"));
+  EXPECT_THAT(message_of([&] { opened.read(other.slice, memory.data()); }, ExitCode::usage),
+              HasSubstr("[37, 16]"));
 }
 
 TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
@@ -125,7 +136,9 @@ TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
   opened.load(*control_, views_of(wanted), lax);
   EXPECT_TRUE(all_right(wanted));  // the taller one kept what it had, the others came
   ASSERT_EQ(lines_.size(), 1u);
-  EXPECT_THAT(lines_[0], HasSubstr("differs  model/tok_embeddings.weight  stored f32 [37, 16], wanted f32 [40, 16]"));
+  EXPECT_THAT(
+      lines_[0],
+      HasSubstr("differs  model/tok_embeddings.weight  stored f32 [37, 16], wanted f32 [40, 16]"));
   lax.differing = Policy::ignore;
   opened.load(*control_, views_of(wanted), lax);
   EXPECT_EQ(lines_.size(), 1u);
@@ -135,13 +148,16 @@ TEST_F(Checkpoint, WhatIsLeftOutIsNeitherLoadedNorMissed) {
   save_step(1);
   const Opened opened = open(*control_, folder_ / "step-00000001");
   auto wanted = hold(sample_tensors(), {}, 0, false);
-  std::erase_if(wanted, [](const Held& held) { return held.view().slice.name == "optimizer/steps"; });  // extra
-  wanted.emplace_back(TensorSlice{"optimizer/new", DType::f32, {2}, {0}, {2}}, true);                   // missing
+  std::erase_if(wanted, [](const Held& held) {
+    return held.view().slice.name == "optimizer/steps";
+  });                                                                                  // extra
+  wanted.emplace_back(TensorSlice{"optimizer/new", DType::f32, {2}, {0}, {2}}, true);  // missing
   LoadOptions options;
   options.leave_out = [](std::string_view name) { return name.starts_with("optimizer/"); };
   opened.load(*control_, views_of(wanted), options);
   for (const Held& held : wanted)
-    EXPECT_EQ(held.is_right(), !held.view().slice.name.starts_with("optimizer/exp_avg")) << held.view().slice.name;
+    EXPECT_EQ(held.is_right(), !held.view().slice.name.starts_with("optimizer/exp_avg"))
+        << held.view().slice.name;
 }
 
 TEST_F(Checkpoint, MayBeRefusedBeforeItIsLoaded) {
@@ -149,7 +165,9 @@ TEST_F(Checkpoint, MayBeRefusedBeforeItIsLoaded) {
   save_step(2);
   auto wanted = hold(sample_tensors(), {}, 0, false);
   LoadOptions options;
-  options.accept = [](const Opened& opened) { require(opened.step() != 2, ExitCode::usage, "not the second"); };
+  options.accept = [](const Opened& opened) {
+    require(opened.step() != 2, ExitCode::usage, "not the second");
+  };
   const auto load = [&] { load_newest(*control_, folder_.path(), views_of(wanted), options); };
   EXPECT_EQ(message_of(load, ExitCode::usage), "not the second");
   EXPECT_FALSE(wanted.front().is_right());
@@ -190,7 +208,8 @@ TEST_F(Checkpoint, AFailedSaveLeavesNothingAndHarmsNothing) {
     failing.on_stage = [stage](SaveStage at) {
       if (at == stage) fail(ExitCode::checkpoint, "stopped for the test");
     };
-    EXPECT_THAT(message_of([&] { save_step(2, failing); }, ExitCode::checkpoint), HasSubstr("stopped for the test"));
+    EXPECT_THAT(message_of([&] { save_step(2, failing); }, ExitCode::checkpoint),
+                HasSubstr("stopped for the test"));
     EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000001"));
   }
   EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 1);
@@ -202,7 +221,8 @@ TEST_F(Checkpoint, WritesThatFailAreNamed) {
   put(folder_ / "file", "");
   SaveOptions bad = options();
   bad.folder = folder_ / "file" / "checkpoint";
-  EXPECT_THAT(message_of([&] { save_step(2, bad); }, ExitCode::checkpoint), HasSubstr("cannot create folder"));
+  EXPECT_THAT(message_of([&] { save_step(2, bad); }, ExitCode::checkpoint),
+              HasSubstr("cannot create folder"));
   bad.folder = "/proc/tessera";
   EXPECT_NE(message_of([&] { save_step(2, bad); }, ExitCode::checkpoint), "nothing was thrown");
 }
@@ -215,7 +235,8 @@ TEST_F(Checkpoint, AValidStepIsKeptAndADamagedOneMovedAside) {
   damage_data("step-00000005");
   EXPECT_FALSE(save_step(5).kept_existing);
   EXPECT_EQ(describe(verify(folder_ / "step-00000005", true)), "");
-  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000005", StartsWith("step-00000005.damaged-")));
+  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000005",
+                                            StartsWith("step-00000005.damaged-")));
   EXPECT_EQ(list_steps(folder_.path()).size(), 1u);
 }
 
@@ -227,11 +248,13 @@ TEST_F(Checkpoint, TheNewestValidOneIsFoundAndDamagedOnesAreNamed) {
   damage(folder_ / "step-00000002/manifest.json", 200);
   EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 1);
   ASSERT_EQ(lines_.size(), 2u);
-  EXPECT_THAT(lines_[0], testing::AllOf(HasSubstr("step-00000003"), HasSubstr("shard-pp0"), HasSubstr("No such file")));
+  EXPECT_THAT(lines_[0], testing::AllOf(HasSubstr("step-00000003"), HasSubstr("shard-pp0"),
+                                        HasSubstr("No such file")));
   EXPECT_THAT(lines_[1], testing::AllOf(HasSubstr("step-00000002"), HasSubstr("checksum")));
   fs::remove(folder_ / "step-00000001/manifest.json");
-  EXPECT_THAT(message_of([&] { open_newest(*control_, folder_.path(), log_); }, ExitCode::checkpoint),
-              HasSubstr("no checkpoint in"));
+  EXPECT_THAT(
+      message_of([&] { open_newest(*control_, folder_.path(), log_); }, ExitCode::checkpoint),
+      HasSubstr("no checkpoint in"));
 }
 
 TEST_F(Checkpoint, LoadingGoesOnToAnOlderOneWhenABlockIsDamaged) {
@@ -239,13 +262,15 @@ TEST_F(Checkpoint, LoadingGoesOnToAnOlderOneWhenABlockIsDamaged) {
   save_step(2);
   damage_data("step-00000002");
   auto blank = hold(sample_tensors(), {}, 0, false);
-  const auto opened = load_newest(*control_, folder_.path(), views_of(blank), {Policy::strict, Policy::strict, log_});
+  const auto opened = load_newest(*control_, folder_.path(), views_of(blank),
+                                  {Policy::strict, Policy::strict, log_});
   EXPECT_EQ(opened->step(), 1);
   EXPECT_TRUE(all_right(blank));
   ASSERT_EQ(lines_.size(), 1u);
   EXPECT_THAT(lines_[0], HasSubstr("the checksum of block 0 of"));
   damage_data("step-00000001");
-  EXPECT_THAT(message_of([&] { load_newest(*control_, folder_.path(), views_of(blank)); }, ExitCode::checkpoint),
+  EXPECT_THAT(message_of([&] { load_newest(*control_, folder_.path(), views_of(blank)); },
+                         ExitCode::checkpoint),
               HasSubstr("no checkpoint in"));
 }
 
@@ -253,7 +278,8 @@ TEST_F(Checkpoint, OnlyTheNewestAreKept) {
   for (const int step : {1, 2, 3}) save_step(step);
   damage(folder_ / "step-00000003/manifest.json", 200);
   save_step(4, options(2));
-  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000002", "step-00000003", "step-00000004"));
+  EXPECT_THAT(names(),
+              testing::ElementsAre("LATEST", "step-00000002", "step-00000003", "step-00000004"));
   save_step(5, options(1));
   EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000005"));
 }
@@ -271,18 +297,21 @@ TEST_F(Checkpoint, WhatDeadAttemptsLeftIsRemovedAndWhatMayLiveIsNot) {
   copying.on_stage = [this, &living](SaveStage stage) {
     if (stage != SaveStage::prepared) return;
     for (const auto& entry : fs::directory_iterator(folder_.path()))
-      if (const std::string name = entry.path().filename().string(); name.starts_with("step-00000008.partial-")) {
+      if (const std::string name = entry.path().filename().string();
+          name.starts_with("step-00000008.partial-")) {
         const std::string owner = name.substr(name.rfind('.'));
         EXPECT_THAT(owner, HasSubstr(fmt::format("-{}-", ::getpid())));
-        fs::create_directories(folder_ / ("step-00000007.partial-x" + owner.substr(0, owner.rfind('-')) + "-1"));
+        fs::create_directories(
+            folder_ / ("step-00000007.partial-x" + owner.substr(0, owner.rfind('-')) + "-1"));
         living = "step-00000007.partial-x" + owner;
         fs::create_directories(folder_ / living);
       }
   };
   save_step(8, copying);
   save_step(9);
-  EXPECT_THAT(names(), testing::ElementsAre("LATEST", "notes.partial-x", "step-00000007.partial-of-someone", living,
-                                            "step-00000008", "step-00000009"));
+  EXPECT_THAT(names(),
+              testing::ElementsAre("LATEST", "notes.partial-x", "step-00000007.partial-of-someone",
+                                   living, "step-00000008", "step-00000009"));
 }
 
 /// In a container nobody may wait for a rank that was killed, and then its number stays taken.
@@ -312,8 +341,9 @@ TEST_F(Checkpoint, ExportsWithPermutedRows) {
                              {{"model/s", DType::f32, {}, {}, {}}, const_cast<float*>(&scalar)}};
   save(*control_, options(), {1}, views);
   const Opened opened = open(*control_, folder_ / "step-00000001");
-  const ExportTensor tensors[] = {{"model/w", "w", DType::bf16, [](std::int64_t row) { return 6 - row; }},
-                                  {"model/s", "s", DType::f32, {}}};
+  const ExportTensor tensors[] = {
+      {"model/w", "w", DType::bf16, [](std::int64_t row) { return 6 - row; }},
+      {"model/s", "s", DType::f32, {}}};
   SafetensorsWriter writer(folder_ / "out.safetensors", export_entries(opened, tensors));
   export_tensors(opened, tensors, writer);
   writer.finish();
@@ -323,11 +353,13 @@ TEST_F(Checkpoint, ExportsWithPermutedRows) {
   for (int row = 0; row < 7; ++row)
     EXPECT_EQ(back[static_cast<std::size_t>(3 * row)], static_cast<float>(3 * (6 - row)));
   int chunks = 0;
-  for_each_row_chunk(opened, "model/w", DType::f64, 50, [&](std::int64_t first, std::int64_t rows, const void* data) {
-    ++chunks;
-    EXPECT_EQ(static_cast<const double*>(data)[0], static_cast<double>(3 * first));
-    EXPECT_LE(rows, 2);
-  });
+  for_each_row_chunk(opened, "model/w", DType::f64, 50,
+                     [&](std::int64_t first, std::int64_t rows, const void* data) {
+                       ++chunks;
+                       EXPECT_EQ(static_cast<const double*>(data)[0],
+                                 static_cast<double>(3 * first));
+                       EXPECT_LE(rows, 2);
+                     });
   EXPECT_EQ(chunks, 4);
   const ExportTensor unknown[] = {{"model/x", "x", DType::f32, {}}};
   EXPECT_THROW(export_entries(opened, unknown), Error);

@@ -34,7 +34,8 @@ TEST(Convert, DoubleToSixteenBitsRoundsOnce) {
                              1.0 + 0x1p-11 - 0x1p-45,
                              0x1.004p-20,
                              3e-8};
-  for (int i = 0; i < 40; ++i) values.push_back(std::ldexp(static_cast<double>(random()) - 9e18, -63));
+  for (int i = 0; i < 40; ++i)
+    values.push_back(std::ldexp(static_cast<double>(random()) - 9e18, -63));
   for (const double value : values) {
     std::uint16_t bf16 = 0, f16 = 0;
     ASSERT_TRUE(convert(&value, DType::f64, &bf16, DType::bf16, 1));

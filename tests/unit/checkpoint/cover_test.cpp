@@ -39,7 +39,8 @@ TEST(Cover, TellsOverlapsAndGapsOfTheSameSizeApart) {
   shifted[0].offset = {0, 1};
   EXPECT_FALSE(covers(shifted, {3, 3}));
   // Corners that cancel by themselves, and dimensions that change places.
-  EXPECT_FALSE(covers({{{0, 0}, {1, 1}}, {{1, 1}, {1, 1}}, {{0, 0}, {1, 1}}, {{1, 1}, {1, 1}}}, {2, 2}));
+  EXPECT_FALSE(
+      covers({{{0, 0}, {1, 1}}, {{1, 1}, {1, 1}}, {{0, 0}, {1, 1}}, {{1, 1}, {1, 1}}}, {2, 2}));
   EXPECT_FALSE(covers({{{0, 0}, {2, 1}}, {{0, 0}, {1, 2}}}, {2, 2}));
 }
 
@@ -69,7 +70,8 @@ TEST(Cover, OfRandomCutsIsRightAndOfMovedPartsIsNot) {
 
 class WrongBoxes : public Checkpoint {
  protected:
-  /// One tensor of four numbers in two boxes; the second box is then moved onto `offset`, under right checksums.
+  /// One tensor of four numbers in two boxes; the second box is then moved onto `offset`, under
+  /// right checksums.
   fs::path save_with_second_box_at(std::int64_t offset) {
     float values[] = {1, 2, 3, 4};
     const SliceView views[] = {{{"model/w", DType::f32, {4}, {0}, {2}}, values},
@@ -94,13 +96,18 @@ class WrongBoxes : public Checkpoint {
   std::string message_of_load(const fs::path& step) {
     float values[4];
     const SliceView view{{"model/w", DType::f32, {4}, {0}, {4}}, values};
-    return message_of([&] { open(*control_, step).load(*control_, {&view, 1}); }, ExitCode::checkpoint);
+    return message_of(
+        [&] {
+          open(*control_, step).load(*control_, {&view, 1});
+        },
+        ExitCode::checkpoint);
   }
 };
 
 TEST_F(WrongBoxes, ThatOverlapAreFoundThoughTheirNumberIsRight) {
   const fs::path step = save_with_second_box_at(0);
-  for (const bool deep : {false, true}) EXPECT_THAT(describe(verify(step, deep)), HasSubstr("model/w twice"));
+  for (const bool deep : {false, true})
+    EXPECT_THAT(describe(verify(step, deep)), HasSubstr("model/w twice"));
   EXPECT_THAT(describe(verify(step, true, 0, 2)), HasSubstr("model/w twice"));
   EXPECT_EQ(describe(verify(step, true, 1, 2)), "");
   EXPECT_THAT(message_of_load(step), HasSubstr("model/w twice"));

@@ -23,16 +23,21 @@ class Damage : public testing::Test {
  protected:
   Damage() {
     const auto held = hold(sample_tensors(), {}, 0, true);
-    step_ = save(*control_, {folder_.path(), "pp0.r0.s0.cp0.tp0", "pp1", "x = 1\n"}, {1}, views_of(held)).folder;
-    for (const auto& entry : fs::directory_iterator(step_)) files_[entry.path()] = contents_of(entry.path());
+    step_ = save(*control_, {folder_.path(), "pp0.r0.s0.cp0.tp0", "pp1", "x = 1\n"}, {1},
+                 views_of(held))
+                .folder;
+    for (const auto& entry : fs::directory_iterator(step_))
+      files_[entry.path()] = contents_of(entry.path());
   }
-  /// Loads everything: true when that went well and every bit is right. A wrong bit is a failure of the test.
+  /// Loads everything: true when that went well and every bit is right. A wrong bit is a failure of
+  /// the test.
   bool loads() {
     auto blank = hold(sample_tensors(), {}, 0, false);
     try {
       open(*control_, step_).load(*control_, views_of(blank));
     } catch (const Error& error) {
-      EXPECT_TRUE(error.code() == ExitCode::checkpoint || error.code() == wrong_shape_) << error.what();
+      EXPECT_TRUE(error.code() == ExitCode::checkpoint || error.code() == wrong_shape_)
+          << error.what();
       return false;
     }
     EXPECT_TRUE(all_right(blank));
@@ -60,7 +65,8 @@ class Damage : public testing::Test {
   TemporaryFolder folder_;
   std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("control");
   fs::path step_;
-  ExitCode wrong_shape_ = ExitCode::checkpoint;  // usage where a test changes shapes in the manifest
+  // usage where a test changes shapes in the manifest
+  ExitCode wrong_shape_ = ExitCode::checkpoint;
   std::map<fs::path, std::string> files_;
 };
 
@@ -75,7 +81,8 @@ TEST_F(Damage, EveryFlippedByteIsFound) {
   for (const auto& [path, good] : files_) {
     for (int i = 0; i < 150; ++i) {
       std::string bad = good;
-      const std::size_t at = i < 20 ? static_cast<std::size_t>(i) * (good.size() - 1) / 19 : random() % good.size();
+      const std::size_t at =
+          i < 20 ? static_cast<std::size_t>(i) * (good.size() - 1) / 19 : random() % good.size();
       bad[at] = static_cast<char>(bad[at] ^ (1 + random() % 255));
       put(path, bad);
       EXPECT_FALSE(verifies()) << path << " byte " << at;
@@ -149,14 +156,16 @@ TEST_F(Damage, ABoxTableWithARightChecksumAndWrongContentsDoesNotCrash) {
     std::memcpy(bad.data() + shard.boxes.offset, table.data(), words * 8);
     put(step_ / shard.name, bad);
     if (word == before) continue;
-    tamper(fmt::format("{:08x}", shard.boxes.crc), fmt::format("{:08x}", crc32c(0, table.data(), words * 8)), false);
+    tamper(fmt::format("{:08x}", shard.boxes.crc),
+           fmt::format("{:08x}", crc32c(0, table.data(), words * 8)), false);
   }
 }
 
 TEST_F(Damage, AManifestWithARightChecksumAndWrongContentsDoesNotCrash) {
   wrong_shape_ = ExitCode::usage;
   tamper("\"version\": [1,0]", "\"version\": [2,0]");
-  tamper("\"version\": [1,0]", "\"version\": [1,7], \"new\": {\"field\": []}", false);  // a newer minor version
+  tamper("\"version\": [1,0]", "\"version\": [1,7], \"new\": {\"field\": []}",
+         false);  // a newer minor version
   tamper("tessera-checkpoint", "tessera-chessboard");
   tamper("\"block_bytes\": 4194304", "\"block_bytes\": 1");
   tamper("\"step\": 1", "\"step\": -1");
@@ -178,9 +187,12 @@ TEST_F(Damage, AManifestWithARightChecksumAndWrongContentsDoesNotCrash) {
   tamper("\"files\": [", "\"files\": [{},");
   tamper("\"files\": [", "\"files\": 7, \"x\": [");
   tamper("model/none", "model/step_scale");
-  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  const auto nested = [](std::size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
   tamper("\"state\": {}", "\"state\": " + nested(50), false);
-  tamper("\"state\": {}", "\"state\": " + nested(300'000));  // would use up the stack when written again
+  tamper("\"state\": {}",
+         "\"state\": " + nested(300'000));  // would use up the stack when written again
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Every file call of a save fails once, in every way that it can, and the process ends once after each of them: the
-// older or the newer checkpoint must be there afterwards, whole, and the next save must work.
+// Every file call of a save fails once, in every way that it can, and the process ends once after
+// each of them: the older or the newer checkpoint must be there afterwards, whole, and the next
+// save must work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -86,10 +87,14 @@ class Faults : public testing::TestWithParam<Way> {
   void only_these_are_left(const std::string& after) const {
     for (const auto& entry : fs::directory_iterator(folder())) {
       const std::string name = entry.path().filename().string();
-      EXPECT_TRUE(name == "LATEST" || name == "step-00000003" || name.starts_with("step-00000002.damaged-"))
+      EXPECT_TRUE(name == "LATEST" || name == "step-00000003" ||
+                  name.starts_with("step-00000002.damaged-"))
           << after << " left " << name;
     }
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder() / "step-00000003"), fs::directory_iterator()), 3) << after;
+    EXPECT_EQ(
+        std::distance(fs::directory_iterator(folder() / "step-00000003"), fs::directory_iterator()),
+        3)
+        << after;
   }
 
   /// The file calls of an undisturbed save.
@@ -144,9 +149,11 @@ void Faults::fail_each_call(const std::function<void()>& prepare, int error_numb
     if (message.empty()) {
       EXPECT_EQ(found, kNew) << after;
     } else {
-      EXPECT_THAT(message, testing::AllOf(HasSubstr(top_.path().string()), HasSubstr(std::strerror(error_number))))
+      EXPECT_THAT(message, testing::AllOf(HasSubstr(top_.path().string()),
+                                          HasSubstr(std::strerror(error_number))))
           << after;
-      EXPECT_TRUE(found == kNew || found == (had_an_older_one ? kOld : -1)) << after << ": found " << found;
+      EXPECT_TRUE(found == kNew || found == (had_an_older_one ? kOld : -1))
+          << after << ": found " << found;
     }
     next_save_works(after);
     if (HasFailure()) return;
@@ -206,7 +213,8 @@ std::string name_of(const testing::TestParamInfo<Way>& way) {
 }
 INSTANTIATE_TEST_SUITE_P(Each, Faults, testing::Values(Way::blocking, Way::asynchronous), name_of);
 
-/// The calls in their order: what a rename makes visible was flushed before, and the rename itself afterwards.
+/// The calls in their order: what a rename makes visible was flushed before, and the rename itself
+/// afterwards.
 class Order {
  public:
   explicit Order(std::vector<faults::Call> calls) : calls_(std::move(calls)) {}
@@ -218,10 +226,13 @@ class Order {
     return npos;
   }
   /// The last call before `end` of one of these names for the path; 0 if there is none.
-  std::size_t last(const std::vector<std::string>& names, const std::string& path, std::size_t end) const {
+  std::size_t last(const std::vector<std::string>& names, const std::string& path,
+                   std::size_t end) const {
     std::size_t last = 0;
     for (std::size_t i = 0; i < std::min(end, calls_.size()); ++i)
-      if (calls_[i].path == path && std::find(names.begin(), names.end(), calls_[i].name) != names.end()) last = i + 1;
+      if (calls_[i].path == path &&
+          std::find(names.begin(), names.end(), calls_[i].name) != names.end())
+        last = i + 1;
     return last;
   }
   /// Files that were written in `folder` before `end`.
@@ -252,7 +263,8 @@ TEST_P(Faults, NothingBecomesVisibleBeforeItIsDurable) {
     EXPECT_GT(order.last({"fsync"}, partial, commit), order.last({"create"}, path, commit)) << path;
   }
   EXPECT_GT(order.last({"fsync"}, folder(), Order::npos), commit + 1);
-  EXPECT_GT(order.last({"fsync"}, run(), commit), order.last({"mkdir"}, folder(), commit)) << "checkpoint/ itself";
+  EXPECT_GT(order.last({"fsync"}, run(), commit), order.last({"mkdir"}, folder(), commit))
+      << "checkpoint/ itself";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // tests/golden/checkpoint-1 was written by the first version of the format and is read for ever.
-// TESSERA_WRITE_GOLDEN=DIR writes such a folder anew: for a new format version, never over the old one.
+// TESSERA_WRITE_GOLDEN=DIR writes such a folder anew: for a new format version, never over the old
+// one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,9 @@ TEST_F(Format1, DISABLED_IsWritten) {
   const char* to = std::getenv("TESSERA_WRITE_GOLDEN");
   ASSERT_NE(to, nullptr);
   const auto held = hold(golden_tensors(), {}, 0, true);
-  const State state{42, R"({"data_position":4711,"text":"ünïcode \"quoted\"","nested":{"list":[1,2.5,null,true]}})"};
+  const State state{
+      42,
+      R"({"data_position":4711,"text":"ünïcode \"quoted\"","nested":{"list":[1,2.5,null,true]}})"};
   const fs::path whole = save(*control_, options(), state, views_of(held)).folder;
   reshard(whole, {to, 3});
 }
@@ -52,8 +55,9 @@ TEST_F(Format1, IsReadForEver) {
   EXPECT_EQ(opened->step(), 42);
   EXPECT_EQ(opened->mesh(), "pp1.r1.s1.cp1.tp1");
   EXPECT_EQ(opened->config_toml(), "[model]\nname = \"llama3\"\n");
-  EXPECT_EQ(opened->extra(),
-            R"({"data_position":4711,"nested":{"list":[1,2.5,null,true]},"text":"ünïcode \"quoted\""})");
+  EXPECT_EQ(
+      opened->extra(),
+      R"({"data_position":4711,"nested":{"list":[1,2.5,null,true]},"text":"ünïcode \"quoted\""})");
   EXPECT_EQ(summarize(opened->folder()).files, 3);
   const auto blank = hold(golden_tensors(), {}, 0, false);
   opened->load(*control_, views_of(blank));  // strict: these tensors and no others

@@ -1,5 +1,5 @@
-// JSON that is whole by its checksum and still hostile: depth, repetition and length are bounded before they cost
-// anything.
+// JSON that is whole by its checksum and still hostile: depth, repetition and length are bounded
+// before they cost anything.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ std::string manifest(const std::string& state, const std::string& runs) {
   std::string text =
       R"({"format": "tessera-checkpoint", "version": [1, 0], "block_bytes": 4194304, "uuid": "u", "step": 1,
     "mesh": "", "written": "", "writer": "", "config": "", "index": null, "tensors": [["a", "f32", [2]]], "state": )" +
-      state + R"(, "files": [{"name": "s.h5", "bytes": 64, "header_crc32c": "00000000", "box_dims": 1,
+      state +
+      R"(, "files": [{"name": "s.h5", "bytes": 64, "header_crc32c": "00000000", "box_dims": 1,
     "boxes": {"offset": 0, "count": 1, "crc32c": "00000000"}, "checksums": {"offset": 0, "count": 1, "crc32c": "00000000"},
     "tensors": )" +
       runs + "}],\n";
@@ -45,7 +46,8 @@ TEST(HostileJson, DepthIsBoundedBeforeAnythingRecurses) {
     return text;
   };
   EXPECT_EQ(parse_manifest(manifest(deep("[", "]", 40), "[]"), "m").step, 1);
-  EXPECT_THAT(refusal([&] { parse_manifest(manifest(deep("[", "]", 300'000), "[]"), "m"); }), HasSubstr("too deeply"));
+  EXPECT_THAT(refusal([&] { parse_manifest(manifest(deep("[", "]", 300'000), "[]"), "m"); }),
+              HasSubstr("too deeply"));
   EXPECT_THAT(refusal([&] { parse_manifest(manifest(deep("{\"k\":", "}", 300'000), "[]"), "m"); }),
               HasSubstr("too deeply"));
 }
@@ -53,7 +55,8 @@ TEST(HostileJson, DepthIsBoundedBeforeAnythingRecurses) {
 TEST(HostileJson, AFileHasFewRunsOfTensors) {
   std::string runs = "[[0, 1]";
   for (int i = 0; i < 16; ++i) runs += ", [0, 1]";
-  EXPECT_THAT(refusal([&] { parse_manifest(manifest("{}", runs + "]"), "m"); }), HasSubstr("few runs"));
+  EXPECT_THAT(refusal([&] { parse_manifest(manifest("{}", runs + "]"), "m"); }),
+              HasSubstr("few runs"));
 }
 
 TEST(HostileJson, RepeatedKeysAreRefused) {
@@ -77,7 +80,8 @@ TEST(HostileJson, ValuesOfEveryKindArriveAsTheyStandThere) {
 TEST(HostileJson, TimeGrowsWithTheTextAndNotWithItsSquare) {
   std::string text = "{";
   for (int i = 0; i < 200'000; ++i)
-    text += fmt::format(R"({}"t{}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", i == 0 ? "" : ",", i);
+    text += fmt::format(R"({}"t{}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                        i == 0 ? "" : ",", i);
   EXPECT_EQ(parse_json(text + "}", {"m", ExitCode::checkpoint}).size(), 200'000u);
 }
 
@@ -85,7 +89,9 @@ TEST(HostileJson, MessagesQuoteAFewWordsOnly) {
   const TextSource source{"m", ExitCode::checkpoint};
   const std::string word(1 << 20, 'x');
   EXPECT_LT(refusal([&] { parse_json("[\"" + word, source); }).size(), 1000u);
-  EXPECT_LT(refusal([&] { parse_json("{\"" + word + "\": 1, \"" + word + "\": 1}", source); }).size(), 1000u);
+  EXPECT_LT(
+      refusal([&] { parse_json("{\"" + word + "\": 1, \"" + word + "\": 1}", source); }).size(),
+      1000u);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Random damage to two checkpoints of three files each: the verifier finds all of it, the loader all of it that touches
-// what it reads, both say where; the latest valid checkpoint is loaded. TESSERA_DAMAGE_TRIALS sets how often (the soak
-// test: 10,000).
+// Random damage to two checkpoints of three files each: the verifier finds all of it, the loader
+// all of it that touches what it reads, both say where; the latest valid checkpoint is loaded.
+// TESSERA_DAMAGE_TRIALS sets how often (the soak test: 10,000).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ int trials(int usual) {
   return text == nullptr ? usual : std::atoi(text);
 }
 
-/// Bytes of a shard that a loader of everything reads, and the words that its message must have when they are wrong.
+/// Bytes of a shard that a loader of everything reads, and the words that its message must have
+/// when they are wrong.
 struct Read {
   std::int64_t begin, end;
   std::string words;
@@ -68,7 +69,8 @@ class RandomDamage : public testing::Test {
     for (std::size_t i = 0, count = bytes_of(view).size(); i < count; ++i) data[i] ^= 0x5a;
   }
   static std::string bytes_of(const SliceView& view) {
-    const auto count = static_cast<std::size_t>(element_count(view.slice.extent)) * size_of(view.slice.dtype);
+    const auto count =
+        static_cast<std::size_t>(element_count(view.slice.extent)) * size_of(view.slice.dtype);
     return {static_cast<const char*>(view.data), count};
   }
 
@@ -78,31 +80,38 @@ class RandomDamage : public testing::Test {
       const File file = File::open_to_read(step / shard.name, ExitCode::checkpoint);
       const BoxTable boxes = read_tables(file, shard, manifest.tensors).boxes;
       std::vector<Read>& reads = reads_[file.path()];
-      reads.push_back(
-          {shard.boxes.offset, shard.boxes.offset + shard.boxes.count * shard.box_row_bytes(), "box table"});
-      reads.push_back({shard.checksums.offset, shard.checksums.offset + 4 * shard.checksums.count, "checksum table"});
+      reads.push_back({shard.boxes.offset,
+                       shard.boxes.offset + shard.boxes.count * shard.box_row_bytes(),
+                       "box table"});
+      reads.push_back({shard.checksums.offset, shard.checksums.offset + 4 * shard.checksums.count,
+                       "checksum table"});
       for (std::int64_t b = 0; b < boxes.size(); ++b)
         for (std::int64_t k = 0; k < blocks_in(boxes.bytes(b)); ++k) {
           const std::int64_t begin = boxes.offset(b) + k * kBlockBytes;
           reads.push_back(
               {begin, std::min(begin + kBlockBytes, boxes.offset(b) + boxes.bytes(b)),
-               fmt::format("block {} of {}", k, manifest.tensors[static_cast<std::size_t>(boxes.tensor(b))].name)});
+               fmt::format("block {} of {}", k,
+                           manifest.tensors[static_cast<std::size_t>(boxes.tensor(b))].name)});
         }
     }
   }
 
   std::size_t pick(std::size_t below) { return random_() % below; }
-  static bool is_loaded(const fs::path& path) { return path.filename() != "index.h5" && path.filename() != "LATEST"; }
+  static bool is_loaded(const fs::path& path) {
+    return path.filename() != "index.h5" && path.filename() != "LATEST";
+  }
 
   Trial flip() {
     const fs::path& path = paths_[pick(paths_.size())];
     std::string bytes = good_[path];
-    // Small files and what lies between the tensors get their share: data is most of the bytes of a large checkpoint.
+    // Small files and what lies between the tensors get their share: data is most of the bytes of a
+    // large checkpoint.
     const auto known = reads_.find(path);
     std::size_t at = pick(bytes.size());
     if (known != reads_.end() && pick(2) == 0) {
       const Read& read = known->second[pick(known->second.size())];
-      at = static_cast<std::size_t>(read.begin) + pick(static_cast<std::size_t>(read.end - read.begin));
+      at = static_cast<std::size_t>(read.begin) +
+           pick(static_cast<std::size_t>(read.end - read.begin));
     }
     bytes[at] = static_cast<char>(bytes[at] ^ (1 + pick(255)));
     put(path, bytes);
@@ -132,14 +141,16 @@ class RandomDamage : public testing::Test {
   Trial remove() {
     const fs::path& path = paths_[pick(paths_.size())];
     fs::remove(path);
-    // A checkpoint is whole without index.h5, which is written after the commit; with a folder in its place it is not.
+    // A checkpoint is whole without index.h5, which is written after the commit; with a folder in
+    // its place it is not.
     if (path.filename() == "index.h5" || pick(4) == 0) fs::create_directory(path);
     return {"removed", {path}, is_loaded(path), ""};
   }
 
   Trial swap() {
     const fs::path a = paths_[pick(paths_.size())];
-    // Every other time the same file of the other step: there, all that is in its tables but the checksums is the same.
+    // Every other time the same file of the other step: there, all that is in its tables but the
+    // checksums is the same.
     fs::path b = paths_[pick(paths_.size())];
     if (pick(2) == 0 && a.parent_path() != folder_.path())
       b = (a.parent_path() == steps_[1] ? steps_[2] : steps_[1]) / a.filename();
@@ -170,7 +181,8 @@ class RandomDamage : public testing::Test {
   }
 
   /// True when every tensor came back with the values of `step`, false when the loader refused.
-  std::string load_error(const std::function<void(std::span<const SliceView>)>& load, std::int64_t step) {
+  std::string load_error(const std::function<void(std::span<const SliceView>)>& load,
+                         std::int64_t step) {
     const auto blank = hold(tensors_, {}, 0, false);
     const auto views = views_of(blank);
     try {
@@ -195,22 +207,24 @@ class RandomDamage : public testing::Test {
     for (const auto& [step, folder] : steps_) found += describe(verify(folder, true), 99);
     if (const auto hint = check_hint(folder_.path())) found += hint->what;
     for (const fs::path& path : trial.touched)  // of two swapped files each
-      EXPECT_THAT(found, AnyOf(HasSubstr(path.string()),
-                               testing::AllOf(HasSubstr("manifest.json"),
-                                              HasSubstr((path.parent_path() / "manifest.json").string()))));
+      EXPECT_THAT(
+          found, AnyOf(HasSubstr(path.string()),
+                       testing::AllOf(HasSubstr("manifest.json"),
+                                      HasSubstr((path.parent_path() / "manifest.json").string()))));
     EXPECT_THAT(found, HasSubstr(trial.words));
   }
 
   void expect_found_by_loader(const Trial& trial) {
     for (const auto& [step, folder] : steps_) {
-      const std::string why = load_error([&](auto views) { open(*control_, folder).load(*control_, views); }, step);
+      const std::string why =
+          load_error([&](auto views) { open(*control_, folder).load(*control_, views); }, step);
       EXPECT_EQ(!why.empty(), touches(trial, step)) << "step " << step << ": " << why;
       if (why.empty()) continue;
       EXPECT_THAT(why, HasSubstr(trial.words));
       std::vector<std::string> names;
       for (const fs::path& path : trial.touched) names.push_back(path.string());
-      EXPECT_THAT(names, testing::Contains(
-                             testing::ResultOf([&](const std::string& n) { return why.find(n) != why.npos; }, true)));
+      EXPECT_THAT(names, testing::Contains(testing::ResultOf(
+                             [&](const std::string& n) { return why.find(n) != why.npos; }, true)));
     }
   }
 
@@ -220,8 +234,9 @@ class RandomDamage : public testing::Test {
     LoadOptions options;
     options.log = [&](const std::string& line) { lines.push_back(line); };
     std::int64_t step = 0;
-    const std::string why =
-        load_error([&](auto views) { step = load_newest(*control_, folder_.path(), views, options)->step(); }, whole);
+    const std::string why = load_error(
+        [&](auto views) { step = load_newest(*control_, folder_.path(), views, options)->step(); },
+        whole);
     EXPECT_EQ(step, whole) << why;
     ASSERT_EQ(lines.size(), 2u - static_cast<std::size_t>(whole));
     if (!lines.empty()) {
@@ -242,8 +257,9 @@ class RandomDamage : public testing::Test {
     const Opened opened = open(*control_, steps_[step]);
     for (const SampleTensor& tensor : tensors_) {
       if (tensor.name == trial.words.substr(at + 4)) continue;
-      const Held blank(
-          TensorSlice{tensor.name, tensor.dtype, tensor.shape, Shape(tensor.shape.size(), 0), tensor.shape}, false);
+      const Held blank(TensorSlice{tensor.name, tensor.dtype, tensor.shape,
+                                   Shape(tensor.shape.size(), 0), tensor.shape},
+                       false);
       opened.read(blank.view().slice, blank.view().data);
       EXPECT_EQ(bytes_of(blank.view()) == values_[step][tensor.name], true) << tensor.name;
     }

@@ -31,9 +31,10 @@ std::string small_file() {
   }
   const std::uint16_t bf16[]{0x3f80, 0xc000};
   std::memcpy(data.data() + 24, bf16, 4);
-  return file_of(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-                 R"("b":{"dtype":"BF16","shape":[2],"data_offsets":[24,28]}})",
-                 data);
+  return file_of(
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+      R"("b":{"dtype":"BF16","shape":[2],"data_offsets":[24,28]}})",
+      data);
 }
 
 class Safetensors : public testing::Test {
@@ -95,22 +96,28 @@ TEST_F(Safetensors, RefusesDamagedHeaders) {
   EXPECT_THAT(refused_header("{" + a + "," + a + "}", 4), HasSubstr("twice"));
   EXPECT_THAT(refused_header("{" + a + "}", 3), HasSubstr("truncated"));
   EXPECT_THAT(refused_header("{" + a + "}", 5), HasSubstr("follow the last tensor"));
-  EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6),
-              HasSubstr("overlap"));
-  EXPECT_THAT(refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}})", 10),
-              HasSubstr("gap"));
-  EXPECT_THAT(refused_header(R"({"a":{"dtype":"Q7","shape":[1],"data_offsets":[0,4]}})", 4), HasSubstr("unknown type"));
+  EXPECT_THAT(
+      refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6),
+      HasSubstr("overlap"));
+  EXPECT_THAT(
+      refused_header("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}})", 10),
+      HasSubstr("gap"));
+  EXPECT_THAT(refused_header(R"({"a":{"dtype":"Q7","shape":[1],"data_offsets":[0,4]}})", 4),
+              HasSubstr("unknown type"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
               HasSubstr("do not agree"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4),
               HasSubstr("do not agree"));
-  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}})", 4),
-              HasSubstr("do not agree"));
+  EXPECT_THAT(
+      refused_header(
+          R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}})", 4),
+      HasSubstr("do not agree"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4),
               HasSubstr("whole number"));
   EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,1e99]}})", 4),
               HasSubstr("whole number"));
-  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":"no","data_offsets":[0,4]}})", 4), HasSubstr("shape"));
+  EXPECT_THAT(refused_header(R"({"a":{"dtype":"F32","shape":"no","data_offsets":[0,4]}})", 4),
+              HasSubstr("shape"));
   EXPECT_THAT(refused_header(R"({"a":7})", 4), HasSubstr("missing"));
   EXPECT_THAT(refused_header(R"({"__metadata__":{"x":1}})", 0), HasSubstr("metadata"));
   EXPECT_THAT(refused_header(std::string(200'000, '['), 0), HasSubstr("too deeply"));
@@ -135,7 +142,8 @@ TEST_F(Safetensors, AnyFlippedHeaderByteIsRefusedOrHarmless) {
       const auto path = put_file(bad);
       try {
         const SafetensorsReader reader(path);
-        for (const auto& tensor : reader.tensors()) reader.read_whole(tensor.name, tensor.dtype, out.data());
+        for (const auto& tensor : reader.tensors())
+          reader.read_whole(tensor.name, tensor.dtype, out.data());
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::data);
       }
@@ -146,7 +154,9 @@ TEST_F(Safetensors, ReadsAFolderOfShards) {
   const auto one = [](const char* name, float value) {
     std::string data(4, '\0');
     std::memcpy(data.data(), &value, 4);
-    return file_of(std::string(R"({")") + name + R"(":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", data);
+    return file_of(
+        std::string(R"({")") + name + R"(":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+        data);
   };
   put(folder_ / "m-1.safetensors", one("x", 1.5f));
   put(folder_ / "m-2.safetensors", one("y", 2.5f));
@@ -175,7 +185,8 @@ TEST_F(Safetensors, WriterTakesPiecesInAnyOrderAndReaderReadsThem) {
   std::iota(values.begin(), values.end(), 0.0f);
   const std::int64_t scalar = -3;
   {
-    SafetensorsWriter writer(path, {{"s", DType::i64, {}}, {"w", DType::f32, {20, 30}}, {"e", DType::bf16, {0, 4}}});
+    SafetensorsWriter writer(
+        path, {{"s", DType::i64, {}}, {"w", DType::f32, {20, 30}}, {"e", DType::bf16, {0, 4}}});
     writer.write("w", 300, 300, values.data() + 300);
     writer.write("s", 0, 1, &scalar);
     EXPECT_FALSE(std::filesystem::exists(path));
@@ -216,7 +227,8 @@ TEST_F(Safetensors, ColumnsOfAWideTensorNeedNoWholeRead) {
   std::vector<std::int64_t> slice(static_cast<std::size_t>(rows * 5));
   reader.read({"w", DType::i64, {rows, columns}, {0, 1234}, {rows, 5}}, slice.data());
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < 5; ++c) ASSERT_EQ(slice[static_cast<std::size_t>(r * 5 + c)], r * columns + 1234 + c);
+    for (std::int64_t c = 0; c < 5; ++c)
+      ASSERT_EQ(slice[static_cast<std::size_t>(r * 5 + c)], r * columns + 1234 + c);
   std::vector<std::int32_t> whole(values.size());
   reader.read_whole("w", DType::i32, whole.data());
   EXPECT_EQ(whole, values);

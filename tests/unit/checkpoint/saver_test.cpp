@@ -113,9 +113,10 @@ TEST_F(SaverTest, AFailureInTheBackgroundComesOutOnceAndTheNextSaveWorks) {
   faults::arm({folder_.path().string(), 0, faults::Kind::none});
   save(*control_, options(), {1}, state.views());
   const auto undisturbed = faults::disarm();
-  const auto at = std::find_if(undisturbed.begin(), undisturbed.end(), [](const faults::Call& call) {
-    return call.name.starts_with("pwrite") && call.path.find("shard-") != std::string::npos;
-  });
+  const auto at =
+      std::find_if(undisturbed.begin(), undisturbed.end(), [](const faults::Call& call) {
+        return call.name.starts_with("pwrite") && call.path.find("shard-") != std::string::npos;
+      });
   const std::int64_t nth = at - undisturbed.begin() + 1;
   Saver saver(*control_);
   const auto failing = [&](const std::function<void()>& go_on) {
@@ -137,7 +138,8 @@ TEST_F(SaverTest, AFailureInTheBackgroundComesOutOnceAndTheNextSaveWorks) {
   EXPECT_FALSE(saver.poll());
   EXPECT_THAT(failing([&] { saver.finish(); }), HasSubstr("Input/output error"));
   EXPECT_FALSE(saver.finish());
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 2);  // LATEST and step 1
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()),
+            2);  // LATEST and step 1
   state.set(3);
   saver.begin(options(), {3}, state.views());
   EXPECT_TRUE(saver.finish());

@@ -19,12 +19,16 @@ TEST(ShardPlan, ReplicasShareABoxWithoutGapOrOverlap) {
       std::set<const std::byte*> starts;
       std::int64_t elements = 0, largest = 0;
       for (int r = 0; r < replicas; ++r) {
-        const SliceView view{{"model/w", DType::f32, shape, Shape(shape.size(), 0), shape}, memory.data(), r, replicas};
+        const SliceView view{{"model/w", DType::f32, shape, Shape(shape.size(), 0), shape},
+                             memory.data(),
+                             r,
+                             replicas};
         const Piece piece = owned_part(view);
         if (piece.bytes == 0) continue;
         EXPECT_TRUE(lies_in(piece.box, shape));
         EXPECT_EQ(piece.bytes, element_count(piece.box.extent) * 4);
-        EXPECT_EQ(piece.data - memory.data(), RunCursor(piece.box, whole(shape), whole(shape)).source() * 4);
+        EXPECT_EQ(piece.data - memory.data(),
+                  RunCursor(piece.box, whole(shape), whole(shape)).source() * 4);
         EXPECT_TRUE(starts.insert(piece.data).second);
         elements += element_count(piece.box.extent);
         largest = std::max(largest, element_count(piece.box.extent));
@@ -41,7 +45,8 @@ TEST(ShardPlan, SmallBoxesSpreadOverTheReplicas) {
   for (int layer = 0; layer < 100; ++layer)
     for (int r = 0; r < 4; ++r) {
       float value = 0;
-      const SliceView view{{"model/layers." + std::to_string(layer), DType::f32, {1}, {0}, {1}}, &value, r, 4};
+      const SliceView view{
+          {"model/layers." + std::to_string(layer), DType::f32, {1}, {0}, {1}}, &value, r, 4};
       owned[static_cast<std::size_t>(r)] += owned_part(view).bytes != 0;
     }
   EXPECT_EQ(owned[0] + owned[1] + owned[2] + owned[3], 100);
@@ -54,14 +59,20 @@ TEST(TensorTable, OrdersNumbersByValueAndFindsConflicts) {
     table.add(name, {DType::f32, {2}, 1});
   std::vector<std::string> names;
   for (const auto& [name, row] : table.rows()) names.push_back(name);
-  EXPECT_EQ(names, (std::vector<std::string>{"a", "layers.2", "layers.02.w", "layers.2.w", "layers.10.w"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "layers.2", "layers.02.w", "layers.2.w",
+                                             "layers.10.w"}));
   EXPECT_EQ(table.conflict(), "");
   TensorTable other;
   other.add("a", {DType::f32, {2}, 1});
-  EXPECT_EQ(TensorTable::from_text(TensorTable::merge_texts(table.to_text(), other.to_text())).rows().at("a").elements,
+  EXPECT_EQ(TensorTable::from_text(TensorTable::merge_texts(table.to_text(), other.to_text()))
+                .rows()
+                .at("a")
+                .elements,
             2);
   other.add("a", {DType::f32, {3}, 1});
-  EXPECT_NE(TensorTable::from_text(TensorTable::merge_texts(table.to_text(), other.to_text())).conflict(), "");
+  EXPECT_NE(
+      TensorTable::from_text(TensorTable::merge_texts(table.to_text(), other.to_text())).conflict(),
+      "");
 }
 
 TEST(Manifest, RunsOfNumbersStayFewAndCoverAll) {

@@ -25,7 +25,8 @@ class Stepped {
   const std::vector<SliceView>& views() const { return views_; }
 
   void set(std::int64_t step) {
-    for (std::vector<float>& values : values_) std::fill(values.begin(), values.end(), static_cast<float>(step));
+    for (std::vector<float>& values : values_)
+      std::fill(values.begin(), values.end(), static_cast<float>(step));
   }
   /// The one step that all values are of, or nothing.
   std::optional<std::int64_t> step() const {

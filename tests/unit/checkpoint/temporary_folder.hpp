@@ -15,10 +15,12 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     static std::atomic<int> number = 0;
-    // In memory where that is possible: a save flushes often, which tells nothing about correctness here.
+    // In memory where that is possible: a save flushes often, which tells nothing about correctness
+    // here.
     const std::filesystem::path shared = "/dev/shm";
-    path_ = (::access(shared.c_str(), W_OK) == 0 ? shared : std::filesystem::temp_directory_path()) /
-            ("tessera-test-" + std::to_string(::getpid()) + "-" + std::to_string(number++));
+    path_ =
+        (::access(shared.c_str(), W_OK) == 0 ? shared : std::filesystem::temp_directory_path()) /
+        ("tessera-test-" + std::to_string(::getpid()) + "-" + std::to_string(number++));
     std::filesystem::create_directories(path_);
   }
   ~TemporaryFolder() {

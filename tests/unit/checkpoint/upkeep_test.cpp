@@ -1,4 +1,5 @@
-// What is done to checkpoints afterwards: which ones stay, how two differ, the same one in other files.
+// What is done to checkpoints afterwards: which ones stay, how two differ, the same one in other
+// files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,15 +44,16 @@ TEST_F(Upkeep, EveryNthIsKeptForEver) {
   SaveOptions some = options(2);
   some.keep_every = 3;
   for (int step = 1; step <= 8; ++step) save_step(step, some);
-  EXPECT_THAT(names(), ElementsAre("LATEST", "step-00000003", "step-00000006", "step-00000007", "step-00000008"));
+  EXPECT_THAT(names(), ElementsAre("LATEST", "step-00000003", "step-00000006", "step-00000007",
+                                   "step-00000008"));
 }
 
 TEST_F(Upkeep, WhatWasJustSavedStays) {
   for (const int step : {1, 3, 4, 5}) save_step(step);
   for (const char* step : {"step-00000003", "step-00000004", "step-00000005"}) damage_data(step);
   save_step(2, options(2));  // resumed from step 1; 3, 4 and 5 look complete
-  EXPECT_THAT(names(), ElementsAre("LATEST", "step-00000001", "step-00000002", "step-00000003", "step-00000004",
-                                   "step-00000005"));
+  EXPECT_THAT(names(), ElementsAre("LATEST", "step-00000001", "step-00000002", "step-00000003",
+                                   "step-00000004", "step-00000005"));
   auto blank = hold(sample_tensors(), {}, 0, false);
   EXPECT_EQ(load_newest(*control_, folder_.path(), views_of(blank))->step(), 2);
 }
@@ -61,14 +63,21 @@ TEST_F(Upkeep, PruneKeepsTheNewestWholeOne) {
   EXPECT_THAT(planned({{2, 0}}), ElementsAre("step-00000010", "step-00000015", "step-00000020"));
   EXPECT_THAT(planned({{1, 10}}), ElementsAre("step-00000015", "step-00000025"));
   EXPECT_THAT(planned({{9, 0}}), testing::IsEmpty());
-  EXPECT_THAT(message_of([&] { planned({{0, 10}}); }, ExitCode::usage), HasSubstr("at least the newest"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    planned({{0, 10}});
+                  },
+                  ExitCode::usage),
+              HasSubstr("at least the newest"));
   damage_data("step-00000030");  // looks complete: only reading all of it tells
   EXPECT_THAT(planned({{1, 0}}), ElementsAre("step-00000010", "step-00000015", "step-00000020"));
   PruneOptions with_damaged{{1, 0}, true};
-  EXPECT_THAT(planned(with_damaged), ElementsAre("step-00000010", "step-00000015", "step-00000020"));
+  EXPECT_THAT(planned(with_damaged),
+              ElementsAre("step-00000010", "step-00000015", "step-00000020"));
   damage(folder_ / "step-00000020/manifest.json", 200);
   EXPECT_THAT(planned({{1, 0}}), ElementsAre("step-00000010", "step-00000015"));
-  EXPECT_THAT(planned(with_damaged), ElementsAre("step-00000010", "step-00000015", "step-00000020"));
+  EXPECT_THAT(planned(with_damaged),
+              ElementsAre("step-00000010", "step-00000015", "step-00000020"));
   prune(folder_.path(), plan_prune(folder_.path(), with_damaged));
   EXPECT_THAT(names(), ElementsAre("LATEST", "step-00000025", "step-00000030"));
   damage_data("step-00000025");
@@ -80,12 +89,14 @@ TEST_F(Upkeep, PruneTakesLeftoversWhenTold) {
   save_step(1);
   save_step(2);
   const std::string partial = "step-00000003.partial-x", damaged = "step-00000001.damaged-x";
-  for (const std::string& name : {partial, damaged, std::string("step-00000001.deleting-x"), std::string("mine")})
+  for (const std::string& name :
+       {partial, damaged, std::string("step-00000001.deleting-x"), std::string("mine")})
     fs::create_directories(folder_ / name);
   EXPECT_THAT(planned({{2, 0}}), ElementsAre("step-00000001.deleting-x"));
   EXPECT_THAT(planned({{2, 0}, true}), ElementsAre(damaged, "step-00000001.deleting-x"));
   PruneOptions all{{2, 0}, true, true};
-  EXPECT_THAT(planned(all), ElementsAre(damaged, "step-00000001.deleting-x"));  // that save may still be running
+  EXPECT_THAT(planned(all),
+              ElementsAre(damaged, "step-00000001.deleting-x"));  // that save may still be running
   all.stale_partial_seconds = -1;
   EXPECT_THAT(planned(all), ElementsAre(damaged, "step-00000001.deleting-x", partial));
   prune(folder_.path(), plan_prune(folder_.path(), all));
@@ -93,9 +104,12 @@ TEST_F(Upkeep, PruneTakesLeftoversWhenTold) {
 }
 
 TEST_F(Upkeep, DifferencesAreMeasured) {
-  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-  const Opened a = save_values(1, {1, 2, 4, nan, 0, -8}), same = save_values(2, {1, 2, 4, nan, 0, -8});
-  const Opened b = save_values(3, {1, 2.5, 4, nan, -0.0f, -10}), c = save_values(4, {1, 2, 4, 7, 0, -8});
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              inf = std::numeric_limits<float>::infinity();
+  const Opened a = save_values(1, {1, 2, 4, nan, 0, -8}),
+               same = save_values(2, {1, 2, 4, nan, 0, -8});
+  const Opened b = save_values(3, {1, 2.5, 4, nan, -0.0f, -10}),
+               c = save_values(4, {1, 2, 4, 7, 0, -8});
   const Opened other_shape = save_values(5, {1, 2}), bits = save_values(6, {1, 2}, DType::i32);
   EXPECT_TRUE(comparisons(a, same).at(0).is_equal());
   const TensorComparison ab = comparisons(a, b).at(0);
@@ -145,13 +159,24 @@ TEST_F(Upkeep, OtherFilesHoldTheSameBits) {
     EXPECT_EQ(opened.mesh(), source.mesh());
     EXPECT_EQ(opened.config_toml(), source.config_toml());
     EXPECT_NE(opened.uuid(), source.uuid());
-    compare(source, opened, [](const TensorComparison& one) { EXPECT_TRUE(one.is_equal()) << one.name; });
+    compare(source, opened,
+            [](const TensorComparison& one) { EXPECT_TRUE(one.is_equal()) << one.name; });
     const auto blank = hold(sample_tensors(true), {}, 0, false);
     opened.load(*control_, views_of(blank));
     EXPECT_TRUE(all_right(blank));
-    EXPECT_THAT(message_of([&] { reshard(from, {other.path(), files}); }, ExitCode::usage), HasSubstr("exists"));
+    EXPECT_THAT(message_of(
+                    [&] {
+                      reshard(from, {other.path(), files});
+                    },
+                    ExitCode::usage),
+                HasSubstr("exists"));
   }
-  EXPECT_THAT(message_of([&] { reshard(from, {folder_ / "x", 0}); }, ExitCode::usage), HasSubstr("at least one file"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    reshard(from, {folder_ / "x", 0});
+                  },
+                  ExitCode::usage),
+              HasSubstr("at least one file"));
 }
 
 TEST_F(Upkeep, DamageIsNotCarriedIntoOtherFiles) {

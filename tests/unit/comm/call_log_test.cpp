@@ -10,17 +10,21 @@ namespace {
 
 using testing::HasSubstr;
 
-CallInfo reduce_call(std::uint64_t sequence) { return {sequence, 1024, -1, Call::all_reduce, DType::f32, Op::sum, 0}; }
+CallInfo reduce_call(std::uint64_t sequence) {
+  return {sequence, 1024, -1, Call::all_reduce, DType::f32, Op::sum, 0};
+}
 
 TEST(CallLog, TellsWhatEachCallDoes) {
   static CallPage page{};
   use_call_page(&page);
-  LoggedCall done(reduce_call(1), 1, 2, "tp"), held(reduce_call(2), 1, 2, "tp"), issued(reduce_call(3), 1, 2, "tp");
+  LoggedCall done(reduce_call(1), 1, 2, "tp"), held(reduce_call(2), 1, 2, "tp"),
+      issued(reduce_call(3), 1, 2, "tp");
   done.done();
   held.waited_for();
   const auto calls = recent(page, 100);
   ASSERT_EQ(calls.size(), 3u);
-  EXPECT_THAT(describe(calls[0], now_ns()), HasSubstr("tp 1/2: all_reduce(sum, f32, 1024 elements), call 1: done in"));
+  EXPECT_THAT(describe(calls[0], now_ns()),
+              HasSubstr("tp 1/2: all_reduce(sum, f32, 1024 elements), call 1: done in"));
   EXPECT_THAT(describe(calls[1], calls[1].waited_ns), HasSubstr("call 2: waiting for 0.0 s"));
   EXPECT_THAT(describe(calls[2], calls[2].issued_ns), HasSubstr("call 3: issued 0.0 s ago"));
   use_call_page(nullptr);
@@ -33,7 +37,8 @@ TEST(CallLog, KeepsTheLastOnesWhileOthersWrite) {
   for (int t = 0; t < 4; ++t) {
     writers.emplace_back([] {
       for (std::uint64_t i = 1; i <= 5000; ++i)
-        LoggedCall(reduce_call(i), 0, 1, "some axis with a name that is longer than its place").done();
+        LoggedCall(reduce_call(i), 0, 1, "some axis with a name that is longer than its place")
+            .done();
     });
   }
   for (int i = 0; i < 50; ++i)

@@ -15,7 +15,9 @@ namespace {
 
 using testing::ElementsAre;
 
-CallInfo reduce_call(std::uint64_t sequence) { return {sequence, 2, -1, Call::all_reduce, DType::f32, Op::sum, 0}; }
+CallInfo reduce_call(std::uint64_t sequence) {
+  return {sequence, 2, -1, Call::all_reduce, DType::f32, Op::sum, 0};
+}
 
 /// A hook for the time of a test.
 template <class T>
@@ -34,15 +36,18 @@ class Registered {
 struct Recorder : Hook {
   std::vector<std::string> seen;
   void before(const HookedCall& call) override {
-    seen.push_back(fmt::format("{} {} of {} {}/{}, reads {}", name_of(call.info.call), call.info.sequence, call.axis,
-                               call.rank, call.size, call.in.size()));
+    seen.push_back(fmt::format("{} {} of {} {}/{}, reads {}", name_of(call.info.call),
+                               call.info.sequence, call.axis, call.rank, call.size,
+                               call.in.size()));
   }
   void waits(std::uint64_t) noexcept override { seen.emplace_back("waits"); }
   void goes_on(std::uint64_t) noexcept override { seen.emplace_back("goes on"); }
   void after(std::uint64_t, CallEnd end) noexcept override {
     seen.emplace_back(end == CallEnd::done ? "done" : "failed");
   }
-  void before_abort(std::string_view why) noexcept override { seen.push_back("abort: " + std::string(why)); }
+  void before_abort(std::string_view why) noexcept override {
+    seen.push_back("abort: " + std::string(why));
+  }
 };
 
 /// Of what is sent from the host.
@@ -52,8 +57,8 @@ struct NanCheck : Hook {
       if (buffer.dtype != DType::f32 || buffer.memory != Memory::host) continue;
       const auto* const values = static_cast<const float*>(buffer.data);
       for (std::int64_t i = 0; i < buffer.count; ++i)
-        require(!std::isnan(values[i]), ExitCode::nonfinite, "{} {} of {} sends NaN", name_of(call.info.call),
-                call.info.sequence, call.axis);
+        require(!std::isnan(values[i]), ExitCode::nonfinite, "{} {} of {} sends NaN",
+                name_of(call.info.call), call.info.sequence, call.axis);
     }
   }
 };
@@ -68,8 +73,9 @@ TEST(Hooks, SeeACallFromItsIssueToItsEnd) {
   call.done();
   LoggedCall(reduce_call(8), 1, 4, "tp").failed();
   call_before_abort("out of memory");
-  EXPECT_THAT(recorder->seen, ElementsAre("all_reduce 7 of tp 1/4, reads 1", "waits", "goes on", "done",
-                                          "all_reduce 8 of tp 1/4, reads 0", "failed", "abort: out of memory"));
+  EXPECT_THAT(recorder->seen,
+              ElementsAre("all_reduce 7 of tp 1/4, reads 1", "waits", "goes on", "done",
+                          "all_reduce 8 of tp 1/4, reads 0", "failed", "abort: out of memory"));
 }
 
 TEST(Hooks, AreNotToldOfPartsOfACall) {

@@ -55,8 +55,10 @@ TEST(Reduction, SumsOverTheTreeOfRanksAndRoundsOnce) {
       for (std::int64_t i = 0; i < count; ++i) {
         std::vector<double> wide;
         std::vector<float> narrow;
-        for (const Values& part : parts) wide.push_back(part[i]), narrow.push_back(static_cast<float>(part[i]));
-        expected.set(i, dtype == DType::f64 ? tree_sum(wide, 0, ranks) : tree_sum(narrow, 0, ranks));
+        for (const Values& part : parts)
+          wide.push_back(part[i]), narrow.push_back(static_cast<float>(part[i]));
+        expected.set(i,
+                     dtype == DType::f64 ? tree_sum(wide, 0, ranks) : tree_sum(narrow, 0, ranks));
       }
       reduce_parts(pointers(parts), out.buffer().data, count, dtype, Op::sum);
       EXPECT_EQ(out.bytes(), expected.bytes()) << name_of(dtype) << " over " << ranks;
@@ -64,7 +66,8 @@ TEST(Reduction, SumsOverTheTreeOfRanksAndRoundsOnce) {
   }
 }
 
-/// What this processor can run, the plain code always: a machine without AVX-512 sees the same bits.
+/// What this processor can run, the plain code always: a machine without AVX-512 sees the same
+/// bits.
 TEST(Reduction, EveryInstructionSetGivesTheSameBits) {
   for (const DType dtype : test::kReducible) {
     for (const Op op : {Op::sum, Op::max, Op::min}) {
@@ -86,7 +89,8 @@ TEST(Reduction, OutMayBeAnyOfTheParts) {
     auto parts = random_parts(5, DType::f32, 3000);
     Values expected(DType::f32, 3000);
     reduce_parts(pointers(parts), expected.buffer().data, 3000, DType::f32, Op::sum);
-    reduce_parts(pointers(parts), parts[static_cast<std::size_t>(target)].buffer().data, 3000, DType::f32, Op::sum);
+    reduce_parts(pointers(parts), parts[static_cast<std::size_t>(target)].buffer().data, 3000,
+                 DType::f32, Op::sum);
     EXPECT_EQ(parts[static_cast<std::size_t>(target)].bytes(), expected.bytes());
   }
 }
@@ -106,13 +110,16 @@ TEST(Reduction, NanWinsAndIntegersWrap) {
   EXPECT_THROW(reduce_parts(parts, out.data(), 3, DType::f8e4m3, Op::sum), Error);
 }
 
-/// Branch-free conversions against base's, on every half and on floats around every rounding boundary.
+/// Branch-free conversions against base's, on every half and on floats around every rounding
+/// boundary.
 TEST(Half, AgreesWithBase) {
   for (std::uint32_t bits = 0; bits <= 0xffffu; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(widen(Bf16{half})), std::bit_cast<std::uint32_t>(bf16_to_f32(half)));
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(widen(Bf16{half})),
+              std::bit_cast<std::uint32_t>(bf16_to_f32(half)));
     const float x = widen(F16{half}), y = f16_to_f32(half);
-    EXPECT_TRUE(std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) || (std::isnan(x) && std::isnan(y)))
+    EXPECT_TRUE(std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) ||
+                (std::isnan(x) && std::isnan(y)))
         << bits;
   }
   std::mt19937 generator(7);

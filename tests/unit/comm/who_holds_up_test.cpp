@@ -61,16 +61,20 @@ TEST_F(WhoHoldsUp, IsNobodyWhereNoRankWaits) { EXPECT_THAT(who_holds_up(traces),
 
 TEST_F(WhoHoldsUp, IsTheRankThatHasNotEntered) {
   on(1, "tp", 7, "waiting");
-  EXPECT_THAT(who_holds_up(traces),
-              ElementsAre("rank 0 (node node1) has not entered all_gather 7 of tp (f32, 8 elements), in which rank 1 "
-                          "(node node1) has waited for 61.0 s; last seen at step 812, layers.14 backward; its last "
-                          "call was all_gather 3 of dp (f32, 8 elements), done 62.0 s before"));
+  EXPECT_THAT(
+      who_holds_up(traces),
+      ElementsAre(
+          "rank 0 (node node1) has not entered all_gather 7 of tp (f32, 8 elements), in which rank "
+          "1 "
+          "(node node1) has waited for 61.0 s; last seen at step 812, layers.14 backward; its last "
+          "call was all_gather 3 of dp (f32, 8 elements), done 62.0 s before"));
 }
 
 TEST_F(WhoHoldsUp, IsTheEndOfAChain) {
   on(0, "tp", 7, "waiting");  // for 1, which waits for 3
   on(1, "dp", 4, "waiting");
-  EXPECT_THAT(who_holds_up(traces), ElementsAre(HasSubstr("rank 3 (node node2) has not entered all_gather 4 of dp")));
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("rank 3 (node node2) has not entered all_gather 4 of dp")));
 }
 
 TEST_F(WhoHoldsUp, IsNotARankOfAnotherGroupOfTheAxis) {
@@ -78,7 +82,8 @@ TEST_F(WhoHoldsUp, IsNotARankOfAnotherGroupOfTheAxis) {
   on(3, "tp", 7, "waiting");
   on(0, "dp", 4, "waiting");
   on(2, "dp", 4, "done");
-  EXPECT_THAT(who_holds_up(traces), ElementsAre(HasSubstr("all members whose traces are here have entered")));
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("all members whose traces are here have entered")));
 }
 
 TEST_F(WhoHoldsUp, IsARankThatLeftNoTrace) {
@@ -87,8 +92,9 @@ TEST_F(WhoHoldsUp, IsARankThatLeftNoTrace) {
   for (int rank : {0, 2, 3}) on(rank, "world", 2, "waiting");
   traces[0].calls[2].state = "issued";  // it waits on the world only
   forget(1);
-  EXPECT_THAT(who_holds_up(traces), ElementsAre(AllOf(HasSubstr("rank 1 has not entered all_gather 2 of world"),
-                                                      HasSubstr("it left no trace"))));
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(AllOf(HasSubstr("rank 1 has not entered all_gather 2 of world"),
+                                HasSubstr("it left no trace"))));
 }
 
 TEST_F(WhoHoldsUp, AreTwoThatWaitForEachOther) {
@@ -105,7 +111,8 @@ TEST_F(WhoHoldsUp, AreMembersThatCallOtherThings) {
   on(0, "tp", 7, "waiting");
   on(1, "tp", 7, "waiting", "reduce_scatter(sum, f32, 16 elements)");
   EXPECT_THAT(who_holds_up(traces),
-              ElementsAre("ranks differ in call 7 of tp: rank 0 (node node1) calls all_gather(f32, 8 elements), rank 1 "
+              ElementsAre("ranks differ in call 7 of tp: rank 0 (node node1) calls all_gather(f32, "
+                          "8 elements), rank 1 "
                           "(node node1) calls reduce_scatter(sum, f32, 16 elements)"));
 }
 
@@ -117,28 +124,33 @@ TEST_F(WhoHoldsUp, LetsAllToAllDifferInItsCounts) {
 
 TEST_F(WhoHoldsUp, IsThePeerOfATransfer) {
   transfer(0, 1, 5, "waiting");
-  EXPECT_THAT(who_holds_up(traces), ElementsAre(HasSubstr("rank 2 (node node2) has not entered group 5 of dp")));
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("rank 2 (node node2) has not entered group 5 of dp")));
   transfer(2, 0, 9, "waiting");  // groups of two ranks need not have the same numbers
   EXPECT_THAT(who_holds_up(traces), ElementsAre(HasSubstr("look at the network")));
 }
 
 TEST_F(WhoHoldsUp, IsARankThatNeverCalledThere) {
-  for (CallTrace& trace : traces) std::erase_if(trace.calls, [](const TracedCall& call) { return call.axis == "dp"; });
+  for (CallTrace& trace : traces)
+    std::erase_if(trace.calls, [](const TracedCall& call) { return call.axis == "dp"; });
   on(1, "dp", 1, "waiting");
-  EXPECT_THAT(who_holds_up(traces), ElementsAre(HasSubstr("rank 3 (node node2) has not entered all_gather 1 of dp")));
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("rank 3 (node node2) has not entered all_gather 1 of dp")));
 }
 
 TEST_F(WhoHoldsUp, IsARankThatBeganAndWentNowhere) {
   on(1, "tp", 7, "waiting");
   on(0, "tp", 7, "issued");
-  EXPECT_THAT(who_holds_up(traces),
-              ElementsAre(HasSubstr("rank 0 (node node1) has begun but not ended all_gather 7 of tp")));
+  EXPECT_THAT(
+      who_holds_up(traces),
+      ElementsAre(HasSubstr("rank 0 (node node1) has begun but not ended all_gather 7 of tp")));
 }
 
 TEST_F(WhoHoldsUp, SaysWhatFailed) {
   on(1, "tp", 7, "waiting");
   traces[0].failure = "rank 0: CUDA out of memory";
-  EXPECT_THAT(who_holds_up(traces), ElementsAre(HasSubstr("it has failed: rank 0: CUDA out of memory")));
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("it has failed: rank 0: CUDA out of memory")));
 }
 
 TEST_F(WhoHoldsUp, KnowsARankThatIsAhead) {

@@ -18,8 +18,9 @@ class JobFile {
  public:
   explicit JobFile(const std::string& text) {
     static int count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("tessera-config-" + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".toml");
+    path_ =
+        std::filesystem::temp_directory_path() /
+        ("tessera-config-" + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".toml");
     std::ofstream(path_, std::ios::binary) << text;
   }
   ~JobFile() { std::filesystem::remove(path_); }
@@ -33,7 +34,8 @@ class JobFile {
   std::filesystem::path path_;
 };
 
-/// The message of the Error(usage) that resolving throws; fails the test when there is none, or of another kind.
+/// The message of the Error(usage) that resolving throws; fails the test when there is none, or of
+/// another kind.
 inline std::string mistake(const std::vector<std::string>& args) {
   try {
     resolve(args);

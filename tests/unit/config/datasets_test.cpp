@@ -42,13 +42,18 @@ TEST(Datasets, ShortFlagsAreThoseOfTheKeys) {
 }
 
 TEST(Datasets, TheSampleTextComesWithATokenizer) {
-  const JobFile job("[model]\nhf_assets_path = \"./tests/assets/tokenizer\"\n[training]\ndataset = \"c4_test\"\n");
+  const JobFile job(
+      "[model]\nhf_assets_path = \"./tests/assets/tokenizer\"\n[training]\ndataset = "
+      "\"c4_test\"\n");
   const Resolved r = resolve({job.path()});
   ASSERT_TRUE(r.job.training.dataset_path);
   EXPECT_TRUE(fs::exists(*r.job.training.dataset_path)) << *r.job.training.dataset_path;
-  EXPECT_TRUE(fs::exists(fs::path(r.job.model.hf_assets_path) / "tokenizer.json")) << r.job.model.hf_assets_path;
+  EXPECT_TRUE(fs::exists(fs::path(r.job.model.hf_assets_path) / "tokenizer.json"))
+      << r.job.model.hf_assets_path;
   EXPECT_EQ(r.origin("training.dataset_path"), "training.dataset");
-  EXPECT_THAT(r.warnings, ElementsAre(HasSubstr("there is no ./tests/assets/tokenizer: c4_test uses the tokenizer")));
+  EXPECT_THAT(
+      r.warnings,
+      ElementsAre(HasSubstr("there is no ./tests/assets/tokenizer: c4_test uses the tokenizer")));
 }
 
 TEST(Datasets, TheSampleTextTakesTheTokenizerThatIsNamed) {
@@ -60,7 +65,8 @@ TEST(Datasets, TheSampleTextTakesTheTokenizerThatIsNamed) {
 TEST(Datasets, TheSampleTextIsReadOnlyWhereItIsNamed) {
   EXPECT_FALSE(resolve({}).job.training.dataset_path);
   EXPECT_FALSE(resolve({"--validation.enable"}).job.validation.dataset_path);
-  EXPECT_TRUE(resolve({"--validation.enable", "--validation.dataset", "c4_test"}).job.validation.dataset_path);
+  EXPECT_TRUE(resolve({"--validation.enable", "--validation.dataset", "c4_test"})
+                  .job.validation.dataset_path);
 }
 
 TEST(Datasets, APrintedJobWithoutDataHasNone) {
@@ -70,13 +76,17 @@ TEST(Datasets, APrintedJobWithoutDataHasNone) {
 
 TEST(Datasets, NamesAreLookedUpInOneFolder) {
   const DataFolder folder({"c4.jsonl.gz", "c4_test.txt", "wiki.tokens"});
-  EXPECT_EQ(resolve({"--training.dataset", "c4"}).job.training.dataset_path, folder / "c4.jsonl.gz");
-  EXPECT_EQ(resolve({"--training.dataset", "c4_test"}).job.training.dataset_path, folder / "c4_test.txt");
+  EXPECT_EQ(resolve({"--training.dataset", "c4"}).job.training.dataset_path,
+            folder / "c4.jsonl.gz");
+  EXPECT_EQ(resolve({"--training.dataset", "c4_test"}).job.training.dataset_path,
+            folder / "c4_test.txt");
   EXPECT_EQ(resolve({"--data", "wiki"}).job.training.dataset_path, folder / "wiki.tokens");
   EXPECT_EQ(resolve({"--data", "wiki"}).origin("training.dataset_path"), "TESSERA_DATA");
   EXPECT_EQ(resolve({"--data", "gone"}).job.training.dataset_path, "gone");
-  EXPECT_EQ(resolve({"--training.mixture", "wiki,1"}).job.training.mixture[0][0], folder / "wiki.tokens");
-  EXPECT_EQ(resolve({"--validation.enable", "--validation.dataset_path", "wiki"}).job.validation.dataset_path,
+  EXPECT_EQ(resolve({"--training.mixture", "wiki,1"}).job.training.mixture[0][0],
+            folder / "wiki.tokens");
+  EXPECT_EQ(resolve({"--validation.enable", "--validation.dataset_path", "wiki"})
+                .job.validation.dataset_path,
             folder / "wiki.tokens");
 }
 

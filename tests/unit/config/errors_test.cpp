@@ -14,10 +14,13 @@ using testing::Not;
 
 TEST(Errors, ListAllProblemsInOnePassInReadingOrder) {
   const JobFile file(
-      "steps = 3\n[trainning]\nsteps = 5\n[training]\nstpes = 1\nseq_len = \"long\"\nlocal_batch_size = -3\nsteps = "
+      "steps = 3\n[trainning]\nsteps = 5\n[training]\nstpes = 1\nseq_len = "
+      "\"long\"\nlocal_batch_size = -3\nsteps = "
       "10\nsteps = 20\n"
-      "dtype = \"bf16\"\n[parallelism]\ntensor_parallel_degree = 2.0\n[checkpoint]\nkeep_latest_k = 1\n");
-  const std::string text = mistake({file.path(), "--optimizer.lr", "fast", "--training.no_step", "--steps", "4"});
+      "dtype = \"bf16\"\n[parallelism]\ntensor_parallel_degree = 2.0\n[checkpoint]\nkeep_latest_k "
+      "= 1\n");
+  const std::string text =
+      mistake({file.path(), "--optimizer.lr", "fast", "--training.no_step", "--steps", "4"});
   EXPECT_THAT(text, testing::StartsWith("12 problems in the configuration\n"));
   std::size_t at = 0;
   for (const std::string& line :
@@ -27,10 +30,11 @@ TEST(Errors, ListAllProblemsInOnePassInReadingOrder) {
         file.at(6) + "1: training.seq_len must be an integer, not a string (long)",
         file.at(7) + "1: training.local_batch_size must be at least 1, not -3",
         file.at(9) + "9: key 'steps' is given twice",
-        file.at(10) +
-            "1: training.dtype must be one of float32, bfloat16, float64, not 'bf16'; did you mean 'bfloat16'?",
+        file.at(10) + "1: training.dtype must be one of float32, bfloat16, float64, not 'bf16'; "
+                      "did you mean 'bfloat16'?",
         file.at(12) + "1: parallelism.tensor_parallel_degree must be an integer",
-        file.at(14) + "1: keep_latest_k must be", std::string("--optimizer.lr: must be a number, not a string (fast)"),
+        file.at(14) + "1: keep_latest_k must be",
+        std::string("--optimizer.lr: must be a number, not a string (fast)"),
         std::string("--training.no_step: unknown flag; did you mean '--training.steps'?"),
         std::string("--steps: unknown flag; did you mean '--training.steps'?")}) {
     const std::size_t found = text.find(line, at);
@@ -45,7 +49,8 @@ TEST(Errors, OneProblemIsOneLine) {
 
 TEST(Errors, BlameThePlaceOfTheKeyThatWasWritten) {
   const JobFile file("[training]\nseq_len = 100\n[parallelism]\ntensor_parallel_degree = 8\n");
-  EXPECT_THAT(mistake({file.path()}), HasSubstr(file.at(2) + "1: seq_len 100 is not a multiple of 8"));
+  EXPECT_THAT(mistake({file.path()}),
+              HasSubstr(file.at(2) + "1: seq_len 100 is not a multiple of 8"));
   EXPECT_THAT(mistake({"--parallelism.tensor_parallel_degree", "3"}),
               HasSubstr("--parallelism.tensor_parallel_degree: seq_len 2048"));
 }
@@ -57,19 +62,23 @@ TEST(Errors, MicrobatchesFillTheRoundsOfASchedule) {
         "--parallelism.pipeline_parallel_schedule", schedule};
   };
   for (const char* schedule : {"Interleaved1F1B", "InterleavedZeroBubble"})
-    EXPECT_THAT(mistake(with(schedule)), HasSubstr("a number of microbatches (9) that fills equal rounds of at least"));
+    EXPECT_THAT(mistake(with(schedule)),
+                HasSubstr("a number of microbatches (9) that fills equal rounds of at least"));
   EXPECT_NO_THROW(resolve(with("LoopedBFS")));
 }
 
-/// Each file has one mistake and another key, which contradicts what the mistake leaves in the place of its key.
+/// Each file has one mistake and another key, which contradicts what the mistake leaves in the
+/// place of its key.
 TEST(Errors, DoNotFollowFromAValueThatWasNotTaken) {
   for (const std::string text : {
            "[parallelism]\ntensor_parallel_degree = 3\n[training]\nseq_len = '96'",
            "[parallelism]\ntensor_parallel_degree = 3\n[training]\nsec_len = 96",
            "[parallelism]\ntensor_parallel_degree = 3\n[trainning]\nseq_len = 96",
            "training = 96\n[parallelism]\ntensor_parallel_degree = 3",
-           "[training]\nseq_len = 1026\n[parallelism]\ntensor_parallel_degree = 4\ndisable_sequence_parallel = 1",
-           "[training]\nseq_len = 6\n[parallelism]\ncontext_parallel_degree = 2\ncontext_parallel_load_balancer = 0",
+           "[training]\nseq_len = 1026\n[parallelism]\ntensor_parallel_degree = "
+           "4\ndisable_sequence_parallel = 1",
+           "[training]\nseq_len = 6\n[parallelism]\ncontext_parallel_degree = "
+           "2\ncontext_parallel_load_balancer = 0",
            "[validation]\nenable = true\nsplit = 0.1\nseq_len = 4096\n[training]\nseq_len = '8192'",
            "[validation]\nenable = true\nsplit = 0.1\nseq_len = '64'\n[training]\nseq_len = 128",
            "[training]\nglobal_batch_size = 12\nlocal_batch_size = '4'",
@@ -77,17 +86,20 @@ TEST(Errors, DoNotFollowFromAValueThatWasNotTaken) {
            "[parallelism]\nexpert_tensor_parallel_degree = 4\ntensor_parallel_degree = '4'",
            "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3\n"
            "[training]\nlocal_batch_sise = 6",
-           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_steps = ['2:3']\n"
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_steps = "
+           "['2:3']\n"
            "[training]\nlocal_batch_size = '6'",
            "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = 'LoopedDFS'\n"
            "pipeline_parallel_split_points = ['layers.1', 'layers.2', 'layers.3']",
-           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = 'PipelineScheduleMulti'\n"
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = "
+           "'PipelineScheduleMulti'\n"
            "pipeline_parallel_schedule_csv = 1",
            "[training]\ndtype = 'float46'\nmixed_precision_param = 'float64'",
            "[model]\nname = 1\nflavor = '8x7B'",
            "[checkpoint]\ninitial_load_in_hf_quantized = true\ninitial_load_in_hf = 1",
            "[checkpoint]\ncreate_seed_checkpoint = true\nenable = 'yes'",
-           "[training]\ndataset = 'tokens'\n[training.dataloader]\nprefetch_factor = 2\nnum_workers = '2'",
+           "[training]\ndataset = 'tokens'\n[training.dataloader]\nprefetch_factor = "
+           "2\nnum_workers = '2'",
            "[[training.mixture]]\npath = 'a'",
            "[[training.mixture]]\npath = 'a'\nweight = 1\n"
            "[[training.mixture]]\npath = 'b/a'\nweight = 1\nnmae = 'b'",
@@ -103,8 +115,8 @@ TEST(Errors, DoNotFollowFromAValueThatWasNotTaken) {
 
 TEST(Errors, DoNotAskForDataThatWasMisread) {
   const JobFile file("[training]\ndataset = 'tokens'\ndataset_path = 1\n");
-  for (const auto& args :
-       std::vector<Strings>{{file.path()}, {"--data", "\x80"}, {"--data"}, {"--training.dataset_pth", "x"}}) {
+  for (const auto& args : std::vector<Strings>{
+           {file.path()}, {"--data", "\x80"}, {"--data"}, {"--training.dataset_pth", "x"}}) {
     Reading job = read_job(args);
     find_unsupported(job);
     EXPECT_EQ(job.problems.size(), 1u) << message_of(job.problems);
@@ -120,26 +132,29 @@ TEST(Errors, DoNotWarnOfAValueThatWasNotTaken) {
 }
 
 TEST(Errors, NameSyntaxErrorsWithTheirPlace) {
-  for (const auto& [text, line] : std::vector<std::pair<std::string, int>>{{"[training\nsteps = 1\n", 1},
-                                                                           {"[training]\nsteps 1\n", 2},
-                                                                           {"[training]\nsteps = \n", 2},
-                                                                           {"[training]\nsteps = 1 2\n", 2},
-                                                                           {"[training]\ndataset = \"c4\n", 2},
-                                                                           {"[training]\n[job]\n[training]\n", 3},
-                                                                           {"[training]\nsteps = \"\xff\"\n", 2},
-                                                                           {std::string("\0\0", 2), 1},
-                                                                           {"training]\n", 1}}) {
+  for (const auto& [text, line] :
+       std::vector<std::pair<std::string, int>>{{"[training\nsteps = 1\n", 1},
+                                                {"[training]\nsteps 1\n", 2},
+                                                {"[training]\nsteps = \n", 2},
+                                                {"[training]\nsteps = 1 2\n", 2},
+                                                {"[training]\ndataset = \"c4\n", 2},
+                                                {"[training]\n[job]\n[training]\n", 3},
+                                                {"[training]\nsteps = \"\xff\"\n", 2},
+                                                {std::string("\0\0", 2), 1},
+                                                {"training]\n", 1}}) {
     const JobFile file(text);
     EXPECT_THAT(mistake({file.path()}), HasSubstr(file.at(line))) << text;
   }
 }
 
 TEST(Errors, SayHowStringsAndBooleansAreWritten) {
-  for (const char* value :
-       {"yes", "no", "on", "off", "True", "FALSE", "none", "None", "inside", "tokens", "float32", "bfloat16", "llama3",
-        "data/my.txt", "/data", "./data", "../data", "~/data", "[model, loss]"}) {
+  for (const char* value : {"yes", "no", "on", "off", "True", "FALSE", "none", "None", "inside",
+                            "tokens", "float32", "bfloat16", "llama3", "data/my.txt", "/data",
+                            "./data", "../data", "~/data", "[model, loss]"}) {
     const JobFile file("[training]\nkey = " + std::string(value) + "\n");
-    EXPECT_THAT(mistake({file.path()}), HasSubstr("; strings need quotes, and booleans are true or false")) << value;
+    EXPECT_THAT(mistake({file.path()}),
+                HasSubstr("; strings need quotes, and booleans are true or false"))
+        << value;
   }
   for (const char* value : {"", "1 2", "0x", "1e", "'a", "[1, 2", "{a = 1"}) {
     const JobFile file("[training]\nkey = " + std::string(value) + "\n");
@@ -148,26 +163,31 @@ TEST(Errors, SayHowStringsAndBooleansAreWritten) {
 }
 
 TEST(Errors, SayHowAFlagTurnsABooleanOff) {
-  for (const char* flag : {"--no_checkpoint.enable", "--no-checkpoint.enable", "--no_checkpoint.enabel",
-                           "--checkpoint.no_enabel", "--checkpoint.no-enabled"})
-    EXPECT_THAT(mistake({flag}), testing::EndsWith("unknown flag; did you mean '--checkpoint.no_enable'?")) << flag;
+  for (const char* flag :
+       {"--no_checkpoint.enable", "--no-checkpoint.enable", "--no_checkpoint.enabel",
+        "--checkpoint.no_enabel", "--checkpoint.no-enabled"})
+    EXPECT_THAT(mistake({flag}),
+                testing::EndsWith("unknown flag; did you mean '--checkpoint.no_enable'?"))
+        << flag;
   EXPECT_FALSE(resolve({"--checkpoint.no_enable"}).job.checkpoint.enable);
   EXPECT_THAT(mistake({"--no_training.steps", "7"}), HasSubstr("did you mean '--training.steps'?"));
 }
 
 TEST(Errors, StillCheckFlagsWhenTheFileIsBroken) {
   const JobFile file("[training\n");
-  EXPECT_THAT(mistake({file.path(), "--training.stepz", "1"}), HasSubstr("did you mean '--training.steps'?"));
+  EXPECT_THAT(mistake({file.path(), "--training.stepz", "1"}),
+              HasSubstr("did you mean '--training.steps'?"));
 }
 
 TEST(Errors, SurviveHostileFiles) {
   std::string dots = "a", tables = "[a", brackets = "x = ";
   for (int i = 0; i < 200'000; ++i) dots += ".a", tables += ".a", brackets += "[";
   for (const std::string& text :
-       {dots + " = 1\n", tables + "]\n", brackets + "\n", "x = {a = " + dots + " = 1}\n", std::string(2 << 20, '#'),
-        "x = '" + std::string(100'000, 'y') + "'\n[a" + dots + "]\n",
+       {dots + " = 1\n", tables + "]\n", brackets + "\n", "x = {a = " + dots + " = 1}\n",
+        std::string(2 << 20, '#'), "x = '" + std::string(100'000, 'y') + "'\n[a" + dots + "]\n",
         // A string may end in two quotes of its own: what follows is no string.
-        "x = [\"\"\"y\"\"\"\", {a." + dots + " = 1}]\n", "x = ['''y''''', {a." + dots + " = 1}]\n"}) {
+        "x = [\"\"\"y\"\"\"\", {a." + dots + " = 1}]\n",
+        "x = ['''y''''', {a." + dots + " = 1}]\n"}) {
     const JobFile file(text);
     const std::string message = mistake({file.path()});
     EXPECT_THAT(message, HasSubstr(file.path()));
@@ -186,12 +206,16 @@ TEST(Errors, ThousandsOfUnknownKeysTakeNoTime) {
 
 TEST(Errors, BoundsDoNotHitOrdinaryFiles) {
   std::string names;
-  for (int layer = 0; layer < 126; ++layer) names += "'layers." + std::to_string(layer) + ".attention.wq', ";
+  for (int layer = 0; layer < 126; ++layer)
+    names += "'layers." + std::to_string(layer) + ".attention.wq', ";
   const JobFile file(
-      "# dots............................................................\n[quantize.linear.float8]\nfilter_fqns = [" +
+      "# "
+      "dots............................................................\n[quantize.linear.float8]"
+      "\nfilter_fqns = [" +
       names +
       "]\n[job]\ndescription = "
-      "'''[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n..........................................'''\n");
+      "'''[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n..........................................'''"
+      "\n");
   EXPECT_EQ(resolve({file.path()}).job.quantize.linear.float8.filter_fqns.size(), 126u);
 }
 
@@ -199,16 +223,18 @@ TEST(Errors, KeepLongOrStrangeWordsShort) {
   const std::string message = mistake({"--" + std::string(5000, 'x')});
   EXPECT_LT(message.size(), 300u);
   EXPECT_THAT(mistake({"--a\nb"}), Not(HasSubstr("\n")));
-  const JobFile file("[training]\n'" + std::string(5000, 'y') + "' = 1\nmode = '" + std::string(5000, 'z') +
-                     "'\ndtype = '" + std::string(5000, 'z') + "'\nsteps = '" + std::string(5000, 'z') + "'\n");
+  const JobFile file("[training]\n'" + std::string(5000, 'y') + "' = 1\nmode = '" +
+                     std::string(5000, 'z') + "'\ndtype = '" + std::string(5000, 'z') +
+                     "'\nsteps = '" + std::string(5000, 'z') + "'\n");
   EXPECT_LT(mistake({file.path()}).size(), 1500u);
 }
 
 /// Found by fuzzing: the job's own TOML could not be read again.
 TEST(Errors, RefuseFlagsThatAreNoText) {
-  for (const char* bad :
-       {"a\x80", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE2\x82", "x\xE1ll"})
-    EXPECT_THAT(mistake({"--job.description", bad}), HasSubstr("--job.description: its value is not valid UTF-8"));
+  for (const char* bad : {"a\x80", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80",
+                          "\xF5", "\xE2\x82", "x\xE1ll"})
+    EXPECT_THAT(mistake({"--job.description", bad}),
+                HasSubstr("--job.description: its value is not valid UTF-8"));
   const std::string fine = "\u00e9 \u20ac \ud7ff \ue000 \U0001F600 \U0010FFFF";
   EXPECT_EQ(resolve({"--job.description", fine}).job.job.description, fine);
 }
@@ -222,21 +248,26 @@ TEST(Errors, NameFilesThatCannotBeRead) {
 }
 
 TEST(Errors, AreNotAttractedByAFlagsMissingValue) {
-  EXPECT_EQ(mistake({"--training.steps", "--compile.enable"}), "--training.steps: needs a value of type integer");
+  EXPECT_EQ(mistake({"--training.steps", "--compile.enable"}),
+            "--training.steps: needs a value of type integer");
   EXPECT_EQ(mistake({"--training.steps"}), "--training.steps: needs a value of type integer");
-  EXPECT_THAT(mistake({"--debug.deterministic", "yes"}), HasSubstr("--debug.deterministic: must be a boolean"));
+  EXPECT_THAT(mistake({"--debug.deterministic", "yes"}),
+              HasSubstr("--debug.deterministic: must be a boolean"));
   EXPECT_THAT(mistake({"--debug.no_deterministic=true"}), HasSubstr("takes no value"));
   EXPECT_THAT(mistake({"--training.steps", "1", "--training.steps", "2"}), HasSubstr("twice"));
   EXPECT_THAT(mistake({"--training"}), HasSubstr("a section, not a key"));
-  EXPECT_EQ(mistake({"-training.steps", "5"}), "-training.steps: a flag has two dashes: --training.steps");
+  EXPECT_EQ(mistake({"-training.steps", "5"}),
+            "-training.steps: a flag has two dashes: --training.steps");
   EXPECT_EQ(mistake({"-x", "5"}), "-x: unknown flag; flags are --section.key value");
   EXPECT_THAT(mistake({"--debug.deterministic", "yes"}),
               HasSubstr("must be a boolean (true or false), not a string (yes)"));
 }
 
 TEST(Errors, RefuseNumbersThatDoNotFit) {
-  EXPECT_THAT(mistake({"--parallelism.tensor_parallel_degree", "3000000000"}), HasSubstr("at most 2147483647"));
-  EXPECT_THAT(mistake({"--training.steps", "99999999999999999999"}), HasSubstr("must be an integer"));
+  EXPECT_THAT(mistake({"--parallelism.tensor_parallel_degree", "3000000000"}),
+              HasSubstr("at most 2147483647"));
+  EXPECT_THAT(mistake({"--training.steps", "99999999999999999999"}),
+              HasSubstr("must be an integer"));
   EXPECT_THAT(mistake({"--optimizer.lr", "nan"}), HasSubstr("must be"));
   EXPECT_THAT(mistake({"--optimizer.beta1", "1"}), HasSubstr("at least 0 and below 1"));
   EXPECT_THAT(mistake({"--training.steps", "1e3"}), HasSubstr("must be an integer"));

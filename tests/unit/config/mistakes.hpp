@@ -36,61 +36,74 @@ class Generator {
 
   Mistake misspelt_key() {
     const Option& option = draw([](const Option& o) { return leaf_of(o.key).size() >= 6; });
-    const std::string wrong = std::string(section_of(option.key)) + "." + misspell(leaf_of(option.key));
+    const std::string wrong =
+        std::string(section_of(option.key)) + "." + misspell(leaf_of(option.key));
     if (find_option(wrong)) return misspelt_key();
     return in_file_or_flag("misspelt key", wrong, "1", std::string(option.key));
   }
 
   Mistake misspelt_section() {
-    const Option& option = draw(
-        [](const Option& o) { return section_of(o.key).size() >= 5 && section_of(o.key).find('.') == o.key.npos; });
+    const Option& option = draw([](const Option& o) {
+      return section_of(o.key).size() >= 5 && section_of(o.key).find('.') == o.key.npos;
+    });
     const std::string section = misspell(section_of(option.key));
     if (is_section(section)) return misspelt_section();
-    return {
-        "misspelt section", {"[" + section + "]"}, {}, "did you mean '" + std::string(section_of(option.key)) + "'"};
+    return {"misspelt section",
+            {"[" + section + "]"},
+            {},
+            "did you mean '" + std::string(section_of(option.key)) + "'"};
   }
 
   Mistake wrong_type() {
     const Option& option = draw([](const Option& o) { return type_name(o) != "string"; });
     const bool list = type_name(option).starts_with("list");
-    const std::string value = list ? "3" : pick<std::string>({"\"seven\"", "[\"a\"]", "1979-05-27"});
+    const std::string value =
+        list ? "3" : pick<std::string>({"\"seven\"", "[\"a\"]", "1979-05-27"});
     return in_file("wrong type", option.key, value, "must be");
   }
 
   Mistake wrong_type_of_string() {
     const Option& option = draw([](const Option& o) { return type_name(o) == "string"; });
-    return in_file("wrong type", option.key, pick<std::string>({"3", "true", "2.5", "[\"a\"]", "{a = 1}"}), "must be");
+    return in_file("wrong type", option.key,
+                   pick<std::string>({"3", "true", "2.5", "[\"a\"]", "{a = 1}"}), "must be");
   }
 
   Mistake out_of_range() {
-    const Option& option = draw([](const Option& o) { return std::isfinite(o.minimum) && !o.minus_one; });
+    const Option& option =
+        draw([](const Option& o) { return std::isfinite(o.minimum) && !o.minus_one; });
     const bool integer = type_name(option) == "integer";
-    const std::string value = integer ? std::to_string(static_cast<long>(option.minimum) - 1 - number(5)) : "-0.5";
+    const std::string value =
+        integer ? std::to_string(static_cast<long>(option.minimum) - 1 - number(5)) : "-0.5";
     return in_file_or_flag("out of range", std::string(option.key), value, "", "must be a");
   }
 
   Mistake bad_choice() {
-    const Option& option = draw([](const Option& o) { return o.allowed.size() > 1 && o.key != "model.name"; });
-    const auto right = option.allowed[static_cast<std::size_t>(number(static_cast<int>(option.allowed.size())))];
+    const Option& option =
+        draw([](const Option& o) { return o.allowed.size() > 1 && o.key != "model.name"; });
+    const auto right =
+        option.allowed[static_cast<std::size_t>(number(static_cast<int>(option.allowed.size())))];
     if (right.size() < 5) return bad_choice();
     const std::string wrong = misspell(right);
     JobConfig job;
     if (!assign(option, job, wrong)) return bad_choice();
-    return in_file_or_flag("bad choice", std::string(option.key), "\"" + wrong + "\"", std::string(right));
+    return in_file_or_flag("bad choice", std::string(option.key), "\"" + wrong + "\"",
+                           std::string(right));
   }
 
   Mistake broken_toml() {
-    return {"broken TOML",
-            {pick<std::string>({"[training", "steps 1", "steps = ", "dataset = \"c4", "= 3", "steps = 1 2",
-                                "[[training]", "x = {a = 1", "steps = 0x", "a = 'b' 'c'", "lr = 1e", "\xff\xfe = 1",
-                                "x = [1, 2", "[]", "dtype = float32"})},
-            {},
-            "not valid TOML"};
+    return {
+        "broken TOML",
+        {pick<std::string>({"[training", "steps 1", "steps = ", "dataset = \"c4", "= 3",
+                            "steps = 1 2", "[[training]", "x = {a = 1", "steps = 0x", "a = 'b' 'c'",
+                            "lr = 1e", "\xff\xfe = 1", "x = [1, 2", "[]", "dtype = float32"})},
+        {},
+        "not valid TOML"};
   }
 
   Mistake duplicate() {
-    const Option& option =
-        draw([](const Option& o) { return type_name(o) == "integer" && section_of(o.key) == "training"; });
+    const Option& option = draw([](const Option& o) {
+      return type_name(o) == "integer" && section_of(o.key) == "training";
+    });
     const std::string line = std::string(leaf_of(option.key)) + " = 16";
     if (number(2)) return {"duplicate key", {"[training]", line, line}, {}, "twice"};
     const std::string flag = "--" + std::string(option.key);
@@ -110,9 +123,17 @@ class Generator {
       case 1:
         return {"flag with a word", {}, {flag, "many"}, flag + ": must be an integer", true};
       case 2:
-        return {"single dash", {}, {flag.substr(1), "1"}, flag.substr(1) + ": a flag has two dashes: " + flag, true};
+        return {"single dash",
+                {},
+                {flag.substr(1), "1"},
+                flag.substr(1) + ": a flag has two dashes: " + flag,
+                true};
       default:
-        return {"flag without section", {}, {"--" + misspell(leaf_of(option.key)), "1"}, ": unknown flag", true};
+        return {"flag without section",
+                {},
+                {"--" + misspell(leaf_of(option.key)), "1"},
+                ": unknown flag",
+                true};
     }
   }
 
@@ -124,12 +145,16 @@ class Generator {
         {{"[training]", "dataset = \"replay\""}, "needs training.dataset_path"},
         {{"[training]", "mixed_precision_param = \"float64\""}, "needs training.dtype"},
         {{"[checkpoint]", "keep_latest_k = 1"}, "keep_latest_k"},
-        {{"[checkpoint]", "initial_load_in_hf = true", "initial_load_model_only = false"}, "contradicts"},
-        {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_microbatch_size = 3"}, "not a multiple"},
-        {{"[parallelism]", "pipeline_parallel_degree = 3", "pipeline_parallel_schedule = 'Interleaved-1F1B'",
+        {{"[checkpoint]", "initial_load_in_hf = true", "initial_load_model_only = false"},
+         "contradicts"},
+        {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_microbatch_size = 3"},
+         "not a multiple"},
+        {{"[parallelism]", "pipeline_parallel_degree = 3",
+          "pipeline_parallel_schedule = 'Interleaved-1F1B'",
           "module_fqns_per_model_part = [['a'], ['b']]"},
          "do not fit"},
-        {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule_csv = 'x.csv'"},
+        {{"[parallelism]", "pipeline_parallel_degree = 2",
+          "pipeline_parallel_schedule_csv = 'x.csv'"},
          "needs pipeline_parallel_schedule"},
         {{"[parallelism]", "expert_tensor_parallel_degree = 4"}, "must be 1 or"},
         {{"[training.dataloader]", "prefetch_factor = 2"}, "num_workers"},
@@ -160,8 +185,11 @@ class Generator {
 
   const Option& draw(const std::function<bool(const Option&)>& wanted) {
     for (;;) {
-      const Option& option = options()[static_cast<std::size_t>(number(static_cast<int>(options().size())))];
-      if (wanted(option) && option.key != "job.config_file" && section_of(option.key) != "experimental") return option;
+      const Option& option =
+          options()[static_cast<std::size_t>(number(static_cast<int>(options().size())))];
+      if (wanted(option) && option.key != "job.config_file" &&
+          section_of(option.key) != "experimental")
+        return option;
     }
   }
 
@@ -187,7 +215,10 @@ class Generator {
 
   Mistake in_file(const std::string& kind, std::string_view key, const std::string& value,
                   const std::string& expected) {
-    return {kind, {fmt::format("[{}]", section_of(key)), fmt::format("{} = {}", leaf_of(key), value)}, {}, expected};
+    return {kind,
+            {fmt::format("[{}]", section_of(key)), fmt::format("{} = {}", leaf_of(key), value)},
+            {},
+            expected};
   }
 
   Mistake in_file_or_flag(const std::string& kind, const std::string& key, const std::string& value,

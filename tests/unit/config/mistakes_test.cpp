@@ -1,5 +1,5 @@
-// One hundred seeded mistakes: each ends in one usage error that names its place, and a misspelling in the right
-// suggestion.
+// One hundred seeded mistakes: each ends in one usage error that names its place, and a misspelling
+// in the right suggestion.
 #include "mistakes.hpp"
 
 #include <gmock/gmock.h>

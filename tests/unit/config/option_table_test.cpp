@@ -35,15 +35,17 @@ TEST(OptionTable, HasEveryKeyOfTorchTitanWithItsDefault) {
     const Option* option = find_option(key);
     ASSERT_TRUE(option) << key;
     EXPECT_FALSE(option->ours) << key;
-    if (key == "debug.seed") continue;                       // none there; 42 here, so that a run can be repeated
-    if (key == "checkpoint.last_save_model_only") continue;  // true there; false here, so that a finished run can go on
+    if (key == "debug.seed") continue;  // none there; 42 here, so that a run can be repeated
+    if (key == "checkpoint.last_save_model_only")
+      continue;  // true there; false here, so that a finished run can go on
     EXPECT_EQ(as_json(default_of(*option)), value) << key;
   }
 }
 
 TEST(OptionTable, MarksTesserasOwnKeys) {
   const nlohmann::json keys = torchtitan_keys();
-  for (const Option& option : options()) EXPECT_EQ(option.ours, !keys.contains(std::string(option.key))) << option.key;
+  for (const Option& option : options())
+    EXPECT_EQ(option.ours, !keys.contains(std::string(option.key))) << option.key;
 }
 
 TEST(OptionTable, IsConsistent) {
@@ -77,15 +79,16 @@ TEST(OptionTable, EveryKeyHasAMemberOfItsOwn) {
 TEST(OptionTable, KnowsOtherSpellings) {
   EXPECT_EQ(find_option("parallelism.reshard_after_forward_mode"),
             find_option("parallelism.fsdp_reshard_after_forward"));
-  EXPECT_EQ(find_option("quantize.dense.float8.enable"), find_option("quantize.linear.float8.enable"));
+  EXPECT_EQ(find_option("quantize.dense.float8.enable"),
+            find_option("quantize.linear.float8.enable"));
   EXPECT_TRUE(is_section("quantize.dense.float8"));
   EXPECT_FALSE(find_option("quantize.denser.float8.enable"));
   EXPECT_FALSE(find_option(""));
 }
 
 TEST(OptionTable, ReadsSchedulesHoweverTheyAreTyped) {
-  for (const char* name :
-       {"interleave_1f1b", "Interleaved1F1B", "INTERLEAVED-1f1b", "interleaved_1F1B", "ScheduleInterleaved1F1B"})
+  for (const char* name : {"interleave_1f1b", "Interleaved1F1B", "INTERLEAVED-1f1b",
+                           "interleaved_1F1B", "ScheduleInterleaved1F1B"})
     EXPECT_EQ(canonical_schedule(name), "Interleaved1F1B") << name;
   EXPECT_EQ(canonical_schedule("1f1b"), "1F1B");
   EXPECT_EQ(canonical_schedule("g-pipe"), "GPipe");

@@ -52,8 +52,9 @@ TEST(Resolve, FlagsWinOverTheFileOverDefaults) {
 }
 
 TEST(Resolve, PathsOfARecordAreAbsolute) {
-  const Resolved resolved = resolve({"--model.hf_assets_path", "tok", "--training.dataset_path", "./text/*.jsonl",
-                                     "--checkpoint.initial_load_path", "/weights", "--job.dump_folder", "run"});
+  const Resolved resolved =
+      resolve({"--model.hf_assets_path", "tok", "--training.dataset_path", "./text/*.jsonl",
+               "--checkpoint.initial_load_path", "/weights", "--job.dump_folder", "run"});
   const JobConfig job = resolved.with_absolute_paths().job;
   const std::string here = std::filesystem::current_path().string();
   EXPECT_EQ(job.model.hf_assets_path, here + "/tok");
@@ -61,15 +62,17 @@ TEST(Resolve, PathsOfARecordAreAbsolute) {
   EXPECT_EQ(job.checkpoint.initial_load_path, "/weights");
   EXPECT_EQ(job.job.dump_folder, here + "/run");
   EXPECT_EQ(job.validation.dataset_path, std::nullopt);
-  EXPECT_EQ(resolve({}).with_absolute_paths().job.model.hf_assets_path, JobConfig{}.model.hf_assets_path)
+  EXPECT_EQ(resolve({}).with_absolute_paths().job.model.hf_assets_path,
+            JobConfig{}.model.hf_assets_path)
       << "a default that nobody wrote stays";
 }
 
 TEST(Resolve, ConfigFileFlagIsThePositionalOne) {
   const JobFile file("[training]\nsteps = 300\n");
-  for (const auto& args : std::vector<std::vector<std::string>>{{"--job.config_file", file.path()},
-                                                                {"--job.config-file=" + file.path()},
-                                                                {file.path(), "--job.config_file", file.path()}})
+  for (const auto& args :
+       std::vector<std::vector<std::string>>{{"--job.config_file", file.path()},
+                                             {"--job.config-file=" + file.path()},
+                                             {file.path(), "--job.config_file", file.path()}})
     EXPECT_EQ(resolve(args).job.training.steps, 300);
 }
 
@@ -102,21 +105,25 @@ TEST(Resolve, ReadsEveryFormOfFlag) {
   EXPECT_EQ(r.job.checkpoint.exclude_from_loading, (Strings{"optimizer", "dataloader"}));
   EXPECT_EQ(r.job.optimizer.lr, 1e-3);
   EXPECT_EQ(r.job.parallelism.context_parallel_load_balancer, std::nullopt);
-  EXPECT_EQ(r.job.parallelism.module_fqns_per_model_part, (std::vector<Strings>{{"a", "b"}, {"c"}}));
+  EXPECT_EQ(r.job.parallelism.module_fqns_per_model_part,
+            (std::vector<Strings>{{"a", "b"}, {"c"}}));
   EXPECT_TRUE(std::isinf(r.job.training.max_norm));
 }
 
 TEST(Resolve, ReadsEveryTypeFromAFile) {
   const JobFile file(
       "training.max_norm = 2\nquantize.dense.float8 = {enable = true, filter_fqns = ['output']}\n"
-      "[parallelism]\nmodule_fqns_per_model_part = [['a', 'b'], ['c']]\nreshard_after_forward_mode = 'never'\n"
-      "[lr_scheduler]\ndecay_ratio = 0.8\n[quantize.grouped_mm.mx]\nfqns = 'experts,shared'\n[metrics]\npeak_flops = "
+      "[parallelism]\nmodule_fqns_per_model_part = [['a', 'b'], ['c']]\nreshard_after_forward_mode "
+      "= 'never'\n"
+      "[lr_scheduler]\ndecay_ratio = 0.8\n[quantize.grouped_mm.mx]\nfqns = "
+      "'experts,shared'\n[metrics]\npeak_flops = "
       "989e12\n");
   const Resolved r = resolve({file.path()});
   EXPECT_EQ(r.job.training.max_norm, 2.0);
   EXPECT_TRUE(r.job.quantize.linear.float8.enable);
   EXPECT_EQ(r.job.quantize.linear.float8.filter_fqns, Strings{"output"});
-  EXPECT_EQ(r.job.parallelism.module_fqns_per_model_part, (std::vector<Strings>{{"a", "b"}, {"c"}}));
+  EXPECT_EQ(r.job.parallelism.module_fqns_per_model_part,
+            (std::vector<Strings>{{"a", "b"}, {"c"}}));
   EXPECT_EQ(r.job.parallelism.fsdp_reshard_after_forward, "never");
   EXPECT_EQ(r.job.lr_scheduler.decay_ratio, 0.8);
   EXPECT_EQ(r.job.quantize.grouped_mm.mx.fqns, (Strings{"experts", "shared"}));
@@ -124,16 +131,17 @@ TEST(Resolve, ReadsEveryTypeFromAFile) {
 }
 
 TEST(Resolve, AcceptsThreeCommandLines) {
-  const Resolved a =
-      resolve({"--parallelism.data_parallel_shard_degree", "8", "--compile.enable", "--quantize.dense.float8.enable"});
+  const Resolved a = resolve({"--parallelism.data_parallel_shard_degree", "8", "--compile.enable",
+                              "--quantize.dense.float8.enable"});
   EXPECT_TRUE(a.job.quantize.linear.float8.enable);
-  const Resolved b = resolve({"--parallelism.data_parallel_shard_degree", "4", "--parallelism.tensor_parallel_degree",
-                              "2", "--parallelism.enable_async_tensor_parallel", "--compile.enable"});
+  const Resolved b = resolve({"--parallelism.data_parallel_shard_degree", "4",
+                              "--parallelism.tensor_parallel_degree", "2",
+                              "--parallelism.enable_async_tensor_parallel", "--compile.enable"});
   EXPECT_EQ(b.warnings.size(), 1u);
-  const Resolved c =
-      resolve({"--parallelism.data_parallel_shard_degree", "8", "--parallelism.tensor_parallel_degree", "8",
-               "--parallelism.pipeline_parallel_degree", "8", "--parallelism.pipeline_parallel_schedule",
-               "interleave_1f1b", "--quantize.dense.float8.enable"});
+  const Resolved c = resolve(
+      {"--parallelism.data_parallel_shard_degree", "8", "--parallelism.tensor_parallel_degree", "8",
+       "--parallelism.pipeline_parallel_degree", "8", "--parallelism.pipeline_parallel_schedule",
+       "interleave_1f1b", "--quantize.dense.float8.enable"});
   EXPECT_EQ(c.job.parallelism.pipeline_parallel_schedule, "Interleaved1F1B");
 }
 
@@ -204,16 +212,19 @@ steps = 1200
   EXPECT_THAT(job.problems, IsEmpty());
   EXPECT_THAT(job.resolved.warnings, IsEmpty());
   find_unsupported(job);
-  EXPECT_THAT(message_of(job.problems), HasSubstr(file.at(18) + "1: model.converters = [\"float8\"] is not supported"));
+  EXPECT_THAT(message_of(job.problems),
+              HasSubstr(file.at(18) + "1: model.converters = [\"float8\"] is not supported"));
   // What is off, or not pipelined, is not worth a word.
-  for (const char* key :
-       {"validation", "pipeline_parallel_schedule", "filter_fqns", "save_traces_folder", "compile", "tensorboard"})
+  for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns",
+                          "save_traces_folder", "compile", "tensorboard"})
     EXPECT_THAT(message_of(job.problems), Not(HasSubstr(key)));
 }
 
 TEST(Resolve, AStageMapIsAWordOrAList) {
   const auto map_of = [](const std::string& line) {
-    const JobFile file("[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_stage_map = " + line + "\n");
+    const JobFile file(
+        "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_stage_map = " + line +
+        "\n");
     return resolve({file.path()}).job.parallelism.pipeline_parallel_stage_map;
   };
   EXPECT_EQ(map_of("[0, 1, 1, 0]"), "0,1,1,0");
@@ -243,7 +254,8 @@ name = "old books"
   EXPECT_EQ(mixture_entry({"books/", "2"})->name, "books");
   EXPECT_EQ(mixture_entry({"/data/books.tokens", "2"})->name, "books");
   const Resolved flags = resolve({"--training.mixture", "a.tokens,0.7;b.tokens,0.3,b"});
-  EXPECT_EQ(flags.job.training.mixture, (std::vector<Strings>{{"a.tokens", "0.7"}, {"b.tokens", "0.3", "b"}}));
+  EXPECT_EQ(flags.job.training.mixture,
+            (std::vector<Strings>{{"a.tokens", "0.7"}, {"b.tokens", "0.3", "b"}}));
   const JobFile again(flags.to_toml());
   EXPECT_EQ(resolve({again.path()}).job.training.mixture, flags.job.training.mixture);
   EXPECT_THAT(unsupported({"--training.mixture", "a.tokens,0.7;b.tokens,0.3,b"}), IsEmpty());
@@ -260,18 +272,26 @@ TEST(Resolve, ImpossibleDataIsRefused) {
     return std::string("taken");
   };
   for (const char* weight : {"0", "-1", "nan", "inf", "much", "1e999"})
-    EXPECT_THAT(refusal({"--training.mixture", std::string("a.tokens,") + weight}), HasSubstr("weight above 0"))
+    EXPECT_THAT(refusal({"--training.mixture", std::string("a.tokens,") + weight}),
+                HasSubstr("weight above 0"))
         << weight;
   EXPECT_THAT(refusal({"--training.mixture", "a.tokens"}), HasSubstr("rows of"));
-  EXPECT_THAT(refusal({"--training.mixture", "x/a.tokens,1;y/a.tokens,1"}), HasSubstr("have the name 'a'"));
-  EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset_path", "b"}), HasSubstr("keep one"));
-  EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset", "replay"}), HasSubstr("replay"));
-  EXPECT_THAT(refusal({"--validation.split", "1"}), HasSubstr("below 1"));
-  EXPECT_THAT(refusal({"--validation.split", "0.1", "--validation.dataset_path", "b"}), HasSubstr("keep one"));
-  EXPECT_THAT(refusal({"--validation.enable", "--validation.seq_len", "4096"}), HasSubstr("longer than"));
-  EXPECT_THAT(refusal({"--validation.enable", "--validation.steps", "4", "--validation.samples", "4"}),
+  EXPECT_THAT(refusal({"--training.mixture", "x/a.tokens,1;y/a.tokens,1"}),
+              HasSubstr("have the name 'a'"));
+  EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset_path", "b"}),
               HasSubstr("keep one"));
-  EXPECT_THAT(refusal({"--validation.enable", "--validation.dataset", "tokens"}), HasSubstr("dataset_path"));
+  EXPECT_THAT(refusal({"--training.mixture", "a,1", "--training.dataset", "replay"}),
+              HasSubstr("replay"));
+  EXPECT_THAT(refusal({"--validation.split", "1"}), HasSubstr("below 1"));
+  EXPECT_THAT(refusal({"--validation.split", "0.1", "--validation.dataset_path", "b"}),
+              HasSubstr("keep one"));
+  EXPECT_THAT(refusal({"--validation.enable", "--validation.seq_len", "4096"}),
+              HasSubstr("longer than"));
+  EXPECT_THAT(
+      refusal({"--validation.enable", "--validation.steps", "4", "--validation.samples", "4"}),
+      HasSubstr("keep one"));
+  EXPECT_THAT(refusal({"--validation.enable", "--validation.dataset", "tokens"}),
+              HasSubstr("dataset_path"));
   const JobFile file("[[training.mixture]]\npath = 'a'\n");
   EXPECT_THAT(refusal({file.path()}), HasSubstr("weight"));
   const auto nothing = unsupported({"--validation.enable", "--training.dataset_path", "x"});
@@ -288,30 +308,36 @@ TEST(Resolve, UnderstandsSpellingsOfGuides) {
   EXPECT_EQ(policy("--parallelism.reshard_after_forward=False"), "never");
   EXPECT_EQ(policy("--parallelism.reshard_after_forward_mode=LAST_LAYER"), "last_layer");
   EXPECT_EQ(policy("--parallelism.reshard_after_forward=8"), "8");
-  const JobFile file("[parallelism]\nreshard_after_forward = false\n[training]\ndtype = 'BFloat16'\n");
+  const JobFile file(
+      "[parallelism]\nreshard_after_forward = false\n[training]\ndtype = 'BFloat16'\n");
   EXPECT_EQ(resolve({file.path()}).job.parallelism.fsdp_reshard_after_forward, "never");
   EXPECT_EQ(resolve({file.path()}).job.training.dtype, "bfloat16");
-  const auto float8 = unsupported({"--training.dataset_path", "x", "--quantize.dense.float8.enable"});
+  const auto float8 =
+      unsupported({"--training.dataset_path", "x", "--quantize.dense.float8.enable"});
   ASSERT_EQ(float8.size(), 1u);
   EXPECT_THAT(float8[0].text, HasSubstr("multiplies no matrices in float8; leave the key out"));
 }
 
 TEST(Resolve, AnotherModelIsRefusedOnce) {
   const JobFile file(
-      "[model]\nname = 'flux'\nflavor = 'flux-dev'\n[training]\nimg_size = 256\ndataset = 'cc12m'\n[encoder]\nx = 1\n");
+      "[model]\nname = 'flux'\nflavor = 'flux-dev'\n[training]\nimg_size = 256\ndataset = "
+      "'cc12m'\n[encoder]\nx = 1\n");
   const std::string message = test::mistake({file.path()});
-  EXPECT_THAT(message, StartsWith(file.at(2) + "1: model.name = \"flux\" is not supported: it makes images."));
+  EXPECT_THAT(message, StartsWith(file.at(2) +
+                                  "1: model.name = \"flux\" is not supported: it makes images."));
   EXPECT_THAT(message, Not(HasSubstr("img_size")));
   EXPECT_THAT(unsupported({"--training.dataset_path", "x", "--model.name", "lama3"})[0].text,
               HasSubstr("did you mean 'llama3'?"));
 }
 
 TEST(Resolve, ValidationSharesTrainingsSizes) {
-  const Resolved r = resolve({"--validation.enable", "--training.seq_len", "64", "--training.local_batch_size", "3"});
+  const Resolved r = resolve(
+      {"--validation.enable", "--training.seq_len", "64", "--training.local_batch_size", "3"});
   EXPECT_EQ(r.job.validation.seq_len, 64);
   EXPECT_EQ(r.job.validation.local_batch_size, 3);
   EXPECT_EQ(r.origin("validation.seq_len"), "training.seq_len");
-  EXPECT_EQ(resolve({"--validation.enable", "--validation.seq_len", "16"}).job.validation.seq_len, 16);
+  EXPECT_EQ(resolve({"--validation.enable", "--validation.seq_len", "16"}).job.validation.seq_len,
+            16);
   const Resolved off = resolve({"--training.seq_len", "64", "--training.local_batch_size", "3"});
   EXPECT_EQ(off.job.validation.seq_len, 64);
   EXPECT_EQ(off.job.validation.local_batch_size, 3);
@@ -320,18 +346,19 @@ TEST(Resolve, ValidationSharesTrainingsSizes) {
 }
 
 TEST(Resolve, MicrobatchesMayBeAuto) {
-  const Resolved r = resolve(
-      {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_size", "auto"});
+  const Resolved r = resolve({"--parallelism.pipeline_parallel_degree", "2",
+                              "--parallelism.pipeline_parallel_microbatch_size", "auto"});
   EXPECT_EQ(r.job.parallelism.pipeline_parallel_microbatch_size, 0);
-  EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2",
-                        "--parallelism.pipeline_parallel_microbatch_size", "auto", "--debug.deterministic"}),
-               Error);
+  EXPECT_THROW(
+      resolve({"--parallelism.pipeline_parallel_degree", "2",
+               "--parallelism.pipeline_parallel_microbatch_size", "auto", "--debug.deterministic"}),
+      Error);
 }
 
 TEST(Resolve, MicrobatchesMayChange) {
   const auto steps_of = [](const std::string& steps) {
-    return resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_steps",
-                    steps})
+    return resolve({"--parallelism.pipeline_parallel_degree", "2",
+                    "--parallelism.pipeline_parallel_microbatch_steps", steps})
         .job.parallelism.pipeline_parallel_microbatch_steps;
   };
   const Strings steps = steps_of("3:2,10:4");
@@ -341,18 +368,18 @@ TEST(Resolve, MicrobatchesMayChange) {
   EXPECT_EQ(microbatch_size_at(steps, 1000, 1), 4);
   for (const char* wrong : {"3", "3:", ":2", "3:0", "-1:2", "3:2x", "10:4,3:2", "3:2,3:4", "3:5"})
     EXPECT_THROW(steps_of(wrong), Error) << wrong;
-  EXPECT_THROW(
-      resolve({"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_microbatch_steps", "3:2",
-               "--parallelism.pipeline_parallel_microbatch_size", "auto"}),
-      Error);
+  EXPECT_THROW(resolve({"--parallelism.pipeline_parallel_degree", "2",
+                        "--parallelism.pipeline_parallel_microbatch_steps", "3:2",
+                        "--parallelism.pipeline_parallel_microbatch_size", "auto"}),
+               Error);
 }
 
 TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
-  EXPECT_THAT(
-      resolve({"--compile.no_enable", "--activation_checkpoint.mode", "full", "--parallelism.pipeline_parallel_degree",
-               "2", "--parallelism.pipeline_parallel_schedule", "gpipe"})
-          .warnings,
-      IsEmpty());
+  EXPECT_THAT(resolve({"--compile.no_enable", "--activation_checkpoint.mode", "full",
+                       "--parallelism.pipeline_parallel_degree", "2",
+                       "--parallelism.pipeline_parallel_schedule", "gpipe"})
+                  .warnings,
+              IsEmpty());
   const auto warnings = resolve({"--compile.enable", "--training.gc_freq", "10"}).warnings;
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("compile.enable = true (command line)"));
@@ -360,7 +387,8 @@ TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
 }
 
 TEST(Resolve, SaysNothingOfKeysBesideFeaturesThatAreOff) {
-  EXPECT_THAT(resolve({"--compile.components", "loss", "--profiling.profile_freq", "5"}).warnings, IsEmpty());
+  EXPECT_THAT(resolve({"--compile.components", "loss", "--profiling.profile_freq", "5"}).warnings,
+              IsEmpty());
   const std::vector<std::string> deepep{"--parallelism.expert_parallel_comm_backend", "deepep",
                                         "--training.dataset_path", "x"};
   EXPECT_THAT(unsupported(deepep), IsEmpty());
@@ -397,8 +425,8 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
 }
 
 TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
-  const Resolved r =
-      resolve({"--training.dtype", "float64", "--training.steps", "10", "--model.tokenizer_path", "tok"});
+  const Resolved r = resolve(
+      {"--training.dtype", "float64", "--training.steps", "10", "--model.tokenizer_path", "tok"});
   EXPECT_EQ(r.job.training.mixed_precision_param, "float64");
   EXPECT_EQ(r.job.training.mixed_precision_reduce, "float64");
   EXPECT_EQ(r.origin("training.mixed_precision_param"), "training.dtype");
@@ -409,10 +437,13 @@ TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
 
 /// A job in which every kind of value differs from its default.
 Resolved unusual() {
-  const JobFile file("[job]\ndescription = \"quote \\\" and \\u00e9, back\\\\slash\\n\"\n[training]\nmax_norm = inf\n");
-  return resolve({file.path(), "--optimizer.lr", "0.30000000000000004", "--parallelism.context_parallel_load_balancer",
-                  "none", "--model.converters", "a,b", "--parallelism.module_fqns_per_model_part", "a,b",
-                  "--compile.enable", "--parallelism.tensor_parallel_degree", "2", "--lr_scheduler.decay_ratio", "0.1",
+  const JobFile file(
+      "[job]\ndescription = \"quote \\\" and \\u00e9, back\\\\slash\\n\"\n[training]\nmax_norm = "
+      "inf\n");
+  return resolve({file.path(), "--optimizer.lr", "0.30000000000000004",
+                  "--parallelism.context_parallel_load_balancer", "none", "--model.converters",
+                  "a,b", "--parallelism.module_fqns_per_model_part", "a,b", "--compile.enable",
+                  "--parallelism.tensor_parallel_degree", "2", "--lr_scheduler.decay_ratio", "0.1",
                   "--debug.seed", "9007199254740993"});
 }
 
@@ -443,7 +474,8 @@ TEST(Resolved, PrintsAJobThatReadsBack) {
 
 TEST(Resolved, PrintsEveryKey) {
   const std::string text = resolve({}).to_toml();
-  for (const Option& option : options()) EXPECT_THAT(text, HasSubstr(std::string(leaf_of(option.key)) + " = "));
+  for (const Option& option : options())
+    EXPECT_THAT(text, HasSubstr(std::string(leaf_of(option.key)) + " = "));
 }
 
 }  // namespace

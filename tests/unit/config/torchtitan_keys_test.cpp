@@ -1,4 +1,5 @@
-// Each of TorchTitan v0.2.2's 149 keys acts, is refused with a reason and what works instead, or is harmless.
+// Each of TorchTitan v0.2.2's 149 keys acts, is refused with a reason and what works instead, or is
+// harmless.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -181,7 +182,8 @@ std::vector<Row> rows() {
   std::istringstream lines(kRows);
   for (std::string line; std::getline(lines, line);) {
     std::vector<std::string> parts;
-    for (std::size_t at = 0, end; !line.empty() && at != line.npos; at = end == line.npos ? end : end + 3) {
+    for (std::size_t at = 0, end; !line.empty() && at != line.npos;
+         at = end == line.npos ? end : end + 3) {
       end = line.find(" | ", at);
       parts.push_back(line.substr(at, end - at));
     }
@@ -194,7 +196,8 @@ std::vector<Row> rows() {
 
 /// The job in which the row's key has its value, and what it belongs to is turned on.
 Reading job_of(const Row& row) {
-  if (row.key == "job.config_file") return read_job({"--training.dataset_path=x"});  // tests/cli/keys.test names one
+  if (row.key == "job.config_file")
+    return read_job({"--training.dataset_path=x"});  // tests/cli/keys.test names one
   std::map<std::string, std::string> values{{row.key, row.value}};
   values.emplace("training.dataset_path", "x");
   const auto add = [&](const std::string& key, const char* value) { values.emplace(key, value); };
@@ -208,11 +211,14 @@ Reading job_of(const Row& row) {
   const std::string section(section_of(row.key));
   if (section.ends_with("dataloader")) add(section + ".num_workers", "1");
   if (row.key == "validation.dataset") add("validation.dataset_path", "x");
-  if (section.starts_with("validation") && !values.contains("validation.dataset_path")) add("validation.split", "0.1");
+  if (section.starts_with("validation") && !values.contains("validation.dataset_path"))
+    add("validation.split", "0.1");
   if (row.key == "checkpoint.initial_load_model_only") add("checkpoint.initial_load_path", "x");
   if (row.key == "checkpoint.create_seed_checkpoint") add("checkpoint.enable", "true");
-  if (row.key == "checkpoint.initial_load_in_hf_quantized") add("checkpoint.initial_load_in_hf", "true");
-  if (row.key == "parallelism.expert_tensor_parallel_degree") add("parallelism.tensor_parallel_degree", "2");
+  if (row.key == "checkpoint.initial_load_in_hf_quantized")
+    add("checkpoint.initial_load_in_hf", "true");
+  if (row.key == "parallelism.expert_tensor_parallel_degree")
+    add("parallelism.tensor_parallel_degree", "2");
   std::vector<std::string> args;
   for (const auto& [key, value] : values) args.push_back("--" + key + "=" + value);
   Reading job = read_job(args);
@@ -297,7 +303,8 @@ TEST(TorchTitanKeys, AreAll149) {
 TEST(TorchTitanKeys, ThePageIsTheTables) {
   std::ifstream file(TESSERA_TEST_DATA "/../../share/doc/tessera/from-torchtitan.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_THAT(page, HasSubstr(keys_as_markdown())) << "write `tessera config keys --markdown` into the page";
+  EXPECT_THAT(page, HasSubstr(keys_as_markdown()))
+      << "write `tessera config keys --markdown` into the page";
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ std::vector<std::string> documents(const TextCorpus& corpus) {
 TEST(TextCorpus, CutsPlainText) {
   const ScratchFolder folder;
   const auto file = folder.file("a.txt", "\none\ntwo\r\n\n \t\nthree\n\n\nfour");
-  const auto cut = [&](DocumentRule rule) { return documents(TextCorpus({file}, {.documents = rule})); };
+  const auto cut = [&](DocumentRule rule) {
+    return documents(TextCorpus({file}, {.documents = rule}));
+  };
   EXPECT_THAT(cut(DocumentRule::file), ElementsAre(content_of(file)));
   EXPECT_THAT(cut(DocumentRule::lines), ElementsAre("one", "two\r", "three", "four"));
   EXPECT_THAT(cut(DocumentRule::paragraphs), ElementsAre("one\ntwo\r\n", "three\n", "four"));
@@ -31,12 +33,14 @@ TEST(TextCorpus, CutsPlainText) {
 
 TEST(TextCorpus, JoinsWrappedChapters) {
   const ScratchFolder folder;
-  const auto file = folder.file("kjv.txt",
-                                "\nGenesis 1\n\n  1 In the beginning God\ncreated the heaven.\n  2 And the earth 1\n\n"
-                                "1 Kings 22\n\n  1 And they\n\ncontinued\n\xff 1\n");
-  EXPECT_THAT(documents(TextCorpus({file}, {.documents = DocumentRule::chapters})),
-              ElementsAre("Genesis 1\n1 In the beginning God created the heaven.\n2 And the earth 1\n",
-                          "1 Kings 22\n1 And they\ncontinued \xff 1\n"));
+  const auto file = folder.file(
+      "kjv.txt",
+      "\nGenesis 1\n\n  1 In the beginning God\ncreated the heaven.\n  2 And the earth 1\n\n"
+      "1 Kings 22\n\n  1 And they\n\ncontinued\n\xff 1\n");
+  EXPECT_THAT(
+      documents(TextCorpus({file}, {.documents = DocumentRule::chapters})),
+      ElementsAre("Genesis 1\n1 In the beginning God created the heaven.\n2 And the earth 1\n",
+                  "1 Kings 22\n1 And they\ncontinued \xff 1\n"));
 }
 
 TEST(TextCorpus, ReadsJsonlAndFolders) {
@@ -54,17 +58,21 @@ TEST(TextCorpus, NamesFileAndLineOfMistakes) {
     const TextCorpus corpus({folder.file("x.jsonl", "{\"text\": \"fine\"}\n\n" + line + "\n")}, {});
     return error_of(ExitCode::data, [&] { corpus.text(1); });
   };
-  for (const char* line : {"{", "7", "[]", "{\"body\": \"x\"}", "{\"text\": 7}", "{\"text\": \"\xff\"}"}) {
+  for (const char* line :
+       {"{", "7", "[]", "{\"body\": \"x\"}", "{\"text\": 7}", "{\"text\": \"\xff\"}"}) {
     EXPECT_THAT(refusal(line), HasSubstr("x.jsonl:3: ")) << line;
   }
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "none.txt"}, {}); }), HasSubstr("none.txt"));
-  EXPECT_THAT(error_of(ExitCode::usage, [&] { TextCorpus({folder.file("t.txt", "x")}, {.split_regex = "("}); }),
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "none.txt"}, {}); }),
+              HasSubstr("none.txt"));
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [&] { TextCorpus({folder.file("t.txt", "x")}, {.split_regex = "("}); }),
               HasSubstr("the pattern '('"));
 }
 
 TEST(TextCorpus, DeepJsonIsNoDanger) {
   const ScratchFolder folder;
-  const TextCorpus corpus({folder.file("deep.jsonl", "{\"text\": " + std::string(1'000'000, '['))}, {});
+  const TextCorpus corpus({folder.file("deep.jsonl", "{\"text\": " + std::string(1'000'000, '['))},
+                          {});
   EXPECT_THAT(error_of(ExitCode::data, [&] { corpus.text(0); }), HasSubstr("deep.jsonl:1"));
 }
 

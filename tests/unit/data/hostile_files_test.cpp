@@ -23,7 +23,8 @@ TEST(HostileFiles, ANamedPipeIsNoFile) {
               HasSubstr("tokenizer.json"));
   EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder / "text.txt"}, {}); }),
               HasSubstr("not a regular file"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TokenFile::open(folder / "tokens"); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TokenFile::open(folder / "tokens"); }),
+              HasSubstr("not a regular file"));
   EXPECT_FALSE(TokenFile::is_token_file(folder / "tokens"));
 }
 
@@ -31,14 +32,16 @@ TEST(HostileFiles, WhatIsTooLargeForItsKindIsNotRead) {
   const ScratchFolder folder;
   const auto file = folder.file("tokenizer.json", "{}");
   std::filesystem::resize_file(file, std::uintmax_t{1} << 40);  // a hole
-  EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(file); }), HasSubstr("1099511627776 bytes"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(file); }),
+              HasSubstr("1099511627776 bytes"));
 }
 
 TEST(HostileFiles, MessagesQuoteAFewWordsOnly) {
   const std::string word(1 << 20, 'x');
   EXPECT_LT(error_of(ExitCode::data, [&] { parse_json("[\"" + word, "file"); }).size(), 1000u);
   const ScratchFolder folder;
-  const auto file = folder.file("tokenizer.json", R"({"model": {"vocab": {")" + word + R"(": -1}, "merges": []},
+  const auto file =
+      folder.file("tokenizer.json", R"({"model": {"vocab": {")" + word + R"(": -1}, "merges": []},
                                 "pre_tokenizer": {"type": "ByteLevel"}})");
   EXPECT_LT(error_of(ExitCode::data, [&] { Tokenizer::load(file); }).size(), 1500u);
 }
@@ -57,8 +60,8 @@ std::size_t pieces(const std::string& pattern, const std::string& text) {
 
 TEST(HostileFiles, MatchesThatMoveTheirBeginningEnd) {
   EXPECT_EQ(pieces(R"(a\Kb)", "abab"), 4u);
-  for (const char* pattern :
-       {R"((?(DEFINE)(?<k>\K))(?<=(?&k)a))", R"((?(DEFINE)(?<k>a\K))(?=(?&k)).)", R"(\K)", R"(a*\K)"}) {
+  for (const char* pattern : {R"((?(DEFINE)(?<k>\K))(?<=(?&k)a))",
+                              R"((?(DEFINE)(?<k>a\K))(?=(?&k)).)", R"(\K)", R"(a*\K)"}) {
     try {
       pieces(pattern, "aabaa");
     } catch (const Error& refused) {
@@ -68,8 +71,10 @@ TEST(HostileFiles, MatchesThatMoveTheirBeginningEnd) {
 }
 
 TEST(HostileFiles, PatternsHaveABound) {
-  EXPECT_THAT(error_of(ExitCode::data, [] { Regex::compile(std::string(1 << 20, 'a')); }), HasSubstr("too long"));
-  EXPECT_THAT(error_of(ExitCode::data, [] { Regex::compile(std::string(8000, '(') + std::string(8000, ')')); }),
+  EXPECT_THAT(error_of(ExitCode::data, [] { Regex::compile(std::string(1 << 20, 'a')); }),
+              HasSubstr("too long"));
+  EXPECT_THAT(error_of(ExitCode::data,
+                       [] { Regex::compile(std::string(8000, '(') + std::string(8000, ')')); }),
               HasSubstr("not a regular expression"));
 }
 

@@ -1,4 +1,5 @@
-// Several sources as one: shares that hold everywhere, each sample in its turn, files and windows that are held out.
+// Several sources as one: shares that hold everywhere, each sample in its turn, files and windows
+// that are held out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,8 +57,8 @@ TEST(Interleaving, SharesHoldInEveryWindow) {
       for (const std::int64_t length : {1, 2, 7, 64, 1000, 100000}) {
         const auto after = mix.counts(from + length);
         for (std::size_t i = 0; i < sources; ++i) {
-          const double error =
-              static_cast<double>(after[i] - before[i]) - weights[i] / sum * static_cast<double>(length);
+          const double error = static_cast<double>(after[i] - before[i]) -
+                               weights[i] / sum * static_cast<double>(length);
           EXPECT_LT(std::abs(error), from == 0 ? most : 2 * most)
               << sources << " sources, " << length << " from " << from;
         }
@@ -116,7 +117,8 @@ class Files : public testing::Test {
   static std::int32_t first_of(const SampleSource& source, std::int64_t sample) {
     Ids inputs(static_cast<std::size_t>(source.seq_len())), labels(inputs.size());
     source.read(sample, inputs, labels);
-    for (std::size_t t = 0; t < inputs.size(); ++t) EXPECT_EQ(labels[t], inputs[0] + static_cast<std::int32_t>(t) + 1);
+    for (std::size_t t = 0; t < inputs.size(); ++t)
+      EXPECT_EQ(labels[t], inputs[0] + static_cast<std::int32_t>(t) + 1);
     return inputs[0];
   }
   ScratchFolder folder_;
@@ -137,7 +139,9 @@ TEST_F(Files, OfASourceAreOneRunOfWindowsThatCrossNoEnd) {
     firsts.insert(first_of(source, n));
     const SampleOrigin origin = source.origin(n).value();
     EXPECT_EQ(origin.epoch, 1);
-    EXPECT_EQ(origin.file, folder_ / (*firsts.rbegin() >= 1000 && origin.window >= 10 ? "b.tokens" : "a.tokens"));
+    EXPECT_EQ(
+        origin.file,
+        folder_ / (*firsts.rbegin() >= 1000 && origin.window >= 10 ? "b.tokens" : "a.tokens"));
     EXPECT_EQ(first_of(source, n), origin.first_token + (origin.window >= 10 ? 1000 : 0));
   }
   std::set<std::int32_t> expected;
@@ -147,40 +151,58 @@ TEST_F(Files, OfASourceAreOneRunOfWindowsThatCrossNoEnd) {
 }
 
 TEST_F(Files, OfOneKindAndTokenizerOnly) {
-  const auto a = write("a.tokens", 0, 30), b = write("b.tokens", 0, 30, 80000), c = write("c.tokens", 0, 30, 70000, 5);
-  EXPECT_THAT(error_of(ExitCode::data, [&] { open_token_files({a, b}); }), HasSubstr("different tokenizers"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { open_token_files({a, c}); }), HasSubstr("different tokenizers"));
+  const auto a = write("a.tokens", 0, 30), b = write("b.tokens", 0, 30, 80000),
+             c = write("c.tokens", 0, 30, 70000, 5);
+  EXPECT_THAT(error_of(ExitCode::data,
+                       [&] {
+                         open_token_files({a, b});
+                       }),
+              HasSubstr("different tokenizers"));
+  EXPECT_THAT(error_of(ExitCode::data,
+                       [&] {
+                         open_token_files({a, c});
+                       }),
+              HasSubstr("different tokenizers"));
   folder_.file("x.jsonl", "{}\n");
-  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_.path()); }), HasSubstr("token files and text"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_.path()); }),
+              HasSubstr("token files and text"));
   EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "*"); }), HasSubstr("one kind"));
   std::ofstream(folder_ / "empty.tokens").close();
-  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_.path()); }), HasSubstr("'empty.tokens' in the folder"))
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_.path()); }),
+              HasSubstr("'empty.tokens' in the folder"))
       << "a file that is left out would change the samples without a word";
   std::filesystem::remove(folder_ / "empty.tokens");
-  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "*.nothing"); }), HasSubstr("no file matches"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "*.nothing"); }),
+              HasSubstr("no file matches"));
   EXPECT_EQ(data_files(folder_ / "*.jsonl"), (std::vector{folder_ / "x.jsonl"}));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "nowhere"); }), HasSubstr("no file or folder"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "nowhere"); }),
+              HasSubstr("no file or folder"));
   std::filesystem::create_directory(folder_ / "empty");
-  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "empty"); }), HasSubstr("no token file"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "empty"); }),
+              HasSubstr("no token file"));
 }
 
 /// Labels of both parts together are those of all windows, and none is in both.
 TEST_F(Files, HeldOutWindowsAreTheLastOfEachFile) {
   const std::vector<TokenFile> files =
-      open_token_files({write("a", 0, 1003), write("b", 10000, 208), write("c", 20000, 31)});  // 100, 20 and 3 windows
+      open_token_files({write("a", 0, 1003), write("b", 10000, 208),
+                        write("c", 20000, 31)});  // 100, 20 and 3 windows
   for (const double share : {0.01, 0.1, 0.3, 0.5, 0.9}) {
     const HeldOut parts = hold_out(files, 10, share);
-    const WindowSource training(parts.training, 10, 1), held(parts.held_out, 10, 0, WindowSource::Order::as_they_come);
+    const WindowSource training(parts.training, 10, 1),
+        held(parts.held_out, 10, 0, WindowSource::Order::as_they_come);
     EXPECT_EQ(held.window_count(), static_cast<std::int64_t>(std::floor(share * 123)));
     EXPECT_EQ(training.window_count() + held.window_count(), 123);
     std::set<std::int32_t> trained, validated;
-    for (std::int64_t n = 0; n < training.window_count(); ++n) trained.insert(first_of(training, n));
+    for (std::int64_t n = 0; n < training.window_count(); ++n)
+      trained.insert(first_of(training, n));
     for (std::int64_t n = 0; n < held.window_count(); ++n) validated.insert(first_of(held, n));
     EXPECT_EQ(trained.size() + validated.size(), 123u) << share;
     for (const std::int32_t first : validated) EXPECT_FALSE(trained.contains(first));
     for (const std::int32_t first : trained) EXPECT_FALSE(validated.contains(first + 10 * 123));
     EXPECT_EQ(held.sample_limit(), held.window_count());
-    EXPECT_THAT(error_of(ExitCode::data, [&] { first_of(held, held.window_count()); }), HasSubstr("was asked for"));
+    EXPECT_THAT(error_of(ExitCode::data, [&] { first_of(held, held.window_count()); }),
+                HasSubstr("was asked for"));
     std::int32_t last = -1;
     for (std::int64_t n = 0; n < held.window_count(); ++n) {
       EXPECT_GT(first_of(held, n), last);  // in order
@@ -218,15 +240,18 @@ TEST_F(Files, MixedGoThroughTheirOwnEpochs) {
   EXPECT_EQ(shares[1].samples, std::ssize(read));
   EXPECT_DOUBLE_EQ(shares[1].epochs, static_cast<double>(read.size()) / 10);
   bool differs = false;
-  for (std::int64_t n = 0; n < 50; ++n) differs = differs || first_of(mix, n) != first_of(mixture(5), n);
+  for (std::int64_t n = 0; n < 50; ++n)
+    differs = differs || first_of(mix, n) != first_of(mixture(5), n);
   EXPECT_TRUE(differs);
 }
 
 /// A run that goes on asks by it whether its position still means the same.
 TEST_F(Files, IdentityIsThatOfTheSamples) {
   const auto a = write("a", 0, 71), same = write("same", 0, 71), other = write("other", 1, 71);
-  const auto of = [](const std::filesystem::path& file, std::int64_t seq_len, std::uint64_t seed, double share = 0) {
-    return WindowSource(hold_out({TokenFile::open(file)}, seq_len, share).training, seq_len, seed).identity();
+  const auto of = [](const std::filesystem::path& file, std::int64_t seq_len, std::uint64_t seed,
+                     double share = 0) {
+    return WindowSource(hold_out({TokenFile::open(file)}, seq_len, share).training, seq_len, seed)
+        .identity();
   };
   const std::string known = of(a, 10, 3);
   EXPECT_EQ(known.size(), 16u);
@@ -249,10 +274,11 @@ TEST_F(Files, MixedThatEndAreReadOnceEach) {
   const auto a = write("a", 0, 71), b = write("b", 10000, 31);
   std::vector<MixtureSource::Part> parts;
   for (const auto& file : {a, b})
-    parts.push_back({file.filename(),
-                     std::make_unique<WindowSource>(hold_out({TokenFile::open(file)}, 10, 0).training, 10, 0,
-                                                    WindowSource::Order::as_they_come),
-                     1, 1});
+    parts.push_back(
+        {file.filename(),
+         std::make_unique<WindowSource>(hold_out({TokenFile::open(file)}, 10, 0).training, 10, 0,
+                                        WindowSource::Order::as_they_come),
+         1, 1});
   const MixtureSource mix(std::move(parts), 0);
   ASSERT_EQ(mix.sample_limit(), 10);
   std::set<std::int32_t> firsts;

@@ -17,7 +17,8 @@ using Ids = std::vector<std::int32_t>;
 
 Ids images(const KeyedPermutation& permutation) {
   Ids values;
-  for (std::int64_t i = 0; i < permutation.size(); ++i) values.push_back(static_cast<std::int32_t>(permutation(i)));
+  for (std::int64_t i = 0; i < permutation.size(); ++i)
+    values.push_back(static_cast<std::int32_t>(permutation(i)));
   return values;
 }
 
@@ -143,7 +144,8 @@ TEST_F(Windows, NeedOneSample) {
   EXPECT_EQ(WindowSource(make(11), 10, 0).window_count(), 1);
   const TokenFile file = make(10);
   EXPECT_THAT(error_of(ExitCode::data, [&] { WindowSource(file, 10, 0); }), HasSubstr("too few"));
-  EXPECT_THAT(error_of(ExitCode::usage, [&] { WindowSource(file, 0, 0); }), HasSubstr("sequence length"));
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { WindowSource(file, 0, 0); }),
+              HasSubstr("sequence length"));
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ inline std::string content_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Message of the Error(code) that `call` throws; fails the test when it throws none, or another code.
+/// Message of the Error(code) that `call` throws; fails the test when it throws none, or another
+/// code.
 template <class Call>
 std::string error_of(ExitCode code, const Call& call) {
   try {

@@ -58,11 +58,13 @@ TEST(TokenFile, ReadsWhatWasWritten) {
 TEST(TokenFile, TellsHowLongItsDocumentsAre) {
   const ScratchFolder folder;
   std::vector<Ids> documents;
-  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> expected;  // by the least length of a class
+  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>>
+      expected;  // by the least length of a class
   for (std::int64_t length = 0; length < 70; ++length) {
     documents.emplace_back(static_cast<std::size_t>(length), 1);
     std::int64_t least = 0;
-    while (least < length && (least == 0 ? 1 : 2 * least) <= length) least = least == 0 ? 1 : 2 * least;
+    while (least < length && (least == 0 ? 1 : 2 * least) <= length)
+      least = least == 0 ? 1 : 2 * least;
     ++expected[least].first;
     expected[least].second += length;
   }
@@ -88,8 +90,10 @@ TEST(TokenFile, NothingIsLeftOfAnUnfinishedOne) {
     writer.append_document(Ids{1});
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/proc/none/x", {}, 10); }), HasSubstr("'/proc/none'"));
-  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/dev/full/x", {}, 10); }), HasSubstr("'/dev/full'"));
+  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/proc/none/x", {}, 10); }),
+              HasSubstr("'/proc/none'"));
+  EXPECT_THAT(error_of(ExitCode::environment, [] { write_file("/dev/full/x", {}, 10); }),
+              HasSubstr("'/dev/full'"));
 }
 
 /// As jobs on two machines may.
@@ -189,18 +193,21 @@ TEST_F(Prepared, IsFoundAgain) {
   EXPECT_NE(prepare_if_needed(text_, tokenizer_, cache, lines_), made);
   const Tokenizer other = Tokenizer::load(kGolden / "gpt2_small");
   EXPECT_NE(prepare_if_needed(text_, other, cache, lines_), made);
-  EXPECT_THAT(error_of(ExitCode::data, [&] { prepare_if_needed(made, other, cache); }), HasSubstr("another tokenizer"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { prepare_if_needed(made, other, cache); }),
+              HasSubstr("another tokenizer"));
 }
 
 /// Whoever comes while another process makes the file waits for it, and does not make it again.
 TEST_F(Prepared, IsMadeByOneProcessAtATime) {
-  const auto made = prepare_if_needed(text_, tokenizer_, folder_ / "cache", lines_), shared = folder_ / "shared";
+  const auto made = prepare_if_needed(text_, tokenizer_, folder_ / "cache", lines_),
+             shared = folder_ / "shared";
   const auto file = shared / made.filename();
   const auto long_ago = std::filesystem::last_write_time(made) - std::chrono::hours(1);
   std::future<std::filesystem::path> second;
   {
     const FolderTurn first(shared);
-    second = std::async(std::launch::async, [&] { return prepare_if_needed(text_, tokenizer_, shared, lines_); });
+    second = std::async(std::launch::async,
+                        [&] { return prepare_if_needed(text_, tokenizer_, shared, lines_); });
     EXPECT_EQ(second.wait_for(std::chrono::milliseconds(500)), std::future_status::timeout);
     EXPECT_TRUE(std::filesystem::is_empty(shared));
     std::filesystem::copy_file(made, file);
@@ -221,12 +228,14 @@ TEST_F(Prepared, IsMadeAgainWhenDamaged) {
 TEST_F(Prepared, MistakesOfWorkersComeThrough) {
   folder_.file("bad.jsonl", "{\"text\": \"fine\"}\n{\"txt\": 1}\n");
   const TextCorpus corpus({folder_ / "bad.jsonl"}, {});
-  EXPECT_THAT(error_of(ExitCode::data, [&] { prepare(corpus, tokenizer_, folder_ / "out", lines_); }),
-              HasSubstr("bad.jsonl:2"));
+  EXPECT_THAT(
+      error_of(ExitCode::data, [&] { prepare(corpus, tokenizer_, folder_ / "out", lines_); }),
+      HasSubstr("bad.jsonl:2"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
   const TextCorpus empty({folder_.file("empty.txt", " \n")}, {});
-  EXPECT_THAT(error_of(ExitCode::data, [&] { prepare(empty, tokenizer_, folder_ / "out", lines_); }),
-              HasSubstr("no text"));
+  EXPECT_THAT(
+      error_of(ExitCode::data, [&] { prepare(empty, tokenizer_, folder_ / "out", lines_); }),
+      HasSubstr("no text"));
 }
 
 }  // namespace

@@ -26,11 +26,13 @@ TEST_P(GoldenTokenizer, GivesTheSameIds) {
   ASSERT_GE(rows.size(), 100u);
   for (const auto& row : rows) {
     const auto text = row.at("text").get<std::string>();
-    EXPECT_EQ(tokenizer.encode(text), row.at("ids").get<std::vector<std::int32_t>>()) << row.at("text").dump();
+    EXPECT_EQ(tokenizer.encode(text), row.at("ids").get<std::vector<std::int32_t>>())
+        << row.at("text").dump();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTokenizer, testing::Values("hf_tiny", "gpt2_small", "qwen_small", "odd_small"),
+INSTANTIATE_TEST_SUITE_P(All, GoldenTokenizer,
+                         testing::Values("hf_tiny", "gpt2_small", "qwen_small", "odd_small"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(HfTiny, DecodesBackAndCutsTheSameWords) {

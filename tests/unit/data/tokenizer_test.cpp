@@ -22,7 +22,8 @@ constexpr const char* kAll[] = {"hf_tiny", "gpt2_small", "qwen_small"};
 
 std::string random_bytes(std::mt19937& rng, std::size_t most) {
   std::string text(rng() % most, '\0');
-  for (char& byte : text) byte = static_cast<char>(rng() % 3 == 0 ? rng() : "<|x' \n\xc3\xa9"[rng() % 9]);
+  for (char& byte : text)
+    byte = static_cast<char>(rng() % 3 == 0 ? rng() : "<|x' \n\xc3\xa9"[rng() % 9]);
   return text;
 }
 
@@ -34,7 +35,8 @@ TEST(Tokenizer, AnyBytesSurvive) {
       const std::string text = random_bytes(rng, 200);
       const bool normalises = name == std::string("qwen_small");
       EXPECT_TRUE(normalises || tokenizer.decode(tokenizer.encode(text)) == text) << text;
-      for (const std::int32_t id : tokenizer.encode(text)) ASSERT_TRUE(id >= 0 && id < tokenizer.vocab_size());
+      for (const std::int32_t id : tokenizer.encode(text))
+        ASSERT_TRUE(id >= 0 && id < tokenizer.vocab_size());
     }
   }
 }
@@ -63,13 +65,15 @@ TEST(Tokenizer, ThreadsShareIt) {
 TEST(Tokenizer, RefusesIdsOutsideOfItsVocabulary) {
   const Tokenizer tokenizer = Tokenizer::load(kGolden / "hf_tiny");
   for (const std::int32_t id : {-1, 1000, 1 << 30}) {
-    EXPECT_THAT(error_of(ExitCode::data, [&] { tokenizer.decode(std::vector{id}); }), HasSubstr("vocabulary of 1000"));
+    EXPECT_THAT(error_of(ExitCode::data, [&] { tokenizer.decode(std::vector{id}); }),
+                HasSubstr("vocabulary of 1000"));
   }
 }
 
 /// Slow twin of BpeModel: looks for the lowest rank again after each merge.
-std::vector<std::int32_t> merge_slowly(const std::map<std::pair<int, int>, std::pair<int, int>>& merges,
-                                       std::vector<std::int32_t> ids) {
+std::vector<std::int32_t> merge_slowly(
+    const std::map<std::pair<int, int>, std::pair<int, int>>& merges,
+    std::vector<std::int32_t> ids) {
   while (true) {
     int best = -1, rank = std::numeric_limits<int>::max();
     for (int i = 0; i + 1 < static_cast<int>(ids.size()); ++i) {
@@ -86,10 +90,12 @@ TEST(Bpe, AgreesWithThePlainLoop) {
   std::mt19937 rng(5);
   for (int round = 0; round < 300; ++round) {
     BpeModel model;
-    for (int byte = 0; byte < 256; ++byte) model.set_byte(static_cast<std::uint8_t>(byte), byte % 3);
+    for (int byte = 0; byte < 256; ++byte)
+      model.set_byte(static_cast<std::uint8_t>(byte), byte % 3);
     std::map<std::pair<int, int>, std::pair<int, int>> merges;
     for (int rank = 0; rank < 20; ++rank) {
-      const int left = static_cast<int>(rng() % (3 + rank)), right = static_cast<int>(rng() % (3 + rank));
+      const int left = static_cast<int>(rng() % (3 + rank)),
+                right = static_cast<int>(rng() % (3 + rank));
       if (merges.contains({left, right})) continue;
       merges[{left, right}] = {rank, 3 + rank};
       model.set_merge(left, right, static_cast<std::uint32_t>(rank), 3 + rank);
@@ -104,7 +110,8 @@ TEST(Bpe, AgreesWithThePlainLoop) {
 
 class DamagedTokenizer : public testing::Test {
  protected:
-  DamagedTokenizer() : document_(json::parse(content_of(kGolden / "gpt2_small" / "tokenizer.json"))) {}
+  DamagedTokenizer()
+      : document_(json::parse(content_of(kGolden / "gpt2_small" / "tokenizer.json"))) {}
   /// Message of loading the document as it now is.
   std::string refusal() { return refusal_of(document_.dump()); }
   std::string refusal_of(const std::string& text) {
@@ -116,8 +123,10 @@ class DamagedTokenizer : public testing::Test {
 };
 
 TEST_F(DamagedTokenizer, IsNamedWithTheMistake) {
-  EXPECT_THAT(error_of(ExitCode::data, [] { Tokenizer::load("/no/such/folder"); }), HasSubstr("/no/such/folder"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder_.path()); }), HasSubstr("tokenizer.json"));
+  EXPECT_THAT(error_of(ExitCode::data, [] { Tokenizer::load("/no/such/folder"); }),
+              HasSubstr("/no/such/folder"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder_.path()); }),
+              HasSubstr("tokenizer.json"));
   EXPECT_THAT(refusal_of(""), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal_of("{\"model\": "), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal_of("[]"), HasSubstr("is not a tokenizer.json"));
@@ -128,15 +137,16 @@ TEST_F(DamagedTokenizer, IsNamedWithTheMistake) {
 }
 
 TEST_F(DamagedTokenizer, IdsAreChecked) {
-  for (const json& id : {json(-1), json(1e30), json("7"), json(1.5), json(std::int64_t{1} << 40), json(0)}) {
+  for (const json& id :
+       {json(-1), json(1e30), json("7"), json(1.5), json(std::int64_t{1} << 40), json(0)}) {
     document_["model"]["vocab"]["new token"] = id;
     EXPECT_THAT(refusal(), HasSubstr("tokenizer.json, model.vocab")) << id;
   }
 }
 
 TEST_F(DamagedTokenizer, MergesAreChecked) {
-  for (const json& merge :
-       {json("a"), json("a b c"), json(7), json::array({"a"}), json("a qqq"), json::array({"a", 7})}) {
+  for (const json& merge : {json("a"), json("a b c"), json(7), json::array({"a"}), json("a qqq"),
+                            json::array({"a", 7})}) {
     document_["model"]["merges"][3] = merge;
     EXPECT_THAT(refusal(), HasSubstr("model.merges[3]")) << merge;
   }
@@ -162,10 +172,11 @@ TEST_F(DamagedTokenizer, WhatIsNotByteLevelIsRefused) {
 
 TEST_F(DamagedTokenizer, PatternsAreChecked) {
   for (const char* pattern : {"(", "[a&&b]", "\\h", "[[a]b]", "[^\\S]", "a{9999999999}"}) {
-    document_["pre_tokenizer"] = {{"type", "Sequence"},
-                                  {"pretokenizers",
-                                   {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}},
-                                    {{"type", "ByteLevel"}, {"use_regex", false}}}}};
+    document_["pre_tokenizer"] = {
+        {"type", "Sequence"},
+        {"pretokenizers",
+         {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}},
+          {{"type", "ByteLevel"}, {"use_regex", false}}}}};
     EXPECT_THAT(refusal(), HasSubstr("the pattern")) << pattern;
   }
 }
@@ -200,13 +211,15 @@ TEST(SpecialIds, ComeFromConfigurationTemplateOrUsualNames) {
   folder.file("tokenizer.json", content_of(kGolden / "qwen_small" / "tokenizer.json"));
   EXPECT_EQ(Tokenizer::load(folder.path()).bos_id(), std::nullopt);
   EXPECT_EQ(Tokenizer::load(folder.path()).eos_id(), 625);
-  folder.file("tokenizer_config.json", R"({"bos_token": {"content": "<|im_start|>"}, "eos_token": "<|im_end|>"})");
+  folder.file("tokenizer_config.json",
+              R"({"bos_token": {"content": "<|im_start|>"}, "eos_token": "<|im_end|>"})");
   EXPECT_EQ(Tokenizer::load(folder.path()).bos_id(), 626);
   EXPECT_EQ(Tokenizer::load(folder.path()).eos_id(), 627);
   folder.file("tokenizer_config.json", R"({"eos_token": null})");
   EXPECT_EQ(Tokenizer::load(folder.path()).eos_id(), std::nullopt);
   folder.file("tokenizer_config.json", R"({"eos_token": 7})");
-  EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder.path()); }), HasSubstr("eos_token"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder.path()); }),
+              HasSubstr("eos_token"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Training: the incremental counts agree with counting again, and what is written loads with the same ids.
+// Training: the incremental counts agree with counting again, and what is written loads with the
+// same ids.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +69,8 @@ class Trainer : public testing::Test {
  protected:
   TextCorpus corpus() const { return TextCorpus({text_}, {}); }
   ScratchFolder folder_;
-  std::string sentence_ = "the heaven and the earth, the 12345 caf\u00e9s: don't! <|end_of_text|>\n";
+  std::string sentence_ =
+      "the heaven and the earth, the 12345 caf\u00e9s: don't! <|end_of_text|>\n";
   std::filesystem::path text_ = folder_.file("text.txt", [this] {
     std::string text;
     for (int i = 0; i < 50; ++i) text += sentence_;
@@ -87,7 +89,8 @@ TEST_F(Trainer, WritesWhatLoadsAndComesBack) {
     const Tokenizer tokenizer = Tokenizer::load(folder_ / name);
     EXPECT_EQ(tokenizer.vocab_size(), 280);
     EXPECT_EQ(tokenizer.eos_id(), 279);
-    EXPECT_EQ(tokenizer.bos_id(), name == std::string("llama3") ? std::optional<int>(278) : std::nullopt);
+    EXPECT_EQ(tokenizer.bos_id(),
+              name == std::string("llama3") ? std::optional<int>(278) : std::nullopt);
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(sentence_)), sentence_);
     EXPECT_EQ(tokenizer.encode("\u0120 the").size(), 3u);
     EXPECT_LT(tokenizer.encode(sentence_).size(), sentence_.size() * 2 / 3);
@@ -103,7 +106,9 @@ TEST_F(Trainer, StopsWhenNoPairIsLeft) {
 
 TEST_F(Trainer, RefusesWhatCannotBe) {
   TrainerOptions options;
-  const auto refusal = [&] { return error_of(ExitCode::usage, [&] { train_vocabulary(corpus(), options); }); };
+  const auto refusal = [&] {
+    return error_of(ExitCode::usage, [&] { train_vocabulary(corpus(), options); });
+  };
   options.vocab_size = 255;
   EXPECT_THAT(refusal(), HasSubstr("vocabulary of 255"));
   options.vocab_size = 300;

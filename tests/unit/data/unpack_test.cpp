@@ -46,35 +46,43 @@ std::vector<std::string> documents(const std::filesystem::path& path) {
 /// Some lines of JSONL, more of them than one portion of output holds.
 std::string many_lines() {
   std::string text;
-  for (int i = 0; i < 60000; ++i) text += fmt::format("{{\"text\": \"line {} of many\"}}\n", i * 7919);
+  for (int i = 0; i < 60000; ++i)
+    text += fmt::format("{{\"text\": \"line {} of many\"}}\n", i * 7919);
   return text;
 }
 
 TEST(Unpack, CompressedTextIsTheSameText) {
   const ScratchFolder folder;
   const std::string lines = many_lines();
-  const auto hash = [](const std::filesystem::path& path) { return TextCorpus({path}, {}).content_hash(); };
+  const auto hash = [](const std::filesystem::path& path) {
+    return TextCorpus({path}, {}).content_hash();
+  };
   const std::uint64_t plain = hash(folder.file("a.jsonl", lines));
   EXPECT_EQ(hash(folder.file("a.jsonl.gz", gzip(lines))), plain);
   EXPECT_EQ(hash(folder.file("b.json.zst", zstd(lines))), plain);
   EXPECT_EQ(hash(folder.file("misnamed.jsonl", gzip(lines))), plain);
-  EXPECT_THAT(documents(folder.file("c.txt.gz", gzip("one document"))), ElementsAre("one document"));
+  EXPECT_THAT(documents(folder.file("c.txt.gz", gzip("one document"))),
+              ElementsAre("one document"));
 }
 
 TEST(Unpack, ReadsEveryMemberAndFrame) {
   const ScratchFolder folder;
   const std::string one = "{\"text\": \"one\"}\n", two = "{\"text\": \"two\"}\n",
                     skipped{"\x50\x2a\x4d\x18\x02\0\0\0xy", 10};
-  EXPECT_THAT(documents(folder.file("a.jsonl.gz", gzip(one) + gzip("") + gzip(two))), ElementsAre("one", "two"));
-  EXPECT_THAT(documents(folder.file("padded.jsonl.gz", gzip(one) + std::string(512, '\0'))), ElementsAre("one"));
-  EXPECT_THAT(documents(folder.file("a.jsonl.zst", skipped + zstd(one) + zstd(two))), ElementsAre("one", "two"));
+  EXPECT_THAT(documents(folder.file("a.jsonl.gz", gzip(one) + gzip("") + gzip(two))),
+              ElementsAre("one", "two"));
+  EXPECT_THAT(documents(folder.file("padded.jsonl.gz", gzip(one) + std::string(512, '\0'))),
+              ElementsAre("one"));
+  EXPECT_THAT(documents(folder.file("a.jsonl.zst", skipped + zstd(one) + zstd(two))),
+              ElementsAre("one", "two"));
 }
 
 TEST(Unpack, RefusesDamage) {
   const ScratchFolder folder;
   const std::string lines = many_lines();
   for (const bool with_gzip : {true, false}) {
-    const std::string whole = with_gzip ? gzip(lines) : zstd(lines), ending = with_gzip ? ".gz" : ".zst";
+    const std::string whole = with_gzip ? gzip(lines) : zstd(lines),
+                      ending = with_gzip ? ".gz" : ".zst";
     const auto refusal = [&](const std::string& bytes) {
       const auto file = folder.file("text.jsonl" + ending, bytes);
       return error_of(ExitCode::data, [&] { TextCorpus({file}, {}); });
@@ -86,7 +94,8 @@ TEST(Unpack, RefusesDamage) {
     EXPECT_THAT(refusal(""), HasSubstr("it is empty"));
     EXPECT_THAT(refusal(lines), HasSubstr("does not begin as a " + ending + " file does"));
     std::string flipped = whole;
-    for (std::size_t i = whole.size() / 2; i < whole.size() / 2 + 40; ++i) flipped[i] = static_cast<char>(~flipped[i]);
+    for (std::size_t i = whole.size() / 2; i < whole.size() / 2 + 40; ++i)
+      flipped[i] = static_cast<char>(~flipped[i]);
     EXPECT_THAT(refusal(flipped), HasSubstr("is damaged"));
   }
 }
@@ -96,7 +105,9 @@ TEST(Unpack, RefusesBombs) {
   std::size_t most = 0;
   const auto refusal = [&](const std::string& packed, Packing packing) {
     std::size_t total = 0;
-    const auto sink = [&](std::string_view portion) { total += portion.size(), most = std::max(most, portion.size()); };
+    const auto sink = [&](std::string_view portion) {
+      total += portion.size(), most = std::max(most, portion.size());
+    };
     return error_of(ExitCode::data, [&] { unpack(packed, packing, "bomb", sink); });
   };
   EXPECT_THAT(refusal(gzip(zeros), Packing::gzip),
@@ -124,15 +135,18 @@ TEST(Unpack, AFileBesideItsCopyIsRefused) {
   folder.file("a.jsonl", "{\"text\": \"one\"}\n");
   EXPECT_EQ(data_files(folder.path()).size(), 1u);
   folder.file("a.jsonl.gz", gzip("{\"text\": \"one\"}\n"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder.path()); }), HasSubstr("are the same text"));
-  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.path()}, {}); }), HasSubstr("are the same text"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder.path()); }),
+              HasSubstr("are the same text"));
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.path()}, {}); }),
+              HasSubstr("are the same text"));
 }
 
 TEST(Unpack, AFullDiskIsNoDamage) {
   const ScratchFolder folder;
   const auto file = folder.file("a.txt.gz", gzip("one"));
-  EXPECT_THAT(error_of(ExitCode::environment, [&] { TextCorpus({file}, {.scratch = "/proc/self"}); }),
-              HasSubstr("cannot unpack"));
+  EXPECT_THAT(
+      error_of(ExitCode::environment, [&] { TextCorpus({file}, {.scratch = "/proc/self"}); }),
+      HasSubstr("cannot unpack"));
 }
 
 }  // namespace

@@ -8,8 +8,10 @@ namespace {
 struct State {
   at::Tensor param, grad, exp_avg, exp_avg_sq;
 
-  static State random_of(std::int64_t count, at::ScalarType param, at::ScalarType grad, at::ScalarType moments) {
-    return {random({count}, param), random({count}, grad), random({count}, moments), random({count}, moments).abs()};
+  static State random_of(std::int64_t count, at::ScalarType param, at::ScalarType grad,
+                         at::ScalarType moments) {
+    return {random({count}, param), random({count}, grad), random({count}, moments),
+            random({count}, moments).abs()};
   }
   State clone() const { return {param.clone(), grad.clone(), exp_avg.clone(), exp_avg_sq.clone()}; }
   State slice(std::int64_t first, std::int64_t count) const {
@@ -35,7 +37,8 @@ State twin(const State& s, const AdamWScalars& a) {
   const at::Tensor m = wide(s.exp_avg).lerp(g, 1 - a.beta1);
   const at::Tensor v = wide(s.exp_avg_sq) * a.beta2 + (1 - a.beta2) * g * g;
   const at::Tensor denominator = v.sqrt() / std::sqrt(a.bias_correction2) + a.eps;
-  return {wide(s.param) * (1 - a.lr * a.weight_decay) - a.lr / a.bias_correction1 * m / denominator, g, m, v};
+  return {wide(s.param) * (1 - a.lr * a.weight_decay) - a.lr / a.bias_correction1 * m / denominator,
+          g, m, v};
 }
 
 TEST(AdamWSweep, EqualsItsTwinInEveryDtype) {
@@ -81,9 +84,12 @@ TEST(AdamWSweep, BitsDoNotDependOnThePlace) {
 
 TEST(AdamWSweep, RefusesWhatDoesNotFit) {
   const State s = State::random_of(8, at::kFloat, at::kFloat, at::kFloat);
-  EXPECT_THROW(adamw_sweep(s.param, s.grad.narrow(0, 0, 7), s.exp_avg, s.exp_avg_sq, scalars), ContractViolation);
-  EXPECT_THROW(adamw_sweep(s.param, s.grad, s.exp_avg.to(at::kBFloat16), s.exp_avg_sq, scalars), ContractViolation);
-  EXPECT_THROW(adamw_sweep(s.param.to(at::kBFloat16), s.grad, s.exp_avg, s.exp_avg_sq, scalars), ContractViolation);
+  EXPECT_THROW(adamw_sweep(s.param, s.grad.narrow(0, 0, 7), s.exp_avg, s.exp_avg_sq, scalars),
+               ContractViolation);
+  EXPECT_THROW(adamw_sweep(s.param, s.grad, s.exp_avg.to(at::kBFloat16), s.exp_avg_sq, scalars),
+               ContractViolation);
+  EXPECT_THROW(adamw_sweep(s.param.to(at::kBFloat16), s.grad, s.exp_avg, s.exp_avg_sq, scalars),
+               ContractViolation);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Flash attention's parts against products, products against plain softmax, and parts put together against the whole.
+// Flash attention's parts against products, products against plain softmax, and parts put together
+// against the whole.
 #include "tessera/kernels/attention_part.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,8 @@ AttentionPart part_of(const Shape& s, at::ScalarType type) {
   at::manual_seed(7);
   const auto options = at::TensorOptions(type).device(tessera::test::test_device());
   AttentionPart part;
-  part.q = at::randn({s.batch, s.queries + 2, s.heads, s.head_dim}, options).narrow(1, 1, s.queries);  // a tile
+  part.q = at::randn({s.batch, s.queries + 2, s.heads, s.head_dim}, options)
+               .narrow(1, 1, s.queries);  // a tile
   part.k = at::randn({s.batch, s.keys, s.kv_heads, s.head_dim}, options);
   part.v = at::randn({s.batch, s.keys, s.kv_heads, s.value_dim}, options);
   part.scale = 0.3;
@@ -56,9 +58,11 @@ AttentionValue by_the_book(const AttentionPart& part) {
   const Tensor q = part.q.transpose(1, 2), k = part.k.repeat_interleave(group, 2).transpose(1, 2),
                v = part.v.repeat_interleave(group, 2).transpose(1, 2);
   Tensor scores = at::matmul(q, k.transpose(-1, -2)) * part.scale;
-  if (part.causal) scores = scores + at::full({q.size(2), q.size(2)}, -HUGE_VAL, q.options()).triu(1);
+  if (part.causal)
+    scores = scores + at::full({q.size(2), q.size(2)}, -HUGE_VAL, q.options()).triu(1);
   if (part.mask.defined()) scores = scores.masked_fill(part.mask.logical_not(), -HUGE_VAL);
-  return {at::matmul(at::softmax(scores, -1), v).transpose(1, 2), at::logsumexp(scores, -1).transpose(1, 2)};
+  return {at::matmul(at::softmax(scores, -1), v).transpose(1, 2),
+          at::logsumexp(scores, -1).transpose(1, 2)};
 }
 
 void expect_by_the_book(const AttentionPart& part, bool flash, double tolerance) {
@@ -72,8 +76,9 @@ void expect_by_the_book(const AttentionPart& part, bool flash, double tolerance)
   EXPECT_LE(distance(value.logsumexp, expected.logsumexp), tolerance);
   const Tensor grad = at::randn_like(value.out);
   expected.out.backward(grad);
-  const AttentionGradients gradients =
-      flash ? attention_part_backward(part, value, grad) : attention_part_by_products_backward(part, value, grad);
+  const AttentionGradients gradients = flash
+                                           ? attention_part_backward(part, value, grad)
+                                           : attention_part_by_products_backward(part, value, grad);
   EXPECT_LE(distance(gradients.q, leaf.q.grad()), tolerance);
   EXPECT_LE(distance(gradients.k, leaf.k.grad()), tolerance);
   EXPECT_LE(distance(gradients.v, leaf.v.grad()), tolerance);
@@ -82,10 +87,12 @@ void expect_by_the_book(const AttentionPart& part, bool flash, double tolerance)
 TEST(AttentionPart, FlashAndProductsAgreeWithTheBook) {
   for (const Shape& shape : kShapes)
     for (const bool flash : {false, true}) {
-      SCOPED_TRACE(testing::Message() << (flash ? "flash, " : "products, ") << shape.heads << " heads, "
-                                      << shape.kv_heads << " of keys");
-      for (const AttentionPart& part : parts_of(shape, at::kDouble)) expect_by_the_book(part, flash, 1e-12);
-      for (const AttentionPart& part : parts_of(shape, at::kFloat)) expect_by_the_book(part, flash, 1e-5);
+      SCOPED_TRACE(testing::Message() << (flash ? "flash, " : "products, ") << shape.heads
+                                      << " heads, " << shape.kv_heads << " of keys");
+      for (const AttentionPart& part : parts_of(shape, at::kDouble))
+        expect_by_the_book(part, flash, 1e-12);
+      for (const AttentionPart& part : parts_of(shape, at::kFloat))
+        expect_by_the_book(part, flash, 1e-5);
     }
 }
 
@@ -124,7 +131,8 @@ TEST(AttentionPart, GradientsOfPartsAddUp) {
 }
 
 TEST(AttentionPart, ProductsTakeRowsInChunks) {
-  const AttentionPart part = parts_of({4, 600, 600, 8, 4, 4, 4}, at::kDouble)[1];  // 11.5 M scores: three chunks
+  // 11.5 M scores: three chunks
+  const AttentionPart part = parts_of({4, 600, 600, 8, 4, 4, 4}, at::kDouble)[1];
   const AttentionValue flash = attention_part(part), products = attention_part_by_products(part);
   EXPECT_LE(distance(products.out, flash.out), 1e-12);
   const Tensor grad = at::randn_like(products.out);

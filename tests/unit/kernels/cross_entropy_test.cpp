@@ -11,7 +11,8 @@ struct Case {
 };
 
 Case make_case(std::int64_t rows, std::int64_t vocabulary, at::ScalarType dtype) {
-  Case c{random({rows, vocabulary}, dtype, 4.0), at::randint(0, vocabulary, {rows}, at::kLong).to(test_device())};
+  Case c{random({rows, vocabulary}, dtype, 4.0),
+         at::randint(0, vocabulary, {rows}, at::kLong).to(test_device())};
   c.labels[rows / 2] = ignored_label;
   return c;
 }
@@ -50,7 +51,8 @@ TEST(CrossEntropy, LossesAndGradientsEqualTheTwin) {
     for (const std::int64_t vocabulary : {5, 256, 1003}) {
       const Case c = make_case(17, vocabulary, dtype);
       const auto logits = exact(c.logits).clone().requires_grad_();
-      const auto want = at::cross_entropy_loss(logits, c.labels.cpu(), {}, at::Reduction::None, ignored_label);
+      const auto want =
+          at::cross_entropy_loss(logits, c.labels.cpu(), {}, at::Reduction::None, ignored_label);
       torch::autograd::backward({want.sum() * 0.125});
       for (const std::int64_t parts : {1, 2, 3}) {
         expect_close(losses(c, parts), want, dtype == at::kDouble ? 1e-12 : 2e-7);
@@ -62,7 +64,8 @@ TEST(CrossEntropy, LossesAndGradientsEqualTheTwin) {
 TEST(CrossEntropy, LongVocabulariesLoseNothing) {
   at::manual_seed(6);
   const Case c = make_case(4, 128256, at::kFloat);
-  const auto want = at::cross_entropy_loss(exact(c.logits), c.labels.cpu(), {}, at::Reduction::None, ignored_label);
+  const auto want = at::cross_entropy_loss(exact(c.logits), c.labels.cpu(), {}, at::Reduction::None,
+                                           ignored_label);
   expect_close(losses(c, 1), want, 1e-7);
 }
 
@@ -78,7 +81,8 @@ TEST(CrossEntropy, MaskedLogitsCountForNothing) {
   const at::Tensor logits = at::tensor({1.0F, -inf, 2.0F}, options()).view({1, 3});
   const at::Tensor labels = at::tensor({2}, options(at::kLong)), max = row_max(logits);
   EXPECT_EQ(max.item<float>(), 2.0F);
-  EXPECT_NEAR(sum_exp_and_target(logits, max, labels, 0).sum_exp.item<float>(), 1 + std::exp(-1.0F), 1e-7);
+  EXPECT_NEAR(sum_exp_and_target(logits, max, labels, 0).sum_exp.item<float>(), 1 + std::exp(-1.0F),
+              1e-7);
 }
 
 TEST(CrossEntropy, NanIsSeen) {
@@ -92,9 +96,11 @@ TEST(CrossEntropy, NanIsSeen) {
 TEST(CrossEntropy, RefusesWhatDoesNotFit) {
   at::Tensor logits = at::zeros({3, 8});
   EXPECT_THROW(row_max(logits.t()), ContractViolation);
-  EXPECT_THROW(sum_exp_and_target(logits, at::zeros({3}), at::zeros({2}, at::kLong), 0), ContractViolation);
-  EXPECT_THROW(sum_exp_and_target(logits, at::zeros({3}, at::kDouble), at::zeros({3}, at::kLong), 0),
+  EXPECT_THROW(sum_exp_and_target(logits, at::zeros({3}), at::zeros({2}, at::kLong), 0),
                ContractViolation);
+  EXPECT_THROW(
+      sum_exp_and_target(logits, at::zeros({3}, at::kDouble), at::zeros({3}, at::kLong), 0),
+      ContractViolation);
 }
 
 }  // namespace

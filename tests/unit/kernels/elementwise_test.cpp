@@ -11,7 +11,8 @@ TEST(Elementwise, CastsLikeTorch) {
   for (const std::int64_t count : {0, 1, 15, 16, 1000, 40000}) {
     for (const auto from : dtypes)
       for (const auto to : dtypes) {
-        const at::Tensor source = random({count}, from, 100.0), got = at::empty({count}, source.options().dtype(to));
+        const at::Tensor source = random({count}, from, 100.0),
+                         got = at::empty({count}, source.options().dtype(to));
         cast_into(got, source);
         EXPECT_TRUE(at::equal(got, source.to(to)));
       }
@@ -20,8 +21,10 @@ TEST(Elementwise, CastsLikeTorch) {
 
 TEST(Elementwise, CastKeepsTheEdges) {
   const float inf = std::numeric_limits<float>::infinity();
-  const at::Tensor source = at::tensor({0.0F, -0.0F, inf, -inf, 3.4e38F, 1e-40F, 1.00390625F, 1.01171875F}, options());
-  const at::Tensor got = at::empty({8}, options(at::kBFloat16)), nan = at::empty({1}, options(at::kBFloat16));
+  const at::Tensor source =
+      at::tensor({0.0F, -0.0F, inf, -inf, 3.4e38F, 1e-40F, 1.00390625F, 1.01171875F}, options());
+  const at::Tensor got = at::empty({8}, options(at::kBFloat16)),
+                   nan = at::empty({1}, options(at::kBFloat16));
   cast_into(got, source);
   EXPECT_TRUE(at::equal(got, source.to(at::kBFloat16)));
   cast_into(nan, at::full({1}, std::nanf(""), options()));
@@ -32,7 +35,8 @@ TEST(Elementwise, Accumulates) {
   at::manual_seed(8);
   for (const auto from : dtypes)
     for (const auto to : {at::kFloat, at::kDouble}) {
-      const at::Tensor source = random({20001}, from), sum = random({20001}, to), want = sum + source.to(to);
+      const at::Tensor source = random({20001}, from), sum = random({20001}, to),
+                       want = sum + source.to(to);
       accumulate(sum, source);
       expect_close(sum, want, 1e-7);
     }

@@ -53,7 +53,8 @@ TEST(ExactSum, DoesNotDependOnOrderOrParts) {
   }
 }
 
-/// f32 squares are exact in long double's 64 bits, and so are sums that stay within 2^16 of the largest.
+/// f32 squares are exact in long double's 64 bits, and so are sums that stay within 2^16 of the
+/// largest.
 TEST(ExactSum, IsTheExactSum) {
   const auto values = wild<float>(4000, 2, 13);
   long double sum = 0;
@@ -61,10 +62,12 @@ TEST(ExactSum, IsTheExactSum) {
   EXPECT_NEAR(squares_in_parts(values, 3) / static_cast<double>(sum), 1.0, 3e-16);
 }
 
-std::vector<std::int64_t> words_of(ExactSum& sum) { return {sum.words().begin(), sum.words().end()}; }
+std::vector<std::int64_t> words_of(ExactSum& sum) {
+  return {sum.words().begin(), sum.words().end()};
+}
 
-/// A block is summed in three doubles without error: every bit of its terms must be in the words, as when each is added
-/// by itself.
+/// A block is summed in three doubles without error: every bit of its terms must be in the words,
+/// as when each is added by itself.
 TEST(ExactSum, BlocksLoseNoBit) {
   for (const int spread : {0, 1, 4, 9, 16, 30, 60})
     for (const std::size_t count : {1, 7, 63, 1024, 1025, 4999}) {
@@ -82,7 +85,8 @@ TEST(ExactSum, BlocksLoseNoBit) {
         each[3].add(doubles[i] * doubles[i]);
       }
       for (int k = 0; k < 4; ++k)
-        EXPECT_EQ(words_of(blocks[k]), words_of(each[k])) << "kind " << k << ", spread " << spread << ", " << count;
+        EXPECT_EQ(words_of(blocks[k]), words_of(each[k]))
+            << "kind " << k << ", spread " << spread << ", " << count;
     }
 }
 

@@ -1,4 +1,5 @@
-// The vectors' exp, seen through the sums that use it: one column a row makes sum_exp(x, m = 0) = exp(x).
+// The vectors' exp, seen through the sums that use it: one column a row makes sum_exp(x, m = 0) =
+// exp(x).
 #include <cmath>
 
 #include "host/row_functions.hpp"
@@ -27,7 +28,8 @@ TEST(Exponential, IsWithinTwoUnitsInTheLastPlace) {
   double worst32 = 0, worst64 = 0;
   for (double x = -87.0; x < 88.0; x += 0.00071) {
     const auto narrow = static_cast<float>(x);
-    worst32 = std::max(worst32, std::abs(exp_of(narrow) / std::exp(static_cast<double>(narrow)) - 1.0));
+    worst32 =
+        std::max(worst32, std::abs(exp_of(narrow) / std::exp(static_cast<double>(narrow)) - 1.0));
     worst64 = std::max(worst64, std::abs(exp_of(8 * x) / std::exp(8 * x) - 1.0));
   }
   EXPECT_LE(worst32, 1.3e-7);

@@ -12,7 +12,8 @@ namespace {
 
 // Known answers of the Random123 library for philox4x32, 10 rounds.
 TEST(Philox, KnownAnswers) {
-  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
+            (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint32_t ones = 0xffffffff;
   EXPECT_EQ(philox4x32({ones, ones, ones, ones}, {ones, ones}),
             (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -51,10 +52,11 @@ at::Tensor whole(const Normal& normal, at::ScalarType dtype = at::kDouble) {
 TEST(InitialValues, SixteenOfThemStayForEver) {
   const at::Tensor got = at::empty({4, 4}, at::kDouble);
   fill_normal(got, weight_stream, {4, 4}, {0, 0}, {.deviation = 0.02});
-  const double want[16] = {-0x1.6a5daff6a6a45p-7, 0x1.fd110fde2ab72p-9,  0x1.22618be25d8f1p-7,  -0x1.dd179bd4b64a0p-7,
-                           -0x1.1c15b1927bd81p-7, 0x1.cb016a82b9fbbp-8,  -0x1.9dd685c3274e7p-7, 0x1.b3ec7e58de51ap-10,
-                           -0x1.0627fda85723ep-6, 0x1.a72073ba77228p-8,  0x1.07f96d6855fb1p-6,  0x1.e8dabc3572df5p-6,
-                           -0x1.dfca179bcd069p-6, 0x1.100070506bdb6p-12, 0x1.6d11dc4154c11p-8,  0x1.10f0ad18db27cp-8};
+  const double want[16] = {
+      -0x1.6a5daff6a6a45p-7, 0x1.fd110fde2ab72p-9,  0x1.22618be25d8f1p-7,  -0x1.dd179bd4b64a0p-7,
+      -0x1.1c15b1927bd81p-7, 0x1.cb016a82b9fbbp-8,  -0x1.9dd685c3274e7p-7, 0x1.b3ec7e58de51ap-10,
+      -0x1.0627fda85723ep-6, 0x1.a72073ba77228p-8,  0x1.07f96d6855fb1p-6,  0x1.e8dabc3572df5p-6,
+      -0x1.dfca179bcd069p-6, 0x1.100070506bdb6p-12, 0x1.6d11dc4154c11p-8,  0x1.10f0ad18db27cp-8};
   for (int i = 0; i < 16; ++i) EXPECT_EQ(got.view(-1)[i].item<double>(), want[i]) << i;
 }
 
@@ -84,7 +86,8 @@ TEST(InitialValues, HaveTheirMoments) {
   fill_normal(x, weight_stream, {200000}, {0}, {.mean = 1.0, .deviation = 3.0});
   EXPECT_NEAR(x.mean().item<double>(), 1.0, 0.03);
   EXPECT_NEAR(x.std().item<double>(), 3.0, 0.03);
-  fill_normal(x, weight_stream, {200000}, {0}, {.deviation = 1.0, .cut_low = -2.0, .cut_high = 2.0});
+  fill_normal(x, weight_stream, {200000}, {0},
+              {.deviation = 1.0, .cut_low = -2.0, .cut_high = 2.0});
   EXPECT_NEAR(x.std().item<double>(), 0.8796, 0.005);  // of a normal cut at two deviations
   EXPECT_GE(x.min().item<double>(), -2.0);
   EXPECT_LE(x.max().item<double>(), 2.0);
@@ -112,7 +115,9 @@ TEST(InitialValues, TakesScalarsAndEmptyBoxes) {
 TEST(InitialValues, RefusesWhatDoesNotFit) {
   EXPECT_THROW(fill_normal(at::empty({4}), weight_stream, {5}, {2}, {}), ContractViolation);
   EXPECT_THROW(fill_normal(at::empty({4}), weight_stream, {4}, {0}, {.deviation = 0.0}), Error);
-  EXPECT_THROW(fill_normal(at::empty({4}), weight_stream, {4}, {0}, {.cut_low = 1.0, .cut_high = -1.0}), Error);
+  EXPECT_THROW(
+      fill_normal(at::empty({4}), weight_stream, {4}, {0}, {.cut_low = 1.0, .cut_high = -1.0}),
+      Error);
   EXPECT_THROW(fill_normal(at::empty({4}), weight_stream, {4}, {0}, {.cut_low = 50.0}), Error);
 }
 

@@ -1,5 +1,6 @@
-// The kernels in Kokkos beside the SSE files, on the same rows. One element's arithmetic is the same code, so kernels
-// without sums over a row give the same bits. Sums over a row are added in another order, partly in double.
+// The kernels in Kokkos beside the SSE files, on the same rows. One element's arithmetic is the
+// same code, so kernels without sums over a row give the same bits. Sums over a row are added in
+// another order, partly in double.
 #include "kokkos/kernels.hpp"
 
 #include <cmath>
@@ -26,7 +27,9 @@ const RowFunctions<T>& of(const HostFunctions& table) {
 /// `count` values around 0, as the type stores them.
 template <class T>
 std::vector<T> some(std::int64_t count, double scale = 1) {
-  const auto dtype = std::is_same_v<T, double> ? at::kDouble : std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
+  const auto dtype = std::is_same_v<T, double>  ? at::kDouble
+                     : std::is_same_v<T, float> ? at::kFloat
+                                                : at::kBFloat16;
   const at::Tensor values = (at::randn({count}, at::kDouble) * scale).to(dtype);
   std::vector<T> result(static_cast<std::size_t>(count));
   std::memcpy(result.data(), values.const_data_ptr(), result.size() * sizeof(T));
@@ -42,7 +45,8 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 template <class C>
 double difference(const std::vector<C>& a, const std::vector<C>& b) {
   double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::fabs(double(a[i]) - double(b[i])));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::fabs(double(a[i]) - double(b[i])));
   return largest;
 }
 
@@ -64,12 +68,14 @@ const RowFunctions<T>& sse_of() {
 
 TYPED_TEST(Kokkos, SwigluHasTheBitsOfSse) {
   using T = TypeParam;
-  const auto gate = some<T>(rows * width, 4), up = some<T>(rows * width), dy = some<T>(rows * width);
+  const auto gate = some<T>(rows * width, 4), up = some<T>(rows * width),
+             dy = some<T>(rows * width);
   const auto both = [&](const RowFunctions<T>& table) {
     std::vector<T> out(3 * rows * width);
     table.swiglu({gate.data(), width}, {up.data(), width}, {out.data(), width}, extent);
     table.swiglu_backward({dy.data(), width}, {gate.data(), width}, {up.data(), width},
-                          {out.data() + rows * width, width}, {out.data() + 2 * rows * width, width}, extent);
+                          {out.data() + rows * width, width},
+                          {out.data() + 2 * rows * width, width}, extent);
     return out;
   };
   EXPECT_TRUE(same_bits(both(this->kokkos), both(sse_of<T>())));
@@ -84,7 +90,8 @@ TYPED_TEST(Kokkos, RopeHasTheBitsOfSse) {
   for (const C sign : {C(1), C(-1)}) {
     const auto turned = [&](const RowFunctions<T>& table) {
       std::vector<T> y(x.size());
-      table.rope(x.data(), cos.data(), sin.data(), y.data(), {positions, heads, head_dim, heads * head_dim}, sign);
+      table.rope(x.data(), cos.data(), sin.data(), y.data(),
+                 {positions, heads, head_dim, heads * head_dim}, sign);
       return y;
     };
     EXPECT_TRUE(same_bits(turned(this->kokkos), turned(sse_of<T>())));
@@ -133,9 +140,11 @@ TYPED_TEST(Kokkos, SoftmaxHasTheBitsOfSseButForItsSum) {
     std::vector<C> max(rows), target(rows), own(rows);
     std::vector<T> gradient = logits;
     table.row_max({logits.data(), width}, max.data(), extent);
-    table.sum_exp({logits.data(), width}, max.data(), {labels.data(), 0}, own.data(), target.data(), extent);
+    table.sum_exp({logits.data(), width}, max.data(), {labels.data(), 0}, own.data(), target.data(),
+                  extent);
     if (sum.empty()) sum = own;
-    table.softmax_gradient({gradient.data(), width}, max.data(), sum.data(), {labels.data(), 0}, C(0.25), extent);
+    table.softmax_gradient({gradient.data(), width}, max.data(), sum.data(), {labels.data(), 0},
+                           C(0.25), extent);
     return std::tuple(max, target, gradient, own);
   };
   const auto [max, target, gradient, sum] = softmax(this->kokkos, {});
@@ -155,8 +164,10 @@ TYPED_TEST(Kokkos, RmsNormDiffersBySumsOfRows) {
   this->kokkos.rms_norm(x.data(), weight.data(), y.data(), ours.data(), extent, 1e-5);
   sse_of<T>().rms_norm(x.data(), weight.data(), y.data(), theirs.data(), extent, 1e-5);
   EXPECT_LE(difference(ours, theirs), this->limit);
-  this->kokkos.rms_norm_backward(dy.data(), x.data(), weight.data(), ours.data(), y.data(), our_dweight.data(), extent);
-  sse_of<T>().rms_norm_backward(dy.data(), x.data(), weight.data(), ours.data(), y.data(), sse_dweight.data(), extent);
+  this->kokkos.rms_norm_backward(dy.data(), x.data(), weight.data(), ours.data(), y.data(),
+                                 our_dweight.data(), extent);
+  sse_of<T>().rms_norm_backward(dy.data(), x.data(), weight.data(), ours.data(), y.data(),
+                                sse_dweight.data(), extent);
   EXPECT_TRUE(same_bits(our_dweight, sse_dweight));
 }
 
@@ -168,7 +179,8 @@ TEST(KokkosAdamW, HasTheBitsOfSse) {
     auto p = param, m = moment, v = moment;
     for (float& value : v) value = std::fabs(value);
     std::vector<Bf16> copy(333);
-    table.adamw_bf16_gradient(p.data(), grad.data(), m.data(), v.data(), copy.data(), 333, arguments);
+    table.adamw_bf16_gradient(p.data(), grad.data(), m.data(), v.data(), copy.data(), 333,
+                              arguments);
     return std::tuple(p, m, v, copy);
   };
   const auto [p, m, v, copy] = swept(kokkos::started_functions());

@@ -1,5 +1,6 @@
-// Products against plain float32 (float64) sums: bit by bit where those are exact, to one rounding elsewhere. On a
-// processor with bfloat16 instructions the tests of CTest with TESSERA_CPU=avx2 run the widened products.
+// Products against plain float32 (float64) sums: bit by bit where those are exact, to one rounding
+// elsewhere. On a processor with bfloat16 instructions the tests of CTest with TESSERA_CPU=avx2 run
+// the widened products.
 #include "tessera/kernels/matrix_product.hpp"
 
 #include <cmath>
@@ -18,20 +19,27 @@ using at::Tensor;
 struct Shape {
   std::int64_t m, k, n;
 };
-constexpr Shape kShapes[] = {{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {65, 1, 127}, {1, 300, 2}, {130, 257, 63}, {0, 4, 3}};
+constexpr Shape kShapes[] = {{1, 1, 1},   {3, 5, 7},      {17, 33, 9}, {65, 1, 127},
+                             {1, 300, 2}, {130, 257, 63}, {0, 4, 3}};
 
 /// Small whole numbers, so that every sum of products is exact in float32.
-Tensor whole_numbers(at::IntArrayRef shape) { return at::randint(-4, 5, shape, at::kFloat).to(options(at::kBFloat16)); }
+Tensor whole_numbers(at::IntArrayRef shape) {
+  return at::randint(-4, 5, shape, at::kFloat).to(options(at::kBFloat16));
+}
 
-Tensor reference(const Tensor& a, const Tensor& b) { return at::matmul(a.to(at::kDouble), b.to(at::kDouble)); }
+Tensor reference(const Tensor& a, const Tensor& b) {
+  return at::matmul(a.to(at::kDouble), b.to(at::kDouble));
+}
 
-/// Every layout that products are called with: plain, transposed, a part of wider rows, every second column.
+/// Every layout that products are called with: plain, transposed, a part of wider rows, every
+/// second column.
 std::vector<Tensor> layouts(const Tensor& x) {
   Tensor wide = at::zeros({x.size(0), x.size(1) + 3}, x.options()),
          spread = at::zeros({x.size(0), 2 * x.size(1)}, x.options());
   wide.narrow(1, 2, x.size(1)).copy_(x);
   spread.slice(1, 0, 2 * x.size(1), 2).copy_(x);
-  return {x, x.t().contiguous().t(), wide.narrow(1, 2, x.size(1)), spread.slice(1, 0, 2 * x.size(1), 2)};
+  return {x, x.t().contiguous().t(), wide.narrow(1, 2, x.size(1)),
+          spread.slice(1, 0, 2 * x.size(1), 2)};
 }
 
 /// Operands of a product whose sums are exact, and what it must give.
@@ -63,19 +71,22 @@ TEST(MatrixProduct, HasTheBitsOfExactSums) {
   }
 }
 
-/// The float32 sum may be off by a few roundings of float32, so a value may round to the other neighbour: never
-/// further.
+/// The float32 sum may be off by a few roundings of float32, so a value may round to the other
+/// neighbour: never further.
 TEST(MatrixProduct, RoundsOnce) {
   for (const Shape& s : kShapes) {
     const Tensor a = random({s.m, s.k}, at::kBFloat16), b = random({s.k, s.n}, at::kBFloat16);
     const Tensor want = reference(a, b), got = kernels::mm(a, b).to(at::kDouble);
     const Tensor terms = at::matmul(a.to(at::kDouble).abs(), b.to(at::kDouble).abs());
-    const Tensor bound = want.abs() * std::ldexp(1.0, -8) + terms * (static_cast<double>(s.k) * std::ldexp(1.0, -24));
-    EXPECT_TRUE((got - want).abs().le(bound * 1.01).all().item<bool>()) << s.m << " x " << s.k << " x " << s.n;
+    const Tensor bound = want.abs() * std::ldexp(1.0, -8) +
+                         terms * (static_cast<double>(s.k) * std::ldexp(1.0, -24));
+    EXPECT_TRUE((got - want).abs().le(bound * 1.01).all().item<bool>())
+        << s.m << " x " << s.k << " x " << s.n;
   }
 }
 
-/// Float32, with shapes that oneDNN computes where it is faster, and results that are parts of wider rows.
+/// Float32, with shapes that oneDNN computes where it is faster, and results that are parts of
+/// wider rows.
 TEST(MatrixProduct, Float32HasTheBitsOfExactSums) {
   for (const Shape& s : {Shape{129, 257, 131}, {3, 7001, 101}, {17, 33, 9}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
@@ -90,13 +101,17 @@ TEST(MatrixProduct, Float32HasTheBitsOfExactSums) {
   }
 }
 
-/// Rows of a float32 linear layer with their gradients, where oneDNN computes it and where it does not.
+/// Rows of a float32 linear layer with their gradients, where oneDNN computes it and where it does
+/// not.
 TEST(MatrixProduct, Float32LinearDifferentiates) {
   for (const std::int64_t rows : {3, 400}) {
-    const Tensor x = whole_numbers({2, rows, 65}).to(at::kFloat), weight = whole_numbers({127, 65}).to(at::kFloat);
+    const Tensor x = whole_numbers({2, rows, 65}).to(at::kFloat),
+                 weight = whole_numbers({127, 65}).to(at::kFloat);
     const Tensor x1 = x.clone().requires_grad_(), w1 = weight.clone().requires_grad_();
-    const Tensor x2 = x.to(at::kDouble).requires_grad_(), w2 = weight.to(at::kDouble).requires_grad_();
-    const Tensor y = kernels::linear(x1, w1), want = at::linear(x2, w2), dy = whole_numbers(y.sizes());
+    const Tensor x2 = x.to(at::kDouble).requires_grad_(),
+                 w2 = weight.to(at::kDouble).requires_grad_();
+    const Tensor y = kernels::linear(x1, w1), want = at::linear(x2, w2),
+                 dy = whole_numbers(y.sizes());
     EXPECT_TRUE(at::equal(y, want.to(at::kFloat)));
     run_backward({y, want}, {dy.to(at::kFloat), dy.to(at::kDouble)});
     EXPECT_TRUE(at::equal(x1.grad(), x2.grad().to(at::kFloat)));
@@ -134,7 +149,8 @@ TEST(MatrixProduct, LinearAndMatmulDifferentiate) {
   const Tensor counts = at::tensor({4, 0, 3}, at::kLong);
   const auto grouped = [&](const auto& v) { return kernels::grouped_mm(v[0], v[1], counts); };
   exact({whole_numbers({7, 5}), whole_numbers({3, 6, 5})}, grouped, [](const auto& v) {
-    return at::cat({at::linear(v[0].narrow(0, 0, 4), v[1][0]), at::linear(v[0].narrow(0, 4, 3), v[1][2])});
+    return at::cat(
+        {at::linear(v[0].narrow(0, 0, 4), v[1][0]), at::linear(v[0].narrow(0, 4, 3), v[1][2])});
   });
 }
 
@@ -154,17 +170,21 @@ TEST(MatrixProduct, RefusesShapesThatDoNotFit) {
 /// Attention as one operation, beside its definition in float64.
 TEST(MatrixProduct, AttentionDifferentiates) {
   for (const std::int64_t kv_heads : {4, 2}) {
-    const std::vector<Tensor> inputs{random({2, 9, 4, 8}, at::kBFloat16), random({2, 9, kv_heads, 8}, at::kBFloat16),
+    const std::vector<Tensor> inputs{random({2, 9, 4, 8}, at::kBFloat16),
+                                     random({2, 9, kv_heads, 8}, at::kBFloat16),
                                      random({2, 9, kv_heads, 8}, at::kBFloat16)};
     expect_twins(
         [](const auto& v) {
           return attention({v[0], v[1], v[2], 0.3, true, {}});
         },
         [&](const auto& v) {
-          const auto heads = [&](const Tensor& x) { return x.repeat_interleave(4 / x.size(2), 2).transpose(1, 2); };
+          const auto heads = [&](const Tensor& x) {
+            return x.repeat_interleave(4 / x.size(2), 2).transpose(1, 2);
+          };
           const Tensor scores = at::matmul(heads(v[0]), heads(v[1]).transpose(2, 3)) * 0.3;
           const Tensor hidden = at::ones({9, 9}, at::kBool).triu(1);
-          return at::matmul(at::softmax(scores.masked_fill(hidden, -HUGE_VAL), -1), heads(v[2])).transpose(1, 2);
+          return at::matmul(at::softmax(scores.masked_fill(hidden, -HUGE_VAL), -1), heads(v[2]))
+              .transpose(1, 2);
         },
         inputs);
   }

@@ -14,7 +14,8 @@ using Tensors = std::vector<Tensor>;
 
 /// scale * a * b, and a + b.
 struct Reference : torch::autograd::Function<Reference> {
-  static Tensors forward(torch::autograd::AutogradContext* context, const Tensor& a, const Tensor& b, double scale) {
+  static Tensors forward(torch::autograd::AutogradContext* context, const Tensor& a,
+                         const Tensor& b, double scale) {
     context->save_for_backward({a, b});
     context->saved_data["scale"] = scale;
     return {scale * a * b, a + b};
@@ -22,7 +23,8 @@ struct Reference : torch::autograd::Function<Reference> {
   static Tensors backward(torch::autograd::AutogradContext* context, Tensors gradients) {
     const auto saved = context->get_saved_variables();
     const double scale = context->saved_data["scale"].toDouble();
-    return {scale * gradients[0] * saved[1] + gradients[1], scale * gradients[0] * saved[0] + gradients[1], Tensor()};
+    return {scale * gradients[0] * saved[1] + gradients[1],
+            scale * gradients[0] * saved[0] + gradients[1], Tensor()};
   }
 };
 
@@ -43,7 +45,8 @@ class Ours final : public Operation {
   Tensors backward(Kept& kept, Tensors gradients) override {
     const auto saved = kept.saved();
     seen_->needed = {kept.needs_gradient(0), kept.needs_gradient(1)};
-    return {scale_ * gradients[0] * saved[1] + gradients[1], scale_ * gradients[0] * saved[0] + gradients[1]};
+    return {scale_ * gradients[0] * saved[1] + gradients[1],
+            scale_ * gradients[0] * saved[0] + gradients[1]};
   }
 
  private:
@@ -71,19 +74,24 @@ struct Leaves {
   static Tensor random() { return at::randn({4, 3}, at::kDouble).to(tessera::test::test_device()); }
 };
 
-bool same(const Tensor& x, const Tensor& y) { return x.defined() == y.defined() && (!x.defined() || x.equal(y)); }
+bool same(const Tensor& x, const Tensor& y) {
+  return x.defined() == y.defined() && (!x.defined() || x.equal(y));
+}
 
 TEST(Operation, GivesTheGradientsOfAutogradFunction) {
-  for (const auto& [of_a, of_b] : {std::pair{true, true}, std::pair{true, false}, std::pair{false, true}}) {
+  for (const auto& [of_a, of_b] :
+       {std::pair{true, true}, std::pair{true, false}, std::pair{false, true}}) {
     Leaves leaves(of_a, of_b);
     Seen seen;
-    const Tensors got = ours(leaves.a, leaves.b, seen), want = Reference::apply(leaves.a, leaves.b, 3.0);
+    const Tensors got = ours(leaves.a, leaves.b, seen),
+                  want = Reference::apply(leaves.a, leaves.b, 3.0);
     const Tensors dy{at::randn_like(got[0]), at::randn_like(got[1])};
     run_backward(got, dy);
     const Tensors ours = leaves.gradients();
     run_backward(want, dy);
     const Tensors theirs = leaves.gradients();
-    for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(same(ours[i], theirs[i]) && got[i].equal(want[i])) << i;
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(same(ours[i], theirs[i]) && got[i].equal(want[i])) << i;
     EXPECT_FALSE(seen.gradients_on);
     EXPECT_EQ(seen.needed, (std::vector<bool>{of_a, of_b}));
   }
@@ -93,7 +101,8 @@ TEST(Operation, GivesZerosForAnOutputThatNobodyUses) {
   Leaves leaves(true, true);
   Seen seen;
   run_backward({ours(leaves.a, leaves.b, seen)[1]}, {at::ones_like(leaves.a)});
-  for (const Tensor& gradient : leaves.gradients()) EXPECT_TRUE(gradient.equal(at::ones_like(gradient)));
+  for (const Tensor& gradient : leaves.gradients())
+    EXPECT_TRUE(gradient.equal(at::ones_like(gradient)));
 }
 
 TEST(Operation, IsUsedTwiceInOneGraph) {

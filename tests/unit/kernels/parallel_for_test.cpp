@@ -41,7 +41,8 @@ TEST(ParallelFor, UsesTheThreadsOfLibTorch) {
   const Threads two(2);
   std::vector<std::thread::id> ids(2);
   parallel_for(0, 2, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) ids[static_cast<std::size_t>(i)] = std::this_thread::get_id();
+    for (std::int64_t i = first; i < last; ++i)
+      ids[static_cast<std::size_t>(i)] = std::this_thread::get_id();
   });
   EXPECT_NE(ids[0], ids[1]);
 }

@@ -8,7 +8,9 @@
 namespace tessera::kernels::test {
 namespace {
 
-at::ScalarType table_type(at::ScalarType dtype) { return dtype == at::kDouble ? at::kDouble : at::kFloat; }
+at::ScalarType table_type(at::ScalarType dtype) {
+  return dtype == at::kDouble ? at::kDouble : at::kFloat;
+}
 
 /// rope() with the tables where x is.
 at::Tensor turned(const at::Tensor& x, const RopeTables& tables) {
@@ -21,7 +23,8 @@ at::Tensor rotated(const at::Tensor& x, const RopeTables& tables) {
   shape.back() /= 2;
   shape.push_back(2);
   const auto pairs = at::view_as_complex(x.contiguous().view(shape));
-  const auto turn = at::complex(tables.cos.to(at::kDouble), tables.sin.to(at::kDouble)).unsqueeze(1);
+  const auto turn =
+      at::complex(tables.cos.to(at::kDouble), tables.sin.to(at::kDouble)).unsqueeze(1);
   return at::view_as_real(pairs * turn).view(x.sizes());
 }
 
@@ -31,7 +34,8 @@ TEST(Rope, EqualsItsTwin) {
     for (const std::int64_t head_dim : {2, 6, 16, 34, 128}) {
       const RopeTables tables = rope_tables(11, head_dim, 1e4, {}, table_type(dtype));
       expect_twins([&](const auto& in) { return turned(in[0], tables); },
-                   [&](const auto& in) { return rotated(in[0], tables); }, {random({3, 11, 5, head_dim}, dtype)});
+                   [&](const auto& in) { return rotated(in[0], tables); },
+                   {random({3, 11, 5, head_dim}, dtype)});
     }
 }
 
@@ -45,7 +49,8 @@ TEST(Rope, ReadsPartOfAPackedProjection) {
 }
 
 TEST(Rope, FrequenciesAreTorchTitans) {
-  // rope_inv_freq_f32 of the reference case llama_a: head_dim 16, theta 500000, scaling 8, 1, 4, 8192.
+  // rope_inv_freq_f32 of the reference case llama_a: head_dim 16, theta 500000, scaling 8, 1, 4,
+  // 8192.
   const float want[] = {1.0F,
                         0.193922758102417F,
                         0.03760603070259094F,
@@ -59,7 +64,8 @@ TEST(Rope, FrequenciesAreTorchTitans) {
 }
 
 TEST(Rope, TablesStartAnywhere) {
-  const RopeTables whole = rope_tables(12, 8, 1e4, {}, at::kDouble), part = rope_tables(5, 8, 1e4, {}, at::kDouble, 7);
+  const RopeTables whole = rope_tables(12, 8, 1e4, {}, at::kDouble),
+                   part = rope_tables(5, 8, 1e4, {}, at::kDouble, 7);
   EXPECT_TRUE(at::equal(whole.cos.narrow(0, 7, 5), part.cos));
   EXPECT_TRUE(at::equal(whole.sin.narrow(0, 7, 5), part.sin));
   EXPECT_DOUBLE_EQ(whole.cos[3][1].item<double>(), std::cos(3 * std::pow(1e4, -0.25)));
@@ -68,7 +74,8 @@ TEST(Rope, TablesStartAnywhere) {
 TEST(Rope, RefusesWhatDoesNotFit) {
   const RopeTables tables = rope_tables(4, 8, 1e4, {}, at::kFloat);
   EXPECT_THROW(rope(at::ones({1, 5, 2, 8}), tables.cos, tables.sin), ContractViolation);
-  EXPECT_THROW(rope(at::ones({1, 4, 2, 8}, at::kDouble), tables.cos, tables.sin), ContractViolation);
+  EXPECT_THROW(rope(at::ones({1, 4, 2, 8}, at::kDouble), tables.cos, tables.sin),
+               ContractViolation);
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ TEST(Swiglu, ReadsViewsInPlaceAndTransposedOnesToo) {
 
 TEST(Swiglu, KeepsTheEdges) {
   const float inf = std::numeric_limits<float>::infinity();
-  const auto gate = at::tensor({-inf, -200.0F, -88.0F, 0.0F, 200.0F, inf, std::nanf("")}, options());
+  const auto gate =
+      at::tensor({-inf, -200.0F, -88.0F, 0.0F, 200.0F, inf, std::nanf("")}, options());
   const auto y = swiglu(gate, at::ones({7}, options()));
   EXPECT_TRUE(std::isnan(y[0].item<float>()));  // -inf * 0, as silu has it
   EXPECT_EQ(y[1].item<float>(), 0.0F);

@@ -9,7 +9,8 @@ namespace tessera::kernels::test {
 namespace {
 
 /// A unit with our kernels and LibTorch's, whose graph saves every weight.
-at::Tensor unit(const at::Tensor& x, const at::Tensor& norm, const at::Tensor& w13, const at::Tensor& w2) {
+at::Tensor unit(const at::Tensor& x, const at::Tensor& norm, const at::Tensor& w13,
+                const at::Tensor& w2) {
   return at::linear(swiglu_packed(at::linear(rms_norm(x, norm, 1e-5), w13)), w2);
 }
 

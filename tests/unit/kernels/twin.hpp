@@ -1,5 +1,5 @@
-// How a kernel is compared with its slow twin: plain LibTorch operations in f64 on the same (already rounded) inputs.
-// The kernel computes on test_device(), the twin on the host.
+// How a kernel is compared with its slow twin: plain LibTorch operations in f64 on the same
+// (already rounded) inputs. The kernel computes on test_device(), the twin on the host.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,9 +42,10 @@ inline void expect_close(const at::Tensor& got, const at::Tensor& want, double l
 
 using Kernel = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
-/// Runs kernel and twin on `inputs` (the twin on f64 copies), compares results and, for one random output gradient, the
-/// gradients.
-inline void expect_twins(const Kernel& kernel, const Kernel& twin, const std::vector<at::Tensor>& inputs) {
+/// Runs kernel and twin on `inputs` (the twin on f64 copies), compares results and, for one random
+/// output gradient, the gradients.
+inline void expect_twins(const Kernel& kernel, const Kernel& twin,
+                         const std::vector<at::Tensor>& inputs) {
   const at::ScalarType dtype = inputs[0].scalar_type();
   std::vector<at::Tensor> ours, theirs;
   for (const at::Tensor& input : inputs) {
@@ -57,7 +58,8 @@ inline void expect_twins(const Kernel& kernel, const Kernel& twin, const std::ve
   const at::Tensor dy = random(y.sizes(), dtype);
   torch::autograd::backward({y}, {dy});
   torch::autograd::backward({want}, {exact(dy)});
-  for (std::size_t i = 0; i < inputs.size(); ++i) expect_close(ours[i].grad(), theirs[i].grad(), tolerance(dtype));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    expect_close(ours[i].grad(), theirs[i].grad(), tolerance(dtype));
 }
 
 /// The three dtypes every kernel serves.

@@ -31,7 +31,8 @@ std::vector<Layout> all_layouts(int world) {
       for (int s = 1; s <= world; ++s)
         for (int c = 1; c <= world; ++c)
           for (int t = 1; t <= world; ++t)
-            if (pp * r * s * c * t == world) layouts.push_back(Layout::resolve({pp, r, s, c, t}, world));
+            if (pp * r * s * c * t == world)
+              layouts.push_back(Layout::resolve({pp, r, s, c, t}, world));
   return layouts;
 }
 
@@ -49,11 +50,14 @@ TEST(Layout, SaysWhatWouldBeAllowed) {
   EXPECT_EQ(message_of({.dp_shard = 2, .tp = 2}, 8),
             "dp_shard 2 x tp 2 = 4 does not make 8 ranks; with dp_shard 2, tp may be 4");
   EXPECT_EQ(message_of({.tp = 3}, 8), "tp 3 does not divide 8 ranks; tp may be 1, 2, 4 or 8");
-  EXPECT_EQ(message_of({.pp = -1}, 8), "pp and dp_shard are both -1; only one axis can be -1 (the remaining ranks)");
+  EXPECT_EQ(message_of({.pp = -1}, 8),
+            "pp and dp_shard are both -1; only one axis can be -1 (the remaining ranks)");
   EXPECT_THAT(message_of({.tp = 0}, 8), HasSubstr("tp 0 is not a degree; use 1 or more, or -1"));
   EXPECT_THAT(message_of({.tp = -7}, 8), HasSubstr("tp -7 is not a degree"));
-  EXPECT_THAT(message_of({.dp_shard = 1}, 8), HasSubstr("the product of all degrees, 1, does not make 8 ranks"));
-  EXPECT_THAT(message_of({.pp = 3, .tp = 5}, 8), HasSubstr("pp 3 x tp 5 = 15 does not divide 8 ranks"));
+  EXPECT_THAT(message_of({.dp_shard = 1}, 8),
+              HasSubstr("the product of all degrees, 1, does not make 8 ranks"));
+  EXPECT_THAT(message_of({.pp = 3, .tp = 5}, 8),
+              HasSubstr("pp 3 x tp 5 = 15 does not divide 8 ranks"));
   EXPECT_THAT(message_of({.pp = 1 << 30, .tp = 1 << 30}, 8), HasSubstr("more than supported"));
   EXPECT_THAT(message_of({}, 0), HasSubstr("a mesh of 0 ranks"));
 }
@@ -72,7 +76,8 @@ TEST(Layout, CoordinatesAndRanksAreInverse) {
 }
 
 TEST(Layout, TensorParallelRanksAreNeighbours) {
-  const Layout layout = Layout::resolve({.pp = 2, .dp_replicate = 2, .dp_shard = 2, .cp = 2, .tp = 2}, 32);
+  const Layout layout =
+      Layout::resolve({.pp = 2, .dp_replicate = 2, .dp_shard = 2, .cp = 2, .tp = 2}, 32);
   EXPECT_EQ(layout.group_of(5, {Axis::tp}), (std::vector<int>{4, 5}));
   EXPECT_EQ(layout.group_of(5, {Axis::pp}), (std::vector<int>{5, 21}));
   EXPECT_EQ(layout.group_of(5, {Axis::cp, Axis::dp_shard}), (std::vector<int>{1, 3, 5, 7}));
@@ -81,7 +86,8 @@ TEST(Layout, TensorParallelRanksAreNeighbours) {
   EXPECT_EQ(layout.coord_name(22), "pp1.r0.s1.cp1.tp0");
 }
 
-/// Groups of one kind tile the world, hold their own rank, and are the same for all of their members.
+/// Groups of one kind tile the world, hold their own rank, and are the same for all of their
+/// members.
 TEST(Layout, GroupsTileTheWorld) {
   const std::vector<std::vector<Axis>> kinds{
       {Axis::tp}, {Axis::pp}, {Axis::dp_shard, Axis::cp}, {Axis::pp, Axis::tp}, {}};
@@ -105,12 +111,14 @@ TEST(Layout, GroupsTileTheWorld) {
 TEST(Layout, NumbersDataRanks) {
   for (const Layout& layout : all_layouts(8)) {
     std::vector<int> readers(static_cast<std::size_t>(layout.dp_degree()));
-    for (int rank = 0; rank < 8; ++rank) ++readers.at(static_cast<std::size_t>(layout.dp_rank(rank)));
+    for (int rank = 0; rank < 8; ++rank)
+      ++readers.at(static_cast<std::size_t>(layout.dp_rank(rank)));
     for (int count : readers) EXPECT_EQ(count, 8 / layout.dp_degree());
   }
 }
 
-/// ep is fastest; efsdp x ep are the ranks that are borrowed, each once, and stay in one stage and one replica.
+/// ep is fastest; efsdp x ep are the ranks that are borrowed, each once, and stay in one stage and
+/// one replica.
 TEST(ExpertView, SharesTheBorrowedRanksOut) {
   for (const int etp : {1, 2})
     for (const int ep : {1, 2, 4}) {
@@ -120,7 +128,8 @@ TEST(ExpertView, SharesTheBorrowedRanksOut) {
       const Layout layout = Layout::resolve(degrees, 32);
       EXPECT_EQ(layout.expert_shard_degree() * ep, etp == 1 ? 8 : 4);
       for (int rank = 0; rank < 32; ++rank) {
-        const std::vector<int> peers = layout.expert_group_of(rank), sharers = layout.expert_shard_group_of(rank);
+        const std::vector<int> peers = layout.expert_group_of(rank),
+                               sharers = layout.expert_shard_group_of(rank);
         EXPECT_EQ(static_cast<int>(peers.size()), ep);
         EXPECT_EQ(static_cast<int>(sharers.size()), layout.expert_shard_degree());
         std::set<int> reached;
@@ -145,8 +154,9 @@ TEST(ExpertView, SharesTheBorrowedRanksOut) {
 TEST(ExpertView, MistakesSayWhatWouldDo) {
   Degrees degrees{.dp_shard = 3, .tp = 2};
   degrees.ep = 4;
-  EXPECT_THAT(message_of(degrees, 6), HasSubstr("expert_parallel_degree 4 does not divide the 6 ranks that it regroups "
-                                                "(dp_shard 3 x cp 1 x tp 2); it may be 1, 2, 3 or 6"));
+  EXPECT_THAT(message_of(degrees, 6),
+              HasSubstr("expert_parallel_degree 4 does not divide the 6 ranks that it regroups "
+                        "(dp_shard 3 x cp 1 x tp 2); it may be 1, 2, 3 or 6"));
   degrees.etp = 3;
   EXPECT_THAT(message_of(degrees, 6), HasSubstr("neither 1 nor tensor_parallel_degree 2"));
 }

@@ -34,15 +34,19 @@ constexpr LineStyle plain(std::int64_t last_step) { return {.last_step = last_st
 
 TEST(StepLine, SaysAllOfItWhereThereIsRoom) {
   EXPECT_EQ(step_line(record(7), 7380, {.last_step = 100, .devices = 8, .columns = 130}),
-            "step   7/100  loss  8.10342  grad_norm  1.2345  lr 2.00e-03  45.6k tok/s  5.70k tok/s/device  mfu 12.3% "
+            "step   7/100  loss  8.10342  grad_norm  1.2345  lr 2.00e-03  45.6k tok/s  5.70k "
+            "tok/s/device  mfu 12.3% "
             " mem 1.23 GiB  eta 2h03m");
   EXPECT_EQ(step_line(record(7), 7380, plain(100)),
-            "step   7/100  loss  8.10342  grad_norm  1.2345  lr 2.00e-03  45.6k tok/s  mfu 12.3%  eta 2h03m");
+            "step   7/100  loss  8.10342  grad_norm  1.2345  lr 2.00e-03  45.6k tok/s  mfu 12.3%  "
+            "eta 2h03m");
 }
 
 TEST(StepLine, OneDeviceHasNoSpeedOfItsOwn) {
-  EXPECT_THAT(step_line(record(7), 7380, {.last_step = 100, .devices = 1, .columns = 200}), Not(HasSubstr("device")));
-  EXPECT_THAT(step_line(record(7), 7380, {.last_step = 100, .devices = 2, .columns = 200}), HasSubstr("device"));
+  EXPECT_THAT(step_line(record(7), 7380, {.last_step = 100, .devices = 1, .columns = 200}),
+              Not(HasSubstr("device")));
+  EXPECT_THAT(step_line(record(7), 7380, {.last_step = 100, .devices = 2, .columns = 200}),
+              HasSubstr("device"));
 }
 
 TEST(StepLine, FitsTheColumns) {
@@ -109,20 +113,23 @@ TEST(Console, NamesThePeakOnceAndWritesPlainLinesToAFile) {
   EXPECT_EQ(out.str(),
             "MFU peak: 504 GFLOP/s a device (estimate: 2 cores)\n"
             "memory of the largest rank after this step: 1.23 GiB\n" +
-                step_line(record(1), 2, plain(3)) + "\nsaved step 2\n" + step_line(record(3), 0, plain(3)) + "\n");
+                step_line(record(1), 2, plain(3)) + "\nsaved step 2\n" +
+                step_line(record(3), 0, plain(3)) + "\n");
 }
 
 TEST(Console, SaysWhyThereIsNoMfu) {
   std::ostringstream out;
   Console console(out, Terminal{}, 1, 3, {0, "no peak is known for f32 on this processor"});
   console.step(record(1), 2);
-  EXPECT_THAT(out.str(), StartsWith("MFU is not known: no peak is known for f32 on this processor\n"));
+  EXPECT_THAT(out.str(),
+              StartsWith("MFU is not known: no peak is known for f32 on this processor\n"));
 }
 
 TEST(Console, OnAScreenLinesStandAboveTheBar) {
   std::ostringstream out;
   {
-    Console console(out, {.interactive = true, .color = false, .unicode = false, .columns = 80}, 1, 3, {});
+    Console console(out, {.interactive = true, .color = false, .unicode = false, .columns = 80}, 1,
+                    3, {});
     console.step(record(1), 2);
   }
   const std::string text = out.str();

@@ -7,7 +7,8 @@
 namespace tessera::metrics {
 namespace {
 
-// Llama 3 8B as published: 8,030,261,248 parameters, vocabulary 128,256, dim 4096, 32 layers of 32 heads of 128.
+// Llama 3 8B as published: 8,030,261,248 parameters, vocabulary 128,256, dim 4096, 32 layers of 32
+// heads of 128.
 constexpr ModelSize llama_8b{.parameters = 8'030'261'248,
                              .embedding_parameters = 128'256LL * 4096,
                              .layers = 32,
@@ -31,11 +32,15 @@ TEST(FlopsPerToken, DoesNotOverflowAt405b) {
                                                .heads = 128,
                                                .head_dims = 256,
                                                .seq_tokens = 1'048'576});
-  EXPECT_NEAR(flops.full, 6.0 * (405'853'388'800.0 - 2'101'346'304.0) + 6.0 * 126 * 128 * 256 * 1'048'576.0, 1e3);
+  EXPECT_NEAR(flops.full,
+              6.0 * (405'853'388'800.0 - 2'101'346'304.0) + 6.0 * 126 * 128 * 256 * 1'048'576.0,
+              1e3);
 }
 
 TEST(DevicePeak, KnowsTheNamesThatDriversGive) {
-  const auto bf16 = [](const char* name) { return device_peak(name, DType::bf16).value_or(Peak{}).flops; };
+  const auto bf16 = [](const char* name) {
+    return device_peak(name, DType::bf16).value_or(Peak{}).flops;
+  };
   EXPECT_DOUBLE_EQ(bf16("NVIDIA H100 80GB HBM3"), 989.5e12);
   EXPECT_DOUBLE_EQ(bf16("NVIDIA H100 PCIe"), 756.5e12);
   EXPECT_DOUBLE_EQ(bf16("NVIDIA H100 NVL"), 835.5e12);
@@ -89,7 +94,8 @@ std::string with(std::string text, std::string_view from, std::string_view to) {
 
 TEST(HostPeak, CountsCoresNotThreads) {
   EXPECT_EQ(physical_cores(two_cores_four_threads), 2);
-  EXPECT_EQ(physical_cores("processor : 0\nprocessor : 1\nFeatures : asimd\n"), 2) << "Arm states no core ids";
+  EXPECT_EQ(physical_cores("processor : 0\nprocessor : 1\nFeatures : asimd\n"), 2)
+      << "Arm states no core ids";
   EXPECT_EQ(physical_cores("processor : 0\ncore id : 0\nphysical id : 0\n"), 1);
   EXPECT_EQ(physical_cores(""), 1);
 }
@@ -98,7 +104,8 @@ TEST(HostPeak, IsCoresTimesClockTimesWidth) {
   const Peak peak = host_peak_of(two_cores_four_threads, DType::f32, 2);
   EXPECT_DOUBLE_EQ(peak.flops, 2 * 2e9 * 64);
   EXPECT_EQ(peak.source, "estimate: 2 cores x 2.00 GHz x 64 f32 FLOP/cycle of AVX-512");
-  EXPECT_DOUBLE_EQ(host_peak_of(two_cores_four_threads, DType::f32, 0.25, 4e9).flops, 0.25 * 4e9 * 64);
+  EXPECT_DOUBLE_EQ(host_peak_of(two_cores_four_threads, DType::f32, 0.25, 4e9).flops,
+                   0.25 * 4e9 * 64);
   EXPECT_DOUBLE_EQ(host_peak_of(two_cores_four_threads, DType::f64, 1).flops, 2e9 * 32);
   EXPECT_DOUBLE_EQ(host_peak_of(two_cores_four_threads, DType::bf16, 1).flops, 2e9 * 128);
 }
@@ -111,9 +118,11 @@ TEST(HostPeak, TakesTheWidestUnitThatTheFlagsName) {
   EXPECT_DOUBLE_EQ(per_cycle(with(text, "avx512_bf16", "amx_bf16"), DType::bf16), 2048);
   EXPECT_DOUBLE_EQ(per_cycle(with(text, " avx512_bf16", ""), DType::bf16), 64) << "float32's rate";
   EXPECT_DOUBLE_EQ(per_cycle(with(text, " avx512f avx512_bf16", ""), DType::f32), 32);
-  EXPECT_DOUBLE_EQ(per_cycle(with(text, "avx fma avx2 avx512f avx512_bf16", "avx5fma"), DType::f32), 8)
+  EXPECT_DOUBLE_EQ(per_cycle(with(text, "avx fma avx2 avx512f avx512_bf16", "avx5fma"), DType::f32),
+                   8)
       << "whole words only";
-  const std::string zen4 = with(with(text, "GenuineIntel", "AuthenticAMD"), "cpu family	: 6", "cpu family	: 25");
+  const std::string amd = with(text, "GenuineIntel", "AuthenticAMD");
+  const std::string zen4 = with(amd, "cpu family\t: 6", "cpu family\t: 25");
   EXPECT_DOUBLE_EQ(per_cycle(zen4, DType::f32), 32) << "512 bits in two halves";
 }
 

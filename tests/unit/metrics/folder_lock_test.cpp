@@ -113,7 +113,8 @@ TEST(FolderLock, BeatsWhileItLives) {
   const ScratchFolder scratch;
   const FolderLock lock(scratch / "run", kQuick);
   const auto before = std::filesystem::last_write_time(scratch / "run/.owner");
-  EXPECT_TRUE(comes_true([&] { return std::filesystem::last_write_time(scratch / "run/.owner") > before; }));
+  EXPECT_TRUE(comes_true(
+      [&] { return std::filesystem::last_write_time(scratch / "run/.owner") > before; }));
 }
 
 TEST(FolderLock, AnOwnerThatWasTakenOverLearnsOfIt) {

@@ -1,4 +1,5 @@
-// Files that fuzzing found, or could have: what they hold costs neither time nor memory beyond their length.
+// Files that fuzzing found, or could have: what they hold costs neither time nor memory beyond
+// their length.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -22,7 +23,8 @@ std::vector<StepRecord> records_in(const std::string& text) {
 
 TEST(HostileRecords, NumbersBeyondTheirTypeStayDefined) {
   const auto records = records_in(
-      "{\"step\": 18446744073709551615, \"tokens\": 1e300, \"memory_bytes\": -9223372036854775808, \"loss\": "
+      "{\"step\": 18446744073709551615, \"tokens\": 1e300, \"memory_bytes\": -9223372036854775808, "
+      "\"loss\": "
       "-1e308}\n");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].step, std::numeric_limits<std::int64_t>::max());
@@ -31,16 +33,17 @@ TEST(HostileRecords, NumbersBeyondTheirTypeStayDefined) {
 }
 
 TEST(HostileRecords, WhatIsNotARecordIsRefused) {
-  for (const char* line : {"5", "[1, 2]", "\"step\"", "null", "true", "[{\"step\": 1}]", "{\"a\": {\"step\": 1}}",
-                           "{\"step\": 1.0}", "{\"step\": \"1\"}", "{\"step\": 0}", "{\"step\": 1} x"})
+  for (const char* line :
+       {"5", "[1, 2]", "\"step\"", "null", "true", "[{\"step\": 1}]", "{\"a\": {\"step\": 1}}",
+        "{\"step\": 1.0}", "{\"step\": \"1\"}", "{\"step\": 0}", "{\"step\": 1} x"})
     EXPECT_THROW(records_in(std::string(line) + "\n"), Error) << line;
 }
 
 TEST(HostileRecords, WhatIsNestedIsPassedOver) {
   std::string deep(200'000, '[');
   deep += "1" + std::string(200'000, ']');
-  const auto records =
-      records_in("{\"x\": " + deep + ", \"y\": {\"loss\": 7, \"step\": 9}, \"step\": 3, \"loss\": 2}\n");
+  const auto records = records_in(
+      "{\"x\": " + deep + ", \"y\": {\"loss\": 7, \"step\": 9}, \"step\": 3, \"loss\": 2}\n");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].step, 3);
   EXPECT_EQ(records[0].loss, 2);

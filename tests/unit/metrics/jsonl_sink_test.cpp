@@ -47,7 +47,8 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& file) {
   return steps;
 }
 
-void write_steps(const std::filesystem::path& file, std::int64_t resume_step, std::int64_t last_step) {
+void write_steps(const std::filesystem::path& file, std::int64_t resume_step,
+                 std::int64_t last_step) {
   JsonlSink sink(file, resume_step);
   for (std::int64_t step = resume_step + 1; step <= last_step; ++step) sink.write(record(step));
 }
@@ -77,7 +78,8 @@ TEST(JsonLine, NonFiniteIsNullAndNamesAreQuoted) {
 
 TEST(JsonLine, EveryDoubleComesBackBitForBit) {
   const ScratchFolder folder;
-  const double values[] = {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -0.0, 6.02214076e23, std::nextafter(1.0, 2.0)};
+  const double values[] = {
+      0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -0.0, 6.02214076e23, std::nextafter(1.0, 2.0)};
   std::int64_t step = 0;
   {
     JsonlSink sink(folder / "metrics.jsonl", 0);
@@ -151,8 +153,8 @@ TEST(JsonlSink, DropsRepeatsAndRubbish) {
   const auto file = folder / "metrics.jsonl";
   const std::string one = to_json_line(record(1)) + '\n', two = to_json_line(record(2)) + '\n';
   using namespace std::string_literals;
-  overwrite(file, one + two + one + "\n[]\n{\"step\": -4}\n{\"step\": \"x\"}\n{}\n"s + "\0\0\0\n"s + two +
-                      to_json_line(record(3)) + '\n');
+  overwrite(file, one + two + one + "\n[]\n{\"step\": -4}\n{\"step\": \"x\"}\n{}\n"s + "\0\0\0\n"s +
+                      two + to_json_line(record(3)) + '\n');
   { JsonlSink sink(file, 10); }
   EXPECT_EQ(steps_in(file), (Steps{1, 2, 3}));
 }
@@ -166,7 +168,8 @@ TEST(JsonlSink, KilledInTheMiddleOfWritingItGoesOn) {
     JsonlSink sink(file, 0);
     for (std::int64_t step = 1;; ++step) sink.write(record(step));
   }
-  while (!std::filesystem::exists(file) || std::filesystem::file_size(file) < 100'000) ::usleep(1000);
+  while (!std::filesystem::exists(file) || std::filesystem::file_size(file) < 100'000)
+    ::usleep(1000);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   const auto before = read_records(file);
@@ -175,11 +178,12 @@ TEST(JsonlSink, KilledInTheMiddleOfWritingItGoesOn) {
   write_steps(file, resume, resume + 2);
   const Steps steps = steps_in(file);
   ASSERT_EQ(static_cast<std::int64_t>(steps.size()), resume + 2);
-  for (std::size_t i = 0; i < steps.size(); ++i) ASSERT_EQ(steps[i], static_cast<std::int64_t>(i) + 1);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    ASSERT_EQ(steps[i], static_cast<std::int64_t>(i) + 1);
 }
 
-/// Lets this process write at most that many bytes to any file, as a full disk does: the write that exceeds it is cut
-/// short.
+/// Lets this process write at most that many bytes to any file, as a full disk does: the write that
+/// exceeds it is cut short.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : signal_(::signal(SIGXFSZ, SIG_IGN)) {
@@ -218,7 +222,8 @@ TEST(JsonlSink, AFullDiskIsOneErrorAndLeavesWholeLines) {
   EXPECT_THAT(message, HasSubstr("free some space"));
   EXPECT_EQ(contents(file), before) << "the part of the line that fitted is taken back";
   sink.write(record(3));
-  EXPECT_EQ(steps_in(file), (Steps{1, 2, 3})) << "and the step can be written again once there is room";
+  EXPECT_EQ(steps_in(file), (Steps{1, 2, 3}))
+      << "and the step can be written again once there is room";
 }
 
 TEST(JsonlSink, AFullDiskOnResumeKeepsTheOldFile) {

@@ -10,10 +10,13 @@ namespace {
 
 constexpr std::int64_t block_bytes = 64 << 20;
 
-/// Touched pages straight from the kernel, given back at once: allocators (and sanitizers) keep what they free.
+/// Touched pages straight from the kernel, given back at once: allocators (and sanitizers) keep
+/// what they free.
 class Block {
  public:
-  Block() : at_(::mmap(nullptr, block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+  Block()
+      : at_(::mmap(nullptr, block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                   0)) {
     if (at_ != MAP_FAILED) std::memset(at_, 1, block_bytes);
   }
   ~Block() { ::munmap(at_, block_bytes); }

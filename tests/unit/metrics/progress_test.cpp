@@ -145,7 +145,8 @@ class APseudoTerminalIsOne final : public testing::Test {
 };
 const auto* const kRegistered =
     ::access("/dev/ptmx", R_OK | W_OK) == 0
-        ? testing::RegisterTest("Terminal", "APseudoTerminalIsOne", nullptr, nullptr, __FILE__, __LINE__,
+        ? testing::RegisterTest("Terminal", "APseudoTerminalIsOne", nullptr, nullptr, __FILE__,
+                                __LINE__,
                                 []() -> testing::Test* { return new APseudoTerminalIsOne; })
         : nullptr;
 

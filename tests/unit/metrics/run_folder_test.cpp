@@ -50,8 +50,10 @@ TEST(RunFolder, IsMadeWithWhatIsAboveItAndLeftEmpty) {
 TEST(RunFolder, OneClearErrorWhereItCannotBe) {
   const ScratchFolder scratch;
   overwrite(scratch / "file", "x");
-  EXPECT_THAT(message_of(scratch / "file"), HasSubstr("cannot create the run's folder " + (scratch / "file").string()));
-  EXPECT_THAT(message_of(scratch / "file/run"), HasSubstr("(Not a directory); choose another job.dump_folder"));
+  EXPECT_THAT(message_of(scratch / "file"),
+              HasSubstr("cannot create the run's folder " + (scratch / "file").string()));
+  EXPECT_THAT(message_of(scratch / "file/run"),
+              HasSubstr("(Not a directory); choose another job.dump_folder"));
   EXPECT_THAT(message_of("/proc/self/fdinfo"), HasSubstr("cannot write /proc/self/fdinfo/"));
 }
 
@@ -125,7 +127,8 @@ TEST(AtomicFile, AFailureLeavesTheOldText) {
   const ScratchFolder scratch;
   std::filesystem::create_directory(scratch / "x");
   overwrite(scratch / "x/inside", "kept");
-  EXPECT_THROW(write_file_atomically(scratch / "x", "text"), Error) << "a folder stands in its place";
+  EXPECT_THROW(write_file_atomically(scratch / "x", "text"), Error)
+      << "a folder stands in its place";
   EXPECT_EQ(contents(scratch / "x/inside"), "kept");
   EXPECT_EQ(scratch.entries(), 1U) << "and nothing is left beside it";
 }

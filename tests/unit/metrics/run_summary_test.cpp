@@ -36,13 +36,15 @@ TEST(RunSummary, SaysWhatCameOutAndWhereTheTimeWent) {
   summary.time().checkpoints = 0.4;
   summary.time().all = 4.4;
   const std::string text = summary.text("/nowhere", true);
-  EXPECT_THAT(text, StartsWith("training is complete (2 of 2 steps)\n"
-                               "  loss           2.50000 (first step: 8.12628)\n"
-                               "  speed          500 tok/s: 2.00k tokens in 4.0s\n"
-                               "  time           compute 63.6%, communication 18.2%, data 4.5%, checkpoints 9.1%, "
-                               "other 4.5%\n"
-                               "  memory         349 MiB on the largest rank\n"
-                               "next:\n"));
+  EXPECT_THAT(
+      text, StartsWith(
+                "training is complete (2 of 2 steps)\n"
+                "  loss           2.50000 (first step: 8.12628)\n"
+                "  speed          500 tok/s: 2.00k tokens in 4.0s\n"
+                "  time           compute 63.6%, communication 18.2%, data 4.5%, checkpoints 9.1%, "
+                "other 4.5%\n"
+                "  memory         349 MiB on the largest rank\n"
+                "next:\n"));
 }
 
 TEST(RunSummary, NamesTheFilesThatAreThere) {
@@ -61,20 +63,26 @@ TEST(RunSummary, CountsSkippedSteps) {
   EXPECT_THAT(summary.text("x", false), Not(HasSubstr("skipped")));
   summary.step(record(2, std::numeric_limits<double>::quiet_NaN(), 1), 0);
   summary.step(record(3, std::numeric_limits<double>::quiet_NaN(), 2), 0);
-  EXPECT_THAT(summary.text("x", false), HasSubstr("skipped steps  2 of 3: loss or gradient was not finite\n"));
-  EXPECT_THAT(summary.text("x", false), HasSubstr("loss           8.00000 (")) << "the last one that was a number";
+  EXPECT_THAT(summary.text("x", false),
+              HasSubstr("skipped steps  2 of 3: loss or gradient was not finite\n"));
+  EXPECT_THAT(summary.text("x", false), HasSubstr("loss           8.00000 ("))
+      << "the last one that was a number";
 }
 
 TEST(RunSummary, OfAJobThatHasNothingLeftToDo) {
-  EXPECT_THAT(RunSummary(31, 30).text("outputs", true),
-              StartsWith("training is complete (30 of 30 steps); there is nothing to do: raise training.steps to "
-                         "train longer\nnext:\n"));
+  EXPECT_THAT(
+      RunSummary(31, 30).text("outputs", true),
+      StartsWith(
+          "training is complete (30 of 30 steps); there is nothing to do: raise training.steps to "
+          "train longer\nnext:\n"));
 }
 
 TEST(RunSummary, OfAJobThatIsBeyondItsLastStep) {
   const std::string text = RunSummary(16, 10).text("outputs", true);
-  EXPECT_THAT(text, StartsWith("the run has 15 steps, and training.steps is 10; there is nothing to do: raise "
-                               "training.steps to train longer\nnext:\n"));
+  EXPECT_THAT(
+      text,
+      StartsWith("the run has 15 steps, and training.steps is 10; there is nothing to do: raise "
+                 "training.steps to train longer\nnext:\n"));
   EXPECT_THAT(text, HasSubstr("train longer   the same command with --training.steps 30\n"));
 }
 
@@ -86,10 +94,12 @@ TEST(RunSummary, NamesTheFirstStepOfAResumedRun) {
 }
 
 TEST(RunSummary, CommandsFitWhatTheRunHas) {
-  EXPECT_THAT(RunSummary(1, 30).text("my run", true), HasSubstr("generate text  tessera generate 'my run' --prompt "));
+  EXPECT_THAT(RunSummary(1, 30).text("my run", true),
+              HasSubstr("generate text  tessera generate 'my run' --prompt "));
   EXPECT_THAT(RunSummary(1, 30).text("my run", true),
               HasSubstr("train longer   the same command with --training.steps 60\n"));
-  EXPECT_THAT(RunSummary(1, 30).text("run", false), Not(HasSubstr("tessera generate"))) << "there are no weights";
+  EXPECT_THAT(RunSummary(1, 30).text("run", false), Not(HasSubstr("tessera generate")))
+      << "there are no weights";
   EXPECT_THAT(RunSummary(1, 30).text("run", false), HasSubstr("with --checkpoint.enable\n"));
 }
 

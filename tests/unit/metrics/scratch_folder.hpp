@@ -14,7 +14,8 @@ namespace tessera::metrics::test {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tessera_metrics_XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "tessera_metrics_XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~ScratchFolder() { std::filesystem::remove_all(path_); }
@@ -25,8 +26,8 @@ class ScratchFolder {
 
   /// Names of what lies in the folder.
   std::size_t entries() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_),
+                                                  std::filesystem::directory_iterator()));
   }
 
  private:

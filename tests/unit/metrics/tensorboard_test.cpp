@@ -74,7 +74,8 @@ std::map<std::string, float> scalars(std::string_view event) {
   const auto summary = fields(fields(event).find(5)->second.second);
   for (const auto& [number, value] : summary) {
     const auto entry = fields(value.second);
-    all[entry.find(1)->second.second] = std::bit_cast<float>(static_cast<std::uint32_t>(entry.find(2)->second.first));
+    all[entry.find(1)->second.second] =
+        std::bit_cast<float>(static_cast<std::uint32_t>(entry.find(2)->second.first));
   }
   return all;
 }
@@ -111,7 +112,8 @@ TEST(TensorBoard, EachStepIsAnEventWithTheScalarsOfItsRecord) {
   EXPECT_EQ(fields(all[0]).find(3)->second.second, "brain.Event:2");
   EXPECT_EQ(fields(all[1]).find(2)->second.first, 1u);
   EXPECT_EQ(fields(all[2]).find(2)->second.first, std::uint64_t{1} << 40);
-  EXPECT_GT(std::bit_cast<double>(fields(all[1]).find(1)->second.first), 1.7e9) << "seconds since 1970";
+  EXPECT_GT(std::bit_cast<double>(fields(all[1]).find(1)->second.first), 1.7e9)
+      << "seconds since 1970";
   const auto values = scalars(all[1]);
   EXPECT_EQ(values.at("loss"), 4.25f);
   EXPECT_EQ(values.at("lr"), 1e-3f);

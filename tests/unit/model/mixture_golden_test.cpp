@@ -53,12 +53,15 @@ DecoderShape shape_of(const json& args) {
 
 /// The mixture's cells of a model of one layer, run as a unit runs them on one rank.
 struct Layer {
-  Layer(const std::string& name, const json& args, at::ScalarType type) : model(make_decoder(shape_of(args), 1, type)) {
+  Layer(const std::string& name, const json& args, at::ScalarType type)
+      : model(make_decoder(shape_of(args), 1, type)) {
     for (const ParamSpec& spec : model.params)
       if (const auto at = spec.fqn.find(".moe."); at != spec.fqn.npos)
-        weights[spec.fqn.substr(at + 5)] = stored(name + "." + spec.fqn.substr(at + 5), type).requires_grad_(true);
+        weights[spec.fqn.substr(at + 5)] =
+            stored(name + "." + spec.fqn.substr(at + 5), type).requires_grad_(true);
     bias = at::zeros({args["num_experts"].get<std::int64_t>()}, type);
-    if (!args["expert_bias"].is_null()) bias = at::tensor(args["expert_bias"].get<std::vector<double>>()).to(type);
+    if (!args["expert_bias"].is_null())
+      bias = at::tensor(args["expert_bias"].get<std::vector<double>>()).to(type);
     loads.counts = {at::zeros_like(bias, at::kLong)};
   }
 
@@ -141,9 +144,11 @@ TEST_P(MoeGolden, ChoicesWeightsAndLoads) {
   layer.run(x.view({-1, x.size(2)}));
   const auto [ascending, order] = layer.chosen.sort(1);
   EXPECT_TRUE(ascending.equal(stored(name_ + ".topk_idx_ascending", at::kInt).to(at::kLong)));
-  EXPECT_LE(worst(layer.scores.gather(1, order), stored(name_ + ".topk_weight_f32", at::kFloat)), 1e-6);
+  EXPECT_LE(worst(layer.scores.gather(1, order), stored(name_ + ".topk_weight_f32", at::kFloat)),
+            1e-6);
   const Tensor load = layer.loads.counts[0];
-  EXPECT_TRUE(load.equal(at::tensor(case_["tokens_per_expert"].get<std::vector<double>>()).to(at::kLong)));
+  EXPECT_TRUE(
+      load.equal(at::tensor(case_["tokens_per_expert"].get<std::vector<double>>()).to(at::kLong)));
   balance_bias(layer.bias, load, case_["load_balance_coeff"]);
   const Tensor updated = at::tensor(case_["expert_bias_after_update"].get<std::vector<double>>());
   EXPECT_LE(worst(layer.bias, updated.to(at::kFloat)), 1e-7);

@@ -36,8 +36,10 @@ TEST(Routing, OnlyTheBestGroupsAreLookedAt) {
   rule.groups = 3;
   rule.kept_groups = 1;
   // The best expert stands alone in group 0; group 2 has the better pair.
-  const Routing routing = route(at::tensor({5.0F, -9.0F, 0.0F, 0.0F, 2.0F, 2.5F}).view({1, 6}), {}, rule);
-  EXPECT_TRUE(std::get<0>(routing.chosen.sort(1)).equal(at::tensor({4, 5}, at::kLong).view({1, 2})));
+  const Routing routing =
+      route(at::tensor({5.0F, -9.0F, 0.0F, 0.0F, 2.0F, 2.5F}).view({1, 6}), {}, rule);
+  EXPECT_TRUE(
+      std::get<0>(routing.chosen.sort(1)).equal(at::tensor({4, 5}, at::kLong).view({1, 2})));
 }
 
 /// transformers' load_balancing_loss_func, restated for two layers.
@@ -57,7 +59,8 @@ TEST(BalanceLoss, IsTheSwitchLossOverAllLayersTogether) {
     z += logits.exp().sum(1).log().square().sum().item<double>();
   }
   const BalanceLoss both{0.1, 0.01, experts, 2};
-  const double expected = 0.1 * experts * (counts / 14 * (sums / 14)).sum().item<double>() + 0.01 * z / 14;
+  const double expected =
+      0.1 * experts * (counts / 14 * (sums / 14)).sum().item<double>() + 0.01 * z / 14;
   const auto here = [](const Tensor& t) { return t; };
   EXPECT_NEAR(balance_loss(both, slot, tokens, here).item<double>(), expected, 1e-12);
 }
@@ -66,7 +69,8 @@ TEST(BalanceLoss, BiasStepsTowardsTheMean) {
   const Tensor bias = at::zeros({4});
   balance_bias(bias, at::tensor({10, 2, 6, 6}, at::kLong), 0.5);
   EXPECT_TRUE(bias.equal(at::tensor({-0.5F, 0.5F, 0.0F, 0.0F})));
-  balance_bias(bias, at::tensor({9, 1, 1, 1}, at::kLong), 0.5);  // signs -, +, +, +: their mean is taken off
+  balance_bias(bias, at::tensor({9, 1, 1, 1}, at::kLong),
+               0.5);  // signs -, +, +, +: their mean is taken off
   EXPECT_TRUE(bias.allclose(at::tensor({-1.25F, 0.75F, 0.25F, 0.25F})));
 }
 

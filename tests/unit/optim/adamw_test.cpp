@@ -24,7 +24,8 @@ double distance(const at::Tensor& a, const at::Tensor& b) {
 /// Ten steps of two groups beside torch::optim::AdamW, with gradients of fixed seeds and clipping.
 void follow_torch(at::ScalarType dtype, double limit) {
   at::manual_seed(1);
-  const at::Tensor a = at::randn({33, 7}, at::kDouble).to(dtype), b = at::randn({50}, at::kDouble).to(dtype);
+  const at::Tensor a = at::randn({33, 7}, at::kDouble).to(dtype),
+                   b = at::randn({50}, at::kDouble).to(dtype);
   const at::Tensor ta = a.clone().requires_grad_(), tb = b.clone().requires_grad_();
   const auto options = [](double decay) {
     return std::make_unique<torch::optim::AdamWOptions>(
@@ -55,7 +56,8 @@ TEST(AdamW, FollowsTorch) {
 }
 
 TEST(AdamW, ScalesTheRateAndSkipsEmptyShards) {
-  std::vector<ParamState> states{state_of("frozen", at::ones({4}), 0.1), state_of("empty", at::empty({0, 3}), 0.1)};
+  std::vector<ParamState> states{state_of("frozen", at::ones({4}), 0.1),
+                                 state_of("empty", at::empty({0, 3}), 0.1)};
   states[0].lr_scale = 0.0;
   states[0].grad.fill_(1.0);
   AdamW adamw{AdamWOptions{}};

@@ -36,7 +36,11 @@ const Case cases[] = {
       0.2,
       0.1333333333333333,
       0.066666666666666652}},
-    {{.warmup_steps = 5, .total_steps = 20, .decay_ratio = 0.5, .decay = Decay::cosine, .min_lr_factor = 0.1},
+    {{.warmup_steps = 5,
+      .total_steps = 20,
+      .decay_ratio = 0.5,
+      .decay = Decay::cosine,
+      .min_lr_factor = 0.1},
      {0.2,
       0.4,
       0.6,
@@ -57,7 +61,11 @@ const Case cases[] = {
       0.28549663646838719,
       0.18594235253127372,
       0.12202456766718092}},
-    {{.warmup_steps = 4, .total_steps = 20, .decay_ratio = 0.25, .decay = Decay::sqrt, .min_lr_factor = 0.2},
+    {{.warmup_steps = 4,
+      .total_steps = 20,
+      .decay_ratio = 0.25,
+      .decay = Decay::sqrt,
+      .min_lr_factor = 0.2},
      {0.25,
       0.5,
       0.75,
@@ -80,8 +88,10 @@ const Case cases[] = {
       0.28445824720006735}},
     {{.warmup_steps = 20, .total_steps = 10}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}},
     {{.warmup_steps = 6, .total_steps = 10, .decay_ratio = 0.8},
-     {0.16666666666666666, 0.33333333333333331, 0.5, 0.66666666666666663, 0.83333333333333337, 1, 1, 0.75, 0.5, 0.25}},
-    {{.warmup_steps = 0, .total_steps = 5, .decay_ratio = 0.5, .decay = Decay::cosine}, {1, 1, 1, 1, 0.5}},
+     {0.16666666666666666, 0.33333333333333331, 0.5, 0.66666666666666663, 0.83333333333333337, 1, 1,
+      0.75, 0.5, 0.25}},
+    {{.warmup_steps = 0, .total_steps = 5, .decay_ratio = 0.5, .decay = Decay::cosine},
+     {1, 1, 1, 1, 0.5}},
     {{.warmup_steps = 2, .total_steps = 6, .decay_ratio = 0.0}, {0.5, 1, 1, 1, 1, 1}},
 };
 
@@ -89,7 +99,8 @@ TEST(Schedule, IsTorchTitans) {
   for (const Case& c : cases) {
     const Schedule schedule(c.options);
     for (std::size_t step = 0; step < c.from_torchtitan.size(); ++step)
-      EXPECT_NEAR(schedule.factor(static_cast<std::int64_t>(step)), c.from_torchtitan[step], 1e-15) << step;
+      EXPECT_NEAR(schedule.factor(static_cast<std::int64_t>(step)), c.from_torchtitan[step], 1e-15)
+          << step;
   }
 }
 

@@ -15,7 +15,8 @@ std::int64_t document_of(std::int64_t position, const std::vector<std::int64_t>&
   return std::ranges::upper_bound(documents, position) - documents.begin();
 }
 
-bool tile_shows(const AttentionTile& tile, std::int64_t row, std::int64_t column, std::int64_t window) {
+bool tile_shows(const AttentionTile& tile, std::int64_t row, std::int64_t column,
+                std::int64_t window) {
   if (tile.mask == Mask::none) return true;
   if (tile.mask == Mask::diagonal) return column <= row;
   const std::int64_t back = tile.query_position + row - tile.key_position - column;
@@ -29,11 +30,12 @@ std::vector<std::int64_t> positions_of(const std::vector<Range>& ranges) {
   return positions;
 }
 
-void expect_covers(const SequenceCut& cut, int me, int owner, const std::vector<std::int64_t>& documents,
-                   std::int64_t window) {
+void expect_covers(const SequenceCut& cut, int me, int owner,
+                   const std::vector<std::int64_t>& documents, std::int64_t window) {
   const auto queries = positions_of(cut.ranges(me)), keys = positions_of(cut.ranges(owner));
   std::vector<int> shown(queries.size() * keys.size(), 0);
-  for (const AttentionTile& tile : attention_tiles(cut.ranges(me), cut.ranges(owner), documents, window)) {
+  for (const AttentionTile& tile :
+       attention_tiles(cut.ranges(me), cut.ranges(owner), documents, window)) {
     EXPECT_EQ(queries[static_cast<std::size_t>(tile.rows.begin)], tile.query_position);
     EXPECT_EQ(keys[static_cast<std::size_t>(tile.columns.begin)], tile.key_position);
     if (tile.mask == Mask::diagonal) {
@@ -53,14 +55,17 @@ void expect_covers(const SequenceCut& cut, int me, int owner, const std::vector<
   for (std::size_t i = 0; i < queries.size(); ++i)
     for (std::size_t j = 0; j < keys.size(); ++j) {
       const std::int64_t q = queries[i], k = keys[j];
-      const bool visible = k <= q && (window == 0 || q - k < window) &&
-                           (documents.empty() || document_of(q, documents) == document_of(k, documents));
-      EXPECT_EQ(shown[i * keys.size() + j], visible) << "query " << q << ", key " << k << ", window " << window;
+      const bool visible =
+          k <= q && (window == 0 || q - k < window) &&
+          (documents.empty() || document_of(q, documents) == document_of(k, documents));
+      EXPECT_EQ(shown[i * keys.size() + j], visible)
+          << "query " << q << ", key " << k << ", window " << window;
     }
 }
 
 TEST(AttentionTiles, CoverTheMaskOnce) {
-  const std::vector<std::vector<std::int64_t>> documents{{}, {0, 5, 6, 21}, {0, 8, 16, 24}, {0, 1, 2, 3, 31}};
+  const std::vector<std::vector<std::int64_t>> documents{
+      {}, {0, 5, 6, 21}, {0, 8, 16, 24}, {0, 1, 2, 3, 31}};
   for (const int ranks : {1, 2, 4})
     for (const bool balanced : {false, true})
       for (const std::int64_t window : {0, 1, 3, 7, 32, 100})
@@ -84,11 +89,12 @@ TEST(AttentionTiles, WithoutWindowEveryTileSuitsAFlashKernel) {
   const SequenceCut cut = SequenceCut::make(32, 2, true);
   const std::vector<std::int64_t> documents{0, 5, 6, 21};
   for (const int owner : {0, 1})
-    for (const AttentionTile& tile : attention_tiles(cut.ranges(0), cut.ranges(owner), documents, 0))
+    for (const AttentionTile& tile :
+         attention_tiles(cut.ranges(0), cut.ranges(owner), documents, 0))
       EXPECT_NE(tile.mask, Mask::window);
-  EXPECT_TRUE(
-      attention_tiles(SequenceCut::make(32, 2, false).ranges(0), SequenceCut::make(32, 2, false).ranges(1), {}, 0)
-          .empty());
+  EXPECT_TRUE(attention_tiles(SequenceCut::make(32, 2, false).ranges(0),
+                              SequenceCut::make(32, 2, false).ranges(1), {}, 0)
+                  .empty());
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ std::vector<std::int64_t> replica_sums(int microbatches, bool offload) {
   std::vector<std::unique_ptr<ShardGroup>> groups;
   for (int unit = 0; unit < 5; ++unit) {
     const PlacedParam placed{&spec, place(spec, layout, 0)};
-    groups.push_back(std::make_unique<ShardGroup>("w", std::vector<PlacedParam>{placed}, *alone, options));
+    groups.push_back(
+        std::make_unique<ShardGroup>("w", std::vector<PlacedParam>{placed}, *alone, options));
     reducer.add_unit(Groups{groups.back().get()});
   }
   std::vector<std::int64_t> calls;

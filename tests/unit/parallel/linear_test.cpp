@@ -15,7 +15,8 @@ struct Gradients {
 
 /// Of a product used twice, as a microbatch whose weight already has a gradient would.
 Gradients gradients_of(
-    const std::function<Tensor(const Tensor&, const Tensor&)>& product, const std::function<void()>& behind = [] {}) {
+    const std::function<Tensor(const Tensor&, const Tensor&)>& product,
+    const std::function<void()>& behind = [] {}) {
   at::manual_seed(1);
   const Tensor x = at::randn({6, 5}).requires_grad_(), weight = at::randn({3, 5}).requires_grad_();
   weight.mutable_grad() = at::randn({3, 5});
@@ -26,8 +27,11 @@ Gradients gradients_of(
 
 TEST(Linear, HasTheBitsOfTorchsOwnAtOnceAndLater) {
   WeightGradients gradients;
-  const auto ours = [&](const Tensor& x, const Tensor& weight) { return linear(x, weight, gradients); };
-  const Gradients expected = gradients_of([](const Tensor& x, const Tensor& weight) { return at::linear(x, weight); });
+  const auto ours = [&](const Tensor& x, const Tensor& weight) {
+    return linear(x, weight, gradients);
+  };
+  const Gradients expected =
+      gradients_of([](const Tensor& x, const Tensor& weight) { return at::linear(x, weight); });
   const Gradients at_once = gradients_of(ours);
   gradients.put_off();
   const Gradients later = gradients_of(ours, [&] {
@@ -47,13 +51,17 @@ TEST(Linear, ExpertsToo) {
   const Tensor counts = at::tensor({4, 0, 2}, at::kLong);
   const auto run = [&](const std::function<Tensor(const Tensor&, const Tensor&)>& product) {
     at::manual_seed(2);
-    const Tensor x = at::randn({6, 5}).requires_grad_(), weight = at::randn({3, 4, 5}).requires_grad_();
+    const Tensor x = at::randn({6, 5}).requires_grad_(),
+                 weight = at::randn({3, 4, 5}).requires_grad_();
     product(x, weight).square().sum().backward();
     for (const auto& compute : gradients.take()) compute();
     return Gradients{x.grad(), weight.grad()};
   };
-  const auto ours = [&](const Tensor& x, const Tensor& weight) { return expert_linear(x, weight, counts, gradients); };
-  const Gradients expected = run([&](const Tensor& x, const Tensor& w) { return kernels::grouped_mm(x, w, counts); });
+  const auto ours = [&](const Tensor& x, const Tensor& weight) {
+    return expert_linear(x, weight, counts, gradients);
+  };
+  const Gradients expected =
+      run([&](const Tensor& x, const Tensor& w) { return kernels::grouped_mm(x, w, counts); });
   const Gradients at_once = run(ours);
   gradients.put_off();
   const Gradients later = run(ours);

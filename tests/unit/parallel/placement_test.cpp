@@ -85,7 +85,8 @@ const std::vector<Row>& table() {
 }
 
 mesh::Layout layout_of(const mesh::Degrees& degrees) {
-  return mesh::Layout::resolve(degrees, degrees.pp * degrees.dp_replicate * degrees.dp_shard * degrees.cp * degrees.tp);
+  return mesh::Layout::resolve(
+      degrees, degrees.pp * degrees.dp_replicate * degrees.dp_shard * degrees.cp * degrees.tp);
 }
 
 TEST(Placement, OfEveryKind) {
@@ -107,7 +108,8 @@ TEST(Placement, OfEveryKind) {
 
 TEST(Placement, APartOfAnExpertIsABox) {
   const model::ParamSpec spec = spec_of(Kind::expert, {2, 6, 2});
-  const TensorSlice box = place(spec, layout_of({1, 1, 4, 1, 1}), 3).slice(spec, "model/", DType::f32);
+  const TensorSlice box =
+      place(spec, layout_of({1, 1, 4, 1, 1}), 3).slice(spec, "model/", DType::f32);
   EXPECT_EQ(box.name, "model/w");
   EXPECT_EQ(box.offset, (Shape{1, 3, 0}));
   EXPECT_EQ(box.extent, (Shape{1, 3, 2}));

@@ -11,10 +11,13 @@ using model::Flow;
 using model::Slot;
 using enum Recompute;
 
-std::int64_t bytes(const std::vector<ActivationBytes>& units, const std::vector<Recompute>& chosen) {
+std::int64_t bytes(const std::vector<ActivationBytes>& units,
+                   const std::vector<Recompute>& chosen) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < units.size(); ++i)
-    sum += chosen[i] == nothing ? units[i].nothing : chosen[i] == operations ? units[i].operations : units[i].unit;
+    sum += chosen[i] == nothing      ? units[i].nothing
+           : chosen[i] == operations ? units[i].operations
+                                     : units[i].unit;
   return sum;
 }
 
@@ -26,13 +29,16 @@ TEST(Recompute, EndsOfTheBudget) {
 
 TEST(Recompute, ByOperationBeforeWholeUnits) {
   const std::vector<ActivationBytes> units(4, {100, 60, 10});
-  EXPECT_EQ(recompute_within(units, 0.9), (std::vector<Recompute>{operations, nothing, nothing, nothing}));
+  EXPECT_EQ(recompute_within(units, 0.9),
+            (std::vector<Recompute>{operations, nothing, nothing, nothing}));
   EXPECT_EQ(recompute_within(units, 0.56), (std::vector<Recompute>(4, operations)));
-  EXPECT_EQ(recompute_within(units, 0.5), (std::vector<Recompute>{unit, operations, operations, operations}));
+  EXPECT_EQ(recompute_within(units, 0.5),
+            (std::vector<Recompute>{unit, operations, operations, operations}));
 }
 
 TEST(Recompute, StaysBelowEveryBudgetAndGivesBackWhatIsLeft) {
-  const std::vector<ActivationBytes> units{{100, 90, 10}, {400, 80, 10}, {30, 30, 30}, {200, 150, 0}};
+  const std::vector<ActivationBytes> units{
+      {100, 90, 10}, {400, 80, 10}, {30, 30, 30}, {200, 150, 0}};
   for (int i = 0; i <= 100; ++i) {
     const double budget = i / 100.0;
     const auto chosen = recompute_within(units, budget);
@@ -47,7 +53,9 @@ TEST(Recompute, StaysBelowEveryBudgetAndGivesBackWhatIsLeft) {
 
 TEST(Remakes, GraphsSeeTheSameBitsAfterTheMemoryWasGone) {
   at::manual_seed(1);
-  const auto leaf = [](std::vector<std::int64_t> shape) { return at::randn(shape).requires_grad_(true); };
+  const auto leaf = [](std::vector<std::int64_t> shape) {
+    return at::randn(shape).requires_grad_(true);
+  };
   const at::Tensor x = leaf({64, 32}), weight = leaf({16, 32});
   const auto gradients = [&](Remakes* remakes) {
     const at::Tensor made = at::sigmoid(x * 2);

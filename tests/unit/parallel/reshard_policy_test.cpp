@@ -17,8 +17,8 @@ const std::vector<UnitWeights> kUnits{{"tok_embeddings", 50, false},
                                       {"[norm, output]", 50, true}};
 
 /// 'f' freed, 'k' kept, a digit for a group of that size; unit by unit.
-std::string resolved(const ReshardPolicy& policy, const std::vector<ReshardRule>& rules = {}, bool pipelined = false,
-                     std::int64_t budget = 0) {
+std::string resolved(const ReshardPolicy& policy, const std::vector<ReshardRule>& rules = {},
+                     bool pipelined = false, std::int64_t budget = 0) {
   std::string text;
   for (const UnitReshard& unit : resolve_reshard(policy, rules, kUnits, pipelined, 8, budget))
     text += unit.group > 0 ? static_cast<char>('0' + unit.group) : unit.free ? 'f' : 'k';
@@ -64,11 +64,16 @@ TEST(ReshardPolicy, AutoKeepsTheLastUnitsThatFit) {
 
 TEST(ReshardPolicy, TheFirstRuleWins) {
   EXPECT_EQ(resolved({Kind::always}, {{"layers\\.[0-3]$", {Kind::never}}}), "fkkff");
-  EXPECT_EQ(resolved({Kind::never}, {{"layers\\.1$", {Kind::group, 2}}, {"layers", {Kind::always}}}), "kf2fk");
+  EXPECT_EQ(
+      resolved({Kind::never}, {{"layers\\.1$", {Kind::group, 2}}, {"layers", {Kind::always}}}),
+      "kf2fk");
 }
 
 TEST(ReshardPolicy, GroupsMustDivide) {
-  EXPECT_THAT(refusal([] { resolved({Kind::group, 3}); }), testing::HasSubstr("choose a divisor of 8"));
+  EXPECT_THAT(refusal([] {
+                resolved({Kind::group, 3});
+              }),
+              testing::HasSubstr("choose a divisor of 8"));
 }
 
 TEST(ReshardPolicy, PatternsMustMatchSomething) {
@@ -76,7 +81,8 @@ TEST(ReshardPolicy, PatternsMustMatchSomething) {
   EXPECT_NO_THROW(require_matches("^layers", names, "key"));
   EXPECT_THAT(refusal([&] { require_matches("^layer\\.0$", names, "key"); }),
               testing::HasSubstr("did you mean 'layers.0'"));
-  EXPECT_THAT(refusal([&] { require_matches("(", names, "key"); }), testing::HasSubstr("not a regular expression"));
+  EXPECT_THAT(refusal([&] { require_matches("(", names, "key"); }),
+              testing::HasSubstr("not a regular expression"));
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ model::ModelSpec with_layers(std::int64_t layers) {
 /// Blocks of each stage; the embedding is one cell, norm and output are two.
 std::vector<std::int64_t> blocks(std::int64_t layers, int stages) {
   std::vector<std::int64_t> result;
-  for (const Range& range : split_by_layers(with_layers(layers), stages, 1, 1)) result.push_back(range.size);
+  for (const Range& range : split_by_layers(with_layers(layers), stages, 1, 1))
+    result.push_back(range.size);
   result.front() -= 1;
   result.back() -= 2;
   for (std::int64_t& cells : result) {
@@ -51,14 +52,16 @@ void expect_covers(const model::ModelSpec& model, const StageRanges& ranges) {
 
 std::vector<std::string> firsts(const model::ModelSpec& model, const StageRanges& ranges) {
   std::vector<std::string> names;
-  for (const Range& range : ranges) names.push_back(model.cells[static_cast<std::size_t>(range.begin)].name);
+  for (const Range& range : ranges)
+    names.push_back(model.cells[static_cast<std::size_t>(range.begin)].name);
   return names;
 }
 
 double dearest(const StageRanges& ranges, const std::vector<double>& costs) {
   double most = 0;
   for (const Range& range : ranges)
-    most = std::max(most, std::accumulate(costs.begin() + range.begin, costs.begin() + range.end(), 0.0));
+    most = std::max(most,
+                    std::accumulate(costs.begin() + range.begin, costs.begin() + range.end(), 0.0));
   return most;
 }
 
@@ -93,7 +96,8 @@ TEST(StageSplit, CoversEveryCellOnce) {
 
 TEST(StageSplit, RefusesMoreStagesThanParts) {
   const model::ModelSpec model = with_layers(2);
-  EXPECT_THAT(refusal([&] { split_by_layers(model, 5, 1, 1); }), testing::HasSubstr("choose at most 4"));
+  EXPECT_THAT(refusal([&] { split_by_layers(model, 5, 1, 1); }),
+              testing::HasSubstr("choose at most 4"));
   const std::vector<double> costs = flops_of_cells(model, 8);
   EXPECT_THAT(refusal([&] { split_balanced(model, 5, costs, Granularity::blocks); }),
               testing::HasSubstr("the 4 places"));
@@ -103,30 +107,38 @@ TEST(StageSplit, RefusesMoreStagesThanParts) {
 
 TEST(StageSplit, CutsWhereItIsTold) {
   const model::ModelSpec model = with_layers(4);
-  const StageRanges ranges = split_at(model, {"layers.1.attention.wk", "layers.2", "layers.3.feed_forward.w2"});
+  const StageRanges ranges =
+      split_at(model, {"layers.1.attention.wk", "layers.2", "layers.3.feed_forward.w2"});
   expect_covers(model, ranges);
-  EXPECT_EQ(firsts(model, ranges), (std::vector<std::string>{"tok_embeddings", "layers.1.attention.wqkv",
-                                                             "layers.2.attention_norm", "layers.3.feed_forward.w2"}));
+  EXPECT_EQ(firsts(model, ranges),
+            (std::vector<std::string>{"tok_embeddings", "layers.1.attention.wqkv",
+                                      "layers.2.attention_norm", "layers.3.feed_forward.w2"}));
   EXPECT_THAT(refusal([&] { split_at(model, {"layers.1.atention.wo"}); }),
               testing::HasSubstr("did you mean 'layers.1.attention.wo'"));
-  EXPECT_THAT(refusal([&] { split_at(model, {"layers.2", "layers.1"}); }), testing::HasSubstr("layers.1"));
-  EXPECT_THAT(refusal([&] { split_at(model, {"tok_embeddings"}); }), testing::HasSubstr("tok_embeddings"));
+  EXPECT_THAT(refusal([&] {
+                split_at(model, {"layers.2", "layers.1"});
+              }),
+              testing::HasSubstr("layers.1"));
+  EXPECT_THAT(refusal([&] { split_at(model, {"tok_embeddings"}); }),
+              testing::HasSubstr("tok_embeddings"));
 }
 
 TEST(StageSplit, TakesTorchTitansModuleLists) {
   const model::ModelSpec model = with_layers(3);
-  const StageRanges ranges =
-      split_by_modules(model, {{"tok_embeddings", "layers.0"}, {"layers.1", "layers.2", "norm", "output"}});
+  const StageRanges ranges = split_by_modules(
+      model, {{"tok_embeddings", "layers.0"}, {"layers.1", "layers.2", "norm", "output"}});
   expect_covers(model, ranges);
   EXPECT_EQ(firsts(model, ranges)[1], "layers.1.attention_norm");
-  EXPECT_THAT(refusal([&] {
-                split_by_modules(model, {{"tok_embeddings", "layers.0"}, {"layers.2", "norm", "output"}});
-              }),
-              testing::HasSubstr("layers.2 is listed where layers.1.attention_norm is expected"));
-  EXPECT_THAT(refusal([&] {
-                split_by_modules(model, {{"tok_embeddings"}, {"layers.0", "layers.1", "layers.2", "norm"}});
-              }),
-              testing::HasSubstr("output"));
+  EXPECT_THAT(
+      refusal([&] {
+        split_by_modules(model, {{"tok_embeddings", "layers.0"}, {"layers.2", "norm", "output"}});
+      }),
+      testing::HasSubstr("layers.2 is listed where layers.1.attention_norm is expected"));
+  EXPECT_THAT(
+      refusal([&] {
+        split_by_modules(model, {{"tok_embeddings"}, {"layers.0", "layers.1", "layers.2", "norm"}});
+      }),
+      testing::HasSubstr("output"));
   EXPECT_THAT(refusal([&] {
                 split_by_modules(model, {{}, {"tok_embeddings"}});
               }),
@@ -137,7 +149,8 @@ TEST(StageSplit, TakesTorchTitansModuleLists) {
 TEST(StageSplit, BalancedIsTheBest) {
   const model::ModelSpec model = with_layers(2);
   std::vector<double> costs;
-  for (std::size_t i = 0; i < model.cells.size(); ++i) costs.push_back(static_cast<double>(1 + i * 7 % 5));
+  for (std::size_t i = 0; i < model.cells.size(); ++i)
+    costs.push_back(static_cast<double>(1 + i * 7 % 5));
   const auto cells = static_cast<std::int64_t>(model.cells.size());
   double best = HUGE_VAL;
   for (std::int64_t a = 1; a < cells; ++a)
@@ -148,12 +161,13 @@ TEST(StageSplit, BalancedIsTheBest) {
 
 TEST(StageSplit, AmongEqualsMovesLeast) {
   const model::ModelSpec model = with_layers(2);
-  // Only the embedding and the output cost anything: every cut between is as good, and in front of a norm only x
-  // crosses.
+  // Only the embedding and the output cost anything: every cut between is as good, and in front of
+  // a norm only x crosses.
   std::vector<double> costs(model.cells.size(), 0);
   costs.front() = costs.back() = 1;
   const StageRanges ranges = split_balanced(model, 2, costs, Granularity::cells);
-  EXPECT_EQ(crossing_features(model.cells[static_cast<std::size_t>(ranges[1].begin)]), model.dimensions.dim);
+  EXPECT_EQ(crossing_features(model.cells[static_cast<std::size_t>(ranges[1].begin)]),
+            model.dimensions.dim);
 }
 
 /// 5 layers on 4 stages: whole layers cannot be even.
@@ -178,8 +192,9 @@ TEST(StageTable, SaysWhatCutsCostAndGain) {
   options.bytes_per_second = 1;  // a wire so slow that no cut inside a block is worth its bytes
   EXPECT_THAT(stage_table(model, fine, schedule::StageMap::loop(4), options),
               testing::HasSubstr("WARNING: it is slower"));
-  EXPECT_THAT(stage_table(model, split_by_layers(model, 4, 1, 1), schedule::StageMap::loop(4), options),
-              testing::Not(testing::HasSubstr("cut at")));
+  EXPECT_THAT(
+      stage_table(model, split_by_layers(model, 4, 1, 1), schedule::StageMap::loop(4), options),
+      testing::Not(testing::HasSubstr("cut at")));
 }
 
 }  // namespace

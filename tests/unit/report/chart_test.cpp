@@ -38,7 +38,9 @@ TEST(ShortNumber, HasFourDigits) {
 
 TEST(LineChart, ShowsEachSeriesWithItsLastValue) {
   const std::string html =
-      line_chart({.title = "Loss <1>", .series = {falling("a", 100), falling("b", 50, 3)}, .smooth = true}).text;
+      line_chart(
+          {.title = "Loss <1>", .series = {falling("a", 100), falling("b", 50, 3)}, .smooth = true})
+          .text;
   EXPECT_TRUE(well_formed(html));
   EXPECT_TRUE(has(html, "Loss &lt;1&gt;"));
   for (const char* part : {"class=\"curve c0\"", "class=\"curve c0 raw\"", "class=\"curve c1\"",
@@ -48,8 +50,10 @@ TEST(LineChart, ShowsEachSeriesWithItsLastValue) {
 }
 
 TEST(LineChart, ThePointerFindsTheValueOfEveryStepOfAShortRun) {
-  const std::string html = line_chart({.title = "t", .series = {{"loss", {{1, 5.5}, {2, 4.5}, {3, 4.25}}}}}).text;
-  for (const char* part : {">step 1<", ">loss 5.5<", ">step 2<", ">loss 4.5<", ">step 3<", ">loss 4.25<"})
+  const std::string html =
+      line_chart({.title = "t", .series = {{"loss", {{1, 5.5}, {2, 4.5}, {3, 4.25}}}}}).text;
+  for (const char* part :
+       {">step 1<", ">loss 5.5<", ">step 2<", ">loss 4.5<", ">step 3<", ">loss 4.25<"})
     EXPECT_TRUE(has(html, part)) << part;
 }
 
@@ -68,10 +72,11 @@ TEST(LineChart, ColorsEightSeriesAndMutesTheRest) {
 }
 
 TEST(LineChart, LogarithmicAxesLeaveOutWhatHasNoLogarithm) {
-  const std::string html =
-      line_chart(
-          {.title = "t", .series = {{"a", {{0, 1}, {1, 0}, {10, 1e-3}, {100, 1e-1}}}}, .log_x = true, .log_y = true})
-          .text;
+  const std::string html = line_chart({.title = "t",
+                                       .series = {{"a", {{0, 1}, {1, 0}, {10, 1e-3}, {100, 1e-1}}}},
+                                       .log_x = true,
+                                       .log_y = true})
+                               .text;
   EXPECT_TRUE(well_formed(html));
   EXPECT_TRUE(has(html, ">0.001</text>"));
   EXPECT_TRUE(has(html, ">100</text>"));
@@ -88,7 +93,8 @@ TEST(LineChart, SpikesGapsAndEmptinessDoNotSpoilIt) {
   EXPECT_FALSE(has(html, "nan"));
   EXPECT_FALSE(has(html, "inf"));
   EXPECT_TRUE(has(html, ">4.2</text>")) << "the scale is still that of the curve";
-  for (const std::vector<Series>& none : {std::vector<Series>{}, {{"a", {}}}, {{"a", {{1, kNone}}}}})
+  for (const std::vector<Series>& none :
+       {std::vector<Series>{}, {{"a", {}}}, {{"a", {{1, kNone}}}}})
     EXPECT_TRUE(has(line_chart({.title = "t", .series = none}).text, "no values"));
 }
 
@@ -100,7 +106,8 @@ TEST(LineChart, NumbersThatDoublesCannotTellApartEnd) {
                                            {{1, 5e-324}, {2, 0}},
                                            {{1, 0}, {2, 0}}})
     for (const bool log : {false, true}) {
-      const std::string html = line_chart({.title = "t", .series = {{"a", points}}, .log_x = log, .log_y = log}).text;
+      const std::string html =
+          line_chart({.title = "t", .series = {{"a", points}}, .log_x = log, .log_y = log}).text;
       EXPECT_LT(html.size(), 20'000U);
       EXPECT_FALSE(has(html, "nan"));
     }
@@ -113,7 +120,8 @@ TEST(LineChart, ASeriesThatDivergedDoesNotFlattenTheOthers) {
 }
 
 TEST(LineChart, MarksStandWhereTheyBelong) {
-  const LineChart chart{.title = "t", .series = {falling("a", 100)}, .marks = {{50, "resumed"}, {500, "outside"}}};
+  const LineChart chart{
+      .title = "t", .series = {falling("a", 100)}, .marks = {{50, "resumed"}, {500, "outside"}}};
   const std::string html = line_chart(chart).text;
   EXPECT_TRUE(has(html, ">resumed</text>"));
   EXPECT_FALSE(has(html, "outside"));
@@ -124,7 +132,9 @@ TEST(ParallelCoordinates, DrawsMembersWorstFirstAndMarksThoseWithoutAResult) {
       parallel_coordinates(
           {.title = "t",
            .dimensions = {{"lr", {}, true}, {"schedule", {"1F1B", "GPipe"}}, {"loss"}},
-           .members = {{"best", {1e-3, 0, 4.1}}, {"failed", {1e-2, 1, kNone}}, {"worst", {1e-4, 1, 5.0}}}})
+           .members = {{"best", {1e-3, 0, 4.1}},
+                       {"failed", {1e-2, 1, kNone}},
+                       {"worst", {1e-4, 1, 5.0}}}})
           .text;
   EXPECT_TRUE(well_formed(html));
   EXPECT_LT(html.find("<title>failed"), html.find("<title>worst"));

@@ -32,7 +32,8 @@ std::vector<StepRecord> falling_loss(std::int64_t steps) {
 }
 
 TEST(LossCurve, HoldsCurvesAxesTitleAndBothSchemes) {
-  const std::string svg = loss_curve_svg(falling_loss(100), {.title = "debug <1>", .subtitle = "2 × 2 × 2"});
+  const std::string svg =
+      loss_curve_svg(falling_loss(100), {.title = "debug <1>", .subtitle = "2 × 2 × 2"});
   EXPECT_TRUE(well_formed(svg));
   EXPECT_TRUE(has(svg, "debug &lt;1&gt;"));
   EXPECT_TRUE(has(svg, "2 × 2 × 2"));
@@ -44,7 +45,8 @@ TEST(LossCurve, HoldsCurvesAxesTitleAndBothSchemes) {
 }
 
 TEST(LossCurve, LearningRateCanBeLeftOut) {
-  const std::string svg = loss_curve_svg(falling_loss(100), {.title = "t", .subtitle = "", .learning_rate = false});
+  const std::string svg =
+      loss_curve_svg(falling_loss(100), {.title = "t", .subtitle = "", .learning_rate = false});
   EXPECT_FALSE(has(svg, "<path class=\"edge\""));
 }
 
@@ -106,10 +108,12 @@ StepRecord at(std::int64_t step, double loss) {
 
 TEST(LossCurve, CurvesOfNumbersThatDoublesCannotTellApartEnd) {
   constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
-  for (const auto& records :
-       {std::vector{at(last, 1)}, std::vector{at(last - 1, 1), at(last, 2)}, std::vector{at(last, 1), at(1, 2)},
-        std::vector{at(1, 1e29), at(2, std::nextafter(1e29, 2e29))}, std::vector{at(1, -1e29), at(2, 1e29)},
-        std::vector{at(1, 1), at(2, std::nextafter(1.0, 2.0))}, std::vector{at(1, 5e-324), at(2, 0)}})
+  for (const auto& records : {std::vector{at(last, 1)}, std::vector{at(last - 1, 1), at(last, 2)},
+                              std::vector{at(last, 1), at(1, 2)},
+                              std::vector{at(1, 1e29), at(2, std::nextafter(1e29, 2e29))},
+                              std::vector{at(1, -1e29), at(2, 1e29)},
+                              std::vector{at(1, 1), at(2, std::nextafter(1.0, 2.0))},
+                              std::vector{at(1, 5e-324), at(2, 0)}})
     EXPECT_LT(loss_curve_svg(records).size(), 20'000u);
 }
 

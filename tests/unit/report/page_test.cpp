@@ -29,11 +29,12 @@ TEST(Page, IsOneFileThatLoadsNothing) {
 
 TEST(Page, TablesAlignNumbersAndEscapeTexts) {
   const Html html =
-      table({{{"run"}, {"loss", true}}, {{{{"a<b", "point 1/index.html"}, "4.31"}, true}, {{"c", "-"}, false, true}}});
+      table({{{"run"}, {"loss", true}},
+             {{{{"a<b", "point 1/index.html"}, "4.31"}, true}, {{"c", "-"}, false, true}}});
   EXPECT_TRUE(well_formed(html.text));
-  EXPECT_TRUE(
-      has(html.text,
-          "<tr class=\"strong\"><td><a href=\"./point%201/index.html\">a&lt;b</a></td><td class=\"n\">4.31</td>"));
+  EXPECT_TRUE(has(html.text,
+                  "<tr class=\"strong\"><td><a href=\"./point%201/index.html\">a&lt;b</a></td><td "
+                  "class=\"n\">4.31</td>"));
   EXPECT_TRUE(has(html.text, "<tr class=\"faint\">"));
 }
 
@@ -45,13 +46,15 @@ TEST(Page, ALinkIsAPathWhateverItHolds) {
 }
 
 TEST(Page, PicturesStandAloneInBase64) {
-  EXPECT_TRUE(has(picture("abc", "a \"b\"").text, "data:image/svg+xml;base64,YWJj\" alt=\"a &quot;b&quot;\""));
+  EXPECT_TRUE(has(picture("abc", "a \"b\"").text,
+                  "data:image/svg+xml;base64,YWJj\" alt=\"a &quot;b&quot;\""));
   EXPECT_TRUE(has(picture("abcd", "").text, "YWJjZA==\""));
   EXPECT_TRUE(has(picture("abcde", "").text, "YWJjZGU=\""));
 }
 
 TEST(Page, OtherPiecesAreWellFormed) {
-  const Html all = grid({figures({{"final loss", "4.31"}}), preformatted("a\n <b>"), folded("more", paragraph("x"))});
+  const Html all = grid(
+      {figures({{"final loss", "4.31"}}), preformatted("a\n <b>"), folded("more", paragraph("x"))});
   EXPECT_TRUE(well_formed(all.text));
   EXPECT_TRUE(has(all.text, "a\n &lt;b&gt;"));
   EXPECT_TRUE(has(all.text, "<summary>more</summary>"));

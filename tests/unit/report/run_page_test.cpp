@@ -53,7 +53,8 @@ void write_run(const ScratchFolder& folder) {
                    {"my job.toml"},
                    {{"mpi", "Open MPI 4.1.4"}, {"libtorch", "2.11.0"}}});
   run.add_attempt({"b", "2026-11-23T08:00:00Z", 21, 4, "tp=4", {"node1"}, {}, {}});
-  run.write_config(config::resolve({"--training.steps", "40", "--lr_scheduler.warmup_steps", "2"}).to_toml());
+  run.write_config(
+      config::resolve({"--training.steps", "40", "--lr_scheduler.warmup_steps", "2"}).to_toml());
 }
 
 TEST(ReadRun, ReadsStepsAttemptsAndSettings) {
@@ -101,20 +102,24 @@ TEST(ReadRun, RefusesWhatIsNoRun) {
     }
     return "";
   };
-  EXPECT_THAT(message(folder / ""),
-              testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("is not the folder of a run")));
+  EXPECT_THAT(
+      message(folder / ""),
+      testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("is not the folder of a run")));
   EXPECT_THAT(message(folder / "none"),
               testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("is not a folder")));
-  for (const char* damaged : {"", "{", "[]", "{\"attempts\": 3}", "{\"attempts\": [{\"ranks\": \"x\"}]}"}) {
+  for (const char* damaged :
+       {"", "{", "[]", "{\"attempts\": 3}", "{\"attempts\": [{\"ranks\": \"x\"}]}"}) {
     overwrite(folder / "run.json", damaged);
-    EXPECT_THAT(message(folder / ""), testing::HasSubstr("run.json is not the JSON of a run")) << damaged;
+    EXPECT_THAT(message(folder / ""), testing::HasSubstr("run.json is not the JSON of a run"))
+        << damaged;
   }
   std::filesystem::remove(folder / "run.json");
   overwrite(folder / "metrics.jsonl", "x\n");
   EXPECT_THAT(message(folder / ""), testing::StartsWith("4 "));
   overwrite(folder / "sweep.json", "{}");
-  EXPECT_THAT(message(folder / ""),
-              testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("run `tessera sweep collect ")));
+  EXPECT_THAT(
+      message(folder / ""),
+      testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("run `tessera sweep collect ")));
 }
 
 TEST(RunPage, ShowsWhatTheRunHas) {
@@ -126,8 +131,9 @@ TEST(RunPage, ShowsWhatTheRunHas) {
   const std::string html = metrics::test::contents(folder / "index.html");
   EXPECT_TRUE(well_formed(html));
   for (const char* part :
-       {"40 of 40", ">resumed</text>", "validation/loss <b>4.5</b>", "In the &lt;beginning&gt;", "data:image/svg+xml",
-        "lr_scheduler.warmup_steps", "<td class=\"n\">21</td>", "Skipped steps", "href=\"./metrics.jsonl\""})
+       {"40 of 40", ">resumed</text>", "validation/loss <b>4.5</b>", "In the &lt;beginning&gt;",
+        "data:image/svg+xml", "lr_scheduler.warmup_steps", "<td class=\"n\">21</td>",
+        "Skipped steps", "href=\"./metrics.jsonl\""})
     EXPECT_TRUE(has(html, part)) << part;
   EXPECT_TRUE(has(html, "tessera train 'my job.toml'"));
   EXPECT_FALSE(has(html, "<td>training.seq_len</td>")) << "a default";
@@ -142,7 +148,8 @@ TEST(RunPage, LeavesOutWhatTheRunLacks) {
   EXPECT_TRUE(well_formed(html));
   EXPECT_TRUE(has(html, "No step is done yet."));
   EXPECT_TRUE(has(html, "config.toml cannot be read"));
-  for (const char* part : {"Pipeline", "Sample", "Skipped steps", "Attempts"}) EXPECT_FALSE(has(html, part)) << part;
+  for (const char* part : {"Pipeline", "Sample", "Skipped steps", "Attempts"})
+    EXPECT_FALSE(has(html, part)) << part;
 }
 
 TEST(RunPage, LinksFromElsewhereFindTheRunsFiles) {
@@ -150,7 +157,8 @@ TEST(RunPage, LinksFromElsewhereFindTheRunsFiles) {
   std::filesystem::create_directory(folder / "my run");
   overwrite(folder / "my run/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
   write_run_page(folder / "my run", folder / "page.html");
-  EXPECT_TRUE(has(metrics::test::contents(folder / "page.html"), "href=\"./my%20run/metrics.jsonl\""));
+  EXPECT_TRUE(
+      has(metrics::test::contents(folder / "page.html"), "href=\"./my%20run/metrics.jsonl\""));
 }
 
 }  // namespace

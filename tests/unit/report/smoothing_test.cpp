@@ -59,7 +59,8 @@ TEST(Thin, LeavesFewPointsAloneAndKeepsGaps) {
   for (int i = 0; i < 100; ++i)
     gap[static_cast<std::size_t>(i)] = {static_cast<double>(i), i / 20 == 2 ? not_a_number : 1.0};
   const auto thinned = thin(gap, 5);
-  EXPECT_TRUE(std::any_of(thinned.begin(), thinned.end(), [](const Point& p) { return std::isnan(p.y); }));
+  EXPECT_TRUE(
+      std::any_of(thinned.begin(), thinned.end(), [](const Point& p) { return std::isnan(p.y); }));
 }
 
 TEST(Ticks, AreRoundAndInside) {

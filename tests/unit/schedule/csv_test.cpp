@@ -25,15 +25,16 @@ class ScheduleCsv : public testing::Test {
   std::string refusal(const std::string& text) {
     try {
       const Table table = read(text);
-      return find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
+      return find_fault(with_transfers(table.computations, table.map), table.map,
+                        table.microbatches);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       return error.what();
     }
   }
 
-  std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() / ("tessera-schedule-" + std::to_string(getpid()) + ".csv");
+  std::filesystem::path file_ = std::filesystem::temp_directory_path() /
+                                ("tessera-schedule-" + std::to_string(getpid()) + ".csv");
 };
 
 TEST_F(ScheduleCsv, EveryScheduleComesBack) {
@@ -62,7 +63,8 @@ TEST_F(ScheduleCsv, TakesSpacesPairsAndWindowsLines) {
 TEST_F(ScheduleCsv, SaysWhereItIsWrong) {
   EXPECT_THAT(refusal("0F0,0B0\n1F0,1X0\n"), HasSubstr(":2:2: \"1X0\" is not an action"));
   EXPECT_THAT(refusal("0F0,,0SEND_F0\n"), HasSubstr(":1:3: \"0SEND_F0\" is not a computation"));
-  EXPECT_THAT(refusal("0F0,0B0\n1F0,0B1\n"), HasSubstr(":2:2: \"0B1\" has a stage that is also in row 1"));
+  EXPECT_THAT(refusal("0F0,0B0\n1F0,0B1\n"),
+              HasSubstr(":2:2: \"0B1\" has a stage that is also in row 1"));
   EXPECT_THAT(refusal("0F0,0B0\n2F0,2B0\n"), HasSubstr("stage 1 has no action"));
   EXPECT_THAT(refusal("0F0,0B0\n,,\n"), HasSubstr(":2: the row has no action"));
   EXPECT_THAT(refusal("\n"), HasSubstr("holds no actions"));
@@ -71,7 +73,8 @@ TEST_F(ScheduleCsv, SaysWhereItIsWrong) {
 TEST_F(ScheduleCsv, LongCellsNeedNoStackAndNoLongMessage) {
   for (const std::string& cell :
        {std::string(500'000, '7'), "(" + std::string(500'000, 'x') + ")OVERLAP_F_B",
-        std::string(500'000, '1') + "SEND_F" + std::string(500'000, '2'), std::string(100'000, '(') + "0F0"}) {
+        std::string(500'000, '1') + "SEND_F" + std::string(500'000, '2'),
+        std::string(100'000, '(') + "0F0"}) {
     const std::string message = refusal("0F0," + cell + ",0B0\n");
     EXPECT_THAT(message, HasSubstr(":1:2:"));
     EXPECT_LT(message.size(), 400u);
@@ -79,7 +82,8 @@ TEST_F(ScheduleCsv, LongCellsNeedNoStackAndNoLongMessage) {
 }
 
 TEST_F(ScheduleCsv, WhatWouldNeverEndIsRefused) {
-  EXPECT_THAT(refusal("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n"), HasSubstr("deadlocks: rank 0 at 0B0, rank 1 at 1F1"));
+  EXPECT_THAT(refusal("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n"),
+              HasSubstr("deadlocks: rank 0 at 0B0, rank 1 at 1F1"));
   EXPECT_THAT(refusal("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"), HasSubstr("deadlocks"));
   EXPECT_THAT(refusal("0F0,0I0,0F1,0I1,0W0\n"), HasSubstr("never done: 0W1"));
   EXPECT_THAT(refusal("0F0,0F0,0B0\n"), HasSubstr("done before"));
@@ -91,7 +95,8 @@ TEST(TimelineSvg, HasABoxForEachAction) {
   const Timeline timeline = simulate(compute_orders(Kind::zbv, map, 4), map);
   const std::string svg = to_svg(timeline, map, "ZBV");
   std::size_t boxes = 0;
-  for (std::size_t at = svg.find("<title>"); at != svg.npos; at = svg.find("<title>", at + 1)) ++boxes;
+  for (std::size_t at = svg.find("<title>"); at != svg.npos; at = svg.find("<title>", at + 1))
+    ++boxes;
   EXPECT_EQ(boxes, 2u * 2 * 4 * 3);
   EXPECT_THAT(svg, testing::StartsWith("<svg"));
   EXPECT_THAT(svg, HasSubstr("<title>3I2</title>"));

@@ -1,5 +1,5 @@
-// Checksums over many random cases: lists, times and the words of the checker stay as they are. They change only with a
-// schedule.
+// Checksums over many random cases: lists, times and the words of the checker stay as they are.
+// They change only with a schedule.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -23,16 +23,19 @@ struct Row {
   unsigned seed;
   Checksums expected;
 };
-constexpr Row kRows[] = {{Kind::gpipe, 2026, {0x5a369ad4, 0x8726a562, 0xa36842d9}},
-                         {Kind::one_f_one_b, 2027, {0x6aa76239, 0xf97da017, 0xb4bdf33c}},
-                         {Kind::interleaved, 2028, {0x576727d4, 0xa0dd10f5, 0x2d9e9148}},
-                         {Kind::looped_bfs, 2029, {0xa961d8ad, 0xf882c9b9, 0x71ac1626}},
-                         {Kind::zb_h1, 2030, {0x3142e1cc, 0x9f15da8c, 0xe55d97b1}},
-                         {Kind::interleaved_zero_bubble, 2031, {0x2f0ca3bf, 0xaee9eea2, 0x4826e4c9}},
-                         {Kind::zbv, 2032, {0xdfda77df, 0x9c1aaaa9, 0x61de7ab5}},
-                         {Kind::dual_pipe_v, 2033, {0x25ca65f2, 0x317000c4, 0x16bac951}}};
+constexpr Row kRows[] = {
+    {Kind::gpipe, 2026, {0x5a369ad4, 0x8726a562, 0xa36842d9}},
+    {Kind::one_f_one_b, 2027, {0x6aa76239, 0xf97da017, 0xb4bdf33c}},
+    {Kind::interleaved, 2028, {0x576727d4, 0xa0dd10f5, 0x2d9e9148}},
+    {Kind::looped_bfs, 2029, {0xa961d8ad, 0xf882c9b9, 0x71ac1626}},
+    {Kind::zb_h1, 2030, {0x3142e1cc, 0x9f15da8c, 0xe55d97b1}},
+    {Kind::interleaved_zero_bubble, 2031, {0x2f0ca3bf, 0xaee9eea2, 0x4826e4c9}},
+    {Kind::zbv, 2032, {0xdfda77df, 0x9c1aaaa9, 0x61de7ab5}},
+    {Kind::dual_pipe_v, 2033, {0x25ca65f2, 0x317000c4, 0x16bac951}}};
 
-std::uint32_t with(std::uint32_t crc, const std::string& text) { return crc32c(crc, text.data(), text.size() + 1); }
+std::uint32_t with(std::uint32_t crc, const std::string& text) {
+  return crc32c(crc, text.data(), text.size() + 1);
+}
 
 std::string text_of(const ActionLists& lists) {
   std::string text;
@@ -47,7 +50,9 @@ class Draw {
  public:
   explicit Draw(unsigned seed) : random_(seed) {}
   std::size_t below(std::size_t n) { return random_() % n; }
-  int between(int low, int high) { return low + static_cast<int>(below(static_cast<std::size_t>(high - low + 1))); }
+  int between(int low, int high) {
+    return low + static_cast<int>(below(static_cast<std::size_t>(high - low + 1)));
+  }
 
  private:
   std::mt19937 random_;
@@ -81,14 +86,17 @@ Durations durations_of(Draw& draw) {
 }
 
 void add_case(Checksums& sums, const Traits& schedule, Draw& draw) {
-  const int ranks = draw.between(1, 9), microbatches = draw.between(1, 24), several = draw.between(1, 4);
-  const StageMap map =
-      schedule.stages == StagesPerRank::several ? schedule.usual_map(ranks, several) : schedule.usual_map(ranks);
+  const int ranks = draw.between(1, 9), microbatches = draw.between(1, 24),
+            several = draw.between(1, 4);
+  const StageMap map = schedule.stages == StagesPerRank::several
+                           ? schedule.usual_map(ranks, several)
+                           : schedule.usual_map(ranks);
   ActionLists lists = make_schedule(schedule.kind, map, microbatches);
   sums.lists = with(sums.lists, text_of(lists));
   for (const auto& rank : simulate(lists, map, durations_of(draw)).ranks)
     for (const TimedAction& timed : rank)
-      sums.times = crc32c(crc32c(sums.times, &timed.begin, sizeof timed.begin), &timed.end, sizeof timed.end);
+      sums.times = crc32c(crc32c(sums.times, &timed.begin, sizeof timed.begin), &timed.end,
+                          sizeof timed.end);
   for (int faults = 1; faults <= 3; ++faults) {
     damage(lists, draw);
     sums.faults = with(sums.faults, find_fault(lists, map, microbatches));
@@ -100,8 +108,8 @@ TEST(Lists, TimesAndFaultsStayTheSame) {
     Draw draw(row.seed);
     Checksums sums;
     for (int n = 0; n < kCases; ++n) add_case(sums, traits_of(row.kind), draw);
-    EXPECT_EQ(sums, row.expected) << traits_of(row.kind).name << std::hex << " " << sums.lists << " " << sums.times
-                                  << " " << sums.faults;
+    EXPECT_EQ(sums, row.expected) << traits_of(row.kind).name << std::hex << " " << sums.lists
+                                  << " " << sums.times << " " << sums.faults;
   }
 }
 

@@ -36,7 +36,8 @@ TEST(Schedule, OrderOfComputations) {
   EXPECT_EQ(letters(order_of(Kind::one_f_one_b, 3, 0, 4)), "0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3");
   EXPECT_EQ(letters(order_of(Kind::one_f_one_b, 3, 2, 3)), "2F0 2B0 2F1 2B1 2F2 2B2");
   EXPECT_EQ(letters(order_of(Kind::zb_h1, 2, 1, 3)), "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2");
-  EXPECT_EQ(letters(order_of(Kind::zbv, 1, 0, 2)), "0F0 1F0 1I0 1W0 0F1 0I0 0W0 1F1 1I1 1W1 0I1 0W1");
+  EXPECT_EQ(letters(order_of(Kind::zbv, 1, 0, 2)),
+            "0F0 1F0 1I0 1W0 0F1 0I0 0W0 1F1 1I1 1W1 0I1 0W1");
 }
 
 TEST(Schedule, EveryScheduleEndsUnderRendezvous) {
@@ -44,13 +45,15 @@ TEST(Schedule, EveryScheduleEndsUnderRendezvous) {
     for (const int ranks : {1, 2, 3, 4, 5, 8})
       for (const StageMap& map : maps_of(schedule, ranks))
         for (const int microbatches : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17})
-          ASSERT_EQ(find_fault(make_schedule(schedule.kind, map, microbatches), map, microbatches), "")
+          ASSERT_EQ(find_fault(make_schedule(schedule.kind, map, microbatches), map, microbatches),
+                    "")
               << schedule.name << " " << ranks << " " << map.stages() << " " << microbatches;
 }
 
 /// Stages may be dealt in any order as long as it is the same each time round.
 TEST(Schedule, RanksMayBeReordered) {
-  const StageMap loop = StageMap::of({1, 0, 2, 1, 0, 2}), v = StageMap::of({1, 0, 0, 1}), one = StageMap::of({2, 0, 1});
+  const StageMap loop = StageMap::of({1, 0, 2, 1, 0, 2}), v = StageMap::of({1, 0, 0, 1}),
+                 one = StageMap::of({2, 0, 1});
   EXPECT_EQ(find_fault(make_schedule(Kind::interleaved, loop, 6), loop, 6), "");
   EXPECT_EQ(find_fault(make_schedule(Kind::zbv, v, 5), v, 5), "");
   EXPECT_EQ(find_fault(make_schedule(Kind::zb_h1, one, 5), one, 5), "");
@@ -67,13 +70,16 @@ std::string refusal(Kind schedule, const StageMap& map) {
 }
 
 TEST(Schedule, RefusesMapsThatItIsNotMadeFor) {
-  EXPECT_THAT(refusal(Kind::one_f_one_b, StageMap::loop(2, 2)), HasSubstr("one stage on each rank"));
+  EXPECT_THAT(refusal(Kind::one_f_one_b, StageMap::loop(2, 2)),
+              HasSubstr("one stage on each rank"));
   EXPECT_THAT(refusal(Kind::zbv, StageMap::loop(2, 2)), HasSubstr("stage map \"v\""));
   EXPECT_THAT(refusal(Kind::interleaved, StageMap::v(3)), HasSubstr("stage map \"loop\""));
-  EXPECT_THAT(refusal(Kind::looped_bfs, StageMap::of({0, 1, 0})), HasSubstr("same number of stages"));
+  EXPECT_THAT(refusal(Kind::looped_bfs, StageMap::of({0, 1, 0})),
+              HasSubstr("same number of stages"));
 }
 
-/// Activations alive at once. 1F1B: p - rank; ZB-H1 and ZB-V: what 1F1B has on its first rank; GPipe: all.
+/// Activations alive at once. 1F1B: p - rank; ZB-H1 and ZB-V: what 1F1B has on its first rank;
+/// GPipe: all.
 TEST(Schedule, PeakOfActivations) {
   for (int rank = 0; rank < 6; ++rank) {
     EXPECT_EQ(peak_activations(order_of(Kind::one_f_one_b, 6, rank, 20)), 6 - rank);
@@ -89,8 +95,9 @@ double bubble(Kind schedule, int ranks, int microbatches) {
   return simulate(make_schedule(schedule, map, microbatches), map).bubble();
 }
 
-/// performance.md's table, which is exact: idle is a number of F a rank, whatever m. DualPipeV's pairs of F and B are
-/// one action in PyTorch, which costs it 2 (p - 1); issued one after the other, as here, it costs p - 1.
+/// performance.md's table, which is exact: idle is a number of F a rank, whatever m. DualPipeV's
+/// pairs of F and B are one action in PyTorch, which costs it 2 (p - 1); issued one after the
+/// other, as here, it costs p - 1.
 TEST(Schedule, BubblesAreThePublishedOnes) {
   for (const auto& [p, m] : {std::pair{4, 8}, {8, 32}, {3, 6}, {8, 16}}) {
     const auto of = [](double idle, double busy) { return idle / (idle + busy); };
@@ -114,7 +121,8 @@ TEST(Schedule, ZeroBubbleInsideEachRanksOwnSpan) {
   for (const auto& [p, m] : {std::pair{4, 8}, {8, 32}}) {
     const auto map = StageMap::v(p);
     const Timeline timeline = simulate(compute_orders(Kind::zbv, map, m), map);
-    for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank) EXPECT_NEAR(timeline.bubble_of(rank), 0, 1e-12);
+    for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank)
+      EXPECT_NEAR(timeline.bubble_of(rank), 0, 1e-12);
   }
 }
 
@@ -130,8 +138,11 @@ TEST(Schedule, NeighboursOnOneRankNeedNoTransfer) {
   for (const ActionList& list : make_schedule(Kind::zbv, map, 4))
     for (const Action& a : list) {
       if (computes(a.kind)) continue;
-      const bool turn = (a.stage == 1 && (a.kind == ActionKind::send_forward || a.kind == ActionKind::recv_backward)) ||
-                        (a.stage == 2 && (a.kind == ActionKind::recv_forward || a.kind == ActionKind::send_backward));
+      const bool turn =
+          (a.stage == 1 &&
+           (a.kind == ActionKind::send_forward || a.kind == ActionKind::recv_backward)) ||
+          (a.stage == 2 &&
+           (a.kind == ActionKind::recv_forward || a.kind == ActionKind::send_backward));
       EXPECT_FALSE(turn) << to_string(a);
     }
 }
@@ -142,8 +153,9 @@ TEST(Schedule, CheckerFindsSwappedTransfers) {
   auto& list = lists[0];
   const auto is_transfer = [](const Action& a) { return !computes(a.kind); };
   const auto first = std::ranges::find_if(list, is_transfer);
-  const auto second =
-      std::find_if(first + 1, list.end(), [&](const Action& a) { return is_transfer(a) && a.kind != first->kind; });
+  const auto second = std::find_if(first + 1, list.end(), [&](const Action& a) {
+    return is_transfer(a) && a.kind != first->kind;
+  });
   ASSERT_NE(second, list.end());
   std::iter_swap(first, second);
   EXPECT_NE(find_fault(lists, map, 3), "");
@@ -170,7 +182,8 @@ TEST(Schedule, CheckerKnowsInputAndWeightGradients) {
   std::erase(lists[1], Action{ActionKind::weight_gradient, 1, 1});
   EXPECT_EQ(find_fault(lists, map, 2), "never done: 1W1");
   lists = good;
-  std::ranges::replace(lists[1], Action{ActionKind::weight_gradient, 1, 1}, Action{ActionKind::backward, 1, 1});
+  std::ranges::replace(lists[1], Action{ActionKind::weight_gradient, 1, 1},
+                       Action{ActionKind::backward, 1, 1});
   EXPECT_THAT(find_fault(lists, map, 2), HasSubstr("(1B1): it was done before"));
   lists = good;
   std::iter_swap(std::ranges::find(lists[1], Action{ActionKind::weight_gradient, 1, 0}),

@@ -28,7 +28,8 @@ TEST(Traits, SayWhatTheListsDo) {
     const int all = traits.usual_stages() * kMicrobatches;
     const auto keeps_all = [all](const ActionList& list) { return peak_activations(list) == all; };
     const auto splits = [](const ActionList& list) {
-      return std::ranges::any_of(list, [](const Action& a) { return a.kind == ActionKind::weight_gradient; });
+      return std::ranges::any_of(
+          list, [](const Action& a) { return a.kind == ActionKind::weight_gradient; });
     };
     EXPECT_EQ(std::ranges::all_of(lists, keeps_all), traits.keeps_all) << traits.name;
     EXPECT_EQ(std::ranges::any_of(lists, splits), traits.splits_backward) << traits.name;
@@ -49,8 +50,10 @@ TEST(Traits, Microbatches) {
   EXPECT_EQ(traits_of(Kind::dual_pipe_v).least_microbatches(4), 8);
   EXPECT_EQ(traits_of(Kind::interleaved).least_microbatches(4), 0);
   const Traits& rounds = traits_of(Kind::interleaved);
-  for (const int microbatches : {1, 3, 4, 7, 8, 12}) EXPECT_TRUE(rounds.fills_rounds(microbatches, 4)) << microbatches;
-  for (const int microbatches : {9, 11, 13}) EXPECT_FALSE(rounds.fills_rounds(microbatches, 4)) << microbatches;
+  for (const int microbatches : {1, 3, 4, 7, 8, 12})
+    EXPECT_TRUE(rounds.fills_rounds(microbatches, 4)) << microbatches;
+  for (const int microbatches : {9, 11, 13})
+    EXPECT_FALSE(rounds.fills_rounds(microbatches, 4)) << microbatches;
   EXPECT_TRUE(traits_of(Kind::looped_bfs).fills_rounds(9, 4));
 }
 

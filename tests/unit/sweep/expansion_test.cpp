@@ -25,9 +25,11 @@ std::vector<std::string> described(const Sweep& sweep) {
 }
 
 TEST(Expansion, GridVariesItsLastKeyFastest) {
-  EXPECT_THAT(described(sweep_of("[grid]\ntraining.steps = [20, 10]\noptimizer.lr = [1e-3, 0.5]\n")),
-              ElementsAre("1 training.steps=20 optimizer.lr=0.001", "2 training.steps=20 optimizer.lr=0.5",
-                          "3 training.steps=10 optimizer.lr=0.001", "4 training.steps=10 optimizer.lr=0.5"));
+  EXPECT_THAT(
+      described(sweep_of("[grid]\ntraining.steps = [20, 10]\noptimizer.lr = [1e-3, 0.5]\n")),
+      ElementsAre("1 training.steps=20 optimizer.lr=0.001", "2 training.steps=20 optimizer.lr=0.5",
+                  "3 training.steps=10 optimizer.lr=0.001",
+                  "4 training.steps=10 optimizer.lr=0.5"));
 }
 
 TEST(Expansion, TakesQuotedKeysSectionsAndOtherSpellings) {
@@ -37,20 +39,24 @@ TEST(Expansion, TakesQuotedKeysSectionsAndOtherSpellings) {
 }
 
 TEST(Expansion, ZipGoesThroughItsKeysTogether) {
-  EXPECT_THAT(described(sweep_of("[zip]\noptimizer.lr = [1e-3, 2e-3]\nlr_scheduler.warmup_steps = [5, 5]\n")),
+  EXPECT_THAT(described(sweep_of(
+                  "[zip]\noptimizer.lr = [1e-3, 2e-3]\nlr_scheduler.warmup_steps = [5, 5]\n")),
               ElementsAre("1 optimizer.lr=0.001 lr_scheduler.warmup_steps=5",
                           "2 optimizer.lr=0.002 lr_scheduler.warmup_steps=5"));
 }
 
 TEST(Expansion, ListEntriesMayHaveOtherKeys) {
-  EXPECT_THAT(described(sweep_of("[[list]]\noptimizer.lr = 0.5\n[[list]]\ntraining.steps = 7\noptimizer.lr = 0.25\n")),
-              ElementsAre("1 optimizer.lr=0.5", "2 training.steps=7 optimizer.lr=0.25"));
+  EXPECT_THAT(
+      described(sweep_of(
+          "[[list]]\noptimizer.lr = 0.5\n[[list]]\ntraining.steps = 7\noptimizer.lr = 0.25\n")),
+      ElementsAre("1 optimizer.lr=0.5", "2 training.steps=7 optimizer.lr=0.25"));
 }
 
 TEST(Expansion, RangesHaveTheirEndsAndRoundedValuesBetween) {
-  EXPECT_THAT(described(sweep_of("[grid]\noptimizer.lr = { log = [1e-4, 1e-2], count = 5 }\n")),
-              ElementsAre("1 optimizer.lr=0.0001", "2 optimizer.lr=0.000316228", "3 optimizer.lr=0.001",
-                          "4 optimizer.lr=0.00316228", "5 optimizer.lr=0.01"));
+  EXPECT_THAT(
+      described(sweep_of("[grid]\noptimizer.lr = { log = [1e-4, 1e-2], count = 5 }\n")),
+      ElementsAre("1 optimizer.lr=0.0001", "2 optimizer.lr=0.000316228", "3 optimizer.lr=0.001",
+                  "4 optimizer.lr=0.00316228", "5 optimizer.lr=0.01"));
   EXPECT_THAT(described(sweep_of("[grid]\ntraining.steps = { linear = [10, 20], count = 3 }\n")),
               ElementsAre("1 training.steps=10", "2 training.steps=15", "3 training.steps=20"));
 }
@@ -80,7 +86,8 @@ TEST(Expansion, RandomDrawsAreOfTheirRangeAndKeyedBySeedAndNumber) {
 
 TEST(Expansion, BlocksAreMultipliedAndExclusionsKeepTheOtherNumbers) {
   const Sweep sweep = sweep_of(
-      "[grid]\ntraining.steps = [10, 20]\n[zip]\nvalidation.freq = [1, 2]\ncheckpoint.interval = [3, 4]\n"
+      "[grid]\ntraining.steps = [10, 20]\n[zip]\nvalidation.freq = [1, 2]\ncheckpoint.interval = "
+      "[3, 4]\n"
       "[random]\nseed = 4\ncount = 2\noptimizer.lr = { linear = [0.0, 1.0] }\n"
       "[[exclude]]\ntraining.steps = 20\nvalidation.freq = [2]\n");
   EXPECT_EQ(numbers(sweep), 8);
@@ -95,7 +102,8 @@ TEST(Expansion, BlocksAreMultipliedAndExclusionsKeepTheOtherNumbers) {
 
 TEST(Expansion, FlagsReadBackAsTheSameJob) {
   const Sweep sweep = sweep_of(
-      "folder = \"out\"\n[set]\ntraining.seq_len = 64\n[grid]\nmodel.converters = [[], [\"a\", \"b\"]]\n"
+      "folder = \"out\"\n[set]\ntraining.seq_len = 64\n[grid]\nmodel.converters = [[], [\"a\", "
+      "\"b\"]]\n"
       "job.description = [\"it's one\"]\ncomm.train_timeout_seconds = [7]\n");
   const Point point = *point_of(sweep, 2);
   const std::vector<std::string> words = train_arguments(sweep, point);
@@ -129,16 +137,19 @@ TEST(Expansion, ReadsSlurmsTimes) {
 TEST(Expansion, AThousandPointsAreCheckedInASecond) {
   const test::SweepFolder folder;
   folder.write("base.toml", "[model]\nname = \"llama3\"\n[training]\ndataset_path = \"x\"\n");
-  const std::string file =
-      folder.write("s.toml",
-                   "job = \"base.toml\"\n[grid]\noptimizer.lr = { log = [1e-5, 1e-2], count = 100 }\n"
-                   "debug.seed = { linear = [1, 10], count = 10 }\n");
+  const std::string file = folder.write(
+      "s.toml",
+      "job = \"base.toml\"\n[grid]\noptimizer.lr = { log = [1e-5, 1e-2], count = 100 }\n"
+      "debug.seed = { linear = [1, 10], count = 10 }\n");
   const auto began = std::chrono::steady_clock::now();
   const Sweep sweep = read_sweep(file);
   const std::vector<Point> all = points(sweep);
-  check_points(sweep, all, [](const auto& words) { return config::resolve(words).warnings.empty() ? "" : "warned"; });
+  check_points(sweep, all, [](const auto& words) {
+    return config::resolve(words).warnings.empty() ? "" : "warned";
+  });
   const std::string text = table(all);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   EXPECT_EQ(all.size(), 1000U);
   RecordProperty("seconds", std::to_string(seconds));
   EXPECT_LT(seconds, 5) << "one second is wanted; five leave room for a busy machine";
@@ -147,12 +158,14 @@ TEST(Expansion, AThousandPointsAreCheckedInASecond) {
 TEST(Expansion, RefusesPointsAsTheirJobIsRefusedAndTellsEachProblemOnce) {
   const Sweep sweep = sweep_of("[grid]\ntraining.steps = [1, 2, 3]\n");
   try {
-    check_points(sweep, points(sweep),
-                 [](const auto& words) { return words[1] == "--training.steps=2" ? "" : "this is wrong\nand that"; });
+    check_points(sweep, points(sweep), [](const auto& words) {
+      return words[1] == "--training.steps=2" ? "" : "this is wrong\nand that";
+    });
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("2 of 3 points"));
-    EXPECT_THAT(error.what(), HasSubstr("points 1, 3, first training.steps=1:\n    this is wrong\n    and that"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("points 1, 3, first training.steps=1:\n    this is wrong\n    and that"));
   }
 }
 

@@ -25,7 +25,8 @@ class Run : public testing::Test {
  protected:
   Sweep sweep(const std::string& text) {
     folder_.write("base.toml", "[training]\ndataset_path = \"x\"\nsteps = 3\n");
-    return read_sweep(folder_.write("s.toml", "job = \"base.toml\"\nfolder = \"" + out().string() + "\"\n" + text));
+    return read_sweep(folder_.write(
+        "s.toml", "job = \"base.toml\"\nfolder = \"" + out().string() + "\"\n" + text));
   }
   Sweep four() { return sweep("[grid]\noptimizer.lr = [1, 2, 3, 4]\n"); }
   fs::path out() const { return folder_.path() / "out"; }
@@ -34,7 +35,8 @@ class Run : public testing::Test {
   std::vector<LocalJob> jobs(const std::map<int, std::string>& lines) const {
     std::vector<LocalJob> all;
     for (const auto& [number, line] : lines)
-      all.push_back({number, point(number), {"sh", "-c", "cd " + point(number).string() + "; " + line}});
+      all.push_back(
+          {number, point(number), {"sh", "-c", "cd " + point(number).string() + "; " + line}});
     return all;
   }
 
@@ -48,11 +50,13 @@ TEST_F(Run, NotesHowEachPointEnded) {
   const Sweep s = four();
   prepare(s, points(s));
   std::vector<int> order;
-  const bool stopped = run_local(
-      jobs({{1, kStep + "exit 0"},
-            {2, "echo; echo 'tessera: there is no data (x); name some'; exit 4"},
-            {3, kStep + "exit 75"}}),
-      {2, {}}, {[&](const LocalJob& job) { order.push_back(job.number); }, [](const LocalJob&, std::size_t) {}});
+  const bool stopped =
+      run_local(jobs({{1, kStep + "exit 0"},
+                      {2, "echo; echo 'tessera: there is no data (x); name some'; exit 4"},
+                      {3, kStep + "exit 75"}}),
+                {2, {}},
+                {[&](const LocalJob& job) { order.push_back(job.number); },
+                 [](const LocalJob&, std::size_t) {}});
   EXPECT_FALSE(stopped);
   EXPECT_THAT(order, ElementsAre(1, 2, 3));
   const auto all = read_statuses(out());
@@ -84,7 +88,8 @@ TEST_F(Run, AnEndOfZeroWithoutAStepIsAFailure) {
   const Sweep s = four();
   prepare(s, points(s));
   run_local(jobs({{1, "exit 0"}}), {1, {}}, kSilent);
-  EXPECT_EQ(read_status(point(1)).state, State::failed) << "srun returns 0 when it could not start its ranks";
+  EXPECT_EQ(read_status(point(1)).state, State::failed)
+      << "srun returns 0 when it could not start its ranks";
 }
 
 TEST_F(Run, APointWithoutAnEndIsRunningWhileItIsTouched) {
@@ -107,10 +112,12 @@ TEST_F(Run, SkipsPointsThatAnotherSweepRunsOrHasDone) {
   note_start(point(3), "local on other, sweep's PID 1");
   std::vector<int> started, ended;
   std::map<int, State> skipped;
-  const LocalObserver observer{[&](const LocalJob& job) { started.push_back(job.number); },
-                               [&](const LocalJob&, std::size_t count) { ended.push_back(static_cast<int>(count)); },
-                               [&](const LocalJob& job, State state) { skipped[job.number] = state; }};
-  EXPECT_FALSE(run_local(jobs({{1, "exit 3"}, {2, kStep}, {3, "exit 3"}, {4, kStep}}), {1, {}}, observer));
+  const LocalObserver observer{
+      [&](const LocalJob& job) { started.push_back(job.number); },
+      [&](const LocalJob&, std::size_t count) { ended.push_back(static_cast<int>(count)); },
+      [&](const LocalJob& job, State state) { skipped[job.number] = state; }};
+  EXPECT_FALSE(
+      run_local(jobs({{1, "exit 3"}, {2, kStep}, {3, "exit 3"}, {4, kStep}}), {1, {}}, observer));
   EXPECT_THAT(started, ElementsAre(2, 4));
   EXPECT_THAT(ended, ElementsAre(2, 4)) << "those that are skipped count";
   EXPECT_EQ(skipped, (std::map<int, State>{{1, State::done}, {3, State::running}}));
@@ -137,9 +144,11 @@ TEST_F(Run, APointWhoseTimeIsUpGoesOnLaterAsLongAsItMakesSteps) {
   const Sweep s = four();
   prepare(s, points(s));
   const std::string wait = "trap 'exit 75' TERM; while :; do sleep 0.05; done";
-  const std::string step = "echo \"{\\\"step\\\": $(cat attempts.log | grep -c start)}\" >>metrics.jsonl; ";
-  run_local(jobs({{1, "[ $(grep -c start attempts.log) -lt 3 ] || exit 0; " + step + wait}, {2, wait}}), {2, 2},
-            kSilent);
+  const std::string step =
+      "echo \"{\\\"step\\\": $(cat attempts.log | grep -c start)}\" >>metrics.jsonl; ";
+  run_local(
+      jobs({{1, "[ $(grep -c start attempts.log) -lt 3 ] || exit 0; " + step + wait}, {2, wait}}),
+      {2, 2}, kSilent);
   EXPECT_EQ(read_status(point(1)).attempts, 3);
   EXPECT_EQ(read_status(point(1)).state, State::done);
   EXPECT_EQ(read_status(point(2)).attempts, 1) << "it would never end";
@@ -158,12 +167,13 @@ TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
     prepare(again, points(again));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("point-0001 ran with --optimizer.lr=5"), HasSubstr("and now has --optimizer.lr=1")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("point-0001 ran with --optimizer.lr=5"),
+                                    HasSubstr("and now has --optimizer.lr=1")));
   }
   folder_.write("base.toml", "[training]\ndataset_path = \"y\"\n");
-  const Sweep edited = read_sweep(folder_.write(
-      "t.toml", "job = \"base.toml\"\nfolder = \"" + out().string() + "\"\n[grid]\noptimizer.lr = [5, 2, 3, 4]\n"));
+  const Sweep edited =
+      read_sweep(folder_.write("t.toml", "job = \"base.toml\"\nfolder = \"" + out().string() +
+                                             "\"\n[grid]\noptimizer.lr = [5, 2, 3, 4]\n"));
   EXPECT_THROW(prepare(edited, points(edited)), Error) << "the job file has changed since";
 }
 
@@ -171,7 +181,8 @@ TEST_F(Run, AddingPointsLeavesThoseThatHaveRun) {
   const Sweep s = four();
   prepare(s, points(s));
   run_local(jobs({{1, kStep}}), {1, {}}, kSilent);
-  const Sweep more = sweep("[grid]\noptimizer.lr = [1, 2, 3, 4, 5]\n[[exclude]]\noptimizer.lr = 2\n");
+  const Sweep more =
+      sweep("[grid]\noptimizer.lr = [1, 2, 3, 4, 5]\n[[exclude]]\noptimizer.lr = 2\n");
   prepare(more, points(more));
   std::vector<int> numbers;
   for (const PointStatus& status : read_statuses(out())) numbers.push_back(status.number);

@@ -18,7 +18,8 @@ TEST(Slurm, AnArrayHasAPointATaskUntilMaxArraySizeIsReached) {
     const ArrayShape s = array_shape(points, size);
     EXPECT_LT(s.tasks, size);
     EXPECT_GE(static_cast<std::size_t>(s.tasks * s.per_task), points);
-    EXPECT_LT(static_cast<std::size_t>((s.tasks - 1) * s.per_task), points) << "the last task has a point";
+    EXPECT_LT(static_cast<std::size_t>((s.tasks - 1) * s.per_task), points)
+        << "the last task has a point";
     return std::pair(s.tasks, s.per_task);
   };
   EXPECT_EQ(shape(16, 1001), std::pair(16, 1));
@@ -31,19 +32,22 @@ TEST(Slurm, AnArrayHasAPointATaskUntilMaxArraySizeIsReached) {
 
 TEST(Slurm, TheScriptSaysWhatTheSweepSays) {
   const Sweep sweep = sweep_of(
-      "folder = \"out dir\"\nranks = 8\ntime = \"00:20:00\"\n[slurm]\npartition = \"gpu\"\nexclusive = true\nnodes = "
+      "folder = \"out dir\"\nranks = 8\ntime = \"00:20:00\"\n[slurm]\npartition = "
+      "\"gpu\"\nexclusive = true\nnodes = "
       "2\n"
       "[grid]\noptimizer.lr = [1, 2, 3]\njob.description = [\"it's\"]\n");
   const Submission submission{"/sub mit/1", points(sweep), {2, 2}, 4, "/opt/tessera"};
   const std::string text = script_text(sweep, submission);
-  EXPECT_THAT(text, AllOf(HasSubstr("#SBATCH --array=1-2%4\n"), HasSubstr("#SBATCH --ntasks=8\n"),
-                          HasSubstr("#SBATCH --time=00:40:00\n"), HasSubstr("#SBATCH --partition=gpu\n"),
-                          HasSubstr("#SBATCH --exclusive\n"), HasSubstr("#SBATCH --nodes=2\n"),
-                          HasSubstr("#SBATCH --signal=USR1@120\n"), HasSubstr("per_task=2\n")));
-  EXPECT_THAT(text, AllOf(HasSubstr("here='/sub mit/1'"), HasSubstr("/out dir'"), HasSubstr("{TESSERA:-/opt/tessera}"),
-                          Not(HasSubstr("@PROGRAM@"))));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("#SBATCH --array=1-2%4\n"), HasSubstr("#SBATCH --ntasks=8\n"),
+                    HasSubstr("#SBATCH --time=00:40:00\n"), HasSubstr("#SBATCH --partition=gpu\n"),
+                    HasSubstr("#SBATCH --exclusive\n"), HasSubstr("#SBATCH --nodes=2\n"),
+                    HasSubstr("#SBATCH --signal=USR1@120\n"), HasSubstr("per_task=2\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("here='/sub mit/1'"), HasSubstr("/out dir'"),
+                          HasSubstr("{TESSERA:-/opt/tessera}"), Not(HasSubstr("@PROGRAM@"))));
   EXPECT_EQ(list_text(sweep, submission),
-            "1 --optimizer.lr=1 '--job.description=it'\\''s'\n2 --optimizer.lr=2 '--job.description=it'\\''s'\n"
+            "1 --optimizer.lr=1 '--job.description=it'\\''s'\n2 --optimizer.lr=2 "
+            "'--job.description=it'\\''s'\n"
             "3 --optimizer.lr=3 '--job.description=it'\\''s'\n");
 }
 

@@ -24,8 +24,10 @@ TEST(SweepErrors, TellsEveryProblemWithItsPlace) {
       "[zip]\n"
       "training.seq_len = [1, 2]\n"
       "validation.freq = [1, 2, 3]\n");
-  EXPECT_THAT(text, AllOf(HasSubstr("6 problems in the sweep"), HasSubstr("s.toml:2:"), HasSubstr("ranks must be"),
-                          HasSubstr("s.toml:3:1: unknown key 'foldr'; did you mean 'folder'?"), HasSubstr("s.toml:5:"),
+  EXPECT_THAT(text, AllOf(HasSubstr("6 problems in the sweep"), HasSubstr("s.toml:2:"),
+                          HasSubstr("ranks must be"),
+                          HasSubstr("s.toml:3:1: unknown key 'foldr'; did you mean 'folder'?"),
+                          HasSubstr("s.toml:5:"),
                           HasSubstr("unknown key 'optimizer.lrr'; did you mean 'optimizer.lr'?")));
   EXPECT_THAT(text, AllOf(HasSubstr("optimizer.lr must be a number, not a string (fast)"),
                           HasSubstr("training.steps needs a list of values or a range"),
@@ -48,22 +50,30 @@ TEST(SweepErrors, RefusesWhatMeansNothing) {
               HasSubstr("every point is excluded"));
   EXPECT_THAT(with_job("[slurm]\narray = \"1-3\"\n[grid]\noptimizer.lr = [1]\n"),
               HasSubstr("array is set by the sweep; use at_once"));
-  EXPECT_THAT(with_job("[grid]\ndebug.seed = { linear = [1, 1000], count = 1000 }\ntraining.steps = { linear = [1, "
+  EXPECT_THAT(with_job("[grid]\ndebug.seed = { linear = [1, 1000], count = 1000 }\ntraining.steps "
+                       "= { linear = [1, "
                        "1000], count = 1000 }\n"),
               HasSubstr("1000000 points are too many"));
 }
 
 TEST(SweepErrors, RefusesRangesThatAreNone) {
-  EXPECT_THAT(with_job("[grid]\noptimizer.lr = { log = [0, 1], count = 3 }\n"), HasSubstr("above 0"));
-  EXPECT_THAT(with_job("[grid]\noptimizer.lr = { log = [1, 2] }\n"), HasSubstr("{ log = [1e-4, 1e-2], count = 5 }"));
-  EXPECT_THAT(with_job("[grid]\noptimizer.lr = { lgo = [1, 2], count = 3 }\n"), HasSubstr("did you mean 'log'?"));
-  EXPECT_THAT(with_job("[grid]\nmodel.flavor = { log = [1, 2], count = 3 }\n"), HasSubstr("has no range"));
-  EXPECT_THAT(with_job("[grid]\ntraining.steps = { linear = [1, 3], count = 9 }\n"), HasSubstr("twice"));
+  EXPECT_THAT(with_job("[grid]\noptimizer.lr = { log = [0, 1], count = 3 }\n"),
+              HasSubstr("above 0"));
+  EXPECT_THAT(with_job("[grid]\noptimizer.lr = { log = [1, 2] }\n"),
+              HasSubstr("{ log = [1e-4, 1e-2], count = 5 }"));
+  EXPECT_THAT(with_job("[grid]\noptimizer.lr = { lgo = [1, 2], count = 3 }\n"),
+              HasSubstr("did you mean 'log'?"));
+  EXPECT_THAT(with_job("[grid]\nmodel.flavor = { log = [1, 2], count = 3 }\n"),
+              HasSubstr("has no range"));
+  EXPECT_THAT(with_job("[grid]\ntraining.steps = { linear = [1, 3], count = 9 }\n"),
+              HasSubstr("twice"));
   EXPECT_THAT(with_job("[grid]\ntraining.steps = { linear = [0, 3], count = 2 }\n"),
               HasSubstr("training.steps must be at least 1"));
-  EXPECT_THAT(with_job("[random]\ncount = 3\noptimizer.lr = { log = [1, 2] }\n"), HasSubstr("random.seed is missing"));
-  EXPECT_THAT(with_job("[random]\nseed = 3\ncount = 3\noptimizer.lr = { log = [1, 2], count = 3 }\n"),
-              HasSubstr("random.count sets the number of draws"));
+  EXPECT_THAT(with_job("[random]\ncount = 3\noptimizer.lr = { log = [1, 2] }\n"),
+              HasSubstr("random.seed is missing"));
+  EXPECT_THAT(
+      with_job("[random]\nseed = 3\ncount = 3\noptimizer.lr = { log = [1, 2], count = 3 }\n"),
+      HasSubstr("random.count sets the number of draws"));
 }
 
 TEST(SweepErrors, TellsFaultsOfSyntaxWithTheirLine) {

@@ -15,7 +15,8 @@ namespace tessera::sweep::test {
 class SweepFolder {
  public:
   SweepFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tessera-sweep-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "tessera-sweep-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~SweepFolder() { std::filesystem::remove_all(path_); }
@@ -48,7 +49,8 @@ inline std::string fault_of(const std::string& text) {
     EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
     std::string message = error.what();
     const std::string prefix = folder.path().string() + "/";
-    for (std::size_t at; (at = message.find(prefix)) != message.npos;) message.erase(at, prefix.size());
+    for (std::size_t at; (at = message.find(prefix)) != message.npos;)
+      message.erase(at, prefix.size());
     return message;
   }
   ADD_FAILURE() << "no error";

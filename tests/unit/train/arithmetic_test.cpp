@@ -38,7 +38,8 @@ TEST_F(Arithmetic, DefaultsArePyTorchs) {
   context.setAllowBF16ReductionCuBLAS(false);
   EXPECT_EQ(with_arithmetic(job, kGpu), kGpu);
   EXPECT_FALSE(context.allowTF32CuBLAS());
-  EXPECT_EQ(context.allowBF16ReductionCuBLAS(), at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK);
+  EXPECT_EQ(context.allowBF16ReductionCuBLAS(),
+            at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK);
   EXPECT_FALSE(context.deterministicAlgorithms());
   EXPECT_EQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), nullptr);
 }
@@ -49,7 +50,8 @@ TEST_F(Arithmetic, KeysAreObeyed) {
   with_arithmetic(job, kGpu);
   EXPECT_TRUE(context.allowTF32CuBLAS());
   EXPECT_TRUE(context.allowTF32CuDNN());
-  EXPECT_NE(context.allowBF16ReductionCuBLAS(), at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK);
+  EXPECT_NE(context.allowBF16ReductionCuBLAS(),
+            at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK);
 }
 
 TEST_F(Arithmetic, DeterministicModeHoldsForAllLibraries) {
@@ -87,8 +89,9 @@ TEST_F(Arithmetic, OperationsWithoutADeterministicFormAreNamed) {
     ADD_FAILURE() << "no error";
   } catch (const std::exception& error) {
     EXPECT_THAT(without_deterministic_form(error),
-                testing::StartsWith("histc_cuda has no form that always gives the same bits on this GPU, and "
-                                    "debug.deterministic = true; set"));
+                testing::StartsWith(
+                    "histc_cuda has no form that always gives the same bits on this GPU, and "
+                    "debug.deterministic = true; set"));
   }
   EXPECT_EQ(without_deterministic_form(std::runtime_error("out of memory")), "");
 }
@@ -98,9 +101,10 @@ TEST_F(Arithmetic, OnTheHostNothingChanges) {
   job.debug.deterministic = true;
   testing::internal::CaptureStderr();
   with_arithmetic(job, at::kCPU);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::AllOf(HasSubstr("training.allow_tf32 has no effect: the job trains on the host"),
-                             testing::Not(HasSubstr("reduction"))));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      testing::AllOf(HasSubstr("training.allow_tf32 has no effect: the job trains on the host"),
+                     testing::Not(HasSubstr("reduction"))));
   EXPECT_FALSE(context.allowTF32CuBLAS());
   EXPECT_FALSE(context.deterministicAlgorithms());
   EXPECT_FALSE(ordered_sums_of(job, at::kCPU));

@@ -24,7 +24,8 @@ TEST(BatchPlan, WithoutPipelineAMicrobatchIsALocalBatch) {
 
 TEST(BatchPlan, AccumulationStreamsThrough1F1BAndIsSeparateRoundsOfGPipe) {
   const mesh::Layout layout = mesh::Layout::resolve({2, 1, 1, 1, 1}, 2);
-  const BatchPlan streamed = BatchPlan::make(job(4, 8), layout), rounds = BatchPlan::make(job(4, 8, "GPipe"), layout);
+  const BatchPlan streamed = BatchPlan::make(job(4, 8), layout),
+                  rounds = BatchPlan::make(job(4, 8, "GPipe"), layout);
   EXPECT_EQ(streamed.rounds, 1);
   EXPECT_EQ(streamed.microbatches, 8);
   EXPECT_EQ(rounds.rounds, 2);

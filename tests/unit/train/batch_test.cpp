@@ -13,18 +13,22 @@
 namespace tessera::train {
 namespace {
 
-/// Sample n is 100 n + position, but for a 7 that ends a document at position n; the last label is ignored.
+/// Sample n is 100 n + position, but for a 7 that ends a document at position n; the last label is
+/// ignored.
 class Counting final : public data::SampleSource {
  public:
   std::int64_t seq_len() const override { return 8; }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override {
     std::iota(inputs.begin(), inputs.end(), static_cast<std::int32_t>(100 * sample));
     std::iota(labels.begin(), labels.end(), inputs[0] + 1);
     inputs[static_cast<std::size_t>(sample)] = 7;
     labels.back() = -100;
   }
-  std::vector<std::int64_t> document_starts(std::int64_t sample) const override { return {0, sample + 2}; }
+  std::vector<std::int64_t> document_starts(std::int64_t sample) const override {
+    return {0, sample + 2};
+  }
 };
 
 BatchPlan plan_of(int cp) {
@@ -51,7 +55,8 @@ TEST(Batch, RanksOfOneSequenceReadTheirPositions) {
 }
 
 TEST(Batch, StagesReadWhatTheyNeed) {
-  const auto first = read(plan_of(1), {0, 0, true, false}), last = read(plan_of(1), {0, 0, false, true});
+  const auto first = read(plan_of(1), {0, 0, true, false}),
+             last = read(plan_of(1), {0, 0, false, true});
   const auto both = read(plan_of(1), {0, 0});
   EXPECT_TRUE(at::equal(first.microbatches[0].tokens, both.microbatches[0].tokens));
   EXPECT_FALSE(first.microbatches[0].labels.defined());
@@ -66,7 +71,8 @@ class Watched final : public data::SampleSource {
  public:
   std::int64_t seq_len() const override { return 8; }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override {
     require(sample < 40, ExitCode::data, "there is no sample {}", sample);
     ++reads;
     Counting().read(sample % 8, inputs, labels);
@@ -81,7 +87,8 @@ TEST(ReadAhead, GivesTheSameRowsAndReadsNoMore) {
     const Watched source, twin;
     ReadAhead reader(source, {1, 0}, 1000, {ahead, 2});
     for (std::int64_t first = 0; first < 32; first += 4) {
-      const Rows rows = reader.take(plan, first, 32), expected = read_rows(twin, plan, first, {1, 0}, 1000);
+      const Rows rows = reader.take(plan, first, 32),
+                 expected = read_rows(twin, plan, first, {1, 0}, 1000);
       EXPECT_EQ(rows.inputs, expected.inputs);
       EXPECT_EQ(rows.labels, expected.labels);
     }
@@ -93,7 +100,8 @@ TEST(ReadAhead, ReadsBeforeItIsAsked) {
   const Watched source;
   ReadAhead reader(source, {0, 0}, 1000, {1, 1});
   reader.take(plan_of(1), 0, 1000);
-  for (int i = 0; i < 2000 && source.reads < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int i = 0; i < 2000 && source.reads < 4; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(source.reads, 4);  // two rows of this step and of the next
 }
 

@@ -17,7 +17,8 @@ TEST(Cores, RanksThatMayRunAnywhereShareEvenly) {
 TEST(Cores, BoundRanksHaveTheirOwn) {
   EXPECT_EQ(share_of_cores({kFirstFour, kLastFour}, 0), 4);
   EXPECT_EQ(share_of_cores({kFirstFour, kLastFour, kLastFour}, 2), 2);
-  EXPECT_EQ(share_of_cores({kFirstFour, kAll}, 1), 6);  // four alone, and half of the four that it shares
+  EXPECT_EQ(share_of_cores({kFirstFour, kAll}, 1),
+            6);  // four alone, and half of the four that it shares
 }
 
 TEST(Cores, EachRankHasOneAtLeast) {

@@ -29,7 +29,9 @@ std::vector<RankDevice> four_ranks() {
   return ranks;
 }
 
-std::string problem(const std::vector<RankDevice>& ranks) { return device_problem(ranks, "auto", false); }
+std::string problem(const std::vector<RankDevice>& ranks) {
+  return device_problem(ranks, "auto", false);
+}
 
 void take_gpu(RankDevice& rank, const std::string& why) {
   rank.facts.visible = 0;
@@ -51,16 +53,21 @@ TEST(DeviceAgreement, RefusesCudaInABuildWithoutIt) {
 TEST(DeviceAgreement, NamesNodesWithDifferentBuilds) {
   auto ranks = four_ranks();
   ranks[2].facts = {};
-  EXPECT_THAT(problem(ranks),
-              HasSubstr("rank 0 on node1 has a build of Tessera with CUDA, and rank 2 on node2 one without"));
+  EXPECT_THAT(
+      problem(ranks),
+      HasSubstr(
+          "rank 0 on node1 has a build of Tessera with CUDA, and rank 2 on node2 one without"));
 }
 
 TEST(DeviceAgreement, NamesTheNodeWithABrokenDriver) {
   auto ranks = four_ranks();
-  for (int rank : {2, 3}) take_gpu(ranks[static_cast<std::size_t>(rank)], "no CUDA-capable device is detected");
-  EXPECT_THAT(problem(ranks), HasSubstr("2 of 4 ranks have no GPU, first rank 2 on node2 (no CUDA-capable device is "
-                                        "detected); look at `nvidia-smi` there, or leave that node out (srun "
-                                        "--exclude=node2)"));
+  for (int rank : {2, 3})
+    take_gpu(ranks[static_cast<std::size_t>(rank)], "no CUDA-capable device is detected");
+  EXPECT_THAT(
+      problem(ranks),
+      HasSubstr("2 of 4 ranks have no GPU, first rank 2 on node2 (no CUDA-capable device is "
+                "detected); look at `nvidia-smi` there, or leave that node out (srun "
+                "--exclude=node2)"));
 }
 
 TEST(DeviceAgreement, TrainsOnTheHostOnlyWhenAsked) {
@@ -82,7 +89,8 @@ TEST(DeviceAgreement, CountsMoreRanksThanGpus) {
 TEST(DeviceAgreement, NamesDifferentGpus) {
   auto ranks = four_ranks();
   ranks[3].facts.name = "NVIDIA A100";
-  EXPECT_THAT(problem(ranks), HasSubstr("rank 0 on node1 has NVIDIA H200, rank 3 on node2 has NVIDIA A100"));
+  EXPECT_THAT(problem(ranks),
+              HasSubstr("rank 0 on node1 has NVIDIA H200, rank 3 on node2 has NVIDIA A100"));
 }
 
 TEST(DeviceAgreement, RefusesASharedGpuUnlessAsked) {
@@ -121,15 +129,15 @@ TEST(DeviceAgreement, NamesAnOlderNcclThanTheBuilds) {
 TEST(DeviceAgreement, NamesDifferentNccls) {
   auto ranks = four_ranks();
   ranks[3].facts.nccl_loaded = 22901;
-  EXPECT_THAT(problem(ranks), HasSubstr("rank 0 on node1 has NCCL 22809, and rank 3 on node2 has NCCL 22901"));
+  EXPECT_THAT(problem(ranks),
+              HasSubstr("rank 0 on node1 has NCCL 22809, and rank 3 on node2 has NCCL 22901"));
 }
 
 TEST(DeviceAgreement, NamesBuildsForDifferentNccls) {
   auto ranks = four_ranks();
   ranks[2].facts.nccl_built = 22800;
-  EXPECT_THAT(
-      problem(ranks),
-      HasSubstr("rank 0 on node1 has a build of Tessera for NCCL 22809, and rank 2 on node2 one for NCCL 22800"));
+  EXPECT_THAT(problem(ranks), HasSubstr("rank 0 on node1 has a build of Tessera for NCCL 22809, "
+                                        "and rank 2 on node2 one for NCCL 22800"));
 }
 
 TEST(DeviceAgreement, WarnsOfDifferentDrivers) {
@@ -138,8 +146,9 @@ TEST(DeviceAgreement, WarnsOfDifferentDrivers) {
   EXPECT_THAT(device_warning(ranks), IsEmpty());
   ranks[2].facts.driver = 12080;
   EXPECT_THAT(problem(ranks), IsEmpty());
-  EXPECT_THAT(device_warning(ranks), HasSubstr("rank 0 on node1 has one for CUDA 13.0, rank 2 on node2 one for CUDA "
-                                               "12.8"));
+  EXPECT_THAT(device_warning(ranks),
+              HasSubstr("rank 0 on node1 has one for CUDA 13.0, rank 2 on node2 one for CUDA "
+                        "12.8"));
 }
 
 TEST(DeviceAgreement, NcclDoesNotMatterWithoutIt) {

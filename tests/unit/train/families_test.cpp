@@ -1,5 +1,5 @@
-// Tiny models of every family as transformers saves them (tests/golden/families): the same logits, the same loss, and
-// the same file when they are exported again.
+// Tiny models of every family as transformers saves them (tests/golden/families): the same logits,
+// the same loss, and the same file when they are exported again.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -24,21 +24,25 @@ const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/families/";
 config::Resolved job(const std::string& family, const char* config, const char* dtype) {
   const std::string folder = kFolder + family + "/";
   return config::resolve({"--model.hf_config", folder + config, "--checkpoint.initial_load_path",
-                          folder + "model.safetensors", "--checkpoint.initial_load_in_hf", "--training.dtype", dtype,
-                          "--training.seq_len", "24", "--training.local_batch_size", "2", "--training.dataset_path",
-                          "none", "--activation_checkpoint.mode", "none"});
+                          folder + "model.safetensors", "--checkpoint.initial_load_in_hf",
+                          "--training.dtype", dtype, "--training.seq_len", "24",
+                          "--training.local_batch_size", "2", "--training.dataset_path", "none",
+                          "--activation_checkpoint.mode", "none"});
 }
 
 at::Tensor expected(const std::string& family, const char* name, DType dtype) {
   const checkpoint::SafetensorsReader reader(kFolder + family + "/expected.safetensors");
-  const auto type = dtype == DType::i64 ? at::kLong : dtype == DType::f64 ? at::kDouble : at::kFloat;
+  const auto type = dtype == DType::i64   ? at::kLong
+                    : dtype == DType::f64 ? at::kDouble
+                                          : at::kFloat;
   const at::Tensor values = at::empty(reader.find(name)->shape, type);
   reader.read_whole(name, dtype, values.data_ptr());
   return values;
 }
 
 class Families : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, Families, testing::Values("qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"),
+INSTANTIATE_TEST_SUITE_P(All, Families,
+                         testing::Values("qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Families, LogitsAreThoseOfTransformers) {
@@ -47,7 +51,8 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
   for (const char* config : {"config.json", "config.v4.json"})
     for (const char* dtype : {"float32", "float64"}) {
       Inference model(job(GetParam(), config, dtype), 24, 0);
-      EXPECT_LE((model.logits(ids) - logits).abs().max().item<double>(), 1e-5) << config << " in " << dtype;
+      EXPECT_LE((model.logits(ids) - logits).abs().max().item<double>(), 1e-5)
+          << config << " in " << dtype;
     }
 }
 
@@ -59,7 +64,8 @@ TEST_P(Families, GenerationFollowsTheLogits) {
   std::vector<std::int64_t> all(prompt.begin(), prompt.end());
   for (const std::int32_t token : generated) {
     const at::Tensor logits = model.logits(at::tensor(all).view({1, -1}));
-    EXPECT_EQ(token, logits[0][-1].argmax().item<std::int64_t>()) << "behind " << all.size() << " tokens";
+    EXPECT_EQ(token, logits[0][-1].argmax().item<std::int64_t>())
+        << "behind " << all.size() << " tokens";
     all.push_back(token);
   }
 }
@@ -70,7 +76,8 @@ class Stored final : public data::SampleSource {
   explicit Stored(const std::string& family) : ids_(expected(family, "input_ids", DType::i64)) {}
   std::int64_t seq_len() const override { return ids_.size(1); }
   std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs, std::span<std::int32_t> labels) const override {
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override {
     for (std::size_t t = 0; t < inputs.size(); ++t) {
       const auto token = [&](std::size_t at) {
         return ids_[sample % 2][static_cast<std::int64_t>(at)].item<std::int32_t>();
@@ -92,7 +99,8 @@ struct OneRank {
         mesh(layout, 0),
         model(model_of(resolved.job, 0, 24, at::kCPU)),
         source(family),
-        trainer(resolved.job, model, mesh, BatchPlan::make(resolved.job, layout), source, at::kCPU) {
+        trainer(resolved.job, model, mesh, BatchPlan::make(resolved.job, layout), source,
+                at::kCPU) {
     load_hf_weights(trainer.stages().holdings(), model, kFolder + family);
   }
 
@@ -109,19 +117,23 @@ TEST(FamiliesLoss, OfMixtralHasTheRoutersAuxiliaryLoss) {
   const StepOutcome outcome = job.trainer.step();
   const double auxiliary = 0.02 * expected("mixtral", "aux_loss", DType::f64).item<double>();
   EXPECT_NEAR(outcome.balance_loss, auxiliary, 1e-6);
-  EXPECT_NEAR(outcome.loss + outcome.balance_loss, expected("mixtral", "loss", DType::f64).item<double>(), 1e-6);
+  EXPECT_NEAR(outcome.loss + outcome.balance_loss,
+              expected("mixtral", "loss", DType::f64).item<double>(), 1e-6);
   ASSERT_EQ(outcome.loads.size(), 2u);
   EXPECT_GE(outcome.loads[0].max_over_mean, 1);
 }
 
-std::string bytes_of(const checkpoint::SafetensorsReader& reader, const checkpoint::SafetensorsEntry& entry) {
-  std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype), '\0');
+std::string bytes_of(const checkpoint::SafetensorsReader& reader,
+                     const checkpoint::SafetensorsEntry& entry) {
+  std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype),
+                    '\0');
   reader.read_whole(entry.name, entry.dtype, bytes.data());
   return bytes;
 }
 
 TEST_P(Families, ExportedAgainIsTheSameFile) {
-  const fs::path folder = fs::temp_directory_path() / ("tessera-families-" + std::to_string(getpid()));
+  const fs::path folder =
+      fs::temp_directory_path() / ("tessera-families-" + std::to_string(getpid()));
   OneRank job(GetParam(), "float32");
   {
     checkpoint::Saver saver(job.trainer.mesh().control());
@@ -136,10 +148,10 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
     EXPECT_EQ(again->shape, entry.shape) << entry.name;
     EXPECT_EQ(bytes_of(theirs, entry), bytes_of(ours, *again)) << entry.name;
   }
-  Inference model(
-      config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(), "--checkpoint.initial_load_path",
-                       (folder / "hf").string(), "--checkpoint.initial_load_in_hf"}),
-      24, 0);
+  Inference model(config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(),
+                                   "--checkpoint.initial_load_path", (folder / "hf").string(),
+                                   "--checkpoint.initial_load_in_hf"}),
+                  24, 0);
   const at::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
   EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
   fs::remove_all(folder);
@@ -148,7 +160,8 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
 TEST(FamiliesMistakes, AreNamed) {
   EXPECT_THROW(
       load_hf_weights(OneRank("mixtral", "float32").trainer.stages().holdings(),
-                      model_of(job("mixtral", "config.json", "float32").job, 0, 24, at::kCPU), kFolder + "qwen3"),
+                      model_of(job("mixtral", "config.json", "float32").job, 0, 24, at::kCPU),
+                      kFolder + "qwen3"),
       Error);
 }
 

@@ -1,4 +1,5 @@
-// Safetensors -> checkpoint: the bits of every family, of TorchTitan's names and of quantized weights; mistakes.
+// Safetensors -> checkpoint: the bits of every family, of TorchTitan's names and of quantized
+// weights; mistakes.
 #include "tessera/train/hf_import.hpp"
 
 #include <gmock/gmock.h>
@@ -27,14 +28,18 @@ class HfImport : public testing::Test {
  protected:
   ~HfImport() override { fs::remove_all(folder_); }
   fs::path operator/(const char* name) const { return folder_ / name; }
-  checkpoint::Opened opened(const fs::path& step) const { return checkpoint::open(*control_, step); }
+  checkpoint::Opened opened(const fs::path& step) const {
+    return checkpoint::open(*control_, step);
+  }
 
   void expect_equal(const fs::path& a, const fs::path& b) const {
     compare(opened(a), opened(b), [](const checkpoint::TensorComparison& tensor) {
-      EXPECT_TRUE(tensor.is_equal()) << tensor.name << ": " << tensor.differing << " of " << tensor.elements;
+      EXPECT_TRUE(tensor.is_equal())
+          << tensor.name << ": " << tensor.differing << " of " << tensor.elements;
     });
   }
-  std::string refusal(const fs::path& weights, const ImportOptions& options, ExitCode code = ExitCode::data) const {
+  std::string refusal(const fs::path& weights, const ImportOptions& options,
+                      ExitCode code = ExitCode::data) const {
     try {
       import_weights(weights, options);
     } catch (const Error& error) {
@@ -51,14 +56,16 @@ class HfImport : public testing::Test {
 };
 
 std::string bytes_of(const SafetensorsReader& reader, const SafetensorsEntry& entry) {
-  std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype), '\0');
+  std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype),
+                    '\0');
   reader.read_whole(entry.name, entry.dtype, bytes.data());
   return bytes;
 }
 
 TEST_F(HfImport, EveryFamilyGoesInAndOutBitForBit) {
   for (const std::string family : {"qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"}) {
-    const fs::path step = import_weights(kGolden + "families/" + family, {*this / family.c_str(), {}, {}, 3});
+    const fs::path step =
+        import_weights(kGolden + "families/" + family, {*this / family.c_str(), {}, {}, 3});
     EXPECT_EQ(checkpoint::describe(checkpoint::verify(step, true)), "");
     EXPECT_EQ(checkpoint::summarize(step).files, 3);
     export_hf(step, *this / "out", {DType::f32, true, {}});
@@ -79,8 +86,10 @@ void write_with_titans_names(const checkpoint::Opened& opened, const fs::path& f
     entries.push_back({tensor.name.substr(sizeof("model/") - 1), tensor.dtype, tensor.shape});
   checkpoint::SafetensorsWriter writer(file, entries);
   for (const SafetensorsEntry& entry : entries) {
-    std::vector<std::byte> values(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype));
-    opened.read({"model/" + entry.name, entry.dtype, entry.shape, Shape(entry.shape.size(), 0), entry.shape},
+    std::vector<std::byte> values(static_cast<std::size_t>(element_count(entry.shape)) *
+                                  size_of(entry.dtype));
+    opened.read({"model/" + entry.name, entry.dtype, entry.shape, Shape(entry.shape.size(), 0),
+                 entry.shape},
                 values.data());
     writer.write(entry.name, 0, element_count(entry.shape), values.data());
   }
@@ -91,21 +100,24 @@ TEST_F(HfImport, TorchTitansNamesGiveTheSameCheckpoint) {
   const fs::path plain = import_weights(kGolden + "hf_tiny", {*this / "hf", {}, {}, 1});
   write_with_titans_names(opened(plain), *this / "titan.safetensors");
   const std::vector<std::string> config{"--model.hf_config", kGolden + "hf_tiny/config.json"};
-  const fs::path again = import_weights(*this / "titan.safetensors", {*this / "titan", config, {}, 2});
+  const fs::path again =
+      import_weights(*this / "titan.safetensors", {*this / "titan", config, {}, 2});
   expect_equal(plain, again);
   export_hf(again, *this / "out", {DType::f32, true, {}});
   EXPECT_TRUE(fs::exists(*this / "out" / "model.safetensors"));
 
   const fs::path qwen = import_weights(kGolden + "families/qwen3", {*this / "qwen", {}, {}, 1});
   write_with_titans_names(opened(qwen), *this / "qwen.safetensors");
-  EXPECT_THAT(refusal(*this / "qwen.safetensors",
-                      {*this / "no", {"--model.hf_config", kGolden + "families/qwen3/config.json"}, {}, 1}),
-              HasSubstr("for Llama only"));
+  EXPECT_THAT(
+      refusal(*this / "qwen.safetensors",
+              {*this / "no", {"--model.hf_config", kGolden + "families/qwen3/config.json"}, {}, 1}),
+      HasSubstr("for Llama only"));
 }
 
 TEST_F(HfImport, TypesConvert) {
   const fs::path step = import_weights(kGolden + "hf_tiny", {*this / "bf16", {}, DType::bf16, 1});
-  for (const checkpoint::TensorInfo& tensor : checkpoint::summarize(step).tensors) EXPECT_EQ(tensor.dtype, DType::bf16);
+  for (const checkpoint::TensorInfo& tensor : checkpoint::summarize(step).tensors)
+    EXPECT_EQ(tensor.dtype, DType::bf16);
 }
 
 /// tests/golden/make_quantized.py has decoded the twins.
@@ -113,7 +125,8 @@ TEST_F(HfImport, QuantizedWeightsAreThoseThatPyTorchDecodes) {
   for (const std::string kind : {"fp8", "mxfp4"}) {
     const std::string from = kGolden + "quantized/" + kind;
     const fs::path ours = import_weights(from, {*this / kind.c_str(), {}, {}, 2});
-    const fs::path theirs = import_weights(from + "/twin", {*this / (kind + "-twin").c_str(), {}, {}, 1});
+    const fs::path theirs =
+        import_weights(from + "/twin", {*this / (kind + "-twin").c_str(), {}, {}, 1});
     expect_equal(ours, theirs);
   }
 }
@@ -122,15 +135,17 @@ TEST_F(HfImport, QuantizedWeightsAreThoseThatPyTorchDecodes) {
 TEST_F(HfImport, QuantizedWeightsLoadDirectly) {
   const std::string from = kGolden + "quantized/mxfp4";
   const auto logits = [](const std::string& folder, bool quantized) {
-    std::vector<std::string> words{"--model.hf_config", folder + "/config.json", "--checkpoint.initial_load_path",
-                                   folder, "--checkpoint.initial_load_in_hf"};
+    std::vector<std::string> words{"--model.hf_config", folder + "/config.json",
+                                   "--checkpoint.initial_load_path", folder,
+                                   "--checkpoint.initial_load_in_hf"};
     if (quantized) words.push_back("--checkpoint.initial_load_in_hf_quantized");
     Inference model(config::resolve(words), 16, 0);
     return model.logits(at::arange(16).view({1, -1}));
   };
   const at::Tensor theirs = logits(from + "/twin", false);
   EXPECT_TRUE(logits(from, true).equal(theirs));
-  EXPECT_TRUE(logits(from, false).equal(theirs)) << "the files say themselves that they are quantized";
+  EXPECT_TRUE(logits(from, false).equal(theirs))
+      << "the files say themselves that they are quantized";
 }
 
 TEST_F(HfImport, MistakesAreNamed) {
@@ -140,9 +155,11 @@ TEST_F(HfImport, MistakesAreNamed) {
   fs::create_directories(*this / "bare");
   fs::copy_file(tiny + "/model.safetensors", *this / "bare" / "model.safetensors");
   EXPECT_THAT(refusal(*this / "bare", {*this / "b", {}, {}, 1}), HasSubstr("--config"));
-  fs::resize_file(*this / "bare" / "model.safetensors", fs::file_size(*this / "bare" / "model.safetensors") - 1);
-  EXPECT_THAT(refusal(*this / "bare", {*this / "c", {"--model.hf_config", tiny + "/config.json"}, {}, 1}),
-              HasSubstr("truncated"));
+  fs::resize_file(*this / "bare" / "model.safetensors",
+                  fs::file_size(*this / "bare" / "model.safetensors") - 1);
+  EXPECT_THAT(
+      refusal(*this / "bare", {*this / "c", {"--model.hf_config", tiny + "/config.json"}, {}, 1}),
+      HasSubstr("truncated"));
   import_weights(tiny, {*this / "d", {}, {}, 1});
   try {
     import_weights(tiny, {*this / "d", {}, {}, 1});
@@ -156,7 +173,8 @@ TEST_F(HfImport, ScalesMustGoWithTheirTensor) {
   const auto write = [&](const std::vector<SafetensorsEntry>& entries) {
     checkpoint::SafetensorsWriter writer(*this / "odd.safetensors", entries);
     for (const SafetensorsEntry& entry : entries) {
-      const std::vector<std::byte> zeros(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype));
+      const std::vector<std::byte> zeros(static_cast<std::size_t>(element_count(entry.shape)) *
+                                         size_of(entry.dtype));
       writer.write(entry.name, 0, element_count(entry.shape), zeros.data());
     }
     writer.finish();
@@ -168,7 +186,8 @@ TEST_F(HfImport, ScalesMustGoWithTheirTensor) {
               HasSubstr("w_scale_inv [1, 1] do not fit w [129, 3]"));
   EXPECT_THAT(write({{"w_blocks", DType::u8, {2, 3, 1, 16}}, {"w_scales", DType::u8, {2, 3}}}),
               HasSubstr("w_scales [2, 3] do not fit w_blocks [2, 3, 1, 16]"));
-  EXPECT_THAT(write({{"w", DType::f8e4m3, {129, 3}}}), HasSubstr("there is no model.embed_tokens.weight"));
+  EXPECT_THAT(write({{"w", DType::f8e4m3, {129, 3}}}),
+              HasSubstr("there is no model.embed_tokens.weight"));
 }
 
 }  // namespace

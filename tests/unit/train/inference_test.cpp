@@ -1,4 +1,5 @@
-// A Hugging Face model (tests/golden/hf_tiny): the same logits and the same greedy continuation as transformers.
+// A Hugging Face model (tests/golden/hf_tiny): the same logits and the same greedy continuation as
+// transformers.
 #include "tessera/train/inference.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ INSTANTIATE_TEST_SUITE_P(Spellings, HfTiny, testing::Values("config.json", "conf
 TEST_P(HfTiny, LogitsAreThoseOfTransformers) {
   Inference model(job(GetParam()), 40, 0);
   const auto ids = expected_ids("input_ids");
-  const at::Tensor tokens = at::tensor(std::vector<std::int64_t>(ids.begin(), ids.end())).view({1, -1});
+  const at::Tensor tokens =
+      at::tensor(std::vector<std::int64_t>(ids.begin(), ids.end())).view({1, -1});
   const at::Tensor logits = model.logits(tokens)[0];
   const checkpoint::SafetensorsReader reader(kFolder + "expected.safetensors");
   const at::Tensor expected = at::empty({10, 1000});
@@ -45,7 +47,8 @@ TEST_P(HfTiny, GreedyContinuationIsThatOfTransformers) {
   Inference model(job(GetParam()), 56, 0);
   const auto all = expected_ids("greedy_16");
   const std::vector<std::int32_t> prompt(all.begin(), all.begin() + 40);
-  EXPECT_EQ(model.generate(prompt, 16, {}, std::nullopt), std::vector<std::int32_t>(all.begin() + 40, all.end()));
+  EXPECT_EQ(model.generate(prompt, 16, {}, std::nullopt),
+            std::vector<std::int32_t>(all.begin() + 40, all.end()));
 }
 
 TEST(Inference, SamplingIsAFunctionOfTheSeed) {
@@ -53,7 +56,8 @@ TEST(Inference, SamplingIsAFunctionOfTheSeed) {
   const auto a = model.generate({998, 5}, 20, {1.0, 0, 3}, std::nullopt);
   EXPECT_EQ(a, model.generate({998, 5}, 20, {1.0, 0, 3}, std::nullopt));
   EXPECT_NE(a, model.generate({998, 5}, 20, {1.0, 0, 4}, std::nullopt));
-  EXPECT_EQ(model.generate({998, 5}, 20, {1.0, 1, 3}, std::nullopt), model.generate({998, 5}, 20, {}, std::nullopt));
+  EXPECT_EQ(model.generate({998, 5}, 20, {1.0, 1, 3}, std::nullopt),
+            model.generate({998, 5}, 20, {}, std::nullopt));
 }
 
 TEST(Inference, RefusesWhatTheModelCannotTake) {

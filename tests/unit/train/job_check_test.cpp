@@ -1,4 +1,5 @@
-// Forty planted jobs that `train` refuses, found without MPI, ranks or files; twelve of them have several problems.
+// Forty planted jobs that `train` refuses, found without MPI, ranks or files; twelve of them have
+// several problems.
 #include "tessera/train/job_check.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +18,8 @@ using testing::HasSubstr;
 struct Planted {
   const char* file;  ///< the job, from its line 1
   int ranks;
-  /// Each begins a problem: "3: seq_len" stands in line 3, "--flag: text" on the command line, "text" nowhere.
+  /// Each begins a problem: "3: seq_len" stands in line 3, "--flag: text" on the command line,
+  /// "text" nowhere.
   std::vector<std::string> problems;
   std::vector<std::string> flags = {};
 };
@@ -25,40 +27,58 @@ struct Planted {
 const std::vector<Planted>& planted() {
   static const std::vector<Planted> jobs{
       // One problem each: the mesh,
-      {"[parallelism]\ntensor_parallel_degree = 3\n[training]\nseq_len = 96", 8, {"2: tp 3 does not divide 8 ranks"}},
+      {"[parallelism]\ntensor_parallel_degree = 3\n[training]\nseq_len = 96",
+       8,
+       {"2: tp 3 does not divide 8 ranks"}},
       {"[parallelism]\ntensor_parallel_degree = 2", 1, {"2: tp 2 does not divide 1 rank"}},
       {"[parallelism]\npipeline_parallel_degree = 2", 3, {"2: pp 2 does not divide 3 ranks"}},
       {"[parallelism]\ndata_parallel_shard_degree = 4", 8, {"2: dp_shard 4 does not make 8 ranks"}},
-      {"[parallelism]\nexpert_parallel_degree = 3\n[model]\nname = 'mixtral'", 8, {"2: expert_parallel_degree 3"}},
+      {"[parallelism]\nexpert_parallel_degree = 3\n[model]\nname = 'mixtral'",
+       8,
+       {"2: expert_parallel_degree 3"}},
       {"",
        6,
        {"--parallelism.context_parallel_degree: cp 4 does not divide 6"},
        {"--parallelism.context_parallel_degree", "4"}},
       // what the model cannot be cut into,
-      {"[parallelism]\ntensor_parallel_degree = 32\n[training]\nlocal_batch_size = 1", 32, {"2: attention heads 16"}},
+      {"[parallelism]\ntensor_parallel_degree = 32\n[training]\nlocal_batch_size = 1",
+       32,
+       {"2: attention heads 16"}},
       {"[parallelism]\nexpert_parallel_degree = 2", 2, {"2: llama3 debugmodel has no experts"}},
-      {"[model]\nname = 'mixtral'\n[parallelism]\nexpert_parallel_degree = 16", 16, {"4: experts 8 cannot be shared"}},
+      {"[model]\nname = 'mixtral'\n[parallelism]\nexpert_parallel_degree = 16",
+       16,
+       {"4: experts 8 cannot be shared"}},
       {"[model]\nmoe_aux_loss_coeff = 0.1", 1, {"2: llama3 debugmodel has no mixture of experts"}},
       {"[model]\nhf_config = '/no/such/config.json'", 1, {"2: cannot open /no/such/config.json"}},
-      {"[training]\nfreeze = ['layers.77']", 1, {"2: training.freeze: \"layers.77\" matches nothing"}},
-      {"[checkpoint]\nexclude_from_loading = ['embedings']", 1, {"2: checkpoint.exclude_from_loading"}},
+      {"[training]\nfreeze = ['layers.77']",
+       1,
+       {"2: training.freeze: \"layers.77\" matches nothing"}},
+      {"[checkpoint]\nexclude_from_loading = ['embedings']",
+       1,
+       {"2: checkpoint.exclude_from_loading"}},
       {"[[parallelism.reshard_rules]]\nmatch = 'blocks'\npolicy = 'never'",
        1,
        {"1: parallelism.reshard_rules: \"blocks\""}},
-      {"[parallelism]\nfsdp_reshard_after_forward = 3", 8, {"2: parallelism.fsdp_reshard_after_forward 3"}},
+      {"[parallelism]\nfsdp_reshard_after_forward = 3",
+       8,
+       {"2: parallelism.fsdp_reshard_after_forward 3"}},
       // batch and sequence,
-      {"[training]\nglobal_batch_size = 24", 4, {"2: training.global_batch_size 24 is not a multiple of"}},
+      {"[training]\nglobal_batch_size = 24",
+       4,
+       {"2: training.global_batch_size 24 is not a multiple of"}},
       {"[training]\nseq_len = 100\n[parallelism]\ncontext_parallel_degree = 8",
        8,
        {"2: seq_len 100 is not a multiple of 16"}},
-      {"[training]\nseq_len = 36\n[parallelism]\ncontext_parallel_degree = -1\ndata_parallel_shard_degree = 1",
+      {"[training]\nseq_len = 36\n[parallelism]\ncontext_parallel_degree = "
+       "-1\ndata_parallel_shard_degree = 1",
        8,
        {"2: training.seq_len 36 cannot be cut"}},
       {"[training]\nlocal_batch_size = 1\nseq_len = 9\n[parallelism]\ntensor_parallel_degree = "
        "-1\ndata_parallel_shard_degree = 1",
        2,
        {"3: tokens of a microbatch"}},
-      {"[validation]\nenable = true\ndataset_path = 'x'\nlocal_batch_size = 1\nseq_len = 9\n[training]\nseq_len = 9\n"
+      {"[validation]\nenable = true\ndataset_path = 'x'\nlocal_batch_size = 1\nseq_len = "
+       "9\n[training]\nseq_len = 9\n"
        "[parallelism]\ntensor_parallel_degree = -1\ndata_parallel_shard_degree = 1",
        2,
        {"4: tokens of a microbatch"}},
@@ -78,12 +98,17 @@ const std::vector<Planted>& planted() {
       {"[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_stage_map = '0,2'",
        2,
        {"3: parallelism.pipeline_parallel_stage_map"}},
-      {"[debug]\ninject_faults = ['3:nan:8']", 8, {"2: debug.inject_faults: '3:nan:8' is for rank 8 of 8"}},
+      {"[debug]\ninject_faults = ['3:nan:8']",
+       8,
+       {"2: debug.inject_faults: '3:nan:8' is for rank 8 of 8"}},
       // what Tessera does not do.
-      {"[fault_tolerance]\nenable = true", 1, {"2: fault_tolerance.enable = true is not supported"}},
+      {"[fault_tolerance]\nenable = true",
+       1,
+       {"2: fault_tolerance.enable = true is not supported"}},
       {"[model]\nname = 'llama4'", 1, {"2: model.name = \"llama4\" is not supported"}},
       // Several each.
-      {"[parallelism]\ntensor_parallel_degree = 3\n[training]\nseq_len = 100\nglobal_batch_size = 12",
+      {"[parallelism]\ntensor_parallel_degree = 3\n[training]\nseq_len = 100\nglobal_batch_size = "
+       "12",
        8,
        {"2: tp 3 does not divide 8", "4: seq_len 100 is not a multiple of 3",
         "5: global_batch_size 12 is not a multiple"}},
@@ -93,7 +118,9 @@ const std::vector<Planted>& planted() {
       {"[training]\nfreeze = ['a77', 'b77']\n[checkpoint]\nexclude_from_loading = ['c77']",
        1,
        {"2: training.freeze: \"a77\"", "2: training.freeze: \"b77\"", "4: checkpoint.exclude"}},
-      {"[optimizer]\nname = 'Adam'\n[checkpoint]\nkeep_latest_k = 1", 1, {"2: optimizer.name", "4: keep_latest_k"}},
+      {"[optimizer]\nname = 'Adam'\n[checkpoint]\nkeep_latest_k = 1",
+       1,
+       {"2: optimizer.name", "4: keep_latest_k"}},
       {"[training]\nglobal_batch_size = 20\nseq_len = 36\n[parallelism]\ncontext_parallel_degree = "
        "-1\ndata_parallel_shard_degree = 1",
        8,
@@ -108,21 +135,26 @@ const std::vector<Planted>& planted() {
       {"[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_split_points = "
        "['layers.2']\nfsdp_reshard_after_forward = 3\n[training]\nlocal_batch_size = 3",
        16,
-       {"3: 2 stages do not fit 1F1B", "4: parallelism.fsdp_reshard_after_forward 3", "6: 3 microbatches are fewer"}},
-      {"[parallelism]\ntensor_parallel_degree = 32\nexpert_parallel_degree = 2\n[training]\nfreeze = ['x9']",
+       {"3: 2 stages do not fit 1F1B", "4: parallelism.fsdp_reshard_after_forward 3",
+        "6: 3 microbatches are fewer"}},
+      {"[parallelism]\ntensor_parallel_degree = 32\nexpert_parallel_degree = 2\n[training]\nfreeze "
+       "= ['x9']",
        32,
        {"2: attention heads 16", "3: llama3 debugmodel has no experts", "5: training.freeze"}},
-      {"[memory_estimation]\nenable = true\n[debug]\ninject_faults = ['x']\n[training]\nglobal_batch_size = 12",
+      {"[memory_estimation]\nenable = true\n[debug]\ninject_faults = "
+       "['x']\n[training]\nglobal_batch_size = 12",
        1,
        {"2: memory_estimation.enable", "4: debug.inject_faults: 'x'", "6: global_batch_size 12"}},
       {"[model]\nname = 'mixtral'\n[parallelism]\nexpert_parallel_degree = 3\n",
        8,
        {"4: expert_parallel_degree 3", "--debug.inject_faults: debug.inject_faults"},
        {"--debug.inject_faults", "1:die:9"}},
-      {"[validation]\nenable = true\n[parallelism]\ncontext_parallel_load_balancer = 'ptrr'\ncontext_parallel_degree = "
+      {"[validation]\nenable = true\n[parallelism]\ncontext_parallel_load_balancer = "
+       "'ptrr'\ncontext_parallel_degree = "
        "2",
        4,
-       {"2: validation.enable = true has no data", "4: parallelism.context_parallel_load_balancer"}}};
+       {"2: validation.enable = true has no data",
+        "4: parallelism.context_parallel_load_balancer"}}};
   return jobs;
 }
 
@@ -133,7 +165,8 @@ std::vector<std::string> found(const Planted& job, const JobFile& file, JobCheck
   config::Reading reading = config::read_job(args);
   check.find_problems(reading, job.ranks);
   std::vector<std::string> lines;
-  for (const config::Problem& problem : reading.problems) lines.push_back(config::message_of({problem}));
+  for (const config::Problem& problem : reading.problems)
+    lines.push_back(config::message_of({problem}));
   EXPECT_EQ(config::code_of(reading.problems), ExitCode::usage);
   return lines;
 }
@@ -143,7 +176,8 @@ testing::Matcher<std::string> begins(const std::string& expected, const JobFile&
   const bool in_file = expected.find_first_not_of("0123456789") == expected.find(": ");
   if (!in_file) return testing::StartsWith(expected);
   const std::size_t colon = expected.find(": ");
-  return testing::AllOf(testing::StartsWith(file.at(std::stoi(expected))), HasSubstr(expected.substr(colon)));
+  return testing::AllOf(testing::StartsWith(file.at(std::stoi(expected))),
+                        HasSubstr(expected.substr(colon)));
 }
 
 TEST(JobCheck, FortyPlantedJobsAreRefused) {
@@ -165,30 +199,38 @@ TEST(JobCheck, TakesAGoodJobOnManyMeshes) {
   JobCheck check(JobCheck::Files::ignored);
   for (const auto& [ranks, flags] : std::vector<std::pair<int, std::vector<std::string>>>{
            {1, {}},
-           {8, {"--parallelism.tensor_parallel_degree", "2", "--parallelism.pipeline_parallel_degree", "2"}},
+           {8,
+            {"--parallelism.tensor_parallel_degree", "2", "--parallelism.pipeline_parallel_degree",
+             "2"}},
            {16, {"--model.flavor", "405B", "--parallelism.tensor_parallel_degree", "8"}},
            {0, {"--model.name", "mixtral", "--parallelism.expert_parallel_degree", "8"}}}) {
     std::vector<std::string> args{"--training.dataset_path", "x"};
     args.insert(args.end(), flags.begin(), flags.end());
     config::Reading job = config::read_job(args);
     check.find_problems(job, ranks);
-    EXPECT_EQ(message_of(job.problems), "0 problems in the configuration") << testing::PrintToString(args);
+    EXPECT_EQ(message_of(job.problems), "0 problems in the configuration")
+        << testing::PrintToString(args);
   }
 }
 
-/// Each file has one mistake and another key, which contradicts what the mistake leaves in the place of its key.
+/// Each file has one mistake and another key, which contradicts what the mistake leaves in the
+/// place of its key.
 TEST(JobCheck, SaysNothingOfWhatFollowsFromAMisreadKey) {
   JobCheck check(JobCheck::Files::ignored);
   for (const auto& [text, ranks] : std::vector<std::pair<std::string, int>>{
-           {"[training]\nlocal_batch_size = 2\nglobal_batch_size = '8'\n[parallelism]\npipeline_parallel_degree = 4",
+           {"[training]\nlocal_batch_size = 2\nglobal_batch_size = "
+            "'8'\n[parallelism]\npipeline_parallel_degree = 4",
             4},
            {"[training]\nlocal_batch_size = '6'\n[parallelism]\npipeline_parallel_degree = 2\n"
             "pipeline_parallel_microbatch_steps = ['2:3']",
             2},
-           {"[parallelism]\npipeline_parallel_degree = 2\ntensor_parallel_degree = -1\ndata_parallel_shard_degree = 1\n"
-            "pipeline_parallel_microbatch_size = '2'\n[training]\nlocal_batch_size = 2\nseq_len = 9",
+           {"[parallelism]\npipeline_parallel_degree = 2\ntensor_parallel_degree = "
+            "-1\ndata_parallel_shard_degree = 1\n"
+            "pipeline_parallel_microbatch_size = '2'\n[training]\nlocal_batch_size = 2\nseq_len = "
+            "9",
             4},
-           {"[parallelism]\npipeline_parallel_degree = 6\npipeline_parallel_last_stage_less_layers = '0'\n"
+           {"[parallelism]\npipeline_parallel_degree = 6\npipeline_parallel_last_stage_less_layers "
+            "= '0'\n"
             "pipeline_parallel_layers_per_stage = 1",
             6},
            {"[parallelism]\ncontext_parallel_degree = -1\ndata_parallel_shard_degree = 1\n"
@@ -198,7 +240,8 @@ TEST(JobCheck, SaysNothingOfWhatFollowsFromAMisreadKey) {
             "disable_sequence_parallel = 1\n[training]\nlocal_batch_size = 1\nseq_len = 9",
             2},
            {"[parallelism]\ntensor_parallel_degree = 32\n[model]\nhf_config = 1", 32},
-           {"[debug]\ninject_faults = ['3:nan:7']\n[parallelism]\ntensor_parallel_degree = '8'", 0}}) {
+           {"[debug]\ninject_faults = ['3:nan:7']\n[parallelism]\ntensor_parallel_degree = '8'",
+            0}}) {
     const JobFile file(text + "\n");
     config::Reading job = config::read_job({file.path(), "--training.dataset_path", "x"});
     check.find_problems(job, ranks);
@@ -218,18 +261,20 @@ TEST(JobCheck, FewestRanksFillTheMesh) {
 
 TEST(JobCheck, LooksAtFiles) {
   JobCheck check(JobCheck::Files::looked_at);
-  config::Reading job =
-      config::read_job({"--training.dataset_path", "/no/data", "--training.dataset", "text",
-                        "--checkpoint.initial_load_path", "/no/weights", "--model.hf_assets_path", "/no/tokenizer"});
+  config::Reading job = config::read_job(
+      {"--training.dataset_path", "/no/data", "--training.dataset", "text",
+       "--checkpoint.initial_load_path", "/no/weights", "--model.hf_assets_path", "/no/tokenizer"});
   check.find_problems(job, 1);
   ASSERT_EQ(job.problems.size(), 3u) << message_of(job.problems);
   EXPECT_THAT(message_of(job.problems), HasSubstr("model.hf_assets_path"));
   EXPECT_EQ(code_of(job.problems), ExitCode::data);
-  EXPECT_THAT(message_of(job.problems), HasSubstr("--training.dataset_path: there is no file or folder '/no/data'"));
-  EXPECT_THAT(message_of(job.problems), HasSubstr("--checkpoint.initial_load_path: there is no file"));
+  EXPECT_THAT(message_of(job.problems),
+              HasSubstr("--training.dataset_path: there is no file or folder '/no/data'"));
+  EXPECT_THAT(message_of(job.problems),
+              HasSubstr("--checkpoint.initial_load_path: there is no file"));
   const JobFile text("some text");
-  config::Reading no_tokenizer =
-      config::read_job({"--training.dataset_path", text.path(), "--model.hf_assets_path", "/no/tokenizer"});
+  config::Reading no_tokenizer = config::read_job(
+      {"--training.dataset_path", text.path(), "--model.hf_assets_path", "/no/tokenizer"});
   check.find_problems(no_tokenizer, 1);
   EXPECT_THAT(message_of(no_tokenizer.problems), HasSubstr("tessera tokenizer train"));
 }
@@ -238,10 +283,10 @@ TEST(JobCheck, LooksAtFiles) {
 TEST(JobCheck, DoesNotHoldFilesAgainstAMisreadKey) {
   const std::string replay = TESSERA_TEST_DATA "/llama_a/batches.safetensors";
   const JobFile text("some text");
-  for (const config::Strings& args :
-       std::vector<config::Strings>{{"--data", replay, "--training.dataset", "replay", "--training.seq_len", "many"},
-                                    {"--data", replay, "--training.dataset", "reply", "--training.seq_len", "64"},
-                                    {"--data", text.path(), "--model.hf_assets_path"}}) {
+  for (const config::Strings& args : std::vector<config::Strings>{
+           {"--data", replay, "--training.dataset", "replay", "--training.seq_len", "many"},
+           {"--data", replay, "--training.dataset", "reply", "--training.seq_len", "64"},
+           {"--data", text.path(), "--model.hf_assets_path"}}) {
     config::Reading job = config::read_job(args);
     JobCheck(JobCheck::Files::looked_at).find_problems(job, 1);
     ASSERT_EQ(job.problems.size(), 1u) << message_of(job.problems);
@@ -258,7 +303,8 @@ TEST(JobCheck, AThousandJobsTakeASecond) {
       "[parallelism]\ntensor_parallel_degree = 8\npipeline_parallel_degree = 4\n");
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 1; i <= 1000; ++i) {
-    config::Reading job = config::read_job({file.path(), "--optimizer.lr", std::to_string(1e-5 * i)});
+    config::Reading job =
+        config::read_job({file.path(), "--optimizer.lr", std::to_string(1e-5 * i)});
     check.find_problems(job, 256);
     EXPECT_TRUE(job.problems.empty()) << message_of(job.problems);
   }

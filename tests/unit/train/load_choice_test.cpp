@@ -33,12 +33,14 @@ TEST(LoadChoice, KnowsTorchTitansWordsAndPatterns) {
   const LoadChoice all = LoadChoice::of({}, tiny(false));
   EXPECT_TRUE(all.optimizer && all.schedule && all.data && !all.is_partial());
   EXPECT_EQ(all.left_out(), "");
-  const LoadChoice words = LoadChoice::of(excluding({"optimizer", "lr_scheduler", "dataloader"}), tiny(false));
+  const LoadChoice words =
+      LoadChoice::of(excluding({"optimizer", "lr_scheduler", "dataloader"}), tiny(false));
   EXPECT_FALSE(words.optimizer || words.schedule || words.data || words.is_partial());
   EXPECT_EQ(words.left_out(), "optimizer, lr_scheduler, dataloader");
   const LoadChoice patterns = LoadChoice::of(excluding({"^output", "layers[.]1[.]"}), tiny(false));
   EXPECT_TRUE(patterns.is_partial() && patterns.optimizer);
-  EXPECT_TRUE(patterns.excludes("output.weight") && patterns.excludes("layers.1.attention.wq.weight"));
+  EXPECT_TRUE(patterns.excludes("output.weight") &&
+              patterns.excludes("layers.1.attention.wq.weight"));
   EXPECT_FALSE(patterns.excludes("layers.0.attention.wq.weight"));
 }
 
@@ -60,9 +62,11 @@ TEST(LoadChoice, RefusesPatternsThatMatchNothing) {
       ADD_FAILURE() << pattern;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_THAT(error.what(), HasSubstr("checkpoint.exclude_from_loading: \"" + std::string(pattern)));
+      EXPECT_THAT(error.what(),
+                  HasSubstr("checkpoint.exclude_from_loading: \"" + std::string(pattern)));
     }
-  EXPECT_TRUE(LoadChoice::of(excluding({"^output"}), tiny(true)).is_partial()) << "of an untied checkpoint";
+  EXPECT_TRUE(LoadChoice::of(excluding({"^output"}), tiny(true)).is_partial())
+      << "of an untied checkpoint";
 }
 
 TEST(LoadChoice, OfARunThatStartsFromAnotherIsForThatStart) {

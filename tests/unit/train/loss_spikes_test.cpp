@@ -16,7 +16,8 @@ TEST(LossSpikes, CountsInStandardDeviationsOfTheLossesBefore) {
 
 TEST(LossSpikes, SaysNothingOfFewOrEqualLosses) {
   LossSpikes spikes;
-  for (std::size_t i = 0; i < LossSpikes::kLeast; ++i) EXPECT_EQ(spikes.score(static_cast<double>(i)), 0);
+  for (std::size_t i = 0; i < LossSpikes::kLeast; ++i)
+    EXPECT_EQ(spikes.score(static_cast<double>(i)), 0);
   EXPECT_NE(spikes.score(100), 0);
   spikes.forget();
   for (int i = 0; i < 50; ++i) EXPECT_EQ(spikes.score(2.0), 0);

@@ -40,9 +40,12 @@ TEST(MemoryNeed, OfOneRankIsFourTimesItsWeights) {
 
 TEST(MemoryNeed, EveryAxisThatCutsParametersCutsIt) {
   const double whole = static_cast<double>(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1).state());
-  for (const mesh::Degrees& degrees : {mesh::Degrees{1, 1, 4, 1, 1}, {1, 1, 1, 4, 1}, {1, 1, 1, 1, 4}, {1, 1, 2, 1, 2}})
-    EXPECT_NEAR(static_cast<double>(need_of("llama3", "8B", degrees, 4).state()), whole / 4, 0.01 * whole);
-  EXPECT_EQ(static_cast<double>(need_of("llama3", "8B", {1, 4, 1, 1, 1}, 4).state()), whole) << "replicas are copies";
+  for (const mesh::Degrees& degrees :
+       {mesh::Degrees{1, 1, 4, 1, 1}, {1, 1, 1, 4, 1}, {1, 1, 1, 1, 4}, {1, 1, 2, 1, 2}})
+    EXPECT_NEAR(static_cast<double>(need_of("llama3", "8B", degrees, 4).state()), whole / 4,
+                0.01 * whole);
+  EXPECT_EQ(static_cast<double>(need_of("llama3", "8B", {1, 4, 1, 1, 1}, 4).state()), whole)
+      << "replicas are copies";
 }
 
 TEST(MemoryNeed, OfAPipelineStageIsThatOfItsCells) {
@@ -51,7 +54,8 @@ TEST(MemoryNeed, OfAPipelineStageIsThatOfItsCells) {
   const auto cells = static_cast<std::int64_t>(model.cells.size());
   const MemoryNeed first = memory_need(model, layout, {{0, cells / 2}}, bf16());
   const MemoryNeed last = memory_need(model, layout, {{cells / 2, cells - cells / 2}}, bf16());
-  EXPECT_NEAR(static_cast<double>(first.weights + last.weights), model.parameter_count() * 4.0, 1e6);
+  EXPECT_NEAR(static_cast<double>(first.weights + last.weights), model.parameter_count() * 4.0,
+              1e6);
   EXPECT_GT(last.activations, first.activations) << "the last stage has the logits";
 }
 
@@ -81,14 +85,17 @@ TEST(MemoryNeed, FloatWeightsOfOneRankAreNotGathered) {
 TEST(MemoryNeed, WhatDoesNotFitIsRefusedWithBothFigures) {
   const MemoryNeed need{400LL << 30, 400LL << 30, 800LL << 30, 0, 0};
   EXPECT_NO_THROW(check_need("m", need, need.total(), need.total(), "on rank 0"));
-  EXPECT_NO_THROW(check_need("m", need, need.total(), 0, "on rank 0")) << "what is not known refuses nothing";
+  EXPECT_NO_THROW(check_need("m", need, need.total(), 0, "on rank 0"))
+      << "what is not known refuses nothing";
   try {
     check_need("llama3 70B", need, need.total(), 16LL << 30, "on rank 0 (node7)");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::environment);
-    EXPECT_THAT(error.what(), HasSubstr("llama3 70B needs at least 1.56 TiB on rank 0 (node7), where 16.0 GiB are free "
-                                        "(weights 400 GiB, gradients 400 GiB, optimizer 800 GiB"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("llama3 70B needs at least 1.56 TiB on rank 0 (node7), where 16.0 GiB are free "
+                  "(weights 400 GiB, gradients 400 GiB, optimizer 800 GiB"));
     EXPECT_THAT(error.what(), HasSubstr("use 100 times as many ranks or more"));
   }
 }

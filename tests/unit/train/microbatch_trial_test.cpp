@@ -16,7 +16,8 @@ std::int64_t chosen(std::map<std::int64_t, double> seconds, std::int64_t largest
   while (!trial.done()) {
     const std::int64_t rows = trial.rows();
     EXPECT_LE(rows, largest_that_fits);
-    trial.took(seconds[rows] * (steps[rows]++ == 0 ? 10 : 1), trial.next_rows() <= largest_that_fits);
+    trial.took(seconds[rows] * (steps[rows]++ == 0 ? 10 : 1),
+               trial.next_rows() <= largest_that_fits);
   }
   for (const auto& [rows, count] : steps) EXPECT_EQ(count, 3) << rows;
   return trial.rows();
@@ -28,7 +29,9 @@ TEST(MicrobatchTrial, KeepsTheFastest) {
   EXPECT_EQ(chosen({{8, 1.0}}), 8);
 }
 
-TEST(MicrobatchTrial, LeavesOutWhatMemoryDoesNotHold) { EXPECT_EQ(chosen({{1, 3.0}, {2, 2.0}, {4, 1.0}}, 2), 2); }
+TEST(MicrobatchTrial, LeavesOutWhatMemoryDoesNotHold) {
+  EXPECT_EQ(chosen({{1, 3.0}, {2, 2.0}, {4, 1.0}}, 2), 2);
+}
 
 }  // namespace
 }  // namespace tessera::train

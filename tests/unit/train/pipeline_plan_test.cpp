@@ -62,8 +62,10 @@ TEST_F(PipelinePlanTest, StagesFollowTheCuts) {
 
 TEST_F(PipelinePlanTest, RefusesWhatDoesNotFit) {
   p_.pipeline_parallel_layers_per_stage = 2;
-  EXPECT_THAT(refusal(),
-              HasSubstr("4 pipeline stages on pipeline_parallel_degree 2: 1F1B runs 1 stage(s) on each rank"));
+  EXPECT_THAT(
+      refusal(),
+      HasSubstr(
+          "4 pipeline stages on pipeline_parallel_degree 2: 1F1B runs 1 stage(s) on each rank"));
   p_.pipeline_parallel_schedule = "Interleaved1F1B";
   EXPECT_EQ(refusal(), "");
   p_.pipeline_parallel_layers_per_stage = 4;
@@ -88,15 +90,16 @@ TEST_F(PipelinePlanTest, RefusesFewerMicrobatchesThanTheScheduleNeeds) {
     }
   };
   EXPECT_EQ(refused("1F1B", 2), "");
-  EXPECT_THAT(refused("1F1B", 4),
-              HasSubstr("2 microbatches are fewer than 1F1B needs on 4 pipeline ranks; choose local_batch_size >= 4"));
+  EXPECT_THAT(refused("1F1B", 4), HasSubstr("2 microbatches are fewer than 1F1B needs on 4 "
+                                            "pipeline ranks; choose local_batch_size >= 4"));
   EXPECT_EQ(refused("Interleaved1F1B", 4), "");
   EXPECT_EQ(refused("DualPipeV", 1), "");
   EXPECT_THAT(refused("DualPipeV", 2), HasSubstr(">= 8"));
 }
 
 TEST_F(PipelinePlanTest, ScheduleFromAFile) {
-  const auto file = std::filesystem::temp_directory_path() / ("tessera-plan-" + std::to_string(getpid()) + ".csv");
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("tessera-plan-" + std::to_string(getpid()) + ".csv");
   const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
   p_.pipeline_parallel_schedule = "PipelineScheduleSingle";
   p_.pipeline_parallel_schedule_csv = file.string();

@@ -61,7 +61,8 @@ TEST_F(Placements, LeaveOutWhatTheSystemDoesNotSay) {
   EXPECT_THAT(place.adapters, IsEmpty());
 }
 
-Placement placed(const std::string& pci, int gpu_numa, std::vector<int> cores, std::vector<int> core_numas) {
+Placement placed(const std::string& pci, int gpu_numa, std::vector<int> cores,
+                 std::vector<int> core_numas) {
   return {pci, gpu_numa, std::move(cores), std::move(core_numas), {{"mlx5_0", 0}, {"mlx5_1", 1}}};
 }
 
@@ -77,19 +78,23 @@ std::vector<RankPlacement> four_ranks() {
 
 TEST(PlacementLines, TellNodesOfOneKindTogether) {
   const std::string text =
-      "local rank 0 GPU 0000:17:00.0 (NUMA 0), cores 0-3,16,18-19 (NUMA 0); local rank 1 GPU 0000:9a:00.0 (NUMA 1), "
+      "local rank 0 GPU 0000:17:00.0 (NUMA 0), cores 0-3,16,18-19 (NUMA 0); local rank 1 GPU "
+      "0000:9a:00.0 (NUMA 1), "
       "core 8 "
       "(NUMA 1); network mlx5_0 (NUMA 0), mlx5_1 (NUMA 1)";
   auto ranks = four_ranks();
   EXPECT_THAT(placement_lines(ranks), ElementsAre("placement on node1 and 1 more node: " + text));
   ranks[3].place.cores = {9};
-  EXPECT_THAT(placement_lines(ranks), ElementsAre("placement on node1: " + text, HasSubstr("placement on node2: ")));
+  EXPECT_THAT(placement_lines(ranks),
+              ElementsAre("placement on node1: " + text, HasSubstr("placement on node2: ")));
 }
 
 TEST(PlacementLines, SayWhatIsUnknown) {
   const std::vector<RankPlacement> ranks{{"node1", {"0000:01:00.0", -1, {}, {}, {}}}};
-  EXPECT_THAT(placement_lines(ranks),
-              ElementsAre("placement on node1: local rank 0 GPU 0000:01:00.0, cores unknown; network unknown"));
+  EXPECT_THAT(
+      placement_lines(ranks),
+      ElementsAre(
+          "placement on node1: local rank 0 GPU 0000:01:00.0, cores unknown; network unknown"));
 }
 
 TEST(PlacementWarnings, AreSilentWhereAllIsWell) {
@@ -104,15 +109,17 @@ TEST(PlacementWarnings, NameCoresFarFromTheirGpu) {
   auto ranks = four_ranks();
   ranks[2].place.gpu_numa = ranks[3].place.gpu_numa = 3;
   EXPECT_THAT(placement_warnings(ranks),
-              ElementsAre(HasSubstr("2 of 4 ranks run on cores far from their GPU, first rank 2 on node2: GPU "
-                                    "0000:17:00.0 is at NUMA node 3, cores 0-3,16,18-19 (NUMA 0); bind ranks")));
+              ElementsAre(HasSubstr(
+                  "2 of 4 ranks run on cores far from their GPU, first rank 2 on node2: GPU "
+                  "0000:17:00.0 is at NUMA node 3, cores 0-3,16,18-19 (NUMA 0); bind ranks")));
 }
 
 TEST(PlacementWarnings, NameRanksThatShareOneCore) {
   auto ranks = four_ranks();
   ranks[2].place = ranks[3].place;
   EXPECT_THAT(placement_warnings(ranks),
-              ElementsAre(HasSubstr("all 2 ranks on node2 are bound to core 8; give each rank cores of its own")));
+              ElementsAre(HasSubstr(
+                  "all 2 ranks on node2 are bound to core 8; give each rank cores of its own")));
 }
 
 TEST(PlacementText, Travels) {

@@ -70,7 +70,8 @@ TEST(SavePlan, TakesTheEndFromTheEnvironment) {
   setenv("TESSERA_JOB_END", "2026-11-22T10:00", 1);
   testing::internal::CaptureStderr();
   EXPECT_EQ(job_end_from_environment(), 1700000000);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("TESSERA_JOB_END = '2026-11-22T10:00'"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("TESSERA_JOB_END = '2026-11-22T10:00'"),
+            std::string::npos);
   unsetenv("SLURM_JOB_END_TIME");
   unsetenv("TESSERA_JOB_END");
 }

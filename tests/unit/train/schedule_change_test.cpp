@@ -15,17 +15,21 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// What a job with flags `now` says after `done` steps of one with flags `then`.
-std::string change(const std::vector<std::string>& then, const std::vector<std::string>& now, std::int64_t done,
-                   std::int64_t start = 0) {
+std::string change(const std::vector<std::string>& then, const std::vector<std::string>& now,
+                   std::int64_t done, std::int64_t start = 0) {
   return schedule_change(config::resolve(now).job, config::resolve(then).to_toml(), done, start);
 }
 
 TEST(ScheduleChange, NamesBothRatesOfTheNextStep) {
   EXPECT_EQ(change({"--training.steps=1000"}, {"--training.steps=2000"}, 1000),
-            "the learning-rate schedule has 2000 steps (training.steps), and had 1000 in the checkpoint: the rate of "
-            "step 1001 is 0.0004444 instead of 1e-06; set lr_scheduler.total_steps = 1000 to keep the old schedule");
-  EXPECT_THAT(change({"--training.steps=2000"}, {"--training.steps=1000"}, 500), HasSubstr("and had 2000 in the"));
-  EXPECT_THAT(change({"--training.steps=1000", "--lr_scheduler.total_steps=1500"}, {"--training.steps=1000"}, 500),
+            "the learning-rate schedule has 2000 steps (training.steps), and had 1000 in the "
+            "checkpoint: the rate of "
+            "step 1001 is 0.0004444 instead of 1e-06; set lr_scheduler.total_steps = 1000 to keep "
+            "the old schedule");
+  EXPECT_THAT(change({"--training.steps=2000"}, {"--training.steps=1000"}, 500),
+              HasSubstr("and had 2000 in the"));
+  EXPECT_THAT(change({"--training.steps=1000", "--lr_scheduler.total_steps=1500"},
+                     {"--training.steps=1000"}, 500),
               HasSubstr("has 1000 steps (training.steps), and had 1500 in the checkpoint"));
 }
 
@@ -50,19 +54,25 @@ TEST(ScheduleChange, CountsFromTheStartOfTheSchedule) {
 TEST(ScheduleChange, IsNothingWhereNoRateChanges) {
   const std::string constant = "--lr_scheduler.decay_ratio=0";
   EXPECT_THAT(change({"--training.steps=1000"}, {"--training.steps=1000"}, 500), IsEmpty());
-  EXPECT_THAT(change({"--training.steps=1000"}, {"--training.steps=2000", "--lr_scheduler.total_steps=1000"}, 500),
+  EXPECT_THAT(change({"--training.steps=1000"},
+                     {"--training.steps=2000", "--lr_scheduler.total_steps=1000"}, 500),
               IsEmpty());
-  EXPECT_THAT(change({"--training.steps=1000"}, {"--training.steps=2000", "--lr_scheduler.total_steps=1500"}, 500),
+  EXPECT_THAT(change({"--training.steps=1000"},
+                     {"--training.steps=2000", "--lr_scheduler.total_steps=1500"}, 500),
               IsEmpty())
       << "the job says what it wants";
-  EXPECT_THAT(change({"--training.steps=1000", constant}, {"--training.steps=2000", constant}, 500), IsEmpty());
-  EXPECT_THAT(change({"--training.steps=1000"}, {"--training.steps=400"}, 500), IsEmpty()) << "nothing is left to do";
+  EXPECT_THAT(change({"--training.steps=1000", constant}, {"--training.steps=2000", constant}, 500),
+              IsEmpty());
+  EXPECT_THAT(change({"--training.steps=1000"}, {"--training.steps=400"}, 500), IsEmpty())
+      << "nothing is left to do";
 }
 
 TEST(ScheduleChange, IsNothingWhereTheRecordDoesNotSay) {
   const config::JobConfig job = config::resolve({"--training.steps=2000"}).job;
   EXPECT_THAT(schedule_change(job, "", 500, 0), IsEmpty());
-  EXPECT_THAT(schedule_change(job, "[training]\nsteps = -7\n[lr_scheduler]\nwarmup_steps = 200\n", 500, 0), IsEmpty());
+  EXPECT_THAT(
+      schedule_change(job, "[training]\nsteps = -7\n[lr_scheduler]\nwarmup_steps = 200\n", 500, 0),
+      IsEmpty());
 }
 
 }  // namespace

@@ -39,8 +39,9 @@ mesh::Degrees experts_on(int dp, int tp, int ep, int etp = 1) {
 TEST(ModelFits, ExpertsAreSharedOutEvenly) {
   EXPECT_EQ(refusal("mixtral", "debugmodel", experts_on(8, 1, 8), 8), "fits");
   EXPECT_EQ(refusal("mixtral", "debugmodel", experts_on(4, 2, 8), 8), "fits");
-  EXPECT_THAT(refusal("mixtral", "debugmodel", experts_on(3, 1, 3), 3),
-              HasSubstr("experts 8 cannot be shared by expert_parallel_degree 3; choose a divisor of 8"));
+  EXPECT_THAT(
+      refusal("mixtral", "debugmodel", experts_on(3, 1, 3), 3),
+      HasSubstr("experts 8 cannot be shared by expert_parallel_degree 3; choose a divisor of 8"));
   EXPECT_THAT(refusal("llama3", "debugmodel", experts_on(2, 1, 2), 2), HasSubstr("has no experts"));
 }
 
@@ -72,7 +73,8 @@ TEST(Setup, StagesAreCutWhereModulesSay) {
   const model::ModelSpec model = model::spec_of(model::decoder_flavor("llama3", "debugmodel"));
   config::JobConfig job;
   job.parallelism.module_fqns_per_model_part = {
-      {"tok_embeddings", "layers.0"}, {"layers.1", "layers.2", "layers.3", "layers.4", "layers.5", "norm", "output"}};
+      {"tok_embeddings", "layers.0"},
+      {"layers.1", "layers.2", "layers.3", "layers.4", "layers.5", "norm", "output"}};
   const auto ranges = planned_stage_ranges(job, model, 2);
   ASSERT_TRUE(ranges);
   EXPECT_EQ((*ranges)[1].begin, model.units[2].begin);

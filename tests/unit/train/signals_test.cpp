@@ -36,7 +36,8 @@ TEST(Signals, TheFirstIsRememberedAndWhatComesAtOnceIsTheSameWish) {
 }
 
 TEST(Signals, ASecondOneEndsTheProcess) {
-  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 143}, {SIGUSR2, 143}})
+  for (const auto& [signal, code] :
+       {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 143}, {SIGUSR2, 143}})
     EXPECT_EQ(code_of([signal = signal] {
                 const SignalGuard guard;
                 raise(SIGUSR1);
@@ -59,7 +60,8 @@ TEST(Signals, TheFirstOneIsAnsweredAtOnceAndOnce) {
             0);
   close(ends[1]);
   char text[100];
-  EXPECT_EQ(std::string(text, static_cast<std::size_t>(read(ends[0], text, sizeof(text)))), "saving after this step\n");
+  EXPECT_EQ(std::string(text, static_cast<std::size_t>(read(ends[0], text, sizeof(text)))),
+            "saving after this step\n");
   close(ends[0]);
 }
 

@@ -10,10 +10,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<std::string> lines_of(std::chrono::milliseconds interval, const std::function<void(StepWatch&)>& steps) {
+std::vector<std::string> lines_of(std::chrono::milliseconds interval,
+                                  const std::function<void(StepWatch&)>& steps) {
   std::vector<std::string> lines;
   {
-    StepWatch watch([] { return "reading data"; }, [&](const std::string& line) { lines.push_back(line); }, interval);
+    StepWatch watch([] { return "reading data"; },
+                    [&](const std::string& line) { lines.push_back(line); }, interval);
     steps(watch);
   }
   return lines;
@@ -25,7 +27,8 @@ TEST(StepWatch, SaysWhereALongStepIs) {
     std::this_thread::sleep_for(800ms);
   });
   ASSERT_GE(lines.size(), 2U);
-  EXPECT_THAT(lines.front(), testing::MatchesRegex("step 7 has been running for 0.[0-9]+s: reading data"));
+  EXPECT_THAT(lines.front(),
+              testing::MatchesRegex("step 7 has been running for 0.[0-9]+s: reading data"));
 }
 
 TEST(StepWatch, ShortStepsAreSilent) {
@@ -40,7 +43,8 @@ TEST(StepWatch, ShortStepsAreSilent) {
 }
 
 TEST(StepWatch, IsSilentBeforeTheFirstStep) {
-  EXPECT_THAT(lines_of(50ms, [](StepWatch&) { std::this_thread::sleep_for(250ms); }), testing::IsEmpty());
+  EXPECT_THAT(lines_of(50ms, [](StepWatch&) { std::this_thread::sleep_for(250ms); }),
+              testing::IsEmpty());
 }
 
 }  // namespace

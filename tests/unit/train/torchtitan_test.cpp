@@ -1,5 +1,5 @@
-// TorchTitan v0.2.2's job files and the command lines of its integration tests: each would run, or is refused with its
-// reason. Nothing of the files that they name is read.
+// TorchTitan v0.2.2's job files and the command lines of its integration tests: each would run, or
+// is refused with its reason. Nothing of the files that they name is read.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -16,7 +16,8 @@ using testing::HasSubstr;
 const std::string kAssets = TESSERA_TEST_DATA "/../assets/torchtitan/";
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (std::size_t at; (at = text.find(what)) != std::string::npos;) text.replace(at, what.size(), by);
+  for (std::size_t at; (at = text.find(what)) != std::string::npos;)
+    text.replace(at, what.size(), by);
   return text;
 }
 
@@ -55,8 +56,8 @@ std::vector<Line> lines() {
     if (text.starts_with('#')) continue;
     std::istringstream parts(text);
     std::string test, ranks, expected, flags;
-    std::getline(parts, test, '|'), std::getline(parts, ranks, '|'), std::getline(parts, expected, '|'),
-        std::getline(parts, flags);
+    std::getline(parts, test, '|'), std::getline(parts, ranks, '|'),
+        std::getline(parts, expected, '|'), std::getline(parts, flags);
     all.push_back({test, expected.substr(1, expected.find_last_not_of(' ')), std::stoi(ranks),
                    words_of(replaced(flags, "$ASSETS/", kAssets))});
   }
@@ -84,19 +85,20 @@ TEST(TorchTitan, EachOfItsCommandLinesActsOrIsRefusedWithItsReason) {
 /// On as many ranks as they were written for.
 TEST(TorchTitan, ItsJobFilesActOrNameTheOneKeyInTheWay) {
   JobCheck check(JobCheck::Files::ignored);
-  const std::vector<std::tuple<const char*, int, const char*>> files{{"base", 8, ""},
-                                                                     {"llama3_debug_model", 8, ""},
-                                                                     {"llama3_8b", 8, "metrics.enable_tensorboard"},
-                                                                     {"llama3_70b", 256, "metrics.enable_tensorboard"},
-                                                                     {"llama3_405b", 512, "model.converters"},
-                                                                     {"qwen3_0.6b", 8, ""},
-                                                                     {"qwen3_1.7b", 8, ""},
-                                                                     {"qwen3_32b", 64, ""},
-                                                                     {"qwen3_moe_debug", 8, ""},
-                                                                     {"deepseek_v3_debug_model", 8, ""},
-                                                                     {"deepseek_v3_16b", 64, ""},
-                                                                     {"deepseek_v3_671b", 1024, ""},
-                                                                     {"gpt_oss_debug_model", 8, ""}};
+  const std::vector<std::tuple<const char*, int, const char*>> files{
+      {"base", 8, ""},
+      {"llama3_debug_model", 8, ""},
+      {"llama3_8b", 8, "metrics.enable_tensorboard"},
+      {"llama3_70b", 256, "metrics.enable_tensorboard"},
+      {"llama3_405b", 512, "model.converters"},
+      {"qwen3_0.6b", 8, ""},
+      {"qwen3_1.7b", 8, ""},
+      {"qwen3_32b", 64, ""},
+      {"qwen3_moe_debug", 8, ""},
+      {"deepseek_v3_debug_model", 8, ""},
+      {"deepseek_v3_16b", 64, ""},
+      {"deepseek_v3_671b", 1024, ""},
+      {"gpt_oss_debug_model", 8, ""}};
   ASSERT_EQ(files.size(), 13u);
   for (const auto& [name, ranks, key] : files) {
     config::Reading job = config::read_job({kAssets + name + ".toml", "--data", "x"});

@@ -9,7 +9,8 @@ namespace tessera::kernels::device {
 
 template <class Body>
 void launch_kernel(const Launch& launch, const Body& body) {
-  sim::issue_kernel(launch, [body](std::int64_t block, unsigned char* shared) { body(block, shared); });
+  sim::issue_kernel(launch,
+                    [body](std::int64_t block, unsigned char* shared) { body(block, shared); });
 }
 
 }  // namespace tessera::kernels::device
