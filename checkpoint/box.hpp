@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic of boxes: axis-aligned parts of a global tensor, each stored row-major.
 #pragma once
 

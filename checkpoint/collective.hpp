@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the ranks of a save or load agree on. Nothing here moves tensor data.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small writes that follow each other in a file, made as one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Do boxes make up a whole, each element once?
 //
 // The sum of the boxes' indicator functions is that of the whole exactly when their mixed

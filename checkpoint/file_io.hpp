@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files at byte offsets. Every failure is one Error that names the file and the system's reason.
 #pragma once
 

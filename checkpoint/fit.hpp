@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Does a checkpoint hold what the ranks want?
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one wrapper of libhdf5: just what writing shards and the index needs. Nothing here reads a
 // file's contents. libhdf5 is not thread-safe: an Hdf5File keeps it to itself for as long as it
 // lives, so another one waits, on the same thread for ever.

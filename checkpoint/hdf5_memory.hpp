@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file driver for libhdf5 that keeps what it writes in memory, sparsely. When a write to disk
 // fails under libhdf5, its file cannot be closed any more and the process crashes at exit (seen
 // with 1.10.8 on a full disk); here such writes cannot fail, and the bytes reach the disk through

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // index.h5: every tensor whole, for h5py and h5dump. Nothing that loads reads it, and a checkpoint
 // is valid without it: it is written after the commit.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON from files nobody vouches for: syntax errors, repeated keys and wrong types become an Error
 // that names the file.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // manifest.json: what a checkpoint consists of. It grows with tensors and files, never with boxes.
 //
 // The text is JSON whose last member is "crc32c", the checksum of every byte before it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "collective.hpp"
 #include "fit.hpp"
 #include "opened.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The header of one .safetensors file: 8 bytes of length, JSON, then the tensors without holes.
 #pragma once
 

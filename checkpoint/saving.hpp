@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One attempt to save, cut into phases such that those without communication can run on another
 // thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the bytes of a shard file are: the box table, the checksum table, and what is left over for
 // HDF5's own structures.
 #pragma once

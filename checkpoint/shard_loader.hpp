@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills wanted boxes from one shard file, block by checked block.
 #pragma once
 

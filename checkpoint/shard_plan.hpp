@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which bytes this rank writes, and which the ranks of its file.
 #pragma once
 

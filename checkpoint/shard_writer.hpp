@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes one shard file: libhdf5 lays it out in memory, plain writes fill it. Several processes may
 // fill one file: each makes the same writer, and what they write does not overlap.
 #pragma once

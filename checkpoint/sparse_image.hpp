@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file's contents in memory, where most of it is not there.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and life of the folders in a checkpoint folder:
 //   step-00001000                                committed
 //   step-00001000.partial-UUID.TABLE-PID-TICKS   being written by that process, or left by a dead

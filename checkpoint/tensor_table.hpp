@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of a checkpoint, gathered from the ranks: names, types, global shapes, and how much
 // of each is held.
 #pragma once

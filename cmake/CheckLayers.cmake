@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Fails when a file of a component includes what the component does not reach:
 #   cmake -DFACTS=FILE -DINCLUDE_DIR=DIR -P CheckLayers.cmake
 # FACTS sets COMPONENTS and, for each component, DIR_component (its sources), USES_component (the components it links with) and TORCH_component.

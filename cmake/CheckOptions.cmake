@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Fails when a CMake file reads a TESSERA_* variable that none declares: `if(TESSERA_WIHT_CUDA)` would be false in silence.
 #   cmake -DSOURCE_DIR=DIR -P CheckOptions.cmake
 # Declared are options, cache and plain variables, what find_*() sets, and properties. Environment variables ($ENV{TESSERA_X}),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # NCCL >= 2.27, as the imported target NCCL::nccl. Looked for in NCCL_ROOT, beside LibTorch (the wheel nvidia-nccl-cu13, the one
 # that LibTorch itself loads), in the CUDA toolkit and in CMAKE_PREFIX_PATH. Call after FindTesseraTorch and FindCUDAToolkit.
 set(_hints ${NCCL_ROOT} $ENV{NCCL_ROOT} $ENV{NCCL_HOME} "${TesseraTorch_ROOT}/../nvidia/nccl" ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR})

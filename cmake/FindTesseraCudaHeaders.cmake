@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The headers of the CUDA runtime without a toolkit, for the simulated GPU (tests/sim): the imported target tessera::cuda_headers.
 # Looked for beside LibTorch (the wheels nvidia-cuda-runtime and nvidia-cuda-crt, whose version is LibTorch's), then in a toolkit.
 # Call after FindTesseraTorch.

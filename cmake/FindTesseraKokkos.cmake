@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Kokkos from a module, Spack, or Debian's libtrilinos-kokkos-dev (whose exported target names a wrong include directory).
 # Defines the target tessera::kokkos.
 find_package(Kokkos CONFIG QUIET)

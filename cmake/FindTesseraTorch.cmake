@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # LibTorch without its own TorchConfig.cmake, which probes for a GPU and links everything. Defines the target tessera::torch:
 # torch_cpu and c10, and with the component CUDA also torch_cuda and c10_cuda. Looked for in TESSERA_LIBTORCH (the folder that
 # holds include/ and lib/, or the virtual environment around it), CMAKE_PREFIX_PATH and where ./bootstrap puts it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The house rules that CMake can check, at each build in which a file has changed: who may include what (CheckLayers.cmake), and that
 # no misspelt option is read anywhere (CheckOptions.cmake). Included after the last component.
 get_property(_components GLOBAL PROPERTY TESSERA_COMPONENTS)

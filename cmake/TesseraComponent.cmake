@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tessera_component(NAME [SOURCES files] [TENSOR_SOURCES files] [USES components] [LINK targets] [PRIVATE_LINK targets] [UNITY])
 #   makes libtessera_NAME and tessera::NAME from all these files, with include/tessera/NAME/*.hpp as its public headers; it may
 #   include what it USES and nothing else (cmake/CheckLayers.cmake). TENSOR_SOURCES include tessera/kernels/tensor.hpp, are

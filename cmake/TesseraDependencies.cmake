@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything that Tessera links with is found here, once. CMake downloads nothing.
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cmake --install` makes a prefix that works from there, wherever it is moved to: programs and libraries find each other by
 # RUNPATH, find_package(tessera), tessera.pc and the modulefile by their own place.
 include(CMakePackageConfigHelpers)

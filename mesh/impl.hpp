@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a DeviceMesh owns; device_mesh.cpp makes it, overview.cpp describes it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory for tests, which are compiled without CUDA: they use the CUDA runtime that the
 // process has loaded, the simulated one (TESSERA_TEST_DEVICE=sim) or NVIDIA's (cuda).
 #pragma once

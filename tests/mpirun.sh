@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a test program on N ranks of this machine, and never longer than SECONDS.
 #   mpirun.sh SECONDS N PROGRAM [ARG...]
 # TESSERA_SIM_PRELOAD names a library that the ranks preload, and mpirun does not. They see as many simulated GPUs as there are ranks.

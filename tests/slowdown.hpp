@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits on time hold for ordinary programs, and on machines that stand still for seconds.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What ./bootstrap installs: Debian packages, LibTorch, the Python packages of the tests. Sourced, not run. It needs phases.sh,
 # $root, $cache, and the versions that bootstrap names.
 

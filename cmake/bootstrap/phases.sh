@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How ./bootstrap shows its work: the plan, a bar or plain lines while a phase runs, its seconds at the end. Sourced, not run.
 # It needs $verb and $log (a folder for logs). Children do not inherit file descriptor 9, the lock of bootstrap.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The first run of ./bootstrap: text, tokenizer, tokens, training on two meshes, a sample. Sourced, not run. It needs phases.sh,
 # $root, $build, $text and train_flags.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Converts the model in a DCP checkpoint of PyTorch, as TorchTitan writes it, to safetensors files
 that `tessera ckpt import` reads.
 

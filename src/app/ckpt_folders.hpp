@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which checkpoints an argument of `tessera ckpt` means: a run's folder, its checkpoint folder or
 // one step's folder.
 #pragma once

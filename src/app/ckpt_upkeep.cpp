@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ckpt_upkeep.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera ckpt diff | prune | reshard.
 #pragma once
 

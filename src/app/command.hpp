@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands of `tessera`. Each is one file NAME_command.cpp that registers itself; the build
 // finds it by its name.
 #pragma once

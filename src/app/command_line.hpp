@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flags of a command. CLI11 parses them; its header costs 10 s of compile time, so that only
 // command_line.cpp sees it.
 #pragma once

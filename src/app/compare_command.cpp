@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera compare RUN RUN...: results, settings and curves of runs beside each other.
 #include <iostream>
 

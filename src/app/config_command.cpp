@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera config check | show | keys: what a job is made of and whether it would run, with no
 // ranks.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera data prepare | show | verify | inspect.
 #include <fmt/format.h>
 

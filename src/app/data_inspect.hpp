@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera data inspect: what is in a token file, and in the samples of a job.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera eval [config]: the loss over a job's validation data; eval --logits OUT --input IN
 // [config]: a model's logits.
 #include <iostream>

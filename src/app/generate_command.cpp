@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera generate RUN --prompt TEXT ...: text from a trained model.
 #include <fmt/ranges.h>
 #include <filesystem>

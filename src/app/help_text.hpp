@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a command's help looks: Tessera's words, and lines that fit a terminal.
 #pragma once
 

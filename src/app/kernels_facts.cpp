@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 

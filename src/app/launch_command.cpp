@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera launch [-n N] [options of mpirun] -- COMMAND ...: what srun does, on one machine or under
 // mpirun.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "launched_job.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job under mpirun: its life, its signals, and that nothing of it stays behind.
 #pragma once
 

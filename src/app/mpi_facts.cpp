@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/comm/world.hpp"

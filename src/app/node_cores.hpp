@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cores that this process may use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that run on all ranks of a job: one configuration, one message, one exit code.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera report RUN: a training run as one HTML page.
 #include <filesystem>
 #include <iostream>

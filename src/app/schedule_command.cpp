@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera schedule NAME | FILE.csv: a pipeline schedule as figures, picture and table; no ranks, no
 // model.
 #include <fmt/ranges.h>

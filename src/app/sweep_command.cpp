@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera sweep: many runs of one job with other settings.
 #include "command_line.hpp"
 #include "sweep_actions.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where this program lies, for starting it again.
 #pragma once
 

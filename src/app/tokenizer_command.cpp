@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera tokenizer train | encode | decode.
 #include <fmt/format.h>
 

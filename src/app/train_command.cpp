@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera train [FILE] [--section.key value ...]
 #include <iostream>
 

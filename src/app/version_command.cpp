@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera --version [--json]: the program, what it was built with, and what it runs with.
 #include <fmt/format.h>
 

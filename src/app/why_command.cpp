@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera why RUN: which rank a hanging job waited for.
 #include <filesystem>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/base/host_name.hpp"
 
 #include <limits.h>

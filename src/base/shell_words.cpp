@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/base/shell_words.hpp"
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/base/utf8.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank that notices a hang reaches the other nodes, whose ranks may have noticed nothing:
 // from the watchdogs' threads, by messages of their own, as the main threads are held.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every back end asks of its arguments: broken here, they are a bug of the caller.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last calls of this process, kept where the watchdog and the other ranks of the node can read
 // them without MPI.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stream on which the caller computes, as device.hpp's provider tells it. Device files only.
 #pragma once
 

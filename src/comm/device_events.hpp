@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA events without timing, used again and again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one thing that back ends without a device library of their own do on a device.
 #pragma once
 

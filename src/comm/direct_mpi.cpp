@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "direct_mpi.hpp"
 
 #include <mpi.h>

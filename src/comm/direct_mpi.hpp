@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether MPI can read and write device memory by itself.
 #pragma once
 

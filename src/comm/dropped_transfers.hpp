@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What operations over MPI tell failure.cpp.
 #pragma once
 

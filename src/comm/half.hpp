@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions of 16-bit floats without branches, so that loops over them vectorise. Same bits as
 // tessera/base/dtype.hpp. Internal linkage, because files for several instruction sets include this
 // (reduction_kernels.inc says why that matters).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How communicators reach the hooks.
 #pragma once
 

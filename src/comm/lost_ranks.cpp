@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "lost_ranks.hpp"
 
 #if __has_include(<mpi-ext.h>)

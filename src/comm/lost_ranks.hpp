@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that have died, as a fault-tolerant MPI tells (User-Level Failure Mitigation,
 // fault-tolerance.org; Open MPI 5 under `mpirun --with-ft ulfm`). With any other MPI the launcher
 // ends the job before somebody could ask.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every call of MPI goes through check_mpi(): a failure becomes an Error that names call, code,
 // rank and axis.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory over MPI, by itself or under NCCL's rules.
 #pragma once
 

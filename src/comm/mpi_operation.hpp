@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One operation under way over MPI: a set of transfers, then perhaps a local reduction, then
 // perhaps more transfers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The door to NCCL: one of nccl_communicator.cpp and without_nccl.cpp stands behind it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One NCCL communicator: every call of NCCL is made here, under one lock, and never blocks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on a communication stream that have been issued: how callers wait for them and the
 // watchdog sees them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which NCCL a process has. A library of LibTorch's and one of the system can meet in it.
 #pragma once
 

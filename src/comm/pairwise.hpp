@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who exchanges with whom, and where what comes from others lies, in exchanges between all pairs of
 // ranks.
 #pragma once

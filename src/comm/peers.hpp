@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The call pages of the other ranks of this node: what they do can be read even while they are
 // stuck.
 #pragma once

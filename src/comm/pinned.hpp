@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory that the device copies from and to without holding anyone. Device files only.
 #pragma once
 

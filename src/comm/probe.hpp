@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How back ends that run on their own (on a device) let the watchdog look after them.
 #pragma once
 

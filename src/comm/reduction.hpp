@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element-wise reduction over ranks in one fixed order, so that every run and every algorithm gives
 // the same bits.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL's rules made checkable on the host: before an operation runs, its members meet and compare
 // what they called.
 #pragma once

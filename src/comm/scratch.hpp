@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory for operations under way, used again and again: an allocation for each call would fault
 // its pages in each time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The door to device memory over MPI: one of staged_communicator.cpp and without_device.cpp stands
 // behind it.
 #pragma once

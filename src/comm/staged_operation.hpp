@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operation on device memory that passes through host memory: what its caller, its queue and its
 // request share. Device files only.
 #pragma once

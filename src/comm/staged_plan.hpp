@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How an operation on device memory is done over MPI: a sequence of pieces, each of which passes
 // through pinned memory. Device files only.
 #pragma once

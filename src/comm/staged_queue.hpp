@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operations of one communicator that pass through host memory, and the thread that moves all
 // such queues of this process on. Device files only.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For how long calls may take.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job whose files are found from any folder.
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one key implies for another, and values that contradict each other.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contradictions about data: what is trained on, what is held out, what is validated on.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data that a job names: in the folder TESSERA_DATA, or the sample text that comes with Tessera.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that one key gives to another.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job while it is being read: values, where each came from, and all that is wrong with them.
 #pragma once
 

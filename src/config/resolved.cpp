@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A resolved job as text: TOML for people and for the next run, JSON for the other ranks.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // toml++ 3.3 recurses once for each part of a dotted key and for each bracket, in parsing and in
 // destruction: a file with 200,000 dots overflows its stack. So what it gets is bounded first.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading and writing a key's member through its address, whatever its type.
 #include <fmt/format.h>
 

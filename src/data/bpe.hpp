@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair encoding of one word: merges the pair of lowest rank, leftmost first, until none is
 // left.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPT-2's alphabet: each byte has a printable character, and tokens in files are written in these
 // (a space is "Ġ").
 #pragma once

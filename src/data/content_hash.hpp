@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A 64-bit hash of bytes against accidents (not against attackers): 8 bytes a step, folded 128-bit
 // multiplication.
 #pragma once

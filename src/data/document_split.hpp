@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plain text cut into documents, and hard-wrapped lines joined again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Typed access to JSON that people or other programs wrote: what does not fit becomes one clear
 // Error(data).
 #pragma once

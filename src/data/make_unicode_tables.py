@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes unicode_tables.inc: what byte-level BPE needs of Unicode, in the versions that Hugging Face's tokenizers uses.
 
     python3 -m venv V && V/bin/pip install tokenizers==0.23.3 && V/bin/python make_unicode_tables.py > unicode_tables.inc
@@ -74,6 +75,7 @@ def pcre_class(found):
     return "".join(f"\\\\x{{{a:x}}}" if a == b else f"\\\\x{{{a:x}}}-\\\\x{{{b:x}}}" for a, b in found)
 
 
+print("// SPDX-License-Identifier: Apache-2.0")
 print("// Made by make_unicode_tables.py; do not edit.\n")
 for name, category in (("kLaterLetters", "L"), ("kLaterNumbers", "N")):
     print(f"/// Inside of a character class: \\p{{{category}}} since Unicode 14.")

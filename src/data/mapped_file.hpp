@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole file, read-only, in the address space.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The heart of BPE training: counts of neighbouring pairs, kept up to date while pairs are merged.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unicode normalisation form C (UAX #15), with the tables that Hugging Face's tokenizers has.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file of text, compressed or not, in the address space.
 #pragma once
 

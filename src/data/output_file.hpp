@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file written aside and renamed into place once it is whole and on the disk; dropped otherwise.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts text into words, in the steps that tokenizer.json names; merges never cross the border of a
 // word.
 #pragma once

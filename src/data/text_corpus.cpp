@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/data/text_corpus.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which files hold text, by their names.
 #pragma once
 

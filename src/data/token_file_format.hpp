@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The header of a token file, as it lies on disk, and the sizes that follow from it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/data/tokenizer.hpp"
 
 #include "byte_alphabet.hpp"

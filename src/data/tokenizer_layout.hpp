@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a family of models writes its tokenizer.json: what stands around vocabulary and merges.
 #pragma once
 

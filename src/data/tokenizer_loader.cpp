@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tokenizer.json -> Tokenizer::Parts. What the file asks for and byte-level BPE is not, is refused
 // in words.
 #include <algorithm>

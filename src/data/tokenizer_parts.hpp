@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a loaded tokenizer is made of; the loader fills it, encode and decode read it.
 #pragma once
 

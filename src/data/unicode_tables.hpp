@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of Unicode in the versions that Hugging Face's tokenizers uses; made by
 // make_unicode_tables.py.
 #pragma once

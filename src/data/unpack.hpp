@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text files compressed with gzip or Zstandard. The only user of zlib and libzstd.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Remembers the ids of words: text repeats its words, and merging is the slow part of encoding.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a device must offer: the kernels on tensors whose shapes, types and layout were checked. The
 // host's table is built in; files for other devices register theirs when they are linked in.
 #pragma once

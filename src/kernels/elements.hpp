@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arithmetic of the kernels on one element, written once. V is float or double, or on the host
 // a vector of them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The long fixed-point number of ExactSum: digits of 32 bits in 64-bit words, least significant
 // first.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled with -ffp-contract=off, and calls nothing of the mathematical library: see
 // CMakeLists.txt.
 #include "normal.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The normal distribution by +, -, *, / and sqrt alone: the same bits from every compiler and
 // machine.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers as the kernels see them: float and double on host and device; host/vectors.hpp adds
 // vectors of them. Each including file first names the namespace that the code is compiled into, so
 // that no two instruction sets share a symbol.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/operation.hpp"
 
 #include <torch/csrc/autograd/autograd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernels of every device are told of their operands. No library code in here: these lines
 // are compiled for every instruction set and by nvcc.
 #pragma once

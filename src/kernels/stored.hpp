@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stored element in the type that it is computed in, and back.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/torch_internal.hpp"
 
 #include <c10/core/CachingDeviceAllocator.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between bfloat16 and float32 of whole host tensors.
 #pragma once
 

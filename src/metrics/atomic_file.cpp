@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/metrics/atomic_file.hpp"
 
 #include "output_file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The columns that every step of a run has, in the order in which they are written.
 #pragma once
 

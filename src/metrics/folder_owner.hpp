@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which process owns a run's folder, as its file `.owner` says.
 #pragma once
 

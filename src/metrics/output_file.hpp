@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that is written: the one place of the component that calls open, write and fsync.
 #pragma once
 

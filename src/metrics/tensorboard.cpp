@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages are of event.proto and summary.proto, written field by field: a key (number and wire
 // type), then the value.
 #include "tessera/metrics/tensorboard.hpp"

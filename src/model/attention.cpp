@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grouped-query attention with RoPE: Llama, Qwen3 (norms of heads), Mixtral, gpt-oss (biases,
 // sinks, windows). Latent attention shares the product of queries and keys.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multi-head latent attention: DeepSeek-V2 and -V3.
 #include "cell_functions.hpp"
 #include "tessera/kernels/rms_norm.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Angles of rotary position embeddings, tabulated.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of tokens in the order of their experts, and back; both differentiable, with gradients in a
 // fixed order.
 #pragma once

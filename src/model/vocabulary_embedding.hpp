@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Embedding over a piece of the vocabulary.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention with RoPE: grouped queries (Llama, Qwen3, Mixtral, gpt-oss), or multi-head latent
 // attention (DeepSeek-V2 and -V3).
 #include "spec_builder.hpp"

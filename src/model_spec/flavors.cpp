@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TorchTitan v0.2.2's flavors, and Mixtral's published sizes, which TorchTitan lacks.
 #include <fmt/ranges.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys of one JSON object of a config.json, with Hugging Face's defaults for those that are absent
 // or null.
 #pragma once

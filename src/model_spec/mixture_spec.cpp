@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A mixture of experts: router, dispatch of tokens to experts, grouped products, weighted sum; no
 // token is dropped.
 #include "spec_builder.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/model_spec/model_spec.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the list of cells of a decoder, part by part, in the order in which they run.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This rank's queries against one block of keys and values after the other, forward and backward.
 #pragma once
 

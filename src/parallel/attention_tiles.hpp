@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which pieces of a block of scores exist at all under a mask: pure arithmetic on positions.
 #pragma once
 

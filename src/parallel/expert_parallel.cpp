@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/expert_parallel.hpp"
 
 #include "tessera/kernels/operation.hpp"

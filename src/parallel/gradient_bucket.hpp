@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient of one shard group: from the leaves of autograd to the sum in this rank's shard.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way of reduced gradients down to host memory, for which no computation waits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of microbatches that wait for their reduction, as partial sums.
 #pragma once
 

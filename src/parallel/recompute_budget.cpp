@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/recompute_budget.hpp"
 
 #include "tessera/kernels/torch_internal.hpp"

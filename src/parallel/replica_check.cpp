@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/replica_check.hpp"
 
 #include <fmt/format.h>

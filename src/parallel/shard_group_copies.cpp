@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups whose masters are in host memory: copies up that no computation waits for.
 #include "tessera/parallel/shard_group.hpp"
 

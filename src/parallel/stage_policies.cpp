@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a stage keeps of its gathered weights, by policy.
 #include <algorithm>
 

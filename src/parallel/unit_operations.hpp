@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the cells of one pass through a unit ask for, on this rank: `inner`, with what the unit
 // itself takes care of.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "chart_frame.hpp"
 
 #include <fmt/format.h>

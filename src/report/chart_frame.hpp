@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the charts of a page share: where their frame is, axes, and SVG elements. Colors come from
 // the page's style.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of a comparison, for terminal and page alike.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers of a line chart under the pointer, shown by the page's style sheet alone.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The style sheet of every page: colors for light and dark screens, texts, tables, and the classes
 // that charts use.
 #pragma once

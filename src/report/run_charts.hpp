@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The charts that the pages of one run and of several runs have in common.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Curves made fit to be looked at: noise averaged away, points that no pixel can show left out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Axes, ticks and paths: what any plot needs.
 #pragma once
 

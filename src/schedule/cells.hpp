@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers for the cells (stage, microbatch) of a schedule, so that facts of them stand in arrays.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The orders of computation that the field's papers give, each as the few phases that it consists
 // of.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The blocks of a sweep file: what varies, and how.
 #include <fmt/format.h>
 

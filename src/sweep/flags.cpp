@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Points as words of a command line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A key that a sweep varies, as the axis of a chart.
 #pragma once
 

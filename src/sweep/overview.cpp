@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sweep as people read it before they start it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "point_files.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names in the folder of a sweep and of a point, and how they are read.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of points, made before anything runs.
 #include <fmt/format.h>
 

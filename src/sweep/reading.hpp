@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sweep file while it is being read: its problems, and its keys as options of a job.
 #pragma once
 

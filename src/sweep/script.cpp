@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of a job script, and the files beside it.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slurm's commands, and what they know of a sweep.
 #include "tessera/sweep/slurm.hpp"
 

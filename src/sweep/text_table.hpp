@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cells in columns as wide as their widest.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a run starts: from its own checkpoint, from weights that the job names, or from random
 // weights.
 #pragma once

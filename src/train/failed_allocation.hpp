@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocations that fail on this process's GPU, for messages about memory that is used up.
 #pragma once
 

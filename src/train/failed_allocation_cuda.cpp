@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "failed_allocation.hpp"
 
 #include <ATen/Context.h>

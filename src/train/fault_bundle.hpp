@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What somebody needs to look at a step that went wrong, and to run it again.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run does when numbers go wrong: losses or gradients that are not finite, spikes, replicas
 // that drift apart.
 #pragma once

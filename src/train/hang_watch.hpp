@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a job does about ranks that hang.
 #pragma once
 

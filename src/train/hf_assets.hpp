@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What lies beside the weights in a Hugging Face folder: tokenizer, generation settings, special
 // ids.
 #pragma once

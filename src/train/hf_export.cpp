@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoint -> Hugging Face folder.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Safetensors -> checkpoint, a box at a time.
 #include "tessera/train/hf_import.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON files of a Hugging Face folder.
 #pragma once
 

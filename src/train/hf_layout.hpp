@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Boxes of our parameters in the tensors of Hugging Face files, whose layout differs.
 #pragma once
 

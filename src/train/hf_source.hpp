@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of Hugging Face files as a model has them: quantized ones are decoded while they are
 // read.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checkpoints that a run writes, and what is told of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses of a batch or of many, summed exactly: as a whole and for each part of a mixture.
 #pragma once
 

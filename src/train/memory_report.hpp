@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a job that runs out of a GPU's memory says.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the trial of microbatch sizes in the first steps of a job.
 #pragma once
 

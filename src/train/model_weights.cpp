@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/model_weights.hpp"
 
 #include "tensor_views.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files that a job names: are they there, and of the kind that the job says.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What rank 0 tells of a run: lines, metrics.jsonl, the run's folder, the loss curve. Does nothing
 // on other ranks.
 #pragma once

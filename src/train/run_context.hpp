@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run stands on before it has any weights: the devices, the mesh, the model and the data.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pictures in a run's folder: the loss curve, the pipeline's timeline, and the page that shows
 // all.
 #pragma once

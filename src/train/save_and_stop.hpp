@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a run saves, or ends before its last step: its keys, signals, the plan of saves, the end of
 // the allocation.
 #pragma once

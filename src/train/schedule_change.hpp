@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a change of training.steps does to the learning rates of a run that resumes.
 #pragma once
 

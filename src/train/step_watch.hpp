@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Says where a step is that takes long: nobody should have to guess whether a job computes or
 // hangs.
 #pragma once

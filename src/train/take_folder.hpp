@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The beginning of a run: its folder is taken before anything is written or allocated.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's tensors as the boxes that checkpoints hold.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collective calls that go wrong on purpose: one that is left out, one of another size, two in the
 // wrong order.
 #pragma once

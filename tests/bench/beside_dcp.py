@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tessera's checkpoints and PyTorch's DCP on the same tensors and folder, by turns; prints `name ours theirs ratio target`.
 
     beside_dcp.py CHECKPOINT_SPEED [--folder .] [--mib 512] [--turns 5] [--only WORD]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tessera and TorchTitan 0.2.2 on the same text, model and mesh, by turns; prints `name ours theirs ratio target`.
 
     beside_torchtitan.py TESSERA TITAN SHARED_BENCH [--pairs 5] [--steps 12] [--dtype float32] [--meshes one,cube]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """bfloat16 beside float32 by turns, on the meshes of a processor; prints `name bf16 f32 ratio cpu-ratio target`.
 
     bfloat16.py TESSERA [--runs 5] [--steps 12] [--meshes one,fsdp2,cube] [--threads 2] [--imitate avx2]

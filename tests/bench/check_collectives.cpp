@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What debug.check_collectives costs: steps of the debug Llama in float32 with it and without, by
 // turns in one process; prints `name off (ms) on (ms) ratio target`, the ratio being the median
 // over pairs of neighbouring steps.

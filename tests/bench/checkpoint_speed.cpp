@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What checkpoints cost beside plain writes, copies and reads of the same bytes, by turns.
 //   mpirun -n 2 checkpoint_speed [FOLDER [MiB [TURNS]]]
 // Prints `name ours theirs ratio target`: seconds, medians over the turns, the slowest rank's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of ring attention's communication hides behind its computation, over a simulated wire
 // that is as slow as half of the computation: `name hidden_share target`, on every rank count that
 // mpirun gives.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fused kernels, the same in Kokkos, and the same arithmetic in eager LibTorch: forward and
 // backward, medians of alternating runs.
 #include "tessera/kernels/tensor.hpp"

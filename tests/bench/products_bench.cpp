@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products of the debug Llama and of a 45M-parameter one, by engine: float32 in MKL (at::mm)
 // and in oneDNN, bfloat16 as Tessera multiplies it and as LibTorch does. One thread; processor
 // time, medians of alternating runs, in GFLOP/s.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Seconds to generate, check, time and write the schedules of 512 ranks with 2,048 microbatches.
 #include <chrono>
 #include <cstdio>

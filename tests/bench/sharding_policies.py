@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What each sharding policy gathers, keeps and costs: prints the table of share/doc/tessera/parallelism.md.
 
     sharding_policies.py TESSERA [--ranks 4] [--steps 8] [--rounds 3]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of asynchronous tensor parallelism's communication hides behind its products, over a
 // simulated wire that takes as long as the computation: `name hidden target`, on every rank count
 // that mpirun gives.

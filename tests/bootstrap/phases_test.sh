@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The functions of cmake/bootstrap on commands of no importance: phases_test.sh SOURCE_FOLDER
 set -euo pipefail
 root=$1 verb=test log=$(mktemp -d) failures=0

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checkpoints written while training goes on: the same bits as without, and after a kill -9 at any point of a save.
 #   async_save_test.sh TESSERA FAULT_SHIM RANK:CALL...
 # For each RANK:CALL that rank ends with SIGKILL right after its CALL-th file call below the checkpoint folder.

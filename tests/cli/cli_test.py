@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the cases in .test files: command lines with their expected exit code and output.
 
   cli_test.py [--tessera PROGRAM] [--case TEXT] [--keep] FILE...

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Data from the outside: mixtures of several files, validation, windows that are held out, looking into samples, and files or
 # mixtures that are refused before anything is allocated.
 #   data_test.sh TESSERA

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Everyday trouble: two jobs in one folder, a run that starts anew, and what a run says at its end.
 #   everyday_test.sh TESSERA
 set -uo pipefail

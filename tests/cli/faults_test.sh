@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What a run on four ranks does when numbers go wrong or a rank is lost, with faults on purpose (debug.inject_faults).
 #   faults_test.sh TESSERA
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Collective calls that go wrong somewhere in a run: the rank and the call are named, the job ends with 7, no process is left.
 #   hangs_test.sh TESSERA FAULT_SHIM FIRST LAST      seeds; each is one run on four ranks
 set -uo pipefail

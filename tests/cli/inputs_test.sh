@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What a job reads, from the outside: the sample text, data and tokenizer by short flags and by name.
 #   inputs_test.sh TESSERA
 set -uo pipefail

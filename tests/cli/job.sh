@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What tests of the program from the outside share: `. job.sh TESSERA` gives a scratch folder, checks, and a small job that trains.
 tessera=$(realpath "$1") here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # kill -9 of one, several or all ranks at random points of saves, again and again, until runs of 20 steps come to their ends: what
 # was committed stays, what is half written is not taken for a checkpoint, and the weights are those of a run that nobody killed.
 #   kills_test.sh TESSERA FAULT_SHIM KILLS SEED

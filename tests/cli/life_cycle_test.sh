@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Life of a run on 4 ranks: bitwise repeatable, killed and resumed, stopped by a signal, wrong configuration and data.
 #   life_cycle_test.sh TESSERA
 set -uo pipefail

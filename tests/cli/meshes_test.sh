@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Whole jobs from the command line on four ranks whose losses must be those of one rank: context parallelism, experts,
 # microbatches that are tuned or change on the way. In float64, so that no router decides otherwise.
 #   meshes_test.sh TESSERA

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Jobs whose mesh, schedule or model do not fit each other: found before anything is allocated, said once for all eight
 # ranks, with what would be allowed, exit code 2.
 #   mismatch_test.sh TESSERA

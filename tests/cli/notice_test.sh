@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A hang is told in one line within a minute of the last progress, long before the timeout ends the job.
 #   notice_test.sh TESSERA
 set -uo pipefail

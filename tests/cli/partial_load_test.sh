@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs that take a part of a checkpoint, or another program's weights: what they say, where they stand, exit codes.
 #   partial_load_test.sh TESSERA
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cli_test.py passes what is right, and fails, readably, whatever expectation is wrong."""
 import subprocess
 import sys

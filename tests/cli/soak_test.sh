@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs of 200 steps under random faults, for as long as it is told to: kills in saves, file calls that fail, collective calls that go
 # wrong, gradients that are not numbers, flipped bits of weights, signals, the end of the allocation, and damage to what was saved.
 # Whatever it was, the same command goes on, and each run ends with the bits of one that nobody disturbed.

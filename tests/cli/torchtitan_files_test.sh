@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # TorchTitan v0.2.2's job files for models that Tessera has, each trained for 3 steps on two ranks, with the flags that make large
 # ones small: another flavor, a shorter sequence, fewer ranks.
 #   torchtitan_files_test.sh TESSERA

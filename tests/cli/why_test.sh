@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A rank that stops in a collective call of a run on two pretended nodes: the job names it, and `tessera why` does so afterwards.
 #   why_test.sh TESSERA FIRST LAST      seeds; each is one run on four ranks
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A file of random tokens for training.dataset = "replay":  batches.py FILE STEPS ROWS SEQ VOCAB"""
 import array
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The stack of speed.sh in plain PyTorch on one GPU: FSDP2 with bfloat16 parameters, eager or compiled block by block."""
 import argparse
 import math

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of every model family on the device under test, against float64 on the host: as far off
 // as the host's own of the same type, and not much more.
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The first hour with a GPU: proves and measures the CUDA and NCCL path on one H100 or H200, in parts of at most 9 minutes.
 # What has passed is not run again; call it until nothing is left. gpu-results.md is written from what was measured.
 set -uo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes a second of each kernel on the device beside those of a copy: `kernel_bandwidth [MIB]`, the
 // size of an operand. Prints `@ NAME: GB/s` and `@ NAME, share:` of the copy's; TESSERA_TEST_DEVICE
 // says where, as in tests.

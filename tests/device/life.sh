@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What happens to a run on a GPU: saved, resumed, sent back, killed, too large. Each case is right or says what is wrong.
 #   life.sh TESSERA train RANKS [FLAG...] | resume | async | rewind | killed | memory
 # Inside first_hour.sh, whose function `ranks` starts the ranks.

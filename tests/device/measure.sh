@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the parts of first_hour.sh use: programs, ranks, and measurements that leave one line each in results.jsonl.
 
 part_seconds=540 part=

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The parts of first_hour.sh. On the simulated GPU the same commands run with tiny sizes; what only a real machine has is left out.
 
 # quick FILTER: --gtest_filter of a few cases for the simulated GPU, and of all for a real one.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lines of results.jsonl, one for each measurement of first_hour.sh.
 
   record.py facts FILE DEVICE TESSERA                                      the machine and its versions

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the tables of gpu-results.md from results.jsonl:  render.py --document FILE [RESULTS...]
 
 The text around the tables is kept, if FILE has the marks that bound them. Of several results of a measurement the last one

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Values of a run, as first_hour.sh reads them:  run_values.py RUN_FOLDER CONFIG_JSON SEQ <LOG
 
 Speeds are medians over all steps but the first three. MFU is given twice: with attention counted whole, as TorchTitan does,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The bookkeeping of first_hour.sh: results.jsonl and the tables of gpu-results.md."""
 import os
 import subprocess

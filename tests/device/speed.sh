@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Trains 8 layers of Llama 3.1 8B on one GPU, in bfloat16 with sequences of 8192 tokens, and prints what it took.
 #   speed.sh TESSERA full|tiny [FLAG...]        tiny: a size for the simulated GPU
 # Inside first_hour.sh, whose function `ranks` starts the rank.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the documents, help texts and messages with what exists, and with the rules of CONTRIBUTING.md.
 
 check_docs.py --tessera PROGRAM --build FOLDER [--root FOLDER] [--run]

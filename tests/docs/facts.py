@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What exists: the program's commands, flags and keys, and the repository's files, tests, presets and variables."""
 
 import json
@@ -8,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 DOCUMENTS = ["README.md", "INSTALL.md", "CONTRIBUTING.md", "CHANGELOG.md", "share/man/man1/tessera.1.in"]
+
+FOLDERS = (".ci/", "checkpoint/", "cmake/", "include/", "jobs/", "mesh/", "share/", "src/", "tests/")
 
 
 def output_of(*command, **options):
@@ -25,8 +28,8 @@ def commands_in(help_text, above=""):
 
 
 class Facts:
-    def __init__(self, root, tessera, build):
-        self.root, self.tessera, self.build = Path(root), tessera, Path(build)
+    def __init__(self, root, tessera=None, build=None):
+        self.root, self.tessera, self.build = Path(root), tessera, build and Path(build)
 
     @cached_property
     def documents(self):
@@ -76,6 +79,12 @@ class Facts:
         if (self.root / ".git").exists():
             return set(output_of("git", "-C", self.root, "ls-files", "-co", "--exclude-standard").split("\n")) - {""}
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
+
+    @cached_property
+    def own(self):
+        """The files of the repository's folders and at its root, without build folders, sorted."""
+        return sorted(name for name in self.tracked
+                      if ("/" not in name or name.startswith(FOLDERS)) and (self.root / name).is_file())
 
     @cached_property
     def file_names(self):

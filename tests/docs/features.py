@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The last column of README's table of features: keys and values that do nothing or are refused, from the option table.
 
 features.py --tessera PROGRAM [README.md]   rewrites that column

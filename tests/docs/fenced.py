@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fenced code: shell commands are run by this test ("```sh run"), or say why not (<!-- not run: REASON --> above)."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # format_test.sh CLANG_FORMAT ROOT: fails where a source of the project is not as .clang-format has it.
 set -euo pipefail
 cd "$2"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules on the program's own texts: --help, and string literals of the sources."""
 
 import re

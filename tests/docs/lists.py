@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages that list what the program has: metrics, environment variables and exit codes, each and no other."""
 
 import re

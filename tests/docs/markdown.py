@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads Markdown, roff and help texts into blocks, so that each rule sees only the text that it is about."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures that scripts draw are those that the scripts draw today."""
 
 import runpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planted lies: each must be found, and a true page must pass. What is missed makes the test fail."""
 
 import tempfile

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules on names: keys, commands, flags, files, tests, presets and variables that a page names exist."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules on text: each takes a page and the facts, and yields (line, what is wrong)."""
 
 import re

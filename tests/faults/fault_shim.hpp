@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the N-th file call below a folder go wrong, or ends the process right after it. For tests
 // only.
 //

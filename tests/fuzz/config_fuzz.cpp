@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TOML job file and flags: the file, then each argument behind a zero byte.
 #include "input.hpp"
 #include "tessera/config/resolve.hpp"

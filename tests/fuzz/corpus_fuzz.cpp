@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text and JSONL as documents. The first byte says which, and how it is cut; with 16 in it the
 // first line is the regex, with 32 the name ends in .gz, with 64 in .zst.
 #include "input.hpp"

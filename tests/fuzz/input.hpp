@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the fuzz targets share: an input as files, and what a reader may answer to it.
 #pragma once
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # inputs.sh [CORPUS]: how many inputs each fuzz target has been given over all runs, and how many runs ended with a finding.
 set -euo pipefail
 root=${1:-${TESSERA_FUZZ_CORPUS:-build-fuzz/fuzz-corpus}}

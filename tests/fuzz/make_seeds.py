@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """make_seeds.py SOURCE_DIR OUT: first inputs for the fuzz targets, small ones made from the recipes and golden files."""
 import gzip
 import json

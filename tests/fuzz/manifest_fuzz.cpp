@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // manifest.json without its last member, the checksum, which is made.
 #include "input.hpp"
 #include "manifest.hpp"

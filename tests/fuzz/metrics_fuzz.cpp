@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // metrics.jsonl: read, drawn, and cut back to the step that the first byte says.
 #include "input.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh PROGRAM SEEDS SECONDS [LIBFUZZER_OPTION...]: fuzzes one target. Inputs that reach something new add up over runs, in $TESSERA_FUZZ_CORPUS or beside
 # the build; inputs.tsv there has a line for each run (tests/fuzz/inputs.sh sums them), findings/ the inputs that ended the target.
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of a run: run.json and metrics.jsonl, read and drawn as a page.
 #include "input.hpp"
 #include "tessera/report/run_page.hpp"

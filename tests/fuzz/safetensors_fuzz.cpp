@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A .safetensors file. An odd first byte: what follows up to a zero byte is the header's JSON, and
 // its length is made.
 #include "input.hpp"

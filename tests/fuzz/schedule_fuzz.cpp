@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pipeline schedule as CSV: read, given transfers, rehearsed, timed and drawn.
 #include "input.hpp"
 #include "tessera/schedule/csv.hpp"

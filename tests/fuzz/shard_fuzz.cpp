@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A shard file and its record in the manifest: the record's numbers, then the file. Checksums are
 // made to fit, those of tables, blocks and header, so that the readers behind them are reached.
 #include "box.hpp"

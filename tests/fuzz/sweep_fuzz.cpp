@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sweep file.
 #include "input.hpp"
 #include "tessera/config/resolve.hpp"

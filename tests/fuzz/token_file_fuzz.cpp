@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A token file. An odd first byte: magic, version and both hashes are made to fit, so that what
 // lies behind is reached.
 #include "input.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tokenizer.json; behind a zero byte, which JSON never holds, a text to encode.
 #include "input.hpp"
 #include "tessera/data/tokenizer.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/families: one tiny random model of each family, by PyPI's transformers, with the logits it computes.
 
     python -m venv venv && venv/bin/pip install -r tests/interchange/requirements.txt torch==2.11.0

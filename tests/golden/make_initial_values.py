@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints the sixteen values that tests/unit/kernels/initial_values_test.cpp pins, computed with Python alone:
 Philox4x32-10 from its paper, the normal quantile from the standard library."""
 from statistics import NormalDist

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/llama_a again: 20 AdamW steps of a tiny Llama 3 in plain PyTorch, in float32 and float64.
 
     python make_llama_a.py [FOLDER]         weights_init and batches of FOLDER -> train.json, tensors.json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes tests/golden/quantized: tiny models with quantized weights, and the same weights as PyTorch decodes them.
 
     python tests/golden/make_quantized.py       (the environment of make_families.py)

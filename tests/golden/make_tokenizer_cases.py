@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the tokenizers and cases that tests/unit/data checks, with Hugging Face's own tokenizers:
 
     python3 -m venv V && V/bin/pip install tokenizers==0.23.3 && V/bin/python make_tokenizer_cases.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes config/torchtitan_keys.json: every key of TorchTitan's job configuration with its default.
 
     make_torchtitan_keys.py PATH/TO/torchtitan/config/job_config.py     (TorchTitan v0.2.2; needs neither torch nor TorchTitan)

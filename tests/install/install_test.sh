@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs a build into a prefix, moves the prefix, and uses it from there: libraries, program, find_package, pkg-config, module.
 #   install_test.sh BUILD_DIR VERSION LIBDIR
 set -euo pipefail

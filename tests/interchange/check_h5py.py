@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that h5py shows every tensor of a checkpoint whole.
 
     check_h5py.py STEP_FOLDER        (needs h5py and numpy)

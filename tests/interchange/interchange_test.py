@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What other programs read of a run, and what it reads of theirs: h5py its checkpoint, transformers its exported weights, PyTorch's DCP.
 
     interchange_test.py h5py|transformers|dcp|tensorboard TESSERA        TESSERA: the program

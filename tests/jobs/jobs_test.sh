@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Inside with_slurm.sh: the same small job by mpirun, by srun, by train.sbatch and as an array gives the same losses.
 #   jobs_test.sh TESSERA SOURCE_DIR
 set -euo pipefail

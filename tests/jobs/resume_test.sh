@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Inside with_slurm.sh: a run interrupted in five ways ends with the bits of one that nobody disturbed.
 #   resume_test.sh TESSERA SOURCE_DIR
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Inside with_slurm.sh: a sweep as a job array, with points that are killed and one that fails by itself.
 #   sweep_test.sh TESSERA SOURCE_DIR POINTS AT_ONCE KILLED...
 # Point 1 fails by itself. The points KILLED take longer, and lose their rank. With SWEEP_REQUEUE=1 the last point is stopped, and

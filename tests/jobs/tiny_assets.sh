@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes what tiny.toml reads, a tokenizer and tokens of a text of no meaning:  tiny_assets.sh TESSERA FOLDER
 set -euo pipefail
 tessera=$1 folder=$2

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command inside a Slurm of its own on this machine, and ends that Slurm with all that ran in it:
 #   with_slurm.sh NODES CPUS COMMAND [ARG...]
 # NODES pretended nodes (node1 ...) of CPUS processors each, more than the machine has if you like; no root needed. COMMAND sees

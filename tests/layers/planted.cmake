@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Makes a house of four small components, plants one violation after the other and expects each to be found, and a clean house to pass.
 cmake_minimum_required(VERSION 3.25)
 set(house ${WORK_DIR}/house)

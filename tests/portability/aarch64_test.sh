@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compiles the lower components for aarch64, syntax and types only:
 #   aarch64_test.sh SOURCE_DIR BUILD_DIR COMPILER INCLUDE_DIR:INCLUDE_DIR...
 # The folders have this machine's headers of MPI, LibTorch, HDF5 and Kokkos; the compiler's own come first.

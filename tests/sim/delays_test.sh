@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Operators as tasks of streams, and random delays of every task: in deterministic mode the host's bits, whatever the delays.
 #   delays_test.sh TESSERA PRELOAD SEED...
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # `tessera train` in deterministic mode on simulated GPUs: one run's bits on every number of ranks, over NCCL and MPI, and
 # when it is resumed; and environments that cannot promise them.
 #   deterministic_train_test.sh TESSERA PRELOAD      the library to preload

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What ranks find where their GPUs, drivers and libraries do not fit together: one message, exit code 3, in seconds.
 #   devices_test.sh TESSERA PRELOAD SECOND     the library to preload; a second library by the name of NCCL's
 set -uo pipefail

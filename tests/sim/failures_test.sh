@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Jobs on simulated GPUs that fail: which rank is named, why, with which exit code, and after how long.
 #   failures_test.sh TESSERA PRELOAD planned              memory that is used up, a GPU that is lost
 #   failures_test.sh TESSERA PRELOAD random FIRST LAST    seeds: one of four failures of one of four ranks, somewhere in a step

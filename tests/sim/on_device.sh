@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What tests of the program on simulated GPUs share: `. on_device.sh PRELOAD` after job.sh.
 preload=$(realpath "$1")
 # Processors have other bits: oneDNN's products, which the device does not take, are left out.

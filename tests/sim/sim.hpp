@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated GPU as its own parts see it: what the doubles of the CUDA runtime and of NCCL,
 // LibTorch's operators and the kernels of src/kernels/cuda tell each other. Everything here lives
 // in the double of libcudart (tests/sim/runtime).

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # `tessera train` with device memory over MPI: two ranks share one simulated GPU, and NCCL gives a second opinion.
 #   staged_train_test.sh TESSERA PRELOAD      the library to preload
 set -uo pipefail

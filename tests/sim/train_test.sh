@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # `tessera train`, `generate` and `eval` on simulated GPUs: a checkpoint, a resume on another mesh, and in deterministic mode
 # the host's bits.
 #   train_test.sh TESSERA PRELOAD      the library to preload

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CRC-32C (Castagnoli, reflected polynomial 0x82f63b78, as in RFC 3720 and SSE4.2).
 #pragma once
 

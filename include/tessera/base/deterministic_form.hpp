@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations that cannot promise the same bits, as LibTorch tells of them.
 #pragma once
 

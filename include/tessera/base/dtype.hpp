@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element types that travel through communicators, checkpoints and token files.
 #pragma once
 

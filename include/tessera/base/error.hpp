@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of three kinds: the user's, a broken contract, a foreign call's. Libraries throw; only
 // main() prints and exits.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Telling trouble with files from everything else that can go wrong.
 #pragma once
 

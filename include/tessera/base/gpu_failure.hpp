@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is said of a GPU that has failed. CUDA tells it late: the call that returns the error is
 // rarely the one at fault.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON to text and back, compiled once: nlohmann's parser and writer cost each file that uses them
 // 2 to 4 s of compile time.
 #pragma once

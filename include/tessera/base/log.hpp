@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logging: one logger for the program, on standard error; only rank 0 speaks unless asked
 // otherwise.
 #pragma once

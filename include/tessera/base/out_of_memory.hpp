@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Telling that memory is used up from everything else that can go wrong.
 #pragma once
 

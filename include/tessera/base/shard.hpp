@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a dimension is cut over n ranks: the one rule that sharding, data, checkpoints and plans
 // follow.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words of a command line as a shell or xargs reads them back.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files that come with Tessera: recipes, job scripts, the sample text.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A box of a named global tensor: what one rank holds. The word that parallel, checkpoint and plan
 // share.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UTF-8, strictly: no surrogates, no overlong forms, nothing above U+10FFFF.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saving and loading training state, format "tessera-checkpoint 1".
 //
 // Promise: a checkpoint is either listed, and then loads bit-exactly on any mesh, or it is not

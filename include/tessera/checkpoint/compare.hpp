@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How two checkpoints differ, tensor by tensor, whatever files and boxes they are stored in.
 #pragma once
 

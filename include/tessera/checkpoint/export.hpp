@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a checkpoint to another format, box by box, in bounded memory.
 #pragma once
 

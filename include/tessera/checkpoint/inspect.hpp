@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looking at checkpoints without loading them: what is there, and is every byte as it was written.
 #pragma once
 

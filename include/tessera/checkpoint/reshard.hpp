@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same checkpoint in another number of files.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hugging Face safetensors: reading boxes from a file or a sharded folder, writing a file in any
 // order. Format: https://github.com/huggingface/safetensors#format
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saving while training goes on.
 //
 //   begin() plans and copies; threads write; poll(), once a step, agrees on how far all ranks are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A checkpoint written by one process, a box at a time, in bounded memory.
 #pragma once
 

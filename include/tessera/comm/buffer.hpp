@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What communicators move: a typed run of memory. They know nothing of tensors.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ranks leave of their last communication calls when a job hangs, and what it tells about the
 // cause.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cutting a communicator along a grid of its ranks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One interface for every exchange between ranks; five back ends: MPI, NCCL, self, recording,
 // strict.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What communication on a GPU needs to know from those who compute there, and what a rank sees of
 // its GPUs.
 #pragma once

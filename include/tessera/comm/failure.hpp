@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank that cannot go on tells the others, and leaves without waiting for them.
 #pragma once
 

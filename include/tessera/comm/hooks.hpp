@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is told of every call of every communicator of this process: recorders, logs and checks are
 // hooks.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job's ranks: MPI's life, node-local ranks, the watchdog. Made once, in app.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The option table for readers: terminal, JSON, man page, completion.
 #pragma once
 

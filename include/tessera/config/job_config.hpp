@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job as typed values. Member names are the TOML sections and keys: TorchTitan v0.2.2's, with its
 // defaults, and Tessera's own (marked "ours"). What each key means, its range and whether Tessera
 // honours it: option_table.hpp, `tessera config keys`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // parallelism.pipeline_parallel_microbatch_steps: other microbatches from a step on.
 #pragma once
 

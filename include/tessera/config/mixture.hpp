@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training.mixture: several sources with weights.
 #pragma once
 

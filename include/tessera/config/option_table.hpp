@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one table of options: parsing, checking, `config keys`, man page, completion and "did you
 // mean" come from it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is wrong with a job, each problem with the place where it was written.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an earlier run was configured with, from the text of Resolved::to_toml() that its
 // checkpoints and folder keep.
 #pragma once

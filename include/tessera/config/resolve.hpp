@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a command line to a checked job: file, flags, defaults, and where each value came from.
 #pragma once
 

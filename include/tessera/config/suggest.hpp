@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "Did you mean": the nearest of the words that would have been right.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TOML file as a tree whose nodes know their line: for files that are not jobs, such as a sweep.
 #pragma once
 

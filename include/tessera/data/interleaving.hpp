@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of several sources a number belongs to, in fixed shares and without state.
 //
 // Two sources with integer weights a and b, and a phase 0 <= f < a + b: of the first n numbers the

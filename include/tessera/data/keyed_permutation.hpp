@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bijection of [0, size) chosen by a key, computed in O(1) and with no table: a Feistel network
 // over the smallest even number of bits that holds `size`, and cycle walking back into the range
 // (Black and Rogaway, CT-RSA 2002).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several sources as one, in fixed shares.
 #pragma once
 

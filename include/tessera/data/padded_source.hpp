@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A source that ends, made to fit whole batches and longer sequences: what is added is ignored by
 // the loss.
 #pragma once

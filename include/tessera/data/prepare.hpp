@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text -> token file: documents shuffled once by a key, BOS and EOS around each (those that the
 // tokenizer has).
 #pragma once

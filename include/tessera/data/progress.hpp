@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress of long work over a known amount of bytes: libraries report through a function, a
 // terminal shows a bar.
 #pragma once

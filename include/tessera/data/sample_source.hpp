@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sample is a pure function of its global number: no state, no order, any rank may read any of
 // them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents out of plain text and JSONL files: where each one lies, and its text on demand.
 #pragma once
 

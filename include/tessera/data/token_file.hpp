@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token files: documents as one run of token ids with an index, mapped into memory. Little-endian:
 //   header (128 bytes) | ids, u16 or u32 | padding to 8 | document starts, u64 x (documents + 1)
 // The header names counts, vocabulary, tokenizer and seed, and ends with a hash of itself; the

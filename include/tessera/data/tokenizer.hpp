@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-level BPE that reads Hugging Face `tokenizer.json` (GPT-2, Llama 3 and Qwen families) and
 // gives the same ids. Text is a sequence of bytes: bytes that are not UTF-8 are words of one byte
 // each, so any text survives encode and decode.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains byte-level BPE and writes it as Hugging Face tokenizer.json.
 // Same merges as Hugging Face's BpeTrainer: most frequent pair first, ties to the lowest pair of
 // ids.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of queries to *some* of their keys, in a form whose parts can be put together.
 //
 // A part gives the softmax over its own keys and the logarithm of its denominator; parts merge by

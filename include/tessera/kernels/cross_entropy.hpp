@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pieces of a cross-entropy whose vocabulary is cut over ranks. With m = max over all ranks of
 // row_max and z = sum over all ranks of sum_exp, the loss of a row is log(z) - target, and the
 // gradient is softmax - onehot.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flat loops over whole tensors: conversion, accumulation, sums of squares. Host and device; f64,
 // f32, bf16.
 #pragma once

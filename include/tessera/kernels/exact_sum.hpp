@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sum whose bits depend on the summands alone: not on their order, the sharding, the number of
 // threads or of ranks. All summands are added without rounding into one long fixed-point number
 // (Kulisch's accumulator); rounding happens once, in value().

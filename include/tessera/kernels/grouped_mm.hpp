@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products of groups of rows, each with a matrix of its own: the experts of a mixture.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of the host's two sets of kernels runs: the vector files, or their form in Kokkos.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Initial values as a pure function of (seed, name, global element index): the same bits on every
 // mesh, compiler and machine.
 #pragma once

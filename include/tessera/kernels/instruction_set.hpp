@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of the compiled instruction sets the host kernels run with.
 #pragma once
 

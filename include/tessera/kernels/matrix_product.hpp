@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products. On processors without bfloat16 instructions LibTorch multiplies bfloat16
 // matrices element by element, 20 times slower than float32. There, and where bfloat16 instructions
 // are no faster than float32's (has_fast_bfloat16), these functions widen the operands to float32,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Autograd: differentiable operations of our own, and the backward pass. They take the place of
 // torch::autograd::Function and torch::autograd::backward, whose headers cost each file that
 // includes them 10 s of compile time; operation.cpp includes them once, for all.

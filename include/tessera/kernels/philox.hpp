@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw ("Parallel random
 // numbers: as easy as 1, 2, 3", SC11).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Root-mean-square normalisation (Zhang and Sennrich 2019, arXiv:1910.07467).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding (Su et al. 2021, arXiv:2104.09864) of interleaved pairs, with
 // Llama 3.1's frequency scaling.
 #pragma once

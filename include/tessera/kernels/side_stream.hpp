@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A second stream of a device for copies that the compute stream need not wait for.
 #pragma once
 

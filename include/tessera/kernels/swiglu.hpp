@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gated activation of Llama's feed-forward layer (Shazeer 2020, arXiv:2002.05202).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors, and the operations on them that Tessera uses. Every file that works with tensors
 // includes this header instead of <torch/torch.h>, which costs twenty times the compile time; it is
 // also the precompiled header of those files. An operation that is missing here is added to the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls of LibTorch that are not its public interface, each with a test of what it is relied on
 // for.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mesh with its communicators: each made once, shared by all axes that span the same ranks.
 #pragma once
 

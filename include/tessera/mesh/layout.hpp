@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mesh as a value: degrees and rank arithmetic, no communication.
 #pragma once
 

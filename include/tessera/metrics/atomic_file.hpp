@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small text files that are there whole or not at all.
 #pragma once
 

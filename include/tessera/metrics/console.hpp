@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One line a step for people; with a progress bar below the lines on a screen.
 #pragma once
 

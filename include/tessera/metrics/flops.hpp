@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a token costs, what the device could do, and the ratio of the two (model FLOP utilisation,
 // PaLM, arXiv:2204.02311).
 #pragma once

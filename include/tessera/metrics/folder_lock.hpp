@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One folder has one owner: two jobs that write metrics and checkpoints into one folder would ruin
 // both.
 #pragma once

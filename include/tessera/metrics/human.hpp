@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantities as people read them. Three significant digits; a value that is not finite reads "-".
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // metrics.jsonl: one JSON object a line, one line a step, each step once, through kills and
 // resumes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Meters of time: how long a step takes, where it goes, when the run ends.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the time of some steps goes, as a picture: the format of chrome://tracing and Perfetto.
 #pragma once
 

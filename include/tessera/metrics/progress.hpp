@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A progress bar on the last line of a screen, for anything that counts: steps, documents, bytes.
 #pragma once
 

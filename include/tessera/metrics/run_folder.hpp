@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of a run (job.dump_folder): metrics.jsonl, config.toml, run.json, loss.svg,
 // checkpoints.
 #pragma once

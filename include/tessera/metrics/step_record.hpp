@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of one optimizer step: the row that metrics.jsonl, the console and the loss curve
 // share.
 #pragma once

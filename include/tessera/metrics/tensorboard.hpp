@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TensorBoard's event files, written without TensorFlow: https://www.tensorflow.org/tensorboard.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses that keep the experts of a mixture evenly used.
 //
 // Slot balance [2 E + 1] collects, over the mixtures of the model and this rank's tokens of one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of cells, and what they are called with. See model_spec/cell_spec.hpp for the rest.
 //
 // Functions know nothing of ranks. They compute with the pieces of weights that they are given and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What travels from cell to cell: a small struct of tensors, each in a named slot.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model that computes: its spec, and the function of each cell.
 #pragma once
 

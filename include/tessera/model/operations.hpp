@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What cells ask of whoever runs them: products with weights, attention. The defaults are one
 // rank's; component `parallel` puts others in their place (weight gradients later, rings over a
 // context, chunks that overlap with communication).

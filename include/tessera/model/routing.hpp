@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which experts a token goes to, and with what weight, by a RoutingRule.
 #pragma once
 

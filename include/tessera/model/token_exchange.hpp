@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How rows travel to the ranks that hold their experts and back; on one rank they stay.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cell as data: its name, its weights, what must be there before it, and what it costs.
 //
 // A cell is a named step from one flow to the next; a model is a list of cells. Component `model`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decoder-only transformers: pre-norm RMSNorm, attention with RoPE, gated feed-forward layers or
 // mixtures of experts. What the families of families.hpp are made of.
 #pragma once

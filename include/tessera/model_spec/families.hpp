@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Families of models by name and flavor (TorchTitan's), and by Hugging Face's config.json.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model as data: parameters, cells, and the units that are sharded, recomputed and gathered
 // together. It holds no tensor and no function, so that plans and checks need no LibTorch.
 #pragma once

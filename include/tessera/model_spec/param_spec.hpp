@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a parameter is, before anybody decides where its pieces live.
 #pragma once
 

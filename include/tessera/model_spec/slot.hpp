@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of what travels from cell to cell; component `model` holds a tensor in each slot.
 #pragma once
 

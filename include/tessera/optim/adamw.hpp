@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW over the parameters of one rank: shards of any shape, one fused sweep each.
 #pragma once
 

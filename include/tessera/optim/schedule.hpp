@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The learning-rate factor as a pure function of the step: linear warm-up, a plateau, decay
 // (TorchTitan's schedule).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weight decay per parameter: a base value and overrides by patterns of the fqn.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor-parallel products whose tokens travel in chunks, so that a chunk is on its way while its
 // neighbour is multiplied ("asynchronous tensor parallelism"; the decomposition of
 // https://dl.acm.org/doi/10.1145/3567955.3567959).

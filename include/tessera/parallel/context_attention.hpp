@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over sequences that several ranks share, and inside of packed documents.
 //
 // Each context-parallel rank has the queries, keys and values of its own positions (SequenceCut)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a rank's action list: computes through its stages, and moves what crosses the cuts.
 #pragma once
 

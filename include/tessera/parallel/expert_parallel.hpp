@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expert parallelism: tokens travel to the ranks that hold their experts and back (GShard,
 // https://arxiv.org/abs/2006.16668), each to as many as it chose, none dropped.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The L2 norm of all gradients, each element counted once over every axis of the mesh, and what in
 // them is not finite.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of gradients over microbatches and ranks: each shard group's gradient is a bucket, which
 // passes through its Placement::reduce_over in order.
 #pragma once

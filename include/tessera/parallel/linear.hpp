@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products whose weight gradients may be computed later: what pipeline schedules call I and W (zero
 // bubble, https://arxiv.org/abs/2401.10241).
 #pragma once

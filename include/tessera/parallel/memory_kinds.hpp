@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What takes the memory of a rank, by kind.
 #pragma once
 

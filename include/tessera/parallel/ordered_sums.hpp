@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over ranks in device memory whose bits do not depend on the library that moves them.
 #pragma once
 

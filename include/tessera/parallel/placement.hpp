@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a parameter lies on the mesh: one rank's piece, who else has it, and which sums its
 // gradient needs.
 #pragma once

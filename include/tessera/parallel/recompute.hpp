@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activation recompute: what a unit's forward leaves in memory for its backward
 // (https://arxiv.org/abs/1604.06174).
 #pragma once

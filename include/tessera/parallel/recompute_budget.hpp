@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which units of a stage are computed again in backward: by policy, or by a budget of memory once
 // one microbatch was measured.
 #pragma once

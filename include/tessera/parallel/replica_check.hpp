@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Silent corruption: replicas of a parameter that should be equal and are not.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens to gathered weights between a unit's forward and its backward.
 //
 // Kept weights cost memory; freed ones cost one more all_gather for each backward (and, in a

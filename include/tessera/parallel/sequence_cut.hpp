@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which positions of every sequence a context-parallel rank holds.
 #pragma once
 

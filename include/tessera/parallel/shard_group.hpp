@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights that are gathered together: one unit's, sharded over the data-parallel axes (ZeRO-3 /
 // FSDP, https://arxiv.org/abs/1910.02054, https://arxiv.org/abs/2304.11277), each cut by rows over
 // the ranks of the fsdp axis. GradientReducer sums their gradients.

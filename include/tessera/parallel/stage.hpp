@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pipeline stage on one rank: the tape between its units, forward and backward.
 #pragma once
 

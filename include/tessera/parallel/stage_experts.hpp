@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a stage does for mixtures of experts: the exchange of tokens, how often each expert was
 // chosen, and how that is evened out.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a pipeline stage keeps, shards and computes its part of the model.
 #pragma once
 

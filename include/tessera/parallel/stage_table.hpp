@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a split into pipeline stages costs and what it gains, as a table for people.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weights of one pipeline stage on this rank: shard groups, buffers, and their initial values.
 #pragma once
 

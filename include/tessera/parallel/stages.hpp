@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All pipeline stages of one rank.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor and sequence parallelism as autograd functions at cell boundaries.
 //
 // Between the cells that multiply, each tensor-parallel rank holds a piece of the *tokens*

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A unit on this rank: its cells, the groups that hold its weights, and one step forward or
 // backward through it.
 //

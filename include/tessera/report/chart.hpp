@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Charts as inline SVG for a Page, whose style sheet gives them their colors. Numbers under the
 // pointer are shown by the style sheet, too: there is no script.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs beside each other: what came out, what was set differently, and from where on they differ.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loss curve of a run as one SVG file, readable on light and on dark pages, under 100 KB
 // whatever the number of steps.
 #pragma once

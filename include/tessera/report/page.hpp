@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A page for people: one HTML file that needs nothing else. It has no script and loads nothing, is
 // readable on light and on dark screens, and can be sent to somebody as it is.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the folder of a run says: steps, attempts, configuration.
 #pragma once
 

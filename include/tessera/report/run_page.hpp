@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN/index.html: a training run on one page.
 #pragma once
 

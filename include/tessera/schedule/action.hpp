@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a rank of a pipeline does: computations of one stage and microbatch, and transfers between
 // neighbouring stages.
 //

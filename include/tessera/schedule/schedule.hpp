@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pipeline schedule is data: for each rank of the pipeline its list of actions, from a pure
 // function.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rank of a pipeline holds which stages.
 #pragma once
 

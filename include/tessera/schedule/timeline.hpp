@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When each action of a schedule would run, given how long actions take; as numbers and as a
 // picture.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pipeline schedules that Tessera has, and the rules of each: one table.
 #pragma once
 

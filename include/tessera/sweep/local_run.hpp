@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Points as processes of this machine, several at once.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of a point: what it was asked, how often it was started, and how each attempt ended.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What came of a sweep: a table for programs, and a page for people.
 #pragma once
 

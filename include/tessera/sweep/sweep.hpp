@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sweep: one job, many settings. The file says which; number -> point is a pure function of it.
 #pragma once
 

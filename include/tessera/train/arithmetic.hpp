@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How LibTorch computes on GPUs: the precision of matrix products, and whether it always gives the
 // same bits.
 #pragma once

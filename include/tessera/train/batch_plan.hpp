@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a global batch is cut: over data-parallel ranks, accumulation rounds and microbatches.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work that one rank does for all, with one outcome for all.
 #pragma once
 

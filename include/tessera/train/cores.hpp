@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many cores a rank may count on, beside the other ranks of its node.
 #pragma once
 

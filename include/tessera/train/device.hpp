@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device that a rank computes on. device_host.cpp and device_cuda.cpp implement it; the build
 // takes one of them.
 #pragma once

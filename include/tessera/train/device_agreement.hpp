@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether the ranks of a job can train together on the devices that they have.
 #pragma once
 

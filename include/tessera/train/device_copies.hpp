@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU's part in saving while training goes on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tessera eval on ranks: the loss of saved weights over a job's validation data.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights from other programs as a checkpoint of Tessera's.
 #pragma once
 

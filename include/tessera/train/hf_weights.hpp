@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hugging Face weights: import onto any mesh, export from a checkpoint, and whole tensors out of a
 // running job.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // debug.inject_faults: faults on purpose, to see what a job does about them before they come by
 // themselves.
 #pragma once

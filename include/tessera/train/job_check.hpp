@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every reason for which `train` would refuse a job, all at once: without MPI, without the job's
 // ranks, and without memory for its model.
 #pragma once

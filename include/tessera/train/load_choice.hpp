@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run takes of a checkpoint: checkpoint.exclude_from_loading and checkpoint.load_mismatch.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Is a loss unlike those before it?
 #pragma once
 

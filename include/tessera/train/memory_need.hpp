@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that a job is sure to take on a rank, counted before any of them is allocated.
 #pragma once
 

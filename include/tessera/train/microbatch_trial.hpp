@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // parallelism.pipeline_parallel_microbatch_size = "auto": the first steps of a run try the sizes
 // that divide the batch.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model weights alone, out of a checkpoint or another program's files.
 #pragma once
 

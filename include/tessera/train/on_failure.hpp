@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a command does first when it fails.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a job's pipeline runs: which rank holds which stages, and what each rank does in which order.
 #pragma once
 

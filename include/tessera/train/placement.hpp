@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank's GPU, its cores and the network adapters lie in the node. Memory traffic between NUMA
 // nodes is slower, and a rank on one core has no core left for the threads of NCCL and of autograd.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training.dataset = "replay": batches from a safetensors file, so that any framework's run can be
 // repeated exactly.
 #pragma once

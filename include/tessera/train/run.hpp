@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A training run from configuration to exit code.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data of a run: what it trains on and what it validates on.
 #pragma once
 

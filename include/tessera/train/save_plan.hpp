@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a run saves, beyond the steps that its job names: from what its steps and saves have taken
 // so far.
 #pragma once

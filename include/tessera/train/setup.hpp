@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a resolved configuration to the values that the components below are made with.
 #pragma once
 

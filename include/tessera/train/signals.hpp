@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that end a run in good order. Handlers only set a flag; ranks agree on it with the step's
 // own reduction.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a job cuts its model into pipeline stages.
 #pragma once
 

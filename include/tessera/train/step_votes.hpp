@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ranks tell each other once a step, with the reduction of the loss.
 #pragma once
 

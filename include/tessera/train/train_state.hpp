@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers that a run needs to go on, beside its tensors: what a checkpoint's manifest keeps.
 #pragma once
 

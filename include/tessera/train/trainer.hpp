@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank's training state and one optimizer step.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything that a run needs to go on: model, optimizer, schedule position, data position, seed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loss over data that is not trained on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a section declares its options: OPTION(training.steps, "help").at_least(1) binds the key and
 // the member of that name.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "declare.hpp"
 #include "tessera/schedule/traits.hpp"
 

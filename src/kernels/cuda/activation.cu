@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SwiGLU and rotary embedding on the device: element-wise, threads over packs of 16 bytes.
 #include "cuda/launch.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW on the device: one sweep, threads over packs of 16 bytes of the parameter.
 #include "cuda/launch.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU: LibTorch's flash attention for half types where its shapes allow, else by
 // products.
 #include "cuda/device_attention.hpp"

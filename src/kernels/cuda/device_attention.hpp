@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU; contracts as in tessera/kernels/attention_part.hpp.
 #pragma once
 

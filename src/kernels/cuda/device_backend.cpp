@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA table: tensors to launchers, on LibTorch's current stream. Compiled by the host's
 // compiler.
 #include <c10/cuda/CUDAStream.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thin launcher for all device kernels, and how their threads read and write packs of 16 bytes.
 #pragma once
 

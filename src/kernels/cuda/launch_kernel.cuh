@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A launch on a GPU. The simulated one has a file of this name for itself: the include path
 // chooses.
 #pragma once

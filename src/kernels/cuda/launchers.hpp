@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device kernels as plain functions: the host's row functions with a stream. Defined in the .cu
 // files, for double, float and Bf16.
 #pragma once

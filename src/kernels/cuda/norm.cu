@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm on the device: one block of threads for each row, or block of rows.
 #include "cuda/launch.cuh"
 

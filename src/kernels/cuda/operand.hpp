@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a kernel is launched with, and the bytes that it may touch.
 #pragma once
 

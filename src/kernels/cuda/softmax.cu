@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax cross-entropy on the device: one block of threads for each row of logits.
 #include "cuda/launch.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of squares on the device.
 #include "cuda/launch.cuh"
 #include "fixed_point.hpp"

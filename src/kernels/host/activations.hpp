@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's kernels of a transformer block, on tensors; contracts as in backend.hpp.
 #pragma once
 

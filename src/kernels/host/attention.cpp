@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on the host: LibTorch's flash attention where its shapes allow, else by products.
 #include "host/attention.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's table, and its flat kernels.
 #include "backend.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // In place of instruction_set.cpp on processors that have no vector files.
 #include "host/row_functions.hpp"
 #include "tessera/kernels/instruction_set.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops on the threads that LibTorch's own operations use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host kernels as plain functions over ranges of rows: one table for each instruction set, and
 // one in Kokkos. No library code in here: this header is compiled for every instruction set.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading, writing and folding rows by vectors. Only compiler built-ins: inline library code
 // compiled with other flags would be merged by the linker with everybody else's copy.
 #pragma once

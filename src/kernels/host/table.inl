@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of the row functions in TESSERA_ISA_NAMESPACE; included once, after them.
 #include "host/row_functions.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vectors of the instruction set that the including file is compiled for, and their arithmetic
 // beyond + - * /.
 #pragma once

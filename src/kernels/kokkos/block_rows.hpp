@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNorm, SwiGLU and the rotary embedding: team policies, one team for each row.
 #pragma once
 

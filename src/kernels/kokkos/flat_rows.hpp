@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion, accumulation, sums and AdamW over flat runs: range policies.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host kernels in Kokkos.
 #define TESSERA_ISA_NAMESPACE kokkos
 #include "kokkos/kernels.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels in Kokkos, for files that do not include it.
 #pragma once
 

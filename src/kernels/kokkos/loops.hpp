@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops of the Kokkos kernels. Includes Kokkos, which costs 2 s a file: only kokkos/kernels.cpp
 // includes it.
 #pragma once

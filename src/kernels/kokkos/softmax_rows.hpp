@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax cross-entropy: team policies, one team for each row of logits.
 #pragma once
 

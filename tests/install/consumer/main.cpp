@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program outside the project that uses an installed Tessera.
 #include <iostream>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ranks_probe together | mixed | alone | memory | memory_alone: what ranks of a command may end
 // with; each says what it returns.
 #include "tessera/kernels/tensor.hpp"

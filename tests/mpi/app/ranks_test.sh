@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # How ranks end that fail together, or alone: one code and one message.
 #   ranks_test.sh MPIRUN_SH RANKS_PROBE
 set -uo pipefail

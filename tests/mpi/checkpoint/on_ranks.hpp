@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests of checkpoints on several ranks share: a folder that all see, and options to save into
 // it.
 #pragma once

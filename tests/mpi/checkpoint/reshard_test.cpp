@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saved by ranks that hold boxes of one cut, loaded by ranks that want boxes of another.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saving on several ranks while training goes on, and file calls of one rank that fail.
 #include "tessera/checkpoint/saver.hpp"
 

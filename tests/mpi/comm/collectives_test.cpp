@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every operation x dtype x size against what each rank can compute alone: over MPI and under
 // strict rules, also with device memory where the run is about that, and then over NCCL, too.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums have the bits of the serial tree, whichever algorithm ran.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Communicators of device memory, over NCCL or its double: what they do besides the right sums
 // (collectives_test.cpp).
 #include <gmock/gmock.h>

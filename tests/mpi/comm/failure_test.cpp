@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank that fails reaches other nodes, and leaves what it has begun.
 #include <gtest/gtest.h>
 #include <mpi.h>

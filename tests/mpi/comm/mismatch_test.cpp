@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What would hang or corrupt a GPU cluster must fail here within seconds, and say who called what.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

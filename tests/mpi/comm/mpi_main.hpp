@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // main() of a test program that runs on several ranks: one World, and only rank 0 tells what
 // passed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mpi/comm/paced_communicator.hpp"
 
 #include <time.h>

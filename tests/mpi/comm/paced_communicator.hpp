@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A simulated wire: any host communicator, with the time that a slower network would need.
 //
 // Nothing of it uses a core: completion is a point of time, and waiting sleeps until then. So two

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated wire: the same values as without it, after the time that its figures say.
 #include "mpi/comm/paced_communicator.hpp"
 

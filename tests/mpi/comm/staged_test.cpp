@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory over MPI: what the sums of collectives_test.cpp do not show. Late ranks, calls cut
 // into many pieces, and memory that is used again make each missing wait visible, by a wrong value
 // or to the race checker.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers of any dtype filled from doubles, for tests: small integers are exact in all of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A mistake in the configuration ends all ranks alike, before any of them waits for another.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference trajectory of tests/golden/llama_a on one rank and on meshes of eight, in float32,
 // float64 and bfloat16.
 #include <gtest/gtest.h>

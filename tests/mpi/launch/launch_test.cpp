@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `tessera launch` from outside: exit codes, signals, and that nothing is left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

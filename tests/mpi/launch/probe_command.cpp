@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // launch_probe probe return CODE | crash | threads | checkpoint | saved | deaf | stubborn
 #include <signal.h>
 #include <unistd.h>

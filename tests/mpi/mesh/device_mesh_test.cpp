@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/mesh/device_mesh.hpp"
 
 #include <gmock/gmock.h>

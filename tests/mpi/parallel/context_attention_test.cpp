@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over sequences that the ranks share against one softmax over the whole sequence,
 // forward and gradients.
 #include "tessera/parallel/context_attention.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What forward keeps for backward, and what a step needs at most: two ranks that share sequences of
 // 8192 tokens against one rank, in bytes that LibTorch's allocator gave out.
 #include <c10/core/Allocator.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over NCCL that have the bits of the host's, which are those of one tree of ranks.
 #include "tessera/parallel/ordered_sums.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bubbles of every schedule through the real executor, with stages that sleep; and what cuts inside
 // of blocks gain.
 #include <gtest/gtest.h>

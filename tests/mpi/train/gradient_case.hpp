@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One row of the gradient test: a mesh, a schedule, a policy; and how far its gradients are from
 // the one-rank run's.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of the gradient test, but for mixtures of experts.
 #include <algorithm>
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training.enable_cpu_offload: the same training, and on a GPU copies that hold nobody.
 #include <dlfcn.h>
 #include <gtest/gtest.h>

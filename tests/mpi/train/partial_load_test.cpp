@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints of which a run takes a part: what is left out, what does not fit, and where it then
 // stands.
 #include <gmock/gmock.h>

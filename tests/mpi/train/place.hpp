@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where tests of trainers compute, and over what their ranks communicate.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What sharding policies cost: the gathers and bytes that theory gives, exactly; and what freezing
 // leaves alone.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A checkpoint of every mesh loaded on every other: the bits of each whole weight, of its moments
 // and of each bias.
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cells that sleep, so that two cores can time the pipelines of many ranks.
 #pragma once
 

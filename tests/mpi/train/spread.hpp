@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A few rows of the gradient test in place of all.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trainers of tiny models on any mesh, and the bits of all that a checkpoint keeps of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Initial values, checkpoints and resumed runs, on meshes of eight ranks: bit for bit.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mpi/train/tiny_model.hpp"
 
 #include "tessera/kernels/philox.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Llama small enough to be trained hundreds of times in a test, and data with an uneven number of
 // valid labels.
 #pragma once

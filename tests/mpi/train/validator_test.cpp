@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validation on every kind of mesh: the loss of the one-rank run, training's bits untouched; and
 // what each rank reads.
 #include <gtest/gtest.h>

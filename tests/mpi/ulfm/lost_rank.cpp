@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lost_rank WHERE: the last rank is killed while the others communicate; these say which one, and
 // the job ends with 7.
 #include <chrono>

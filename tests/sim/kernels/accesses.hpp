@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every load and store of a kernel, checked. The .cu files are compiled with -fsanitize=thread,
 // whose calls before each access (__tsan_read4 and the like) lead here instead of into a
 // sanitizer's runtime.

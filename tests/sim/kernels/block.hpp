@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One block of a kernel on the host: its threads are fibers, its shared memory begins as 0xFF, and
 // every load and store is checked (accesses.hpp). Blocks of a launch run one after the other.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words of CUDA C++ for kernels that g++ compiles. A block's threads are fibers (block.hpp) of
 // one host thread, so that these variables have one value for each of them: the fiber that runs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The switch between two stacks of one thread.
 #pragma once
 

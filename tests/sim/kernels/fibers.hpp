@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads of one block as fibers: stacks between which one host thread switches where they say so.
 // A switch is a dozen instructions on x86-64 and swapcontext(3) elsewhere.
 #pragma once

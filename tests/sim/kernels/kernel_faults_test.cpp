@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the simulated GPU says to kernels with a fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels with one fault each, as they are written in .cu files.
 #pragma once
 

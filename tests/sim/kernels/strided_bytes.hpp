@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From strides to what sim::Access can say.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPI as the race checker sees it: a host that reads what it sends and writes what it receives.
 // These stand before MPI's own functions, which they call by the names of its profiling interface.
 #include <mpi.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Breaks the device sources on purpose and demands that a named test finds it.
 
   run.py --build DIR [NAME...]     all patches of this folder, or these; exits with 1 if one was not found

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions that nccl.h declares.
 #include <nccl.h>
 

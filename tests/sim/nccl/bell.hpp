@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a thread sleeps until another process has changed something in shared memory: an event count
 // on a futex(2).
 #pragma once

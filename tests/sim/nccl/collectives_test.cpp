@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every collective on 1 to 4 ranks, in place and not, against what each rank can compute alone.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "communicator.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank's end of a communicator: its members, how it waits for them, and how it ends.
 #pragma once
 

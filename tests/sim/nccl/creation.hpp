@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How communicators begin and end. All functions throw Failure or std::runtime_error before they
 // have waited for anyone, and return the result of what may wait.
 #pragma once

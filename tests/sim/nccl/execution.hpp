@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What operations do when their stream has come to them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls between ncclGroupStart and ncclGroupEnd of one thread, and how operations reach their
 // streams.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transfers, groups, and what of them progresses together.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles that callers hold. Their memory is never freed, so that one used after its end is an
 // error and no crash.
 #pragma once

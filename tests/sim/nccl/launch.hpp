@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How operations become tasks of streams.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether two ranks launch the communicators that they share in the same order.
 //
 // Operations of one rank may hold each other up on the device, so two ranks that launch them in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How communicators begin, fail and end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

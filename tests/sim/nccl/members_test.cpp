@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Communicators that must not come to be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the members of a communicator find each other.
 #include <fmt/format.h>
 #include <unistd.h>

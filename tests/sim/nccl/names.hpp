@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and sizes for messages and arithmetic, and the one place where a broken rule is told.
 #pragma once
 

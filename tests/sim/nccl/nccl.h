@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of NCCL 2.28's C interface that the simulated GPU offers (tests/sim/nccl): same names,
 // values and layouts, so that src/comm compiles and links with it as with the real one. What a call
 // does here and what it asks of its caller stands beside it; NVIDIA's user guide has the rest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One call that moves data, from its check to its end on a stream.
 #pragma once
 

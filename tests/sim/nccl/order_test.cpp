@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that launch their communicators in different orders.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

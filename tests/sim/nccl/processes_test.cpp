@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that are processes of their own. This process itself uses no device: its children would
 // inherit none.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks for tests of the double: threads of one process, each with a device and a stream of its
 // own.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums and the like of the members' inputs, in rank order.
 #pragma once
 

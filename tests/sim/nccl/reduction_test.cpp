@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arithmetic alone, against the same in double.
 #include "reduction.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each of NCCL's rules, broken: what the caller gets, and what it is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the members of one communicator share: a memory file without a name, which goes with its
 // last user even after a crash. All zeros is a fresh one.
 #pragma once

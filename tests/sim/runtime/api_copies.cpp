@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies. Pageable memory belongs to the host: it is read when the copy is issued, and written
 // before the call returns.
 #include <cstring>

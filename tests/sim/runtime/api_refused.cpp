@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What LibTorch's libc10_cuda.so names and never calls as Tessera uses it: memory pools, memory of
 // other processes, graphs.
 #include "calls.hpp"

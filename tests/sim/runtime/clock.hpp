@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vector clocks: what is known to lie in the past (Mattern 1989). A stream has a slot; its tasks
 // count epochs from 1.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What sim/sim.hpp's copy_counts() counts.
 #pragma once
 

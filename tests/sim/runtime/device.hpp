@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The devices of this process, and what calls of the CUDA runtime name by handles.
 #pragma once
 

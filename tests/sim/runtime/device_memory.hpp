@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory: one memory file of sparse address space, mapped once. Each device has a part of
 // it. Memory that is not allocated cannot be touched; new memory holds 0xFF in every byte (NaN in
 // every floating-point type).

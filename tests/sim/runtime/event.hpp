@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An event holds the record that cudaEventRecord made last. Who waits for it keeps the record that
 // was current then.
 #pragma once

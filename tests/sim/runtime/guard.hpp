@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may touch device memory. Without a guard every thread may. With TESSERA_SIM_GUARD=keys
 // threads that opened it, by protection keys (pkeys(7)): a register of each thread, so that opening
 // costs nanoseconds. With process none may while no thread has it open, which costs about 60 us for

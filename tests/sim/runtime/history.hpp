@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For each byte the last write and the reads since, as ranges of bytes that share them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is remembered of accesses, without a runtime: against a model of single bytes, and that it
 // does not grow.
 #include <gtest/gtest.h>

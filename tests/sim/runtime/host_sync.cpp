@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tells the race checker how threads of the host hand on to each other. These functions stand
 // before the C library's in whatever is linked with this file; they call it and say what they
 // synchronize. What threads pass on by atomic variables alone is not seen, and neither are locks

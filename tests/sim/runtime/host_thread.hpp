@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each thread of the host knows: what it has waited for itself, and what others had waited for
 // when they handed on to it. Threads hand on by what synchronizes them; host_sync.cpp sees mutexes,
 // condition variables, semaphores, barriers, and threads that begin and end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one thread of the host has waited for is known to another one only where they have
 // synchronized.
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How work takes its place in a stream, seen by the checker.
 #pragma once
 

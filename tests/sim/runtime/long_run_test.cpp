@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A training run issues millions of tasks: what the checker keeps must not grow with them.
 #include <malloc.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs without a race: the checker says nothing.
 #include "sim_test.hpp"
 

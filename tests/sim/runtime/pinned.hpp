@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory that copies on streams read and write where it lies.
 #pragma once
 

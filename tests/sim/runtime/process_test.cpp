@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ends of processes, their children, several devices and delays. Each case runs in a process of
 // its own.
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The happens-before checker. A task knows what came before it on its stream, what the stream has
 // waited for and what the thread that issued it knew then (host_thread.hpp). An earlier access to
 // the same bytes that it does not know, where one of both writes, is a race, whatever the timing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream: tasks that run one after another, on a thread that starts with the first one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LibTorch's autograd on the simulated GPU: bits of the host, and streams that the engine orders.
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>

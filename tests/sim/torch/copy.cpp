@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // copy_ as LibTorch's CUDA kernel does it (ATen/native/cuda/Copy.cu): bytes that lie alike go by
 // cudaMemcpyAsync, pinned memory without the host's waiting; all else goes through a tensor of the
 // same layout, or is converted on the device.

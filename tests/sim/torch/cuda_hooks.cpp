@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What LibTorch asks of libtorch_cuda.so besides operators. Registered when the library is loaded;
 // the device itself is initialised at the first use, as LibTorch does on a GPU.
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that have no kernel of their own on the simulated device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flash attention has kernels for CUDA and others for the host, under other names. These are twins
 // of the first made of the second, with the conditions of the first.
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An allocation that fails while the GPU waits for another rank: LibTorch's allocator gives unused
 // memory back, and CUDA waits for the whole GPU before it takes it.
 #include <ATen/ATen.h>

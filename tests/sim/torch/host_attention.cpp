@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LibTorch's attention takes another algorithm on a GPU than on the host, whose bits differ. With
 // the host's kernels it takes the host's.
 #include <ATen/core/grad_mode.h>

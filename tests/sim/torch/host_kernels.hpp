@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TESSERA_SIM_KERNELS=host: kernels that are not those of a GPU.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // With TESSERA_SIM_KERNELS=host, src's own kernels on the device give the host's bits, in forward
 // and backward.
 #include "tessera/kernels/tensor.hpp"

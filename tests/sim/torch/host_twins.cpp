@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "host_twins.hpp"
 
 #include <ATen/ops/as_strided_native.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host tensors on the bytes of device tensors.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LibTorch's caching allocator on the simulated device: what the checker says when a stream still
 // uses what another one gives back, and pinned memory.
 #include <ATen/ATen.h>

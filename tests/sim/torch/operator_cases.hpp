@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators with inputs, for comparisons of devices bit by bit.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How an operator's work comes to the device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that cannot fall back: they make tensors, change where a tensor lies, or concern
 // streams. Each does what LibTorch's CUDA kernel of that name does.
 #include <ATen/Context.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each operator on the simulated GPU gives the host's bits.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinned host memory: LibTorch's caching of it, which libtorch_cuda.so would have.
 #pragma once
 

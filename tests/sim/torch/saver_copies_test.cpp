@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The copies of an asynchronous save (src/train/device_cuda.cpp) between two updates. A thread of
 // its own waits for them, as the saver's does, which orders nothing for the thread that trains.
 #include <ATen/ATen.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program as scripts see it: exit codes, what stands on which stream.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of libraries that are no bugs, in one line each.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder, one rank, and what tests do with them: save, damage, list.
 #pragma once
 

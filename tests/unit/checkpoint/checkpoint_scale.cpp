@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a checkpoint of a very large job takes to open, on one rank: its manifest, its files and
 // their box tables, made here without the data (files with holes). The shape is that of a 405B
 // model with AdamW on 16 x 8 x 128 ranks: 16,384 files, 4 million boxes.

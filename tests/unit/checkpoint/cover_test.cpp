@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Boxes that overlap, or leave gaps: found whatever their checksums say.
 #include "cover.hpp"
 

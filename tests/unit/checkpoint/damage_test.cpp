@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No damaged byte may go unseen, and none may crash the program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

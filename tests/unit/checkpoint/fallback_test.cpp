@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The newest whole checkpoint is found without anyone's help, and what is passed over is said.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

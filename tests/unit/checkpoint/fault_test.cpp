@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every file call of a save fails once, in every way that it can, and the process ends once after
 // each of them: the older or the newer checkpoint must be there afterwards, whole, and the next
 // save must work.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tests/golden/checkpoint-1 was written by the first version of the format and is read for ever.
 // TESSERA_WRITE_GOLDEN=DIR writes such a folder anew: for a new format version, never over the old
 // one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON that is whole by its checksum and still hostile: depth, repetition and length are bounded
 // before they cost anything.
 #include <gmock/gmock.h>

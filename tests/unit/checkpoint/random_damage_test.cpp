@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random damage to two checkpoints of three files each: the verifier finds all of it, the loader
 // all of it that touches what it reads, both say where; the latest valid checkpoint is loaded.
 // TESSERA_DAMAGE_TRIALS sets how often (the soak test: 10,000).

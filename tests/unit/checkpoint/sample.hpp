@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small checkpoint for tests: values that say where they belong, cut like a rank of a mesh would
 // hold them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saving while training goes on, on one rank.
 #include "tessera/checkpoint/saver.hpp"
 

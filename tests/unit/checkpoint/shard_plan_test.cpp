@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard_plan.hpp"
 
 #include <gtest/gtest.h>

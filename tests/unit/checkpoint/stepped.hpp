@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A state whose every value tells its step, so that a mix of two checkpoints cannot go unseen.
 #pragma once
 

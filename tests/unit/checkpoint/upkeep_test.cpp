@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is done to checkpoints afterwards: which ones stay, how two differ, the same one in other
 // files.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hooks of communicators, and two that can be written with them.
 #include "tessera/comm/hooks.hpp"
 

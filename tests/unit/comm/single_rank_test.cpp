@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The back ends that need no MPI: self and recording.
 #include <gtest/gtest.h>
 

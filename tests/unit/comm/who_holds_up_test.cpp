@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hangs of every kind, as their ranks' traces show them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

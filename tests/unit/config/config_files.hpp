@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Job files that live as long as a test.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data by name, the sample text, and the short flags of data and tokenizer.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a user gets to read: all problems at once, each with its place.
 #include <gmock/gmock.h>
 

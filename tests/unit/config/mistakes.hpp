@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mistakes drawn from the option table by a seeded generator, the same on every rank.
 #pragma once
 

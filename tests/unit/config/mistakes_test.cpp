@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One hundred seeded mistakes: each ends in one usage error that names its place, and a misspelling
 // in the right suggestion.
 #include "mistakes.hpp"

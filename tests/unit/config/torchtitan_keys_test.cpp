@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each of TorchTitan v0.2.2's 149 keys acts, is refused with a reason and what works instead, or is
 // harmless.
 #include <gmock/gmock.h>

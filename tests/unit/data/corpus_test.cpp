@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents out of text and JSONL; mistakes are named by file and line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

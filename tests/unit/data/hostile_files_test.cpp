@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that must not hang or exhaust the program: found by fuzzing, or bounded before it could.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

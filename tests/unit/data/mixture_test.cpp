@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several sources as one: shares that hold everywhere, each sample in its turn, files and windows
 // that are held out.
 #include <gmock/gmock.h>

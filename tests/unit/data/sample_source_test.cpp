@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sampler: a bijection per epoch, windows that follow each other, the same for the same key.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

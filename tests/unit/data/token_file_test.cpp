@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token files: written, read, prepared from text, refused when damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

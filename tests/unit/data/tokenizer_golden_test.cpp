@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ids and pre-tokens against Hugging Face's tokenizers (tests/golden/make_tokenizer_cases.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes survive, damaged files are refused, the heap of merges agrees with the plain loop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

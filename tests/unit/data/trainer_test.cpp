@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training: the incremental counts agree with counting again, and what is written loads with the
 // same ids.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compressed text: the same documents as plain, and one clear refusal for what is damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/adamw.hpp"
 #include "twin.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flash attention's parts against products, products against plain softmax, and parts put together
 // against the whole.
 #include "tessera/kernels/attention_part.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vectors' exp, seen through the sums that use it: one column a row makes sum_exp(x, m = 0) =
 // exp(x).
 #include <cmath>

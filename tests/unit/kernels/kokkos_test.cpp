@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels in Kokkos beside the SSE files, on the same rows. One element's arithmetic is the
 // same code, so kernels without sums over a row give the same bits. Sums over a row are added in
 // another order, partly in double.

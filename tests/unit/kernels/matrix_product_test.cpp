@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products against plain float32 (float64) sums: bit by bit where those are exact, to one rounding
 // elsewhere. On a processor with bfloat16 instructions the tests of CTest with TESSERA_CPU=avx2 run
 // the widened products.

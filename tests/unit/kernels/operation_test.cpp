@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operation and apply() beside torch::autograd::Function, whose place they take.
 #include "tessera/kernels/operation.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop of the host's kernels: every part once, and on more than one thread.
 #include "host/parallel_for.hpp"
 

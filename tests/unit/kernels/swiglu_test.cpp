@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/swiglu.hpp"
 
 #include "tessera/base/error.hpp"

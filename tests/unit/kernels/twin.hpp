@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a kernel is compared with its slow twin: plain LibTorch operations in f64 on the same
 // (already rounded) inputs. The kernel computes on test_device(), the twin on the host.
 #pragma once

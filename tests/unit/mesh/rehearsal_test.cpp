@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A mesh of recording communicators: one rank of a large job, without the job.
 #include <gtest/gtest.h>
 

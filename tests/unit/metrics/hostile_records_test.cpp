@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that fuzzing found, or could have: what they hold costs neither time nor memory beyond
 // their length.
 #include <gtest/gtest.h>

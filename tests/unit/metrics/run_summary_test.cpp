@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/metrics/run_summary.hpp"
 
 #include <gmock/gmock.h>

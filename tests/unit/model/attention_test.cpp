@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Windows, sinks, scales and unequal head sizes of Operations::attention against a loop over
 // queries and keys.
 #include <gtest/gtest.h>

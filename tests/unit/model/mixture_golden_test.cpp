@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TorchTitan's MoE layer (tests/golden/moe): outputs, gradients and routing of three kinds.
 #include <gtest/gtest.h>
 

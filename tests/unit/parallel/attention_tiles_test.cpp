@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles against the mask itself, score by score.
 #include "attention_tiles.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/report/run_page.hpp"
 
 #include <gmock/gmock.h>

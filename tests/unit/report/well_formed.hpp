@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests of pictures and pages ask of their text.
 #pragma once
 

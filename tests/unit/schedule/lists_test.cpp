@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checksums over many random cases: lists, times and the words of the checker stay as they are.
 // They change only with a schedule.
 #include <gtest/gtest.h>

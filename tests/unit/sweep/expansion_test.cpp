@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the points of a sweep are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What came of a sweep, with members that failed or never ran.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

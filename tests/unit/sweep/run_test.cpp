@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Points that run, and what their folders say of them afterwards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The array job of a sweep, without a Slurm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a sweep file must not say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

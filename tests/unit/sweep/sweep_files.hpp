@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sweep file in a folder of its own, as long as a test.
 #pragma once
 

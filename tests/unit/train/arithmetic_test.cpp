@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What LibTorch is told about GPUs can be looked up without one.
 #include "tessera/train/arithmetic.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each rank reads of a step.
 #include "tessera/train/batch.hpp"
 

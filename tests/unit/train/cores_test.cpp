@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's share of its node's cores.
 #include "tessera/train/cores.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each way in which the devices of ranks do not fit together, and its message.
 #include "tessera/train/device_agreement.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiny models of every family as transformers saves them (tests/golden/families): the same logits,
 // the same loss, and the same file when they are exported again.
 #include <gtest/gtest.h>

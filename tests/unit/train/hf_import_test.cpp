@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Safetensors -> checkpoint: the bits of every family, of TorchTitan's names and of quantized
 // weights; mistakes.
 #include "tessera/train/hf_import.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Hugging Face model (tests/golden/hf_tiny): the same logits and the same greedy continuation as
 // transformers.
 #include "tessera/train/inference.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forty planted jobs that `train` refuses, found without MPI, ranks or files; twelve of them have
 // several problems.
 #include "tessera/train/job_check.hpp"

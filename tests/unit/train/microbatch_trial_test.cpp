@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/microbatch_trial.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where GPUs, cores and network adapters lie, from a pretended /sys, and what is said about it.
 #include "tessera/train/placement.hpp"
 

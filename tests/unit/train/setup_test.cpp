@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models that do not fit their mesh are refused before anything is allocated, with what would do.
 #include "tessera/train/setup.hpp"
 

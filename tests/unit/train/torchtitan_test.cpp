@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TorchTitan v0.2.2's job files and the command lines of its integration tests: each would run, or
 // is refused with its reason. Nothing of the files that they name is read.
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws quickstart.svg, the picture of README: a mesh of 2 x 2 x 2 ranks beside the loss curve of quickstart.csv.
 
 quickstart.py [METRICS.jsonl]   takes the curve of another run first; its date and processor go to quickstart.csv by hand

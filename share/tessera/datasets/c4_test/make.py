@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes data.jsonl: short texts from a grammar and a fixed seed, the same bytes on every machine.
 
     make.py > data.jsonl

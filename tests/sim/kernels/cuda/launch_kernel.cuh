@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // src/kernels/cuda/launch_kernel.cuh for the simulated GPU: the include path puts this one first.
 #pragma once
 
