@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fails when a CMake file reads a TESSERA_* variable that none declares: `if(TESSERA_WIHT_CUDA)` would be false in silence.
 #   cmake -DSOURCE_DIR=DIR -P CheckOptions.cmake
-# Declared are options, cache and plain variables, what find_*() sets, and properties. Environment variables ($ENV{TESSERA_X}),
+# Declared are options, cache and plain variables, what find_*() sets, and properties. Environment variables (ENV{NAME}),
 # and macros given to the compiler (TESSERA_X=...) are somebody else's.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE scripts ${SOURCE_DIR}/src/CMakeLists.txt ${SOURCE_DIR}/tests/CMakeLists.txt ${SOURCE_DIR}/cmake/*.cmake)

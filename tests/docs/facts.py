@@ -27,6 +27,20 @@ def commands_in(help_text, above=""):
     return re.findall(rf"^(?:Usage:)? +tessera {above} ([a-z][a-z-]*)", help_text, re.M) if above else []
 
 
+def variables_in(name):
+    """How a file of this name spells an environment variable; nothing if it is no source or script."""
+    if name.startswith("tests/docs/") or name.startswith("tests/layers/"):
+        return None
+    if name.endswith((".cpp", ".hpp", ".cu")):
+        foreign = r"(?:OMP|OMPI|PMIX|SLURM|ONEDNN|DNNL|CUBLAS|LC)_\w+|MPI_LOCALNRANKS|LANG|TERM|NO_COLOR"
+        return re.compile(rf'(?<!include )"((?:TESSERA_[A-Z_]+{"" if name.startswith("tests/") else "|" + foreign}))"')
+    if name.endswith((".sh", ".sbatch")) or name in ("bootstrap", ".ci/run", "src/sweep/script.cpp"):
+        return re.compile(r"\$\{?(TESSERA_[A-Z_]+)" if name.startswith("tests/") else r"\$\{?((?:TESSERA|SWEEP)_[A-Z_]+)")
+    if name.endswith((".cmake", "CMakeLists.txt")):
+        return re.compile(r"\$ENV\{(TESSERA_[A-Z_]+)\}")
+    return re.compile(r"environ(?:\.get)?[\[(][\"'](TESSERA_[A-Z_]+)") if name.endswith(".py") else None
+
+
 class Facts:
     def __init__(self, root, tessera=None, build=None):
         self.root, self.tessera, self.build = Path(root), tessera, build and Path(build)
@@ -105,12 +119,57 @@ class Facts:
         return found
 
     @cached_property
+    def cmake(self):
+        """The text of each CMake file of the build, without comments."""
+        return {name: re.sub(r"(^|\s)#[^\n]*", r"\1", (self.root / name).read_text("utf-8")) for name in self.own
+                if name.endswith(("CMakeLists.txt", ".cmake")) and "/consumer/" not in name and "/layers/" not in name}
+
+    @cached_property
+    def uses(self):
+        """Each component and the components that it lists under USES; the program, which may use all, is not among them."""
+        found = {}
+        for text in self.cmake.values():
+            for call in re.findall(r"^tessera_component\(([^)]*)\)", text, re.M):
+                name, *words = call.split()
+                argument, found[name] = "", []
+                for word in words:
+                    argument = word if word.isupper() else argument
+                    found[name] += [word] if argument == "USES" and not word.isupper() else []
+        return found
+
+    @cached_property
     def components(self):
-        names = set()
-        for name in self.tracked:
-            if name.endswith("CMakeLists.txt"):
-                names |= set(re.findall(r"^tessera_component\((\w+)", (self.root / name).read_text("utf-8"), re.M))
-        return names
+        return set(self.uses)
+
+    @cached_property
+    def levels(self):
+        """The level of each component, one above the highest that it uses; the program's is above all."""
+        levels = {}
+        while len(levels) < len(self.uses):
+            ready = {name for name, used in self.uses.items() if name not in levels and all(one in levels for one in used)}
+            if not ready:
+                raise ValueError(f"these components use each other: {sorted(self.uses.keys() - levels.keys())}")
+            levels |= {name: 1 + max([levels[one] for one in self.uses[name]], default=0) for name in ready}
+        return levels | {"app": 1 + max(levels.values())}
+
+    @cached_property
+    def build_options(self):
+        """Each TESSERA_* option of CMake and its default; what CMake itself finds has none."""
+        found = {}
+        for text in self.cmake.values():
+            found |= dict(re.findall(r'^ *option\((TESSERA_\w+) +"[^"]*" +(\S+)\)', text, re.M))
+            found |= dict(re.findall(r'^ *set\((TESSERA_\w+) +(\S+) +CACHE (?:BOOL|STRING|PATH|FILEPATH) ', text, re.M))
+        return found
+
+    @cached_property
+    def environment(self):
+        """Environment variables that sources and scripts read or set, with the first file that does so."""
+        found = {}
+        for name in self.own:
+            pattern = variables_in(name)
+            for variable in pattern.findall((self.root / name).read_text("utf-8")) if pattern else []:
+                found.setdefault(variable, name)
+        return found
 
     @cached_property
     def tests(self):

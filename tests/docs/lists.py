@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages that list what the program has: metrics, environment variables and exit codes, each and no other."""
+"""Pages that list what exists: metrics, environment variables, options of CMake and exit codes, each and no other."""
 
 import re
 
@@ -38,14 +38,40 @@ def metrics(page, facts):
 
 
 def environment(page, facts):
-    """environment.md has the variables that the program reads; that others exist is checked for every page."""
-    if page.path.name != "environment.md":
+    """environment.md, and simulated-gpu.md for the tests' own, have the variables that sources and scripts read; no other."""
+    if page.path.name not in ("environment.md", "simulated-gpu.md"):
         return
-    texts = (facts.root / name for name in facts.tracked if name.startswith(("src/", "jobs/")))
-    source = "\n".join(path.read_text("utf-8") for path in texts)
-    read = set(re.findall(r"[\"{]((?:TESSERA|SWEEP)_[A-Z_]+)[\":]", source))
-    for name in sorted(read - {span for block in page.of("row", "prose") for span in markdown.spans(block.text)}):
-        yield 1, f"the program reads {name}, which is not listed"
+    rows = [(block.line, name) for block in page.of("row") for name in markdown.spans(block.text.split("|")[1])]
+    for line, name in rows:
+        if name.startswith("TESSERA_") and name not in facts.environment:
+            yield line, f"no source or script reads {name}"
+    if page.path.name == "environment.md":
+        there = {name for _, name in rows} | set(re.findall(r"^\| `(\w+)`", simulated(facts), re.M))
+        for name in sorted(facts.environment.keys() - there):
+            yield 1, f"{facts.environment[name]} reads {name}, which is not listed"
+
+
+def simulated(facts):
+    return (facts.root / "share/doc/tessera/simulated-gpu.md").read_text("utf-8")
+
+
+def build_options(page, facts):
+    """INSTALL's table of options has each option of CMake with its default, and no other."""
+    if page.path.name != "INSTALL.md":
+        return
+    rows = {}
+    for block in page.of("row"):
+        cells = block.text.split("|")
+        if markdown.spans(cells[1])[:1] and markdown.spans(cells[1])[0].startswith("TESSERA_"):
+            rows[markdown.spans(cells[1])[0]] = block.line, cells[2].strip()
+    for name in sorted(facts.build_options.keys() - rows.keys()):
+        yield 1, f"the table of options lacks {name}"
+    for name, (line, default) in rows.items():
+        declared = facts.build_options.get(name)
+        if declared is None:
+            yield line, f"CMake declares no option {name}"
+        elif not declared.startswith("$") and declared.strip('"') != default:
+            yield line, f"the default of {name} is {declared}"
 
 
 def exit_codes(page, facts):
@@ -59,4 +85,4 @@ def exit_codes(page, facts):
         yield 1, f"the exit code {code} is not listed"
 
 
-RULES = [metrics, environment, exit_codes]
+RULES = [metrics, environment, build_options, exit_codes]

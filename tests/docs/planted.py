@@ -37,11 +37,17 @@ PAGES = [  # (name of the page, its text, what the finding must say)
     ("metrics.md", "| name | meaning |\n|---|---|\n| `no/such` | false |", "nothing writes the metric no/such"),
     ("metrics.md", "Nothing.", "lacks the metric time/data"),
     ("environment.md", "Nothing.", "reads TESSERA_CPU"),
+    ("environment.md", "Nothing.", "reads TESSERA_SRUN_MPI"),
+    ("environment.md", "| `TESSERA_WITH_CUDA` | false |", "no source or script reads TESSERA_WITH_CUDA"),
     ("exit-codes.md", "Nothing.", "the exit code 75 is not listed"),
     ("README.md", "| command | purpose |\n|---|---|\n| `trian` | false |", "has no command trian"),
     ("README.md", "Nothing.", "the table of commands lacks train"),
     ("README.md", "Nothing.", "README's table lacks the rows"),
     ("CONTRIBUTING.md", "| 1 | `base`, `bass` |", "unknown ['bass']"),
+    ("CONTRIBUTING.md", "| 1 | `base`, `comm` |", "component comm is on level 2"),
+    ("INSTALL.md", "| `TESSERA_CPU` | OFF | false |", "declares no option TESSERA_CPU"),
+    ("INSTALL.md", "| `TESSERA_FUZZ` | ON | false |", "default of TESSERA_FUZZ is OFF"),
+    ("INSTALL.md", "Nothing.", "lacks TESSERA_FUZZ"),
     ("INSTALL.md", "The components are `base` and `bass`.", "unknown ['bass']"),
 ]
 TRUTH = """# A heading

@@ -214,6 +214,16 @@ def components(page, facts):
         yield rows[0].line, f"components: missing {sorted(wanted - named)}, unknown {sorted(named - wanted)}"
 
 
+def levels(page, facts):
+    """CONTRIBUTING's table gives each component the level that follows from what CMake lets it use."""
+    if page.path.name == "CONTRIBUTING.md":
+        for block in page.of("row"):
+            level = re.match(r"\| (\d+) \|", block.text)
+            for name in markdown.spans(block.text) if level else []:
+                if facts.levels.get(name, int(level[1])) != int(level[1]):
+                    yield block.line, f"component {name} is on level {facts.levels[name]}: one above the highest that it uses"
+
+
 def table_of_commands(page):
     """(line, command) of each command in the table below the header "command"; `ckpt list, show` are two."""
     listed = False
@@ -243,5 +253,5 @@ def commands_of_readme(page, facts):
         yield named[name], f"the program has no command {name}"
 
 
-RULES = [keys, toml_keys, commands, files, variables, identifiers, ctest, presets, bootstrap, components,
+RULES = [keys, toml_keys, commands, files, variables, identifiers, ctest, presets, bootstrap, components, levels,
          commands_of_readme]
