@@ -9,10 +9,12 @@ import argparse
 import sys
 from pathlib import Path
 
+import planted_sources
+import sizes
 import spdx
 from facts import Facts
 
-RULES = [spdx.findings]
+RULES = [planted_sources.missed, spdx.findings, sizes.findings]
 
 
 def main():

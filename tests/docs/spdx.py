@@ -29,14 +29,18 @@ def place(lines):
     return 1 if lines and lines[0].startswith(FIRST) else 0
 
 
+def has_licence(name, lines):
+    at = place(lines)
+    return lines[at:at + 1] == [licence_line(name) + "\n"]
+
+
 def lacking(facts):
     """(name, line to add, lines of the file) of each source file without its licence line."""
     for name in facts.own:
         wanted = licence_line(name)
         if wanted:
             lines = (facts.root / name).read_text("utf-8").splitlines(keepends=True)
-            at = place(lines)
-            if lines[at:at + 1] != [wanted + "\n"]:
+            if not has_licence(name, lines):
                 yield name, wanted, lines
 
 

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No file, function or class is too long to be read in one sitting."""
+
+import outline
+
+FILE_LINES, FUNCTION_LINES, MEMBERS, PUBLIC_FUNCTIONS = 300, 60, 15, 20
+TABLE_STATEMENTS = 2  # a longer function with no more than these only lists values
+CPP = (".cpp", ".hpp", ".cu", ".cuh", ".inl", ".inc", ".h")
+SOURCES = CPP + (".py", ".sh", ".cmake", "CMakeLists.txt", "bootstrap", ".ci/run")
+GENERATED = {"src/data/unicode_tables.inc"}
+LARGER = {  # what exceeds a limit, and by how much it may: split it when you change it
+    "lines": {
+        "include/tessera/config/job_config.hpp": 346,  # the keys, one a line
+        "src/app/ckpt_command.cpp:run": 74,
+        "src/app/launched_job.cpp": 305,
+        "src/comm/mpi_communicator.cpp": 314,
+        "src/comm/nccl_communicator.cpp": 332,
+        "src/comm/rendezvous.cpp": 326,
+        "src/config/check.cpp": 363,
+        "src/config/toml_file.cpp": 323,
+        "src/config/value.cpp": 351,
+        "tests/mpi/checkpoint/reshard_test.cpp": 322,
+        "tests/unit/checkpoint/checkpoint_test.cpp": 370,
+        "tests/unit/checkpoint/random_damage_test.cpp": 308,
+        "tests/unit/config/resolve_test.cpp": 483,
+        "tests/unit/config/torchtitan_keys_test.cpp": 312,
+        "tests/unit/data/mixture_test.cpp": 311,
+        "tests/unit/train/job_check_test.cpp": 318,
+    },
+    "members": {
+        "checkpoint/saving.hpp:Saving": 21,
+        "include/tessera/train/trainer.hpp:Trainer": 18,
+        "src/train/reporter.hpp:Reporter": 18,
+    },
+    "public functions": {
+        "include/tessera/parallel/shard_group.hpp:ShardGroup": 21,
+        "include/tessera/train/trainer.hpp:Trainer": 21,
+        "src/config/options/declare.hpp:Declaration": 21,  # what a key may declare, in one chain
+        "tests/sim/nccl/communicator.hpp:Communicator": 32,
+    },
+}
+
+
+def sizes_of(name, text):
+    """(what, which, how large, at most) of a source file."""
+    if name not in GENERATED:
+        yield "lines", name, text.count("\n"), FILE_LINES
+    if not name.endswith(CPP):
+        return
+    found = outline.outline(text)
+    for function in found.functions:
+        if function.statements > TABLE_STATEMENTS:
+            yield "lines", f"{name}:{function.name}", function.lines, FUNCTION_LINES
+    for one in found.classes:
+        if one.kind == "class":  # a struct is a record: its members are its contents
+            yield "members", f"{name}:{one.name}", one.members, MEMBERS
+            yield "public functions", f"{name}:{one.name}", one.public_functions, PUBLIC_FUNCTIONS
+
+
+def findings_in(name, text, larger):
+    """What is too large in a source file. Removes from LARGER what is there with reason."""
+    for what, which, size, most in sizes_of(name, text):
+        if size > most and size > larger[what].pop(which, most):
+            yield f"{which}: {size} {what}, at most {most}"
+
+
+def findings(facts):
+    larger = {what: dict(named) for what, named in LARGER.items()}
+    for name in facts.own:
+        if name.endswith(SOURCES):
+            yield from findings_in(name, (facts.root / name).read_text("utf-8"), larger)
+    for named in larger.values():
+        for which in named:
+            yield f"{which} is no longer too large; remove it from tests/docs/sizes.py"
