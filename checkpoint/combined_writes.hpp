@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "file_io.hpp"
+#include "tessera/base/file.hpp"
 
 namespace tessera::checkpoint {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "convert.hpp"
 #include "tensor_table.hpp"
+#include "tessera/base/convert.hpp"
 #include "tessera/checkpoint/export.hpp"
 
 namespace tessera::checkpoint {

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "box.hpp"
+#include "tessera/base/box.hpp"
 
 namespace tessera::checkpoint {
 

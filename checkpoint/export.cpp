@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "box.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::checkpoint {

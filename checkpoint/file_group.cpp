@@ -9,8 +9,8 @@
 #include <fstream>
 #include <map>
 
-#include "file_io.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 
 namespace tessera::checkpoint {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "box.hpp"
-#include "convert.hpp"
+#include "tessera/base/box.hpp"
+#include "tessera/base/convert.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::checkpoint {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "box.hpp"
 #include "hdf5_memory.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/tensor_slice.hpp"
 
 namespace tessera::checkpoint {

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "file_io.hpp"
 #include "manifest.hpp"
+#include "tessera/base/file.hpp"
 
 namespace tessera::checkpoint {
 

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <set>
 
-#include "box.hpp"
-#include "json_text.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/json_reader.hpp"
 
 namespace tessera::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kMostRuns = 16;
@@ -58,22 +58,20 @@ OrderedJson to_json(const ShardRecord& shard) {
           {"tensors", runs}};
 }
 
-std::uint32_t crc_member(const Json& object, const char* key, const TextSource& source) {
-  const std::string text = text_member(object, key, source);
+std::uint32_t crc_in(const JsonNode& node) {
+  const std::string& text = node.string();
   std::uint32_t crc = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), crc, 16);
   if (text.size() != 8 || error != std::errc() || end != text.data() + text.size())
-    source.damaged(fmt::format("\"{}\" is not a checksum", key));
+    node.refuse("not a checksum");
   return crc;
 }
 
 /// The table lies in a file of `file_bytes` bytes.
-TableRecord parse_table(const Json& json, std::int64_t row_bytes, std::int64_t file_bytes,
-                        const TextSource& source) {
-  const TableRecord table{count_member(json, "offset", source), count_member(json, "count", source),
-                          crc_member(json, "crc32c", source)};
+TableRecord parse_table(const JsonNode& node, std::int64_t row_bytes, std::int64_t file_bytes) {
+  const TableRecord table{node["offset"].count(), node["count"].count(), crc_in(node["crc32c"])};
   if (table.offset > file_bytes || table.count > (file_bytes - table.offset) / row_bytes)
-    source.damaged("a table extends beyond its file");
+    node.refuse("a table extends beyond its file");
   return table;
 }
 
@@ -82,61 +80,51 @@ bool is_plain_name(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-Range parse_run(const Json& json, std::int64_t tensors, const TextSource& source) {
-  if (!json.is_array() || json.size() != 2)
-    source.damaged("a run of tensors is not a pair of numbers");
-  const Range run{to_count(json[0], "a tensor's number", source),
-                  to_count(json[1], "a run's length", source)};
+Range parse_run(const JsonNode& node, std::int64_t tensors) {
+  if (node.array().size() != 2) node.refuse("a run of tensors is not a pair of numbers");
+  const Range run{node[0].count(), node[1].count()};
   if (run.begin > tensors || run.size > tensors - run.begin)
-    source.damaged("a run of tensors extends beyond the table");
+    node.refuse("a run of tensors extends beyond the table");
   return run;
 }
 
-ShardRecord parse_shard(const Json& json, std::int64_t tensors, const TextSource& source) {
+ShardRecord parse_shard(const JsonNode& node, std::int64_t tensors) {
   ShardRecord shard;
-  shard.name = text_member(json, "name", source);
-  if (!is_plain_name(shard.name))
-    source.damaged(fmt::format("\"{}\" is not a plain file name", shard.name));
-  shard.bytes = count_member(json, "bytes", source);
-  shard.header_crc = crc_member(json, "header_crc32c", source);
-  shard.box_dims = count_member(json, "box_dims", source);
-  if (shard.box_dims > 32) source.damaged("a box table has more than 32 dimensions");
-  shard.boxes =
-      parse_table(member(json, "boxes", source), shard.box_row_bytes(), shard.bytes, source);
-  shard.checksums = parse_table(member(json, "checksums", source), 4, shard.bytes, source);
-  const Json& runs = member(json, "tensors", source);
-  if (!runs.is_array() || runs.size() > kMostRuns)
-    source.damaged("a file's tensors are not a list of few runs");
-  for (const Json& run : runs) shard.tensors.push_back(parse_run(run, tensors, source));
+  shard.name = node["name"].string();
+  if (!is_plain_name(shard.name)) node["name"].refuse("not a plain file name");
+  shard.bytes = node["bytes"].count();
+  shard.header_crc = crc_in(node["header_crc32c"]);
+  shard.box_dims = node["box_dims"].integer(0, 32);
+  shard.boxes = parse_table(node["boxes"], shard.box_row_bytes(), shard.bytes);
+  shard.checksums = parse_table(node["checksums"], 4, shard.bytes);
+  const JsonNode runs = node["tensors"];
+  if (runs.array().size() > kMostRuns) runs.refuse("a file's tensors are not a list of few runs");
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    shard.tensors.push_back(parse_run(runs[i], tensors));
   return shard;
 }
 
-TensorInfo parse_tensor(const Json& json, const TextSource& source) {
-  if (!json.is_array() || json.size() < 3 || !json[0].is_string() || !json[1].is_string())
-    source.damaged("a tensor is not [name, type, shape]");
-  const auto dtype = dtype_from_name(json[1].get<std::string>());
-  if (!dtype)
-    source.damaged(fmt::format("unknown element type \"{}\"", json[1].get<std::string>()));
-  TensorInfo tensor{json[0].get<std::string>(), *dtype, to_shape(json[2], source)};
-  if (!checked_bytes(tensor.shape, tensor.dtype))
-    source.damaged(fmt::format("the shape of {} is too large", tensor.name));
+TensorInfo parse_tensor(const JsonNode& node) {
+  if (node.array().size() < 3) node.refuse("a tensor is not [name, type, shape]");
+  const auto dtype = dtype_from_name(node[1].string());
+  if (!dtype) node[1].refuse(fmt::format("unknown element type \"{}\"", node[1].string()));
+  TensorInfo tensor{node[0].string(), *dtype, shape_in(node[2])};
+  if (!checked_bytes(tensor.shape, tensor.dtype)) node.refuse("the shape is too large");
   return tensor;
 }
 
-void check_version(const Json& json, const TextSource& source) {
-  if (text_member(json, "format", source) != "tessera-checkpoint")
-    source.damaged("not a tessera-checkpoint");
-  const Json& version = member(json, "version", source);
-  if (!version.is_array() || version.size() != 2)
-    source.damaged("\"version\" is not [major, minor]");
-  const std::int64_t major = to_count(version[0], "the version", source);
-  require(major == kFormatMajor, source.kind,
+void check_version(const JsonNode& root) {
+  if (root["format"].string() != "tessera-checkpoint")
+    root["format"].refuse("not a tessera-checkpoint");
+  const JsonNode version = root["version"];
+  if (version.array().size() != 2) version.refuse("not [major, minor]");
+  const std::int64_t major = version[0].count();
+  require(major == kFormatMajor, root.source().kind,
           "{} has format version {} and this program reads version {}; use the version of Tessera "
           "that wrote it, or a "
           "newer one",
-          source.path.string(), major, kFormatMajor);
-  if (count_member(json, "block_bytes", source) != kBlockBytes)
-    source.damaged("\"block_bytes\" is not 4 MiB");
+          root.where(), major, kFormatMajor);
+  if (root["block_bytes"].count() != kBlockBytes) root["block_bytes"].refuse("not 4 MiB");
 }
 
 template <class List>
@@ -147,16 +135,21 @@ void check_unique(const List& list, const char* what, const TextSource& source) 
       source.damaged(fmt::format("{} {} occurs twice", what, item.name));
 }
 
-void parse_lists(const Json& json, Manifest& manifest, const TextSource& source) {
-  const Json &tensors = member(json, "tensors", source), &files = member(json, "files", source);
-  if (!tensors.is_array() || !files.is_array())
-    source.damaged("\"tensors\" or \"files\" is not a list");
-  for (const Json& tensor : tensors) manifest.tensors.push_back(parse_tensor(tensor, source));
-  for (const Json& file : files)
-    manifest.shards.push_back(
-        parse_shard(file, static_cast<std::int64_t>(manifest.tensors.size()), source));
-  check_unique(manifest.tensors, "tensor", source);
-  check_unique(manifest.shards, "file", source);
+std::vector<ShardRecord> parse_shard_list(const JsonNode& list, std::int64_t tensors) {
+  std::vector<ShardRecord> shards;
+  for (std::size_t i = 0; i < list.array().size(); ++i)
+    shards.push_back(parse_shard(list[i], tensors));
+  return shards;
+}
+
+void parse_lists(const JsonNode& root, Manifest& manifest) {
+  const JsonNode tensors = root["tensors"];
+  for (std::size_t i = 0; i < tensors.array().size(); ++i)
+    manifest.tensors.push_back(parse_tensor(tensors[i]));
+  manifest.shards =
+      parse_shard_list(root["files"], static_cast<std::int64_t>(manifest.tensors.size()));
+  check_unique(manifest.tensors, "tensor", root.source());
+  check_unique(manifest.shards, "file", root.source());
 }
 
 /// Lists have a line for each item, so that people can read the file and diff two of them.
@@ -219,27 +212,27 @@ std::string to_text(const Manifest& manifest) {
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path) {
   const TextSource source{path, ExitCode::checkpoint};
   check_seal(text, source);
-  const Json json = parse_json(text, source);
-  check_version(json, source);
+  const nlohmann::json json = parse_json(text, source);
+  const JsonNode root(json, source);
+  check_version(root);
   Manifest manifest;
-  manifest.uuid = text_member(json, "uuid", source);
-  manifest.step = count_member(json, "step", source);
-  manifest.mesh = text_member(json, "mesh", source);
-  manifest.written = text_member(json, "written", source);
-  manifest.writer = text_member(json, "writer", source);
-  manifest.config_toml = text_member(json, "config", source);
-  manifest.extra = json_text(member(json, "state", source));
-  parse_lists(json, manifest, source);
+  manifest.uuid = root["uuid"].string();
+  manifest.step = root["step"].count();
+  manifest.mesh = root["mesh"].string();
+  manifest.written = root["written"].string();
+  manifest.writer = root["writer"].string();
+  manifest.config_toml = root["config"].string();
+  if (!json.contains("state")) root.refuse("\"state\" is missing");
+  manifest.extra = json_text(json["state"]);
+  parse_lists(root, manifest);
   return manifest;
 }
 
 std::vector<ShardRecord> parse_shards(std::string_view list, std::int64_t tensors,
                                       const std::filesystem::path& path) {
   const TextSource source{path, ExitCode::checkpoint};
-  std::vector<ShardRecord> shards;
-  for (const Json& shard : parse_json(list, source))
-    shards.push_back(parse_shard(shard, tensors, source));
-  return shards;
+  const nlohmann::json json = parse_json(list, source);
+  return parse_shard_list(JsonNode(json, source), tensors);
 }
 
 std::vector<Range> few_runs(const std::vector<std::int64_t>& numbers) {

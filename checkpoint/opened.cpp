@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "box.hpp"
 #include "collective.hpp"
-#include "convert.hpp"
 #include "fit.hpp"
+#include "tessera/base/box.hpp"
+#include "tessera/base/convert.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::checkpoint {

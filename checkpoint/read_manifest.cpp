@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read_manifest.hpp"
 
-#include "file_io.hpp"
 #include "step_folder.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "box.hpp"
-#include "json_text.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/json_reader.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -35,10 +36,10 @@ constexpr std::array<Spelling, 12> kSpellings{{{"F64", DType::f64},
                                                {"F8_E5M2", DType::f8e5m2},
                                                {"BOOL", DType::u8}}};
 
-DType dtype_of(const std::string& spelling, const std::string& name, const TextSource& source) {
+DType dtype_of(const JsonNode& node) {
   for (const Spelling& known : kSpellings)
-    if (spelling == known.name) return known.dtype;
-  source.damaged(fmt::format("tensor \"{}\" has the unknown type \"{}\"", name, spelling));
+    if (node.string() == known.name) return known.dtype;
+  node.refuse(fmt::format("the unknown type \"{}\"", node.string()));
 }
 
 const char* spelling_of(DType dtype) {
@@ -47,30 +48,24 @@ const char* spelling_of(DType dtype) {
       ->name;
 }
 
-PlacedEntry parse_entry(const std::string& name, const Json& value, const TextSource& source) {
+PlacedEntry parse_entry(const std::string& name, const JsonNode& node) {
   PlacedEntry placed;
-  placed.entry = {name, dtype_of(text_member(value, "dtype", source), name, source),
-                  to_shape(member(value, "shape", source), source)};
-  const Json& offsets = member(value, "data_offsets", source);
-  if (!offsets.is_array() || offsets.size() != 2)
-    source.damaged(fmt::format("\"{}\" has no pair of offsets", name));
-  placed.begin = to_count(offsets[0], "an offset", source);
-  const std::int64_t end = to_count(offsets[1], "an offset", source);
+  placed.entry = {name, dtype_of(node["dtype"]), shape_in(node["shape"])};
+  const JsonNode offsets = node["data_offsets"];
+  if (offsets.array().size() != 2) offsets.refuse("not a pair of offsets");
+  placed.begin = offsets[0].count();
+  const std::int64_t end = offsets[1].count();
   const auto bytes = checked_bytes(placed.entry.shape, placed.entry.dtype);
   if (!bytes || end < placed.begin || end - placed.begin != *bytes)
-    source.damaged(fmt::format("the shape {} and the offsets {}..{} of \"{}\" do not agree",
-                               to_string(placed.entry.shape), placed.begin, end, name));
+    node.refuse(fmt::format("the shape {} and the offsets {}..{} do not agree",
+                            to_string(placed.entry.shape), placed.begin, end));
   placed.bytes = *bytes;
   return placed;
 }
 
-std::map<std::string, std::string> parse_metadata(const Json& value, const TextSource& source) {
+std::map<std::string, std::string> parse_metadata(const JsonNode& node) {
   std::map<std::string, std::string> metadata;
-  if (!value.is_object()) source.damaged("\"__metadata__\" is not an object");
-  for (const auto& [key, text] : value.items()) {
-    if (!text.is_string()) source.damaged(fmt::format("the metadata \"{}\" is not a string", key));
-    metadata[key] = text.get<std::string>();
-  }
+  for (const auto& [key, text] : node.object().items()) metadata[key] = node[key].string();
   return metadata;
 }
 
@@ -118,13 +113,13 @@ SafetensorsHeader read_safetensors_header(const File& file) {
   const TextSource source{file.path(), ExitCode::data};
   const std::string text = read_header_text(file, source);
   const Json json = parse_json(text, source);
-  if (!json.is_object()) source.damaged("its header is not a JSON object");
+  const JsonNode root(json, source);
   SafetensorsHeader header;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, value] : root.object().items()) {
     if (name == "__metadata__")
-      header.metadata = parse_metadata(value, source);
+      header.metadata = parse_metadata(root[name]);
     else
-      header.entries.push_back(parse_entry(name, value, source));
+      header.entries.push_back(parse_entry(name, root[name]));
   }
   const std::int64_t data_begin = 8 + static_cast<std::int64_t>(text.size());
   check_layout(header.entries, file.size() - data_begin, source);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "file_io.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 
 namespace tessera::checkpoint {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
-#include "box.hpp"
-#include "convert.hpp"
-#include "file_io.hpp"
-#include "json_text.hpp"
 #include "safetensors_header.hpp"
+#include "tessera/base/box.hpp"
+#include "tessera/base/convert.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/base/json_reader.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 
 namespace tessera::checkpoint {
@@ -17,9 +18,10 @@ constexpr std::int64_t kWindowBytes = std::int64_t{4} << 20;
 constexpr std::int64_t kWorthSkippingBytes = 64 << 10;
 constexpr std::int64_t kIndexLimitBytes = 256 << 20;
 
-std::filesystem::path plain_name(const std::string& name, const TextSource& source) {
+std::filesystem::path plain_name(const JsonNode& node) {
+  const std::string& name = node.string();
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-    source.damaged(fmt::format("\"{}\" is not a plain file name", name));
+    node.refuse("not a plain file name");
   return name;
 }
 
@@ -63,13 +65,10 @@ void SafetensorsReader::Impl::open_sharded(const std::filesystem::path& index) {
   const TextSource source{index, ExitCode::data};
   const nlohmann::json json =
       parse_json(read_text(index, kIndexLimitBytes, ExitCode::data), source);
-  const nlohmann::json& map = member(json, "weight_map", source);
-  if (!map.is_object()) source.damaged("\"weight_map\" is not an object");
+  const JsonNode map = JsonNode(json, source)["weight_map"];
   std::map<std::string, std::vector<std::string>> names_of_file;
-  for (const auto& [name, file] : map.items()) {
-    if (!file.is_string()) source.damaged(fmt::format("the file of \"{}\" is not a string", name));
-    names_of_file[plain_name(file.get<std::string>(), source)].push_back(name);
-  }
+  for (const auto& [name, file] : map.object().items())
+    names_of_file[plain_name(map[name])].push_back(name);
   for (const auto& [file, names] : names_of_file) {
     files.push_back(File::open_to_read(index.parent_path() / file, ExitCode::data));
     SafetensorsHeader header = read_safetensors_header(files.back());

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 
-#include "box.hpp"
-#include "file_io.hpp"
 #include "safetensors_header.hpp"
+#include "tessera/base/atomic_file.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
 
 namespace tessera::checkpoint {
 
 struct SafetensorsWriter::Impl {
-  std::filesystem::path path, temporary;
+  std::filesystem::path path;
   std::vector<PlacedEntry> entries;  // in the file's order
   std::map<std::string, std::size_t, std::less<>> numbers;
   std::unique_ptr<std::atomic<std::int64_t>[]> written;  // elements of each entry
-  std::optional<File> file;
+  std::optional<AtomicFile> file;
 
   void place(std::vector<SafetensorsEntry> tensors,
              const std::map<std::string, std::string>& metadata);
@@ -36,10 +34,10 @@ void SafetensorsWriter::Impl::place(std::vector<SafetensorsEntry> tensors,
     TESSERA_EXPECT(is_new, "tensor \"{}\" is given twice", entries[i].entry.name);
   }
   written = std::make_unique<std::atomic<std::int64_t>[]>(entries.size());
-  file = File::create(temporary, ExitCode::data);
-  file->write(header.data(), header.size(), 0);
-  file->resize(entries.empty() ? static_cast<std::int64_t>(header.size())
-                               : entries.back().begin + entries.back().bytes);
+  file.emplace(path, ExitCode::data);
+  file->file().write(header.data(), header.size(), 0);
+  file->file().resize(entries.empty() ? static_cast<std::int64_t>(header.size())
+                                      : entries.back().begin + entries.back().bytes);
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
@@ -47,24 +45,10 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
                                      const std::map<std::string, std::string>& metadata)
     : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
-  impl_->temporary = path;
-  impl_->temporary += fmt::format(".partial-{}", ::getpid());
-  std::error_code ignored;
-  std::filesystem::remove(impl_->temporary, ignored);
-  try {
-    impl_->place(std::move(tensors), metadata);
-  } catch (...) {
-    if (impl_->file) std::filesystem::remove(impl_->temporary, ignored);
-    throw;
-  }
+  impl_->place(std::move(tensors), metadata);
 }
 
-SafetensorsWriter::~SafetensorsWriter() {
-  if (!impl_->file) return;
-  impl_->file.reset();
-  std::error_code ignored;
-  std::filesystem::remove(impl_->temporary, ignored);
-}
+SafetensorsWriter::~SafetensorsWriter() = default;
 
 void SafetensorsWriter::write(std::string_view name, std::int64_t first, std::int64_t count,
                               const void* data) {
@@ -75,7 +59,8 @@ void SafetensorsWriter::write(std::string_view name, std::int64_t first, std::in
                  "elements {}..{} of \"{}\" {}", first, first + count, name,
                  to_string(placed.entry.shape));
   const auto width = static_cast<std::int64_t>(size_of(placed.entry.dtype));
-  impl_->file->write(data, static_cast<std::size_t>(count * width), placed.begin + first * width);
+  impl_->file->file().write(data, static_cast<std::size_t>(count * width),
+                            placed.begin + first * width);
   impl_->written[at->second] += count;
 }
 
@@ -87,12 +72,8 @@ void SafetensorsWriter::finish() {
             "{} of {} elements of \"{}\" were written to {}; the file is not kept",
             impl_->written[i].load(), element_count(entry.shape), entry.name, impl_->path.string());
   }
-  impl_->file->sync();
-  impl_->file->close();
-  rename_path(impl_->temporary, impl_->path, ExitCode::data);
+  impl_->file->commit();
   impl_->file.reset();
-  const auto folder = impl_->path.parent_path();
-  sync_folder(folder.empty() ? "." : folder, ExitCode::data);
 }
 
 }  // namespace tessera::checkpoint

@@ -5,15 +5,16 @@
 #include <cstring>
 #include <functional>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
-#include "box.hpp"
 #include "collective.hpp"
-#include "file_io.hpp"
 #include "index_file.hpp"
-#include "json_text.hpp"
 #include "step_folder.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/json_reader.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/retention.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "box.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 

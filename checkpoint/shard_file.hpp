@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "box.hpp"
-#include "file_io.hpp"
 #include "manifest.hpp"
 #include "sparse_image.hpp"
+#include "tessera/base/box.hpp"
+#include "tessera/base/file.hpp"
 
 namespace tessera::checkpoint {
 

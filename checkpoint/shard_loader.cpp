@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "aligned_memory.hpp"
-#include "box.hpp"
-#include "convert.hpp"
+#include "tessera/base/box.hpp"
+#include "tessera/base/convert.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 

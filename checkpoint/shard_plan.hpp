@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "box.hpp"
 #include "tensor_table.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
 
 namespace tessera::checkpoint {

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "file_io.hpp"
 #include "manifest.hpp"
 #include "shard_file.hpp"
 #include "shard_plan.hpp"
 #include "sparse_image.hpp"
+#include "tessera/base/file.hpp"
 
 namespace tessera::checkpoint {
 

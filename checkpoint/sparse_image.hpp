@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "file_io.hpp"
+#include "tessera/base/file.hpp"
 
 namespace tessera::checkpoint {
 

@@ -10,9 +10,9 @@
 #include <random>
 #include <sstream>
 
-#include "file_io.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/log.hpp"
 
 namespace tessera::checkpoint {

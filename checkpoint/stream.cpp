@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "aligned_memory.hpp"
-#include "box.hpp"
-#include "file_io.hpp"
 #include "index_file.hpp"
 #include "shard_writer.hpp"
 #include "step_folder.hpp"
 #include "tensor_table.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/shard.hpp"
 
 namespace tessera::checkpoint {

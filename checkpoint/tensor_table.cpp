@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "box.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/json.hpp"
 
 namespace tessera::checkpoint {

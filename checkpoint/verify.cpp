@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "aligned_memory.hpp"
-#include "box.hpp"
 #include "cover.hpp"
 #include "index_file.hpp"
 #include "read_manifest.hpp"
 #include "shard_file.hpp"
 #include "step_folder.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "tessera/base/file_trouble.hpp"
 #include "tessera/base/out_of_memory.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 
 namespace tessera::app {
 
@@ -103,7 +103,7 @@ const Command& find_command(const std::string& name) {
     if (name == command.name) return command;
     names.emplace_back(command.name);
   }
-  const std::string hint = config::did_you_mean(name, names);
+  const std::string hint = did_you_mean(name, names);
   fail(ExitCode::usage, "'{}' is not a command of tessera{}", name.substr(0, 60),
        hint.empty() ? "; `tessera --help` lists them" : hint);
 }

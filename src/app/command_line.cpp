@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "help_text.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/config/option_table.hpp"
-#include "tessera/config/suggest.hpp"
 
 namespace tessera::app {
 
@@ -49,7 +49,7 @@ std::string typed(const CLI::App& app) {
   const bool flag = word.starts_with("-");
   const std::string name = word.substr(0, word.find('='));
   const std::vector<std::string> known = flag ? flags_of(app) : subcommands_of(app);
-  const std::string hint = config::did_you_mean(name, known);
+  const std::string hint = did_you_mean(name, known);
   if (!flag && known.empty())
     fail(ExitCode::usage, "`{}` takes no further argument '{}'; `{} --help` shows its use",
          typed(app), word, typed(app));

@@ -4,7 +4,7 @@
 
 #include "command.hpp"
 #include "command_line.hpp"
-#include "tessera/metrics/atomic_file.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/report/comparison.hpp"
 
 namespace {
@@ -31,8 +31,7 @@ int run(const tessera::app::Args& args) {
   for (const std::string& folder : folders) runs.push_back(tessera::report::read_run(folder));
   std::cout << tessera::report::comparison_text(runs, percent / 100);
   if (!to.empty())
-    tessera::metrics::write_file_atomically(
-        to, tessera::report::comparison_page(runs, percent / 100, to));
+    tessera::write_file_atomically(to, tessera::report::comparison_page(runs, percent / 100, to));
   return 0;
 }
 

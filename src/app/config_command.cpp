@@ -9,9 +9,9 @@
 
 #include "command.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/config/document.hpp"
 #include "tessera/config/resolve.hpp"
-#include "tessera/config/suggest.hpp"
 #include "tessera/train/job_check.hpp"
 
 namespace {
@@ -125,7 +125,7 @@ int run(const Args& args) {
   if (what == "keys") return keys(rest);
   tessera::fail(ExitCode::usage, "config {} is not known; use check, show or keys{}",
                 what.empty() ? "(nothing)" : what,
-                config::did_you_mean(what, {"check", "show", "keys"}));
+                tessera::did_you_mean(what, {"check", "show", "keys"}));
 }
 
 const tessera::app::CommandRegistration registration{

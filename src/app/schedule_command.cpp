@@ -6,9 +6,9 @@
 
 #include "command.hpp"
 #include "command_line.hpp"
+#include "tessera/base/atomic_file.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/config/option_table.hpp"
-#include "tessera/config/suggest.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/schedule/csv.hpp"
 #include "tessera/schedule/schedule.hpp"
 #include "tessera/schedule/timeline.hpp"
@@ -31,7 +31,7 @@ const schedule::Traits& schedule_of(const std::string& typed) {
   const std::vector<std::string> known(names.begin(), names.end());
   tessera::fail(ExitCode::usage,
                 "schedule {} is not known{}; take one of {}, or a file that ends in .csv", typed,
-                tessera::config::did_you_mean(typed, known), fmt::join(known, ", "));
+                tessera::did_you_mean(typed, known), fmt::join(known, ", "));
 }
 
 schedule::Table table_of(const Wanted& wanted) {
@@ -104,10 +104,9 @@ int run(const tessera::app::Args& args) {
       fmt::format("{}, {} ranks, {} microbatches: bubble {:.1f} %", wanted.schedule,
                   table.map.ranks(), table.microbatches, 100 * timeline.bubble());
   if (!wanted.svg.empty())
-    tessera::metrics::write_file_atomically(wanted.svg, to_svg(timeline, table.map, title));
+    tessera::write_file_atomically(wanted.svg, to_svg(timeline, table.map, title));
   if (!wanted.csv.empty())
-    tessera::metrics::write_file_atomically(wanted.csv,
-                                            to_csv(simulate(table.computations, table.map)));
+    tessera::write_file_atomically(wanted.csv, to_csv(simulate(table.computations, table.map)));
   return 0;
 }
 

@@ -9,9 +9,9 @@
 #include <map>
 
 #include "draft.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
-#include "tessera/config/suggest.hpp"
 #include "tessera/schedule/traits.hpp"
 
 namespace tessera::config {

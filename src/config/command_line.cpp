@@ -6,7 +6,7 @@
 
 #include "draft.hpp"
 #include "tessera/base/utf8.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/config/closest_key.hpp"
 
 namespace tessera::config {
 

@@ -8,8 +8,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/config/option_table.hpp"
-#include "tessera/config/suggest.hpp"
 
 namespace tessera::config {
 

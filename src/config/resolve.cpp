@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "draft.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 
 namespace tessera::config {
 

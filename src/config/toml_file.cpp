@@ -12,11 +12,11 @@
 #include <set>
 
 #include "draft.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
+#include "tessera/config/closest_key.hpp"
 #include "tessera/config/toml_tree.hpp"
 
 namespace tessera::config {
-
 namespace {
 
 constexpr std::size_t kFileBytes = 1 << 20;

@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "draft.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/config/option_table.hpp"
-#include "tessera/config/suggest.hpp"
 
 namespace tessera::config {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pre_tokenizer.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace tessera::data {
 namespace {
 

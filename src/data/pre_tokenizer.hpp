@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "json_reader.hpp"
 #include "regex.hpp"
+#include "tessera/base/json_reader.hpp"
 
 namespace tessera::data {
 

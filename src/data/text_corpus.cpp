@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "content_hash.hpp"
 #include "document_split.hpp"
-#include "json_reader.hpp"
 #include "mapped_file.hpp"
 #include "open_text.hpp"
 #include "tessera/base/error.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
-#include "output_file.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "token_file_format.hpp"
 
@@ -13,25 +13,31 @@ std::string_view bytes_of(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
+/// Makes the folder of the file.
+std::filesystem::path in_its_folder(std::filesystem::path path) {
+  if (path.has_parent_path()) make_folders(path.parent_path(), ExitCode::environment);
+  return path;
+}
+
 }  // namespace
 
 struct TokenFileWriter::Parts {
-  OutputFile file;
+  AtomicFile file;
   TokenFileInfo info;
   ContentHash payload;
   std::vector<std::uint64_t> starts;
   std::vector<std::uint16_t> narrow;
 
   Parts(std::filesystem::path path, const TokenFileInfo& given)
-      : file(std::move(path)), info(given) {
+      : file(in_its_folder(std::move(path))), info(given) {
     info.token_count = info.document_count = 0;
     info.token_bytes = static_cast<int>(token_bytes_for(info.vocab_size));
-    file.write(std::string(sizeof(TokenFileHeader), '\0'));
+    file.append(std::string(sizeof(TokenFileHeader), '\0'));
   }
 
   void write(std::string_view bytes) {
     payload.update(bytes);
-    file.write(bytes);
+    file.append(bytes);
   }
 
   TokenFileHeader header() const {

@@ -2,12 +2,14 @@
 // tokenizer.json -> Tokenizer::Parts. What the file asks for and byte-level BPE is not, is refused
 // in words.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "byte_alphabet.hpp"
 #include "content_hash.hpp"
-#include "json_reader.hpp"
 #include "nfc.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/json_reader.hpp"
 #include "tessera/base/log.hpp"
 #include "tokenizer_parts.hpp"
 #include "tokenizer_special.hpp"
@@ -175,9 +177,10 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
   std::error_code ignored;
   const bool is_folder = std::filesystem::is_directory(file_or_folder, ignored);
   const std::filesystem::path file = is_folder ? file_or_folder / "tokenizer.json" : file_or_folder;
-  const std::string text = read_file(file);
-  const nlohmann::json document = parse_json(text, file.string());
-  const JsonNode root(document, file.string());
+  const TextSource source{file, ExitCode::data};
+  const nlohmann::json document =
+      parse_json(read_text(file, kMostTokenizerBytes, ExitCode::data), source);
+  const JsonNode root(document, source);
   require(root.is_object() && root["model"].is_object(), ExitCode::data,
           "'{}' is not a tokenizer.json (it has no \"model\"); `tessera tokenizer train` makes one",
           file.string());

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer_special.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/file.hpp"
+
 namespace tessera::data {
 namespace {
 
@@ -46,10 +50,10 @@ SpecialIds from_template(const JsonNode& node, const Ids& ids) {
 
 /// `id` as the configuration has it: replaced by its token, removed by its null, left where it says
 /// nothing.
-void apply_config(const nlohmann::json& config, const std::string& file, const char* key,
+void apply_config(const nlohmann::json& config, const TextSource& source, const char* key,
                   const Ids& ids, std::optional<int>& id) {
   if (!config.is_object() || !config.contains(key)) return;
-  const JsonNode node = JsonNode(config, file)[key];
+  const JsonNode node = JsonNode(config, source)[key];
   if (node.is_null()) {
     id.reset();
   } else if (const auto named =
@@ -67,9 +71,11 @@ SpecialIds find_special_ids(const JsonNode& tokenizer, const std::filesystem::pa
   if (!found.eos) found.eos = first_of(ids, kUsualEos);
   std::error_code ignored;
   if (!std::filesystem::exists(config, ignored)) return found;
-  const nlohmann::json document = parse_json(read_file(config), config.string());
-  apply_config(document, config.string(), "bos_token", ids, found.bos);
-  apply_config(document, config.string(), "eos_token", ids, found.eos);
+  const TextSource source{config, ExitCode::data};
+  const nlohmann::json document =
+      parse_json(read_text(config, kMostTokenizerBytes, ExitCode::data), source);
+  apply_config(document, source, "bos_token", ids, found.bos);
+  apply_config(document, source, "eos_token", ids, found.eos);
   return found;
 }
 

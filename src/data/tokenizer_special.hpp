@@ -6,9 +6,12 @@
 #include <optional>
 
 #include "bpe.hpp"
-#include "json_reader.hpp"
+#include "tessera/base/json_reader.hpp"
 
 namespace tessera::data {
+
+/// Of tokenizer.json and tokenizer_config.json: what is longer is not read.
+inline constexpr std::int64_t kMostTokenizerBytes = std::int64_t{1} << 30;
 
 struct SpecialIds {
   std::optional<int> bos, eos;

@@ -41,7 +41,7 @@ class WordCounter {
  public:
   explicit WordCounter(Pattern pattern)
       : layout_(nlohmann::json(pre_tokenizer_layout(pattern))),
-        pre_tokenizer_(PreTokenizer::from_json(JsonNode(layout_, "pattern"))),
+        pre_tokenizer_(PreTokenizer::from_json(JsonNode(layout_, {"pattern", ExitCode::usage}))),
         nfc_(normalizes(pattern)) {}
 
   void add(std::string_view text) {

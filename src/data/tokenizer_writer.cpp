@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "byte_alphabet.hpp"
-#include "output_file.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/data/tokenizer_trainer.hpp"
 #include "tokenizer_layout.hpp"
@@ -73,15 +73,14 @@ ordered_json model(const TrainedVocabulary& vocabulary, Pattern pattern) {
 }
 
 void write_json(const std::filesystem::path& path, const ordered_json& document) {
-  OutputFile file(path);
-  file.write(json_text(document, 2) + "\n");
-  file.commit();
+  write_file_atomically(path, json_text(document, 2) + "\n");
 }
 
 }  // namespace
 
 void write_tokenizer(const std::filesystem::path& folder, const TrainedVocabulary& vocabulary,
                      const TrainerOptions& options) {
+  make_folders(folder, ExitCode::environment);
   std::vector<Special> special;
   for (const std::string& token : options.special_tokens)
     special.push_back({token, vocabulary.tokens.size() + special.size()});

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "folder_owner.hpp"
-#include "output_file.hpp"
+#include "run_files.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/text_file.hpp"
@@ -32,13 +32,13 @@ constexpr std::chrono::minutes kLongAgo{10};
 bool create_exclusively(const fs::path& file, const std::string& text) {
   std::FILE* out = std::fopen(file.c_str(), "wxe");
   if (out == nullptr && errno == EEXIST) return false;
-  if (out == nullptr) fail_writing(file, errno);
+  if (out == nullptr) fail_errno(kRunFiles, "cannot write", file, errno);
   const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
   if (std::fclose(out) == 0 && written) return true;
   const int code = errno;
   std::error_code ignored;
   fs::remove(file, ignored);
-  fail_writing(file, code);
+  fail_errno(kRunFiles, "cannot write", file, code);
 }
 
 /// Empty where the file is not there. Opening it makes a network file system look again.
@@ -89,7 +89,7 @@ struct FolderLock::Impl {
       if (is_alive(*owner)) refuse();
       take_over_from(*owner);
     }
-    fail_writing(file, EACCES);
+    fail_errno(kRunFiles, "cannot write", file, EACCES);
   }
 
   bool is_alive(const FolderOwner& owner) const {

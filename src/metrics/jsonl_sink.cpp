@@ -13,8 +13,10 @@
 #include <string_view>
 #include <utility>
 
+#include "append_file.hpp"
 #include "columns.hpp"
-#include "output_file.hpp"
+#include "run_files.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
@@ -89,22 +91,18 @@ class RecordReader final : public nlohmann::json_sax<json> {
 std::optional<StepRecord> parse_record(std::string_view line) { return RecordReader().read(line); }
 
 /// Copies the lines that stay to `out`, returns the last step; `dropped` counts the others.
-std::int64_t copy_kept_lines(std::ifstream& in, OutputFile& out, std::int64_t resume_step,
+std::int64_t copy_kept_lines(std::ifstream& in, AtomicFile& out, std::int64_t resume_step,
                              std::int64_t& dropped) {
-  constexpr std::size_t chunk_bytes = 1 << 16;
   std::int64_t last_step = 0;
   std::string line;
-  std::string kept;
   while (std::getline(in, line)) {
     const auto record = parse_record(line);
     const bool keep = record && record->step > last_step && record->step <= resume_step;
     dropped += keep ? 0 : 1;
     if (!keep) continue;
     last_step = record->step;
-    kept += line + '\n';
-    if (kept.size() >= chunk_bytes) out.write(std::exchange(kept, {}));
+    out.append(line + '\n');
   }
-  out.write(kept);
   return last_step;
 }
 
@@ -117,13 +115,10 @@ std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_ste
   require(in.good(), ExitCode::environment,
           "cannot read {} (to resume after step {}); correct its permissions", file.string(),
           resume_step);
-  std::filesystem::path aside = file;
-  aside += ".partial";
-  OutputFile out(aside, OutputFile::Mode::truncate);
+  AtomicFile out(file, kRunFiles);
   std::int64_t dropped = 0;
   const std::int64_t last_step = copy_kept_lines(in, out, resume_step, dropped);
-  out.sync();
-  rename_durably(aside, file);
+  out.commit();
   if (dropped > 0)
     log::info("{}: removed {} line(s) after step {}", file.string(), dropped, last_step);
   return last_step;
@@ -161,7 +156,7 @@ std::vector<StepRecord> read_records(const std::filesystem::path& file) {
 
 JsonlSink::JsonlSink(std::filesystem::path file, std::int64_t resume_step) {
   last_step_ = cut_back(file, resume_step);
-  out_ = std::make_unique<OutputFile>(std::move(file), OutputFile::Mode::append);
+  out_ = std::make_unique<AppendFile>(std::move(file));
 }
 
 JsonlSink::~JsonlSink() = default;

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 
 namespace tessera::metrics {
 namespace {

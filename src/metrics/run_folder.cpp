@@ -11,12 +11,12 @@
 #include <system_error>
 #include <utility>
 
-#include "output_file.hpp"
+#include "run_files.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/text_file.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 
 namespace tessera::metrics {
 namespace {
@@ -52,7 +52,7 @@ ordered_json runs_so_far(const std::filesystem::path& file) {
   ordered_json run = parse_ordered_json(*text);
   if (run.is_object() && run.contains("attempts") && run["attempts"].is_array()) return run;
   const std::string kept = file.string() + ".damaged";
-  rename_durably(file, kept);
+  rename_durably(file, kept, kRunFiles);
   log::warning("{} is not a valid run.json; it is renamed to {}, and a new one is written",
                file.string(), kept);
   return new_run();
@@ -73,7 +73,7 @@ void create_folder(const std::filesystem::path& folder) {
 void try_writing(const std::filesystem::path& folder) {
   const std::filesystem::path probe = folder / fmt::format(".writable-{}", ::getpid());
   try {
-    OutputFile(probe, OutputFile::Mode::truncate).write("tessera\n");
+    write_text(probe, "tessera\n", kRunFiles);
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove(probe, ignored);
@@ -99,7 +99,7 @@ RunFolder::RunFolder(std::filesystem::path folder) : folder_(std::move(folder)) 
 }
 
 void RunFolder::write_config(std::string_view toml) const {
-  write_file_atomically(folder_ / "config.toml", toml);
+  write_file_atomically(folder_ / "config.toml", toml, kRunFiles);
 }
 
 std::filesystem::path RunFolder::set_metrics_aside() const {
@@ -109,7 +109,7 @@ std::filesystem::path RunFolder::set_metrics_aside() const {
   std::filesystem::path aside;
   for (int number = 1; aside.empty() || std::filesystem::exists(aside, error); ++number)
     aside = folder_ / fmt::format("metrics.{}.jsonl", number);
-  rename_durably(metrics_file(), aside);
+  rename_durably(metrics_file(), aside, kRunFiles);
   return aside;
 }
 
@@ -118,7 +118,7 @@ void RunFolder::add_attempt(Attempt attempt) const {
   const std::filesystem::path file = folder_ / "run.json";
   ordered_json run = runs_so_far(file);
   run["attempts"].push_back(to_json(attempt));
-  write_file_atomically(file, json_text(run, 2) + "\n");
+  write_file_atomically(file, json_text(run, 2) + "\n", kRunFiles);
 }
 
 }  // namespace tessera::metrics

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "append_file.hpp"
 #include "columns.hpp"
-#include "output_file.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/host_name.hpp"
@@ -116,7 +116,7 @@ TensorBoardWriter::TensorBoardWriter(const std::filesystem::path& folder, std::i
   require(!code, ExitCode::environment,
           "cannot make the folder {} ({}); choose another metrics.save_tb_folder", folder.string(),
           code.message());
-  out_ = std::make_unique<OutputFile>(event_file(folder), OutputFile::Mode::append);
+  out_ = std::make_unique<AppendFile>(event_file(folder));
   out_->write(tensorboard_frame(version_event()));
   if (first_step > 1) restart(first_step);
 }

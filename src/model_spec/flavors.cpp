@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tessera/base/error.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/model_spec/families.hpp"
 
 namespace tessera::model {
@@ -232,7 +232,7 @@ const T& find(const std::vector<std::pair<std::string, T>>& table, const std::st
     known.push_back(entry);
   }
   fail(ExitCode::usage, "{} \"{}\" is not {}{}; known are {}", key, name, what,
-       config::did_you_mean(name, known), fmt::join(known, ", "));
+       did_you_mean(name, known), fmt::join(known, ", "));
 }
 
 }  // namespace

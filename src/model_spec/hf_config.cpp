@@ -7,7 +7,7 @@
 
 #include "hf_reader.hpp"
 #include "tessera/base/json.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/model_spec/families.hpp"
 
 namespace tessera::model {
@@ -267,7 +267,7 @@ DecoderShape decoder_from_hf_config(const std::filesystem::path& file) {
   for (const auto& [name, read] : readers) known.push_back(name);
   require(readers.contains(type), ExitCode::usage,
           "{}: model_type \"{}\" is not supported{}; use {}", file.string(), type,
-          config::did_you_mean(type, known), fmt::join(known, ", "));
+          did_you_mean(type, known), fmt::join(known, ", "));
   DecoderShape shape = readers.at(type)(reader);
   shape.name = type + " (" + file.filename().string() + ")";
   return shape;

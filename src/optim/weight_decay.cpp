@@ -2,6 +2,7 @@
 #include "tessera/optim/weight_decay.hpp"
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/name_pattern.hpp"
 
 namespace tessera::optim {
 namespace {
@@ -11,28 +12,19 @@ double checked(double decay) {
   return decay;
 }
 
-std::regex compiled(const std::string& pattern) {
-  try {
-    return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error& error) {
-    fail(ExitCode::usage,
-         "\"{}\" is not a regular expression ({}); weight decay overrides are patterns of "
-         "parameter names",
-         pattern, error.what());
-  }
-}
-
 }  // namespace
 
 WeightDecay::WeightDecay(double base, const std::vector<std::pair<std::string, double>>& overrides)
     : base_(checked(base)) {
-  for (const auto& [pattern, decay] : overrides)
-    overrides_.emplace_back(compiled(pattern), checked(decay));
+  for (const auto& [pattern, decay] : overrides) {
+    require_pattern(pattern, "weight decay of parameters");
+    overrides_.emplace_back(pattern, checked(decay));
+  }
 }
 
 double WeightDecay::of(std::string_view fqn) const {
   for (const auto& [pattern, decay] : overrides_)
-    if (std::regex_search(fqn.begin(), fqn.end(), pattern)) return decay;
+    if (matches(pattern, fqn)) return decay;
   return base_;
 }
 

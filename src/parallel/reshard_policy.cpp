@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <regex>
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/name_pattern.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -75,25 +74,6 @@ std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy,
     }
   }
   return result;
-}
-
-void require_matches(const std::string& pattern, const std::vector<std::string>& names,
-                     const char* key) {
-  try {
-    if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); }))
-      return;
-  } catch (const std::regex_error& error) {
-    fail(ExitCode::usage, "{}: \"{}\" is not a regular expression ({})", key, pattern,
-         error.what());
-  }
-  std::string plain = pattern;
-  std::erase_if(plain, [](char c) { return c == '\\' || c == '$' || c == '^'; });
-  fail(ExitCode::usage, "{}: \"{}\" matches nothing{}; there are {} .. {}", key, pattern,
-       config::did_you_mean(plain, names), names.front(), names.back());
-}
-
-bool matches(const std::string& pattern, const std::string& name) {
-  return std::regex_search(name, std::regex(pattern));
 }
 
 }  // namespace tessera::parallel

@@ -2,6 +2,7 @@
 // What a stage keeps of its gathered weights, by policy.
 #include <algorithm>
 
+#include "tessera/base/name_pattern.hpp"
 #include "tessera/parallel/stage.hpp"
 
 namespace tessera::parallel {

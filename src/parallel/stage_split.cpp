@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tessera/base/error.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -68,7 +68,7 @@ Range cells_named(const ModelSpec& model, const std::string& typed, const char* 
   fail(ExitCode::usage,
        "{}: \"{}\" is not a block or cell of {}{}. Blocks are layers.0 to layers.{}; cells of one "
        "are, e.g., {}, {}",
-       key, typed, model.name, config::did_you_mean(typed, known), model.dimensions.layers - 1,
+       key, typed, model.name, did_you_mean(typed, known), model.dimensions.layers - 1,
        model.cells[1].name, model.cells[2].name);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "tessera/base/name_pattern.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "smoothing.hpp"
 #include "svg_plot.hpp"
-#include "tessera/metrics/atomic_file.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
 #include "tessera/report/page.hpp"
 
@@ -231,7 +231,7 @@ std::string loss_curve_svg(std::span<const metrics::StepRecord> records,
 void write_loss_curve(const std::filesystem::path& svg,
                       std::span<const metrics::StepRecord> records,
                       const LossCurveOptions& options) {
-  metrics::write_file_atomically(svg, loss_curve_svg(records, options));
+  write_file_atomically(svg, loss_curve_svg(records, options));
 }
 
 void write_loss_curve(const std::filesystem::path& svg, const std::filesystem::path& metrics_jsonl,

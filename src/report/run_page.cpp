@@ -11,9 +11,9 @@
 #include <span>
 
 #include "run_charts.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/report/page.hpp"
 
@@ -213,7 +213,7 @@ std::string run_page(const TrainingRun& run, const fs::path& file) {
 }
 
 void write_run_page(const fs::path& folder, const fs::path& page) {
-  metrics::write_file_atomically(page, run_page(read_run(folder), page));
+  write_file_atomically(page, run_page(read_run(folder), page));
 }
 
 }  // namespace tessera::report

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "reading.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/config/closest_key.hpp"
 
 namespace tessera::sweep {
 namespace {

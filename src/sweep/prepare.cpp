@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "point_files.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/config/resolve.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/sweep/point_folder.hpp"
 
@@ -97,7 +97,7 @@ void keep_job(const Sweep& sweep, const std::vector<Point>& points) {
           "remove the copy to "
           "mix both versions",
           sweep.job, sweep.folder, copy.string());
-  metrics::write_file_atomically(copy, *now);
+  write_file_atomically(copy, *now);
 }
 
 }  // namespace
@@ -110,14 +110,12 @@ void prepare(const Sweep& sweep, const std::vector<Point>& points) {
                             {"sweep", fs::absolute(sweep.file).lexically_normal().string()},
                             {"points", points.size()},
                             {"ranks", sweep.ranks}};
-  metrics::write_file_atomically(fs::path(sweep.folder) / metrics::kSweepFile,
-                                 json_text(origin, 1) + "\n");
+  write_file_atomically(fs::path(sweep.folder) / metrics::kSweepFile, json_text(origin, 1) + "\n");
   for (const Point& point : points) {
     const fs::path folder = folder_of(sweep, point);
     make_folder(folder);
     const std::string text = point_text(sweep, point);
-    if (read_text(folder / kPointFile) != text)
-      metrics::write_file_atomically(folder / kPointFile, text);
+    if (read_text(folder / kPointFile) != text) write_file_atomically(folder / kPointFile, text);
   }
 }
 

@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "point_files.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
-#include "tessera/config/suggest.hpp"
-#include "tessera/metrics/atomic_file.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
 #include "text_table.hpp"
 
@@ -82,7 +82,7 @@ std::string chosen_column(const std::string& wanted, const std::vector<std::stri
   const bool there = std::ranges::find(columns, wanted) != columns.end();
   require(wanted.empty() || there, ExitCode::usage,
           "--by {}: no point has this column{}; there are {}", wanted,
-          config::did_you_mean(wanted, columns), fmt::join(columns, ", "));
+          did_you_mean(wanted, columns), fmt::join(columns, ", "));
   if (!wanted.empty()) return wanted;
   return std::ranges::find(columns, kValidation) != columns.end() ? kValidation : "loss";
 }
@@ -228,9 +228,9 @@ std::string results_table(const Results& results, std::size_t most) {
 }
 
 void write_results(const fs::path& folder, const Results& results, const PageText& text) {
-  metrics::write_file_atomically(folder / "results.csv", results_csv(results));
-  metrics::write_file_atomically(folder / "results.json", results_json(results));
-  metrics::write_file_atomically(folder / "index.html", results_page(results, text));
+  write_file_atomically(folder / "results.csv", results_csv(results));
+  write_file_atomically(folder / "results.json", results_json(results));
+  write_file_atomically(folder / "index.html", results_page(results, text));
 }
 
 }  // namespace tessera::sweep

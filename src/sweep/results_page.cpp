@@ -9,7 +9,7 @@
 #include "key_axis.hpp"
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/metrics/human.hpp"
 
 namespace tessera::sweep {
@@ -174,7 +174,7 @@ report::Html parallel(const Results& results) {
 std::vector<std::string> heat_keys(const Results& results, const std::vector<std::string>& wanted) {
   for (const std::string& key : wanted)
     require(std::ranges::find(results.keys, key) != results.keys.end(), ExitCode::usage,
-            "the sweep does not vary {}{}", key, config::did_you_mean(key, results.keys));
+            "the sweep does not vary {}{}", key, did_you_mean(key, results.keys));
   if (!wanted.empty()) return wanted;
   std::vector<std::string> keys;
   for (const std::string& key : results.keys)

@@ -7,11 +7,11 @@
 
 #include "point_files.hpp"
 #include "reading.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/slurm.hpp"
 
@@ -148,12 +148,10 @@ void write_submission(const Sweep& sweep, const Submission& submission) {
   fs::create_directories(submission.folder, code);
   require(!code, ExitCode::environment, "cannot make the folder {} ({})",
           submission.folder.string(), code.message());
-  metrics::write_file_atomically(submission.folder / "sweep.sbatch",
-                                 script_text(sweep, submission));
-  metrics::write_file_atomically(submission.folder / "points.list", list_text(sweep, submission));
-  metrics::write_file_atomically(submission.folder / "job.toml", read_text(sweep.job).value_or(""));
-  metrics::write_file_atomically(submission.folder / "sweep.toml",
-                                 read_text(sweep.file).value_or(""));
+  write_file_atomically(submission.folder / "sweep.sbatch", script_text(sweep, submission));
+  write_file_atomically(submission.folder / "points.list", list_text(sweep, submission));
+  write_file_atomically(submission.folder / "job.toml", read_text(sweep.job).value_or(""));
+  write_file_atomically(submission.folder / "sweep.toml", read_text(sweep.file).value_or(""));
 }
 
 void note_job(const Submission& submission, const std::string& job) {
@@ -161,7 +159,7 @@ void note_job(const Submission& submission, const std::string& job) {
   for (const Point& point : submission.points) numbers.push_back(point.number);
   const nlohmann::ordered_json note{
       {"job", job}, {"per_task", submission.shape.per_task}, {"points", numbers}};
-  metrics::write_file_atomically(submission.folder / "submission.json", json_text(note) + "\n");
+  write_file_atomically(submission.folder / "submission.json", json_text(note) + "\n");
 }
 
 }  // namespace tessera::sweep

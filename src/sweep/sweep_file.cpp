@@ -9,7 +9,7 @@
 
 #include "reading.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 
 namespace tessera::sweep {
 namespace {
@@ -39,7 +39,7 @@ class Reader {
     if (known != kEntries.end()) return (this->*known->read)(entry);
     std::vector<std::string> names;
     for (const Known& k : kEntries) names.emplace_back(k.name);
-    const std::string hint = config::did_you_mean(entry.key, names);
+    const std::string hint = did_you_mean(entry.key, names);
     problems_.add(
         entry,
         fmt::format("unknown key '{}'{}", entry.key.substr(0, 80),

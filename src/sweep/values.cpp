@@ -9,7 +9,7 @@
 #include <set>
 
 #include "reading.hpp"
-#include "tessera/config/suggest.hpp"
+#include "tessera/base/suggest.hpp"
 
 namespace tessera::sweep {
 namespace {
@@ -115,7 +115,7 @@ bool read_entries(const TomlTable& table, bool counted, Range& range, Problems& 
       problems.add(entry, "random.count sets the number of draws; remove count"), right = false;
     } else {
       problems.add(entry, fmt::format("unknown key '{}' of a range{}", entry.key,
-                                      config::did_you_mean(entry.key, {"linear", "log", "count"})));
+                                      did_you_mean(entry.key, {"linear", "log", "count"})));
       right = false;
     }
   }

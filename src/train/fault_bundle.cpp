@@ -8,10 +8,10 @@
 #include <numeric>
 #include <vector>
 
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/checkpoint/safetensors.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 
 namespace tessera::train {
 namespace {
@@ -91,7 +91,7 @@ fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault,
                    "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
                    batch.string(), start_from(newest_before(fault), job),
                    without_the_jobs_data(job))}};
-  metrics::write_file_atomically(folder / "fault.json", json_text(report, 2) + "\n");
+  write_file_atomically(folder / "fault.json", json_text(report, 2) + "\n");
   return folder;
 }
 

@@ -10,10 +10,10 @@
 #include <thread>
 #include <utility>
 
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/call_trace.hpp"
 #include "tessera/comm/failure.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 
 namespace tessera::train {
 namespace {
@@ -69,7 +69,7 @@ class HangWatch {
     std::filesystem::create_directories(folder(), ignored);
     for (const comm::CallTrace& trace : comm::traces_of_node(world_.size(), limit())) {
       try {
-        metrics::write_file_atomically(file_of(trace.rank, ".json"), comm::text_of({&trace, 1}));
+        write_file_atomically(file_of(trace.rank, ".json"), comm::text_of({&trace, 1}));
       } catch (const Error&) {
       }
     }

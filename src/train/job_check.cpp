@@ -11,6 +11,7 @@
 
 #include "named_files.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/name_pattern.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/config/option_table.hpp"
@@ -155,10 +156,9 @@ class JobRules {
     for (const model::ParamSpec& param : model_->params) params.push_back(param.fqn);
     for (const config::Strings& rule : job_.parallelism.reshard_rules)
       obey({"parallelism.reshard_rules"},
-           [&] { parallel::require_matches(rule[0], units, "parallelism.reshard_rules"); });
+           [&] { require_matches(rule[0], units, "parallelism.reshard_rules"); });
     for (const std::string& pattern : job_.training.freeze)
-      obey({"training.freeze"},
-           [&] { parallel::require_matches(pattern, params, "training.freeze"); });
+      obey({"training.freeze"}, [&] { require_matches(pattern, params, "training.freeze"); });
     obey({"checkpoint.exclude_from_loading"}, [&] { LoadChoice::of(job_.checkpoint, *model_); });
   }
 

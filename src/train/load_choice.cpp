@@ -8,7 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/parallel/reshard_policy.hpp"
+#include "tessera/base/name_pattern.hpp"
 
 namespace tessera::train {
 namespace {
@@ -62,16 +62,15 @@ LoadChoice LoadChoice::of(const config::Checkpoint& options, const model::ModelS
   std::vector<std::string> names = names_of(model);
   names.push_back(kOutput);  // of a checkpoint whose output layer is not tied
   for (const std::string& pattern : choice.excluded)
-    parallel::require_matches(pattern, names, "checkpoint.exclude_from_loading");
+    require_matches(pattern, names, "checkpoint.exclude_from_loading");
   if (options.load_mismatch == "warn") choice.mismatch = checkpoint::Policy::warn;
   if (options.load_mismatch == "ignore") choice.mismatch = checkpoint::Policy::ignore;
   return choice;
 }
 
 bool LoadChoice::excludes(std::string_view fqn) const {
-  return std::ranges::any_of(excluded, [&](const std::string& pattern) {
-    return parallel::matches(pattern, std::string(fqn));
-  });
+  return std::ranges::any_of(excluded,
+                             [&](const std::string& pattern) { return matches(pattern, fqn); });
 }
 
 LoadChoice LoadChoice::of_own(const config::Checkpoint& options, const model::ModelSpec& model) {

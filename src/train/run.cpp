@@ -9,10 +9,10 @@
 #include "beginning.hpp"
 #include "memory_report.hpp"
 #include "run_context.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 #include "tessera/kernels/matrix_product.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/parallel/stage_table.hpp"
 #include "tessera/train/collective.hpp"
 #include "tessera/train/memory_need.hpp"
@@ -59,9 +59,8 @@ void print_job(RunContext& run, Trainer& trainer) {
 void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
   const config::JobConfig& job = run.job;
   if (job.job.save_config_file && run.world.rank() == 0)
-    metrics::write_file_atomically(
-        std::filesystem::path(job.job.dump_folder) / *job.job.save_config_file,
-        run.resolved.to_toml());
+    write_file_atomically(std::filesystem::path(job.job.dump_folder) / *job.job.save_config_file,
+                          run.resolved.to_toml());
   reporter.note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens",
                             run.model.name, static_cast<double>(run.model.parameter_count()) / 1e6,
                             run.layout.to_string(), run.device.str(), run.plan.global_batch,

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 #include "tessera/report/loss_curve.hpp"
 #include "tessera/report/run_page.hpp"
 #include "tessera/schedule/timeline.hpp"
@@ -51,7 +51,7 @@ void write_run_pictures(const metrics::RunFolder& folder, const config::JobConfi
   draw_or_warn("pipeline.svg", [&] {
     std::error_code ignored;
     if (layout.degree(mesh::Axis::pp) > 1)
-      metrics::write_file_atomically(pipeline, pipeline_svg(job, trainer, layout));
+      write_file_atomically(pipeline, pipeline_svg(job, trainer, layout));
     else
       std::filesystem::remove(pipeline, ignored);  // of an attempt on another mesh
   });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A shard file and its record in the manifest: the record's numbers, then the file. Checksums are
 // made to fit, those of tables, blocks and header, so that the readers behind them are reached.
-#include "box.hpp"
 #include "input.hpp"
 #include "opened.hpp"
 #include "shard_file.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 

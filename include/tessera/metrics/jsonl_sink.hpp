@@ -22,7 +22,7 @@ std::string to_json_line(const StepRecord& record);
 /// that is not a record throws Error(data) with file:line.
 std::vector<StepRecord> read_records(const std::filesystem::path& file);
 
-class OutputFile;
+class AppendFile;
 
 /// Appends records to a file. Not thread-safe; one process (rank 0) owns the file.
 class JsonlSink {
@@ -44,7 +44,7 @@ class JsonlSink {
 
  private:
   std::int64_t last_step_ = 0;
-  std::unique_ptr<OutputFile> out_;
+  std::unique_ptr<AppendFile> out_;
 };
 
 }  // namespace tessera::metrics

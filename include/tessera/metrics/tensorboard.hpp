@@ -20,7 +20,7 @@ std::string tensorboard_stamp();
 /// data.
 std::string tensorboard_frame(std::string_view data);
 
-class OutputFile;
+class AppendFile;
 
 /// Appends the scalars of steps to an event file of its own. Not thread-safe; one writer for each
 /// process.
@@ -44,7 +44,7 @@ class TensorBoardWriter {
   const std::filesystem::path& file() const noexcept;
 
  private:
-  std::unique_ptr<OutputFile> out_;
+  std::unique_ptr<AppendFile> out_;
 };
 
 }  // namespace tessera::metrics

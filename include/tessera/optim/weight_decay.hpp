@@ -2,7 +2,6 @@
 // Weight decay per parameter: a base value and overrides by patterns of the fqn.
 #pragma once
 
-#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +20,7 @@ class WeightDecay {
 
  private:
   double base_;
-  std::vector<std::pair<std::regex, double>> overrides_;
+  std::vector<std::pair<std::string, double>> overrides_;
 };
 
 }  // namespace tessera::optim

@@ -60,12 +60,4 @@ std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy,
                                          const std::vector<UnitWeights>& units, bool pipelined,
                                          int ranks, std::int64_t budget_bytes);
 
-/// Throws Error(usage) for a pattern that is no regular expression, or that matches none of `names`
-/// (with the nearest of them). `key` is the option that holds the pattern.
-void require_matches(const std::string& pattern, const std::vector<std::string>& names,
-                     const char* key);
-
-/// Is the pattern found in the name?
-bool matches(const std::string& pattern, const std::string& name);
-
 }  // namespace tessera::parallel

@@ -223,7 +223,7 @@ TEST_F(Checkpoint, WritesThatFailAreNamed) {
   SaveOptions bad = options();
   bad.folder = folder_ / "file" / "checkpoint";
   EXPECT_THAT(message_of([&] { save_step(2, bad); }, ExitCode::checkpoint),
-              HasSubstr("cannot create folder"));
+              HasSubstr("cannot make the folder"));
   bad.folder = "/proc/tessera";
   EXPECT_NE(message_of([&] { save_step(2, bad); }, ExitCode::checkpoint), "nothing was thrown");
 }

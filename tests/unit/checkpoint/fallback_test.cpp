@@ -27,7 +27,7 @@ TEST_F(Fallback, TheHintIsNotFollowed) {
                 HasSubstr("does not name the newest checkpoint, step-00000002"));
   }
   fs::remove(folder_ / "LATEST");
-  EXPECT_THAT(check_hint(folder_.path())->what, HasSubstr("LATEST (No such file"));
+  EXPECT_THAT(check_hint(folder_.path())->what, HasSubstr("LATEST' (No such file"));
   fs::create_directory(folder_ / "LATEST");
   EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 2);
   EXPECT_TRUE(check_hint(folder_.path()));

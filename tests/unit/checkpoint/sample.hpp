@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "box.hpp"
+#include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/shard.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"

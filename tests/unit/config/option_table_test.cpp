@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tessera/config/closest_key.hpp"
 #include "tessera/config/document.hpp"
-#include "tessera/config/suggest.hpp"
 
 namespace tessera::config {
 namespace {
@@ -126,16 +126,7 @@ TEST(Documents, CanBeCutToASection) {
   EXPECT_EQ(table.find("training.steps"), table.npos);
 }
 
-TEST(Suggest, CountsEdits) {
-  EXPECT_EQ(edit_distance("steps", "steps"), 0u);
-  EXPECT_EQ(edit_distance("stpes", "steps"), 1u);
-  EXPECT_EQ(edit_distance("seq-len", "seq_len"), 0u);
-  EXPECT_EQ(edit_distance("", "abc"), 3u);
-}
-
-TEST(Suggest, FindsTheNearest) {
-  EXPECT_EQ(closest("bf16", {"float32", "bfloat16"}), "bfloat16");
-  EXPECT_EQ(closest("zzzzzz", {"float32", "bfloat16"}), std::nullopt);
+TEST(ClosestKey, FindsTheNearest) {
   EXPECT_EQ(closest_key("steps"), "training.steps");
   EXPECT_EQ(closest_key("job.tensor_parallel_degree"), "parallelism.tensor_parallel_degree");
   EXPECT_EQ(closest_key("training.batch_size"), "training.local_batch_size");

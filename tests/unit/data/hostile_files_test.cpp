@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <nlohmann/json.hpp>
 
-#include "json_reader.hpp"
 #include "regex.hpp"
 #include "scratch_folder.hpp"
+#include "tessera/base/json_reader.hpp"
 #include "tessera/data/text_corpus.hpp"
 #include "tessera/data/token_file.hpp"
 #include "tessera/data/tokenizer.hpp"
@@ -39,7 +40,12 @@ TEST(HostileFiles, WhatIsTooLargeForItsKindIsNotRead) {
 
 TEST(HostileFiles, MessagesQuoteAFewWordsOnly) {
   const std::string word(1 << 20, 'x');
-  EXPECT_LT(error_of(ExitCode::data, [&] { parse_json("[\"" + word, "file"); }).size(), 1000u);
+  EXPECT_LT(error_of(ExitCode::data,
+                     [&] {
+                       parse_json("[\"" + word, {"file", ExitCode::data});
+                     })
+                .size(),
+            1000u);
   const ScratchFolder folder;
   const auto file =
       folder.file("tokenizer.json", R"({"model": {"vocab": {")" + word + R"(": -1}, "merges": []},

@@ -219,7 +219,7 @@ TEST(JsonlSink, AFullDiskIsOneErrorAndLeavesWholeLines) {
       EXPECT_EQ(error.code(), ExitCode::environment);
     }
   }
-  EXPECT_THAT(message, HasSubstr("cannot write " + file.string() + " ("));
+  EXPECT_THAT(message, HasSubstr("cannot write '" + file.string() + "' ("));
   EXPECT_THAT(message, HasSubstr("free some space"));
   EXPECT_EQ(contents(file), before) << "the part of the line that fitted is taken back";
   sink.write(record(3));

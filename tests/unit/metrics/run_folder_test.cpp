@@ -9,7 +9,6 @@
 
 #include "scratch_folder.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/metrics/atomic_file.hpp"
 
 namespace tessera::metrics {
 namespace {
@@ -55,7 +54,7 @@ TEST(RunFolder, OneClearErrorWhereItCannotBe) {
               HasSubstr("cannot create the run's folder " + (scratch / "file").string()));
   EXPECT_THAT(message_of(scratch / "file/run"),
               HasSubstr("(Not a directory); choose another job.dump_folder"));
-  EXPECT_THAT(message_of("/proc/self/fdinfo"), HasSubstr("cannot write /proc/self/fdinfo/"));
+  EXPECT_THAT(message_of("/proc/self/fdinfo"), HasSubstr("cannot create '/proc/self/fdinfo/"));
 }
 
 TEST(RunFolder, ConfigIsThatOfTheNewestAttempt) {
@@ -114,24 +113,6 @@ TEST(AttemptId, IsATimeAndIsUnique) {
   EXPECT_EQ(ids.size(), 100U);
   EXPECT_THAT(*ids.begin(), MatchesRegex("20[0-9]+T[0-9]+Z-[0-9a-f]+"));
   EXPECT_EQ(ids.begin()->size(), 25U);
-}
-
-TEST(AtomicFile, ReplacesWholeAndLeavesNothingBeside) {
-  const ScratchFolder scratch;
-  write_file_atomically(scratch / "x", "a long text");
-  write_file_atomically(scratch / "x", "short");
-  EXPECT_EQ(contents(scratch / "x"), "short");
-  EXPECT_EQ(scratch.entries(), 1U);
-}
-
-TEST(AtomicFile, AFailureLeavesTheOldText) {
-  const ScratchFolder scratch;
-  std::filesystem::create_directory(scratch / "x");
-  overwrite(scratch / "x/inside", "kept");
-  EXPECT_THROW(write_file_atomically(scratch / "x", "text"), Error)
-      << "a folder stands in its place";
-  EXPECT_EQ(contents(scratch / "x/inside"), "kept");
-  EXPECT_EQ(scratch.entries(), 1U) << "and nothing is left beside it";
 }
 
 }  // namespace

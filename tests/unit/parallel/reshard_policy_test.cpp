@@ -77,14 +77,5 @@ TEST(ReshardPolicy, GroupsMustDivide) {
               testing::HasSubstr("choose a divisor of 8"));
 }
 
-TEST(ReshardPolicy, PatternsMustMatchSomething) {
-  const std::vector<std::string> names{"tok_embeddings", "layers.0", "layers.1"};
-  EXPECT_NO_THROW(require_matches("^layers", names, "key"));
-  EXPECT_THAT(refusal([&] { require_matches("^layer\\.0$", names, "key"); }),
-              testing::HasSubstr("did you mean 'layers.0'"));
-  EXPECT_THAT(refusal([&] { require_matches("(", names, "key"); }),
-              testing::HasSubstr("not a regular expression"));
-}
-
 }  // namespace
 }  // namespace tessera::parallel

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "box.hpp"
+#include "tessera/base/box.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-namespace tessera::checkpoint {
+namespace tessera {
 namespace {
 
 /// Row-major number of a global position in a box.
@@ -97,4 +97,4 @@ TEST(Box, SizesFromFilesCannotOverflow) {
 }
 
 }  // namespace
-}  // namespace tessera::checkpoint
+}  // namespace tessera

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert.hpp"
+#include "tessera/base/convert.hpp"
 
 #include <bit>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
-namespace tessera::checkpoint {
+namespace tessera {
 namespace {
 
 struct Half {
@@ -153,4 +153,4 @@ bool convert(const void* from, DType from_type, void* to, DType to_type,
   }
 }
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera

@@ -6,7 +6,7 @@
 
 #include "tessera/base/dtype.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera {
 
 /// Equal types, two of {f64, f32, f16, bf16}, or two of {i64, i32, i16, i8, u8}.
 bool convertible(DType from, DType to) noexcept;
@@ -16,4 +16,4 @@ bool convertible(DType from, DType to) noexcept;
 [[nodiscard]] bool convert(const void* from, DType from_type, void* to, DType to_type,
                            std::int64_t count) noexcept;
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera

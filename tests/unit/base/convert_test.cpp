@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert.hpp"
+#include "tessera/base/convert.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace tessera::checkpoint {
+namespace tessera {
 namespace {
 
 /// The representable neighbour nearest to `value`, ties to even, found by trying every pattern.
@@ -80,4 +80,4 @@ TEST(Convert, FamiliesDoNotMix) {
 }
 
 }  // namespace
-}  // namespace tessera::checkpoint
+}  // namespace tessera

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "box.hpp"
+#include "tessera/base/box.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace tessera::checkpoint {
+namespace tessera {
 
 std::optional<std::int64_t> checked_bytes(const Shape& shape, DType dtype) noexcept {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
@@ -85,4 +85,4 @@ void RunCursor::next_run() {
   }
 }
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera

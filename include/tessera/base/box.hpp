@@ -8,7 +8,7 @@
 
 #include "tessera/base/tensor_slice.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera {
 
 struct Box {
   Shape offset;
@@ -61,4 +61,4 @@ class RunCursor {
   std::int64_t source_ = 0, target_ = 0, source_end_ = 0;
 };
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/base/name_pattern.hpp"
+
+#include <algorithm>
+#include <regex>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/suggest.hpp"
+
+namespace tessera {
+
+bool matches(const std::string& pattern, std::string_view name) {
+  return std::regex_search(name.begin(), name.end(), std::regex(pattern));
+}
+
+void require_pattern(const std::string& pattern, std::string_view what) {
+  try {
+    const std::regex compiled(pattern);
+  } catch (const std::regex_error& error) {
+    fail(ExitCode::usage, "{}: \"{}\" is not a regular expression ({})", what, pattern,
+         error.what());
+  }
+}
+
+void require_matches(const std::string& pattern, const std::vector<std::string>& names,
+                     std::string_view what) {
+  require_pattern(pattern, what);
+  if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); }))
+    return;
+  std::string plain = pattern;
+  std::erase_if(plain, [](char c) { return c == '\\' || c == '$' || c == '^'; });
+  fail(ExitCode::usage, "{}: \"{}\" matches nothing{}; there are {} .. {}", what, pattern,
+       did_you_mean(plain, names), names.front(), names.back());
+}
+
+}  // namespace tessera
