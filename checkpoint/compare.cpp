@@ -10,7 +10,6 @@
 
 #include "tensor_table.hpp"
 #include "tessera/base/convert.hpp"
-#include "tessera/checkpoint/export.hpp"
 
 namespace tessera::checkpoint {
 namespace {

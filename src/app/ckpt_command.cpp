@@ -11,8 +11,7 @@
 #include "command_line.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/metrics/human.hpp"
-#include "tessera/train/hf_import.hpp"
-#include "tessera/train/inference.hpp"
+#include "tessera/train/hf_conversion.hpp"
 
 namespace {
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string what_is(const std::optional<checkpoint::TensorInfo>& tensor) {
+std::string what_is(const std::optional<TensorInfo>& tensor) {
   return tensor ? fmt::format("{} [{}]", name_of(tensor->dtype), fmt::join(tensor->shape, ", "))
                 : "not there";
 }

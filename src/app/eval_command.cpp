@@ -8,7 +8,7 @@
 #include "command_line.hpp"
 #include "ranks.hpp"
 #include "tessera/base/json.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 #include "tessera/train/evaluation.hpp"
 #include "tessera/train/inference.hpp"
 #include "tessera/train/job_check.hpp"
@@ -21,7 +21,7 @@ using tessera::app::Args;
 using tessera::train::ValidationResult;
 
 at::Tensor read_tokens(const std::string& file) {
-  const tessera::checkpoint::SafetensorsReader reader(file);
+  const tessera::hf::SafetensorsReader reader(file);
   const auto* entry = reader.find("input_ids");
   tessera::require(entry && entry->shape.size() == 2, ExitCode::data,
                    "{} needs a tensor \"input_ids\" [batch, seq]", file);
@@ -32,8 +32,7 @@ at::Tensor read_tokens(const std::string& file) {
 
 void write_logits(const std::string& file, const at::Tensor& logits) {
   const at::Tensor values = logits.to(at::kFloat).contiguous();
-  tessera::checkpoint::SafetensorsWriter writer(file,
-                                                {{"logits", DType::f32, values.sizes().vec()}});
+  tessera::hf::SafetensorsWriter writer(file, {{"logits", DType::f32, values.sizes().vec()}});
   writer.write("logits", 0, values.numel(), values.data_ptr());
   writer.finish();
 }

@@ -8,7 +8,7 @@
 #include "command_line.hpp"
 #include "tessera/base/utf8.hpp"
 #include "tessera/data/tokenizer.hpp"
-#include "tessera/train/hf_import.hpp"
+#include "tessera/hf/folder.hpp"
 #include "tessera/train/inference.hpp"
 
 namespace {
@@ -32,7 +32,7 @@ struct Options {
 Args words_of(const std::filesystem::path& folder) {
   const std::string config = (folder / "config.toml").string(), path = folder.string();
   if (std::filesystem::exists(config)) return {config, "--job.dump_folder", path};
-  tessera::require(tessera::train::holds_hf_weights(folder), ExitCode::usage,
+  tessera::require(tessera::hf::holds_weights(folder), ExitCode::usage,
                    "{} is neither the folder of a run (it has no config.toml) nor a folder of "
                    "Hugging Face weights",
                    path);

@@ -11,7 +11,7 @@
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/checkpoint/inspect.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
 namespace tessera::train {
 namespace {
@@ -22,11 +22,10 @@ namespace fs = std::filesystem;
 void write_batch(const fs::path& file, const Fault& fault, const data::SampleSource& source) {
   const std::int64_t seq = source.seq_len();
   const Shape shape{1, fault.global_batch, seq};
-  std::vector<checkpoint::SafetensorsEntry> entries{{"inputs", DType::i32, shape},
-                                                    {"labels", DType::i32, shape}};
+  std::vector<TensorInfo> entries{{"inputs", DType::i32, shape}, {"labels", DType::i32, shape}};
   const bool knows_documents = !source.document_starts(fault.first_sample).empty();
   if (knows_documents) entries.push_back({"documents", DType::i32, shape});
-  checkpoint::SafetensorsWriter writer(file, entries);
+  hf::SafetensorsWriter writer(file, entries);
   std::vector<std::int32_t> inputs(static_cast<std::size_t>(seq)), labels(inputs.size()),
       documents(inputs.size());
   for (std::int64_t row = 0; row < fault.global_batch; ++row) {

@@ -1,63 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/hf_weights.hpp"
 
-#include <cstring>
-
-#include "hf_layout.hpp"
-#include "tessera/base/error.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/model_weights.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::train {
-namespace {
-
-/// One rank's box of a gradient on its way to rank 0: offsets, extents, values in float64.
-std::string pack(const TensorSlice& slice, const at::Tensor& gradient) {
-  const at::Tensor values = gradient.to(at::kCPU, at::kDouble).contiguous();
-  std::string bytes;
-  const auto append = [&bytes](const void* data, std::size_t size) {
-    bytes.append(static_cast<const char*>(data), size);
-  };
-  append(slice.offset.data(), slice.offset.size() * sizeof(std::int64_t));
-  append(slice.extent.data(), slice.extent.size() * sizeof(std::int64_t));
-  append(values.data_ptr(), static_cast<std::size_t>(values.numel()) * sizeof(double));
-  return bytes;
-}
-
-void unpack(const std::string& bytes, at::Tensor whole) {
-  if (bytes.empty()) return;
-  const auto dims = static_cast<std::size_t>(whole.dim());
-  std::vector<std::int64_t> numbers(2 * dims);
-  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(std::int64_t));
-  at::Tensor target = whole;
-  for (std::size_t d = 0; d < dims; ++d)
-    target = target.narrow(static_cast<std::int64_t>(d), numbers[d], numbers[dims + d]);
-  const char* values = bytes.data() + numbers.size() * sizeof(std::int64_t);
-  if (target.numel() > 0)
-    target.copy_(at::from_blob(const_cast<char*>(values), target.sizes(), at::kDouble));
-}
-
-const std::string& name_in_dump(const model::ParamSpec& spec) {
-  return spec.hf_layout == model::HfLayout::same ? spec.hf_name : spec.fqn;
-}
-
-at::Tensor in_hf_order(const model::ParamSpec& spec, const at::Tensor& whole) {
-  if (spec.rope_heads == 0) return whole;
-  const std::int64_t half = head_dim_of(spec) / 2;
-  return whole.view({spec.rope_heads, half, 2, -1}).transpose(1, 2).reshape(whole.sizes());
-}
-
-}  // namespace
-
-std::int64_t hf_row(std::int64_t row, std::int64_t head_dim) {
-  const std::int64_t head = row / head_dim, within = row % head_dim;
-  return head * head_dim + (within % 2) * (head_dim / 2) + within / 2;
-}
 
 HfMisfits find_hf_misfits(const model::ModelSpec& model, const std::filesystem::path& path,
                           const LoadChoice& choice) {
   HfMisfits misfits;
-  const HfSource reader(path);
+  const hf::WeightFiles files(path);
+  const hf::ModelWeights weights(files, model, hf::Names::hugging_face);
   const auto consider = [&](const std::string& fqn, const std::string& misfit) {
     if (choice.excludes(fqn)) misfits.fqns.insert(fqn);
     if (choice.excludes(fqn) || misfit.empty() || choice.mismatch == checkpoint::Policy::strict)
@@ -66,10 +19,10 @@ HfMisfits find_hf_misfits(const model::ModelSpec& model, const std::filesystem::
     if (choice.mismatch == checkpoint::Policy::warn)
       misfits.table += fmt::format("\n  {}: {}", fqn, misfit);
   };
-  for (const model::ParamSpec& spec : model.params) consider(spec.fqn, hf_misfit(reader, spec));
+  for (const model::ParamSpec& spec : model.params)
+    consider(spec.fqn, weights.misfit("model/" + spec.fqn));
   for (const model::BufferSpec& buffer : model.buffers)
-    if (!buffer.hf_name.empty())
-      consider(buffer.fqn, hf_misfit(reader, buffer.hf_name, buffer.shape));
+    if (!buffer.hf_name.empty()) consider(buffer.fqn, weights.misfit("model/" + buffer.fqn));
   if (!misfits.table.empty())
     misfits.table = fmt::format(
         "{} lacks tensors of this job, or has unexpected ones; tensors without a value keep their "
@@ -80,70 +33,23 @@ HfMisfits find_hf_misfits(const model::ModelSpec& model, const std::filesystem::
 
 void load_hf_weights(const parallel::Holdings& holdings, const model::ModelSpec& model,
                      const std::filesystem::path& path, const std::set<std::string>& left_out) {
-  const HfSource reader(path);
+  const hf::WeightFiles files(path);
+  const hf::ModelWeights weights(files, model, hf::Names::hugging_face);
   at::NoGradGuard no_grad;
-  for (const parallel::ShardedParam* held : holdings.params) {
-    const parallel::ShardedParam& param = *held;
-    if (left_out.contains(param.spec->fqn)) continue;
-    const at::Tensor host =
-        at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
-    read_hf_box(reader, *param.spec, param.slice(""), host, path.string());
-    param.master.copy_(host);
-  }
+  const auto fill = [&](const at::Tensor& tensor, TensorSlice box) {
+    const at::Tensor host = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
+    box.dtype = parallel::dtype_of(tensor.scalar_type());
+    weights.read(box, host.data_ptr());
+    tensor.copy_(host);
+  };
+  for (const parallel::ShardedParam* param : holdings.params)
+    if (!left_out.contains(param->spec->fqn)) fill(param->master, param->slice("model/"));
   for (std::size_t i = 0; i < model.buffers.size(); ++i) {
-    const at::Tensor& buffer = holdings.buffers[i];
-    const std::string& name = model.buffers[i].hf_name;
-    if (!buffer.defined() || name.empty() || left_out.contains(model.buffers[i].fqn)) continue;
-    const checkpoint::SafetensorsEntry* entry = reader.find(name);
-    require(entry && entry->shape == model.buffers[i].shape, ExitCode::data,
-            "{} has no tensor {} of the right shape", path.string(), name);
-    const at::Tensor host = at::empty(buffer.sizes(), buffer.options().device(at::kCPU));
-    const Shape& shape = entry->shape;
-    reader.read(
-        {name, parallel::dtype_of(buffer.scalar_type()), shape, Shape(shape.size(), 0), shape},
-        host.data_ptr());
-    buffer.copy_(host);
+    const model::BufferSpec& buffer = model.buffers[i];
+    if (holdings.buffers[i].defined() && !left_out.contains(buffer.fqn))
+      fill(holdings.buffers[i], {"model/" + buffer.fqn, DType::f32, buffer.shape,
+                                 Shape(buffer.shape.size(), 0), buffer.shape});
   }
-}
-
-void for_each_whole(const parallel::Params& params, const model::ModelSpec& model,
-                    comm::Communicator& control,
-                    const std::function<at::Tensor(const parallel::ShardedParam&)>& pick,
-                    const std::function<void(const model::ParamSpec&, const at::Tensor&)>& take) {
-  for (const model::ParamSpec& spec : model.params) {
-    std::string mine;
-    for (const parallel::ShardedParam* param : params)
-      if (param->spec == &spec && param->place.counted())
-        mine = pack(param->slice(""), pick(*param));
-    const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
-    if (control.rank() != 0) continue;
-    const at::Tensor whole = at::zeros(spec.global_shape, at::kDouble);
-    for (const std::string& box : boxes) unpack(box, whole);
-    take(spec, in_hf_order(spec, whole));
-  }
-}
-
-void dump_gradients(const parallel::Params& params, const model::ModelSpec& model,
-                    comm::Communicator& control, const std::filesystem::path& file) {
-  const auto type = params.front()->master.scalar_type();
-  std::optional<checkpoint::SafetensorsWriter> writer;
-  if (control.rank() == 0) {
-    std::filesystem::create_directories(file.parent_path());
-    std::vector<checkpoint::SafetensorsEntry> entries;
-    for (const model::ParamSpec& spec : model.params)
-      entries.push_back({name_in_dump(spec), parallel::dtype_of(type), spec.global_shape});
-    writer.emplace(file, std::move(entries));
-  }
-  for_each_whole(
-      params, model, control,
-      [](const parallel::ShardedParam& param) {
-        return param.gradient.defined() ? param.gradient : at::zeros_like(param.master);
-      },
-      [&](const model::ParamSpec& spec, const at::Tensor& whole) {
-        const at::Tensor values = whole.to(type).contiguous();
-        writer->write(name_in_dump(spec), 0, values.numel(), values.data_ptr());
-      });
-  if (writer) writer->finish();
 }
 
 }  // namespace tessera::train

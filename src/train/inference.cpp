@@ -9,7 +9,6 @@
 #include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/kernels/philox.hpp"
 #include "tessera/train/device.hpp"
-#include "tessera/train/hf_weights.hpp"
 #include "tessera/train/memory_need.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"

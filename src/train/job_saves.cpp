@@ -9,7 +9,7 @@
 #include "tessera/metrics/human.hpp"
 #include "tessera/metrics/meter.hpp"
 #include "tessera/train/collective.hpp"
-#include "tessera/train/inference.hpp"
+#include "tessera/train/hf_conversion.hpp"
 
 namespace tessera::train {
 

@@ -5,8 +5,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/inspect.hpp"
+#include "tessera/hf/folder.hpp"
 #include "tessera/train/collective.hpp"
-#include "tessera/train/hf_import.hpp"
 #include "tessera/train/hf_weights.hpp"
 
 namespace tessera::train {
@@ -22,7 +22,7 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
   } else {
     const auto opened = checkpoint::load_newest(control, folder, views.views(), options);
     require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
-            holds_hf_weights(folder)
+            hf::holds_weights(folder)
                 ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf"
                 : "");
   }

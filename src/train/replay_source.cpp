@@ -4,16 +4,16 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
 namespace tessera::train {
 
 ReplaySource::ReplaySource(const std::filesystem::path& file, std::int64_t global_batch,
                            std::int64_t seq_len)
     : file_(file.string()), global_batch_(global_batch), seq_len_(seq_len) {
-  const checkpoint::SafetensorsReader reader(file);
+  const hf::SafetensorsReader reader(file);
   const auto load = [&](const char* name) {
-    const checkpoint::SafetensorsEntry* entry = reader.find(name);
+    const TensorInfo* entry = reader.find(name);
     require(
         entry, ExitCode::data,
         "{} has no tensor \"{}\"; a replay file has inputs and labels, int32 [steps, rows, seq]",

@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/hf/config.hpp"
 #include "tessera/parallel/placement.hpp"
 #include "tessera/parallel/stage_split.hpp"
 #include "tessera/train/cores.hpp"
@@ -130,7 +131,7 @@ parallel::Precision precision_of(const config::JobConfig& job) {
 
 model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
   model::DecoderShape shape =
-      job.model.hf_config ? model::decoder_from_hf_config(*job.model.hf_config)
+      job.model.hf_config ? hf::read_config(*job.model.hf_config)
                           : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
   if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
     shape.vocab = std::max(shape.vocab, tokenizer_vocab);

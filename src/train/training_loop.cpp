@@ -4,8 +4,8 @@
 #include "tessera/base/log.hpp"
 #include "tessera/comm/rank_record.hpp"
 #include "tessera/config/microbatch_steps.hpp"
-#include "tessera/train/hf_weights.hpp"
 #include "tessera/train/signals.hpp"
+#include "tessera/train/whole_tensors.hpp"
 
 namespace tessera::train {
 namespace {

@@ -2,7 +2,7 @@
 // A .safetensors file. An odd first byte: what follows up to a zero byte is the header's JSON, and
 // its length is made.
 #include "input.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
 using namespace tessera;
 
@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kMostElements = 1 << 16;
 
-void read_some(const checkpoint::SafetensorsReader& reader) {
-  for (const checkpoint::SafetensorsEntry& entry : reader.tensors()) {
+void read_some(const hf::SafetensorsReader& reader) {
+  for (const TensorInfo& entry : reader.tensors()) {
     if (element_count(entry.shape) > kMostElements) continue;
     std::vector<double> out(static_cast<std::size_t>(element_count(entry.shape)) + 1);
     reader.read_whole(entry.name, entry.dtype, out.data());
@@ -39,6 +39,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   bytes += input.rest();
   const auto file = folder.put("model.safetensors", bytes);
-  fuzz::takes({ExitCode::data}, [&] { read_some(checkpoint::SafetensorsReader(file)); });
+  fuzz::takes({ExitCode::data}, [&] { read_some(hf::SafetensorsReader(file)); });
   return 0;
 }

@@ -23,6 +23,13 @@ struct TensorSlice {
   Shape extent;
 };
 
+/// A whole tensor, as files hold it.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
 /// Product of the extents; 1 for a scalar.
 std::int64_t element_count(const Shape& shape) noexcept;
 

@@ -86,12 +86,6 @@ struct SaveResult {
 SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,
                 std::span<const SliceView> views);
 
-struct TensorInfo {
-  std::string name;
-  DType dtype = DType::f32;
-  Shape shape;
-};
-
 /// No step is later.
 inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
 

@@ -53,23 +53,4 @@ class Inference {
   std::optional<parallel::Stage> stage_;
 };
 
-struct ExportOptions {
-  DType dtype = DType::f32;
-  bool replace = false;  ///< files of the folder that have the same names
-  /// tokenizer.json or its folder; none: the run's
-  std::optional<std::filesystem::path> tokenizer;
-};
-struct Exported {
-  std::int64_t step, bytes;                        ///< of the weights
-  std::optional<std::filesystem::path> tokenizer;  ///< where it was copied from
-  std::string why_no_tokenizer;
-};
-
-/// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging
-/// Face folder: model.safetensors, config.json, and the tokenizer with its special ids. Throws
-/// Error(checkpoint), Error(usage) when `out` holds weights already, Error(environment) when it
-/// cannot be written.
-Exported export_hf(const std::filesystem::path& folder, const std::filesystem::path& out,
-                   const ExportOptions& options);
-
 }  // namespace tessera::train

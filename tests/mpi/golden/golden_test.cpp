@@ -14,6 +14,7 @@
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/replay_source.hpp"
 #include "tessera/train/trainer.hpp"
+#include "tessera/train/whole_tensors.hpp"
 
 namespace tessera::test {
 namespace {

@@ -12,9 +12,9 @@
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device_copies.hpp"
-#include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/training_state.hpp"
+#include "tessera/train/whole_tensors.hpp"
 #include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::test {

@@ -9,7 +9,6 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
-#include "tessera/train/hf_weights.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/validator.hpp"
 

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include "checkpoint_fixture.hpp"
-#include "tessera/checkpoint/export.hpp"
 #include "tessera/checkpoint/saver.hpp"
 
 namespace tessera::checkpoint {
@@ -332,38 +331,6 @@ TEST_F(Checkpoint, AnOwnerThatOnlyWaitsForItsParentIsDead) {
   save_step(8);
   EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00000008"));
   ::waitpid(child, nullptr, 0);
-}
-
-TEST_F(Checkpoint, ExportsWithPermutedRows) {
-  std::vector<float> values(7 * 3);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  const float scalar = 8;
-  const SliceView views[] = {{{"model/w", DType::f32, {7, 3}, {0, 0}, {7, 3}}, values.data()},
-                             {{"model/s", DType::f32, {}, {}, {}}, const_cast<float*>(&scalar)}};
-  save(*control_, options(), {1}, views);
-  const Opened opened = open(*control_, folder_ / "step-00000001");
-  const ExportTensor tensors[] = {
-      {"model/w", "w", DType::bf16, [](std::int64_t row) { return 6 - row; }},
-      {"model/s", "s", DType::f32, {}}};
-  SafetensorsWriter writer(folder_ / "out.safetensors", export_entries(opened, tensors));
-  export_tensors(opened, tensors, writer);
-  writer.finish();
-  const SafetensorsReader reader(folder_ / "out.safetensors");
-  std::vector<float> back(21);
-  reader.read_whole("w", DType::f32, back.data());
-  for (int row = 0; row < 7; ++row)
-    EXPECT_EQ(back[static_cast<std::size_t>(3 * row)], static_cast<float>(3 * (6 - row)));
-  int chunks = 0;
-  for_each_row_chunk(opened, "model/w", DType::f64, 50,
-                     [&](std::int64_t first, std::int64_t rows, const void* data) {
-                       ++chunks;
-                       EXPECT_EQ(static_cast<const double*>(data)[0],
-                                 static_cast<double>(3 * first));
-                       EXPECT_LE(rows, 2);
-                     });
-  EXPECT_EQ(chunks, 4);
-  const ExportTensor unknown[] = {{"model/x", "x", DType::f32, {}}};
-  EXPECT_THROW(export_entries(opened, unknown), Error);
 }
 
 }  // namespace

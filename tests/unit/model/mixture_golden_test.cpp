@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/model/routing.hpp"
 
@@ -21,8 +21,8 @@ const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/moe/";
 json cases() { return json::parse(std::ifstream(kFolder + "moe_layer.json")); }
 
 Tensor stored(const std::string& name, at::ScalarType type) {
-  static const checkpoint::SafetensorsReader reader(kFolder + "moe_layer.safetensors");
-  const checkpoint::SafetensorsEntry* entry = reader.find(name);
+  static const hf::SafetensorsReader reader(kFolder + "moe_layer.safetensors");
+  const TensorInfo* entry = reader.find(name);
   EXPECT_TRUE(entry) << name;
   const bool whole = type == at::kInt;
   const Tensor values = at::empty(entry->shape, whole ? at::kInt : at::kFloat);

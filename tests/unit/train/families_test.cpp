@@ -8,7 +8,8 @@
 #include <filesystem>
 
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
+#include "tessera/train/hf_conversion.hpp"
 #include "tessera/train/hf_weights.hpp"
 #include "tessera/train/inference.hpp"
 #include "tessera/train/setup.hpp"
@@ -32,7 +33,7 @@ config::Resolved job(const std::string& family, const char* config, const char* 
 }
 
 at::Tensor expected(const std::string& family, const char* name, DType dtype) {
-  const checkpoint::SafetensorsReader reader(kFolder + family + "/expected.safetensors");
+  const hf::SafetensorsReader reader(kFolder + family + "/expected.safetensors");
   const auto type = dtype == DType::i64   ? at::kLong
                     : dtype == DType::f64 ? at::kDouble
                                           : at::kFloat;
@@ -124,8 +125,7 @@ TEST(FamiliesLoss, OfMixtralHasTheRoutersAuxiliaryLoss) {
   EXPECT_GE(outcome.loads[0].max_over_mean, 1);
 }
 
-std::string bytes_of(const checkpoint::SafetensorsReader& reader,
-                     const checkpoint::SafetensorsEntry& entry) {
+std::string bytes_of(const hf::SafetensorsReader& reader, const TensorInfo& entry) {
   std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype),
                     '\0');
   reader.read_whole(entry.name, entry.dtype, bytes.data());
@@ -141,10 +141,10 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
     save_state(saver, job.trainer, job.resolved, folder / "checkpoint", {1, 2});
   }
   export_hf(folder / "checkpoint", folder / "hf", {DType::f32, true, {}});
-  const checkpoint::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
+  const hf::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
   EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
-  for (const checkpoint::SafetensorsEntry& entry : theirs.tensors()) {
-    const checkpoint::SafetensorsEntry* again = ours.find(entry.name);
+  for (const TensorInfo& entry : theirs.tensors()) {
+    const TensorInfo* again = ours.find(entry.name);
     ASSERT_TRUE(again) << entry.name;
     EXPECT_EQ(again->shape, entry.shape) << entry.name;
     EXPECT_EQ(bytes_of(theirs, entry), bytes_of(ours, *again)) << entry.name;

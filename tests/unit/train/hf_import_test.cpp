@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Safetensors -> checkpoint: the bits of every family, of TorchTitan's names and of quantized
 // weights; mistakes.
-#include "tessera/train/hf_import.hpp"
+#include "tessera/train/hf_conversion.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,15 +12,14 @@
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/compare.hpp"
 #include "tessera/checkpoint/inspect.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 #include "tessera/train/inference.hpp"
 
 namespace tessera::train {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::SafetensorsEntry;
-using checkpoint::SafetensorsReader;
+using hf::SafetensorsReader;
 using testing::HasSubstr;
 
 const std::string kGolden = std::string(TESSERA_TEST_DATA) + "/";
@@ -56,7 +55,7 @@ class HfImport : public testing::Test {
   std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("import");
 };
 
-std::string bytes_of(const SafetensorsReader& reader, const SafetensorsEntry& entry) {
+std::string bytes_of(const SafetensorsReader& reader, const TensorInfo& entry) {
   std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype),
                     '\0');
   reader.read_whole(entry.name, entry.dtype, bytes.data());
@@ -72,8 +71,8 @@ TEST_F(HfImport, EveryFamilyGoesInAndOutBitForBit) {
     export_hf(step, *this / "out", {DType::f32, true, {}});
     const SafetensorsReader theirs(kGolden + "families/" + family), ours(*this / "out");
     EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
-    for (const SafetensorsEntry& entry : theirs.tensors()) {
-      const SafetensorsEntry* again = ours.find(entry.name);
+    for (const TensorInfo& entry : theirs.tensors()) {
+      const TensorInfo* again = ours.find(entry.name);
       ASSERT_TRUE(again) << entry.name;
       EXPECT_EQ(bytes_of(theirs, entry), bytes_of(ours, *again)) << family << " " << entry.name;
     }
@@ -82,11 +81,11 @@ TEST_F(HfImport, EveryFamilyGoesInAndOutBitForBit) {
 
 /// TorchTitan's scripts write a Llama under its own names, in the rows' order that is ours too.
 void write_with_titans_names(const checkpoint::Opened& opened, const fs::path& file) {
-  std::vector<SafetensorsEntry> entries;
-  for (const checkpoint::TensorInfo& tensor : opened.tensors())
+  std::vector<TensorInfo> entries;
+  for (const TensorInfo& tensor : opened.tensors())
     entries.push_back({tensor.name.substr(sizeof("model/") - 1), tensor.dtype, tensor.shape});
-  checkpoint::SafetensorsWriter writer(file, entries);
-  for (const SafetensorsEntry& entry : entries) {
+  hf::SafetensorsWriter writer(file, entries);
+  for (const TensorInfo& entry : entries) {
     std::vector<std::byte> values(static_cast<std::size_t>(element_count(entry.shape)) *
                                   size_of(entry.dtype));
     opened.read({"model/" + entry.name, entry.dtype, entry.shape, Shape(entry.shape.size(), 0),
@@ -117,7 +116,7 @@ TEST_F(HfImport, TorchTitansNamesGiveTheSameCheckpoint) {
 
 TEST_F(HfImport, TypesConvert) {
   const fs::path step = import_weights(kGolden + "hf_tiny", {*this / "bf16", {}, DType::bf16, 1});
-  for (const checkpoint::TensorInfo& tensor : checkpoint::summarize(step).tensors)
+  for (const TensorInfo& tensor : checkpoint::summarize(step).tensors)
     EXPECT_EQ(tensor.dtype, DType::bf16);
 }
 
@@ -171,9 +170,9 @@ TEST_F(HfImport, MistakesAreNamed) {
 }
 
 TEST_F(HfImport, ScalesMustGoWithTheirTensor) {
-  const auto write = [&](const std::vector<SafetensorsEntry>& entries) {
-    checkpoint::SafetensorsWriter writer(*this / "odd.safetensors", entries);
-    for (const SafetensorsEntry& entry : entries) {
+  const auto write = [&](const std::vector<TensorInfo>& entries) {
+    hf::SafetensorsWriter writer(*this / "odd.safetensors", entries);
+    for (const TensorInfo& entry : entries) {
       const std::vector<std::byte> zeros(static_cast<std::size_t>(element_count(entry.shape)) *
                                          size_of(entry.dtype));
       writer.write(entry.name, 0, element_count(entry.shape), zeros.data());

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
 namespace tessera::train {
 namespace {
@@ -19,7 +19,7 @@ config::Resolved job(const std::string& config) {
 }
 
 std::vector<std::int32_t> expected_ids(const std::string& name) {
-  const checkpoint::SafetensorsReader reader(kFolder + "expected.safetensors");
+  const hf::SafetensorsReader reader(kFolder + "expected.safetensors");
   std::vector<std::int32_t> ids(static_cast<std::size_t>(element_count(reader.find(name)->shape)));
   reader.read_whole(name, DType::i32, ids.data());
   return ids;
@@ -34,7 +34,7 @@ TEST_P(HfTiny, LogitsAreThoseOfTransformers) {
   const at::Tensor tokens =
       at::tensor(std::vector<std::int64_t>(ids.begin(), ids.end())).view({1, -1});
   const at::Tensor logits = model.logits(tokens)[0];
-  const checkpoint::SafetensorsReader reader(kFolder + "expected.safetensors");
+  const hf::SafetensorsReader reader(kFolder + "expected.safetensors");
   const at::Tensor expected = at::empty({10, 1000});
   reader.read_whole("logits_every4th_f32", DType::f32, expected.data_ptr());
   const at::Tensor every4th = logits.index({at::indexing::Slice(0, at::indexing::None, 4)});

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
-namespace tessera::train {
+namespace tessera::hf {
 
 /// Beside plain tensors it knows, by the tensors that lie beside them,
 ///   FP8:   NAME (E4M3) times NAME_scale_inv, one for each block of 128 x 128 (DeepSeek-V3);
@@ -19,35 +19,39 @@ namespace tessera::train {
 ///          2^(NAME_scales - 127), one for each block of 32, whose rows and columns change places
 ///          (gpt-oss).
 /// Both say that they are bfloat16 and are decoded in float32, a few MiB at a time.
-class HfSource {
+class WeightFiles {
  public:
   /// As SafetensorsReader. Throws Error(data) for scales of a shape that does not go with their
   /// tensor.
-  explicit HfSource(const std::filesystem::path& file_or_folder);
+  explicit WeightFiles(const std::filesystem::path& file_or_folder);
 
   /// The tensor as it is read; null when there is none of that name.
-  const checkpoint::SafetensorsEntry* find(const std::string& name) const;
+  const TensorInfo* find(const std::string& name) const;
   /// As SafetensorsReader::read.
   void read(const TensorSlice& box, void* out) const;
 
+  /// The file or folder.
+  const std::filesystem::path& path() const { return path_; }
   /// As they lie in the files.
-  const std::vector<checkpoint::SafetensorsEntry>& stored() const { return reader_.tensors(); }
+  const std::vector<TensorInfo>& stored() const { return reader_.tensors(); }
   /// Those of which a tensor is made.
   std::vector<std::string> stored_names(const std::string& name) const;
 
  private:
   struct Quantized {
-    checkpoint::SafetensorsEntry entry;  ///< what it is decoded to
-    std::string values, scales;          ///< stored tensors
+    TensorInfo entry;            ///< what it is decoded to
+    std::string values, scales;  ///< stored tensors
     bool mxfp4 = false;
   };
-  void add_fp8(const checkpoint::SafetensorsEntry& scales, const std::string& path);
-  void add_mxfp4(const checkpoint::SafetensorsEntry& blocks, const std::string& path);
+  void add_fp8(const TensorInfo& scales);
+  void add_mxfp4(const TensorInfo& blocks);
+  void require_scales(bool good, const TensorInfo& values, const TensorInfo& scales) const;
   void decode_fp8(const Quantized& quantized, const TensorSlice& box, float* out) const;
   void decode_mxfp4(const Quantized& quantized, const TensorSlice& box, float* out) const;
 
-  checkpoint::SafetensorsReader reader_;
+  std::filesystem::path path_;
+  SafetensorsReader reader_;
   std::map<std::string, Quantized> quantized_;
 };
 
-}  // namespace tessera::train
+}  // namespace tessera::hf

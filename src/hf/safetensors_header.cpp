@@ -11,7 +11,7 @@
 #include "tessera/base/json.hpp"
 #include "tessera/base/json_reader.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera::hf {
 namespace {
 
 using Json = nlohmann::json;
@@ -156,4 +156,4 @@ std::string place_safetensors(std::vector<PlacedEntry>& entries,
   return prefix + text;
 }
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera::hf

@@ -8,9 +8,9 @@
 #include "tessera/base/convert.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/json_reader.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera::hf {
 namespace {
 
 constexpr std::int64_t kWindowBytes = std::int64_t{4} << 20;
@@ -33,8 +33,8 @@ struct SafetensorsReader::Impl {
     std::int64_t begin;
   };
   std::vector<File> files;
-  std::vector<SafetensorsEntry> entries;  // sorted by name
-  std::vector<Place> places;              // of entries
+  std::vector<TensorInfo> entries;  // sorted by name
+  std::vector<Place> places;        // of entries
   std::map<std::string, std::string> metadata;
 
   void open_file(const std::filesystem::path& path);
@@ -43,7 +43,7 @@ struct SafetensorsReader::Impl {
   void add(const PlacedEntry& placed, std::size_t file);
   void sort();
   std::size_t number_of(std::string_view name) const;
-  void check(const SafetensorsEntry& entry, const TensorSlice& box,
+  void check(const TensorInfo& entry, const TensorSlice& box,
              const std::filesystem::path& path) const;
   void read(const TensorSlice& box, void* out) const;
 };
@@ -99,7 +99,7 @@ void SafetensorsReader::Impl::sort() {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
             [&](auto a, auto b) { return entries[a].name < entries[b].name; });
-  std::vector<SafetensorsEntry> sorted_entries;
+  std::vector<TensorInfo> sorted_entries;
   std::vector<Place> sorted_places;
   for (const std::size_t i : order) {
     sorted_entries.push_back(std::move(entries[i]));
@@ -117,7 +117,7 @@ std::size_t SafetensorsReader::Impl::number_of(std::string_view name) const {
                                                  : entries.size();
 }
 
-void SafetensorsReader::Impl::check(const SafetensorsEntry& entry, const TensorSlice& box,
+void SafetensorsReader::Impl::check(const TensorInfo& entry, const TensorSlice& box,
                                     const std::filesystem::path& path) const {
   require(box.global_shape == entry.shape, ExitCode::data,
           "tensor \"{}\" in {} has shape {}, not {}; use the matching model", entry.name,
@@ -133,7 +133,7 @@ void SafetensorsReader::Impl::read(const TensorSlice& box, void* out) const {
   const std::size_t number = number_of(box.name);
   require(number < entries.size(), ExitCode::data, "no tensor \"{}\" in {}", box.name,
           files.empty() ? "an empty index" : files.front().path().string());
-  const SafetensorsEntry& entry = entries[number];
+  const TensorInfo& entry = entries[number];
   const File& file = files[places[number].file];
   check(entry, box, file.path());
   if (element_count(box.extent) == 0) return;
@@ -173,12 +173,12 @@ SafetensorsReader::~SafetensorsReader() = default;
 SafetensorsReader::SafetensorsReader(SafetensorsReader&&) noexcept = default;
 SafetensorsReader& SafetensorsReader::operator=(SafetensorsReader&&) noexcept = default;
 
-const std::vector<SafetensorsEntry>& SafetensorsReader::tensors() const { return impl_->entries; }
+const std::vector<TensorInfo>& SafetensorsReader::tensors() const { return impl_->entries; }
 const std::map<std::string, std::string>& SafetensorsReader::metadata() const {
   return impl_->metadata;
 }
 
-const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const {
+const TensorInfo* SafetensorsReader::find(std::string_view name) const {
   const std::size_t number = impl_->number_of(name);
   return number < impl_->entries.size() ? &impl_->entries[number] : nullptr;
 }
@@ -186,11 +186,11 @@ const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const {
 void SafetensorsReader::read(const TensorSlice& box, void* out) const { impl_->read(box, out); }
 
 void SafetensorsReader::read_whole(std::string_view name, DType dtype, void* out) const {
-  const SafetensorsEntry* entry = find(name);
+  const TensorInfo* entry = find(name);
   require(entry != nullptr, ExitCode::data, "no tensor \"{}\" in {}", name,
           impl_->files.empty() ? "an empty index" : impl_->files.front().path().string());
   impl_->read({std::string(name), dtype, entry->shape, Shape(entry->shape.size(), 0), entry->shape},
               out);
 }
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera::hf

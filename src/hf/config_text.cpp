@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
-#include "tessera/model_spec/families.hpp"
+#include "tessera/hf/config.hpp"
 
-namespace tessera::model {
+namespace tessera::hf {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using namespace model;
+using OrderedJson = nlohmann::ordered_json;
 
 const char* architecture_of(const DecoderShape& shape) {
   switch (shape.family) {
@@ -42,7 +44,7 @@ const char* model_type_of(const DecoderShape& shape) {
   return "";
 }
 
-Json scaling_of(const DecoderShape& shape) {
+OrderedJson scaling_of(const DecoderShape& shape) {
   if (const auto& s = shape.rope_scaling)
     return {{"rope_type", "llama3"},
             {"factor", s->factor},
@@ -51,7 +53,7 @@ Json scaling_of(const DecoderShape& shape) {
             {"original_max_position_embeddings", s->original_max_position}};
   if (!shape.yarn || shape.yarn->only_beyond) return nullptr;
   const Yarn& y = *shape.yarn;
-  Json yarn{
+  OrderedJson yarn{
       {"rope_type", "yarn"},      {"factor", y.factor},
       {"beta_fast", y.beta_fast}, {"beta_slow", y.beta_slow},
       {"truncate", y.truncate},   {"original_max_position_embeddings", y.original_max_position}};
@@ -61,8 +63,8 @@ Json scaling_of(const DecoderShape& shape) {
   return yarn;
 }
 
-void add_latent(Json& config, const LatentAttention& a) {
-  config["q_lora_rank"] = a.query_rank > 0 ? Json(a.query_rank) : Json(nullptr);
+void add_latent(OrderedJson& config, const LatentAttention& a) {
+  config["q_lora_rank"] = a.query_rank > 0 ? OrderedJson(a.query_rank) : OrderedJson(nullptr);
   config["kv_lora_rank"] = a.rank;
   config["qk_nope_head_dim"] = a.nope_dim;
   config["qk_rope_head_dim"] = a.rope_dim;
@@ -71,7 +73,7 @@ void add_latent(Json& config, const LatentAttention& a) {
   config["head_dim"] = a.rope_dim;
 }
 
-void add_mixture(Json& config, const DecoderShape& shape) {
+void add_mixture(OrderedJson& config, const DecoderShape& shape) {
   const MixtureShape& m = *shape.mixture;
   const bool qwen = shape.family == Family::qwen3, deepseek = shape.family == Family::deepseek_v3;
   config[qwen       ? "num_experts"
@@ -108,32 +110,32 @@ void add_mixture(Json& config, const DecoderShape& shape) {
 
 }  // namespace
 
-std::string hf_config_of(const DecoderShape& shape, const std::string& dtype) {
-  const std::string torch_dtype = dtype == "bf16"  ? "bfloat16"
-                                  : dtype == "f16" ? "float16"
-                                                   : "float32";
-  Json config{{"architectures", {architecture_of(shape)}},
-              {"model_type", model_type_of(shape)},
-              {"hidden_size", shape.dim},
-              {"num_hidden_layers", shape.layers},
-              {"num_attention_heads", shape.heads},
-              {"num_key_value_heads", shape.kv_heads},
-              {"head_dim", shape.head_dim},
-              {"intermediate_size", shape.hidden},
-              {"vocab_size", shape.vocab},
-              {"rms_norm_eps", shape.norm_eps},
-              {"hidden_act", "silu"},
-              {"attention_bias", shape.attention_biases},
-              {"mlp_bias", false},
-              {"tie_word_embeddings", shape.tied},
-              {"max_position_embeddings", 131072},
-              {"rope_theta", shape.rope_theta},
-              {"rope_scaling", scaling_of(shape)},
-              {"torch_dtype", torch_dtype}};
+std::string config_text(const DecoderShape& shape, DType dtype) {
+  const std::string torch_dtype = dtype == DType::bf16  ? "bfloat16"
+                                  : dtype == DType::f16 ? "float16"
+                                                        : "float32";
+  OrderedJson config{{"architectures", {architecture_of(shape)}},
+                     {"model_type", model_type_of(shape)},
+                     {"hidden_size", shape.dim},
+                     {"num_hidden_layers", shape.layers},
+                     {"num_attention_heads", shape.heads},
+                     {"num_key_value_heads", shape.kv_heads},
+                     {"head_dim", shape.head_dim},
+                     {"intermediate_size", shape.hidden},
+                     {"vocab_size", shape.vocab},
+                     {"rms_norm_eps", shape.norm_eps},
+                     {"hidden_act", "silu"},
+                     {"attention_bias", shape.attention_biases},
+                     {"mlp_bias", false},
+                     {"tie_word_embeddings", shape.tied},
+                     {"max_position_embeddings", 131072},
+                     {"rope_theta", shape.rope_theta},
+                     {"rope_scaling", scaling_of(shape)},
+                     {"torch_dtype", torch_dtype}};
   if (shape.window > 0) config["sliding_window"] = shape.window;
   if (shape.latent) add_latent(config, *shape.latent);
   if (shape.mixture) add_mixture(config, shape);
   return json_text(config, 2);
 }
 
-}  // namespace tessera::model
+}  // namespace tessera::hf

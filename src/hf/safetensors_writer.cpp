@@ -5,9 +5,9 @@
 #include "safetensors_header.hpp"
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/box.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera::hf {
 
 struct SafetensorsWriter::Impl {
   std::filesystem::path path;
@@ -16,13 +16,12 @@ struct SafetensorsWriter::Impl {
   std::unique_ptr<std::atomic<std::int64_t>[]> written;  // elements of each entry
   std::optional<AtomicFile> file;
 
-  void place(std::vector<SafetensorsEntry> tensors,
-             const std::map<std::string, std::string>& metadata);
+  void place(std::vector<TensorInfo> tensors, const std::map<std::string, std::string>& metadata);
 };
 
-void SafetensorsWriter::Impl::place(std::vector<SafetensorsEntry> tensors,
+void SafetensorsWriter::Impl::place(std::vector<TensorInfo> tensors,
                                     const std::map<std::string, std::string>& metadata) {
-  for (SafetensorsEntry& tensor : tensors) {
+  for (TensorInfo& tensor : tensors) {
     const auto bytes = checked_bytes(tensor.shape, tensor.dtype);
     TESSERA_EXPECT(bytes && tensor.name != "__metadata__", "tensor \"{}\" {}", tensor.name,
                    to_string(tensor.shape));
@@ -41,7 +40,7 @@ void SafetensorsWriter::Impl::place(std::vector<SafetensorsEntry> tensors,
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
-                                     std::vector<SafetensorsEntry> tensors,
+                                     std::vector<TensorInfo> tensors,
                                      const std::map<std::string, std::string>& metadata)
     : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
@@ -67,7 +66,7 @@ void SafetensorsWriter::write(std::string_view name, std::int64_t first, std::in
 void SafetensorsWriter::finish() {
   TESSERA_EXPECT(impl_->file.has_value(), "finish() was called twice");
   for (std::size_t i = 0; i < impl_->entries.size(); ++i) {
-    const SafetensorsEntry& entry = impl_->entries[i].entry;
+    const TensorInfo& entry = impl_->entries[i].entry;
     require(impl_->written[i] == element_count(entry.shape), ExitCode::data,
             "{} of {} elements of \"{}\" were written to {}; the file is not kept",
             impl_->written[i].load(), element_count(entry.shape), entry.name, impl_->path.string());
@@ -76,4 +75,4 @@ void SafetensorsWriter::finish() {
   impl_->file.reset();
 }
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera::hf

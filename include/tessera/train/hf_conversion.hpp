@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights from other programs as a checkpoint of Tessera's.
+// Checkpoints from Hugging Face folders, and the other way round. Which model it is follows from a
+// job; component hf does the rest.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,9 +12,6 @@
 #include "tessera/base/dtype.hpp"
 
 namespace tessera::train {
-
-/// Whether the folder has a config.json and weights as Hugging Face's programs write them.
-bool holds_hf_weights(const std::filesystem::path& folder);
 
 struct ImportOptions {
   std::filesystem::path folder;  ///< a checkpoint folder: step-00000000 is made in it
@@ -28,5 +27,24 @@ struct ImportOptions {
 /// misshapen, Error(usage) when the step folder exists.
 std::filesystem::path import_weights(const std::filesystem::path& weights,
                                      const ImportOptions& options);
+
+struct ExportOptions {
+  DType dtype = DType::f32;
+  bool replace = false;  ///< files of the folder that have the same names
+  /// tokenizer.json or its folder; none: the run's
+  std::optional<std::filesystem::path> tokenizer;
+};
+struct Exported {
+  std::int64_t step, bytes;                        ///< of the weights
+  std::optional<std::filesystem::path> tokenizer;  ///< where it was copied from
+  std::string why_no_tokenizer;
+};
+
+/// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging
+/// Face folder: model.safetensors, config.json, and the tokenizer with its special ids. Throws
+/// Error(checkpoint), Error(usage) when `out` holds weights already, Error(environment) when it
+/// cannot be written.
+Exported export_hf(const std::filesystem::path& folder, const std::filesystem::path& out,
+                   const ExportOptions& options);
 
 }  // namespace tessera::train

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "tessera/base/file.hpp"
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera::hf {
 
 struct PlacedEntry {
-  SafetensorsEntry entry;
+  TensorInfo entry;
   std::int64_t begin = 0;  ///< byte in the file
   std::int64_t bytes = 0;
 };
@@ -31,4 +31,4 @@ SafetensorsHeader read_safetensors_header(const File& file);
 std::string place_safetensors(std::vector<PlacedEntry>& entries,
                               const std::map<std::string, std::string>& metadata);
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera::hf

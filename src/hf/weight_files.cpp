@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hf_source.hpp"
+#include "tessera/hf/weight_files.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include "tessera/kernels/tensor.hpp"
-
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "tessera/base/box.hpp"
+#include "tessera/base/convert.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
-#include "tessera/parallel/tensor_buffer.hpp"
 
-namespace tessera::train {
+namespace tessera::hf {
 namespace {
-
-using checkpoint::SafetensorsEntry;
 
 constexpr std::int64_t kFp8Block = 128, kMxfp4Block = 32, kMxfp4Bytes = kMxfp4Block / 2;
 constexpr std::int64_t kDecodedElements = std::int64_t{4} << 20;  // at a time
@@ -60,7 +56,7 @@ Range touched(std::int64_t first, std::int64_t count, std::int64_t block) {
 }
 
 template <class T>
-std::vector<T> values_of(const checkpoint::SafetensorsReader& reader, const TensorSlice& box) {
+std::vector<T> values_of(const SafetensorsReader& reader, const TensorSlice& box) {
   std::vector<T> values(static_cast<std::size_t>(element_count(box.extent)));
   reader.read(box, values.data());
   return values;
@@ -71,78 +67,83 @@ std::string stem(const std::string& name, std::string_view suffix) {
   return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : "";
 }
 
-void require_scales(bool good, const std::string& path, const SafetensorsEntry& values,
-                    const SafetensorsEntry& scales) {
-  require(good, ExitCode::data, "{}: the scales {} [{}] do not fit {} [{}]", path, scales.name,
-          fmt::join(scales.shape, ", "), values.name, fmt::join(values.shape, ", "));
-}
-
 }  // namespace
 
-HfSource::HfSource(const std::filesystem::path& file_or_folder) : reader_(file_or_folder) {
-  for (const SafetensorsEntry& entry : reader_.tensors()) {
-    if (entry.name.ends_with("_scale_inv")) add_fp8(entry, file_or_folder.string());
-    if (entry.name.ends_with("_blocks")) add_mxfp4(entry, file_or_folder.string());
+WeightFiles::WeightFiles(const std::filesystem::path& file_or_folder)
+    : path_(file_or_folder), reader_(file_or_folder) {
+  for (const TensorInfo& tensor : reader_.tensors()) {
+    if (tensor.name.ends_with("_scale_inv")) add_fp8(tensor);
+    if (tensor.name.ends_with("_blocks")) add_mxfp4(tensor);
   }
 }
 
-void HfSource::add_fp8(const SafetensorsEntry& scales, const std::string& path) {
-  const SafetensorsEntry* values = reader_.find(stem(scales.name, "_scale_inv"));
+void WeightFiles::require_scales(bool good, const TensorInfo& values,
+                                 const TensorInfo& scales) const {
+  require(good, ExitCode::data, "{}: the scales {} {} do not fit {} {}", path_.string(),
+          scales.name, to_string(scales.shape), values.name, to_string(values.shape));
+}
+
+void WeightFiles::add_fp8(const TensorInfo& scales) {
+  const TensorInfo* values = reader_.find(stem(scales.name, "_scale_inv"));
   if (!values || values->dtype != DType::f8e4m3) return;
   Shape blocks;
   for (const std::int64_t n : values->shape) blocks.push_back(blocks_of(n, kFp8Block));
-  require_scales(blocks.size() == 2 && scales.shape == blocks, path, *values, scales);
+  require_scales(blocks.size() == 2 && scales.shape == blocks, *values, scales);
   quantized_[values->name] = {
       {values->name, DType::bf16, values->shape}, values->name, scales.name};
 }
 
-void HfSource::add_mxfp4(const SafetensorsEntry& blocks, const std::string& path) {
+void WeightFiles::add_mxfp4(const TensorInfo& blocks) {
   const std::string name = stem(blocks.name, "_blocks");
-  const SafetensorsEntry* scales = reader_.find(name + "_scales");
+  const TensorInfo* scales = reader_.find(name + "_scales");
   if (!scales || blocks.dtype != DType::u8) return;
   const Shape& shape = blocks.shape;
   require_scales(shape.size() == 4 && shape[3] == kMxfp4Bytes && scales->dtype == DType::u8 &&
                      scales->shape == Shape(shape.begin(), shape.end() - 1),
-                 path, blocks, *scales);
+                 blocks, *scales);
   quantized_[name] = {{name, DType::bf16, {shape[0], shape[2] * kMxfp4Block, shape[1]}},
                       blocks.name,
                       scales->name,
                       true};
 }
 
-const SafetensorsEntry* HfSource::find(const std::string& name) const {
+const TensorInfo* WeightFiles::find(const std::string& name) const {
   const auto at = quantized_.find(name);
   return at == quantized_.end() ? reader_.find(name) : &at->second.entry;
 }
 
-std::vector<std::string> HfSource::stored_names(const std::string& name) const {
+std::vector<std::string> WeightFiles::stored_names(const std::string& name) const {
   const auto at = quantized_.find(name);
   if (at == quantized_.end()) return {name};
   return {at->second.values, at->second.scales};
 }
 
-void HfSource::read(const TensorSlice& box, void* out) const {
+void WeightFiles::read(const TensorSlice& box, void* out) const {
   const auto at = quantized_.find(box.name);
   if (at == quantized_.end()) return reader_.read(box, out);
   TESSERA_EXPECT(box.global_shape == at->second.entry.shape, "{}", box.name);
   if (element_count(box.extent) == 0) return;
-  const at::Tensor target = at::from_blob(out, box.extent, parallel::scalar_type_of(box.dtype));
-  const std::int64_t rows =
-      std::max<std::int64_t>(1, kDecodedElements / (element_count(box.extent) / box.extent[0]));
+  const std::int64_t row_elements = element_count(box.extent) / box.extent[0];
+  const std::int64_t rows = std::max<std::int64_t>(1, kDecodedElements / row_elements);
+  std::vector<float> decoded;
+  auto* to = static_cast<std::byte*>(out);
   for (std::int64_t row = 0; row < box.extent[0]; row += rows) {
     TensorSlice part = box;
     part.offset[0] += row;
     part.extent[0] = std::min(rows, box.extent[0] - row);
-    const at::Tensor decoded = at::empty(part.extent, at::kFloat);
+    decoded.resize(static_cast<std::size_t>(element_count(part.extent)));
     if (at->second.mxfp4)
-      decode_mxfp4(at->second, part, decoded.data_ptr<float>());
+      decode_mxfp4(at->second, part, decoded.data());
     else
-      decode_fp8(at->second, part, decoded.data_ptr<float>());
-    target.narrow(0, row, part.extent[0]).copy_(decoded);
+      decode_fp8(at->second, part, decoded.data());
+    const auto count = static_cast<std::int64_t>(decoded.size());
+    require(convert(decoded.data(), DType::f32, to, box.dtype, count), ExitCode::data,
+            "{}: {} cannot be read as {}", path_.string(), box.name, name_of(box.dtype));
+    to += decoded.size() * size_of(box.dtype);
   }
 }
 
-void HfSource::decode_fp8(const Quantized& quantized, const TensorSlice& box, float* out) const {
+void WeightFiles::decode_fp8(const Quantized& quantized, const TensorSlice& box, float* out) const {
   TensorSlice stored = box;
   stored.dtype = DType::f8e4m3;
   const auto values = values_of<std::uint8_t>(reader_, stored);
@@ -165,7 +166,8 @@ void HfSource::decode_fp8(const Quantized& quantized, const TensorSlice& box, fl
 }
 
 /// Columns of the box are rows of the stored tensor, and the other way round.
-void HfSource::decode_mxfp4(const Quantized& quantized, const TensorSlice& box, float* out) const {
+void WeightFiles::decode_mxfp4(const Quantized& quantized, const TensorSlice& box,
+                               float* out) const {
   const Range blocks = touched(box.offset[1], box.extent[1], kMxfp4Block);
   const Shape& shape = reader_.find(quantized.values)->shape;
   const TensorSlice stored{quantized.values,
@@ -192,4 +194,4 @@ void HfSource::decode_mxfp4(const Quantized& quantized, const TensorSlice& box, 
       }
 }
 
-}  // namespace tessera::train
+}  // namespace tessera::hf

@@ -13,13 +13,7 @@
 
 #include "tessera/base/tensor_slice.hpp"
 
-namespace tessera::checkpoint {
-
-struct SafetensorsEntry {
-  std::string name;
-  DType dtype = DType::f32;  ///< BOOL reads as u8
-  Shape shape;
-};
+namespace tessera::hf {
 
 /// Reads one .safetensors file, or a Hugging Face folder (model.safetensors, or
 /// model.safetensors.index.json and its shards). Headers are read and checked in the constructor:
@@ -32,8 +26,8 @@ class SafetensorsReader {
   SafetensorsReader(SafetensorsReader&&) noexcept;
   SafetensorsReader& operator=(SafetensorsReader&&) noexcept;
 
-  const std::vector<SafetensorsEntry>& tensors() const;  ///< sorted by name
-  const SafetensorsEntry* find(std::string_view name) const;
+  const std::vector<TensorInfo>& tensors() const;  ///< sorted by name; type BOOL is u8
+  const TensorInfo* find(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const;  ///< "__metadata__" of all files
 
   /// Fills `out` (contiguous, row-major, box.dtype) with the box. box.global_shape must be the
@@ -53,7 +47,7 @@ class SafetensorsReader {
 /// without finish() it is removed.
 class SafetensorsWriter {
  public:
-  SafetensorsWriter(const std::filesystem::path& file, std::vector<SafetensorsEntry> tensors,
+  SafetensorsWriter(const std::filesystem::path& file, std::vector<TensorInfo> tensors,
                     const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
@@ -70,4 +64,4 @@ class SafetensorsWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace tessera::checkpoint
+}  // namespace tessera::hf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/checkpoint/safetensors.hpp"
+#include "tessera/hf/safetensors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,12 +8,14 @@
 #include <numeric>
 #include <vector>
 
-#include "temporary_folder.hpp"
 #include "tessera/base/error.hpp"
+#include "unit/checkpoint/temporary_folder.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera::hf {
 namespace {
 
+using checkpoint::put;
+using checkpoint::TemporaryFolder;
 using testing::HasSubstr;
 
 std::string file_of(const std::string& header, const std::string& data) {
@@ -236,4 +238,4 @@ TEST_F(Safetensors, ColumnsOfAWideTensorNeedNoWholeRead) {
 }
 
 }  // namespace
-}  // namespace tessera::checkpoint
+}  // namespace tessera::hf

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hf_assets.hpp"
+#include "tessera/hf/assets.hpp"
 
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "hf_json.hpp"
+#include "json_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/data/tokenizer.hpp"
 
-namespace tessera::train {
+namespace tessera::hf {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
@@ -46,7 +46,7 @@ std::string text_of(const data::Tokenizer& tokenizer, std::optional<int> id) {
   return tokenizer.decode(ids);
 }
 
-void take(const data::Tokenizer& tokenizer, const fs::path& folder, HfAssets& assets) {
+void take(const data::Tokenizer& tokenizer, const fs::path& folder, Assets& assets) {
   assets.folder = folder;
   assets.bos = tokenizer.bos_id();
   assets.eos = tokenizer.eos_id();
@@ -55,7 +55,7 @@ void take(const data::Tokenizer& tokenizer, const fs::path& folder, HfAssets& as
 }
 
 /// The special ids of the config.json that the model was made by, if it can still be read.
-void ids_of_config(const std::optional<std::string>& config, HfAssets& assets) {
+void ids_of_config(const std::optional<fs::path>& config, Assets& assets) {
   if (!config || !is_there(*config)) return;
   const nlohmann::json json = parse_json(read_text(*config).value_or(""));
   const auto id = [&](const char* key) -> std::optional<int> {
@@ -76,14 +76,16 @@ void copy_beside(const fs::path& from, const fs::path& to) {
           to.string(), problem.message());
 }
 
-Json token_json(const std::string& token) { return token.empty() ? Json() : Json(token); }
+OrderedJson token_json(const std::string& token) {
+  return token.empty() ? OrderedJson() : OrderedJson(token);
+}
 
 }  // namespace
 
-HfAssets find_hf_assets(const config::JobConfig& job, const std::optional<fs::path>& named,
-                        std::int64_t vocab) {
-  HfAssets assets;
-  const fs::path folder = folder_of(named.value_or(job.model.hf_assets_path));
+Assets find_assets(const AssetPlaces& places, std::int64_t vocab) {
+  Assets assets;
+  const std::optional<fs::path>& named = places.named;
+  const fs::path folder = folder_of(named.value_or(places.usual));
   if (named || is_there(folder / kTokenizer)) {
     const data::Tokenizer tokenizer = data::Tokenizer::load(folder);
     assets.why_not = misfit(tokenizer, folder, vocab);
@@ -93,23 +95,23 @@ HfAssets find_hf_assets(const config::JobConfig& job, const std::optional<fs::pa
   } else {
     assets.why_not = fmt::format("there is no {} in '{}'", kTokenizer, folder.string());
   }
-  if (!assets.folder) ids_of_config(job.model.hf_config, assets);
+  if (!assets.folder) ids_of_config(places.config, assets);
   return assets;
 }
 
-void write_hf_assets(const HfAssets& assets, const fs::path& folder) {
+void write_assets(const Assets& assets, const fs::path& folder) {
   if (!assets.folder) return;
   for (const char* name : kCopied)
     if (is_there(*assets.folder / name)) copy_beside(*assets.folder / name, folder / name);
   if (!is_there(*assets.folder / kTokenizerConfig))
     write_json_file(folder / kTokenizerConfig,
-                    Json{{"bos_token", token_json(assets.bos_token)},
-                         {"eos_token", token_json(assets.eos_token)},
-                         {"clean_up_tokenization_spaces", false},
-                         {"tokenizer_class", "PreTrainedTokenizerFast"}});
+                    OrderedJson{{"bos_token", token_json(assets.bos_token)},
+                                {"eos_token", token_json(assets.eos_token)},
+                                {"clean_up_tokenization_spaces", false},
+                                {"tokenizer_class", "PreTrainedTokenizerFast"}});
   if (!is_there(*assets.folder / kGenerationConfig))
-    write_json_file(folder / kGenerationConfig, Json{{"bos_token_id", id_json(assets.bos)},
-                                                     {"eos_token_id", id_json(assets.eos)}});
+    write_json_file(folder / kGenerationConfig, OrderedJson{{"bos_token_id", id_json(assets.bos)},
+                                                            {"eos_token_id", id_json(assets.eos)}});
 }
 
-}  // namespace tessera::train
+}  // namespace tessera::hf

@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/checkpoint/export.hpp"
+#include "row_stream.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "tessera/base/box.hpp"
 #include "tessera/base/error.hpp"
 
-namespace tessera::checkpoint {
+namespace tessera::hf {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
-const TensorInfo& find_source(const Opened& checkpoint, std::string_view name) {
-  const TensorInfo* tensor = checkpoint.find(name);
-  require(tensor != nullptr, ExitCode::checkpoint, "checkpoint {} holds no tensor {}",
-          checkpoint.folder().string(), name);
-  return *tensor;
-}
-
 /// Writes rows [first, first + rows) where `row_map` sends them, one write for rows that stay
 /// neighbours.
-void write_rows(const ExportTensor& tensor, std::int64_t row_elements, std::int64_t first,
+void write_rows(const StreamedTensor& tensor, std::int64_t row_elements, std::int64_t first,
                 std::int64_t rows, const std::byte* data, SafetensorsWriter& writer) {
   const auto target = [&](std::int64_t row) { return tensor.row_map ? tensor.row_map(row) : row; };
   const auto row_bytes = row_elements * static_cast<std::int64_t>(size_of(tensor.dtype));
@@ -36,7 +28,14 @@ void write_rows(const ExportTensor& tensor, std::int64_t row_elements, std::int6
 
 }  // namespace
 
-void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType dtype,
+const TensorInfo& find_source(const checkpoint::Opened& checkpoint, std::string_view name) {
+  const TensorInfo* tensor = checkpoint.find(name);
+  require(tensor != nullptr, ExitCode::checkpoint, "checkpoint {} holds no tensor {}",
+          checkpoint.folder().string(), name);
+  return *tensor;
+}
+
+void for_each_row_chunk(const checkpoint::Opened& checkpoint, std::string_view name, DType dtype,
                         std::size_t chunk_bytes,
                         const std::function<void(std::int64_t, std::int64_t, const void*)>& take) {
   const TensorInfo& tensor = find_source(checkpoint, name);
@@ -56,26 +55,16 @@ void for_each_row_chunk(const Opened& checkpoint, std::string_view name, DType d
   }
 }
 
-void export_tensors(const Opened& checkpoint, std::span<const ExportTensor> tensors,
-                    SafetensorsWriter& writer) {
-  for (const ExportTensor& tensor : tensors) {
-    const Shape& shape = find_source(checkpoint, tensor.source).shape;
-    const std::int64_t row_elements =
-        shape.empty() ? 1 : element_count({shape.begin() + 1, shape.end()});
-    for_each_row_chunk(checkpoint, tensor.source, tensor.dtype, kChunkBytes,
-                       [&](std::int64_t first, std::int64_t rows, const void* data) {
-                         write_rows(tensor, row_elements, first, rows,
-                                    static_cast<const std::byte*>(data), writer);
-                       });
-  }
+void stream(const checkpoint::Opened& checkpoint, const StreamedTensor& tensor,
+            SafetensorsWriter& writer) {
+  const Shape& shape = find_source(checkpoint, tensor.source).shape;
+  const std::int64_t row_elements =
+      shape.empty() ? 1 : element_count({shape.begin() + 1, shape.end()});
+  for_each_row_chunk(checkpoint, tensor.source, tensor.dtype, kChunkBytes,
+                     [&](std::int64_t first, std::int64_t rows, const void* data) {
+                       write_rows(tensor, row_elements, first, rows,
+                                  static_cast<const std::byte*>(data), writer);
+                     });
 }
 
-std::vector<SafetensorsEntry> export_entries(const Opened& checkpoint,
-                                             std::span<const ExportTensor> tensors) {
-  std::vector<SafetensorsEntry> entries;
-  for (const ExportTensor& tensor : tensors)
-    entries.push_back({tensor.target, tensor.dtype, find_source(checkpoint, tensor.source).shape});
-  return entries;
-}
-
-}  // namespace tessera::checkpoint
+}  // namespace tessera::hf

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies beside the weights in a Hugging Face folder: tokenizer, generation settings, special
+// ids.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace tessera::hf {
+
+struct Assets {
+  /// that of tokenizer.json; none: there is none for this model
+  std::optional<std::filesystem::path> folder;
+  std::optional<int> bos, eos;
+  std::string bos_token, eos_token;  ///< "" where there is no such id
+  std::string why_not;               ///< why there is no tokenizer
+};
+
+/// Where a tokenizer may be: a folder, or its tokenizer.json.
+struct AssetPlaces {
+  std::optional<std::filesystem::path> named;  ///< must be there
+  std::filesystem::path usual;                 ///< is used if it is there, and nothing was named
+  /// config.json whose special ids count where there is no tokenizer
+  std::optional<std::filesystem::path> config;
+};
+
+/// The tokenizer for a model with `vocab` rows. Throws Error(data) for a named one that is not
+/// there or is larger than the model, and for one that cannot be read.
+Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
+
+/// Copies tokenizer.json and what stands beside it to `folder`; writes tokenizer_config.json and
+/// generation_config.json where the tokenizer's folder has none. Throws Error(environment).
+void write_assets(const Assets& assets, const std::filesystem::path& folder);
+
+}  // namespace tessera::hf

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json: the shape of a model in Hugging Face's words.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tessera/base/dtype.hpp"
+#include "tessera/model_spec/decoder_shape.hpp"
+
+namespace tessera::hf {
+
+/// A config.json with model_type llama, qwen3, qwen3_moe, mixtral, deepseek_v3 or gpt_oss, in the
+/// spelling of transformers 4 or 5; what the file lacks takes Hugging Face's default. Throws
+/// Error(usage) that names the file and the key.
+model::DecoderShape read_config(const std::filesystem::path& file);
+
+/// The config.json (transformers 4 spelling, which 5 reads too) that describes this shape; `dtype`
+/// is the weights'.
+std::string config_text(const model::DecoderShape& shape, DType dtype);
+
+}  // namespace tessera::hf

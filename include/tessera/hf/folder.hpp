@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder in which Hugging Face's programs keep a model.
+#pragma once
+
+#include <filesystem>
+
+#include "tessera/base/dtype.hpp"
+#include "tessera/hf/assets.hpp"
+#include "tessera/model_spec/decoder_shape.hpp"
+
+namespace tessera::hf {
+
+/// Whether the folder has a config.json and weights as Hugging Face's programs write them.
+bool holds_weights(const std::filesystem::path& folder);
+
+/// Makes the folder. Throws Error(usage) where weights would be replaced (without `replace`), or
+/// read beside new ones, Error(environment) when it cannot be made.
+void prepare_folder(const std::filesystem::path& folder, bool replace);
+
+/// The file of the weights in such a folder.
+std::filesystem::path weights_in(const std::filesystem::path& folder);
+
+/// Writes config.json with the special ids of `assets`, and the assets. `dtype` is the weights'.
+/// Throws Error(environment).
+void write_texts(const std::filesystem::path& folder, const model::DecoderShape& shape, DType dtype,
+                 const Assets& assets);
+
+}  // namespace tessera::hf

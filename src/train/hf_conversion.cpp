@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/hf_conversion.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/hf/export.hpp"
+#include "tessera/hf/folder.hpp"
+#include "tessera/hf/import.hpp"
+#include "tessera/train/setup.hpp"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path config_beside(const fs::path& weights) {
+  return (fs::is_directory(weights) ? weights : fs::absolute(weights).parent_path()) /
+         "config.json";
+}
+
+config::Resolved job_by(const fs::path& config) {
+  return config::resolve({"--model.hf_config", config.string()});
+}
+
+/// The job that describes the model: the one that was given, or that of a config.json.
+config::Resolved job_of(const fs::path& weights, const ImportOptions& options) {
+  if (!options.config.empty()) return config::resolve(options.config);
+  const fs::path config = config_beside(weights);
+  require(fs::exists(config), ExitCode::data,
+          "{} is not there: name a job with --config whose model.name and flavor, or "
+          "model.hf_config, are those of the weights",
+          config.string());
+  return job_by(config);
+}
+
+/// The same with a config.json that stays beside the checkpoint.
+config::Resolved job_to_keep(const fs::path& weights, const ImportOptions& options) {
+  if (!options.config.empty()) return config::resolve(options.config);
+  const fs::path config = config_beside(weights),
+                 kept = fs::absolute(options.folder) / "config.json";
+  fs::create_directories(kept.parent_path());
+  if (!fs::exists(kept) || !fs::equivalent(config, kept))
+    fs::copy_file(config, kept, fs::copy_options::overwrite_existing);
+  return job_by(kept);
+}
+
+checkpoint::Opened open_at(comm::Communicator& control, const fs::path& folder) {
+  if (folder.filename().string().starts_with("step-")) return checkpoint::open(control, folder);
+  auto opened = checkpoint::open_newest(control, folder, {});
+  require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint", folder.string());
+  return std::move(*opened);
+}
+
+/// The job that made the checkpoint, from the configuration that it carries.
+config::Resolved job_inside(const checkpoint::Opened& opened) {
+  const fs::path file =
+      fs::temp_directory_path() / fmt::format("tessera-{}-{}.toml", getpid(), opened.uuid());
+  std::ofstream(file) << opened.config_toml();
+  try {
+    config::Resolved resolved = config::resolve({file.string()});
+    fs::remove(file);
+    return resolved;
+  } catch (...) {
+    fs::remove(file);
+    throw;
+  }
+}
+
+}  // namespace
+
+fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
+  require(fs::exists(weights), ExitCode::data, "there is no file or folder '{}'; check the path",
+          weights.string());
+  // Before a config.json is put beside a checkpoint that was made with another one.
+  require(!fs::exists(options.folder / "step-00000000"), ExitCode::usage,
+          "{} exists; choose another folder or remove it first",
+          (options.folder / "step-00000000").string());
+  const hf::WeightFiles files(weights);
+  const model::DecoderShape shape =
+      decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));
+  const hf::Import import(files, shape, options.dtype);
+  return import.write({options.folder, options.files}, job_to_keep(weights, options).to_toml());
+}
+
+Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOptions& options) {
+  const auto control = comm::make_self_communicator("export");
+  const checkpoint::Opened opened = open_at(*control, folder);
+  const config::JobConfig job = job_inside(opened).job;
+  const std::int64_t vocab = opened.find("model/tok_embeddings.weight")->shape[0];
+  const model::DecoderShape shape = decoder_shape_of(job, vocab);
+  const hf::Assets assets =
+      hf::find_assets({options.tokenizer, job.model.hf_assets_path, job.model.hf_config}, vocab);
+  hf::prepare_folder(out, options.replace);
+  hf::export_weights(opened, model::spec_of(shape), options.dtype, hf::weights_in(out));
+  hf::write_texts(out, shape, options.dtype, assets);
+  return {opened.step(), static_cast<std::int64_t>(fs::file_size(hf::weights_in(out))),
+          assets.folder, assets.why_not};
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/hf/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+#include "unit/checkpoint/temporary_folder.hpp"
+
+namespace tessera::hf {
+namespace {
+
+using testing::HasSubstr;
+
+class Config : public testing::Test {
+ protected:
+  std::filesystem::path file(const std::string& text) {
+    checkpoint::put(folder_ / "config.json", text);
+    return folder_ / "config.json";
+  }
+  std::string refusal(const std::string& text) {
+    try {
+      read_config(file(text));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+    return "accepted";
+  }
+  checkpoint::TemporaryFolder folder_;
+};
+
+TEST_F(Config, WrittenAndReadAgainIsTheSame) {
+  const std::string families = std::string(TESSERA_TEST_DATA) + "/families/";
+  for (const char* family : {"qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"})
+    for (const char* spelling : {"config.json", "config.v4.json"}) {
+      const model::DecoderShape shape =
+          read_config(std::filesystem::path(families) / family / spelling);
+      const std::string text = config_text(shape, DType::bf16);
+      EXPECT_THAT(text, HasSubstr(R"("torch_dtype": "bfloat16")"));
+      EXPECT_EQ(config_text(read_config(file(text)), DType::bf16), text) << family;
+    }
+}
+
+TEST_F(Config, WhatIsAbsentOrNullTakesTheDefault) {
+  const model::DecoderShape shape =
+      read_config(file(R"({"hidden_size": 64.0, "num_attention_heads": 4, "vocab_size": null})"));
+  EXPECT_EQ(shape.dim, 64);
+  EXPECT_EQ(shape.head_dim, 16);
+  EXPECT_EQ(shape.kv_heads, 4);
+  EXPECT_EQ(shape.vocab, 32000);
+}
+
+TEST_F(Config, MistakesAreNamedWithTheirPlace) {
+  EXPECT_THAT(refusal("[]"), HasSubstr("config.json: an object is needed here, not array"));
+  EXPECT_THAT(refusal("{"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(R"({"vocab_size": 1, "vocab_size": 2})"), HasSubstr("occurs twice"));
+  EXPECT_THAT(refusal(R"({"hidden_size": "64"})"),
+              HasSubstr("config.json, hidden_size: a number is needed here, not \"64\""));
+  EXPECT_THAT(refusal(R"({"hidden_size": 0})"), HasSubstr("0 is not a whole number from 1"));
+  EXPECT_THAT(refusal(R"({"hidden_size": 64.5})"), HasSubstr("64.5 is not a whole number"));
+  EXPECT_THAT(refusal(R"({"rope_scaling": {"rope_type": "yarn", "factor": "x"}})"),
+              HasSubstr("rope_scaling.factor: a number"));
+  EXPECT_THAT(refusal(R"({"model_type": "lama"})"), HasSubstr("did you mean 'llama'"));
+  EXPECT_THAT(refusal(R"({"mlp_bias": true})"),
+              HasSubstr("mlp_bias: true is not supported for model_type llama"));
+}
+
+}  // namespace
+}  // namespace tessera::hf
