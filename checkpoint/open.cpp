@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective.hpp"
-#include "fit.hpp"
 #include "opened.hpp"
 #include "read_manifest.hpp"
 #include "step_folder.hpp"
@@ -85,7 +84,7 @@ std::vector<const TensorSlice*> filled_by(const Opened& opened, std::span<const 
                                           const LoadOptions& options) {
   std::vector<const TensorSlice*> filled;
   for (const SliceView& view : wanted)
-    if (opened.holds(view.slice) && !is_left_out(options, view.slice.name))
+    if (opened.fits(view.slice) && !options.leaves_out(view.slice.name))
       filled.push_back(&view.slice);
   return filled;
 }
@@ -94,13 +93,12 @@ std::vector<const TensorSlice*> filled_by(const Opened& opened, std::span<const 
 void require_all_of(comm::Communicator& control, const std::vector<const TensorSlice*>& filled,
                     const Opened& damaged, const Opened& next, const LoadOptions& options) {
   together(control, [&] {
-    if (options.accept) options.accept(next);
     for (const TensorSlice* slice : filled)
-      require(next.holds(*slice) && !is_left_out(options, slice->name), ExitCode::checkpoint,
+      require(next.fits(*slice) && !options.leaves_out(slice->name), ExitCode::checkpoint,
               "{} is damaged, and cannot be replaced by the next older checkpoint: {} {} {}; move "
               "the damaged one away",
               damaged.folder().string(), next.folder().filename().string(),
-              next.holds(*slice) ? "would be loaded without" : "lacks", slice->name);
+              next.fits(*slice) ? "would be loaded without" : "lacks", slice->name);
   });
 }
 
@@ -121,23 +119,26 @@ std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& f
 }
 
 std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& folder,
-                                  std::span<const SliceView> wanted, const LoadOptions& options) {
+                                  std::span<const SliceView> wanted, const LoadOptions& options,
+                                  const NewestOptions& which) {
   Skipped skipped(options.log);
-  std::optional<Opened> opened = open_up_to(control, folder, options.latest_step, skipped);
+  std::optional<Opened> damaged, opened = open_up_to(control, folder, which.latest_step, skipped);
+  std::vector<const TensorSlice*> filled;
   while (opened) {
-    std::vector<const TensorSlice*> filled;
+    together(control, [&] {
+      if (which.look_at) which.look_at(*opened);
+    });
+    if (damaged) require_all_of(control, filled, *damaged, *opened, options);
     try {
-      opened->load(control, wanted, options);
+      load(control, *opened, wanted, options);
       return opened;
     } catch (const Error& error) {
       if (error.code() != ExitCode::checkpoint) throw;
       if (control.rank() == 0) skipped.add(opened->folder(), error.what());
       filled = filled_by(*opened, wanted, options);
     }
-    std::optional<Opened> next =
-        open_up_to(control, folder, step_of_folder(opened->folder()) - 1, skipped);
-    if (next) require_all_of(control, filled, *opened, *next, options);
-    opened = std::move(next);
+    damaged = std::move(opened);
+    opened = open_up_to(control, folder, step_of_folder(damaged->folder()) - 1, skipped);
   }
   return std::nullopt;
 }

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "collective.hpp"
-#include "fit.hpp"
 #include "tessera/base/box.hpp"
 #include "tessera/base/convert.hpp"
 #include "tessera/base/error.hpp"
@@ -100,41 +98,11 @@ const TensorInfo* Opened::find(std::string_view name) const {
   return number < 0 ? nullptr : &impl_->manifest.tensors[static_cast<std::size_t>(number)];
 }
 
-bool Opened::holds(const TensorSlice& slice) const {
-  const TensorInfo* stored = find(slice.name);
-  return stored != nullptr && stored->shape == slice.global_shape &&
-         convertible(stored->dtype, slice.dtype);
-}
+std::string Opened::description() const { return "checkpoint " + folder().string(); }
 
-void Opened::load(comm::Communicator& control, std::span<const SliceView> wanted,
-                  const LoadOptions& options) const {
-  check(control, wanted, options);
-  std::vector<SliceView> fitting;
-  for (const SliceView& view : wanted)
-    if (holds(view.slice) && !is_left_out(options, view.slice.name)) fitting.push_back(view);
-  fill(control, fitting);
-}
-
-void Opened::fill(comm::Communicator& control, std::span<const SliceView> wanted) const {
-  together(control, [&] {
-    impl_->fill(wanted);
-    impl_->forget_tables();
-  });
-}
-
-void Opened::check(comm::Communicator& control, std::span<const SliceView> wanted,
-                   const LoadOptions& options) const {
-  together(control, [&] {
-    if (options.accept) options.accept(*this);
-  });
-  TensorTable mine;
-  for (const SliceView& view : wanted)
-    if (!is_left_out(options, view.slice.name))
-      mine.add(view.slice.name, {view.slice.dtype, view.slice.global_shape, 0});
-  const std::string all = reduce_to_root(control, mine.to_text(), TensorTable::merge_texts);
-  together(control, [&] {
-    if (control.rank() == 0) check_fit(folder(), tensors(), TensorTable::from_text(all), options);
-  });
+void Opened::fill(std::span<const SliceView> wanted) const {
+  impl_->fill(wanted);
+  impl_->forget_tables();
 }
 
 void Opened::read(const TensorSlice& wanted, void* data) const {

@@ -42,12 +42,12 @@ std::vector<StreamedTensor> streamed_tensors(const model::ModelSpec& model, DTyp
 }
 
 /// The tensors of the file: those of experts each once, though two parameters may lie in one.
-std::vector<TensorInfo> entries_of(const checkpoint::Opened& checkpoint,
+std::vector<TensorInfo> entries_of(const checkpoint::WeightSource& source,
                                    const model::ModelSpec& model,
                                    const std::vector<StreamedTensor>& whole, DType dtype) {
   std::vector<TensorInfo> entries;
   for (const StreamedTensor& tensor : whole)
-    entries.push_back({tensor.target, tensor.dtype, find_source(checkpoint, tensor.source).shape});
+    entries.push_back({tensor.target, tensor.dtype, find_source(source, tensor.source).shape});
   for (const model::ParamSpec& spec : model.params)
     for (std::int64_t i = 0; !streamed(spec) && !is_second_twin(spec) && i < tensor_count(spec);
          ++i)
@@ -64,9 +64,9 @@ TensorSlice box_of_expert(const model::ParamSpec& spec, std::int64_t expert, DTy
   return box;
 }
 
-Bytes read(const checkpoint::Opened& checkpoint, const TensorSlice& box) {
+Bytes read(const checkpoint::WeightSource& source, const TensorSlice& box) {
   Bytes values(static_cast<std::size_t>(element_count(box.extent)) * size_of(box.dtype));
-  checkpoint.read(box, values.data());
+  source.read(box, values.data());
   return values;
 }
 
@@ -79,20 +79,20 @@ const model::ParamSpec* second_twin(const model::ModelSpec& model, const model::
   return at == model.params.end() ? nullptr : &*at;
 }
 
-void export_expert(const checkpoint::Opened& checkpoint, const model::ModelSpec& model,
+void export_expert(const checkpoint::WeightSource& source, const model::ModelSpec& model,
                    const model::ParamSpec& spec, std::int64_t expert, DType dtype,
                    SafetensorsWriter& writer) {
   const TensorSlice box = box_of_expert(spec, expert, dtype);
   const std::int64_t elements = element_count(box.extent);
   if (spec.hf_layout == HfLayout::each_expert)
-    return writer.write(tensor_name(spec, expert), 0, elements, read(checkpoint, box).data());
+    return writer.write(tensor_name(spec, expert), 0, elements, read(source, box).data());
   const TensorSlice stored = stored_box(spec, box);
   const std::int64_t stored_elements = element_count(stored.extent);
   Bytes values(static_cast<std::size_t>(stored_elements) * size_of(dtype));
-  put_in(spec.hf_layout, box.extent, size_of(dtype), read(checkpoint, box).data(), values.data());
+  put_in(spec.hf_layout, box.extent, size_of(dtype), read(source, box).data(), values.data());
   if (const model::ParamSpec* twin = second_twin(model, spec))
     put_in(twin->hf_layout, box.extent, size_of(dtype),
-           read(checkpoint, box_of_expert(*twin, expert, dtype)).data(), values.data());
+           read(source, box_of_expert(*twin, expert, dtype)).data(), values.data());
   writer.write(spec.hf_name, expert * stored_elements, stored_elements, values.data());
 }
 
@@ -110,15 +110,15 @@ void warn_of_lost_biases(const model::ModelSpec& model) {
 
 }  // namespace
 
-void export_weights(const checkpoint::Opened& checkpoint, const model::ModelSpec& model,
+void export_weights(const checkpoint::WeightSource& source, const model::ModelSpec& model,
                     DType dtype, const std::filesystem::path& file) {
   const std::vector<StreamedTensor> whole = streamed_tensors(model, dtype);
-  SafetensorsWriter writer(file, entries_of(checkpoint, model, whole, dtype));
-  for (const StreamedTensor& tensor : whole) stream(checkpoint, tensor, writer);
+  SafetensorsWriter writer(file, entries_of(source, model, whole, dtype));
+  for (const StreamedTensor& tensor : whole) stream(source, tensor, writer);
   for (const model::ParamSpec& spec : model.params) {
     if (streamed(spec) || is_second_twin(spec)) continue;
     for (std::int64_t e = 0; e < spec.global_shape[0]; ++e)
-      export_expert(checkpoint, model, spec, e, dtype, writer);
+      export_expert(source, model, spec, e, dtype, writer);
   }
   writer.finish();
   warn_of_lost_biases(model);

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/log.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -15,16 +14,17 @@ bool is_floating(DType dtype) {
 
 /// The parameter as the checkpoint will have it.
 TensorInfo described(const ModelWeights& weights, const std::filesystem::path& path,
-                     const std::string& fqn, std::optional<DType> dtype) {
-  const std::string name = "model/" + fqn;
-  const std::string& misfit = weights.misfit(name);
+                     const model::ParamSpec& param, std::optional<DType> dtype) {
+  TensorInfo tensor{"model/" + param.fqn, DType::f32, param.global_shape};
+  if (const TensorInfo* stored = weights.find(tensor.name)) tensor.dtype = stored->dtype;
+  const std::string misfit = weights.misfit(tensor);
   require(misfit.empty(), ExitCode::data,
-          "{}: {} (for {}); are these the weights of another model?", path.string(), misfit, fqn);
-  TensorInfo tensor = *weights.find(name);
+          "{}: {} (for {}); are these the weights of another model?", path.string(), misfit,
+          param.fqn);
   require(is_floating(tensor.dtype), ExitCode::data,
           "{}: {} is stored as {} without known scales; supported are float32, bfloat16, "
           "float16, float64, FP8 in blocks of 128 x 128 and MXFP4",
-          path.string(), fqn, name_of(tensor.dtype));
+          path.string(), param.fqn, name_of(tensor.dtype));
   tensor.dtype = dtype.value_or(tensor.dtype);
   return tensor;
 }
@@ -32,18 +32,10 @@ TensorInfo described(const ModelWeights& weights, const std::filesystem::path& p
 /// What balances experts; zero where the files have none.
 TensorInfo described(const ModelWeights& weights, const std::filesystem::path& path,
                      const model::BufferSpec& buffer) {
-  const std::string name = "model/" + buffer.fqn;
-  require(!weights.find(name) || weights.misfit(name).empty(), ExitCode::data, "{}: {} (for {})",
-          path.string(), weights.misfit(name), buffer.fqn);
-  return {name, DType::f32, buffer.shape};
-}
-
-void warn_of_unused(const ModelWeights& weights, const std::filesystem::path& path,
-                    const std::string& model) {
-  const std::vector<std::string> unused = weights.unused();
-  if (!unused.empty())
-    log::warning("{}: {} tensors are not part of {} and are skipped; the first is {}",
-                 path.string(), unused.size(), model, unused.front());
+  const TensorInfo tensor{"model/" + buffer.fqn, DType::f32, buffer.shape};
+  require(!weights.find(tensor.name) || weights.misfit(tensor).empty(), ExitCode::data,
+          "{}: {} (for {})", path.string(), weights.misfit(tensor), buffer.fqn);
+  return tensor;
 }
 
 }  // namespace
@@ -58,10 +50,10 @@ Import::Import(const WeightFiles& files, const model::DecoderShape& shape,
           "scripts/checkpoint_conversion/convert_to_hf.py first",
           files.path().string());
   for (const model::ParamSpec& param : model_.params)
-    tensors_.push_back(described(weights_, files.path(), param.fqn, dtype));
+    tensors_.push_back(described(weights_, files.path(), param, dtype));
   for (const model::BufferSpec& buffer : model_.buffers)
     tensors_.push_back(described(weights_, files.path(), buffer));
-  warn_of_unused(weights_, files.path(), model_.name);
+  weights_.warn_of_unused();
 }
 
 std::filesystem::path Import::write(const checkpoint::StreamOptions& options,

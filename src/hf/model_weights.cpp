@@ -8,6 +8,7 @@
 #include "layout.hpp"
 #include "tessera/base/box.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -97,8 +98,12 @@ const TensorInfo* ModelWeights::find(std::string_view name) const {
   return there ? &tensors_[static_cast<std::size_t>(at->second.number)] : nullptr;
 }
 
-const std::string& ModelWeights::misfit(std::string_view name) const {
-  return part_of(name).misfit;
+std::string ModelWeights::description() const { return "the model in " + files_.path().string(); }
+
+std::string ModelWeights::misfit(const TensorInfo& wanted) const {
+  const auto at = parts_.find(wanted.name);
+  const bool named = at != parts_.end() && !at->second.misfit.empty();
+  return named ? at->second.misfit : WeightSource::misfit(wanted);
 }
 
 void ModelWeights::read(const TensorSlice& box, void* out) const {
@@ -149,7 +154,7 @@ void ModelWeights::read_rearranged(const Part& part, const TensorSlice& box, std
   take_out(part.layout->hf_layout, box.extent, size_of(box.dtype), values.data(), out);
 }
 
-std::vector<std::string> ModelWeights::unused() const {
+void ModelWeights::warn_of_unused() const {
   std::set<std::string> used;
   for (const auto& [name, part] : parts_)
     for (const std::string& made_of : part.stored)
@@ -157,7 +162,9 @@ std::vector<std::string> ModelWeights::unused() const {
   std::vector<std::string> unused;
   for (const TensorInfo& stored : files_.stored())
     if (!used.contains(stored.name)) unused.push_back(stored.name);
-  return unused;
+  if (!unused.empty())
+    log::warning("{}: {} tensors are not part of {} and are skipped; the first is {}",
+                 files_.path().string(), unused.size(), model_.name, unused.front());
 }
 
 }  // namespace tessera::hf

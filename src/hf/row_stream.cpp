@@ -28,17 +28,17 @@ void write_rows(const StreamedTensor& tensor, std::int64_t row_elements, std::in
 
 }  // namespace
 
-const TensorInfo& find_source(const checkpoint::Opened& checkpoint, std::string_view name) {
-  const TensorInfo* tensor = checkpoint.find(name);
-  require(tensor != nullptr, ExitCode::checkpoint, "checkpoint {} holds no tensor {}",
-          checkpoint.folder().string(), name);
+const TensorInfo& find_source(const checkpoint::WeightSource& source, std::string_view name) {
+  const TensorInfo* tensor = source.find(name);
+  require(tensor != nullptr, ExitCode::checkpoint, "{} holds no tensor {}", source.description(),
+          name);
   return *tensor;
 }
 
-void for_each_row_chunk(const checkpoint::Opened& checkpoint, std::string_view name, DType dtype,
+void for_each_row_chunk(const checkpoint::WeightSource& source, std::string_view name, DType dtype,
                         std::size_t chunk_bytes,
                         const std::function<void(std::int64_t, std::int64_t, const void*)>& take) {
-  const TensorInfo& tensor = find_source(checkpoint, name);
+  const TensorInfo& tensor = find_source(source, name);
   const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
   if (element_count(tensor.shape) == 0) return;
   const std::int64_t row_bytes =
@@ -50,17 +50,17 @@ void for_each_row_chunk(const checkpoint::Opened& checkpoint, std::string_view n
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
     if (!tensor.shape.empty()) slice.offset[0] = first, slice.extent[0] = count;
-    checkpoint.read(slice, data.data());
+    source.read(slice, data.data());
     take(first, count, data.data());
   }
 }
 
-void stream(const checkpoint::Opened& checkpoint, const StreamedTensor& tensor,
+void stream(const checkpoint::WeightSource& source, const StreamedTensor& tensor,
             SafetensorsWriter& writer) {
-  const Shape& shape = find_source(checkpoint, tensor.source).shape;
+  const Shape& shape = find_source(source, tensor.source).shape;
   const std::int64_t row_elements =
       shape.empty() ? 1 : element_count({shape.begin() + 1, shape.end()});
-  for_each_row_chunk(checkpoint, tensor.source, tensor.dtype, kChunkBytes,
+  for_each_row_chunk(source, tensor.source, tensor.dtype, kChunkBytes,
                      [&](std::int64_t first, std::int64_t rows, const void* data) {
                        write_rows(tensor, row_elements, first, rows,
                                   static_cast<const std::byte*>(data), writer);

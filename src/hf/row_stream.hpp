@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/weight_source.hpp"
 #include "tessera/hf/safetensors.hpp"
 
 namespace tessera::hf {
@@ -24,17 +24,17 @@ struct StreamedTensor {
 };
 
 /// The tensor of that name. Throws Error(checkpoint) when the checkpoint lacks it.
-const TensorInfo& find_source(const checkpoint::Opened& checkpoint, std::string_view name);
+const TensorInfo& find_source(const checkpoint::WeightSource& source, std::string_view name);
 
 /// Reads a whole tensor as `dtype` in chunks of rows of at most about `chunk_bytes` (at least one
 /// row) and hands each to `take(first_row, rows, data)`. A scalar is one row.
-void for_each_row_chunk(const checkpoint::Opened& checkpoint, std::string_view name, DType dtype,
+void for_each_row_chunk(const checkpoint::WeightSource& source, std::string_view name, DType dtype,
                         std::size_t chunk_bytes,
                         const std::function<void(std::int64_t, std::int64_t, const void*)>& take);
 
 /// Streams the tensor into `writer`, which was made with the target's name and type and the
 /// source's shape. The caller calls writer.finish().
-void stream(const checkpoint::Opened& checkpoint, const StreamedTensor& tensor,
+void stream(const checkpoint::WeightSource& source, const StreamedTensor& tensor,
             SafetensorsWriter& writer);
 
 }  // namespace tessera::hf

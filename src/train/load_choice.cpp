@@ -28,10 +28,10 @@ std::vector<std::string> names_of(const model::ModelSpec& model) {
 
 /// A tied checkpoint lacks the output layer alone, which would then keep its initial values without
 /// a word.
-void require_same_tying(const checkpoint::Opened& opened, const model::ModelSpec& model) {
+void require_same_tying(const checkpoint::WeightSource& source, const model::ModelSpec& model) {
   const std::string group = "model/";
-  if (opened.find(group + model::kTokenEmbedding) == nullptr) return;
-  const bool tied = opened.find(group + kOutput) == nullptr;
+  if (source.find(group + model::kTokenEmbedding) == nullptr) return;
+  const bool tied = source.find(group + kOutput) == nullptr;
   if (tied == model.dimensions.tied) return;
   const char* apart = "has weights of its own";
   const char* together = "is tied to the embedding";
@@ -39,7 +39,7 @@ void require_same_tying(const checkpoint::Opened& opened, const model::ModelSpec
        "the output layer in {} {}, and in {} it {}; use the configuration that it was written "
        "with, or {} by "
        "checkpoint.exclude_from_loading = [\"{}\"]",
-       opened.folder().string(), tied ? together : apart, model.name, tied ? apart : together,
+       source.description(), tied ? together : apart, model.name, tied ? apart : together,
        tied ? "start with initial values of the output layer"
             : "skip the output layer of the checkpoint",
        kOutput);
@@ -102,8 +102,8 @@ checkpoint::LoadOptions LoadChoice::options(const model::ModelSpec& model) const
     return (!choice.optimizer && name.starts_with(kOptimizer)) || choice.excludes(fqn_of(name));
   };
   if (!excludes(kOutput))
-    options.accept = [&model](const checkpoint::Opened& opened) {
-      require_same_tying(opened, model);
+    options.accept = [&model](const checkpoint::WeightSource& source) {
+      require_same_tying(source, model);
     };
   return options;
 }

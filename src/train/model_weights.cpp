@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/model_weights.hpp"
 
+#include <optional>
+
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/base/log.hpp"
+#include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/hf/folder.hpp"
+#include "tessera/hf/model_weights.hpp"
 #include "tessera/train/collective.hpp"
-#include "tessera/train/hf_weights.hpp"
 
 namespace tessera::train {
 
@@ -18,7 +20,7 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
   choice.optimizer = false;  // of the run that it comes from
   const checkpoint::LoadOptions options = choice.options(model);
   if (checkpoint::is_step_folder(folder)) {
-    checkpoint::open(control, folder).load(control, views.views(), options);
+    checkpoint::load(control, checkpoint::open(control, folder), views.views(), options);
   } else {
     const auto opened = checkpoint::load_newest(control, folder, views.views(), options);
     require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
@@ -29,6 +31,21 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
   views.write_back();
 }
 
+void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
+                   mesh::DeviceMesh& mesh, const std::filesystem::path& path,
+                   const LoadChoice& choice) {
+  std::optional<hf::WeightFiles> files;
+  std::optional<hf::ModelWeights> weights;
+  on_all_ranks(mesh.control(), [&] {
+    files.emplace(path);
+    weights.emplace(*files, model, hf::Names::hugging_face);
+  });
+  if (mesh.rank() == 0 && choice.mismatch != checkpoint::Policy::ignore) weights->warn_of_unused();
+  TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
+  checkpoint::load(mesh.control(), *weights, views.views(), choice.options(model));
+  views.write_back();
+}
+
 void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings,
                      const model::ModelSpec& model, mesh::DeviceMesh& mesh,
                      const LoadChoice& choice) {
@@ -36,12 +53,8 @@ void load_weights_of(const config::JobConfig& job, const parallel::Holdings& hol
   if (!path)
     return load_model(holdings, model, mesh,
                       std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder, choice);
-  if (!job.checkpoint.initial_load_in_hf) return load_model(holdings, model, mesh, *path, choice);
-  on_all_ranks(mesh.control(), [&] {
-    const HfMisfits misfits = find_hf_misfits(model, *path, choice);
-    if (mesh.rank() == 0 && !misfits.table.empty()) log::warning("{}", misfits.table);
-    load_hf_weights(holdings, model, *path, misfits.fqns);
-  });
+  if (job.checkpoint.initial_load_in_hf) return load_hf_model(holdings, model, mesh, *path, choice);
+  load_model(holdings, model, mesh, *path, choice);
 }
 
 }  // namespace tessera::train

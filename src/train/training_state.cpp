@@ -183,10 +183,8 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
   TensorViews views = all_views(ViewUse::loading, trainer);
   bool whole = false;
   checkpoint::LoadOptions options = choice.options(trainer.model());
-  options.latest_step = latest_step;
-  options.accept = [&, accept = options.accept](const checkpoint::Opened& candidate) {
+  const auto look_at = [&](const checkpoint::Opened& candidate) {
     whole = is_own(trainer, candidate, choice);
-    if (accept) accept(candidate);
   };
   options.leave_out = [&, leave_out = options.leave_out](std::string_view name) {
     return !whole && leave_out(name);
@@ -195,9 +193,11 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
   std::optional<checkpoint::Opened> opened;
   if (step >= 0) {
     opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
-    opened->load(control, views.views(), options);
+    look_at(*opened);
+    checkpoint::load(control, *opened, views.views(), options);
   } else {
-    opened = checkpoint::load_newest(control, folder, views.views(), options);
+    opened =
+        checkpoint::load_newest(control, folder, views.views(), options, {latest_step, look_at});
   }
   if (!opened) return std::nullopt;
   views.write_back();

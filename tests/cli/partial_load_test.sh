@@ -78,7 +78,7 @@ check "and lower than a fresh one" "$(awk -v a="$(loss imported 1)" -v b="$(loss
 llama 3 >"$work/config.json"
 check "files of another model" "$(run deep4 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 4
 check "of which what fits is taken" "$(run deep5 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf --checkpoint.load_mismatch warn)" 0
-says "and told" deep5 "layers.2.attention.wq.weight: there is no model.layers.2.self_attn.q_proj.weight"
+says "and told" deep5 "missing  model/layers.2.attention.wq.weight  there is no model.layers.2.self_attn.q_proj.weight"
 "$tessera" ckpt import "$work/hf" --to "$work/in" >"$work/import.log" 2>&1; check "import onto itself" $? 2
 "$tessera" ckpt import "$work/nowhere" --to "$work/in2" >"$work/import.log" 2>&1; check "import of nothing" $? 4
 "$tessera" ckpt import "$work/hf" --to "$work/in2" --config "$work/job.toml" >"$work/import.log" 2>&1; check "import as another model" $? 4

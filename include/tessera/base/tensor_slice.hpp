@@ -30,6 +30,9 @@ struct TensorInfo {
   Shape shape;
 };
 
+/// "f32 [3, 64]".
+std::string to_string(const TensorInfo& tensor);
+
 /// Product of the extents; 1 for a scalar.
 std::int64_t element_count(const Shape& shape) noexcept;
 

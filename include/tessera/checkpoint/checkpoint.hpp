@@ -17,23 +17,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/base/tensor_slice.hpp"
+#include "tessera/checkpoint/load.hpp"
+#include "tessera/checkpoint/weight_source.hpp"
 #include "tessera/comm/communicator.hpp"
 
 namespace tessera::checkpoint {
-
-/// A box of a global tensor in this rank's host memory, contiguous and row-major.
-/// `slice.name` is the dataset's path: "model/<fqn>", "optimizer/exp_avg/<fqn>". An extent of 0 is
-/// an empty box. On save, `replicas` ranks hold this same box, and this rank is number `replica` of
-/// them: each of them writes a part of the rows (of a small box: one of them writes it), so that
-/// bytes balance without any exchange. On load, `slice.dtype` is the type wanted; floating-point
-/// types convert into each other.
-struct SliceView {
-  TensorSlice slice;
-  void* data = nullptr;
-  int replica = 0;
-  int replicas = 1;
-};
 
 /// What is not a tensor. `json_extra` is one JSON object: data position, RNG seed, schedule,
 /// whatever the trainer needs.
@@ -89,33 +77,9 @@ SaveResult save(comm::Communicator& control, const SaveOptions& options, const S
 /// No step is later.
 inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
 
-/// Receives one line about something that was skipped or is not as asked for; called on rank 0
-/// only.
-using LogLine = std::function<void(const std::string&)>;
-
-enum class Policy : std::uint8_t { strict, warn, ignore };
-
-class Opened;
-
-struct LoadOptions {
-  Policy missing = Policy::strict;  ///< a wanted tensor that is not in the checkpoint (its memory
-                                    ///< is left as it is)
-  Policy extra = Policy::strict;    ///< a tensor of the checkpoint that no rank wants
-  LogLine log{};                    ///< gets the table of what differs under Policy::warn
-  /// A tensor of another shape, or of a type that does not convert (its memory is left as it is).
-  Policy differing = Policy::strict;
-  /// Names that are neither loaded nor missed; their memory is left as it is.
-  std::function<bool(std::string_view)> leave_out{};
-  /// load_newest() does not look at later steps.
-  std::int64_t latest_step = kAnyStep;
-  /// Called on every rank with each checkpoint that is about to be loaded; an Error refuses it.
-  /// What leave_out() says may depend on it.
-  std::function<void(const Opened&)> accept{};
-};
-
 /// A checkpoint whose manifest was read and checked. Cheap to copy. Box tables and data are read,
 /// and checked, on demand.
-class Opened {
+class Opened final : public WeightSource {
  public:
   struct Impl;
   explicit Opened(std::shared_ptr<Impl> impl);
@@ -126,28 +90,18 @@ class Opened {
   const std::string& uuid() const;
   const std::string& mesh() const;
   const std::string& config_toml() const;
-  /// Every tensor, in the manifest's order.
-  const std::vector<TensorInfo>& tensors() const;
-  const TensorInfo* find(std::string_view name) const;
-  /// True when it holds the slice's tensor, of the same shape and of a type that converts.
-  bool holds(const TensorSlice& slice) const;
 
-  /// Collective: check(), and fill() with those of `wanted` that the options let in and that this
-  /// checkpoint holds.
-  void load(comm::Communicator& control, std::span<const SliceView> wanted,
-            const LoadOptions& options = {}) const;
-  /// Collective: Error(usage) with a table when the checkpoint does not hold what the ranks want.
-  /// Reads no data.
-  void check(comm::Communicator& control, std::span<const SliceView> wanted,
-             const LoadOptions& options = {}) const;
-  /// Collective: fills every wanted box from whatever boxes were stored; `replica` is ignored,
-  /// tensors that are not stored are left as they are. All ranks throw the same Error(checkpoint)
-  /// when a block that any of them touches is damaged, and then the contents of all wanted memory
-  /// are unspecified.
-  void fill(comm::Communicator& control, std::span<const SliceView> wanted) const;
-  /// Local: fills one box. Error(usage) when there is no such tensor or it has another shape,
-  /// Error(checkpoint) for damage.
-  void read(const TensorSlice& wanted, void* data) const;
+  std::string description() const override;
+  ExitCode misfit_kind() const override { return ExitCode::usage; }
+  /// Every tensor, in the manifest's order.
+  const std::vector<TensorInfo>& tensors() const override;
+  const TensorInfo* find(std::string_view name) const override;
+  /// Error(usage) when there is no such tensor or it has another shape, Error(checkpoint) for
+  /// damage.
+  void read(const TensorSlice& wanted, void* data) const override;
+  /// From whatever boxes were stored; `replica` is ignored. Error(checkpoint) when a block that is
+  /// touched is damaged.
+  void fill(std::span<const SliceView> wanted) const override;
 
  private:
   std::shared_ptr<Impl> impl_;
@@ -163,11 +117,19 @@ Opened open(comm::Communicator& control, const std::filesystem::path& step_folde
 std::optional<Opened> open_newest(comm::Communicator& control, const std::filesystem::path& folder,
                                   const LogLine& log, std::int64_t latest_step = kAnyStep);
 
+/// Which checkpoints load_newest() looks at.
+struct NewestOptions {
+  std::int64_t latest_step = kAnyStep;  ///< no later ones
+  /// Called on every rank with each one before it is loaded. What LoadOptions::leave_out says may
+  /// depend on it.
+  std::function<void(const Opened&)> look_at{};
+};
+
 /// Collective: open_newest and load, going on to the next older checkpoint when a block turns out
 /// to be damaged; that one must fill each wanted tensor which the damaged one fills, so that no
 /// value of the damaged one stays.
 std::optional<Opened> load_newest(comm::Communicator& control, const std::filesystem::path& folder,
                                   std::span<const SliceView> wanted,
-                                  const LoadOptions& options = {});
+                                  const LoadOptions& options = {}, const NewestOptions& which = {});
 
 }  // namespace tessera::checkpoint

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/weight_source.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 
 namespace tessera::hf {
@@ -13,7 +13,7 @@ namespace tessera::hf {
 /// order of rows, in bounded memory: at most two matrices of one expert, or 64 MB of rows. A tied
 /// output layer has no tensor of its own. Throws Error(checkpoint) naming a tensor that the
 /// checkpoint lacks.
-void export_weights(const checkpoint::Opened& checkpoint, const model::ModelSpec& model,
+void export_weights(const checkpoint::WeightSource& source, const model::ModelSpec& model,
                     DType dtype, const std::filesystem::path& file);
 
 }  // namespace tessera::hf

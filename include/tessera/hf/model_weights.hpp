@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/checkpoint/weight_source.hpp"
 #include "tessera/hf/weight_files.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 
@@ -26,23 +27,22 @@ std::int64_t vocabulary_rows(const WeightFiles& files);
 /// Tensors under our names ("model/<fqn>") and in our layout. Reads headers when it is made, and
 /// values on demand. Files without lm_head.weight take the embedding for it; buffers for which
 /// Hugging Face has no name are zero.
-class ModelWeights {
+class ModelWeights final : public checkpoint::WeightSource {
  public:
   /// `files` and `model` outlive it.
   ModelWeights(const WeightFiles& files, const model::ModelSpec& model, Names names);
 
+  std::string description() const override;
+  ExitCode misfit_kind() const override { return ExitCode::data; }
   /// Those that the files have, of the type in which they are stored, in the model's order.
-  const std::vector<TensorInfo>& tensors() const { return tensors_; }
-  /// Null when the files lack it.
-  const TensorInfo* find(std::string_view name) const;
-  /// "" when the files hold the tensor in the right shape; else what is wrong, in words. `name` is
-  /// one of the model's.
-  const std::string& misfit(std::string_view name) const;
-  /// Fills `out` (contiguous, row-major, box.dtype) with a box of a parameter or buffer. Throws
-  /// Error(data) naming a missing or misshapen tensor.
-  void read(const TensorSlice& box, void* out) const;
-  /// Stored tensors of which nothing in the model is made.
-  std::vector<std::string> unused() const;
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  const TensorInfo* find(std::string_view name) const override;
+  /// Names the stored tensor that is missing or misshapen.
+  std::string misfit(const TensorInfo& wanted) const override;
+  /// Throws Error(data) naming a missing or misshapen tensor.
+  void read(const TensorSlice& box, void* out) const override;
+  /// Logs how many stored tensors are not part of the model, if there are any.
+  void warn_of_unused() const;
 
  private:
   /// A parameter or a buffer.

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/load.hpp"
 #include "tessera/config/job_config.hpp"
 #include "tessera/model/model.hpp"
 

@@ -17,6 +17,12 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
                 mesh::DeviceMesh& mesh, const std::filesystem::path& folder,
                 LoadChoice choice = {});
 
+/// The same from a Hugging Face folder or one .safetensors file. Files without lm_head.weight take
+/// the embedding for it. Throws Error(data) when they are of another model.
+void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
+                   mesh::DeviceMesh& mesh, const std::filesystem::path& path,
+                   const LoadChoice& choice = {});
+
 /// The same from where a job's weights are: checkpoint.initial_load_path (a Hugging Face folder or
 /// file with initial_load_in_hf, which throws Error(data)), or else its own checkpoints. Warns of
 /// what a choice other than strict leaves as it is.

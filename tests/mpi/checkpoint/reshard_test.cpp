@@ -40,7 +40,7 @@ class Reshard : public OnRanks {
   }
   bool loads(const Opened& opened, const Cut& cut, bool large = false) {
     const auto held = hold(sample_tensors(large), cut, rank() % cut.ranks(), false);
-    opened.load(control(), views_of(held));
+    load(control(), opened, views_of(held));
     return all_right(held);
   }
   /// The message that every rank threw; a failure when ranks differ.
@@ -137,7 +137,7 @@ TEST_F(Reshard, TheStructureOfASharedFileLeavesItsBoxesAlone) {
   const auto held = hold(tensors, {ranks(), 1}, rank(), true);
   const Opened opened = open(control(), save(control(), options(), {1}, views_of(held)).folder);
   const auto blank = hold(tensors, {1, 1}, 0, false);
-  opened.load(control(), views_of(blank));
+  load(control(), opened, views_of(blank));
   EXPECT_TRUE(all_right(blank));
 }
 

@@ -11,7 +11,7 @@
 #include "mpi/train/place.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model_spec/families.hpp"
-#include "tessera/train/hf_weights.hpp"
+#include "tessera/train/model_weights.hpp"
 #include "tessera/train/replay_source.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/whole_tensors.hpp"
@@ -100,8 +100,8 @@ class Trajectory {
         source_(kFolder + "batches.safetensors", 8, 64),
         trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_,
                  place_.device) {
-    train::load_hf_weights(trainer_.stages().holdings(), model_,
-                           kFolder + "weights_init.safetensors");
+    train::load_hf_model(trainer_.stages().holdings(), model_, mesh_,
+                         kFolder + "weights_init.safetensors");
   }
 
   void check(const Gates& gates) {

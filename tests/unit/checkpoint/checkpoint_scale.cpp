@@ -115,7 +115,7 @@ int measure(const fs::path& folder, std::int64_t files, std::int64_t tensors) {
       if (column && i != 7) continue;
       wanted.push_back({slice, column ? values.data() : values.data() + i * kColumns});
     }
-    opened->fill(*self, wanted);
+    opened->fill(wanted);
   };
   met &= report("load one rank's rows", seconds_of([&] { load(false); }), 60, "s");
   met &= report("load a column of one tensor", seconds_of([&] { load(true); }), 60, "s");

@@ -31,7 +31,7 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
   EXPECT_EQ(opened->tensors().size(), sample_tensors().size());
   EXPECT_EQ(opened->tensors()[1].name, "model/layers.2.norm.weight");  // 2 before 10
   const auto blank = hold(sample_tensors(), {}, 0, false);
-  opened->load(*control_, views_of(blank));
+  load(*control_, *opened, views_of(blank));
   EXPECT_TRUE(all_right(blank));
 }
 
@@ -54,7 +54,7 @@ TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
     const Opened opened = open(*control_, saved.folder);
     EXPECT_EQ(describe(verify(opened.folder(), true)), "");
     const auto blank = hold(states[step], {}, 0, false);
-    opened.load(*control_, views_of(blank));
+    load(*control_, opened, views_of(blank));
     EXPECT_TRUE(all_right(blank)) << step;
     shards.push_back(contents_of(saved.folder / "shard-pp0.r0.s0.cp0.tp0.h5"));
     Saver other(*control_);
@@ -90,14 +90,14 @@ TEST_F(Checkpoint, MissingAndExtraTensorsFollowThePolicy) {
   wanted.erase(wanted.begin());
   wanted.emplace_back(TensorSlice{"model/new.weight", DType::f32, {2}, {0}, {2}}, true);
   const std::string why =
-      message_of([&] { opened.load(*control_, views_of(wanted)); }, ExitCode::usage);
+      message_of([&] { load(*control_, opened, views_of(wanted)); }, ExitCode::usage);
   EXPECT_THAT(why, HasSubstr("extra    model/tok_embeddings.weight  f32 [37, 16]"));
   EXPECT_THAT(why, HasSubstr("missing  model/new.weight  f32 [2]"));
-  opened.load(*control_, views_of(wanted), {Policy::warn, Policy::warn, log_});
+  load(*control_, opened, views_of(wanted), {Policy::warn, Policy::warn, log_});
   EXPECT_TRUE(all_right(wanted));  // the missing one kept what it had
   ASSERT_EQ(lines_.size(), 1u);
   EXPECT_THAT(lines_[0], HasSubstr("missing  model/new.weight"));
-  opened.load(*control_, views_of(wanted), {Policy::ignore, Policy::ignore, log_});
+  load(*control_, opened, views_of(wanted), {Policy::ignore, Policy::ignore, log_});
   EXPECT_EQ(lines_.size(), 1u);
 }
 
@@ -110,14 +110,14 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
                         memory.data()};
   EXPECT_THAT(message_of(
                   [&] {
-                    opened.load(*control_, {&other, 1}, lax);
+                    load(*control_, opened, {&other, 1}, lax);
                   },
                   ExitCode::usage),
               HasSubstr("stored f32 [37, 16], wanted f32 [16, 37]"));
   const SliceView integers{{"model/step_scale", DType::i64, {}, {}, {}}, memory.data()};
   EXPECT_THAT(message_of(
                   [&] {
-                    opened.load(*control_, {&integers, 1}, lax);
+                    load(*control_, opened, {&integers, 1}, lax);
                   },
                   ExitCode::usage),
               HasSubstr("differs"));
@@ -133,14 +133,14 @@ TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
   const TensorSlice taller{"model/tok_embeddings.weight", DType::f32, {40, 16}, {0, 0}, {40, 16}};
   wanted.emplace_back(taller, true);
   LoadOptions lax{Policy::strict, Policy::strict, log_, Policy::warn};
-  opened.load(*control_, views_of(wanted), lax);
+  load(*control_, opened, views_of(wanted), lax);
   EXPECT_TRUE(all_right(wanted));  // the taller one kept what it had, the others came
   ASSERT_EQ(lines_.size(), 1u);
   EXPECT_THAT(
       lines_[0],
       HasSubstr("differs  model/tok_embeddings.weight  stored f32 [37, 16], wanted f32 [40, 16]"));
   lax.differing = Policy::ignore;
-  opened.load(*control_, views_of(wanted), lax);
+  load(*control_, opened, views_of(wanted), lax);
   EXPECT_EQ(lines_.size(), 1u);
 }
 
@@ -154,7 +154,7 @@ TEST_F(Checkpoint, WhatIsLeftOutIsNeitherLoadedNorMissed) {
   wanted.emplace_back(TensorSlice{"optimizer/new", DType::f32, {2}, {0}, {2}}, true);  // missing
   LoadOptions options;
   options.leave_out = [](std::string_view name) { return name.starts_with("optimizer/"); };
-  opened.load(*control_, views_of(wanted), options);
+  load(*control_, opened, views_of(wanted), options);
   for (const Held& held : wanted)
     EXPECT_EQ(held.is_right(), !held.view().slice.name.starts_with("optimizer/exp_avg"))
         << held.view().slice.name;
@@ -164,12 +164,22 @@ TEST_F(Checkpoint, MayBeRefusedBeforeItIsLoaded) {
   save_step(1);
   save_step(2);
   auto wanted = hold(sample_tensors(), {}, 0, false);
-  LoadOptions options;
-  options.accept = [](const Opened& opened) {
+  const auto refuse = [](const Opened& opened) {
     require(opened.step() != 2, ExitCode::usage, "not the second");
   };
-  const auto load = [&] { load_newest(*control_, folder_.path(), views_of(wanted), options); };
-  EXPECT_EQ(message_of(load, ExitCode::usage), "not the second");
+  EXPECT_EQ(message_of(
+                [&] {
+                  load_newest(*control_, folder_.path(), views_of(wanted), {}, {kAnyStep, refuse});
+                },
+                ExitCode::usage),
+            "not the second");
+  LoadOptions options;
+  options.accept = [](const WeightSource& source) {
+    require(source.find("model/absent"), ExitCode::usage, "{} is refused", source.description());
+  };
+  EXPECT_THAT(message_of([&] { load_newest(*control_, folder_.path(), views_of(wanted), options); },
+                         ExitCode::usage),
+              HasSubstr("step-00000002 is refused"));
   EXPECT_FALSE(wanted.front().is_right());
 }
 

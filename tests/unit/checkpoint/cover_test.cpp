@@ -99,7 +99,7 @@ class WrongBoxes : public Checkpoint {
     const SliceView view{{"model/w", DType::f32, {4}, {0}, {4}}, values};
     return message_of(
         [&] {
-          open(*control_, step).load(*control_, {&view, 1});
+          load(*control_, open(*control_, step), {&view, 1});
         },
         ExitCode::checkpoint);
   }

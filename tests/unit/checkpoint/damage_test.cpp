@@ -35,7 +35,7 @@ class Damage : public testing::Test {
   bool loads() {
     auto blank = hold(sample_tensors(), {}, 0, false);
     try {
-      open(*control_, step_).load(*control_, views_of(blank));
+      load(*control_, open(*control_, step_), views_of(blank));
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == ExitCode::checkpoint || error.code() == wrong_shape_)
           << error.what();

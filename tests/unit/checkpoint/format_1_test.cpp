@@ -61,7 +61,7 @@ TEST_F(Format1, IsReadForEver) {
       R"({"data_position":4711,"nested":{"list":[1,2.5,null,true]},"text":"ünïcode \"quoted\""})");
   EXPECT_EQ(summarize(opened->folder()).files, 3);
   const auto blank = hold(golden_tensors(), {}, 0, false);
-  opened->load(*control_, views_of(blank));  // strict: these tensors and no others
+  load(*control_, *opened, views_of(blank));  // strict: these tensors and no others
   EXPECT_TRUE(all_right(blank));
 }
 

@@ -218,7 +218,7 @@ class RandomDamage : public testing::Test {
   void expect_found_by_loader(const Trial& trial) {
     for (const auto& [step, folder] : steps_) {
       const std::string why =
-          load_error([&](auto views) { open(*control_, folder).load(*control_, views); }, step);
+          load_error([&](auto views) { load(*control_, open(*control_, folder), views); }, step);
       EXPECT_EQ(!why.empty(), touches(trial, step)) << "step " << step << ": " << why;
       if (why.empty()) continue;
       EXPECT_THAT(why, HasSubstr(trial.words));

@@ -163,7 +163,7 @@ TEST_F(Upkeep, OtherFilesHoldTheSameBits) {
     compare(source, opened,
             [](const TensorComparison& one) { EXPECT_TRUE(one.is_equal()) << one.name; });
     const auto blank = hold(sample_tensors(true), {}, 0, false);
-    opened.load(*control_, views_of(blank));
+    load(*control_, opened, views_of(blank));
     EXPECT_TRUE(all_right(blank));
     EXPECT_THAT(message_of(
                     [&] {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/checkpoint/checkpoint.hpp"
 #include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::hf {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiny models of every family as transformers saves them (tests/golden/families): the same logits,
 // the same loss, and the same file when they are exported again.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,8 +11,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/hf/safetensors.hpp"
 #include "tessera/train/hf_conversion.hpp"
-#include "tessera/train/hf_weights.hpp"
 #include "tessera/train/inference.hpp"
+#include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/training_state.hpp"
@@ -103,7 +104,7 @@ struct OneRank {
         source(family),
         trainer(resolved.job, model, mesh, BatchPlan::make(resolved.job, layout), source,
                 at::kCPU) {
-    load_hf_weights(trainer.stages().holdings(), model, kFolder + family);
+    load_hf_model(trainer.stages().holdings(), model, mesh, kFolder + family);
   }
 
   config::Resolved resolved;
@@ -159,11 +160,15 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
 }
 
 TEST(FamiliesMistakes, AreNamed) {
-  EXPECT_THROW(
-      load_hf_weights(OneRank("mixtral", "float32").trainer.stages().holdings(),
-                      model_of(job("mixtral", "config.json", "float32").job, 0, 24, at::kCPU),
-                      kFolder + "qwen3"),
-      Error);
+  OneRank job("mixtral", "float32");
+  try {
+    load_hf_model(job.trainer.stages().holdings(), job.model, job.mesh, kFolder + "qwen3");
+    ADD_FAILURE() << "loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_THAT(error.what(), testing::HasSubstr("qwen3 does not fit this job"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("there is no model.layers."));
+  }
 }
 
 }  // namespace
