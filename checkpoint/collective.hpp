@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a save or load agree on. Nothing here moves tensor data.
+// What the ranks of a save or load tell each other. Nothing here moves tensor data.
 #pragma once
 
 #include <cstring>
@@ -10,11 +10,6 @@
 #include "tessera/comm/communicator.hpp"
 
 namespace tessera::checkpoint {
-
-/// Collective: runs `work` on this rank (it must not communicate), then lets all ranks learn how it
-/// went. If any failed, every rank throws the Error of the lowest failing rank. Exceptions of other
-/// kinds become Error(environment).
-void together(comm::Communicator& control, const std::function<void()>& work);
 
 /// Collective: folds the ranks' strings into one on rank 0 over a binomial tree, in rank order; ""
 /// on the others. merge(a, b) must be associative. No rank ever holds more than one merged string

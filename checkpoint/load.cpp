@@ -7,6 +7,7 @@
 #include "collective.hpp"
 #include "tensor_table.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/agreement.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -81,14 +82,12 @@ TensorTable wanted_by_all(comm::Communicator& control, std::span<const SliceView
 
 void load(comm::Communicator& control, const WeightSource& source,
           std::span<const SliceView> wanted, const LoadOptions& options) {
-  together(control, [&] {
+  comm::on_all_ranks(control, [&] {
     if (options.accept) options.accept(source);
   });
   const TensorTable all = wanted_by_all(control, wanted, options);
-  together(control, [&] {
-    if (control.rank() == 0) check_fit(source, all, options);
-  });
-  together(control, [&] {
+  comm::on_rank_zero(control, [&] { return check_fit(source, all, options), std::string(); });
+  comm::on_all_ranks(control, [&] {
     std::vector<SliceView> fitting;
     for (const SliceView& view : wanted)
       if (!options.leaves_out(view.slice.name) && source.fits(view.slice)) fitting.push_back(view);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective.hpp"
+#include <functional>
+#include <optional>
+
 #include "opened.hpp"
 #include "read_manifest.hpp"
 #include "step_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/checkpoint/inspect.hpp"
+#include "tessera/comm/agreement.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -18,11 +21,18 @@ struct Choice {
   std::string text;
 };
 
-Opened share(comm::Communicator& control, const Choice& mine) {
-  const fs::path folder = comm::broadcast_string(control, mine.folder.string(), 0);
+/// Collective: rank 0's choice on every rank; empty when it chose none.
+std::optional<Opened> open_chosen(comm::Communicator& control,
+                                  const std::function<Choice()>& choose_one) {
+  Choice mine;
+  const fs::path folder = comm::on_rank_zero(control, [&] {
+    mine = choose_one();
+    return mine.folder.string();
+  });
+  if (folder.empty()) return std::nullopt;
   const std::string text = comm::broadcast_string(control, mine.text, 0);
   std::shared_ptr<Opened::Impl> impl;
-  together(control, [&] {
+  comm::on_all_ranks(control, [&] {
     impl = std::make_shared<Opened::Impl>(folder, parse_manifest(text, folder / kManifestName));
   });
   return Opened(impl);
@@ -68,15 +78,7 @@ Choice choose(const fs::path& folder, std::int64_t latest, Skipped& skipped) {
 
 std::optional<Opened> open_up_to(comm::Communicator& control, const fs::path& folder,
                                  std::int64_t latest, Skipped& skipped) {
-  Choice mine;
-  together(control, [&] {
-    if (control.rank() == 0) mine = choose(folder, latest, skipped);
-  });
-  const bool found =
-      comm::all_reduce_scalar(control, static_cast<std::int64_t>(!mine.folder.empty()),
-                              comm::Op::max) != 0;
-  if (!found) return std::nullopt;
-  return share(control, mine);
+  return open_chosen(control, [&] { return choose(folder, latest, skipped); });
 }
 
 /// Those of the wanted tensors that loading `opened` fills; `options` are as they are for it.
@@ -92,7 +94,7 @@ std::vector<const TensorSlice*> filled_by(const Opened& opened, std::span<const 
 /// What a damaged checkpoint may have filled in part, the next one must fill wholly.
 void require_all_of(comm::Communicator& control, const std::vector<const TensorSlice*>& filled,
                     const Opened& damaged, const Opened& next, const LoadOptions& options) {
-  together(control, [&] {
+  comm::on_all_ranks(control, [&] {
     for (const TensorSlice* slice : filled)
       require(next.fits(*slice) && !options.leaves_out(slice->name), ExitCode::checkpoint,
               "{} is damaged, and cannot be replaced by the next older checkpoint: {} {} {}; move "
@@ -105,11 +107,9 @@ void require_all_of(comm::Communicator& control, const std::vector<const TensorS
 }  // namespace
 
 Opened open(comm::Communicator& control, const fs::path& step_folder) {
-  Choice mine;
-  together(control, [&] {
-    if (control.rank() == 0) mine = {step_folder, read_complete_manifest(step_folder).text};
+  return *open_chosen(control, [&] {
+    return Choice{step_folder, read_complete_manifest(step_folder).text};
   });
-  return share(control, mine);
 }
 
 std::optional<Opened> open_newest(comm::Communicator& control, const fs::path& folder,
@@ -125,7 +125,7 @@ std::optional<Opened> load_newest(comm::Communicator& control, const fs::path& f
   std::optional<Opened> damaged, opened = open_up_to(control, folder, which.latest_step, skipped);
   std::vector<const TensorSlice*> filled;
   while (opened) {
-    together(control, [&] {
+    comm::on_all_ranks(control, [&] {
       if (which.look_at) which.look_at(*opened);
     });
     if (damaged) require_all_of(control, filled, *damaged, *opened, options);

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "aligned_memory.hpp"
-#include "collective.hpp"
 #include "saving.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/keep.hpp"
+#include "tessera/comm/agreement.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -120,7 +120,7 @@ void Saver::Impl::start(const SaveOptions& options, const State& state,
     phase = saving->prepare() ? Phase::writing : Phase::kept;
     if (phase == Phase::kept) return;
     CopyEngine* copies = engine ? engine : copy ? &host : nullptr;
-    if (copies) together(control, [&] { saving->copy_by(*copies); });
+    if (copies) comm::on_all_ranks(control, [&] { saving->copy_by(*copies); });
     work = in_background([attempt = saving.get(), copies] {
       if (copies) copies->wait();
       attempt->write();
@@ -160,7 +160,7 @@ std::optional<SaveResult> Saver::Impl::finish() {
 std::optional<SaveResult> Saver::Impl::advance() {
   std::optional<SaveResult> result;
   or_abandon([&] {
-    together(control, [&] {
+    comm::on_all_ranks(control, [&] {
       if (work.valid()) work.get();
     });
     if (phase == Phase::committing) {

@@ -17,6 +17,7 @@
 #include "tessera/base/json_reader.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/retention.hpp"
+#include "tessera/comm/agreement.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -57,24 +58,24 @@ bool Saving::prepare() {
     result_.kept_existing = true;
     return false;
   }
-  together(control_, [&] { stage(SaveStage::prepared); });
+  comm::on_all_ranks(control_, [&] { stage(SaveStage::prepared); });
   return true;
 }
 
 /// What this rank writes, and the table of all tensors on every rank.
 void Saving::plan() {
   std::string mine;
-  together(control_, [&] {
+  comm::on_all_ranks(control_, [&] {
     check_options();
     check_views(views_);
     pieces_ = owned_pieces(views_);
     mine = table_of(views_, pieces_).to_text();
   });
-  std::string all = reduce_to_root(control_, std::move(mine), TensorTable::merge_texts);
-  together(control_, [&] {
-    if (is_root()) check_table(TensorTable::from_text(all));
-  });
-  const TensorTable table = TensorTable::from_text(comm::broadcast_string(control_, all, 0));
+  const std::string all = reduce_to_root(control_, std::move(mine), TensorTable::merge_texts);
+  const TensorTable table = TensorTable::from_text(comm::on_rank_zero(control_, [&] {
+    check_table(TensorTable::from_text(all));
+    return all;
+  }));
   tensors_ = table.tensors();
   for (const TensorInfo& tensor : tensors_)
     result_.bytes += *checked_bytes(tensor.shape, tensor.dtype);
@@ -113,23 +114,20 @@ void Saving::check_options() {
 
 /// Makes the partial folder. False when a valid checkpoint of this step is there already.
 bool Saving::make_attempt() {
-  bool exists = false;
-  together(control_, [&] {
-    if (!is_root()) return;
+  uuid_ = comm::on_rank_zero(control_, [&] {
     make_folders(options_.folder, ExitCode::checkpoint);
     if (group_.spans_nodes()) require_coherent(options_.folder);
     remove_dead_attempts(options_.folder, options_.stale_partial_seconds);
-    exists = fs::exists(final_);
-    uuid_ = make_uuid();
+    exists_ = fs::exists(final_);
+    return make_uuid();
   });
   exists_ =
-      comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists), comm::Op::max) != 0;
+      comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists_), comm::Op::max) != 0;
   if (exists_ && existing_is_valid()) return false;
-  uuid_ = comm::broadcast_string(control_, uuid_, 0);
-  const fs::path mine = partial_path(options_.folder, state_.step, uuid_);
-  partial_ = comm::broadcast_string(control_, mine.string(), 0);
-  together(control_, [&] {
-    if (is_root()) make_folder(partial_, ExitCode::checkpoint);
+  partial_ = comm::on_rank_zero(control_, [&] {
+    const fs::path partial = partial_path(options_.folder, state_.step, uuid_);
+    make_folder(partial, ExitCode::checkpoint);
+    return partial.string();
   });
   return true;
 }
@@ -180,7 +178,7 @@ void Saving::seal() {
 }
 
 void Saving::collect() {
-  together(control_, [&] { stage(SaveStage::written); });
+  comm::on_all_ranks(control_, [&] { stage(SaveStage::written); });
   record_ = reduce_to_root(control_, std::move(record_), [](std::string a, const std::string& b) {
     return a.empty() || b.empty() ? a + b : a + "," + b;
   });

@@ -14,8 +14,8 @@
 #include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/out_of_memory.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/comm/failure.hpp"
-#include "tessera/train/collective.hpp"
 #include "tessera/train/signals.hpp"
 
 namespace tessera::app {
@@ -31,7 +31,7 @@ constexpr int kLooksOfCheckpoints = 12 * kLooks;
 
 config::Resolved agree_on_configuration(comm::World& world, const Args& args,
                                         const FindOnRanks& find) {
-  const std::string text = train::on_rank_zero(world.control(), [&] {
+  const std::string text = comm::on_rank_zero(world.control(), [&] {
     config::Reading job = config::read_job(args);
     find(job, world.size());
     config::throw_if_wrong(job.problems);

@@ -5,8 +5,8 @@
 
 #include "fault_bundle.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/parallel/replica_check.hpp"
-#include "tessera/train/collective.hpp"
 
 namespace tessera::train {
 
@@ -54,8 +54,8 @@ void Faults::keep(std::int64_t step, const std::string& what) {
   what_ = what;
   const Fault fault{step, trainer_.first_sample(step - 1), trainer_.batch_plan().global_batch, what,
                     job_.checkpoint.enable ? checkpoints_ : std::filesystem::path()};
-  kept_in_ = on_rank_zero(trainer_.mesh().control(),
-                          [&] { return write_fault_bundle(job_, fault, source_).string(); });
+  kept_in_ = comm::on_rank_zero(trainer_.mesh().control(),
+                                [&] { return write_fault_bundle(job_, fault, source_).string(); });
   reporter_.note(fmt::format("step {}: {}; its batch is in {}", step, what, kept_in_));
 }
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "tessera/base/log.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/comm/rank_record.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/metrics/meter.hpp"
-#include "tessera/train/collective.hpp"
 #include "tessera/train/hf_conversion.hpp"
 
 namespace tessera::train {
@@ -63,7 +63,7 @@ void JobSaves::save_last(std::int64_t step) {
   const std::filesystem::path folder = folder_ / fmt::format("hf-{:08d}", step);
   const std::string& name = job_.checkpoint.export_dtype;
   const DType type = name == "bfloat16" ? DType::bf16 : name == "float16" ? DType::f16 : DType::f32;
-  on_rank_zero(control_, [&] {
+  comm::on_rank_zero(control_, [&] {
     export_hf(result.folder, folder, {.dtype = type, .replace = true, .tokenizer = {}});
     return std::string();
   });

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "tessera/base/error.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/parallel/placement.hpp"
-#include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/pipeline_plan.hpp"
 #include "tessera/train/setup.hpp"
@@ -122,7 +122,7 @@ void check_memory(const config::JobConfig& job, const model::ModelSpec& model,
   const MemoryNeed need = memory_need(model, mesh.layout(), mine, options);
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
   const at::Device device = options.sharding.device;
-  on_all_ranks(world.control(), [&] {
+  comm::on_all_ranks(world.control(), [&] {
     // state in host memory, work in the device's
     const bool apart = !device.is_cpu() && options.sharding.offload;
     check_need(model.name, need, apart ? need.work() : need.total(), free_bytes(device, sharers),

@@ -7,9 +7,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/checkpoint/inspect.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/hf/folder.hpp"
 #include "tessera/hf/model_weights.hpp"
-#include "tessera/train/collective.hpp"
 
 namespace tessera::train {
 
@@ -36,7 +36,7 @@ void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& m
                    const LoadChoice& choice) {
   std::optional<hf::WeightFiles> files;
   std::optional<hf::ModelWeights> weights;
-  on_all_ranks(mesh.control(), [&] {
+  comm::on_all_ranks(mesh.control(), [&] {
     files.emplace(path);
     weights.emplace(*files, model, hf::Names::hugging_face);
   });

@@ -14,10 +14,10 @@
 
 #include "run_pictures.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
-#include "tessera/train/collective.hpp"
 #include "tessera/train/device.hpp"
 
 namespace tessera::train {
@@ -109,7 +109,7 @@ Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer
       summary_(first_step, resolved.job.training.steps),
       first_step_(first_step) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
-  on_rank_zero(world.control(), [&] {
+  comm::on_rank_zero(world.control(), [&] {
     open(world, command_line, first_step, hosts);
     return std::string();
   });

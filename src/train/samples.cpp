@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/config/mixture.hpp"
 #include "tessera/data/data_files.hpp"
@@ -14,7 +15,6 @@
 #include "tessera/data/window_source.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/train/batch_plan.hpp"
-#include "tessera/train/collective.hpp"
 #include "tessera/train/replay_source.hpp"
 
 namespace tessera::train {
@@ -62,7 +62,7 @@ std::vector<data::TokenFile> open_files(const config::JobConfig& job, const Name
   std::string names;
   {
     const comm::Watchdog::Patience patience(kTokenizing);
-    names = on_rank_zero(control, [&] {
+    names = comm::on_rank_zero(control, [&] {
       std::string all;
       for (const fs::path& file : token_files(job, source)) all += file.string() + '\0';
       return all;
@@ -72,7 +72,7 @@ std::vector<data::TokenFile> open_files(const config::JobConfig& job, const Name
   for (std::size_t end; (end = names.find('\0')) != std::string::npos; names.erase(0, end + 1))
     files.emplace_back(names.substr(0, end));
   std::vector<data::TokenFile> opened;
-  on_all_ranks(control, [&] { opened = data::open_token_files(files); });
+  comm::on_all_ranks(control, [&] { opened = data::open_token_files(files); });
   return opened;
 }
 
@@ -141,11 +141,11 @@ std::unique_ptr<data::SampleSource> open_validation(const config::JobConfig& job
   const fs::path path = *validation.dataset_path;
   std::unique_ptr<data::SampleSource> source;
   if (validation.dataset == "replay") {
-    on_all_ranks(control, [&] { source = open_replay(job, path, 0, validation.seq_len); });
+    comm::on_all_ranks(control, [&] { source = open_replay(job, path, 0, validation.seq_len); });
     return source;
   }
   const std::vector<data::TokenFile> files = open_files(job, {validation.dataset, path}, control);
-  on_all_ranks(control, [&] {
+  comm::on_all_ranks(control, [&] {
     if (trained_on) data::check_same_tokenizer(*trained_on, files.front());
     source =
         std::make_unique<WindowSource>(data::hold_out(files, validation.seq_len, 0).training,
@@ -167,12 +167,12 @@ Samples open_job_samples(const config::JobConfig& job, std::int64_t global_batch
   Samples samples;
   std::vector<Opened> sources;
   if (training.dataset == "replay") {
-    on_all_ranks(control, [&] {
+    comm::on_all_ranks(control, [&] {
       samples.source = open_replay(job, *training.dataset_path, global_batch, training.seq_len);
     });
   } else {
     sources = open_sources(job, control);
-    on_all_ranks(control, [&] { make_windows(job, sources, samples); });
+    comm::on_all_ranks(control, [&] { make_windows(job, sources, samples); });
   }
   if (job.validation.enable && job.validation.dataset_path)
     samples.validation =

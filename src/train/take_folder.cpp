@@ -3,9 +3,9 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/inspect.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/config/recorded.hpp"
 #include "tessera/train/batch_plan.hpp"
-#include "tessera/train/collective.hpp"
 
 namespace tessera::train {
 namespace {
@@ -40,7 +40,7 @@ void require_same_model(const config::JobConfig& job) {
 std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control,
                                                  const config::JobConfig& job) {
   std::unique_ptr<metrics::FolderLock> lock;
-  on_rank_zero(control, [&] {
+  comm::on_rank_zero(control, [&] {
     lock = std::make_unique<metrics::FolderLock>(job.job.dump_folder);
     require_same_model(job);
     return std::string();

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
-#include "tessera/train/collective.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "unit/config/config_files.hpp"
 #include "unit/config/mistakes.hpp"
 
@@ -18,7 +18,7 @@ TEST(MistakesOnRanks, OneHundredEndAllRanksAlike) {
     args.insert(args.end(), m.flags.begin(), m.flags.end());
     std::string message;
     try {
-      train::on_rank_zero(control, [&] { return resolve(args).serialize(); });
+      comm::on_rank_zero(control, [&] { return resolve(args).serialize(); });
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       message = error.what();
