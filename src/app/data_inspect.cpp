@@ -16,6 +16,7 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/data/document_lengths.hpp"
 #include "tessera/data/tokenizer.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/samples.hpp"
 
 namespace tessera::app {
@@ -166,11 +167,12 @@ int DataInspect::inspect_file() const {
 int DataInspect::inspect_samples(const Args& job_flags) const {
   Args words = job_flags;
   if (!file_.empty()) words.insert(words.begin(), file_);
-  const config::JobConfig job = config::resolve(words).job;
+  const config::Resolved resolved = config::resolve(words);
+  const config::JobConfig& job = resolved.job;
   // 0: all that a replay file has
   const std::int64_t batch = std::max<std::int64_t>(0, job.training.global_batch_size);
   const auto alone = comm::make_self_communicator("data inspect");
-  const train::Samples samples = train::open_job_samples(job, batch, *alone);
+  const train::Samples samples = train::open_samples(plan::plan_data(resolved), batch, *alone);
   const auto tokenizer = load_if_named(tokenizer_.empty() ? tokenizer_of(job) : tokenizer_);
   Json all = Json::array();
   for (const std::int64_t sample : samples_) {

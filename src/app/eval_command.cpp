@@ -40,7 +40,7 @@ void write_logits(const std::string& file, const at::Tensor& logits) {
 int run_logits(const std::string& input, const std::string& logits, const Args& job) {
   const tessera::config::Resolved resolved = tessera::config::resolve(job);
   const at::Tensor tokens = read_tokens(input);
-  tessera::train::Inference model(resolved, tokens.size(1), 0);
+  tessera::train::Inference model(tessera::plan::plan_inference(resolved, 0), tokens.size(1), 0);
   write_logits(logits, model.logits(tokens));
   return 0;
 }
@@ -62,9 +62,9 @@ std::string as_text(const ValidationResult& result) {
 }
 
 /// Who asks for a loss has not written that validation is on.
-void find_problems(tessera::config::Reading& job, int ranks) {
+std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
   using tessera::train::JobCheck;
-  JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
+  const std::int64_t vocabulary = JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
   tessera::config::Problem no_data;
   no_data.text =
       "there is no data to evaluate on; set validation.dataset_path, or set validation.split to "
@@ -72,6 +72,7 @@ void find_problems(tessera::config::Reading& job, int ranks) {
       "training data that was held out";
   for (tessera::config::Problem& problem : job.problems)
     if (problem.text.starts_with("validation.enable = true has no data")) problem = no_data;
+  return vocabulary;
 }
 
 int run_loss(Args job, bool json) {
@@ -79,8 +80,8 @@ int run_loss(Args job, bool json) {
     return word.starts_with("--validation.enable") || word.starts_with("--validation.no_enable");
   });
   if (!said) job.emplace_back("--validation.enable");  // whatever the file says: it is asked for
-  const auto evaluate = [json](auto& world, const auto& resolved, const Args&, const auto& failed) {
-    const ValidationResult result = tessera::train::evaluate(world, resolved, failed);
+  const auto evaluate = [json](auto& world, const auto& plan, const Args&, const auto& failed) {
+    const ValidationResult result = tessera::train::evaluate(world, plan, failed);
     if (world.rank() == 0) std::cout << (json ? as_json(result) : as_text(result)) << std::flush;
     return ExitCode::done;
   };

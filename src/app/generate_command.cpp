@@ -70,9 +70,10 @@ int generate(const Options& options) {
   if (options.prompt || !options.print_ids)
     tokenizer = Tokenizer::load(resolved.job.model.hf_assets_path);
   const auto prompt = prompt_of(options, tokenizer ? &*tokenizer : nullptr);
-  tessera::train::Inference model(resolved,
+  const std::int64_t vocabulary = tokenizer ? tokenizer->vocab_size() : 0;
+  tessera::train::Inference model(tessera::plan::plan_inference(resolved, vocabulary),
                                   static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,
-                                  tokenizer ? tokenizer->vocab_size() : 0);
+                                  vocabulary);
   const auto stop = tokenizer && options.prompt ? tokenizer->eos_id() : std::nullopt;
   const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stop);
   if (options.print_ids)

@@ -29,16 +29,18 @@ constexpr int kLooks = 2500;
 /// older saves left to do.
 constexpr int kLooksOfCheckpoints = 12 * kLooks;
 
-config::Resolved agree_on_configuration(comm::World& world, const Args& args,
-                                        const FindOnRanks& find) {
+/// Rank 0 reads and checks; all make the same plan of what it found.
+plan::JobPlan agree_on_plan(comm::World& world, const Args& args, const FindOnRanks& find) {
   const std::string text = comm::on_rank_zero(world.control(), [&] {
     config::Reading job = config::read_job(args);
-    find(job, world.size());
+    const std::int64_t vocabulary = find(job, world.size());
     config::throw_if_wrong(job.problems);
     for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
-    return job.resolved.serialize();
+    return fmt::format("{} {}", vocabulary, job.resolved.serialize());
   });
-  return config::Resolved::deserialize(text);
+  const std::size_t blank = text.find(' ');
+  return plan::plan_job(config::Resolved::deserialize(std::string_view(text).substr(blank + 1)),
+                        world.size(), std::stoll(text.substr(0, blank)));
 }
 
 /// With what all ranks leave, and the first that says so.
@@ -147,10 +149,6 @@ class Leaving {
 
 }  // namespace
 
-void require_supported(config::Reading& job, int) {
-  if (job.whole) config::find_unsupported(job);
-}
-
 int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find) {
   comm::World world(nullptr, nullptr);
   log::configure(world.rank() == 0 ? log::Level::info : log::Level::error,
@@ -158,8 +156,8 @@ int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find
   const auto all = world.make(comm::Backend::mpi, "leaving");
   Leaving leaving(world, *all);
   try {
-    const config::Resolved resolved = agree_on_configuration(world, args, find);
-    return static_cast<int>(body(world, resolved, args, [&leaving] { leaving.now(); }));
+    const plan::JobPlan plan = agree_on_plan(world, args, find);
+    return static_cast<int>(body(world, plan, args, [&leaving] { leaving.now(); }));
   } catch (...) {
     leaving.now();
     return leaving.code();

@@ -8,23 +8,22 @@
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/config/resolve.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/on_failure.hpp"
 
 namespace tessera::app {
 
-using RankBody = std::function<ExitCode(comm::World&, const config::Resolved&, const Args&,
+using RankBody = std::function<ExitCode(comm::World&, const plan::JobPlan&, const Args&,
                                         const train::OnFailure&)>;
 
-/// Appends to a job's problems what else keeps it from running on so many ranks.
-using FindOnRanks = std::function<void(config::Reading&, int ranks)>;
-/// What holds for every command: config::find_unsupported.
-void require_supported(config::Reading& job, int ranks);
+/// Appends to a job's problems what keeps it from running on so many ranks. Returns the vocabulary
+/// of its data, 0 = unknown.
+using FindOnRanks = std::function<std::int64_t(config::Reading&, int ranks)>;
 
-/// Makes the World, lets rank 0 read the configuration from `args`, check it and give it to all,
-/// runs `body` on every rank and returns its code. Where all ranks throw an Error rank 0's is
-/// printed, and the least of their codes becomes that of all: that communication failed comes after
-/// its causes. An Error that others do not share ends the job on all ranks with its code.
-int run_on_ranks(const Args& args, const RankBody& body,
-                 const FindOnRanks& find = &require_supported);
+/// Makes the World, lets rank 0 read the job from `args`, check it and give it to all, runs `body`
+/// on every rank and returns its code. Where all ranks throw an Error rank 0's is printed, and the
+/// least of their codes becomes that of all: that communication failed comes after its causes. An
+/// Error that others do not share ends the job on all ranks with its code.
+int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find);
 
 }  // namespace tessera::app

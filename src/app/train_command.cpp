@@ -31,12 +31,12 @@ int run(const Args& args) {
   static_cast<void>(signals);
   return tessera::app::run_on_ranks(
       args,
-      [](auto& world, const auto& resolved, const Args& words, const auto& failed) {
-        return tessera::train::run_training(world, resolved, words, failed);
+      [](auto& world, const auto& plan, const Args& words, const auto& failed) {
+        return tessera::train::run_training(world, plan, words, failed);
       },
       [](tessera::config::Reading& job, int ranks) {
         using tessera::train::JobCheck;
-        JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
+        return JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
       });
 }
 

@@ -32,10 +32,6 @@ struct Draft : Findings {
   bool suggests() const { return problems.size() < 20; }
 };
 
-/// Text from a file or the command line, made fit for a message: at most 80 bytes, control
-/// characters as '?'.
-std::string shown(std::string_view text);
-
 /// Reads a TOML file into the draft. The only user of toml++.
 void read_toml_file(const std::string& path, Draft& draft);
 
@@ -61,10 +57,9 @@ CommandLine read_command_line(const std::vector<std::string>& args, Draft& draft
 void find_data(Draft& draft);
 /// What one key implies for another: old names, float64, warm-up longer than the schedule.
 void derive(Draft& draft);
-/// Values that contradict each other.
-void check_combinations(Draft& draft);
-/// Those about training and validation data.
-void check_data(Draft& draft);
+/// Values that do not have the form that their key asks for. What keys say together is component
+/// plan's to check.
+void check_values(Draft& draft);
 /// Appends the one warning that lists the keys that change nothing, each with the reason.
 void warn_of_harmless(Draft& draft);
 

@@ -23,14 +23,4 @@ std::optional<MicrobatchStep> microbatch_step(std::string_view text) {
   return MicrobatchStep{*step, *size};
 }
 
-std::int64_t microbatch_size_at(const std::vector<std::string>& entries, std::int64_t step,
-                                std::int64_t otherwise) {
-  for (const std::string& entry : entries) {
-    const auto from = microbatch_step(entry);
-    if (!from || from->step > step) break;
-    otherwise = from->size;
-  }
-  return otherwise;
-}
-
 }  // namespace tessera::config

@@ -37,17 +37,14 @@ std::string recorded_text(std::string_view toml, std::string_view key) {
   return value.size() >= 2 ? value.substr(1, value.size() - 2) : "";
 }
 
-std::string differences(std::string_view toml, const JobConfig& job,
+std::string differences(std::string_view toml, std::string_view now,
                         const std::vector<std::string_view>& keys) {
   std::string text;
   for (const std::string_view key : keys) {
-    const Value value = get(*find_option(key), job);
-    const auto before = recorded(toml, key);
-    const bool absent = std::holds_alternative<std::monostate>(value);
-    const std::string now = absent ? "none" : to_toml(value);
-    if (before.value_or("none") == now) continue;
-    text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : ", ", key, now,
-                        before.value_or("none"));
+    const std::string before = recorded(toml, key).value_or("none"),
+                      value = recorded(now, key).value_or("none");
+    if (before != value)
+      text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : ", ", key, value, before);
   }
   return text;
 }

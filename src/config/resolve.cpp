@@ -74,7 +74,7 @@ Reading read_job(const std::vector<std::string>& args) {
     draft.places.insert_or_assign("job.config_file", line.file_place);
   }
   derive(draft);
-  check_combinations(draft);
+  check_values(draft);
   refuse_other_model(draft);
   warn_of_harmless(draft);
   Resolved resolved = resolved_of(draft);
@@ -103,22 +103,6 @@ void find_unsupported(Reading& reading) {
   for (const Option& option : options())
     if (!option.why.empty() && !honoured(option, job))
       reading.complain_of({option.key}, refusal(option, job));
-  const Training& training = job.training;
-  if (!training.dataset_path && training.mixture.empty() && !reading.blames("training.dataset"))
-    reading.complain_of(
-        {"training.dataset", "training.dataset_path", "training.mixture"},
-        fmt::format(
-            "training.dataset = \"{}\" has no training.dataset_path; name the file or folder to "
-            "read: Tessera downloads nothing",
-            training.dataset));
-  const Validation& validation = job.validation;
-  if (validation.enable && !validation.dataset_path && validation.split == 0 &&
-      !reading.blames("validation.dataset"))
-    reading.complain_of(
-        {"validation.enable", "validation.dataset_path", "validation.split", "validation.dataset"},
-        "validation.enable = true has no data; name validation.dataset_path, or hold out a share "
-        "of "
-        "the training data (validation.split = 0.01): Tessera downloads nothing");
 }
 
 }  // namespace tessera::config

@@ -26,10 +26,10 @@ struct AttentionTile {
 };
 
 /// The tiles of one sequence in which queries at the positions of `queries` see keys at those of
-/// `keys` (both as a SequenceCut gives them, of the same cut): causal, inside of documents (their
-/// first positions, ascending, the first of them 0; empty = one document), and within `window` keys
-/// if it is > 0. Each visible score is in exactly one tile, and each row of a tile sees at least
-/// one of its keys.
+/// `keys` (both as a plan::SequenceCut gives them, of the same cut): causal, inside of documents
+/// (their first positions, ascending, the first of them 0; empty = one document), and within
+/// `window` keys if it is > 0. Each visible score is in exactly one tile, and each row of a tile
+/// sees at least one of its keys.
 std::vector<AttentionTile> attention_tiles(std::span<const Range> queries,
                                            std::span<const Range> keys,
                                            std::span<const std::int64_t> documents,

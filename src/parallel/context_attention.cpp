@@ -140,7 +140,7 @@ class ContextAttention final : public kernels::Operation {
     AttentionSum sum(plan_, q, v.size(3));
     if (cp.size() == 1)
       sum.add({k, v}, 0);
-    else if (plan_.context.rotation == Rotation::ring)
+    else if (plan_.context.rotation == plan::Rotation::ring)
       ring_forward(cp, packing, packing.packed(k, v), sum);
     else
       gathered_forward(cp, packing, packing.packed(k, v), sum);
@@ -156,7 +156,7 @@ class ContextAttention final : public kernels::Operation {
     const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &sinks = saved[3];
     const Packing packing(k, v);
     AttentionGradient gradient(plan_, q, {saved[4], saved[5]}, gradients[0]);
-    const bool ring = plan_.context.rotation == Rotation::ring || cp.size() == 1;
+    const bool ring = plan_.context.rotation == plan::Rotation::ring || cp.size() == 1;
     const Tensor home =
         (ring ? ring_backward : gathered_backward)(cp, packing, packing.packed(k, v), gradient);
     const KeyValueBlock own = packing.block(home);

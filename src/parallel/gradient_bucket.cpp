@@ -31,7 +31,7 @@ GradientBucket::GradientBucket(ShardGroup& group, comm::Communicator& replicate,
   for (ShardedParam& param : group_.params()) param.gradient = param.in(flat_);
 }
 
-bool GradientBucket::reduces_over(ReduceOver what) const {
+bool GradientBucket::reduces_over(plan::ReduceOver what) const {
   return std::ranges::any_of(group_.params(), [what](const ShardedParam& param) {
     return param.place.reduces_over(what);
   });

@@ -18,7 +18,7 @@ class GradientBucket {
 
   ShardGroup& group() const { return group_; }
   const at::Tensor& flat() const { return flat_; }
-  bool reduces_over(ReduceOver what) const;
+  bool reduces_over(plan::ReduceOver what) const;
 
   /// A unit of this rank uses the group.
   void add_user() { ++users_; }

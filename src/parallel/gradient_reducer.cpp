@@ -107,7 +107,7 @@ void GradientReducer::sum_copies() {
   std::map<int, std::vector<at::Tensor>> pieces;  // by the number of copies
   for (const auto& bucket : buckets_)
     for (const ShardedParam& param : bucket->group().params())
-      if (param.place.reduces_over(ReduceOver::tp_copies))
+      if (param.place.reduces_over(plan::ReduceOver::tp_copies))
         pieces[param.place.tp_copies].push_back(param.gradient.view({-1}));
   for (auto& [copies, gradients] : pieces)
     sum_pieces(gradients, mesh_.neighbours(mesh_.along(Axis::tp), copies));
@@ -128,7 +128,7 @@ void GradientReducer::sum_pieces(std::vector<at::Tensor>& pieces, comm::Communic
 void GradientReducer::sum_tied() {
   for (const auto& bucket : buckets_) {
     if (const ShardGroup* home = bucket->group().options().home) find(home)->add(*bucket);
-    if (ends_ && bucket->reduces_over(ReduceOver::tied)) bucket->sum_over(*ends_);
+    if (ends_ && bucket->reduces_over(plan::ReduceOver::tied)) bucket->sum_over(*ends_);
   }
 }
 

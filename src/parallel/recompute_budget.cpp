@@ -8,7 +8,7 @@ namespace tessera::parallel {
 using model::Slot;
 
 void RecomputeBudget::resolve(std::span<UnitState> units) {
-  using Kind = RecomputePolicy::Kind;
+  using Kind = plan::RecomputePolicy::Kind;
   for (UnitState& state : units) {
     if (!state.block) continue;
     if (policy_.kind == Kind::operations) state.recompute = Recompute::operations;

@@ -9,7 +9,7 @@ using mesh::Axis;
 using model::Flow;
 
 ReducerOptions reducer_options_of(const StageOptions& options, bool pipelined) {
-  using enum Accumulation;
+  using enum plan::Accumulation;
   const bool each =
       options.sharding.accumulation == sharded ||
       (options.sharding.accumulation == standard && !pipelined && !options.sharding.deterministic);

@@ -13,7 +13,7 @@ using mesh::Axis;
 void Stage::check_patterns() const {
   std::vector<std::string> units;
   for (const model::UnitSpec& unit : model_.units) units.push_back(unit.name);
-  for (const ReshardRule& rule : options_.sharding.reshard_rules)
+  for (const plan::ReshardRule& rule : options_.sharding.reshard_rules)
     require_matches(rule.match, units, "parallelism.reshard_rules");
 }
 
@@ -34,7 +34,7 @@ comm::Communicator* Stage::expert_neighbours(int ranks) {
 /// Collective over fsdp, whose ranks hold the same units and so ask for the same groups of
 /// neighbours.
 void Stage::resolve_policies(std::int64_t budget_bytes) {
-  std::vector<UnitWeights> weights;
+  std::vector<plan::UnitWeights> weights;
   for (const UnitState& state : units_) {
     const bool last_of_model = state.number + 1 == static_cast<std::int64_t>(model_.units.size());
     weights.push_back({state.unit.name(), 0, last_of_model});
@@ -42,9 +42,9 @@ void Stage::resolve_policies(std::int64_t budget_bytes) {
       weights.back().gathered_bytes += group->gathered_bytes();
   }
   const int fsdp = mesh_.along({Axis::dp_shard, Axis::cp}).size();
-  const std::vector<UnitReshard> reshards =
-      resolve_reshard(options_.sharding.reshard, options_.sharding.reshard_rules, weights,
-                      !(first() && last()), fsdp, budget_bytes);
+  const std::vector<plan::UnitReshard> reshards =
+      plan::resolve_reshard(options_.sharding.reshard, options_.sharding.reshard_rules, weights,
+                            !(first() && last()), fsdp, budget_bytes);
   for (std::size_t k = 0; k < units_.size(); ++k) {
     units_[k].reshard = reshards[k];
     if (reshards[k].group == 0) continue;
@@ -71,7 +71,7 @@ std::int64_t Stage::scratch_bytes(int microbatches) const {
 }
 
 void Stage::reshard(UnitState& state) {
-  const UnitReshard& policy = state.reshard;
+  const plan::UnitReshard& policy = state.reshard;
   if (!policy.free) return;
   if (policy.group > 0)
     state.unit.reshard_within(neighbours(policy.group), expert_neighbours(policy.group));

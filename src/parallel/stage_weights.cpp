@@ -85,8 +85,8 @@ ShardGroup* StageWeights::group_of(const model::ParamSpec* param) const {
   return nullptr;
 }
 
-PlacementOptions StageWeights::placement_options(bool tied) const {
-  PlacementOptions how{options_.tensor.sequence_parallel};
+plan::PlacementOptions StageWeights::placement_options(bool tied) const {
+  plan::PlacementOptions how{options_.tensor.sequence_parallel};
   if (tied && tied_weight_.holders > 1) {
     how.stage_copy = cells_.begin == 0 ? 0 : 1;
     how.stage_copies = tied_weight_.holders;
@@ -105,7 +105,8 @@ ShardGroup* StageWeights::make_group(const std::string& name,
   }
   std::vector<PlacedParam> params;
   for (const model::ParamSpec* spec : specs)
-    params.push_back({spec, place(*spec, mesh_.layout(), mesh_.rank(), placement_options(tied))});
+    params.push_back(
+        {spec, plan::place(*spec, mesh_.layout(), mesh_.rank(), placement_options(tied))});
   const bool experts = model::counts_experts(specs.front()->placement);
   groups_.push_back(
       std::make_unique<ShardGroup>(name, std::move(params), shards_of(mesh_, experts), options));

@@ -20,8 +20,8 @@ ReducerOptions reducer_options_of(const StageOptions& options, const schedule::S
 
 }  // namespace
 
-Stages::Stages(const model::Model& model, const StageRanges& ranges, const schedule::StageMap& map,
-               mesh::DeviceMesh& mesh, const StageOptions& options)
+Stages::Stages(const model::Model& model, const plan::StageRanges& ranges,
+               const schedule::StageMap& map, mesh::DeviceMesh& mesh, const StageOptions& options)
     : map_(map),
       options_(options),
       numbers_(map.stages_of(mesh.coord(Axis::pp))),

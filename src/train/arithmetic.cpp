@@ -38,36 +38,35 @@ void set_deterministic(bool warn_only) {
   context.setBenchmarkCuDNN(false);
 }
 
-void warn_of_keys_without_effect(const config::JobConfig& job) {
-  const config::Training usual;
+void warn_of_keys_without_effect(const plan::ArithmeticPlan& plan) {
+  const plan::ArithmeticPlan usual;
   const auto warn = [](bool differs, std::string_view key) {
     if (differs) log::warning("{} has no effect: the job trains on the host", key);
   };
-  warn(job.training.allow_tf32 != usual.allow_tf32, "training.allow_tf32");
-  warn(job.training.allow_bf16_reduced_precision_reduction !=
-           usual.allow_bf16_reduced_precision_reduction,
+  warn(plan.allow_tf32 != usual.allow_tf32, "training.allow_tf32");
+  warn(plan.allow_bf16_reduced_precision_reduction != usual.allow_bf16_reduced_precision_reduction,
        "training.allow_bf16_reduced_precision_reduction");
-  warn(job.debug.deterministic_warn_only, "debug.deterministic_warn_only");
+  warn(plan.deterministic_warn_only, "debug.deterministic_warn_only");
 }
 
 }  // namespace
 
-at::Device with_arithmetic(const config::JobConfig& job, at::Device device) {
+at::Device with_arithmetic(const plan::ArithmeticPlan& plan, at::Device device) {
   if (device.is_cpu()) {
-    warn_of_keys_without_effect(job);
+    warn_of_keys_without_effect(plan);
     return device;
   }
   at::Context& context = at::globalContext();
-  context.setAllowTF32CuBLAS(job.training.allow_tf32);
-  context.setAllowTF32CuDNN(job.training.allow_tf32);
-  context.setAllowBF16ReductionCuBLAS(job.training.allow_bf16_reduced_precision_reduction);
-  if (job.debug.deterministic) set_deterministic(job.debug.deterministic_warn_only);
+  context.setAllowTF32CuBLAS(plan.allow_tf32);
+  context.setAllowTF32CuDNN(plan.allow_tf32);
+  context.setAllowBF16ReductionCuBLAS(plan.allow_bf16_reduced_precision_reduction);
+  if (plan.deterministic) set_deterministic(plan.deterministic_warn_only);
   return device;
 }
 
-mesh::DeviceMesh::Decorate ordered_sums_of(const config::JobConfig& job, at::Device device,
+mesh::DeviceMesh::Decorate ordered_sums_of(const plan::ArithmeticPlan& plan, at::Device device,
                                            const mesh::DeviceMesh::Decorate& outer) {
-  if (!job.debug.deterministic || device.is_cpu()) return outer;
+  if (!plan.deterministic || device.is_cpu()) return outer;
   return [device, outer](std::unique_ptr<comm::Communicator> inner) {
     auto ordered = parallel::with_ordered_sums(std::move(inner), device);
     return outer ? outer(std::move(ordered)) : std::move(ordered);

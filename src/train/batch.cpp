@@ -19,8 +19,8 @@ void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab, bool may_i
 }
 
 /// Where the documents of one sample begin.
-std::vector<std::int64_t> documents_of(const data::SampleSource& source, const BatchPlan& plan,
-                                       std::int64_t sample) {
+std::vector<std::int64_t> documents_of(const data::SampleSource& source,
+                                       const plan::BatchPlan& plan, std::int64_t sample) {
   if (!plan.document_end_id) return source.document_starts(sample);
   std::vector<std::int32_t> inputs(static_cast<std::size_t>(source.seq_len()));
   source.read_part(sample, {0, source.seq_len()}, inputs, {});
@@ -49,7 +49,7 @@ at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin
 
 }  // namespace
 
-Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+Rows read_rows(const data::SampleSource& source, const plan::BatchPlan& plan, std::int64_t first,
                const Reader& reader, std::int64_t vocab) {
   const std::vector<Range> ranges = plan.cut.ranges(reader.cp_rank);
   const auto values = static_cast<std::size_t>(plan.rows * plan.cut.positions());
@@ -71,7 +71,7 @@ Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int
   return rows;
 }
 
-Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device) {
+Batch batch_of(const Rows& rows, const plan::BatchPlan& plan, at::Device device) {
   Batch batch;
   const std::int64_t each = plan.microbatch_rows, size = each * plan.cut.positions();
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {
@@ -87,12 +87,12 @@ Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device) {
   return batch;
 }
 
-Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+Batch read_batch(const data::SampleSource& source, const plan::BatchPlan& plan, std::int64_t first,
                  const Reader& reader, std::int64_t vocab, at::Device device) {
   return batch_of(read_rows(source, plan, first, reader, vocab), plan, device);
 }
 
-Rows ReadAhead::take(const BatchPlan& plan, std::int64_t first, std::int64_t end) {
+Rows ReadAhead::take(const plan::BatchPlan& plan, std::int64_t first, std::int64_t end) {
   while (!pending_.empty() && pending_.front().first != first) pending_.pop_front();
   std::optional<std::future<Rows>> here;
   if (!pending_.empty()) {
@@ -110,14 +110,6 @@ Rows ReadAhead::take(const BatchPlan& plan, std::int64_t first, std::int64_t end
                           return read_rows(source_, plan, next, reader_, vocab_);
                         })});
   return here ? here->get() : read_rows(source_, plan, first, reader_, vocab_);
-}
-
-Ahead ahead_of(const config::DataLoader& loader) {
-  if (loader.num_workers == 0) return {1, 1};
-  constexpr std::int64_t kMostSteps = 1024, kMostThreads = 64;
-  const std::int64_t threads = std::min(loader.num_workers, kMostThreads);
-  const std::int64_t each = std::min(loader.prefetch_factor.value_or(2), kMostSteps);
-  return {static_cast<int>(std::min(threads * each, kMostSteps)), static_cast<int>(threads)};
 }
 
 }  // namespace tessera::train

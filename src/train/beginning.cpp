@@ -9,13 +9,12 @@ namespace {
 
 class Beginning {
  public:
-  Beginning(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-            Trainer& trainer, const std::filesystem::path& checkpoints)
-      : job_(job), model_(model), mesh_(mesh), trainer_(trainer), checkpoints_(checkpoints) {}
+  Beginning(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, Trainer& trainer)
+      : plan_(plan), mesh_(mesh), trainer_(trainer) {}
 
   LoadedState begin() {
     if (auto loaded = resume()) return *std::move(loaded);
-    if (job_.checkpoint.initial_load_path)
+    if (plan_.load.from)
       load_initial();
     else
       initialize();
@@ -23,28 +22,28 @@ class Beginning {
   }
 
  private:
-  void initialize() { trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed)); }
+  void initialize() { trainer_.stages().initialize(plan_.run.seed); }
 
   std::optional<LoadedState> resume() {
-    const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, model_);
-    if (!job_.checkpoint.enable) return std::nullopt;
+    const plan::LoadChoice& choice = plan_.load.own;
+    if (!plan_.load.resumes) return std::nullopt;
     if (choice.step < 0)
-      if (const auto last = open_model_only(mesh_.control(), checkpoints_))
+      if (const auto last = open_model_only(mesh_.control(), plan_.load.checkpoints))
         return state_at_end(*last);
     if (choice.is_partial()) initialize();
-    return load_state(trainer_, checkpoints_, choice);
+    return load_state(trainer_, plan_.load.checkpoints, choice);
   }
 
   /// After a last checkpoint with the model alone there is nothing to go on with.
   LoadedState state_at_end(const checkpoint::Opened& last) {
-    require(last.step() >= job_.training.steps, ExitCode::usage,
+    require(last.step() >= plan_.run.steps, ExitCode::usage,
             "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = "
             "{} cannot follow its "
             "step {}; resume from an older checkpoint by checkpoint.load_step, or choose another "
             "job.dump_folder and "
             "start from this model by checkpoint.initial_load_path",
-            last.folder().string(), job_.training.steps, last.step());
-    load_model(trainer_.stages().holdings(), model_, mesh_, last.folder());
+            last.folder().string(), plan_.run.steps, last.step());
+    load_model(trainer_.stages().holdings(), *plan_.model.spec, mesh_, last.folder());
     TrainState state;
     state.step = last.step();
     state.samples = trainer_.first_sample(state.step);
@@ -53,24 +52,20 @@ class Beginning {
   }
 
   void load_initial() {
-    const LoadChoice choice = LoadChoice::of(job_.checkpoint, model_);
-    if (choice.is_partial()) initialize();
-    load_weights_of(job_, trainer_.stages().holdings(), model_, mesh_, choice);
+    if (plan_.load.initial.is_partial()) initialize();
+    load_weights_of(plan_.load, plan_.load.initial, trainer_.stages().holdings(), *plan_.model.spec,
+                    mesh_);
   }
 
-  const config::JobConfig& job_;
-  const model::ModelSpec& model_;
+  const plan::JobPlan& plan_;
   mesh::DeviceMesh& mesh_;
   Trainer& trainer_;
-  const std::filesystem::path& checkpoints_;
 };
 
 }  // namespace
 
-LoadedState begin_state(const config::JobConfig& job, const model::ModelSpec& model,
-                        mesh::DeviceMesh& mesh, Trainer& trainer,
-                        const std::filesystem::path& checkpoints) {
-  return Beginning(job, model, mesh, trainer, checkpoints).begin();
+LoadedState begin_state(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, Trainer& trainer) {
+  return Beginning(plan, mesh, trainer).begin();
 }
 
 }  // namespace tessera::train

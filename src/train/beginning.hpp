@@ -3,22 +3,17 @@
 // weights.
 #pragma once
 
-#include <filesystem>
-
-#include "tessera/config/job_config.hpp"
 #include "tessera/mesh/device_mesh.hpp"
-#include "tessera/model/model.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/training_state.hpp"
 
 namespace tessera::train {
 
-/// Collective. Fills the trainer's weights and, where the job resumes from a checkpoint under
-/// `checkpoints`, the rest of its state. The steps done are 0 unless the job resumes. Throws
+/// Collective. Fills the trainer's weights and, where the job resumes from a checkpoint of its own,
+/// the rest of its state. The steps done are 0 unless the job resumes. Throws
 /// Error(checkpoint) or Error(usage) as load_state() and load_weights_of() do, and Error(usage) if
 /// training.steps lies behind a last checkpoint that holds the model alone.
-LoadedState begin_state(const config::JobConfig& job, const model::ModelSpec& model,
-                        mesh::DeviceMesh& mesh, Trainer& trainer,
-                        const std::filesystem::path& checkpoints);
+LoadedState begin_state(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, Trainer& trainer);
 
 }  // namespace tessera::train

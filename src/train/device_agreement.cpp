@@ -25,7 +25,7 @@ std::size_t first(Ranks ranks, const Test& test) {
   return static_cast<std::size_t>(std::ranges::find_if(ranks, test) - ranks.begin());
 }
 
-std::string builds(Ranks ranks, std::string_view wanted) {
+std::string builds(Ranks ranks, plan::DeviceChoice wanted) {
   const bool cuda = ranks[0].facts.build;
   if (const std::size_t other =
           first(ranks, [&](const RankDevice& r) { return r.facts.build != cuda; });
@@ -34,7 +34,7 @@ std::string builds(Ranks ranks, std::string_view wanted) {
         "{} has a build of Tessera with CUDA, and {} one without; install the same build on all "
         "nodes",
         named(ranks, cuda ? 0 : other), named(ranks, cuda ? other : 0));
-  if (cuda || wanted != "cuda") return {};
+  if (cuda || wanted != plan::DeviceChoice::cuda) return {};
   return "job.device = \"cuda\" needs a build of Tessera with CUDA, which this one is not; build "
          "with "
          "TESSERA_WITH_CUDA=ON and TESSERA_WITH_NCCL=ON, or set job.device = \"cpu\"";
@@ -163,8 +163,8 @@ std::string device_warning(Ranks ranks) {
       cuda_version(ranks[other].facts.driver));
 }
 
-std::string device_problem(Ranks ranks, std::string_view wanted, bool share, bool with_nccl) {
-  if (wanted == "cpu") return {};
+std::string device_problem(Ranks ranks, plan::DeviceChoice wanted, bool share, bool with_nccl) {
+  if (wanted == plan::DeviceChoice::cpu) return {};
   if (std::string problem = builds(ranks, wanted); !problem.empty() || !ranks[0].facts.build)
     return problem;
   for (const auto& rule : {&without_gpu, &different_gpus})

@@ -26,19 +26,19 @@ void tell_placement(comm::World& world, std::span<const RankDevice> ranks, const
 
 }  // namespace
 
-OwnDevice choose_device(comm::World& world, const config::Job& job, bool with_nccl) {
-  const comm::DeviceFacts own = comm::device_facts(world.local_rank(), job.share_device);
+OwnDevice choose_device(comm::World& world, const plan::DevicePlan& plan, bool with_nccl) {
+  const comm::DeviceFacts own = comm::device_facts(world.local_rank(), plan.share);
   std::vector<RankDevice> ranks;
   for (const std::string& text :
        comm::all_gather_strings(world.control(), text_of({world.host(), own})))
     ranks.push_back(rank_device_of(text));
-  const std::string problem = device_problem(ranks, job.device, job.share_device, with_nccl);
+  const std::string problem = device_problem(ranks, plan.choice, plan.share, with_nccl);
   require(problem.empty(), ExitCode::environment, "{}", problem);
-  const bool on_gpu = own.build && job.device != "cpu";
+  const bool on_gpu = own.build && plan.choice != plan::DeviceChoice::cpu;
   if (on_gpu) tell_placement(world, ranks, own.pci);
   if (own.build && !on_gpu && world.rank() == 0)
     log::info("this build has GPU support and trains on the host, as job.device = \"cpu\" asks");
-  if (!own.build && job.share_device && world.rank() == 0)
+  if (!own.build && plan.share && world.rank() == 0)
     log::warning("job.share_device has no effect: this build of Tessera trains on the host");
   if (!on_gpu) return {at::kCPU, world.local_size()};
   return {take_device(own.index), ranks_on_gpu(ranks, {world.host(), own})};

@@ -52,31 +52,16 @@ fs::path newest_before(const Fault& fault) {
 }
 
 /// Starts from there, and not as the job itself started.
-std::string start_from(const fs::path& step, const config::JobConfig& job) {
+std::string start_from(const fs::path& step, const plan::FaultPlan& plan) {
   if (step.empty()) return {};
-  std::string flags = " --checkpoint.initial_load_path " + step.string();
-  if (job.checkpoint.initial_load_in_hf) flags += " --checkpoint.no_initial_load_in_hf";
-  if (job.checkpoint.initial_load_in_hf_quantized)
-    flags += " --checkpoint.no_initial_load_in_hf_quantized";
-  if (!job.checkpoint.exclude_from_loading.empty()) flags += " --checkpoint.exclude_from_loading=";
-  return flags;
-}
-
-/// Leaves out what would contradict data that is replayed, or has nothing to do with it.
-std::string without_the_jobs_data(const config::JobConfig& job) {
-  std::string flags;
-  if (!job.training.mixture.empty()) flags += " --training.mixture=";
-  if (job.validation.enable) flags += " --validation.no_enable";
-  if (job.validation.split > 0) flags += " --validation.split 0";
-  return flags;
+  return " --checkpoint.initial_load_path " + step.string() + plan.replay_start_flags;
 }
 
 }  // namespace
 
-fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault,
+fs::path write_fault_bundle(const plan::JobPlan& plan, const Fault& fault,
                             const data::SampleSource& source) {
-  const fs::path folder = fs::path(job.job.dump_folder) / "faults" /
-                          fmt::format("step-{:08d}", fault.step),
+  const fs::path folder = plan.run.folder / "faults" / fmt::format("step-{:08d}", fault.step),
                  batch = folder / "batch.safetensors";
   fs::create_directories(folder);
   write_batch(batch, fault, source);
@@ -88,8 +73,8 @@ fs::path write_fault_bundle(const config::JobConfig& job, const Fault& fault,
       {"replay",
        fmt::format("tessera train JOB.toml --job.dump_folder ELSEWHERE --training.dataset replay "
                    "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
-                   batch.string(), start_from(newest_before(fault), job),
-                   without_the_jobs_data(job))}};
+                   batch.string(), start_from(newest_before(fault), plan.faults),
+                   plan.faults.replay_flags)}};
   write_file_atomically(folder / "fault.json", json_text(report, 2) + "\n");
   return folder;
 }

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "tessera/config/job_config.hpp"
 #include "tessera/data/sample_source.hpp"
+#include "tessera/plan/job_plan.hpp"
 
 namespace tessera::train {
 
@@ -23,7 +23,7 @@ struct Fault {
 /// file of one step, and fault.json, which tells what happened and how to run it again, from the
 /// newest checkpoint there is. Returns the folder. One rank calls it. Throws Error(environment or
 /// data) if it cannot be written.
-std::filesystem::path write_fault_bundle(const config::JobConfig& job, const Fault& fault,
+std::filesystem::path write_fault_bundle(const plan::JobPlan& plan, const Fault& fault,
                                          const data::SampleSource& source);
 
 }  // namespace tessera::train

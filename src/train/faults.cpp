@@ -10,21 +10,17 @@
 
 namespace tessera::train {
 
-Faults::Faults(const config::JobConfig& job, Trainer& trainer, Reporter& reporter,
-               const data::SampleSource& source, std::filesystem::path checkpoints)
-    : job_(job),
-      trainer_(trainer),
-      reporter_(reporter),
-      source_(source),
-      checkpoints_(std::move(checkpoints)) {}
+Faults::Faults(const plan::JobPlan& plan, Trainer& trainer, Reporter& reporter,
+               const data::SampleSource& source)
+    : plan_(plan), trainer_(trainer), reporter_(reporter), source_(source) {}
 
 Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
   if (outcome.skipped) return judge_nonfinite(step, outcome);
   skipped_ = 0;
-  if (job_.optimizer.spike_zscore == 0) return Verdict::go_on;
+  if (plan_.faults.spike_zscore == 0) return Verdict::go_on;
   outcome.zscore = spikes_.score(outcome.loss);
-  if (outcome.zscore <= job_.optimizer.spike_zscore) return Verdict::go_on;
-  const bool back = job_.optimizer.on_spike == "rewind";
+  if (outcome.zscore <= plan_.faults.spike_zscore) return Verdict::go_on;
+  const bool back = plan_.faults.on_spike == plan::OnSpike::rewind;
   const std::string what =
       fmt::format("loss {:.4f} is {:.1f} standard deviations above the recent losses", outcome.loss,
                   outcome.zscore);
@@ -36,34 +32,33 @@ Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
 }
 
 Faults::Verdict Faults::judge_nonfinite(std::int64_t step, const StepOutcome& outcome) {
-  const std::string& policy = job_.optimizer.on_nonfinite;
   const std::string what = "loss or gradient is not finite, first in " + outcome.nonfinite;
   if (skipped_ == 0) keep(step, what);
-  if (policy == "stop") return Verdict::stop;
-  if (policy == "rewind") return Verdict::go_back;
+  if (plan_.faults.on_nonfinite == plan::OnNonfinite::stop) return Verdict::stop;
+  if (plan_.faults.on_nonfinite == plan::OnNonfinite::rewind) return Verdict::go_back;
   reporter_.note(fmt::format("step {} skipped: {}", step, what));
   ++skipped_;
-  require(skipped_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+  require(skipped_ <= plan_.faults.max_skipped_steps, ExitCode::nonfinite,
           "{} steps in a row were not finite, the last in {}; lower optimizer.lr or look at {} "
           "(optimizer.max_skipped_steps = {})",
-          skipped_, outcome.nonfinite, kept_in_, job_.optimizer.max_skipped_steps);
+          skipped_, outcome.nonfinite, kept_in_, plan_.faults.max_skipped_steps);
   return Verdict::go_on;
 }
 
 void Faults::keep(std::int64_t step, const std::string& what) {
   what_ = what;
   const Fault fault{step, trainer_.first_sample(step - 1), trainer_.batch_plan().global_batch, what,
-                    job_.checkpoint.enable ? checkpoints_ : std::filesystem::path()};
+                    plan_.load.resumes ? plan_.load.checkpoints : std::filesystem::path()};
   kept_in_ = comm::on_rank_zero(trainer_.mesh().control(),
-                                [&] { return write_fault_bundle(job_, fault, source_).string(); });
+                                [&] { return write_fault_bundle(plan_, fault, source_).string(); });
   reporter_.note(fmt::format("step {}: {}; its batch is in {}", step, what, kept_in_));
 }
 
 std::optional<LoadedState> Faults::load_before(std::int64_t step) {
-  const LoadChoice choice = LoadChoice::of_own(job_.checkpoint, trainer_.model());
+  const plan::LoadChoice& choice = plan_.load.own;
   if (choice.is_partial() ||
       !choice.left_out().empty()) {  // what the run began without begins again as it did then
-    trainer_.stages().initialize(static_cast<std::uint64_t>(job_.debug.seed));
+    trainer_.stages().initialize(plan_.run.seed);
     for (const at::Tensor& buffer : trainer_.stages().holdings().buffers)
       if (buffer.defined()) buffer.zero_();
     for (optim::ParamState& state : trainer_.optimizer_states()) {
@@ -71,12 +66,12 @@ std::optional<LoadedState> Faults::load_before(std::int64_t step) {
       state.exp_avg_sq.zero_();
     }
   }
-  return load_state(trainer_, checkpoints_, choice, step - 1);
+  return load_state(trainer_, plan_.load.checkpoints, choice, step - 1);
 }
 
 void Faults::go_back(std::int64_t step) {
   const std::int64_t next_sample = trainer_.first_sample(step);
-  const auto loaded = job_.checkpoint.enable ? load_before(step) : std::nullopt;
+  const auto loaded = plan_.load.resumes ? load_before(step) : std::nullopt;
   require(loaded.has_value(), ExitCode::nonfinite,
           "step {}: {}; there is no checkpoint to rewind to; set checkpoint.enable, and "
           "checkpoint.interval below {}",
@@ -84,10 +79,10 @@ void Faults::go_back(std::int64_t step) {
   TrainState state = loaded->state;
   jumps_ = state.step == jumped_to_ ? jumps_ + 1 : 1;
   jumped_to_ = state.step;
-  require(jumps_ <= job_.optimizer.max_skipped_steps, ExitCode::nonfinite,
+  require(jumps_ <= plan_.faults.max_skipped_steps, ExitCode::nonfinite,
           "rewound to step {} {} times, the last time because {}; lower optimizer.lr or look at {} "
           "(optimizer.max_skipped_steps = {})",
-          jumped_to_, jumps_, what_, kept_in_, job_.optimizer.max_skipped_steps);
+          jumped_to_, jumps_, what_, kept_in_, plan_.faults.max_skipped_steps);
   state.samples = next_sample;
   trainer_.set_state(state);
   spikes_.forget();
@@ -102,7 +97,7 @@ void Faults::stop(std::int64_t step) const {
 }
 
 void Faults::check_replicas(std::int64_t step) {
-  const std::int64_t every = job_.debug.check_replicas;
+  const std::int64_t every = plan_.faults.check_replicas;
   if (every == 0 || step % every != 0) return;
   const std::string fault = parallel::find_replica_fault(trainer_.stages(), trainer_.mesh());
   require(fault.empty(), ExitCode::environment,

@@ -4,12 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 
 #include "reporter.hpp"
-#include "tessera/config/job_config.hpp"
 #include "tessera/data/sample_source.hpp"
 #include "tessera/train/loss_spikes.hpp"
 #include "tessera/train/trainer.hpp"
@@ -22,10 +20,9 @@ class Faults {
  public:
   enum class Verdict : std::uint8_t { go_on, go_back, stop };
 
-  /// `checkpoints`: the folder that go_back() looks into; what it keeps of a fault goes into
-  /// job.dump_folder/faults.
-  Faults(const config::JobConfig& job, Trainer& trainer, Reporter& reporter,
-         const data::SampleSource& source, std::filesystem::path checkpoints);
+  /// What it keeps of a fault goes into the run's folder. All must outlive this.
+  Faults(const plan::JobPlan& plan, Trainer& trainer, Reporter& reporter,
+         const data::SampleSource& source);
 
   /// By optimizer.on_nonfinite, spike_zscore and on_spike; fills in outcome.zscore. Keeps the batch
   /// of a fault. Throws Error(nonfinite) after optimizer.max_skipped_steps faults in a row.
@@ -46,11 +43,10 @@ class Faults {
   std::optional<LoadedState> load_before(std::int64_t step);
   void keep(std::int64_t step, const std::string& what);
 
-  const config::JobConfig& job_;
+  const plan::JobPlan& plan_;
   Trainer& trainer_;
   Reporter& reporter_;
   const data::SampleSource& source_;
-  std::filesystem::path checkpoints_;
   LossSpikes spikes_;
   std::string what_, kept_in_;               ///< of the last fault
   std::int64_t skipped_ = 0;                 ///< steps in a row

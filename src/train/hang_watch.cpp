@@ -28,7 +28,7 @@ constexpr std::size_t kTracedCalls = 100;
 
 class HangWatch {
  public:
-  HangWatch(comm::World& world, const config::JobConfig& job) : world_(world), job_(job) {}
+  HangWatch(comm::World& world, const plan::CommPlan& plan) : world_(world), plan_(plan) {}
 
   /// One line, while the job may still go on.
   void notice(const Error& report) const {
@@ -129,25 +129,23 @@ class HangWatch {
   }
 
   std::size_t limit() const {
-    return std::min(kTracedCalls, static_cast<std::size_t>(job_.comm.trace_buf_size));
+    return std::min(kTracedCalls, static_cast<std::size_t>(plan_.traced_calls));
   }
-  std::filesystem::path folder() const {
-    return std::filesystem::path(job_.job.dump_folder) / job_.comm.save_traces_folder;
-  }
+  const std::filesystem::path& folder() const { return plan_.traces_folder; }
   std::filesystem::path file_of(int rank, const char* extension) const {
-    return folder() / fmt::format("{}{}{}", job_.comm.save_traces_file_prefix, rank, extension);
+    return folder() / fmt::format("{}{}{}", plan_.traces_prefix, rank, extension);
   }
 
   comm::World& world_;
-  const config::JobConfig& job_;
+  const plan::CommPlan& plan_;
 };
 
 }  // namespace
 
 void watch_for_hangs(std::optional<comm::Watchdog>& watchdog, comm::World& world,
-                     const config::JobConfig& job, std::int64_t limit_seconds,
+                     const plan::CommPlan& plan, std::int64_t limit_seconds,
                      std::function<std::optional<Error>()> look) {
-  const HangWatch watch(world, job);
+  const HangWatch watch(world, plan);
   const seconds limit(limit_seconds);
   Watchdog::Also also;
   also.leave_traces = [watch] { watch.leave_traces(); };

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tessera/comm/world.hpp"
-#include "tessera/config/job_config.hpp"
+#include "tessera/plan/execution_plan.hpp"
 
 namespace tessera::train {
 
@@ -17,7 +17,7 @@ namespace tessera::train {
 /// job.dump_folder/comm.save_traces_folder. `look`: see Watchdog::Also. What is given must outlive
 /// the watchdog.
 void watch_for_hangs(std::optional<comm::Watchdog>& watchdog, comm::World& world,
-                     const config::JobConfig& job, std::int64_t limit_seconds,
+                     const plan::CommPlan& plan, std::int64_t limit_seconds,
                      std::function<std::optional<Error>()> look = {});
 
 }  // namespace tessera::train

@@ -10,7 +10,7 @@
 #include "tessera/hf/export.hpp"
 #include "tessera/hf/folder.hpp"
 #include "tessera/hf/import.hpp"
-#include "tessera/train/setup.hpp"
+#include "tessera/plan/model_shape.hpp"
 
 namespace tessera::train {
 namespace {
@@ -81,7 +81,7 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
           (options.folder / "step-00000000").string());
   const hf::WeightFiles files(weights);
   const model::DecoderShape shape =
-      decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));
+      plan::decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));
   const hf::Import import(files, shape, options.dtype);
   return import.write({options.folder, options.files}, job_to_keep(weights, options).to_toml());
 }
@@ -91,7 +91,7 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   const checkpoint::Opened opened = open_at(*control, folder);
   const config::JobConfig job = job_inside(opened).job;
   const std::int64_t vocab = opened.find("model/tok_embeddings.weight")->shape[0];
-  const model::DecoderShape shape = decoder_shape_of(job, vocab);
+  const model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
   const hf::Assets assets =
       hf::find_assets({options.tokenizer, job.model.hf_assets_path, job.model.hf_config}, vocab);
   hf::prepare_folder(out, options.replace);

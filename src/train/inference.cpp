@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "memory_check.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/kernels/philox.hpp"
+#include "tessera/plan/model_shape.hpp"
 #include "tessera/train/device.hpp"
-#include "tessera/train/memory_need.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
 
@@ -18,22 +19,12 @@ namespace {
 
 using model::Slot;
 
-parallel::StageOptions options_of(const config::Resolved& resolved, at::Device device) {
+parallel::StageOptions options_of(const plan::PrecisionPlan& precision, at::Device device) {
   parallel::StageOptions options;
-  options.sharding.precision = precision_of(resolved.job);
-  if (resolved.origin("training.mixed_precision_param") == "default")
-    options.sharding.precision.compute = options.sharding.precision.master;
-  options.sharding.reshard.kind = parallel::ReshardPolicy::Kind::never;
+  options.sharding.precision = precision_of(precision);
+  options.sharding.reshard.kind = plan::ReshardPolicy::Kind::never;
   options.sharding.device = device;
   return options;
-}
-
-model::Model model_for(const config::Resolved& resolved, std::int64_t positions, std::int64_t vocab,
-                       at::Device device) {
-  config::JobConfig job = resolved.job;
-  if (resolved.origin("training.mixed_precision_param") == "default")
-    job.training.mixed_precision_param = job.training.dtype;
-  return model_of(job, vocab, positions, device);
 }
 
 /// One token from logits [vocab]; the draw is number `index` of the seed's stream.
@@ -55,19 +46,21 @@ std::int64_t pick(const at::Tensor& logits, const Sampling& sampling, std::uint6
 
 }  // namespace
 
-Inference::Inference(const config::Resolved& resolved, std::int64_t positions,
+Inference::Inference(const plan::InferencePlan& plan, std::int64_t positions,
                      std::int64_t tokenizer_vocab)
     : positions_(positions),
       tokenizer_vocab_(tokenizer_vocab),
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
       device_(default_device()),
-      model_(model_for(resolved, positions, tokenizer_vocab, device_)) {
-  options_ = options_of(resolved, device_);
-  check_memory_alone(model_, mesh_.layout(), options_);
+      model_(model::make_decoder(plan.shape, positions, precision_of(plan.precision).compute,
+                                 device_)),
+      options_(options_of(plan.precision, device_)) {
+  plan::check_vocabulary(tokenizer_vocab, model_.name, model_.dimensions.vocab);
+  check_memory_alone(plan, model_, device_);
   reducer_.emplace(model_, mesh_, parallel::reducer_options_of(options_, false));
   stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options_,
                  *reducer_);
-  load_weights_of(resolved.job, stage_->weights().holdings(), model_, mesh_);
+  load_weights_of(plan.load, {}, stage_->weights().holdings(), model_, mesh_);
 }
 
 at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position,

@@ -2,7 +2,6 @@
 #include "job_saves.hpp"
 
 #include <chrono>
-#include <utility>
 
 #include "tessera/base/log.hpp"
 #include "tessera/comm/agreement.hpp"
@@ -13,16 +12,13 @@
 
 namespace tessera::train {
 
-JobSaves::JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control,
-                   at::Device device, SaveAndStop& policy, Reporter& reporter,
-                   std::filesystem::path folder)
-    : resolved_(resolved),
-      job_(resolved.job),
+JobSaves::JobSaves(const plan::JobPlan& plan, Trainer& trainer, comm::Communicator& control,
+                   at::Device device, SaveAndStop& policy, Reporter& reporter)
+    : plan_(plan),
       trainer_(trainer),
       control_(control),
       policy_(policy),
       reporter_(reporter),
-      folder_(std::move(folder)),
       device_copies_(make_device_copies(device)),
       saver_(control, device_copies_.get()) {}
 
@@ -31,40 +27,39 @@ void JobSaves::hold_updates() {
 }
 
 void JobSaves::finish() {
-  const comm::Watchdog::Patience patience(std::chrono::seconds(job_.comm.save_timeout_seconds));
+  const comm::Watchdog::Patience patience(std::chrono::seconds(plan_.comm.save_timeout_seconds));
   note(saver_.finish());
 }
 
 void JobSaves::save(std::int64_t step) {
-  const comm::Watchdog::Patience patience(std::chrono::seconds(job_.comm.save_timeout_seconds));
+  const comm::Watchdog::Patience patience(std::chrono::seconds(plan_.comm.save_timeout_seconds));
   const double began = metrics::monotonic_seconds();
   finish();
   saving_step_ = step;
-  if (step == job_.training.steps && job_.checkpoint.last_save_model_only) {
+  if (step == plan_.run.steps && plan_.save.last_model_only) {
     save_last(step);
     return reporter_.spent_on_checkpoints(metrics::monotonic_seconds() - began);
   }
-  if (auto& plan = policy_.plan()) plan->save_began(SaveAndStop::now());
+  if (auto& timer = policy_.timer()) timer->save_began(SaveAndStop::now());
   TrainState state = trainer_.state();
   state.step = step;
   state.samples = trainer_.first_sample(step);
-  if (job_.checkpoint.async_mode == "disabled")
-    note(save_state(saver_, trainer_, resolved_, folder_, state));
+  if (plan_.save.waits)
+    note(save_state(saver_, trainer_, plan_, plan_.load.checkpoints, state));
   else
-    begin_save_state(saver_, trainer_, resolved_, folder_, state);
+    begin_save_state(saver_, trainer_, plan_, plan_.load.checkpoints, state);
   reporter_.spent_on_checkpoints(metrics::monotonic_seconds() - began);
 }
 
 /// The model alone, and on request once more as other programs read it.
 void JobSaves::save_last(std::int64_t step) {
-  const auto result = save_model_only(saver_, trainer_, resolved_, folder_, step);
+  const auto result = save_model_only(saver_, trainer_, plan_, plan_.load.checkpoints, step);
   note(result);
-  if (!job_.checkpoint.last_save_in_hf) return;
-  const std::filesystem::path folder = folder_ / fmt::format("hf-{:08d}", step);
-  const std::string& name = job_.checkpoint.export_dtype;
-  const DType type = name == "bfloat16" ? DType::bf16 : name == "float16" ? DType::f16 : DType::f32;
+  if (!plan_.save.last_in_hf) return;
+  const std::filesystem::path folder = plan_.load.checkpoints / fmt::format("hf-{:08d}", step);
   comm::on_rank_zero(control_, [&] {
-    export_hf(result.folder, folder, {.dtype = type, .replace = true, .tokenizer = {}});
+    export_hf(result.folder, folder,
+              {.dtype = plan_.save.export_dtype, .replace = true, .tokenizer = {}});
     return std::string();
   });
   reporter_.note(fmt::format("Hugging Face weights {}", folder.string()));
@@ -73,9 +68,9 @@ void JobSaves::save_last(std::int64_t step) {
 void JobSaves::note(const std::optional<checkpoint::SaveResult>& result) {
   if (!result) return;
   comm::rank_record::note_saved(saving_step_);
-  const bool held = job_.checkpoint.async_mode == "disabled";
-  if (auto& plan = policy_.plan())
-    plan->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
+  const bool held = plan_.save.waits;
+  if (auto& timer = policy_.timer())
+    timer->save_took(held ? result->seconds : result->blocked_seconds, result->seconds);
   if (result->kept_existing)
     return log::warning("{} exists and is kept; this run wrote nothing there",
                         result->folder.string());

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -18,10 +17,9 @@ namespace tessera::train {
 /// All methods are collective; every rank calls them at the same places.
 class JobSaves {
  public:
-  /// Saves under `folder` what the trainer holds on `device`. The references must outlive this.
-  JobSaves(const config::Resolved& resolved, Trainer& trainer, comm::Communicator& control,
-           at::Device device, SaveAndStop& policy, Reporter& reporter,
-           std::filesystem::path folder);
+  /// Saves what the trainer holds on `device`. The references must outlive this.
+  JobSaves(const plan::JobPlan& plan, Trainer& trainer, comm::Communicator& control,
+           at::Device device, SaveAndStop& policy, Reporter& reporter);
 
   /// Call before parameters or moments change. On a GPU, the change then waits for the copies of a
   /// save under way.
@@ -37,13 +35,11 @@ class JobSaves {
   void save_last(std::int64_t step);
   void note(const std::optional<checkpoint::SaveResult>& result);
 
-  const config::Resolved& resolved_;
-  const config::JobConfig& job_;
+  const plan::JobPlan& plan_;
   Trainer& trainer_;
   comm::Communicator& control_;
   SaveAndStop& policy_;
   Reporter& reporter_;
-  std::filesystem::path folder_;
   std::unique_ptr<DeviceCopies> device_copies_;  ///< on a GPU
   checkpoint::Saver saver_;
   std::int64_t saving_step_ = 0;  ///< of the checkpoint begun last

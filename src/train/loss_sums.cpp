@@ -19,7 +19,7 @@ std::size_t LossSums::part_of(std::int64_t sample) const {
   return found == names_.end() ? 0 : static_cast<std::size_t>(found - names_.begin());
 }
 
-void LossSums::add(const Rows& rows, const BatchPlan& plan,
+void LossSums::add(const Rows& rows, const plan::BatchPlan& plan,
                    const std::vector<at::Tensor>& token_losses, std::int64_t first,
                    std::int64_t end) {
   if (token_losses.empty()) return;

@@ -26,8 +26,9 @@ class LossSums {
   /// Losses of this rank's positions of a step: of the rows that begin with sample `first`, by
   /// microbatch, in the rows' order; samples from `end` on do not count. Call it where these are
   /// the rank's alone: once among the ranks of tp.
-  void add(const Rows& rows, const BatchPlan& plan, const std::vector<at::Tensor>& token_losses,
-           std::int64_t first, std::int64_t end = std::numeric_limits<std::int64_t>::max());
+  void add(const Rows& rows, const plan::BatchPlan& plan,
+           const std::vector<at::Tensor>& token_losses, std::int64_t first,
+           std::int64_t end = std::numeric_limits<std::int64_t>::max());
   /// Collective: the sums over all ranks. The votes travel with them; those of all ranks are
   /// returned.
   StepVotes reduce(comm::Communicator& control, const StepVotes& votes = {});

@@ -33,11 +33,9 @@ class Remedies {
   }
 
  private:
-  const config::JobConfig& job() const { return trainer_.job(); }
-
   /// What stays of each unit is its input, and of one unit at a time everything.
   std::string recompute() const {
-    if (job().activation_checkpoint.mode == "full") return {};
+    if (trainer_.plan().recompute.is_full()) return {};
     const auto units =
         static_cast<std::int64_t>(std::max<std::size_t>(1, trainer_.stages().groups().size()));
     const parallel::StageOptions& options = trainer_.stages().options();
@@ -73,7 +71,7 @@ class Remedies {
   }
 
   std::string offload() const {
-    if (job().training.enable_cpu_offload || kinds_.state() < missing_) return {};
+    if (trainer_.plan().sharding.offload || kinds_.state() < missing_) return {};
     return "training.enable_cpu_offload = true";
   }
 

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "tessera/base/error.hpp"
+#include <algorithm>
+
 #include "tessera/metrics/memory.hpp"
 #include "tessera/schedule/action.hpp"
 #include "tessera/train/device.hpp"
-#include "tessera/train/setup.hpp"
 
 namespace tessera::train {
 namespace {
@@ -17,45 +17,32 @@ std::int64_t peak_bytes(at::Device device) {
                          : device_memory(device).peak_allocated;
 }
 
-bool goes(const Trainer& trainer, const mesh::Layout& layout, const config::JobConfig& job,
-          std::int64_t rows) {
-  try {
-    check_job_fits(job, trainer.model(), layout, BatchPlan::make(job, layout, rows));
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-std::vector<std::int64_t> sizes_of(Trainer& trainer, const config::JobConfig& job) {
+std::vector<std::int64_t> sizes_of(const std::vector<plan::MicrobatchPlan>& plans) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t rows = 1; rows <= job.training.local_batch_size; ++rows)
-    if (job.training.local_batch_size % rows == 0 &&
-        goes(trainer, trainer.mesh().layout(), job, rows))
-      sizes.push_back(rows);
-  require(!sizes.empty(), ExitCode::usage,
-          "parallelism.pipeline_parallel_microbatch_size = \"auto\": no divisor of "
-          "local_batch_size {} works with {} "
-          "on this mesh; change the batch size or the schedule",
-          job.training.local_batch_size, job.parallelism.pipeline_parallel_schedule);
+  for (const plan::MicrobatchPlan& plan : plans) sizes.push_back(plan.batch.microbatch_rows);
   return sizes;
 }
 
 }  // namespace
 
-MicrobatchTuner::MicrobatchTuner(Trainer& trainer, const config::JobConfig& job, int sharers)
+MicrobatchTuner::MicrobatchTuner(Trainer& trainer, const std::vector<plan::MicrobatchPlan>& plans,
+                                 int sharers)
     : trainer_(trainer),
-      job_(job),
+      plans_(plans),
       sharers_(sharers),
-      trial_(sizes_of(trainer, job)),
+      trial_(sizes_of(plans)),
       bytes_before_(peak_bytes(trainer.stages().options().sharding.device)) {}
 
+const plan::MicrobatchPlan& MicrobatchTuner::of(std::int64_t rows) const {
+  return *std::ranges::find(plans_, rows,
+                            [](const plan::MicrobatchPlan& p) { return p.batch.microbatch_rows; });
+}
+
+void MicrobatchTuner::before_step() { trainer_.set_microbatches(of(trial_.rows())); }
+
 double MicrobatchTuner::kept_rows(std::int64_t rows) const {
-  const mesh::Layout& layout = trainer_.mesh().layout();
-  const auto lists =
-      pipeline_plan_of(job_, trainer_.model(), layout, BatchPlan::make(job_, layout, rows)).lists;
   const auto rank = static_cast<std::size_t>(trainer_.mesh().coord(mesh::Axis::pp));
-  return static_cast<double>(rows) * schedule::peak_activations(lists[rank]);
+  return static_cast<double>(rows) * schedule::peak_activations(of(rows).pipeline.lists[rank]);
 }
 
 /// What the steps so far took beyond the model grows with the sequences that are kept at once, and

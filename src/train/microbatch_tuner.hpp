@@ -12,23 +12,24 @@ namespace tessera::train {
 
 class MicrobatchTuner {
  public:
-  /// For a trainer whose job says "auto". Throws Error(usage) when no divisor of the batch goes
-  /// with mesh and schedule.
-  MicrobatchTuner(Trainer& trainer, const config::JobConfig& job, int sharers);
+  /// `plans`: at least one, in rising order of their sizes. `sharers`: ranks that share this one's
+  /// memory. What is given must outlive this.
+  MicrobatchTuner(Trainer& trainer, const std::vector<plan::MicrobatchPlan>& plans, int sharers);
 
   /// Sets the size of the step that follows.
-  void before_step() { trainer_.set_microbatch_rows(trial_.rows()); }
+  void before_step();
   /// Collective. Text for people once the choice is made, else empty.
   std::string after_step(double seconds);
   bool done() const { return trial_.done(); }
 
  private:
+  const plan::MicrobatchPlan& of(std::int64_t rows) const;
   bool next_fits() const;
   /// (stage, microbatch) pairs that this rank keeps at once, times their sequences.
   double kept_rows(std::int64_t rows) const;
 
   Trainer& trainer_;
-  const config::JobConfig& job_;
+  const std::vector<plan::MicrobatchPlan>& plans_;
   int sharers_;
   MicrobatchTrial trial_;
   std::int64_t bytes_before_;  ///< peak, before the first step

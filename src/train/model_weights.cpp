@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "load_options.hpp"
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
@@ -14,11 +15,12 @@
 namespace tessera::train {
 
 void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
-                mesh::DeviceMesh& mesh, const std::filesystem::path& folder, LoadChoice choice) {
+                mesh::DeviceMesh& mesh, const std::filesystem::path& folder,
+                plan::LoadChoice choice) {
   TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
   comm::Communicator& control = mesh.control();
   choice.optimizer = false;  // of the run that it comes from
-  const checkpoint::LoadOptions options = choice.options(model);
+  const checkpoint::LoadOptions options = load_options(choice, model);
   if (checkpoint::is_step_folder(folder)) {
     checkpoint::load(control, checkpoint::open(control, folder), views.views(), options);
   } else {
@@ -33,28 +35,25 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
 
 void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
                    mesh::DeviceMesh& mesh, const std::filesystem::path& path,
-                   const LoadChoice& choice) {
+                   const plan::LoadChoice& choice) {
   std::optional<hf::WeightFiles> files;
   std::optional<hf::ModelWeights> weights;
   comm::on_all_ranks(mesh.control(), [&] {
     files.emplace(path);
     weights.emplace(*files, model, hf::Names::hugging_face);
   });
-  if (mesh.rank() == 0 && choice.mismatch != checkpoint::Policy::ignore) weights->warn_of_unused();
+  if (mesh.rank() == 0 && choice.mismatch != plan::Mismatch::ignore) weights->warn_of_unused();
   TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
-  checkpoint::load(mesh.control(), *weights, views.views(), choice.options(model));
+  checkpoint::load(mesh.control(), *weights, views.views(), load_options(choice, model));
   views.write_back();
 }
 
-void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings,
-                     const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                     const LoadChoice& choice) {
-  const auto& path = job.checkpoint.initial_load_path;
-  if (!path)
-    return load_model(holdings, model, mesh,
-                      std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder, choice);
-  if (job.checkpoint.initial_load_in_hf) return load_hf_model(holdings, model, mesh, *path, choice);
-  load_model(holdings, model, mesh, *path, choice);
+void load_weights_of(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
+                     const parallel::Holdings& holdings, const model::ModelSpec& model,
+                     mesh::DeviceMesh& mesh) {
+  if (plan.from && plan.from->in_hf)
+    return load_hf_model(holdings, model, mesh, plan.from->path, choice);
+  load_model(holdings, model, mesh, plan.from ? plan.from->path : plan.checkpoints, choice);
 }
 
 }  // namespace tessera::train

@@ -53,9 +53,9 @@ void add_validation(metrics::StepRecord& record, const ValidationResult& result)
   record.extra.emplace_back("time/validation", result.seconds);
 }
 
-metrics::Peak peak_of(const config::JobConfig& job, const parallel::StageOptions& options,
+metrics::Peak peak_of(const plan::MetricsPlan& plan, const parallel::StageOptions& options,
                       int local_size) {
-  if (job.metrics.peak_flops) return {*job.metrics.peak_flops, "metrics.peak_flops"};
+  if (plan.peak_flops) return {*plan.peak_flops, "metrics.peak_flops"};
   const DType dtype = parallel::dtype_of(options.sharding.precision.compute);
   const std::string name = device_name(options.sharding.device);
   if (name.empty()) return metrics::host_peak(dtype, local_size);
@@ -84,11 +84,11 @@ double exposed_seconds(mesh::DeviceMesh& mesh) {
 
 /// Launchers give ranks a terminal of their own, whatever stands behind them; `tessera launch` says
 /// what does.
-metrics::Terminal terminal(const config::JobConfig& job) {
+metrics::Terminal terminal(bool color) {
   const bool launched = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
   const char* screen = std::getenv("TESSERA_SCREEN");
   if (launched && !(screen && std::string_view(screen) == "1")) return {};
-  return metrics::terminal_of(STDOUT_FILENO, !job.metrics.disable_color_printing);
+  return metrics::terminal_of(STDOUT_FILENO, color);
 }
 
 std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
@@ -98,42 +98,40 @@ std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
 
 }  // namespace
 
-Reporter::Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer,
+Reporter::Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& trainer,
                    std::int64_t first_step, const std::vector<std::string>& command_line)
-    : resolved_(resolved),
+    : plan_(plan),
       trainer_(trainer),
       speaks_(world.rank() == 0),
       ranks_(world.size()),
-      flops_(flops_of(trainer.model(), resolved.job.training.seq_len)),
-      peak_(peak_of(resolved.job, trainer.stages().options(), world.local_size())),
-      summary_(first_step, resolved.job.training.steps),
+      flops_(flops_of(trainer.model(), plan.data.seq_len)),
+      peak_(peak_of(plan.run.metrics, trainer.stages().options(), world.local_size())),
+      summary_(first_step, plan.run.steps),
       first_step_(first_step) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
   comm::on_rank_zero(world.control(), [&] {
     open(world, command_line, first_step, hosts);
     return std::string();
   });
-  if (resolved.job.metrics.enable_tensorboard) open_events(world);
+  if (plan.run.metrics.tensorboard) open_events(world);
 }
 
 /// Where TorchTitan has them: a folder for each start of a run, and in it one for each rank if all
 /// ranks write. All ranks write the same figures of the job, and times of their own.
 void Reporter::open_events(comm::World& world) {
-  const config::JobConfig& job = resolved_.job;
+  const plan::MetricsPlan& metrics = plan_.run.metrics;
   const std::string stamp =
       comm::all_gather_strings(world.control(), metrics::tensorboard_stamp()).front();
-  if (!speaks_ && !job.metrics.save_for_all_ranks) return;
-  std::filesystem::path folder =
-      std::filesystem::path(job.job.dump_folder) / job.metrics.save_tb_folder / stamp;
-  if (job.metrics.save_for_all_ranks) folder /= fmt::format("rank_{}", world.rank());
+  if (!speaks_ && !metrics.every_rank) return;
+  std::filesystem::path folder = metrics.tensorboard_folder / stamp;
+  if (metrics.every_rank) folder /= fmt::format("rank_{}", world.rank());
   events_ = std::make_unique<metrics::TensorBoardWriter>(folder, first_step_);
 }
 
 void Reporter::open(comm::World& world, const std::vector<std::string>& command_line,
                     std::int64_t first_step, const std::vector<std::string>& hosts) {
-  const config::JobConfig& job = resolved_.job;
-  folder_ = std::make_unique<metrics::RunFolder>(job.job.dump_folder);
-  folder_->write_config(resolved_.with_absolute_paths().to_toml());
+  folder_ = std::make_unique<metrics::RunFolder>(plan_.run.folder.string());
+  folder_->write_config(plan_.run.absolute_toml);
   folder_->add_attempt({metrics::make_attempt_id(),
                         "",
                         first_step,
@@ -144,16 +142,20 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
   if (first_step == 1) set_metrics_aside();
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
-  console_ = std::make_unique<metrics::Console>(std::cout, terminal(job), first_step,
-                                                job.training.steps, peak_, ranks_);
+  console_ = std::make_unique<metrics::Console>(std::cout, terminal(plan_.run.metrics.color),
+                                                first_step, plan_.run.steps, peak_, ranks_);
 }
 
 void Reporter::set_metrics_aside() const {
   const std::filesystem::path aside = folder_->set_metrics_aside();
   if (aside.empty()) return;
-  const bool resumes = resolved_.job.checkpoint.enable;
+  const bool resumes = plan_.load.resumes;
   log::info("starting from step 1, because {}; the metrics of the last run are kept in {}",
             resumes ? "there is no checkpoint" : "checkpoint.enable is false", aside.string());
+}
+
+std::int64_t Reporter::step_tokens() const {
+  return trainer_.batch_plan().global_batch * plan_.data.seq_len;
 }
 
 metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outcome,
@@ -163,7 +165,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.loss = outcome.loss;
   record.grad_norm = outcome.grad_norm;
   record.lr = outcome.lr;
-  record.tokens = trainer_.step_tokens();
+  record.tokens = step_tokens();
   record.step_seconds = seconds;
   record.tokens_per_second = static_cast<double>(record.tokens) / seconds;
   record.tps = record.tokens_per_second / ranks_;
@@ -179,8 +181,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.extra.emplace_back("comm/exposed_seconds",
                             static_cast<double>(worst_.exposed_nanoseconds) * 1e-9);
   add_experts(record, outcome);
-  if (resolved_.job.optimizer.spike_zscore > 0)
-    record.extra.emplace_back("loss_zscore", outcome.zscore);
+  if (plan_.faults.spike_zscore > 0) record.extra.emplace_back("loss_zscore", outcome.zscore);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.state().skipped_steps));
   return record;
 }
@@ -229,11 +230,11 @@ void Reporter::step(std::int64_t step, const StepOutcome& outcome, double second
   if (validation) add_validation(row, *validation);
   if (events_) events_->write(row);
   if (!speaks_) return;
-  meter_.add(trainer_.step_tokens(), seconds);
+  meter_.add(step_tokens(), seconds);
   summary_.step(row, waited);
   if (validation) summary_.time().validation += validation->seconds;
   sink_->write(row);
-  console_->step(row, meter_.eta_seconds(resolved_.job.training.steps - step), is_shown(step));
+  console_->step(row, meter_.eta_seconds(plan_.run.steps - step), is_shown(step));
   std::cout.flush();
 }
 
@@ -242,9 +243,8 @@ bool Reporter::is_shown(std::int64_t step) {
   constexpr int kFirstSteps = 5;
   constexpr double kLongestSilence = 30;
   const double now = metrics::monotonic_seconds();
-  const bool shown = step < first_step_ + kFirstSteps || step == resolved_.job.training.steps ||
-                     step % resolved_.job.metrics.log_freq == 0 ||
-                     now - shown_at_ >= kLongestSilence;
+  const bool shown = step < first_step_ + kFirstSteps || step == plan_.run.steps ||
+                     step % plan_.run.metrics.log_freq == 0 || now - shown_at_ >= kLongestSilence;
   if (shown) shown_at_ = now;
   return shown;
 }
@@ -279,12 +279,10 @@ void Reporter::tell_memory() {
 void Reporter::finish(bool complete) {
   if (!console_) return;
   console_->finish();
-  write_run_pictures(*folder_, resolved_.job, trainer_);
+  write_run_pictures(*folder_, trainer_);
   if (!complete) return;
   summary_.time().all = metrics::monotonic_seconds() - began_;
-  std::cout << summary_.text(folder_->path(),
-                             resolved_.job.checkpoint.enable && !resolved_.job.checkpoint.load_only)
-            << std::flush;
+  std::cout << summary_.text(folder_->path(), plan_.save.enabled) << std::flush;
 }
 
 }  // namespace tessera::train

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tessera/comm/world.hpp"
-#include "tessera/config/resolve.hpp"
 #include "tessera/metrics/console.hpp"
 #include "tessera/metrics/flops.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
@@ -25,8 +24,8 @@ namespace tessera::train {
 class Reporter {
  public:
   /// Collective. `first_step`: the first that this attempt will run (from 1).
-  Reporter(comm::World& world, const config::Resolved& resolved, Trainer& trainer,
-           std::int64_t first_step, const std::vector<std::string>& command_line);
+  Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& trainer, std::int64_t first_step,
+           const std::vector<std::string>& command_line);
 
   /// Collective: the worst rank's memory and traffic are asked for, at the end of a step.
   void measure();
@@ -52,6 +51,7 @@ class Reporter {
     std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0,
                  exposed_nanoseconds = 0;
   };
+  std::int64_t step_tokens() const;  ///< of the whole job
   void begin_next();
   void open_events(comm::World& world);
   bool is_shown(std::int64_t step);
@@ -61,7 +61,7 @@ class Reporter {
   metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
   void add_shares(metrics::StepRecord& record) const;
 
-  const config::Resolved& resolved_;
+  const plan::JobPlan& plan_;
   Trainer& trainer_;
   bool speaks_;
   int ranks_;

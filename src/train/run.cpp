@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "beginning.hpp"
+#include "memory_check.hpp"
 #include "memory_report.hpp"
 #include "run_context.hpp"
 #include "tessera/base/atomic_file.hpp"
@@ -14,8 +15,7 @@
 #include "tessera/comm/agreement.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 #include "tessera/kernels/matrix_product.hpp"
-#include "tessera/parallel/stage_table.hpp"
-#include "tessera/train/memory_need.hpp"
+#include "tessera/plan/stage_table.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/signals.hpp"
 #include "training_loop.hpp"
@@ -29,53 +29,54 @@ namespace {
 std::int64_t reshard_budget(RunContext& run, Trainer& trainer) {
   comm::Communicator& control = run.mesh.control();
   control.barrier();  // others may share the memory
-  const std::int64_t scratch = trainer.stages().scratch_bytes(run.plan.microbatches_a_step());
+  const std::int64_t scratch =
+      trainer.stages().scratch_bytes(run.plan.batch().microbatches_a_step());
   const std::int64_t free = free_bytes(run.device, run.own.ranks) - scratch;
   return comm::all_reduce_scalar(control, std::max<std::int64_t>(0, free / 2), comm::Op::min);
 }
 
 /// What is assumed of a machine to weigh a cut: half of a recent GPU and a 200 Gbit/s network, or a
 /// host core and its memory.
-parallel::StageTableOptions stage_table_options(const RunContext& run) {
+plan::StageTableOptions stage_table_options(const RunContext& run) {
   const bool host = run.device.is_cpu();
-  parallel::StageTableOptions options;
-  options.seq = run.job.training.seq_len;
-  options.microbatch_tokens = run.plan.microbatch_rows * run.plan.cut.positions();
-  options.element_bytes = static_cast<std::int64_t>(at::elementSize(precision_of(run.job).compute));
-  options.flops_per_second = (host ? 3e10 : 4e14) * run.layout.degree(mesh::Axis::tp);
+  plan::StageTableOptions options;
+  const plan::BatchPlan& batch = run.plan.batch();
+  options.seq = run.plan.data.seq_len;
+  options.microbatch_tokens = batch.microbatch_rows * batch.cut.positions();
+  options.element_bytes = static_cast<std::int64_t>(size_of(run.plan.precision.compute));
+  options.flops_per_second = (host ? 3e10 : 4e14) * run.plan.layout.degree(mesh::Axis::tp);
   options.bytes_per_second = host ? 2e9 : 25e9;
   return options;
 }
 
 void print_job(RunContext& run, Trainer& trainer) {
-  if (run.job.job.print_config) std::cout << run.resolved.to_toml();
+  if (run.plan.run.prints_job) std::cout << run.plan.run.toml;
   std::cout << run.mesh.overview();
-  if (run.layout.degree(mesh::Axis::pp) > 1)
-    std::cout << parallel::stage_table(run.model, trainer.stage_ranges(), trainer.stages().map(),
-                                       stage_table_options(run));
+  if (run.plan.layout.degree(mesh::Axis::pp) > 1)
+    std::cout << plan::stage_table(run.model, trainer.stage_ranges(), trainer.stages().map(),
+                                   stage_table_options(run));
   std::cout << std::flush;
 }
 
 void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
-  const config::JobConfig& job = run.job;
-  if (job.job.save_config_file && run.world.rank() == 0)
-    write_file_atomically(std::filesystem::path(job.job.dump_folder) / *job.job.save_config_file,
-                          run.resolved.to_toml());
+  const plan::JobPlan& plan = run.plan;
+  const plan::BatchPlan& batch = plan.batch();
+  if (plan.run.job_file && run.world.rank() == 0)
+    write_file_atomically(*plan.run.job_file, plan.run.toml);
   reporter.note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens",
                             run.model.name, static_cast<double>(run.model.parameter_count()) / 1e6,
-                            run.layout.to_string(), run.device.str(), run.plan.global_batch,
-                            job.training.seq_len));
+                            plan.layout.to_string(), run.device.str(), batch.global_batch,
+                            plan.data.seq_len));
   if (run.device.is_cpu()) reporter.note("kernels: " + kernels::host_engines());
-  const int ranks = run.layout.degree(mesh::Axis::pp);
-  if (run.plan.microbatches < ranks && run.world.rank() == 0)
+  const int ranks = plan.layout.degree(mesh::Axis::pp);
+  if (batch.microbatches < ranks && run.world.rank() == 0)
     log::warning(
         "{} microbatches do not fill a pipeline of {} ranks; a smaller "
-        "pipeline_parallel_microbatch_size ({}) "
-        "gives more",
-        run.plan.microbatches, ranks, run.plan.microbatch_rows);
+        "pipeline_parallel_microbatch_size ({}) gives more",
+        batch.microbatches, ranks, batch.microbatch_rows);
   if (start.state.step > 0)
     reporter.note(fmt::format(
-        "resumed after step {} from {}{}", start.state.step, run.checkpoint_folder().string(),
+        "resumed after step {} from {}{}", start.state.step, plan.load.checkpoints.string(),
         start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
   if (!start.schedule_change.empty()) reporter.note(start.schedule_change);
 }
@@ -121,22 +122,22 @@ class Watched {
 
 LoadedState begin(RunContext& run, Trainer& trainer) {
   const comm::Watchdog::Patience patience = run.slow_disks();
-  return begin_state(run.job, run.model, run.mesh, trainer, run.checkpoint_folder());
+  return begin_state(run.plan, run.mesh, trainer);
 }
 
 ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>& command_line,
                FailureTeller& teller) {
-  if (weighs_memory(run.job)) trainer.stages().set_reshard_budget(reshard_budget(run, trainer));
-  SaveAndStop policy(run.job, run.world.rank(), run.world.size());
-  comm::set_check_collectives(run.job.debug.check_collectives);
+  if (run.plan.sharding.weighs_memory())
+    trainer.stages().set_reshard_budget(reshard_budget(run, trainer));
+  SaveAndStop policy(run.plan, run.world.rank(), run.world.size());
+  comm::set_check_collectives(run.plan.comm.check_collectives);
   if (run.world.rank() == 0) print_job(run, trainer);
   const LoadedState start = begin(run, trainer);
-  Reporter reporter(run.world, run.resolved, trainer, start.state.step + 1, command_line);
+  Reporter reporter(run.world, run.plan, trainer, start.state.step + 1, command_line);
   std::optional<TrainingLoop> loop(std::in_place, run, trainer, policy, reporter);
   return teller.around(&trainer, [&] {
     announce(run, reporter, start);
-    const ExitCode code =
-        run.job.checkpoint.create_seed_checkpoint ? loop->save_seed() : loop->run();
+    const ExitCode code = run.plan.save.seed_only ? loop->save_seed() : loop->run();
     loop.reset();
     reporter.tell_memory();
     run.watchdog.reset();
@@ -147,18 +148,17 @@ ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>
 
 }  // namespace
 
-ExitCode run_training(comm::World& world, const config::Resolved& resolved,
+ExitCode run_training(comm::World& world, const plan::JobPlan& plan,
                       const std::vector<std::string>& command_line, const OnFailure& failed) {
   const SignalGuard signals;
   use_share_of_cores(world);
-  kernels::choose_host_kernels(resolved.job.kernels.backend);
+  kernels::choose_host_kernels(plan.device.kernels);
   FailureTeller teller(failed);
   return teller.around(nullptr, [&] {
-    RunContext run(world, resolved);
+    RunContext run(world, plan);
     return teller.around(nullptr, [&] {
-      check_memory(run.job, run.model, run.mesh, run.plan,
-                   stage_options_of(run.job, run.plan, run.device), world, run.own.ranks);
-      Trainer trainer(run.job, run.model, run.mesh, run.plan, *run.samples.source, run.device);
+      check_memory(plan, run.mesh, world, run.device, run.own.ranks, true);
+      Trainer trainer(plan, run.model, run.mesh, *run.samples.source, run.device);
       const Watched watched(run, trainer);
       return teller.around(&trainer, [&] { return train(run, trainer, command_line, teller); });
     });

@@ -4,16 +4,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "tessera/comm/world.hpp"
-#include "tessera/config/resolve.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/metrics/folder_lock.hpp"
 #include "tessera/model/model.hpp"
-#include "tessera/train/batch_plan.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/injected_faults.hpp"
 #include "tessera/train/samples.hpp"
@@ -25,28 +23,22 @@ class Trainer;
 /// Made in the order of its members, collectively. What does not fit is said before communicators
 /// or weights take any memory.
 struct RunContext {
-  RunContext(comm::World& ranks, const config::Resolved& with);
+  RunContext(comm::World& ranks, const plan::JobPlan& with);
 
   /// Watches for hangs from now on, with this limit for a call of communication.
   void watch(std::int64_t limit_seconds);
   /// While ranks wait for the slowest disk.
   comm::Watchdog::Patience slow_disks() const {
-    return comm::Watchdog::Patience(std::chrono::seconds(job.comm.save_timeout_seconds));
-  }
-  std::filesystem::path checkpoint_folder() const {
-    return std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder;
+    return comm::Watchdog::Patience(std::chrono::seconds(plan.comm.save_timeout_seconds));
   }
 
   comm::World& world;
-  const config::Resolved& resolved;
-  const config::JobConfig& job;
-  mesh::Layout layout;
+  const plan::JobPlan& plan;
   std::optional<comm::Watchdog> watchdog;
   /// while there is one: the watchdog asks it what takes memory
   std::atomic<Trainer*> trainer = nullptr;
   OwnDevice own;
   at::Device device;
-  BatchPlan plan;
   InjectedFaults injected;
   std::unique_ptr<metrics::FolderLock> folder_lock;  ///< on rank 0
   Samples samples;

@@ -9,23 +9,18 @@
 #include "tessera/report/loss_curve.hpp"
 #include "tessera/report/run_page.hpp"
 #include "tessera/schedule/timeline.hpp"
-#include "tessera/train/pipeline_plan.hpp"
 
 namespace tessera::train {
 namespace {
 
-std::string pipeline_svg(const config::JobConfig& job, const Trainer& trainer,
-                         const mesh::Layout& layout) {
-  const PipelinePlan plan = pipeline_plan_of(job, trainer.model(), layout, trainer.batch_plan());
-  const schedule::Timeline timeline = simulate(plan.lists, plan.map);
+std::string pipeline_svg(const plan::MicrobatchPlan& plan) {
+  const plan::PipelinePlan& pipeline = plan.pipeline;
+  const schedule::Timeline timeline = simulate(pipeline.lists, pipeline.map);
   const std::string title = fmt::format(
       "{}: {} stages on {} ranks, {} microbatches, bubble {:.1f} % if F, I and W take equally long",
-      job.parallelism.pipeline_parallel_schedule_csv.empty()
-          ? job.parallelism.pipeline_parallel_schedule
-          : job.parallelism.pipeline_parallel_schedule_csv,
-      plan.map.stages(), plan.map.ranks(), trainer.batch_plan().microbatches,
+      pipeline.name, pipeline.map.stages(), pipeline.map.ranks(), plan.batch.microbatches,
       100 * timeline.bubble());
-  return to_svg(timeline, plan.map, title);
+  return to_svg(timeline, pipeline.map, title);
 }
 
 template <class Draw>
@@ -39,8 +34,7 @@ void draw_or_warn(const char* what, const Draw& draw) {
 
 }  // namespace
 
-void write_run_pictures(const metrics::RunFolder& folder, const config::JobConfig& job,
-                        Trainer& trainer) {
+void write_run_pictures(const metrics::RunFolder& folder, Trainer& trainer) {
   const mesh::Layout& layout = trainer.mesh().layout();
   draw_or_warn("loss.svg", [&] {
     report::write_loss_curve(
@@ -51,7 +45,7 @@ void write_run_pictures(const metrics::RunFolder& folder, const config::JobConfi
   draw_or_warn("pipeline.svg", [&] {
     std::error_code ignored;
     if (layout.degree(mesh::Axis::pp) > 1)
-      write_file_atomically(pipeline, pipeline_svg(job, trainer, layout));
+      write_file_atomically(pipeline, pipeline_svg(trainer.microbatches()));
     else
       std::filesystem::remove(pipeline, ignored);  // of an attempt on another mesh
   });

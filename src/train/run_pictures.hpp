@@ -3,7 +3,6 @@
 // all.
 #pragma once
 
-#include "tessera/config/job_config.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -11,7 +10,6 @@ namespace tessera::train {
 
 /// Writes loss.svg, pipeline.svg (where there is a pipeline) and index.html, on rank 0. A picture
 /// that cannot be drawn is a warning: the run itself is done.
-void write_run_pictures(const metrics::RunFolder& folder, const config::JobConfig& job,
-                        Trainer& trainer);
+void write_run_pictures(const metrics::RunFolder& folder, Trainer& trainer);
 
 }  // namespace tessera::train

@@ -16,37 +16,35 @@ constexpr const char* kWillStop =
 
 }  // namespace
 
-SaveAndStop::SaveAndStop(const config::JobConfig& job, int rank, int ranks) : job_(job) {
+SaveAndStop::SaveAndStop(const plan::JobPlan& plan, int rank, int ranks) : plan_(plan) {
   if (rank != 0) return;
   SignalGuard::answer_with(saves() ? kWillSave : kWillStop);
   if (!saves()) return;
-  SavePlan::Options options;
-  if (job.checkpoint.interval == 0)
-    options.failures = job.checkpoint.mtbf_hours > 0 ? job.checkpoint.mtbf_hours * 3600
-                                                     : usual_seconds_between_failures(ranks);
+  SaveTimer::Options options;
+  if (plan.save.interval == 0)
+    options.failures = plan.save.mtbf_hours > 0 ? plan.save.mtbf_hours * 3600
+                                                : usual_seconds_between_failures(ranks);
   options.end = job_end_from_environment();
-  plan_.emplace(options, now());
+  timer_.emplace(options, now());
 }
-
-bool SaveAndStop::saves() const { return job_.checkpoint.enable && !job_.checkpoint.load_only; }
 
 StepVotes SaveAndStop::votes() const {
   StepVotes votes;
   const int signal = SignalGuard::received();
   votes.interrupt = signal == SIGINT;
   votes.stop = signal != 0 && signal != SIGINT;
-  if (!plan_) return votes;
+  if (!timer_) return votes;
   const double time = now();
-  votes.save = plan_->is_due(time);
-  votes.time_is_up = plan_->is_last(time);
+  votes.save = timer_->is_due(time);
+  votes.time_is_up = timer_->is_last(time);
   return votes;
 }
 
 bool SaveAndStop::must_save(std::int64_t step, const StepVotes& votes) const {
   if (!saves()) return false;
-  const std::int64_t interval = job_.checkpoint.interval;
-  return votes.any() || step == job_.training.steps || (interval > 0 && step % interval == 0) ||
-         (step == 1 && job_.checkpoint.enable_first_step_checkpoint);
+  const std::int64_t interval = plan_.save.interval;
+  return votes.any() || step == plan_.run.steps || (interval > 0 && step % interval == 0) ||
+         (step == 1 && plan_.save.first_step);
 }
 
 ExitCode SaveAndStop::code_of_end(const StepVotes& votes) const {

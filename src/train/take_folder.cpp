@@ -5,18 +5,15 @@
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/config/recorded.hpp"
-#include "tessera/train/batch_plan.hpp"
+#include "tessera/plan/model_shape.hpp"
 
 namespace tessera::train {
 namespace {
 
-/// A string without its quotes; empty where there is none.
 /// Said before the model is built, in words: what differs in its tensors would only be found then.
-void require_same_model(const config::JobConfig& job) {
-  if (!job.checkpoint.enable || job.model.hf_config || !job.checkpoint.exclude_from_loading.empty())
-    return;
-  const std::filesystem::path folder =
-      std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder;
+void require_same_model(const plan::JobPlan& plan) {
+  if (!plan.load.resumes || plan.model.from_file || !plan.load.initial.left_out().empty()) return;
+  const std::filesystem::path& folder = plan.load.checkpoints;
   const auto steps = checkpoint::list_steps(folder);
   if (steps.empty()) return;
   std::string toml;
@@ -26,23 +23,23 @@ void require_same_model(const config::JobConfig& job) {
     return;  // damaged: loading says so, and takes an older one
   }
   const std::string name = config::recorded_text(toml, "model.name"),
-                    flavor = shape_flavor(config::recorded_text(toml, "model.flavor"));
+                    flavor = plan::shape_flavor(config::recorded_text(toml, "model.flavor"));
   if (config::recorded(toml, "model.hf_config") || name.empty()) return;
-  require(name == job.model.name && flavor == shape_flavor(job.model.flavor), ExitCode::usage,
+  require(name == plan.model.name && flavor == plan.model.flavor, ExitCode::usage,
           "{} holds checkpoints of another model: {} {}, and this job trains {} {}; choose another "
           "job.dump_folder, or "
           "train that model",
-          folder.string(), name, flavor, job.model.name, job.model.flavor);
+          folder.string(), name, flavor, plan.model.name, plan.model.flavor);
 }
 
 }  // namespace
 
 std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control,
-                                                 const config::JobConfig& job) {
+                                                 const plan::JobPlan& plan) {
   std::unique_ptr<metrics::FolderLock> lock;
   comm::on_rank_zero(control, [&] {
-    lock = std::make_unique<metrics::FolderLock>(job.job.dump_folder);
-    require_same_model(job);
+    lock = std::make_unique<metrics::FolderLock>(plan.run.folder.string());
+    require_same_model(plan);
     return std::string();
   });
   return lock;

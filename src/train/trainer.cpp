@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "loss_sums.hpp"
+#include "measured_split.hpp"
 #include "tessera/train/setup.hpp"
-#include "tessera/train/stage_ranges.hpp"
 
 namespace tessera::train {
 namespace {
@@ -32,40 +32,37 @@ Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map) {
           map.rank_of(map.stages() - 1) == rank};
 }
 
-Trainer::Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-                 const BatchPlan& plan, const data::SampleSource& source, at::Device device)
-    : job_(job),
+Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
+                 const data::SampleSource& source, at::Device device)
+    : plan_(plan),
       model_(model),
       mesh_(mesh),
-      plan_(plan),
       source_(source),
       device_(device),
-      pipeline_(pipeline_plan_of(job, model, mesh.layout(), plan)),
-      ranges_(stage_ranges_of(job, model, mesh, pipeline_.map.stages(),
-                              stage_options_of(job, plan, device))),
-      stages_(model, ranges_, pipeline_.map, mesh, stage_options_of(job, plan, device)),
+      microbatches_(plan.microbatches),
+      ranges_(stage_ranges_of(pipeline(), model, mesh, stage_options_of(plan, device))),
+      stages_(model, ranges_, pipeline().map, mesh, stage_options_of(plan, device)),
       executor_(stages_, mesh.along(Axis::pp)),
-      schedule_(lr_schedule_of(job)),
-      optimizer_({job.optimizer.beta1, job.optimizer.beta2, job.optimizer.eps}),
-      states_(states_of(stages_, job.optimizer.weight_decay)),
-      ahead_(source, reader_of(mesh, pipeline_.map), model.dimensions.vocab,
-             ahead_of(job.training.dataloader)) {
+      schedule_(plan.optimizer.schedule),
+      optimizer_({plan.optimizer.beta1, plan.optimizer.beta2, plan.optimizer.eps}),
+      states_(states_of(stages_, plan.optimizer.weight_decay)),
+      ahead_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab,
+             plan.data.read_ahead) {
   stages_.on_high_water([this] { memory_peak_.look(device_, [this] { return known_memory(); }); });
 }
 
-void Trainer::set_microbatch_rows(std::int64_t rows) {
-  const BatchPlan plan = BatchPlan::make(job_, mesh_.layout(), rows);
-  pipeline_ = pipeline_plan_of(job_, model_, mesh_.layout(), plan);
-  plan_ = plan;
-  stages_.set_batch(plan.microbatch_rows);
+void Trainer::set_microbatches(const plan::MicrobatchPlan& microbatches) {
+  microbatches_ = microbatches;
+  stages_.set_batch(batch_plan().microbatch_rows);
 }
 
 Gradients Trainer::compute(const Vote& vote) {
   timer_.reset();
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
   comm::Watchdog::at("", "reading data");
-  const Rows rows = ahead_.take(plan_, state_.samples, first_sample(job_.training.steps));
-  const Batch batch = batch_of(rows, plan_, device_);
+  const plan::BatchPlan& sizes = batch_plan();
+  const Rows rows = ahead_.take(sizes, state_.samples, first_sample(plan_.run.steps));
+  const Batch batch = batch_of(rows, sizes, device_);
   // Only the last stage reads labels; of its ranks, those of tp read the same.
   const bool counts = mesh_.coord(Axis::tp) == 0;
   const std::int64_t valid =
@@ -74,16 +71,16 @@ Gradients Trainer::compute(const Vote& vote) {
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
   const schedule::ActionList& actions =
-      pipeline_.lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
+      pipeline().lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
   token_losses_.clear();
-  stages_.begin_step(plan_.microbatches_a_step());
+  stages_.begin_step(sizes.microbatches_a_step());
   phase.emplace(timer_,
                 metrics::Phase::forward);  // forward and backward interleave: one figure for both
-  for (int round = 0; round < plan_.rounds; ++round) {
-    const int first = round * plan_.microbatches;
+  for (int round = 0; round < sizes.rounds; ++round) {
+    const int first = round * sizes.microbatches;
     const auto part =
         std::span(batch.microbatches)
-            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(plan_.microbatches));
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(sizes.microbatches));
     auto pass = executor_.run(actions, part, first, scale);
     std::ranges::move(pass.token_losses, std::back_inserter(token_losses_));
   }
@@ -97,21 +94,21 @@ Gradients Trainer::reduce_loss(const Rows& rows, const Vote& vote) {
   // Exact sums in fixed point, so that the reported loss has the same bits on every mesh whose
   // token losses have.
   LossSums sums(source_);
-  if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, token_losses_, first_own_sample());
+  if (mesh_.coord(Axis::tp) == 0) sums.add(rows, batch_plan(), token_losses_, first_own_sample());
   const StepVotes votes = sums.reduce(mesh_.control(), vote ? vote() : StepVotes());
   return {sums.tokens() > 0 ? sums.loss() : 0.0, sums.parts(), votes};
 }
 
 StepOutcome Trainer::apply(const Gradients& gradients) {
   StepOutcome outcome;
-  outcome.lr = job_.optimizer.lr * schedule_.factor(state_.step - state_.schedule_start);
+  outcome.lr = plan_.optimizer.lr * schedule_.factor(state_.step - state_.schedule_start);
   outcome.loss = gradients.loss;
   outcome.source_losses = gradients.source_losses;
   outcome.votes = gradients.votes;
   const auto phase = timer_.time(metrics::Phase::optimizer);
   comm::Watchdog::at("", "gradient norm and optimizer");
-  const parallel::GradientNorm norm =
-      parallel::gradient_norm(stages_.trained_params(), mesh_.control(), job_.debug.deterministic);
+  const parallel::GradientNorm norm = parallel::gradient_norm(
+      stages_.trained_params(), mesh_.control(), plan_.arithmetic.deterministic);
   outcome.grad_norm = norm.norm;
   outcome.nonfinite = norm.first_nonfinite.empty() ? "the loss alone" : norm.first_nonfinite;
   outcome.skipped = !std::isfinite(norm.norm) || !std::isfinite(outcome.loss);
@@ -122,7 +119,7 @@ StepOutcome Trainer::apply(const Gradients& gradients) {
   else
     update(outcome.lr, norm.norm);
   balance(outcome);
-  state_.samples += plan_.global_batch;
+  state_.samples += batch_plan().global_batch;
   ++state_.step;
   return outcome;
 }
@@ -143,7 +140,7 @@ parallel::MemoryKinds Trainer::memory() const {
 }
 
 std::int64_t Trainer::first_own_sample() const {
-  return state_.samples + mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
+  return state_.samples + mesh_.layout().dp_rank(mesh_.rank()) * batch_plan().rows;
 }
 
 std::string Trainer::whereabouts() const {
@@ -152,7 +149,7 @@ std::string Trainer::whereabouts() const {
       return "reading data";
     case metrics::Phase::forward:
       return fmt::format("forward and backward, microbatch {} of {}",
-                         executor_.current_microbatch() + 1, plan_.microbatches_a_step());
+                         executor_.current_microbatch() + 1, batch_plan().microbatches_a_step());
     case metrics::Phase::communication:
       return "reducing gradients and the loss";
     case metrics::Phase::optimizer:
@@ -170,12 +167,13 @@ std::string Trainer::nonfinite_samples() {
   const auto bad = std::ranges::find_if(token_losses_, [](const at::Tensor& losses) {
     return !losses.isfinite().all().item<bool>();
   });
-  const std::int64_t here = bad == token_losses_.end()
-                                ? kNone
-                                : begin + (bad - token_losses_.begin()) * plan_.microbatch_rows;
+  const std::int64_t here = bad == token_losses_.end() ? kNone
+                                                       : begin + (bad - token_losses_.begin()) *
+                                                                     batch_plan().microbatch_rows;
   const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), here, comm::Op::min);
   if (first == kNone) return "";
-  return fmt::format("; the loss of samples {} to {}", first, first + plan_.microbatch_rows - 1);
+  return fmt::format("; the loss of samples {} to {}", first,
+                     first + batch_plan().microbatch_rows - 1);
 }
 
 /// Evens out the experts' loads, which every rank then learns of.
@@ -203,7 +201,7 @@ void Trainer::balance(StepOutcome& outcome) {
 }
 
 void Trainer::update(double lr, double norm) {
-  const double clip = std::min(1.0, job_.training.max_norm / (norm + 1e-6));
+  const double clip = std::min(1.0, plan_.optimizer.max_norm / (norm + 1e-6));
   optimizer_.step(states_, lr, ++state_.optimizer_steps, clip);
 }
 

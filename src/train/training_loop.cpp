@@ -3,14 +3,11 @@
 
 #include "tessera/base/log.hpp"
 #include "tessera/comm/rank_record.hpp"
-#include "tessera/config/microbatch_steps.hpp"
 #include "tessera/train/signals.hpp"
 #include "tessera/train/whole_tensors.hpp"
 
 namespace tessera::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 ExitCode decide(ExitCode code) {
   SignalGuard::decide(static_cast<int>(code));
@@ -29,38 +26,36 @@ void note_on_record(std::int64_t step) {
 TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& policy,
                            Reporter& reporter)
     : run_(run),
-      job_(run.job),
+      plan_(run.plan),
       trainer_(trainer),
       policy_(policy),
       reporter_(reporter),
-      saves_(run.resolved, trainer, run.mesh.control(), run.device, policy, reporter,
-             run.checkpoint_folder()),
-      faults_(job_, trainer, reporter, *run.samples.source, run.checkpoint_folder()),
+      saves_(plan_, trainer, run.mesh.control(), run.device, policy, reporter),
+      faults_(plan_, trainer, reporter, *run.samples.source),
       first_step_(trainer.state().step + 1) {
   if (run.samples.validation)
-    validator_.emplace(job_, run.model, run.mesh, trainer.stages(), *run.samples.validation);
+    validator_.emplace(plan_.data, run.model, run.mesh, trainer.stages(), *run.samples.validation);
   note_on_record(trainer.state().step);
-  if (const config::Profiling& p = job_.profiling; p.enable_profiling)
-    trace_.emplace(metrics::TraceOptions{fs::path(job_.job.dump_folder) / p.save_traces_folder,
-                                         p.profile_freq, p.profiler_active, run.world.rank()},
-                   trainer.timer());
+  if (const auto& trace = plan_.run.trace)
+    trace_.emplace(
+        metrics::TraceOptions{trace->folder, trace->freq, trace->active_steps, run.world.rank()},
+        trainer.timer());
   if (run.world.rank() == 0)
     step_watch_.emplace([&trainer] { return trainer.whereabouts(); },
                         [](const std::string& line) { log::info("{}", line); });
-  if (run.layout.degree(mesh::Axis::pp) > 1 &&
-      job_.parallelism.pipeline_parallel_microbatch_size == 0)
-    tuner_.emplace(trainer, job_, run.own.ranks);
+  if (!plan_.microbatch_trials.empty())
+    tuner_.emplace(trainer, plan_.microbatch_trials, run.own.ranks);
 }
 
 ExitCode TrainingLoop::run() {
-  while (trainer_.state().step < job_.training.steps) {
+  while (trainer_.state().step < plan_.run.steps) {
     const std::int64_t step = trainer_.state().step + 1;
     const double began = metrics::monotonic_seconds();
     before_step(step);
     StepOutcome outcome = step_once();
     if (trace_) trace_->end_step(step);
     retries_.warn_once(run_.world, run_.device);
-    if (step == first_step_) run_.watch(job_.comm.train_timeout_seconds);
+    if (step == first_step_) run_.watch(plan_.comm.train_timeout_seconds);
     const Faults::Verdict verdict = report(step, outcome, metrics::monotonic_seconds() - began);
     if (verdict == Faults::Verdict::stop) stop_for_fault(step);
     if (verdict == Faults::Verdict::go_back) {
@@ -70,7 +65,7 @@ ExitCode TrainingLoop::run() {
     faults_.check_replicas(step);
     comm::rank_record::note_step(step);
     if (policy_.must_save(step, outcome.votes)) saves_.save(step);
-    if (outcome.votes.ends() && step < job_.training.steps) return stopped(step, outcome.votes);
+    if (outcome.votes.ends() && step < plan_.run.steps) return stopped(step, outcome.votes);
   }
   saves_.finish();
   return decide(ExitCode::done);
@@ -103,18 +98,18 @@ void TrainingLoop::after_compute() {
   saves_.hold_updates();
   const std::int64_t step = trainer_.state().step + 1;
   run_.injected.strike(step, run_.world.rank(), trainer_.stages());
-  if (step > 1 || !job_.debug.dump_gradients) return;
+  if (step > 1 || !plan_.run.gradients_file) return;
   dump_gradients(trainer_.stages().params(), run_.model, run_.mesh.control(),
-                 fs::path(*job_.debug.dump_gradients) / "gradients.safetensors");
+                 *plan_.run.gradients_file);
 }
 
 /// As parallelism.pipeline_parallel_microbatch_steps says.
 void TrainingLoop::cut_batch(std::int64_t step) {
-  const auto& sizes = job_.parallelism.pipeline_parallel_microbatch_steps;
-  if (sizes.empty() || run_.layout.degree(mesh::Axis::pp) == 1) return;
-  const std::int64_t rows = config::microbatch_size_at(sizes, step, run_.plan.microbatch_rows);
+  if (plan_.later_microbatches.empty()) return;
+  const plan::MicrobatchPlan& now = plan_.microbatches_at(step);
+  const std::int64_t rows = now.batch.microbatch_rows;
   if (rows == trainer_.batch_plan().microbatch_rows) return;
-  trainer_.set_microbatch_rows(rows);
+  trainer_.set_microbatches(now);
   reporter_.note(fmt::format("microbatches of {} sequences from step {} on", rows, step));
 }
 
@@ -128,7 +123,7 @@ void TrainingLoop::tune(double seconds) {
 
 /// What came of a step: judged, measured, validated and told.
 Faults::Verdict TrainingLoop::report(std::int64_t step, StepOutcome& outcome, double seconds) {
-  if (auto& plan = policy_.plan()) plan->step_took(seconds);
+  if (auto& timer = policy_.timer()) timer->step_took(seconds);
   if (outcome.skipped) saves_.finish();  // whatever the verdict: what was begun is from before
   const Faults::Verdict verdict = faults_.judge(step, outcome);
   reporter_.measure();
@@ -144,7 +139,7 @@ std::optional<ValidationResult> TrainingLoop::validate(std::int64_t step, Faults
   if (last || !validator_ || verdict != Faults::Verdict::go_on || !validator_->due(step))
     return std::nullopt;
   const ValidationResult result = validator_->run(step);
-  if (auto& plan = policy_.plan()) plan->validation_took(result.seconds);
+  if (auto& timer = policy_.timer()) timer->validation_took(result.seconds);
   reporter_.note(fmt::format("step {}: validation loss {:.4f} over {} tokens in {:.2f} s", step,
                              result.loss, result.tokens, result.seconds));
   return result;
@@ -166,7 +161,7 @@ void TrainingLoop::stop_for_fault(std::int64_t step) {
 ExitCode TrainingLoop::save_seed() {
   require(trainer_.state().step == 0, ExitCode::usage,
           "{} holds a checkpoint of step {}; a seed is made in a folder without checkpoints",
-          run_.checkpoint_folder().string(), trainer_.state().step);
+          plan_.load.checkpoints.string(), trainer_.state().step);
   saves_.save(0);
   saves_.finish();
   return decide(ExitCode::done);

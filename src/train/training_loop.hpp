@@ -41,7 +41,7 @@ class TrainingLoop {
   ExitCode stopped(std::int64_t step, const StepVotes& votes);
 
   RunContext& run_;
-  const config::JobConfig& job_;
+  const plan::JobPlan& plan_;
   Trainer& trainer_;
   SaveAndStop& policy_;
   Reporter& reporter_;

@@ -3,11 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "load_options.hpp"
 #include "schedule_change.hpp"
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/config/recorded.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -25,28 +27,34 @@ TensorViews all_views(ViewUse use, Trainer& trainer) {
   return views;
 }
 
-checkpoint::SaveOptions save_options(Trainer& trainer, const config::Resolved& resolved,
+checkpoint::FileLayout layout_of(plan::ShardFiles files) {
+  using checkpoint::FileLayout;
+  return files == plan::ShardFiles::single         ? FileLayout::single
+         : files == plan::ShardFiles::one_per_node ? FileLayout::node
+                                                   : FileLayout::rank;
+}
+
+checkpoint::SaveOptions save_options(Trainer& trainer, const plan::JobPlan& plan,
                                      const std::filesystem::path& folder) {
   checkpoint::SaveOptions options;
   options.folder = folder;
   options.coord_name = trainer.mesh().layout().coord_name(trainer.mesh().rank());
   options.mesh = trainer.mesh().layout().to_string();
-  options.config_toml = resolved.to_toml();
-  options.files = checkpoint::file_layout_from_name(resolved.job.checkpoint.files);
-  options.keep_latest_k = static_cast<int>(resolved.job.checkpoint.keep_latest_k);
-  options.keep_every = resolved.job.checkpoint.keep_every;
+  options.config_toml = plan.run.toml;
+  options.files = layout_of(plan.save.files);
+  options.keep_latest_k = plan.save.keep_latest_k;
+  options.keep_every = plan.save.keep_every;
   return options;
 }
 
-checkpoint::State state_of(Trainer& trainer, const config::Resolved& resolved,
-                           const TrainState& state) {
-  const LoadChoice choice = LoadChoice::of_own(resolved.job.checkpoint, trainer.model());
+checkpoint::State state_of(Trainer& trainer, const plan::JobPlan& plan, const TrainState& state) {
+  const plan::LoadChoice& choice = plan.load.own;
   const json stored = {{"step", state.step},
                        {"samples", state.samples},
                        {"optimizer_steps", state.optimizer_steps},
                        {"skipped_steps", state.skipped_steps},
                        {"schedule_start", state.schedule_start},
-                       {"seed", resolved.job.debug.seed},
+                       {"seed", plan.run.seed},
                        {"data", trainer.source().identity()},
                        {"load_step", choice.step},
                        {"left_out", choice.left_out()}};
@@ -64,14 +72,15 @@ std::string text_of(const json& state, const char* key) {
 
 /// Written by a run that left the same out when it began, and so has values of its own for it: to
 /// be taken whole.
-bool is_own(const Trainer& trainer, const checkpoint::Opened& opened, const LoadChoice& choice) {
+bool is_own(const Trainer& trainer, const checkpoint::Opened& opened,
+            const plan::LoadChoice& choice) {
   const json state = state_in(opened);
   const bool same_data = choice.data || text_of(state, "data") == trainer.source().identity();
   return choice.saves && same_data && text_of(state, "left_out") == choice.left_out();
 }
 
 /// Written by a run that began with the same checkpoint.load_step.
-bool is_of_this_course(const checkpoint::Opened& opened, const LoadChoice& choice) {
+bool is_of_this_course(const checkpoint::Opened& opened, const plan::LoadChoice& choice) {
   const json state = state_in(opened);
   return state.is_object() && state.value("load_step", json()) == choice.step;
 }
@@ -82,7 +91,7 @@ void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
   if (then.empty() || now.empty() || then == now) return;
   const std::string what =
-      config::differences(opened.config_toml(), trainer.job(),
+      config::differences(opened.config_toml(), trainer.plan().run.toml,
                           {"training.seq_len", "training.dataset", "training.dataset_path",
                            "training.mixture", "validation.split", "debug.seed"});
   fail(ExitCode::usage,
@@ -95,7 +104,7 @@ void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
 }
 
 LoadedState take_state(Trainer& trainer, const checkpoint::Opened& opened,
-                       const LoadChoice& choice) {
+                       const plan::LoadChoice& choice) {
   const json stored = state_in(opened);
   const auto number = [&](const char* key) -> std::int64_t {
     require(stored.is_object() && stored.contains(key) && stored[key].is_number_integer(),
@@ -119,14 +128,15 @@ LoadedState take_state(Trainer& trainer, const checkpoint::Opened& opened,
   LoadedState loaded{state, choice.left_out(), {}};
   if (choice.schedule)
     loaded.schedule_change =
-        schedule_change(trainer.job(), opened.config_toml(), state.step, state.schedule_start);
+        schedule_change(trainer.plan().optimizer, trainer.plan().run.steps, opened.config_toml(),
+                        state.step, state.schedule_start);
   return loaded;
 }
 
 /// The step to load, of a run that is to start from choice.step: that one, or the newest (-1) if it
 /// has started so before and saved since.
 std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::path& folder,
-                          const LoadChoice& choice, std::int64_t latest_step,
+                          const plan::LoadChoice& choice, std::int64_t latest_step,
                           const checkpoint::LogLine& log) {
   if (choice.step < 0 || !choice.saves) return choice.step;
   const auto newest = checkpoint::open_newest(control, folder, log, latest_step);
@@ -143,30 +153,27 @@ std::int64_t step_to_load(comm::Communicator& control, const std::filesystem::pa
 }  // namespace
 
 checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer,
-                                  const config::Resolved& resolved,
-                                  const std::filesystem::path& folder, const TrainState& state) {
+                                  const plan::JobPlan& plan, const std::filesystem::path& folder,
+                                  const TrainState& state) {
   const TensorViews views = all_views(ViewUse::saving, trainer);
-  return saver.save(save_options(trainer, resolved, folder), state_of(trainer, resolved, state),
+  return saver.save(save_options(trainer, plan, folder), state_of(trainer, plan, state),
                     views.views());
 }
 
-void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const plan::JobPlan& plan,
                       const std::filesystem::path& folder, const TrainState& state) {
   const TensorViews views = all_views(ViewUse::saving, trainer);
-  saver.begin(save_options(trainer, resolved, folder), state_of(trainer, resolved, state),
-              views.views());
+  saver.begin(save_options(trainer, plan, folder), state_of(trainer, plan, state), views.views());
 }
 
 checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer,
-                                       const config::Resolved& resolved,
+                                       const plan::JobPlan& plan,
                                        const std::filesystem::path& folder, std::int64_t step) {
-  const std::string& name = resolved.job.checkpoint.export_dtype;
-  const auto type = name == "bfloat16" ? at::kBFloat16 : name == "float16" ? at::kHalf : at::kFloat;
+  const at::ScalarType type = parallel::scalar_type_of(plan.save.export_dtype);
   const TensorViews views = model_views(ViewUse::saving, trainer.stages().holdings(),
                                         trainer.model(), trainer.mesh(), type);
   const json state = {{"step", step}, {"model_only", true}};
-  return saver.save(save_options(trainer, resolved, folder), {step, json_text(state)},
-                    views.views());
+  return saver.save(save_options(trainer, plan, folder), {step, json_text(state)}, views.views());
 }
 
 std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control,
@@ -178,11 +185,11 @@ std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control,
 }
 
 std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder,
-                                      const LoadChoice& choice, std::int64_t latest_step) {
+                                      const plan::LoadChoice& choice, std::int64_t latest_step) {
   comm::Communicator& control = trainer.mesh().control();
   TensorViews views = all_views(ViewUse::loading, trainer);
   bool whole = false;
-  checkpoint::LoadOptions options = choice.options(trainer.model());
+  checkpoint::LoadOptions options = load_options(choice, trainer.model());
   const auto look_at = [&](const checkpoint::Opened& candidate) {
     whole = is_own(trainer, candidate, choice);
   };
@@ -201,7 +208,7 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
   }
   if (!opened) return std::nullopt;
   views.write_back();
-  return take_state(trainer, *opened, whole ? LoadChoice() : choice);
+  return take_state(trainer, *opened, whole ? plan::LoadChoice() : choice);
 }
 
 }  // namespace tessera::train

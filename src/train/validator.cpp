@@ -14,14 +14,14 @@ namespace {
 
 using mesh::Axis;
 
-std::int64_t samples_of(const config::Validation& validation, const data::SampleSource& source,
-                        const BatchPlan& plan) {
+std::int64_t samples_of(const plan::ValidationPlan& validation, const data::SampleSource& source) {
   const std::int64_t all = source.sample_limit().value();
   if (validation.samples) return std::min(all, *validation.samples);
-  const std::int64_t batches = (all + plan.global_batch - 1) / plan.global_batch;
+  const std::int64_t batches =
+      (all + validation.batch.global_batch - 1) / validation.batch.global_batch;
   return validation.steps == -1 || validation.steps >= batches
              ? all
-             : validation.steps * plan.global_batch;
+             : validation.steps * validation.batch.global_batch;
 }
 
 /// Every rank: all microbatches through its first stage, then through the next.
@@ -36,37 +36,37 @@ schedule::ActionLists forwards(const schedule::StageMap& map, int microbatches) 
 
 }  // namespace
 
-Validator::Validator(const config::JobConfig& job, const model::ModelSpec& model,
+Validator::Validator(const plan::DataPlan& data, const model::ModelSpec& model,
                      mesh::DeviceMesh& mesh, parallel::Stages& stages,
                      const data::SampleSource& source)
-    : job_(job),
+    : plan_(data.validation.value()),
       model_(model),
       mesh_(mesh),
       stages_(stages),
       source_(source),
-      plan_(BatchPlan::of_validation(job, mesh.layout())),
-      samples_(samples_of(job.validation, source, plan_)),
-      padded_(source, samples_, job.training.seq_len),
-      lists_(forwards(stages.map(), plan_.microbatches)),
+      samples_(samples_of(plan_, source)),
+      padded_(source, samples_, data.seq_len),
+      lists_(forwards(stages.map(), plan_.batch.microbatches)),
       executor_(stages, mesh.along(Axis::pp)) {}
 
 ValidationResult Validator::run(std::int64_t step) {
   const double began = metrics::monotonic_seconds();
   const std::int64_t trained_batch = stages_.options().microbatch.batch;
-  stages_.set_batch(plan_.microbatch_rows);
+  const plan::BatchPlan& sizes = plan_.batch;
+  stages_.set_batch(sizes.microbatch_rows);
   ReadAhead ahead(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
-                  ahead_of(job_.validation.dataloader));
+                  plan_.read_ahead);
   const schedule::ActionList& actions = lists_[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
   // behind a batch's first sample
-  const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * plan_.rows;
+  const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * sizes.rows;
   LossSums sums(source_);
-  for (std::int64_t first = 0; first < samples_; first += plan_.global_batch) {
+  for (std::int64_t first = 0; first < samples_; first += sizes.global_batch) {
     comm::Watchdog::heartbeat(step);
-    const Rows rows = ahead.take(plan_, first, samples_);
-    stages_.begin_step(plan_.microbatches);
-    const Batch batch = batch_of(rows, plan_, stages_.options().sharding.device);
+    const Rows rows = ahead.take(sizes, first, samples_);
+    stages_.begin_step(sizes.microbatches);
+    const Batch batch = batch_of(rows, sizes, stages_.options().sharding.device);
     const parallel::PassResult pass = executor_.evaluate(actions, batch.microbatches);
-    if (mesh_.coord(Axis::tp) == 0) sums.add(rows, plan_, pass.token_losses, first + own, samples_);
+    if (mesh_.coord(Axis::tp) == 0) sums.add(rows, sizes, pass.token_losses, first + own, samples_);
   }
   stages_.end_step();
   stages_.set_batch(trained_batch);

@@ -73,13 +73,12 @@ double seconds_of_step(comm::World& world, train::Trainer& trainer, bool checks)
 }
 
 void run(comm::World& world, const config::Resolved& resolved) {
-  const mesh::Layout layout = train::layout_of(resolved, world.size());
+  const plan::JobPlan plan = plan::plan_job(resolved, world.size(), kVocab);
   const at::Device device = at::kCPU;
-  const model::Model model = train::model_of(resolved.job, kVocab, kSeq, device);
-  mesh::DeviceMesh mesh(world, layout, comm::Backend::mpi);
+  const model::Model model = train::model_of(plan, device);
+  mesh::DeviceMesh mesh(world, plan.layout, comm::Backend::mpi);
   const Tokens source;
-  train::Trainer trainer(resolved.job, model, mesh, train::BatchPlan::make(resolved.job, layout),
-                         source, device);
+  train::Trainer trainer(plan, model, mesh, source, device);
   trainer.stages().initialize(1);
   std::int64_t step = 0;
   for (; step < kWarmUp; ++step) seconds_of_step(world, trainer, step % 2 == 1);
@@ -92,8 +91,9 @@ void run(comm::World& world, const config::Resolved& resolved) {
     ratios.push_back(on.back() / off.back());
   }
   if (world.rank() == 0)
-    std::printf("check_collectives on %s  %.1f  %.1f  %.3f  <= 1.02\n", layout.to_string().c_str(),
-                1e3 * median(off), 1e3 * median(on), median(ratios));
+    std::printf("check_collectives on %s  %.1f  %.1f  %.3f  <= 1.02\n",
+                plan.layout.to_string().c_str(), 1e3 * median(off), 1e3 * median(on),
+                median(ratios));
 }
 
 }  // namespace

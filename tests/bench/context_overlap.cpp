@@ -17,7 +17,7 @@ namespace {
 
 using namespace tessera;
 using at::Tensor;
-using parallel::Rotation;
+using plan::Rotation;
 
 constexpr std::int64_t kHeads = 8, kKeyHeads = 2, kHeadDim = 64;
 constexpr int kRounds = 9;
@@ -34,7 +34,7 @@ struct Run {
 class Bench {
  public:
   Bench(comm::World& world, std::int64_t seq)
-      : world_(world), cut_(parallel::SequenceCut::make(seq, world.size(), true)) {
+      : world_(world), cut_(plan::SequenceCut::make(seq, world.size(), true)) {
     input_.q = at::randn({1, cut_.positions(), kHeads, kHeadDim}).requires_grad_();
     input_.k = at::randn({1, cut_.positions(), kKeyHeads, kHeadDim}).requires_grad_();
     input_.v = at::randn({1, cut_.positions(), kKeyHeads, kHeadDim}).requires_grad_();
@@ -108,7 +108,7 @@ class Bench {
   }
 
   comm::World& world_;
-  parallel::SequenceCut cut_;
+  plan::SequenceCut cut_;
   model::Attention input_;
 };
 

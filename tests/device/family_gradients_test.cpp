@@ -9,6 +9,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/train/device.hpp"
@@ -67,7 +68,8 @@ Result result_of(const std::string& family, const std::string& dtype, at::Device
                                                       : at::kBFloat16;
   const model::Model model = model_of(family, compute, device, length);
   const LongSource source(length);
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, device);
+  const plan::JobPlan plan = planned(job, model, layout);
+  train::Trainer trainer(plan, model, mesh, source, device);
   trainer.stages().initialize(7);
   Result result;
   result.loss = trainer.compute().loss;

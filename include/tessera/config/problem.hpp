@@ -12,6 +12,10 @@
 
 namespace tessera::config {
 
+/// Text from a file or the command line, made fit for a message: at most 80 bytes, control
+/// characters as '?'.
+std::string shown(std::string_view text);
+
 /// Where a value was written. A default has no label.
 struct Place {
   std::string label{};  ///< the file as the user named it, or the flag as typed

@@ -18,9 +18,9 @@ std::optional<std::string> recorded(std::string_view toml, std::string_view key)
 /// The same of a key whose value is a string, without its quotes; "" where it is absent.
 std::string recorded_text(std::string_view toml, std::string_view key);
 
-/// "training.seq_len is 128, was 64, debug.seed is 1, was 0": those of `keys` whose values differ;
-/// empty where none does.
-std::string differences(std::string_view toml, const JobConfig& job,
+/// "training.seq_len is 128, was 64, debug.seed is 1, was 0": those of `keys` whose values differ
+/// in the record `now`; empty where none does.
+std::string differences(std::string_view toml, std::string_view now,
                         const std::vector<std::string_view>& keys);
 
 }  // namespace tessera::config

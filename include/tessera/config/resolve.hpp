@@ -40,15 +40,15 @@ struct Reading : Findings {
 };
 
 /// Reads `[FILE] [--section.key value]...`; flags win over the file. No file = defaults. Finds
-/// every problem of file and flags. What depends on ranks, model and data is train::JobCheck's.
+/// every problem of a single key in file and flags. What keys say together, and what depends on
+/// ranks and model, is component plan's.
 Reading read_job(const std::vector<std::string>& args);
 
 /// The same for who needs a good job only: throws one Error(usage) that lists every problem with
 /// its file:line:column or flag.
 Resolved resolve(const std::vector<std::string>& args);
 
-/// Complains of what keeps a well-formed job from being run: settings that Tessera does not act on
-/// and that would change what is computed, and data that nobody named.
+/// Complains of settings that Tessera does not act on and that would change what is computed.
 void find_unsupported(Reading& job);
 
 }  // namespace tessera::config

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over sequences that several ranks share, and inside of packed documents.
 //
-// Each context-parallel rank has the queries, keys and values of its own positions (SequenceCut)
-// and needs all earlier keys. Either the blocks of keys and values travel around a ring while
-// attention computes with the one that is here (Liu et al., https://arxiv.org/abs/2310.01889), or
-// they are gathered at once. In backward the blocks travel again (nothing of the other ranks is
-// kept), with the gradients of each block behind it.
+// Each context-parallel rank has the queries, keys and values of its own positions
+// (plan::SequenceCut) and needs all earlier keys. Either the blocks of keys and values travel
+// around a ring while attention computes with the one that is here (Liu et al.,
+// https://arxiv.org/abs/2310.01889), or they are gathered at once. In backward the blocks travel
+// again (nothing of the other ranks is kept), with the gradients of each block behind it.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -15,7 +15,8 @@
 
 #include "tessera/comm/communicator.hpp"
 #include "tessera/model/operations.hpp"
-#include "tessera/parallel/sequence_cut.hpp"
+#include "tessera/plan/sequence_cut.hpp"
+#include "tessera/plan/sharding_plan.hpp"
 
 namespace tessera::parallel {
 
@@ -24,17 +25,10 @@ namespace tessera::parallel {
 /// text.
 using Documents = std::vector<std::vector<std::int64_t>>;
 
-/// How keys and values reach the ranks that need them.
-enum class Rotation : std::uint8_t {
-  ring,        ///< one block at a time, behind the computation: memory for two blocks
-  all_gather,  ///< all blocks at once, and one reduce_scatter in backward: memory for all of them,
-               ///< fewest messages
-};
-
 struct ContextParallel {
   comm::Communicator* cp = nullptr;  ///< must outlive every graph
-  SequenceCut cut;
-  Rotation rotation = Rotation::ring;
+  plan::SequenceCut cut;
+  plan::Rotation rotation = plan::Rotation::ring;
 };
 
 /// Operations::attention for this rank's positions of the sequences; scores between documents are

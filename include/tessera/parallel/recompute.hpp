@@ -19,23 +19,8 @@ namespace tessera::parallel {
 enum class Recompute : std::uint8_t {
   nothing,
   operations,  ///< what is cheap: norms, SwiGLU, gathers of tokens; results of attention are kept,
-               ///< and of products but for RecomputePolicy::products
+               ///< and of products but for plan::RecomputePolicy::products
   unit,        ///< all of it, from the unit's input
-};
-
-struct RecomputePolicy {
-  enum class Kind : std::uint8_t {
-    nothing,
-    every,       ///< block i whole, if i is a multiple of `every`
-    operations,  ///< all blocks by operation
-    budget,      ///< as little as keeps activations below `budget`
-  };
-  Kind kind = Kind::nothing;
-  std::int64_t every = 1;
-  /// between what remains when every block is recomputed whole (0) and when none is (1)
-  double budget = 1;
-  /// modules whose products are made again where others are kept
-  std::vector<std::string> products = {};
 };
 
 /// Bytes that one microbatch leaves in a unit, for each way of recomputing.

@@ -11,15 +11,16 @@
 #include "tessera/comm/communicator.hpp"
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/unit.hpp"
+#include "tessera/plan/sharding_plan.hpp"
 
 namespace tessera::parallel {
 
 class RecomputeBudget {
  public:
-  RecomputeBudget(RecomputePolicy policy, at::Device device)
+  RecomputeBudget(plan::RecomputePolicy policy, at::Device device)
       : policy_(std::move(policy)), device_(device) {}
 
-  const RecomputePolicy& policy() const { return policy_; }
+  const plan::RecomputePolicy& policy() const { return policy_; }
   /// Sets UnitState::recompute of blocks, as far as the policy tells; a budget is open then.
   void resolve(std::span<UnitState> units);
   /// The next microbatch is to be measured: its blocks pass through measured_forward().
@@ -33,7 +34,7 @@ class RecomputeBudget {
   void close(std::span<UnitState> units, comm::Communicator& stage);
 
  private:
-  RecomputePolicy policy_;
+  plan::RecomputePolicy policy_;
   at::Device device_;
   std::vector<ActivationBytes> activations_;  ///< by unit, while the budget is open
 };

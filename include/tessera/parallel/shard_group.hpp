@@ -14,7 +14,7 @@
 #include "tessera/model/cell.hpp"
 #include "tessera/model_spec/param_spec.hpp"
 #include "tessera/parallel/memory_kinds.hpp"
-#include "tessera/parallel/placement.hpp"
+#include "tessera/plan/placement.hpp"
 
 namespace tessera::parallel {
 
@@ -42,7 +42,7 @@ struct GroupOptions {
 /// A parameter and where it lies.
 struct PlacedParam {
   const model::ParamSpec* spec = nullptr;
-  Placement place;
+  plan::Placement place;
 };
 
 /// All_gathers of a group or stage so far, as this rank saw them.
@@ -54,7 +54,7 @@ struct GatherCount {
 /// One parameter on this rank.
 struct ShardedParam {
   const model::ParamSpec* spec = nullptr;
-  Placement place;
+  plan::Placement place;
   std::int64_t flat_begin = 0;  ///< first element in the group's flat buffers
   at::Tensor master;            ///< [rows.size, ...] in Precision::master
   /// The same shape: summed over the job by GradientReducer::finish(); undefined if frozen.

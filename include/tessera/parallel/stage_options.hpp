@@ -4,49 +4,24 @@
 
 #include "tessera/kernels/tensor.hpp"
 
-#include <string>
-#include <vector>
-
 #include "tessera/parallel/context_attention.hpp"
 #include "tessera/parallel/gradient_reducer.hpp"
 #include "tessera/parallel/recompute.hpp"
-#include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
+#include "tessera/plan/sharding_plan.hpp"
 
 namespace tessera::parallel {
 
-/// Where gradients of microbatches add up before the reduction over data-parallel ranks.
-enum class Accumulation : std::uint8_t {
-  standard,  ///< as FSDP2 in TorchTitan: sharded, but unsharded in a pipeline; also where the order
-             ///< is deterministic
-  unsharded,  ///< whole on each rank: one reduce_scatter a step
-  sharded,    ///< in this rank's shard: one reduce_scatter a microbatch, and 1/fsdp of the memory
-};
-
 /// Where weights and gradients are, and in which types.
-struct ShardingOptions {
+struct ShardingOptions : plan::ShardingPlan {
   Precision precision;
   at::Device device = at::kCPU;
-  ReshardPolicy reshard;
-  std::vector<ReshardRule> reshard_rules;
-  Accumulation accumulation = Accumulation::standard;
-  bool deterministic = false;       ///< microbatches are added over the fixed tree
-  std::vector<std::string> freeze;  ///< parameters whose name matches a pattern are not trained
-  bool offload = false;             ///< masters, gradients and moments in host memory
-};
-
-/// See TensorParallel and TokenChunks.
-struct TensorParallelOptions {
-  bool sequence_parallel = true;
-  bool loss_parallel = true;
-  int token_chunks = 0;  ///< > 0: tokens travel around matmuls in this many chunks
-  bool overlap_chunks = true;
 };
 
 /// How ranks share sequences.
 struct ContextOptions {
-  SequenceCut cut;  ///< by default nobody shares them
-  Rotation rotation = Rotation::ring;
+  plan::SequenceCut cut;  ///< by default nobody shares them
+  plan::Rotation rotation = plan::Rotation::ring;
 };
 
 /// The size of a microbatch on this rank.
@@ -58,9 +33,9 @@ struct MicrobatchShape {
 
 struct StageOptions {
   ShardingOptions sharding;
-  TensorParallelOptions tensor;
+  plan::TensorParallelPlan tensor;  ///< see TensorParallel and TokenChunks
   ContextOptions context;
-  RecomputePolicy recompute;  ///< of blocks
+  plan::RecomputePolicy recompute;  ///< of blocks
   MicrobatchShape microbatch;
 };
 

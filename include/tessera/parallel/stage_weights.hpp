@@ -67,7 +67,7 @@ class StageWeights {
   bool frozen(const model::ParamSpec& spec) const;
   ShardGroup* group_of(const model::ParamSpec* param) const;
   ShardGroup* tied_group(const model::ParamSpec* spec);
-  PlacementOptions placement_options(bool tied) const;
+  plan::PlacementOptions placement_options(bool tied) const;
   ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
                          bool tied);
 

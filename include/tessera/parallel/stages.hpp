@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/parallel/stage.hpp"
-#include "tessera/parallel/stage_split.hpp"
+#include "tessera/plan/stage_split.hpp"
 #include "tessera/schedule/stage_map.hpp"
 
 namespace tessera::parallel {
@@ -15,7 +15,7 @@ class Stages {
  public:
   /// Those of `ranges` that `map` puts on this rank of the mesh's pipeline. The model must outlive
   /// them. Collective over the mesh.
-  Stages(const model::Model& model, const StageRanges& ranges, const schedule::StageMap& map,
+  Stages(const model::Model& model, const plan::StageRanges& ranges, const schedule::StageMap& map,
          mesh::DeviceMesh& mesh, const StageOptions& options);
 
   const schedule::StageMap& map() const { return map_; }

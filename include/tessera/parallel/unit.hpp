@@ -19,9 +19,9 @@
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/chunked_products.hpp"
 #include "tessera/parallel/recompute.hpp"
-#include "tessera/parallel/reshard_policy.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
+#include "tessera/plan/reshard_policy.hpp"
 
 namespace tessera::parallel {
 
@@ -63,7 +63,7 @@ class UnitOperations;
 class Unit {
  public:
   /// `buffers`: as Model::buffers, defined where cells of the unit use them. `remade`: see
-  /// RecomputePolicy::products.
+  /// plan::RecomputePolicy::products.
   Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
        const TensorParallel& tensor, std::span<const at::Tensor> buffers = {},
        std::span<const std::string> remade = {});
@@ -121,7 +121,7 @@ struct UnitState {
   Unit unit;
   std::int64_t number;  ///< among the model's units
   bool block;           ///< neither the embedding nor [norm, output]
-  UnitReshard reshard = {};
+  plan::UnitReshard reshard = {};
   Recompute recompute = Recompute::nothing;
 };
 

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "tessera/config/job_config.hpp"
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/plan/execution_plan.hpp"
 
 namespace tessera::train {
 
@@ -17,12 +17,12 @@ namespace tessera::train {
 /// product on it. With debug.deterministic it sets CUBLAS_WORKSPACE_CONFIG, and throws
 /// Error(environment) where that has a value with which cuBLAS may sum in any order. On the host it
 /// only warns about keys that have no effect there.
-at::Device with_arithmetic(const config::JobConfig& job, at::Device device);
+at::Device with_arithmetic(const plan::ArithmeticPlan& plan, at::Device device);
 
 /// For communicators of the mesh: with debug.deterministic on a GPU, sums over ranks that do not
 /// depend on NCCL (parallel/ordered_sums.hpp). Around them, or alone, comes `outer`, if there is
 /// one.
-mesh::DeviceMesh::Decorate ordered_sums_of(const config::JobConfig& job, at::Device device,
+mesh::DeviceMesh::Decorate ordered_sums_of(const plan::ArithmeticPlan& plan, at::Device device,
                                            const mesh::DeviceMesh::Decorate& outer = {});
 
 }  // namespace tessera::train

@@ -11,7 +11,7 @@
 
 #include "tessera/data/sample_source.hpp"
 #include "tessera/parallel/executor.hpp"
-#include "tessera/train/batch_plan.hpp"
+#include "tessera/plan/data_plan.hpp"
 
 namespace tessera::train {
 
@@ -32,7 +32,7 @@ struct Rows {
 
 /// Reads the step whose first sample, of all ranks, is number `first`. Throws Error(data) for a
 /// token outside [0, vocab).
-Rows read_rows(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+Rows read_rows(const data::SampleSource& source, const plan::BatchPlan& plan, std::int64_t first,
                const Reader& reader, std::int64_t vocab);
 
 /// A step's microbatches of one rank, and how many of its labels count.
@@ -42,24 +42,19 @@ struct Batch {
 };
 
 /// Rows cut into the plan's microbatches, on `device`.
-Batch batch_of(const Rows& rows, const BatchPlan& plan, at::Device device);
+Batch batch_of(const Rows& rows, const plan::BatchPlan& plan, at::Device device);
 
 /// Both.
-Batch read_batch(const data::SampleSource& source, const BatchPlan& plan, std::int64_t first,
+Batch read_batch(const data::SampleSource& source, const plan::BatchPlan& plan, std::int64_t first,
                  const Reader& reader, std::int64_t vocab, at::Device device);
-
-/// How far to read ahead: steps that are read before they are asked for (0 = none), and how many of
-/// them at one time.
-struct Ahead {
-  int steps = 0, threads = 1;
-};
 
 /// Reads steps ahead on threads of its own, while others compute: page faults and slow file systems
 /// are theirs to wait for. What comes out are read_rows()'s bits.
 class ReadAhead {
  public:
   /// The source must outlive this.
-  ReadAhead(const data::SampleSource& source, const Reader& reader, std::int64_t vocab, Ahead ahead)
+  ReadAhead(const data::SampleSource& source, const Reader& reader, std::int64_t vocab,
+            plan::ReadAheadPlan ahead)
       : source_(source), reader_(reader), vocab_(vocab), ahead_(ahead) {}
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -68,7 +63,7 @@ class ReadAhead {
   /// global batch behind the other, but none from sample `end` on. Throws what reading them threw;
   /// what was read ahead of another step than the one that is asked for is forgotten, with its
   /// errors.
-  Rows take(const BatchPlan& plan, std::int64_t first, std::int64_t end);
+  Rows take(const plan::BatchPlan& plan, std::int64_t first, std::int64_t end);
 
  private:
   struct Pending {
@@ -78,11 +73,8 @@ class ReadAhead {
   const data::SampleSource& source_;
   Reader reader_;
   std::int64_t vocab_;
-  Ahead ahead_;
+  plan::ReadAheadPlan ahead_;
   std::deque<Pending> pending_;  ///< in the order of steps
 };
-
-/// As a job's training.dataloader or validation.dataloader says.
-Ahead ahead_of(const config::DataLoader& loader);
 
 }  // namespace tessera::train

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tessera/comm/world.hpp"
-#include "tessera/config/job_config.hpp"
+#include "tessera/plan/execution_plan.hpp"
 
 namespace tessera::train {
 
@@ -23,7 +23,7 @@ struct OwnDevice {
 /// build without CUDA trains on the host, and one with CUDA on GPUs only. Collective: ranks compare
 /// what they have, and all of them throw the same Error(environment) where that does not fit
 /// together (device_agreement.hpp). `with_nccl`: the job uses it.
-OwnDevice choose_device(comm::World& world, const config::Job& job, bool with_nccl = true);
+OwnDevice choose_device(comm::World& world, const plan::DevicePlan& plan, bool with_nccl = true);
 
 /// GPU number `index` of those that this process can see, made current. Communicators on device
 /// memory then follow its compute stream.

@@ -4,9 +4,9 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "tessera/comm/device.hpp"
+#include "tessera/plan/execution_plan.hpp"
 
 namespace tessera::train {
 
@@ -27,10 +27,9 @@ int ranks_on_gpu(std::span<const RankDevice> ranks, const RankDevice& one);
 std::string device_warning(std::span<const RankDevice> ranks);
 
 /// Why the ranks cannot train on what they have, with ranks, hosts and what to do; empty where they
-/// can. `ranks` in rank order, the same on all ranks. `wanted` is job.device: "auto", "cuda" or
-/// "cpu". With `share`, ranks of a node may have the same GPU. Without `with_nccl` no library of
-/// NCCL is looked at.
-std::string device_problem(std::span<const RankDevice> ranks, std::string_view wanted, bool share,
+/// can. `ranks` in rank order, the same on all ranks. `wanted` is job.device. With `share`, ranks
+/// of a node may have the same GPU. Without `with_nccl` no library of NCCL is looked at.
+std::string device_problem(std::span<const RankDevice> ranks, plan::DeviceChoice wanted, bool share,
                            bool with_nccl = true);
 
 }  // namespace tessera::train

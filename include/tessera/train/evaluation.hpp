@@ -3,17 +3,16 @@
 #pragma once
 
 #include "tessera/comm/world.hpp"
-#include "tessera/config/resolve.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/on_failure.hpp"
 #include "tessera/train/validator.hpp"
 
 namespace tessera::train {
 
-/// The model of `resolved` on its mesh over the ranks of `world`, with weights from
-/// checkpoint.initial_load_path if that is set, else from the newest checkpoint of the run's
-/// folder; the loss over the data of [validation], which must be enabled. No optimizer, no
-/// gradient. Collective. Throws Error, on all ranks alike, after a call of `failed`.
-ValidationResult evaluate(comm::World& world, const config::Resolved& resolved,
-                          const OnFailure& failed);
+/// The planned model on its mesh over the ranks of `world`, with weights from LoadPlan::from if
+/// that is set, else from the newest checkpoint of the run's folder; the loss over the validation
+/// data, which the plan must have. No optimizer, no gradient. Collective. Throws Error, on all
+/// ranks alike, after a call of `failed`.
+ValidationResult evaluate(comm::World& world, const plan::JobPlan& plan, const OnFailure& failed);
 
 }  // namespace tessera::train

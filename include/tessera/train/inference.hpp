@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "tessera/config/resolve.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/stage.hpp"
+#include "tessera/plan/job_plan.hpp"
 
 namespace tessera::train {
 
@@ -24,12 +24,11 @@ struct Sampling {
 
 class Inference {
  public:
-  /// The model of `resolved` with room for `positions` positions, in training.dtype (the mixed
-  /// precision of training only where the job sets it), with weights from
-  /// checkpoint.initial_load_path if that is set, else from the newest checkpoint of the run's
-  /// folder. Throws Error(checkpoint) when neither is there. `tokenizer_vocab`: 0 if there is no
-  /// tokenizer; generate() chooses no token beyond it.
-  Inference(const config::Resolved& resolved, std::int64_t positions, std::int64_t tokenizer_vocab);
+  /// The planned model with room for `positions` positions, with weights from LoadPlan::from if
+  /// that is set, else from the newest checkpoint of the run's folder. Throws Error(checkpoint)
+  /// when neither is there, and Error(data) for a tokenizer with more ids than the model.
+  /// `tokenizer_vocab`: 0 if there is no tokenizer; generate() chooses no token beyond it.
+  Inference(const plan::InferencePlan& plan, std::int64_t positions, std::int64_t tokenizer_vocab);
 
   const model::Model& model() const { return model_; }
   /// tokens [batch, seq] int64 -> logits [batch, seq, vocab] float32 (float64 for a float64 model).

@@ -4,34 +4,33 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <map>
+#include <string>
 
 #include "tessera/config/resolve.hpp"
+#include "tessera/plan/job_plan.hpp"
 
 namespace tessera::train {
 
-/// The fewest ranks that a job's degrees need, with 1 for those that are -1, or as many as its
-/// experts need.
-int fewest_ranks(const config::Parallelism& degrees);
-
-/// Keeps what jobs share, models and what their files say, so that the points of a sweep cost
-/// little more than one job.
+/// The rules of component plan, and the files that a job names. Keeps what jobs share, models and
+/// what their files say, so that the points of a sweep cost little more than one job.
 class JobCheck {
  public:
   enum class Files : std::uint8_t {
     looked_at,  ///< data, tokenizer and weights must be there
     ignored,    ///< they are on another machine; only model.hf_config is read
   };
-  explicit JobCheck(Files files);
-  ~JobCheck();
+  explicit JobCheck(Files files) : files_(files) {}
 
   /// Appends to `job.problems` what `train` would refuse on `ranks` ranks; 0 = the fewest. Problems
   /// of a key that was misread, or that follow from one that is listed already, are left out.
-  void find_problems(config::Reading& job, int ranks = 0);
+  /// Returns the vocabulary of the training data, 0 = unknown.
+  std::int64_t find_problems(config::Reading& job, int ranks = 0);
 
  private:
-  struct Known;
-  std::unique_ptr<Known> known_;
+  Files files_;
+  plan::Planner planner_;
+  std::map<std::string, std::int64_t> vocabularies_;  ///< by data and tokenizer
 };
 
 }  // namespace tessera::train

@@ -6,7 +6,7 @@
 
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/parallel/stage.hpp"
-#include "tessera/train/load_choice.hpp"
+#include "tessera/plan/checkpoint_plan.hpp"
 
 namespace tessera::train {
 
@@ -15,19 +15,18 @@ namespace tessera::train {
 /// Error(checkpoint) when there is none or it is damaged, Error(usage) when it is of another model.
 void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
                 mesh::DeviceMesh& mesh, const std::filesystem::path& folder,
-                LoadChoice choice = {});
+                plan::LoadChoice choice = {});
 
 /// The same from a Hugging Face folder or one .safetensors file. Files without lm_head.weight take
 /// the embedding for it. Throws Error(data) when they are of another model.
 void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
                    mesh::DeviceMesh& mesh, const std::filesystem::path& path,
-                   const LoadChoice& choice = {});
+                   const plan::LoadChoice& choice = {});
 
-/// The same from where a job's weights are: checkpoint.initial_load_path (a Hugging Face folder or
-/// file with initial_load_in_hf, which throws Error(data)), or else its own checkpoints. Warns of
+/// The same from where a job's weights are: LoadPlan::from, or else its own checkpoints. Warns of
 /// what a choice other than strict leaves as it is.
-void load_weights_of(const config::JobConfig& job, const parallel::Holdings& holdings,
-                     const model::ModelSpec& model, mesh::DeviceMesh& mesh,
-                     const LoadChoice& choice = {});
+void load_weights_of(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
+                     const parallel::Holdings& holdings, const model::ModelSpec& model,
+                     mesh::DeviceMesh& mesh);
 
 }  // namespace tessera::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training run from configuration to exit code.
+// A training run from its plan to its exit code.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/comm/world.hpp"
-#include "tessera/config/resolve.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/on_failure.hpp"
 
 namespace tessera::train {
 
-/// Trains as `resolved` says, on all ranks of `world`, and returns what the process should end
+/// Trains as `plan` says, on all ranks of `world`, and returns what the process should end
 /// with: `done`, or after a signal `requeue` (saved), `interrupted` or `terminated` (nothing could
 /// be saved). Rank 0 prints to standard output. Throws Error, on all ranks alike wherever the cause
 /// lets itself be agreed on, after a call of `failed`.
-ExitCode run_training(comm::World& world, const config::Resolved& resolved,
+ExitCode run_training(comm::World& world, const plan::JobPlan& plan,
                       const std::vector<std::string>& command_line, const OnFailure& failed);
 
 }  // namespace tessera::train

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "tessera/comm/communicator.hpp"
-#include "tessera/config/job_config.hpp"
 #include "tessera/data/sample_source.hpp"
+#include "tessera/plan/data_plan.hpp"
 
 namespace tessera::train {
 
@@ -18,12 +18,11 @@ struct Samples {
   std::int64_t vocab = 0;  ///< ids are below it; 0 if only the data itself tells (replay)
 };
 
-/// By training.dataset, dataset_path or mixture, and validation. Collective over `control`: rank 0
-/// makes token files of plain text or JSONL first, once. `global_batch`: sequences of a step, the
-/// rows of a replay file that count. Throws Error(data) for files that are damaged, too short or of
-/// different tokenizers, Error(usage) for a missing path, and for documents that are to be masked
-/// and not known.
-Samples open_job_samples(const config::JobConfig& job, std::int64_t global_batch,
-                         comm::Communicator& control);
+/// Collective over `control`: rank 0 makes token files of plain text or JSONL first, once.
+/// `global_batch`: sequences of a step, the rows of a replay file that count. Throws Error(data)
+/// for files that are damaged, too short or of different tokenizers, and Error(usage) for documents
+/// that are to be masked and not known.
+Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
+                     comm::Communicator& control);
 
 }  // namespace tessera::train

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tessera/comm/world.hpp"
-#include "tessera/config/job_config.hpp"
 #include "tessera/data/sample_source.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/metrics/meter.hpp"
@@ -20,11 +19,9 @@
 #include "tessera/optim/schedule.hpp"
 #include "tessera/parallel/executor.hpp"
 #include "tessera/parallel/gradient_norm.hpp"
-#include "tessera/parallel/stage_split.hpp"
 #include "tessera/parallel/stages.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/batch.hpp"
-#include "tessera/train/batch_plan.hpp"
-#include "tessera/train/pipeline_plan.hpp"
 #include "tessera/train/step_votes.hpp"
 #include "tessera/train/train_state.hpp"
 
@@ -70,8 +67,10 @@ Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map);
 
 class Trainer {
  public:
-  Trainer(const config::JobConfig& job, const model::Model& model, mesh::DeviceMesh& mesh,
-          const BatchPlan& plan, const data::SampleSource& source, at::Device device);
+  /// What is given must outlive the trainer. Collective where the plan leaves it to time cells in
+  /// which stage they are.
+  Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
+          const data::SampleSource& source, at::Device device);
 
   /// What this rank votes for, asked when the loss is reduced.
   using Vote = std::function<StepVotes()>;
@@ -84,23 +83,23 @@ class Trainer {
   /// Both.
   StepOutcome step(const Vote& vote = {}) { return apply(compute(vote)); }
 
-  /// Sequences of a microbatch from the next step on: the same global batch in other portions.
-  /// Throws Error(usage), and changes nothing, where they do not fit the job's batch or schedule.
-  void set_microbatch_rows(std::int64_t rows);
-  const BatchPlan& batch_plan() const { return plan_; }
+  /// From the next step on: the same global batch in other microbatches.
+  void set_microbatches(const plan::MicrobatchPlan& microbatches);
+  const plan::MicrobatchPlan& microbatches() const { return microbatches_; }
+  const plan::BatchPlan& batch_plan() const { return microbatches_.batch; }
   const TrainState& state() const { return state_; }
   /// Of a run that goes on, goes back, or leaves batches out.
   void set_state(const TrainState& state) { state_ = state; }
   /// Number of the first sample of step `step` (from 0), as batches follow each other from the
   /// state on.
   std::int64_t first_sample(std::int64_t step) const {
-    return state_.samples + (step - state_.step) * plan_.global_batch;
+    return state_.samples + (step - state_.step) * batch_plan().global_batch;
   }
 
   parallel::Stages& stages() { return stages_; }
-  const parallel::StageRanges& stage_ranges() const { return ranges_; }
+  const plan::StageRanges& stage_ranges() const { return ranges_; }
   const model::Model& model() const { return model_; }
-  const config::JobConfig& job() const { return job_; }
+  const plan::JobPlan& plan() const { return plan_; }
   const data::SampleSource& source() const { return source_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
   std::vector<optim::ParamState>& optimizer_states() { return states_; }
@@ -115,23 +114,22 @@ class Trainer {
   /// The greatest memory seen behind a unit's forward or backward pass, in steps for which watch()
   /// was on.
   parallel::MemoryPeak& memory_peak() { return memory_peak_; }
-  std::int64_t step_tokens() const { return plan_.global_batch * source_.seq_len(); }
 
  private:
+  const plan::PipelinePlan& pipeline() const { return microbatches_.pipeline; }
   Gradients reduce_loss(const Rows& rows, const Vote& vote);
   std::int64_t first_own_sample() const;  ///< of this rank's rows in the next step
   void update(double lr, double norm);
   void balance(StepOutcome& outcome);
   std::string nonfinite_samples();
 
-  const config::JobConfig& job_;
+  const plan::JobPlan& plan_;
   const model::Model& model_;
   mesh::DeviceMesh& mesh_;
-  BatchPlan plan_;
   const data::SampleSource& source_;
   at::Device device_;
-  PipelinePlan pipeline_;
-  parallel::StageRanges ranges_;
+  plan::MicrobatchPlan microbatches_;
+  plan::StageRanges ranges_;
   parallel::Stages stages_;
   parallel::Executor executor_;
   optim::Schedule schedule_;

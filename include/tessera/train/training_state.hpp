@@ -7,8 +7,7 @@
 #include <string>
 
 #include "tessera/checkpoint/saver.hpp"
-#include "tessera/config/resolve.hpp"
-#include "tessera/train/load_choice.hpp"
+#include "tessera/plan/job_plan.hpp"
 #include "tessera/train/train_state.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -25,17 +24,17 @@ struct LoadedState {
 /// Collective. Writes step-%08d under `folder` with the trainer's tensors and `state`, its own or
 /// that of a step before; blocks until it is committed.
 checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer,
-                                  const config::Resolved& resolved,
-                                  const std::filesystem::path& folder, const TrainState& state);
+                                  const plan::JobPlan& plan, const std::filesystem::path& folder,
+                                  const TrainState& state);
 /// Collective. Begins to write it; the trainer may go on as soon as this returns. See
 /// checkpoint::Saver.
-void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const config::Resolved& resolved,
+void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const plan::JobPlan& plan,
                       const std::filesystem::path& folder, const TrainState& state);
 
 /// Collective. Writes step-%08d under `folder` with the model alone, in checkpoint.export_dtype;
 /// blocks until it is committed.
 checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer,
-                                       const config::Resolved& resolved,
+                                       const plan::JobPlan& plan,
                                        const std::filesystem::path& folder, std::int64_t step);
 /// Collective. The newest valid checkpoint under `folder` if it is one of these: nothing else of a
 /// run is in it.
@@ -52,7 +51,7 @@ std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control,
 /// of a model with other tensors; Error(usage) if it was trained on other data, or newer
 /// checkpoints of another course would come in the way.
 std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder,
-                                      const LoadChoice& choice = {},
+                                      const plan::LoadChoice& choice = {},
                                       std::int64_t latest_step = checkpoint::kAnyStep);
 
 }  // namespace tessera::train

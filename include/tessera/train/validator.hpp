@@ -32,24 +32,23 @@ struct ValidationResult {
 /// bits.
 class Validator {
  public:
-  /// `source` ends. All must outlive this.
-  Validator(const config::JobConfig& job, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
+  /// `data` has a plan of validation, and `source` ends. All must outlive this.
+  Validator(const plan::DataPlan& data, const model::ModelSpec& model, mesh::DeviceMesh& mesh,
             parallel::Stages& stages, const data::SampleSource& source);
 
   /// After step `step` (from 1)? After the first and each multiple of validation.freq, as
   /// TorchTitan does.
-  bool due(std::int64_t step) const { return step == 1 || step % job_.validation.freq == 0; }
+  bool due(std::int64_t step) const { return step == 1 || step % plan_.freq == 0; }
   /// Collective. `step` is for the watchdog's reports.
   ValidationResult run(std::int64_t step);
   std::int64_t samples() const { return samples_; }
 
  private:
-  const config::JobConfig& job_;
+  const plan::ValidationPlan& plan_;
   const model::ModelSpec& model_;
   mesh::DeviceMesh& mesh_;
   parallel::Stages& stages_;
   const data::SampleSource& source_;
-  BatchPlan plan_;
   std::int64_t samples_;
   data::PaddedSource padded_;
   schedule::ActionLists lists_;

@@ -9,6 +9,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
+#include "support/planned.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/train/model_weights.hpp"
@@ -65,7 +66,6 @@ config::JobConfig job_of(const GoldenCase& row, const std::string& dtype,
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.parallelism.pipeline_parallel_microbatch_size = row.microbatch;
   job.parallelism.context_parallel_rotate_method = row.rotate;
-  job.parallelism.pipeline_parallel_degree = layout.degree(mesh::Axis::pp);
   job.parallelism.pipeline_parallel_split_points = row.points;
   job.parallelism.enable_async_tensor_parallel = row.saving;
   job.activation_checkpoint.mode = row.saving ? "selective" : "none";
@@ -92,14 +92,13 @@ class Trajectory {
       : row_(row),
         key_(dtype == "float64" ? "f64" : "f32"),
         layout_(mesh::Layout::resolve(row.degrees, world().size())),
-        job_(job_of(row, dtype, layout_)),
         place_(world()),
         mesh_(world(), layout_, place_.backend),
         model_(model::make_decoder(shape(), 64, dtype == "float64" ? at::kDouble : at::kFloat,
                                    place_.device)),
         source_(kFolder + "batches.safetensors", 8, 64),
-        trainer_(job_, model_, mesh_, train::BatchPlan::make(job_, layout_), source_,
-                 place_.device) {
+        plan_(planned(job_of(row, dtype, layout_), model_, layout_)),
+        trainer_(plan_, model_, mesh_, source_, place_.device) {
     train::load_hf_model(trainer_.stages().holdings(), model_, mesh_,
                          kFolder + "weights_init.safetensors");
   }
@@ -123,7 +122,7 @@ class Trajectory {
                                   [](const auto& p) { return p.master; });
     if (world().rank() == 0)
       std::printf("%-28s %s loss %.1e  grad_norm %.1e  final tensors %.1e\n", row_.name.c_str(),
-                  job_.training.mixed_precision_param.c_str(), loss, norm, weight);
+                  std::string(name_of(plan_.precision.compute)).c_str(), loss, norm, weight);
   }
 
  private:
@@ -147,11 +146,11 @@ class Trajectory {
   GoldenCase row_;
   std::string key_;
   mesh::Layout layout_;
-  config::JobConfig job_;
   Place place_;
   mesh::DeviceMesh mesh_;
   model::Model model_;
   train::ReplaySource source_;
+  plan::JobPlan plan_;
   train::Trainer trainer_;
 };
 

@@ -18,7 +18,7 @@ using test::world;
 
 struct Case {
   bool balanced = true;
-  Rotation rotation = Rotation::ring;
+  plan::Rotation rotation = plan::Rotation::ring;
   std::int64_t kv_heads = 4, value_dim = 8, window = 0;
   bool sinks = false, documents = false;
   double scale = 0;
@@ -26,11 +26,12 @@ struct Case {
   comm::Backend backend = comm::Backend::mpi;
 
   std::string name() const {
-    return fmt::format(
-        "{} {} kv{} values of {} window {}{}{}{} {}",
-        rotation == Rotation::ring ? "ring" : "all_gather", balanced ? "balanced" : "in order",
-        kv_heads, value_dim, window, sinks ? " sinks" : "", documents ? " documents" : "",
-        scale > 0 ? " scaled" : "", backend == comm::Backend::strict ? "strict" : "mpi");
+    return fmt::format("{} {} kv{} values of {} window {}{}{}{} {}",
+                       rotation == plan::Rotation::ring ? "ring" : "all_gather",
+                       balanced ? "balanced" : "in order", kv_heads, value_dim, window,
+                       sinks ? " sinks" : "", documents ? " documents" : "",
+                       scale > 0 ? " scaled" : "",
+                       backend == comm::Backend::strict ? "strict" : "mpi");
   }
 };
 
@@ -135,7 +136,7 @@ void expect_by_the_book(const Case& c) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather})
+  for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather})
     for (const bool balanced : {true, false})
       for (const bool documents : {false, true})
         for (const std::int64_t window : {0, 3, 11}) {
@@ -161,7 +162,7 @@ TEST(ContextAttention, EveryMaskByTheBook) {
 
 TEST(ContextAttention, SmallerTypes) {
   for (const auto type : {at::kFloat, at::kBFloat16})
-    for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+    for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
       Case c;
       c.type = type;
       c.rotation = rotation;
@@ -174,7 +175,7 @@ TEST(ContextAttention, SmallerTypes) {
 TEST(ContextAttention, TheSameBitsTwice) {
   const auto cp = world().make(comm::Backend::mpi, "cp");
   const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), true);
-  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+  for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
     std::vector<Tensor> results;
     for (int repeat = 0; repeat < 2; ++repeat) {
       Case c;
@@ -201,7 +202,7 @@ TEST(ContextAttention, SendsWhatTheoryGives) {
   c.kv_heads = 2;
   const std::int64_t elements = kBatch * cut.positions() * c.kv_heads * 2 * kHeadDim,
                      travels = n > 1 ? n : 0;
-  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+  for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
     const model::Attention in =
         leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
     const std::int64_t before = cp->traffic().bytes;
@@ -209,7 +210,7 @@ TEST(ContextAttention, SendsWhatTheoryGives) {
     const std::int64_t between = cp->traffic().bytes;
     out.sum().backward();
     const std::int64_t forward = between - before, backward = cp->traffic().bytes - between;
-    const bool ring = rotation == Rotation::ring || n == 1;
+    const bool ring = rotation == plan::Rotation::ring || n == 1;
     EXPECT_EQ(forward, ring ? (n - 1) * 2 * elements : 2 * elements);
     EXPECT_EQ(backward, ring ? (n - 1) * 2 * elements + travels * 4 * elements
                              : 2 * elements + n * 4 * elements);

@@ -50,7 +50,7 @@ model::Model long_model() {
   return model::make_decoder(shape, kSeq, at::kFloat);
 }
 
-Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
+Footprint footprint(mesh::DeviceMesh& mesh, plan::Rotation rotation) {
   const model::Model model = long_model();
   StageOptions options;
   options.sharding.precision = {at::kFloat, at::kFloat, at::kFloat};
@@ -79,17 +79,17 @@ Footprint footprint(mesh::DeviceMesh& mesh, Rotation rotation) {
 
 TEST(ContextMemory, TwoRanksHoldHalf) {
   mesh::DeviceMesh alone(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
-  const Footprint whole = footprint(alone, Rotation::ring);
+  const Footprint whole = footprint(alone, plan::Rotation::ring);
   ASSERT_GT(whole.kept,
             kSeq * 32 * 4 * 10);  // ten tensors of the residual stream, or nothing was counted
   mesh::DeviceMesh shared(world(), mesh::Layout::resolve({1, 1, 1, 2, 1}, 2), comm::Backend::mpi);
-  for (const Rotation rotation : {Rotation::ring, Rotation::all_gather}) {
+  for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
     const Footprint half = footprint(shared, rotation);
     EXPECT_LE(static_cast<double>(half.kept), 0.6 * static_cast<double>(whole.kept));
     EXPECT_LE(static_cast<double>(half.peak), 0.6 * static_cast<double>(whole.peak));
     if (world().rank() == 0)
       std::printf("%s: kept %.1f of %.1f MB (%.2f), at most %.1f of %.1f MB (%.2f)\n",
-                  rotation == Rotation::ring ? "ring" : "all_gather",
+                  rotation == plan::Rotation::ring ? "ring" : "all_gather",
                   1e-6 * static_cast<double>(half.kept), 1e-6 * static_cast<double>(whole.kept),
                   static_cast<double>(half.kept) / static_cast<double>(whole.kept),
                   1e-6 * static_cast<double>(half.peak), 1e-6 * static_cast<double>(whole.peak),

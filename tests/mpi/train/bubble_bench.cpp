@@ -27,7 +27,7 @@ struct Measured {
 /// A pipeline over all ranks whose cells sleep.
 class Pipeline {
  public:
-  Pipeline(model::Model& model, const parallel::StageRanges& ranges, const schedule::StageMap& map,
+  Pipeline(model::Model& model, const plan::StageRanges& ranges, const schedule::StageMap& map,
            std::vector<Nap> naps)
       : naps_(std::move(naps)),
         layout_(mesh::Layout::resolve({map.ranks(), 1, 1, 1, 1}, world().size())),
@@ -89,7 +89,7 @@ class Pipeline {
 Measured measure(Kind schedule, int microbatches, double seconds) {
   const auto map = traits_of(schedule).usual_map(world().size());
   model::Model model = empty_model(map.stages());
-  parallel::StageRanges ranges;
+  plan::StageRanges ranges;
   for (int i = 0; i < map.stages(); ++i) ranges.push_back({i, 1});
   Pipeline pipeline(model, ranges, map,
                     std::vector<Nap>(model.cells.size(), {seconds, seconds, seconds}));
@@ -139,16 +139,15 @@ model::Model five_layers() {
 /// Cells that sleep in proportion to their FLOPs, a block 0.1 s forward and 0.2 s backward.
 Measured measure_split(bool balanced) {
   model::Model model = five_layers();
-  const std::vector<double> flops = parallel::flops_of_cells(model, 4);
+  const std::vector<double> flops = plan::flops_of_cells(model, 4);
   double block = 0;
   for (int i = model.units[1].begin; i < model.units[1].end; ++i)
     block += flops[static_cast<std::size_t>(i)];
   std::vector<Nap> naps;
   for (const double cost : flops)
     naps.push_back({0.1 * cost / block, 0.1 * cost / block, 0.1 * cost / block});
-  const auto ranges = balanced
-                          ? parallel::split_balanced(model, 4, flops, parallel::Granularity::cells)
-                          : parallel::split_by_layers(model, 4, 1, 1);
+  const auto ranges = balanced ? plan::split_balanced(model, 4, flops, plan::Granularity::cells)
+                               : plan::split_by_layers(model, 4, 1, 1);
   const auto map = schedule::StageMap::loop(4);
   Pipeline pipeline(model, ranges, map, naps);
   return pipeline.run(make_schedule(Kind::one_f_one_b, map, 4), 4);

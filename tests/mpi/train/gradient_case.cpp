@@ -12,6 +12,7 @@
 
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/setup.hpp"
@@ -105,7 +106,8 @@ Reference compute_reference(const GradientCase& of) {
   mesh::DeviceMesh mesh(layout, 0);
   const model::Model model = model_of(row, at::kCPU);
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
+  const plan::JobPlan plan = planned(job, model, layout);
+  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
   trainer.stages().initialize(7);
   Reference reference;
   reference.loss = trainer.compute().loss;
@@ -171,15 +173,15 @@ std::string GradientCase::name() const {
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const Reference& reference = reference_for(row);
-  const config::JobConfig job = job_of(row);
   const mesh::Layout layout = layout_of(row, world.size());
   const Place place(world, row.backend, row.over_nccl);
-  mesh::DeviceMesh mesh(world, layout, place.backend, train::ordered_sums_of(job, place.device),
-                        train::memory_of(place.device));
   const model::Model model = model_of(row, place.device);
+  const plan::JobPlan plan = planned(job_of(row), model, layout);
+  mesh::DeviceMesh mesh(world, layout, place.backend,
+                        train::ordered_sums_of(plan.arithmetic, place.device),
+                        train::memory_of(place.device));
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source,
-                         place.device);
+  train::Trainer trainer(plan, model, mesh, source, place.device);
   trainer.stages().initialize(7);
   const double loss = trainer.compute().loss;
   std::vector<double> sums = squares(trainer, model, reference);
@@ -200,11 +202,10 @@ namespace {
 /// Losses, loads and biases of some steps; the biases as this rank's stages have them, HUGE_VAL for
 /// those elsewhere.
 std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh, at::Device device) {
-  const config::JobConfig job = job_of(row);
   const model::Model model = model_of(row, device);
+  const plan::JobPlan plan = planned(job_of(row), model, mesh.layout());
   const UnevenSource source;
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, mesh.layout()), source,
-                         device);
+  train::Trainer trainer(plan, model, mesh, source, device);
   trainer.stages().initialize(7);
   std::vector<double> figures;
   for (int step = 0; step < 3; ++step) {

@@ -5,6 +5,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
 #include "tessera/kernels/side_stream.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/trainer.hpp"
@@ -25,8 +26,8 @@ Copies copies() {
 
 /// This rank's own.
 at::Device device_of_rank() {
-  config::Job place;
-  place.share_device = true;
+  plan::DevicePlan place;
+  place.share = true;
   return test_device().is_cpu() ? at::Device(at::kCPU)
                                 : train::choose_device(world(), place).device;
 }
@@ -52,7 +53,8 @@ class Offload : public testing::TestWithParam<const char*> {
     const bool half = std::string(GetParam()) == "bfloat16";
     const model::Model model = tiny_model(true, half ? at::kBFloat16 : at::kFloat, 4, device);
     const UnevenSource source;
-    train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, device);
+    const plan::JobPlan plan = planned(job, model, layout);
+    train::Trainer trainer(plan, model, mesh, source, device);
     trainer.stages().initialize(7);
     Outcome outcome;
     Copies before;

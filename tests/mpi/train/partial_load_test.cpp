@@ -14,9 +14,9 @@
 namespace tessera::test {
 namespace {
 
-using checkpoint::Policy;
+using plan::LoadChoice;
+using plan::Mismatch;
 using testing::HasSubstr;
-using train::LoadChoice;
 using Tensors = std::map<std::string, at::Tensor>;  // whole, by name; on rank 0
 
 mesh::Degrees pipeline() { return {2, 1, world().size() / 2, 1, 1}; }
@@ -146,13 +146,15 @@ TEST(PartialLoad, ASchedulesStartIsSaved) {
 TEST(PartialLoad, IsDoneOnce) {
   Saved base({.degrees = pipeline()});
   const auto own = fresh({.degrees = pipeline()});
-  config::Resolved job = own->resolved();
-  job.job.checkpoint.exclude_from_loading = {"optimizer"};
-  const LoadChoice choice = LoadChoice::of_own(job.job.checkpoint, own->trainer().model());
+  config::Checkpoint without_optimizer;
+  without_optimizer.exclude_from_loading = {"optimizer"};
+  plan::JobPlan plan = own->plan();
+  plan.load.own = LoadChoice::of_own(without_optimizer, own->trainer().model());
+  const LoadChoice& choice = plan.load.own;
   ASSERT_TRUE(train::load_state(own->trainer(), base.folder.path(), choice));
   EXPECT_EQ(own->trainer().state().optimizer_steps, 0);
   own->trainer().step();
-  const auto saved = save(*own, job, base.folder.path());
+  const auto saved = save(*own, plan, base.folder.path());
   const auto again = fresh({.degrees = tensor_parallel()});
   ASSERT_TRUE(train::load_state(again->trainer(), base.folder.path(), choice));
   EXPECT_EQ(again->trainer().state().optimizer_steps, 1);
@@ -184,7 +186,7 @@ TEST(PartialLoad, AnotherTyingIsRefusedInWords) {
     const auto loaded = fresh({.degrees = tensor_parallel(), .tied = !tied});
     const Tensors before = weights_of(*loaded);
     LoadChoice choice;
-    for (const Policy policy : {Policy::strict, Policy::warn, Policy::ignore}) {
+    for (const Mismatch policy : {Mismatch::strict, Mismatch::warn, Mismatch::ignore}) {
       choice.mismatch = policy;
       const std::string why = refusal(*loaded, saved.folder.path(), choice);
       EXPECT_THAT(
@@ -214,7 +216,7 @@ TEST(PartialLoad, WhatDoesNotFitFollowsThePolicy) {
     EXPECT_THAT(why, HasSubstr(line));
   for (const auto& [name, values] : weights_of(*loaded))
     EXPECT_TRUE(values.equal(before.at(name))) << name;
-  choice.mismatch = Policy::ignore;
+  choice.mismatch = Mismatch::ignore;
   ASSERT_TRUE(train::load_state(loaded->trainer(), saved.folder.path(), choice));
   std::size_t kept = 0;
   const Tensors after = weights_of(*loaded);

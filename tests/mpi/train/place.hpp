@@ -15,9 +15,9 @@ struct Place {
                  bool over_nccl = true)
       : device(at::kCPU), backend(on_host) {
     if (test_device().is_cpu()) return;
-    config::Job job;
-    job.share_device = true;
-    device = train::choose_device(world, job).device;
+    plan::DevicePlan shared;
+    shared.share = true;
+    device = train::choose_device(world, shared).device;
     if (over_nccl) backend = comm::Backend::nccl;
   }
   at::Device device;

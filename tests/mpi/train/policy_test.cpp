@@ -6,6 +6,7 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::test {
@@ -28,9 +29,10 @@ class Policy : public testing::Test {
     mesh::Degrees degrees{1, 1, world().size(), 1, 1};
     degrees.ep = ep_;
     const mesh::Layout layout = mesh::Layout::resolve(degrees, world().size());
+    trainer_.reset();
     mesh_.emplace(world(), layout, place_.backend);
-    trainer_.emplace(job_, model_, *mesh_, train::BatchPlan::make(job_, layout), source_,
-                     place_.device);
+    plan_ = planned(job_, model_, layout);
+    trainer_.emplace(plan_, model_, *mesh_, source_, place_.device);
     trainer_->stages().set_reshard_budget(budget);
     trainer_->stages().initialize(7);
     return *trainer_;
@@ -58,6 +60,7 @@ class Policy : public testing::Test {
   int ep_ = 1;
   UnevenSource source_;
   config::JobConfig job_;
+  plan::JobPlan plan_;
   std::optional<mesh::DeviceMesh> mesh_;
   std::optional<train::Trainer> trainer_;
 };

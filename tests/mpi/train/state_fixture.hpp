@@ -9,6 +9,7 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device_copies.hpp"
@@ -29,6 +30,7 @@ struct Case {
   std::string family = {};  ///< of tiny_family(); empty = tiny_model()
   bool async = false;       ///< asynchronous tensor parallel
   std::vector<std::string> cuts = {};
+  std::vector<std::string> microbatch_steps = {};
 };
 
 /// A trainer on one mesh of the world's ranks.
@@ -38,17 +40,18 @@ class Fixture {
       : layout_(mesh::Layout::resolve(which.degrees, which.alone ? 1 : world().size())),
         place_(world()),
         resolved_(job(layout_, which)),
+        model_(which.family.empty() ? tiny_model(which.tied, at::kFloat, 8, place_.device)
+                                    : tiny_family(which.family, at::kFloat, place_.device)),
+        plan_(planned(resolved_, model_, layout_)),
         mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
                           : std::make_unique<mesh::DeviceMesh>(
                                 world(), layout_, place_.backend,
-                                train::ordered_sums_of(resolved_.job, place_.device))),
-        model_(which.family.empty() ? tiny_model(which.tied, at::kFloat, 8, place_.device)
-                                    : tiny_family(which.family, at::kFloat, place_.device)),
-        trainer_(resolved_.job, model_, *mesh_, train::BatchPlan::make(resolved_.job, layout_),
-                 source_, place_.device) {}
+                                train::ordered_sums_of(plan_.arithmetic, place_.device))),
+        trainer_(plan_, model_, *mesh_, source_, place_.device) {}
 
   train::Trainer& trainer() { return trainer_; }
   const config::Resolved& resolved() const { return resolved_; }
+  const plan::JobPlan& plan() const { return plan_; }
   mesh::DeviceMesh& mesh() { return *mesh_; }
   at::Device device() const { return place_.device; }
 
@@ -105,14 +108,16 @@ class Fixture {
     resolved.job.training.steps = 20;
     resolved.job.parallelism.pipeline_parallel_schedule = which.schedule;
     resolved.job.parallelism.pipeline_parallel_split_points = which.cuts;
+    resolved.job.parallelism.pipeline_parallel_microbatch_steps = which.microbatch_steps;
     return resolved;
   }
 
   mesh::Layout layout_;
   Place place_;
   config::Resolved resolved_;
-  std::unique_ptr<mesh::DeviceMesh> mesh_;
   model::Model model_;
+  plan::JobPlan plan_;
+  std::unique_ptr<mesh::DeviceMesh> mesh_;
   UnevenSource source_;
   train::Trainer trainer_;
 };
@@ -129,14 +134,14 @@ class SharedFolder {
   fs::path path_;
 };
 
-inline checkpoint::SaveResult save(Fixture& fixture, const config::Resolved& job,
+inline checkpoint::SaveResult save(Fixture& fixture, const plan::JobPlan& plan,
                                    const fs::path& folder) {
   const auto copies = train::make_device_copies(fixture.device());
   checkpoint::Saver saver(fixture.mesh().control(), copies.get());
-  return train::save_state(saver, fixture.trainer(), job, folder, fixture.trainer().state());
+  return train::save_state(saver, fixture.trainer(), plan, folder, fixture.trainer().state());
 }
 inline void save(Fixture& fixture, const fs::path& folder) {
-  save(fixture, fixture.resolved(), folder);
+  save(fixture, fixture.plan(), folder);
 }
 
 inline mesh::Degrees with_experts(mesh::Degrees degrees, int ep, int etp = 1) {

@@ -174,13 +174,17 @@ TEST(State, SchedulesGiveTheSameBits) {
 TEST(State, MicrobatchesMayChangeEachStep) {
   std::vector<train::StepOutcome> steady, changing;
   for (auto* outcomes : {&steady, &changing}) {
-    Fixture fixture({.degrees = {4, 1, 2, 1, 1}, .schedule = "ZBVZeroBubble"});
+    Fixture fixture({.degrees = {4, 1, 2, 1, 1},
+                     .schedule = "ZBVZeroBubble",
+                     .microbatch_steps = {"1:1", "2:2", "3:1", "4:2"}});
     fixture.trainer().stages().initialize(5);
-    for (int step = 0; step < 4; ++step) {
-      if (outcomes == &changing) fixture.trainer().set_microbatch_rows(std::int64_t{1} << step);
+    for (int step = 1; step <= 4; ++step) {
+      if (outcomes == &changing)
+        fixture.trainer().set_microbatches(fixture.plan().microbatches_at(step));
       outcomes->push_back(fixture.trainer().step());
+      EXPECT_EQ(fixture.trainer().batch_plan().microbatch_rows,
+                outcomes == &changing && step % 2 == 1 ? 1 : 2);
     }
-    EXPECT_THROW(fixture.trainer().set_microbatch_rows(3), Error);
   }
   for (std::size_t step = 0; step < steady.size(); ++step) {
     EXPECT_NEAR(changing[step].loss, steady[step].loss, 1e-5 * steady[step].loss);

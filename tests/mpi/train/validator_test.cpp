@@ -9,6 +9,7 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/validator.hpp"
 
@@ -98,19 +99,19 @@ model::Model model_of(const Row& row, at::Device device = at::kCPU) {
 /// A trainer on the world's ranks.
 struct OnMesh {
   OnMesh(const Row& row, const data::SampleSource& source)
-      : job(job_of(row)),
-        layout(mesh::Layout::resolve(row.degrees, world().size())),
+      : layout(mesh::Layout::resolve(row.degrees, world().size())),
         place(world(), comm::Backend::strict),
         mesh(world(), layout, place.backend),
         model(model_of(row, place.device)),
-        trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, place.device) {
+        plan(planned(job_of(row), model, layout)),
+        trainer(plan, model, mesh, source, place.device) {
     trainer.stages().initialize(7);
   }
-  config::JobConfig job;
   mesh::Layout layout;
   Place place;
   mesh::DeviceMesh mesh;
   model::Model model;
+  plan::JobPlan plan;
   train::Trainer trainer;
 };
 
@@ -121,11 +122,13 @@ double training_loss(const Row& row, std::int64_t samples) {
   job.training.seq_len = row.seq_len;
   job.training.local_batch_size = job.training.global_batch_size = samples;
   job.training.steps = 1;
+  job.validation.enable = false;
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, 0);
   const model::Model model = model_of(row);
   const Thirteen source(row.seq_len);
-  train::Trainer trainer(job, model, mesh, train::BatchPlan::make(job, layout), source, at::kCPU);
+  const plan::JobPlan plan = planned(job, model, layout);
+  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
   trainer.stages().initialize(7);
   return trainer.compute().loss;
 }
@@ -140,9 +143,10 @@ TEST(Validation, HasTheLossOfTheOneRankRunOnEveryMesh) {
     const Thirteen source(row.seq_len);
     for (const auto& [samples, steps] :
          {std::pair<std::optional<std::int64_t>, std::int64_t>{{}, -1}, {5, -1}, {{}, 1}}) {
-      on.job.validation.samples = samples;
-      on.job.validation.steps = steps;
-      train::Validator validator(on.job, on.model, on.mesh, on.trainer.stages(), source);
+      plan::DataPlan data = on.plan.data;
+      data.validation->samples = samples;
+      data.validation->steps = steps;
+      train::Validator validator(data, on.model, on.mesh, on.trainer.stages(), source);
       const std::int64_t expected = samples      ? *samples
                                     : steps == 1 ? 2 * on.layout.dp_degree()
                                                  : 13;
@@ -175,7 +179,7 @@ TEST(Validation, LeavesTrainingItsBits) {
     std::vector<std::vector<at::Tensor>> ends;
     for (const bool validates : {false, true}) {
       OnMesh on(row, trained);
-      train::Validator validator(on.job, on.model, on.mesh, on.trainer.stages(), source);
+      train::Validator validator(on.plan.data, on.model, on.mesh, on.trainer.stages(), source);
       for (int step = 0; step < 3; ++step) {
         on.trainer.step();
         if (validates) validator.run(step + 1);
@@ -220,11 +224,11 @@ TEST(Reading, EachRankReadsItsTokensOnceAndNoOthers) {
     if (row.documents || row.seq_len != 16) continue;
     const Counted source;
     OnMesh on(row, source);
-    for (int step = 0; step < on.job.training.steps; ++step) on.trainer.step();
+    for (int step = 0; step < on.plan.run.steps; ++step) on.trainer.step();
     const train::Reader reader = train::reader_of(on.mesh, on.trainer.stages().map());
-    const train::BatchPlan& plan = on.trainer.batch_plan();
+    const plan::BatchPlan& plan = on.trainer.batch_plan();
     Counted::Counts expected;
-    for (std::int64_t sample = 0; sample < on.job.training.steps * plan.global_batch; ++sample)
+    for (std::int64_t sample = 0; sample < on.plan.run.steps * plan.global_batch; ++sample)
       if (sample % plan.global_batch / plan.rows == reader.dp_rank)
         for (const Range& range : plan.cut.ranges(reader.cp_rank))
           for (std::int64_t t = range.begin; t < range.end(); ++t) expected[{sample, t}] = 1;

@@ -39,7 +39,6 @@ TEST(Datasets, ShortFlagsAreThoseOfTheKeys) {
   EXPECT_EQ(r.job.model.hf_assets_path, "tok");
   EXPECT_EQ(r.origin("training.dataset_path"), "command line");
   EXPECT_THAT(test::mistake({"--data"}), HasSubstr("--data: needs a value"));
-  EXPECT_THAT(test::mistake({"--data", "a", "--training.mixture", "b,1"}), HasSubstr("keep one"));
 }
 
 TEST(Datasets, TheSampleTextComesWithATokenizer) {

@@ -46,8 +46,8 @@ acts | metrics.disable_color_printing | true | tests/cli/keys.test | disable_col
 acts | metrics.save_tb_folder | tb2 | tests/interchange/interchange_test.py | save_tb_folder
 acts | metrics.save_for_all_ranks | true | tests/interchange/interchange_test.py | save_for_all_ranks
 refused | metrics.enable_wandb | true
-acts | model.name | qwen3 | tests/unit/train/job_check_test.cpp | mixtral
-acts | model.flavor | 8B | tests/unit/train/job_check_test.cpp | 405B
+acts | model.name | qwen3 | tests/unit/plan/planner_test.cpp | mixtral
+acts | model.flavor | 8B | tests/unit/plan/planner_test.cpp | 405B
 acts | model.hf_assets_path | tok | tests/cli/data_test.sh | model.hf_assets_path
 acts | model.tokenizer_path | tok | tests/unit/config/resolve_test.cpp | model.tokenizer_path
 refused | model.converters | float8
@@ -67,40 +67,40 @@ acts | lr_scheduler.decay_type | cosine | tests/cli/keys.test | decay_type
 acts | lr_scheduler.min_lr_factor | 0.25 | tests/cli/keys.test | min_lr_factor
 acts | training.dataset | text | tests/unit/config/datasets_test.cpp | training.dataset
 acts | training.dataset_path | x | tests/unit/config/datasets_test.cpp | dataset_path
-acts | training.local_batch_size | 4 | tests/unit/train/batch_plan_test.cpp | local_batch_size
-acts | training.global_batch_size | 16 | tests/unit/train/batch_plan_test.cpp | global_batch_size
-acts | training.seq_len | 128 | tests/unit/train/batch_plan_test.cpp | seq_len
+acts | training.local_batch_size | 4 | tests/unit/plan/batch_plan_test.cpp | local_batch_size
+acts | training.global_batch_size | 16 | tests/unit/plan/batch_plan_test.cpp | global_batch_size
+acts | training.seq_len | 128 | tests/unit/plan/batch_plan_test.cpp | seq_len
 acts | training.max_norm | 0.5 | tests/cli/keys.test | max_norm
 acts | training.steps | 20 | tests/cli/keys.test | --training.steps
 acts | training.enable_cpu_offload | true | tests/cli/keys.test | enable_cpu_offload
 acts | training.dtype | bfloat16 | tests/mpi/golden/golden_test.cpp | training.dtype
 acts | training.mixed_precision_param | float32 | tests/cli/train.test | mixed_precision_param
-acts | training.mixed_precision_reduce | bfloat16 | tests/unit/train/setup_test.cpp | mixed_precision_reduce
+acts | training.mixed_precision_reduce | bfloat16 | tests/unit/plan/job_plan_test.cpp | mixed_precision_reduce
 harmless | training.gc_freq | 10
 refused | training.gc_debug | true
-acts | training.dataloader.num_workers | 2 | tests/unit/train/batch_test.cpp | num_workers
+acts | training.dataloader.num_workers | 2 | tests/unit/plan/job_plan_test.cpp | num_workers
 harmless | training.dataloader.persistent_workers | true
-acts | training.dataloader.pin_memory | true | tests/unit/train/batch_plan_test.cpp | pin_memory
-acts | training.dataloader.prefetch_factor | 3 | tests/unit/train/batch_test.cpp | prefetch_factor
+acts | training.dataloader.pin_memory | true | tests/unit/plan/batch_plan_test.cpp | pin_memory
+acts | training.dataloader.prefetch_factor | 3 | tests/unit/plan/job_plan_test.cpp | prefetch_factor
 acts | parallelism.data_parallel_replicate_degree | 2 | tests/cli/faults_test.sh | data_parallel_replicate_degree
 acts | parallelism.data_parallel_shard_degree | 2 | tests/cli/faults_test.sh | data_parallel_shard_degree
 acts | parallelism.fsdp_reshard_after_forward | always | tests/mpi/train/gradient_case.cpp | fsdp_reshard_after_forward
 acts | parallelism.tensor_parallel_degree | 2 | tests/cli/train.test | tensor_parallel_degree
 acts | parallelism.disable_loss_parallel | true | tests/mpi/train/gradient_case.cpp | disable_loss_parallel
 acts | parallelism.enable_async_tensor_parallel | true | tests/mpi/golden/golden_test.cpp | enable_async_tensor_parallel
-acts | parallelism.pipeline_parallel_degree | 2 | tests/unit/train/pipeline_plan_test.cpp | pipeline_parallel_degree
-acts | parallelism.module_fqns_per_model_part | a;b | tests/unit/train/setup_test.cpp | module_fqns_per_model_part
+acts | parallelism.pipeline_parallel_degree | 2 | tests/unit/plan/pipeline_plan_test.cpp | pipeline_parallel_degree
+acts | parallelism.module_fqns_per_model_part | a;b | tests/unit/plan/model_fit_test.cpp | module_fqns_per_model_part
 acts | parallelism.pipeline_parallel_first_stage_less_layers | 0 | tests/cli/mismatch_test.sh | first_stage_less_layers
 acts | parallelism.pipeline_parallel_last_stage_less_layers | 0 | tests/cli/mismatch_test.sh | last_stage_less_layers
-acts | parallelism.pipeline_parallel_layers_per_stage | 2 | tests/unit/train/pipeline_plan_test.cpp | layers_per_stage
-acts | parallelism.pipeline_parallel_schedule | GPipe | tests/unit/train/pipeline_plan_test.cpp | Interleaved1F1B
-acts | parallelism.pipeline_parallel_schedule_csv | x.csv | tests/unit/train/pipeline_plan_test.cpp | schedule_csv
-acts | parallelism.pipeline_parallel_microbatch_size | 2 | tests/unit/train/pipeline_plan_test.cpp | microbatch_size
+acts | parallelism.pipeline_parallel_layers_per_stage | 2 | tests/unit/plan/pipeline_plan_test.cpp | layers_per_stage
+acts | parallelism.pipeline_parallel_schedule | GPipe | tests/unit/plan/pipeline_plan_test.cpp | Interleaved1F1B
+acts | parallelism.pipeline_parallel_schedule_csv | x.csv | tests/unit/plan/pipeline_plan_test.cpp | schedule_csv
+acts | parallelism.pipeline_parallel_microbatch_size | 2 | tests/unit/plan/pipeline_plan_test.cpp | microbatch_size
 harmless | parallelism.pipeline_parallel_expert_parallel_overlap | false
 acts | parallelism.context_parallel_degree | 2 | tests/cli/mismatch_test.sh | context_parallel_degree
-acts | parallelism.context_parallel_load_balancer | none | tests/unit/train/batch_plan_test.cpp | load_balancer.reset
+acts | parallelism.context_parallel_load_balancer | none | tests/unit/plan/batch_plan_test.cpp | load_balancer.reset
 acts | parallelism.context_parallel_rotate_method | alltoall | tests/mpi/golden/golden_test.cpp | rotate_method
-acts | parallelism.expert_parallel_degree | 2 | tests/unit/train/setup_test.cpp | expert_parallel_degree
+acts | parallelism.expert_parallel_degree | 2 | tests/unit/plan/model_fit_test.cpp | expert_parallel_degree
 acts | parallelism.expert_tensor_parallel_degree | 1 | tests/cli/meshes_test.sh | expert_tensor_parallel_degree
 refused | parallelism.expert_parallel_comm_backend | deepep
 acts | checkpoint.enable | true | tests/cli/keys.test | enable = true
@@ -117,7 +117,7 @@ acts | checkpoint.export_dtype | bfloat16 | tests/cli/keys.test | export_dtype
 acts | checkpoint.async_mode | async | tests/cli/async_save_test.sh | checkpoint.async_mode
 acts | checkpoint.keep_latest_k | 3 | tests/cli/life_cycle_test.sh | checkpoint.keep_latest_k
 acts | checkpoint.load_step | 3 | tests/cli/partial_load_test.sh | checkpoint.load_step
-acts | checkpoint.exclude_from_loading | optimizer | tests/unit/train/load_choice_test.cpp | exclude_from_loading
+acts | checkpoint.exclude_from_loading | optimizer | tests/unit/plan/load_choice_test.cpp | exclude_from_loading
 acts | checkpoint.enable_first_step_checkpoint | true | tests/cli/keys.test | enable_first_step_checkpoint
 acts | checkpoint.create_seed_checkpoint | true | tests/cli/keys.test | create_seed_checkpoint
 acts | checkpoint.load_only | true | tests/cli/partial_load_test.sh | checkpoint.load_only
@@ -168,14 +168,14 @@ acts | validation.local_batch_size | 4 | tests/mpi/train/validator_test.cpp | lo
 acts | validation.seq_len | 64 | tests/mpi/train/validator_test.cpp | seq_len
 acts | validation.freq | 5 | tests/cli/data_test.sh | validation.freq
 acts | validation.steps | 3 | tests/mpi/train/validator_test.cpp | steps
-acts | validation.dataloader.num_workers | 2 | tests/unit/train/batch_test.cpp | num_workers
+acts | validation.dataloader.num_workers | 2 | tests/unit/plan/job_plan_test.cpp | num_workers
 harmless | validation.dataloader.persistent_workers | true
-acts | validation.dataloader.pin_memory | true | tests/unit/train/batch_plan_test.cpp | pin_memory
-acts | validation.dataloader.prefetch_factor | 3 | tests/unit/train/batch_test.cpp | prefetch_factor
+acts | validation.dataloader.pin_memory | true | tests/unit/plan/batch_plan_test.cpp | pin_memory
+acts | validation.dataloader.prefetch_factor | 3 | tests/unit/plan/job_plan_test.cpp | prefetch_factor
 acts | debug.seed | 7 | tests/jobs/with_slurm.sh | seed
 acts | debug.deterministic | true | tests/mpi/train/gradient_case.cpp | deterministic
 acts | debug.deterministic_warn_only | true | tests/unit/train/arithmetic_test.cpp | deterministic_warn_only
-acts | debug.moe_force_load_balance | true | tests/unit/train/setup_test.cpp | moe_force_load_balance
+acts | debug.moe_force_load_balance | true | tests/unit/plan/model_fit_test.cpp | moe_force_load_balance
 )";
 
 std::vector<Row> rows() {

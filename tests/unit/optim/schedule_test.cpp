@@ -11,7 +11,7 @@ namespace tessera::optim {
 namespace {
 
 struct Case {
-  ScheduleOptions options;
+  plan::LearningRatePlan options;
   std::vector<double> from_torchtitan;  ///< v0.2.2's linear_warmup_stable_decay at steps 0, 1, ...
 };
 
@@ -40,7 +40,7 @@ const Case cases[] = {
     {{.warmup_steps = 5,
       .total_steps = 20,
       .decay_ratio = 0.5,
-      .decay = Decay::cosine,
+      .decay = plan::Decay::cosine,
       .min_lr_factor = 0.1},
      {0.2,
       0.4,
@@ -65,7 +65,7 @@ const Case cases[] = {
     {{.warmup_steps = 4,
       .total_steps = 20,
       .decay_ratio = 0.25,
-      .decay = Decay::sqrt,
+      .decay = plan::Decay::sqrt,
       .min_lr_factor = 0.2},
      {0.25,
       0.5,
@@ -91,7 +91,7 @@ const Case cases[] = {
     {{.warmup_steps = 6, .total_steps = 10, .decay_ratio = 0.8},
      {0.16666666666666666, 0.33333333333333331, 0.5, 0.66666666666666663, 0.83333333333333337, 1, 1,
       0.75, 0.5, 0.25}},
-    {{.warmup_steps = 0, .total_steps = 5, .decay_ratio = 0.5, .decay = Decay::cosine},
+    {{.warmup_steps = 0, .total_steps = 5, .decay_ratio = 0.5, .decay = plan::Decay::cosine},
      {1, 1, 1, 1, 0.5}},
     {{.warmup_steps = 2, .total_steps = 6, .decay_ratio = 0.0}, {0.5, 1, 1, 1, 1, 1}},
 };
@@ -112,21 +112,10 @@ TEST(Schedule, GivesTheReferenceRates) {
   for (int step = 1; step < 20; ++step) EXPECT_EQ(8e-4 * schedule.factor(step), 8e-4);
 }
 
-TEST(Schedule, HoldsTheLastValueAndSaysWhatItCut) {
-  const Schedule plain(cases[0].options), cut(cases[3].options), cut_decay(cases[4].options);
+TEST(Schedule, HoldsTheLastValue) {
+  const Schedule plain(cases[0].options);
   EXPECT_EQ(plain.factor(1000), plain.factor(19));
-  EXPECT_TRUE(plain.adjustment().empty());
-  EXPECT_NE(cut.adjustment().find("warm-up"), std::string_view::npos);
-  EXPECT_NE(cut_decay.adjustment().find("decay is shortened"), std::string_view::npos);
   EXPECT_EQ(Schedule({.warmup_steps = 0, .total_steps = 0}).factor(3), 1.0);
-}
-
-TEST(Schedule, RefusesImpossibleOptions) {
-  EXPECT_THROW(Schedule({.warmup_steps = -1, .total_steps = 5}), Error);
-  EXPECT_THROW(Schedule({.warmup_steps = 1, .total_steps = 5, .decay_ratio = 1.5}), Error);
-  EXPECT_THROW(Schedule({.warmup_steps = 1, .total_steps = 5, .min_lr_factor = -0.1}), Error);
-  EXPECT_THROW(decay_from_name("exponential"), Error);
-  EXPECT_EQ(decay_from_name("cosine"), Decay::cosine);
 }
 
 }  // namespace

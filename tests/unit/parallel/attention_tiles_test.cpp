@@ -31,7 +31,7 @@ std::vector<std::int64_t> positions_of(const std::vector<Range>& ranges) {
   return positions;
 }
 
-void expect_covers(const SequenceCut& cut, int me, int owner,
+void expect_covers(const plan::SequenceCut& cut, int me, int owner,
                    const std::vector<std::int64_t>& documents, std::int64_t window) {
   const auto queries = positions_of(cut.ranges(me)), keys = positions_of(cut.ranges(owner));
   std::vector<int> shown(queries.size() * keys.size(), 0);
@@ -73,11 +73,12 @@ TEST(AttentionTiles, CoverTheMaskOnce) {
         for (const auto& starts : documents)
           for (int me = 0; me < ranks; ++me)
             for (int owner = 0; owner < ranks; ++owner)
-              expect_covers(SequenceCut::make(32, ranks, balanced), me, owner, starts, window);
+              expect_covers(plan::SequenceCut::make(32, ranks, balanced), me, owner, starts,
+                            window);
 }
 
 TEST(AttentionTiles, WindowsOfLongSequencesAreCutIntoRows) {
-  const SequenceCut cut = SequenceCut::make(2048, 2, false);
+  const plan::SequenceCut cut = plan::SequenceCut::make(2048, 2, false);
   expect_covers(cut, 1, 0, {}, 300);
   expect_covers(cut, 1, 1, {}, 300);
   std::int64_t scores = 0;
@@ -87,14 +88,14 @@ TEST(AttentionTiles, WindowsOfLongSequencesAreCutIntoRows) {
 }
 
 TEST(AttentionTiles, WithoutWindowEveryTileSuitsAFlashKernel) {
-  const SequenceCut cut = SequenceCut::make(32, 2, true);
+  const plan::SequenceCut cut = plan::SequenceCut::make(32, 2, true);
   const std::vector<std::int64_t> documents{0, 5, 6, 21};
   for (const int owner : {0, 1})
     for (const AttentionTile& tile :
          attention_tiles(cut.ranges(0), cut.ranges(owner), documents, 0))
       EXPECT_NE(tile.mask, Mask::window);
-  EXPECT_TRUE(attention_tiles(SequenceCut::make(32, 2, false).ranges(0),
-                              SequenceCut::make(32, 2, false).ranges(1), {}, 0)
+  EXPECT_TRUE(attention_tiles(plan::SequenceCut::make(32, 2, false).ranges(0),
+                              plan::SequenceCut::make(32, 2, false).ranges(1), {}, 0)
                   .empty());
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Groups = std::vector<ShardGroup*>;
 
 PlacedParam place_alone(const model::ParamSpec& spec) {
-  return {&spec, place(spec, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0)};
+  return {&spec, plan::place(spec, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0)};
 }
 
 /// One rank, one parameter, no model around it.
@@ -119,7 +119,7 @@ std::vector<std::int64_t> replica_sums(int microbatches, bool offload) {
   GradientReducer reducer(model::ModelSpec(), mesh, {});
   std::vector<std::unique_ptr<ShardGroup>> groups;
   for (int unit = 0; unit < 5; ++unit) {
-    const PlacedParam placed{&spec, place(spec, layout, 0)};
+    const PlacedParam placed{&spec, plan::place(spec, layout, 0)};
     groups.push_back(
         std::make_unique<ShardGroup>("w", std::vector<PlacedParam>{placed}, *alone, options));
     reducer.add_unit(Groups{groups.back().get()});

@@ -31,13 +31,13 @@ class Arithmetic : public testing::Test {
     context.setDeterministicCuDNN(false);
   }
   at::Context& context = at::globalContext();
-  config::JobConfig job;
+  plan::ArithmeticPlan plan;
 };
 
 TEST_F(Arithmetic, DefaultsArePyTorchs) {
   context.setAllowTF32CuBLAS(true);
   context.setAllowBF16ReductionCuBLAS(false);
-  EXPECT_EQ(with_arithmetic(job, kGpu), kGpu);
+  EXPECT_EQ(with_arithmetic(plan, kGpu), kGpu);
   EXPECT_FALSE(context.allowTF32CuBLAS());
   EXPECT_EQ(context.allowBF16ReductionCuBLAS(),
             at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK);
@@ -46,9 +46,9 @@ TEST_F(Arithmetic, DefaultsArePyTorchs) {
 }
 
 TEST_F(Arithmetic, KeysAreObeyed) {
-  job.training.allow_tf32 = true;
-  job.training.allow_bf16_reduced_precision_reduction = false;
-  with_arithmetic(job, kGpu);
+  plan.allow_tf32 = true;
+  plan.allow_bf16_reduced_precision_reduction = false;
+  with_arithmetic(plan, kGpu);
   EXPECT_TRUE(context.allowTF32CuBLAS());
   EXPECT_TRUE(context.allowTF32CuDNN());
   EXPECT_NE(context.allowBF16ReductionCuBLAS(),
@@ -56,25 +56,25 @@ TEST_F(Arithmetic, KeysAreObeyed) {
 }
 
 TEST_F(Arithmetic, DeterministicModeHoldsForAllLibraries) {
-  job.debug.deterministic = true;
-  with_arithmetic(job, kGpu);
+  plan.deterministic = true;
+  with_arithmetic(plan, kGpu);
   EXPECT_TRUE(context.deterministicAlgorithms());
   EXPECT_FALSE(context.deterministicAlgorithmsWarnOnly());
   EXPECT_TRUE(context.deterministicCuDNN());
   EXPECT_FALSE(context.benchmarkCuDNN());
   EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
-  job.debug.deterministic_warn_only = true;
-  with_arithmetic(job, kGpu);
+  plan.deterministic_warn_only = true;
+  with_arithmetic(plan, kGpu);
   EXPECT_TRUE(context.deterministicAlgorithmsWarnOnly());
 }
 
 TEST_F(Arithmetic, WorkspacesThatAreNotDeterministicAreRefused) {
-  job.debug.deterministic = true;
+  plan.deterministic = true;
   setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
-  with_arithmetic(job, kGpu);
+  with_arithmetic(plan, kGpu);
   setenv("CUBLAS_WORKSPACE_CONFIG", ":0:0", 1);
   try {
-    with_arithmetic(job, kGpu);
+    with_arithmetic(plan, kGpu);
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::environment);
@@ -83,8 +83,8 @@ TEST_F(Arithmetic, WorkspacesThatAreNotDeterministicAreRefused) {
 }
 
 TEST_F(Arithmetic, OperationsWithoutADeterministicFormAreNamed) {
-  job.debug.deterministic = true;
-  with_arithmetic(job, kGpu);
+  plan.deterministic = true;
+  with_arithmetic(plan, kGpu);
   try {
     at::Context::alertNotDeterministic("histc_cuda");
     ADD_FAILURE() << "no error";
@@ -98,17 +98,17 @@ TEST_F(Arithmetic, OperationsWithoutADeterministicFormAreNamed) {
 }
 
 TEST_F(Arithmetic, OnTheHostNothingChanges) {
-  job.training.allow_tf32 = true;
-  job.debug.deterministic = true;
+  plan.allow_tf32 = true;
+  plan.deterministic = true;
   testing::internal::CaptureStderr();
-  with_arithmetic(job, at::kCPU);
+  with_arithmetic(plan, at::kCPU);
   EXPECT_THAT(
       testing::internal::GetCapturedStderr(),
       testing::AllOf(HasSubstr("training.allow_tf32 has no effect: the job trains on the host"),
                      testing::Not(HasSubstr("reduction"))));
   EXPECT_FALSE(context.allowTF32CuBLAS());
   EXPECT_FALSE(context.deterministicAlgorithms());
-  EXPECT_FALSE(ordered_sums_of(job, at::kCPU));
+  EXPECT_FALSE(ordered_sums_of(plan, at::kCPU));
 }
 
 }  // namespace

@@ -32,15 +32,15 @@ class Counting final : public data::SampleSource {
   }
 };
 
-BatchPlan plan_of(int cp) {
-  BatchPlan plan;
+plan::BatchPlan plan_of(int cp) {
+  plan::BatchPlan plan;
   plan.global_batch = 4;
   plan.rows = plan.microbatch_rows = 2;
-  plan.cut = parallel::SequenceCut::make(8, cp, true);
+  plan.cut = plan::SequenceCut::make(8, cp, true);
   return plan;
 }
 
-Batch read(const BatchPlan& plan, const Reader& reader) {
+Batch read(const plan::BatchPlan& plan, const Reader& reader) {
   return read_batch(Counting(), plan, 0, reader, 1000, at::kCPU);
 }
 
@@ -83,7 +83,7 @@ class Watched final : public data::SampleSource {
 };
 
 TEST(ReadAhead, GivesTheSameRowsAndReadsNoMore) {
-  const BatchPlan plan = plan_of(2);
+  const plan::BatchPlan plan = plan_of(2);
   for (const int ahead : {0, 1, 3, 20}) {
     const Watched source, twin;
     ReadAhead reader(source, {1, 0}, 1000, {ahead, 2});
@@ -116,24 +116,8 @@ TEST(ReadAhead, FollowsJumpsAndKeepsMistakesForTheirStep) {
   EXPECT_EQ(reader.take(plan_of(1), 4, 1000).inputs[0], 4);
 }
 
-TEST(ReadAhead, TakesTorchTitansNumbers) {
-  const auto ahead = [](const config::DataLoader& loader) {
-    const Ahead is = ahead_of(loader);
-    return std::pair(is.steps, is.threads);
-  };
-  EXPECT_EQ(ahead({}), std::pair(1, 1));
-  config::DataLoader loader;
-  loader.num_workers = 3;
-  EXPECT_EQ(ahead(loader), std::pair(6, 3));
-  loader.prefetch_factor = 5;
-  EXPECT_EQ(ahead(loader), std::pair(15, 3));
-  loader.num_workers = std::int64_t{1} << 62;
-  loader.prefetch_factor = std::int64_t{1} << 62;
-  EXPECT_EQ(ahead(loader), std::pair(1024, 64)) << "no more than a node can bear";
-}
-
 TEST(Batch, DocumentsAreThoseOfWholeSequences) {
-  BatchPlan plan = plan_of(2);
+  plan::BatchPlan plan = plan_of(2);
   plan.documents = true;
   EXPECT_EQ(read(plan, {0, 1}).microbatches[0].documents, (parallel::Documents{{0, 2}, {0, 3}}));
   plan.document_end_id = 7;

@@ -31,7 +31,7 @@ std::vector<RankDevice> four_ranks() {
 }
 
 std::string problem(const std::vector<RankDevice>& ranks) {
-  return device_problem(ranks, "auto", false);
+  return device_problem(ranks, plan::DeviceChoice::automatic, false);
 }
 
 void take_gpu(RankDevice& rank, const std::string& why) {
@@ -47,8 +47,9 @@ TEST(DeviceAgreement, AcceptsTheHostInABuildWithoutCuda) {
 }
 
 TEST(DeviceAgreement, RefusesCudaInABuildWithoutIt) {
-  EXPECT_THAT(device_problem(std::vector<RankDevice>{{"node1", {}}}, "cuda", false),
-              HasSubstr("needs a build of Tessera with CUDA"));
+  EXPECT_THAT(
+      device_problem(std::vector<RankDevice>{{"node1", {}}}, plan::DeviceChoice::cuda, false),
+      HasSubstr("needs a build of Tessera with CUDA"));
 }
 
 TEST(DeviceAgreement, NamesNodesWithDifferentBuilds) {
@@ -76,7 +77,7 @@ TEST(DeviceAgreement, TrainsOnTheHostOnlyWhenAsked) {
   for (RankDevice& rank : ranks) take_gpu(rank, "no CUDA-capable device is detected");
   EXPECT_THAT(problem(ranks), HasSubstr("no rank has a GPU"));
   EXPECT_THAT(problem(ranks), HasSubstr("train on the host with job.device = \"cpu\""));
-  EXPECT_THAT(device_problem(ranks, "cpu", false), IsEmpty());
+  EXPECT_THAT(device_problem(ranks, plan::DeviceChoice::cpu, false), IsEmpty());
 }
 
 TEST(DeviceAgreement, CountsMoreRanksThanGpus) {
@@ -98,7 +99,7 @@ TEST(DeviceAgreement, RefusesASharedGpuUnlessAsked) {
   auto ranks = four_ranks();
   ranks[1].facts.uuid = ranks[0].facts.uuid;
   EXPECT_THAT(problem(ranks), HasSubstr("ranks 0 and 1 on node1 have the same GPU (0)"));
-  EXPECT_THAT(device_problem(ranks, "auto", true), IsEmpty());
+  EXPECT_THAT(device_problem(ranks, plan::DeviceChoice::automatic, true), IsEmpty());
 }
 
 TEST(DeviceAgreement, CountsTheRanksOfAGpu) {
@@ -156,7 +157,7 @@ TEST(DeviceAgreement, NcclDoesNotMatterWithoutIt) {
   auto ranks = four_ranks();
   ranks[1].facts.nccl_loaded = 22703;
   ranks[2].facts.nccl_libraries.push_back("/usr/lib/libnccl.so.2");
-  EXPECT_EQ(device_problem(ranks, "auto", false, false), "");
+  EXPECT_EQ(device_problem(ranks, plan::DeviceChoice::automatic, false, false), "");
 }
 
 TEST(DeviceAgreement, TravelsAsText) {

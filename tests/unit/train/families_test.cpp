@@ -29,7 +29,7 @@ config::Resolved job(const std::string& family, const char* config, const char* 
   return config::resolve({"--model.hf_config", folder + config, "--checkpoint.initial_load_path",
                           folder + "model.safetensors", "--checkpoint.initial_load_in_hf",
                           "--training.dtype", dtype, "--training.seq_len", "24",
-                          "--training.local_batch_size", "2", "--training.dataset_path", "none",
+                          "--training.local_batch_size", "2", "--training.dataset_path", "x",
                           "--activation_checkpoint.mode", "none"});
 }
 
@@ -53,7 +53,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
   const at::Tensor logits = expected(GetParam(), "logits", DType::f32);
   for (const char* config : {"config.json", "config.v4.json"})
     for (const char* dtype : {"float32", "float64"}) {
-      Inference model(job(GetParam(), config, dtype), 24, 0);
+      Inference model(plan::plan_inference(job(GetParam(), config, dtype), 0), 24, 0);
       EXPECT_LE((model.logits(ids) - logits).abs().max().item<double>(), 1e-5)
           << config << " in " << dtype;
     }
@@ -61,7 +61,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
 
 /// With keys and values remembered as without: the most likely token behind each prefix.
 TEST_P(Families, GenerationFollowsTheLogits) {
-  Inference model(job(GetParam(), "config.json", "float64"), 24, 0);
+  Inference model(plan::plan_inference(job(GetParam(), "config.json", "float64"), 0), 24, 0);
   const std::vector<std::int32_t> prompt{1, 2, 3, 4, 5};
   const auto generated = model.generate(prompt, 12, {}, std::nullopt);
   std::vector<std::int64_t> all(prompt.begin(), prompt.end());
@@ -97,18 +97,15 @@ class Stored final : public data::SampleSource {
 /// A job of one rank whose weights are the family's.
 struct OneRank {
   OneRank(const std::string& family, const char* dtype)
-      : resolved(job(family, "config.json", dtype)),
-        layout(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1)),
-        mesh(layout, 0),
-        model(model_of(resolved.job, 0, 24, at::kCPU)),
+      : plan(plan::plan_job(job(family, "config.json", dtype), 1, 0)),
+        mesh(plan.layout, 0),
+        model(model_of(plan, at::kCPU)),
         source(family),
-        trainer(resolved.job, model, mesh, BatchPlan::make(resolved.job, layout), source,
-                at::kCPU) {
+        trainer(plan, model, mesh, source, at::kCPU) {
     load_hf_model(trainer.stages().holdings(), model, mesh, kFolder + family);
   }
 
-  config::Resolved resolved;
-  mesh::Layout layout;
+  plan::JobPlan plan;
   mesh::DeviceMesh mesh;
   model::Model model;
   Stored source;
@@ -139,7 +136,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
   OneRank job(GetParam(), "float32");
   {
     checkpoint::Saver saver(job.trainer.mesh().control());
-    save_state(saver, job.trainer, job.resolved, folder / "checkpoint", {1, 2});
+    save_state(saver, job.trainer, job.plan, folder / "checkpoint", {1, 2});
   }
   export_hf(folder / "checkpoint", folder / "hf", {DType::f32, true, {}});
   const hf::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
@@ -150,10 +147,11 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
     EXPECT_EQ(again->shape, entry.shape) << entry.name;
     EXPECT_EQ(bytes_of(theirs, entry), bytes_of(ours, *again)) << entry.name;
   }
-  Inference model(config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(),
-                                   "--checkpoint.initial_load_path", (folder / "hf").string(),
-                                   "--checkpoint.initial_load_in_hf"}),
-                  24, 0);
+  const config::Resolved exported =
+      config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(),
+                       "--checkpoint.initial_load_path", (folder / "hf").string(),
+                       "--checkpoint.initial_load_in_hf"});
+  Inference model(plan::plan_inference(exported, 0), 24, 0);
   const at::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
   EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
   fs::remove_all(folder);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/config/resolve.hpp"
+#include "tessera/plan/job_plan.hpp"
 
 namespace tessera::train {
 namespace {
@@ -15,10 +15,17 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+plan::JobPlan plan_of(std::vector<std::string> flags) {
+  flags.emplace_back("--training.dataset_path=not read");
+  return plan::plan_job(config::resolve(flags), 1, 0);
+}
+
 /// What a job with flags `now` says after `done` steps of one with flags `then`.
 std::string change(const std::vector<std::string>& then, const std::vector<std::string>& now,
                    std::int64_t done, std::int64_t start = 0) {
-  return schedule_change(config::resolve(now).job, config::resolve(then).to_toml(), done, start);
+  const plan::JobPlan plan = plan_of(now);
+  return schedule_change(plan.optimizer, plan.run.steps, config::resolve(then).to_toml(), done,
+                         start);
 }
 
 TEST(ScheduleChange, NamesBothRatesOfTheNextStep) {
@@ -69,10 +76,11 @@ TEST(ScheduleChange, IsNothingWhereNoRateChanges) {
 }
 
 TEST(ScheduleChange, IsNothingWhereTheRecordDoesNotSay) {
-  const config::JobConfig job = config::resolve({"--training.steps=2000"}).job;
-  EXPECT_THAT(schedule_change(job, "", 500, 0), IsEmpty());
+  const plan::OptimizerPlan plan = plan_of({"--training.steps=2000"}).optimizer;
+  EXPECT_THAT(schedule_change(plan, 2000, "", 500, 0), IsEmpty());
   EXPECT_THAT(
-      schedule_change(job, "[training]\nsteps = -7\n[lr_scheduler]\nwarmup_steps = 200\n", 500, 0),
+      schedule_change(plan, 2000, "[training]\nsteps = -7\n[lr_scheduler]\nwarmup_steps = 200\n",
+                      500, 0),
       IsEmpty());
 }
 

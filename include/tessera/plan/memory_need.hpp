@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes that a job is sure to take on a rank, counted before any of them is allocated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/base/shard.hpp"
+#include "tessera/plan/job_plan.hpp"
+
+namespace tessera::plan {
+
+/// A lower bound: a job that needs no more may still not fit, one that needs more never does.
+struct MemoryNeed {
+  std::int64_t weights = 0;      ///< this rank's shard, in training.dtype
+  std::int64_t gradients = 0;    ///< of the same type
+  std::int64_t optimizer = 0;    ///< two moments
+  std::int64_t gathered = 0;     ///< weights of the largest unit in the type of computation
+  std::int64_t activations = 0;  ///< of one microbatch: the inputs of all units, and the logits
+
+  std::int64_t state() const { return weights + gradients + optimizer; }
+  std::int64_t work() const { return gathered + activations; }
+  std::int64_t total() const { return state() + work(); }
+};
+
+/// What decides beside model and mesh.
+struct MemoryNeedOptions {
+  PrecisionPlan precision;
+  bool trains = true;  ///< gradients and moments are kept
+  bool offload = false;
+  bool sequence_parallel = true;
+  std::int64_t microbatch_tokens = 1;  ///< on this rank
+};
+
+/// Of a rank whose pipeline stages have these cells of the model.
+MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout,
+                       const std::vector<Range>& cells, const MemoryNeedOptions& options);
+
+/// Of the rank with this coordinate of the pipeline; nothing where cells are to be timed first.
+std::optional<MemoryNeed> memory_need(const JobPlan& plan, int pp, bool trains = true);
+
+enum class Remedy { more_ranks, more_memory };
+
+/// Throws Error(environment) that names the parts and the remedy where `needed` bytes exceed `free`
+/// ones; 0 free bytes are not known. `where`: "on rank 3 (node7)".
+void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,
+                std::int64_t free, const std::string& where, Remedy remedy = Remedy::more_ranks);
+
+}  // namespace tessera::plan

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/plan/batch_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/base/error.hpp"
+#include "tessera/plan/model_shape.hpp"
+#include "tessera/schedule/traits.hpp"
+
+namespace tessera::plan {
+
+BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout,
+                          std::int64_t microbatch_rows) {
+  const std::int64_t local = job.training.local_batch_size, dp = layout.dp_degree();
+  BatchPlan plan;
+  plan.global_batch =
+      job.training.global_batch_size > 0 ? job.training.global_batch_size : local * dp;
+  TESSERA_EXPECT(plan.global_batch % (local * dp) == 0, "global_batch_size {} of {} x {}",
+                 plan.global_batch, local, dp);
+  plan.rows = plan.global_batch / dp;
+  const std::int64_t accumulation = plan.rows / local;
+  const bool pipelined = layout.degree(mesh::Axis::pp) > 1;
+  if (microbatch_rows == 0)
+    microbatch_rows = std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
+  plan.microbatch_rows = pipelined ? microbatch_rows : local;
+  TESSERA_EXPECT(local % plan.microbatch_rows == 0, "microbatches of {} in {}",
+                 plan.microbatch_rows, local);
+  const std::int64_t per_round = local / plan.microbatch_rows;
+  // Rounds limit the memory of schedules that keep all microbatches, and a file says how many it is
+  // for. The other schedules stream through all of them.
+  const schedule::Traits* schedule =
+      schedule::find_traits(job.parallelism.pipeline_parallel_schedule);
+  const bool separate = !schedule || schedule->keeps_all;
+  plan.rounds = static_cast<int>(separate ? accumulation : 1);
+  plan.microbatches = static_cast<int>(separate ? per_round : per_round * accumulation);
+  plan.cut = SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),
+                               job.parallelism.context_parallel_load_balancer.has_value());
+  plan.documents = masks_documents(job);
+  plan.pinned = job.training.dataloader.pin_memory;
+  plan.document_end_id = job.training.document_end_id;
+  return plan;
+}
+
+BatchPlan BatchPlan::of_validation(const config::JobConfig& job, const mesh::Layout& layout) {
+  const config::Validation& validation = job.validation;
+  config::JobConfig same = job;
+  same.training.local_batch_size = validation.local_batch_size;
+  same.training.global_batch_size = -1;
+  same.training.dataloader = validation.dataloader;
+  if (validation.dataset_path) same.training.dataset = validation.dataset;
+  const std::int64_t trained =
+      std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
+  return make(same, layout, std::gcd(validation.local_batch_size, trained));
+}
+
+bool masks_documents(const config::JobConfig& job) {
+  return job.training.document_mask || shape_flavor(job.model.flavor) != job.model.flavor;
+}
+
+}  // namespace tessera::plan

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "key_rules.hpp"
+
+#include "rules.hpp"
+#include "tessera/config/key_names.hpp"
+#include "tessera/config/microbatch_steps.hpp"
+
+namespace tessera::plan {
+namespace {
+
+using namespace config::key_names;
+
+class KeyRules : public Rules {
+ public:
+  using Rules::Rules;
+
+  void all() {
+    sequence();
+    if (job_.parallelism.pipeline_parallel_degree != 1) pipeline();
+    accumulation();
+    learning_rate();
+    saves();
+    profiling();
+    of_model();
+  }
+
+  void of_model() {
+    precision();
+    weights();
+  }
+
+ private:
+  void sequence() {
+    const config::Parallelism& p = job_.parallelism;
+    if (p.enable_async_tensor_parallel && p.disable_sequence_parallel)
+      wrong({"parallelism.enable_async_tensor_parallel", kNoSequenceParallel},
+            "enable_async_tensor_parallel overlaps the transfers of sequence parallelism, which "
+            "disable_sequence_parallel ({}) turns off; keep one of them",
+            at(kNoSequenceParallel));
+  }
+
+  void pipeline() {
+    const config::Parallelism& p = job_.parallelism;
+    const bool tuned = p.pipeline_parallel_microbatch_size == 0;
+    if (tuned && job_.debug.deterministic)
+      wrong({kMicro, "debug.deterministic", kPp},
+            "pipeline_parallel_microbatch_size = \"auto\" chooses by timing, and "
+            "debug.deterministic needs the same choice in every run; set a number");
+    if (tuned && !p.pipeline_parallel_microbatch_steps.empty())
+      wrong({kMicroSteps, kMicro, kPp},
+            "pipeline_parallel_microbatch_steps gives sizes, and pipeline_parallel_microbatch_size "
+            "= \"auto\" ({}) chooses one; keep one of the two keys",
+            at(kMicro));
+    if (!p.pipeline_parallel_split_points.empty() && p.module_fqns_per_model_part)
+      wrong({kCuts, kParts},
+            "pipeline_parallel_split_points and module_fqns_per_model_part ({}) both set where "
+            "stages begin; keep one",
+            at(kParts));
+    schedule_file();
+  }
+
+  void schedule_file() {
+    const config::Parallelism& p = job_.parallelism;
+    const bool wants = p.pipeline_parallel_schedule.starts_with("PipelineSchedule");
+    const bool has = !p.pipeline_parallel_schedule_csv.empty();
+    if (wants && !has)
+      wrong({kSchedule, kCsv, kPp}, "{} needs pipeline_parallel_schedule_csv",
+            p.pipeline_parallel_schedule);
+    if (has && !wants)
+      wrong({kCsv, kSchedule, kPp},
+            "pipeline_parallel_schedule_csv needs pipeline_parallel_schedule "
+            "PipelineScheduleSingle or PipelineScheduleMulti, not {}",
+            p.pipeline_parallel_schedule);
+  }
+
+  void accumulation() {
+    if (job_.parallelism.fsdp_gradient_accumulation == "sharded" && job_.debug.deterministic)
+      wrong({"parallelism.fsdp_gradient_accumulation", "debug.deterministic"},
+            "fsdp_gradient_accumulation = \"sharded\" sums over ranks before microbatches, and "
+            "debug.deterministic needs the opposite order; use \"default\"");
+  }
+
+  void precision() {
+    const config::Training& t = job_.training;
+    for (const auto& [key, value] :
+         {std::pair{"training.mixed_precision_param", t.mixed_precision_param},
+          std::pair{"training.mixed_precision_reduce", t.mixed_precision_reduce}})
+      if (value == "float64" && t.dtype != "float64")
+        wrong({key, "training.dtype"}, "{} = \"float64\" needs training.dtype = \"float64\"", key);
+  }
+
+  void learning_rate() {
+    const config::LrScheduler& s = job_.lr_scheduler;
+    const Keys keys{"lr_scheduler.total_steps", "training.steps"};
+    if (s.total_steps && *s.total_steps < job_.training.steps && reading_.understood(keys))
+      reading_.resolved.warnings.push_back(fmt::format(
+          "lr_scheduler.total_steps {} ({}) is less than training.steps {}: after it, the learning "
+          "rate keeps its last value",
+          *s.total_steps, at("lr_scheduler.total_steps"), job_.training.steps));
+    decay(s);
+  }
+
+  /// TorchTitan's rule: a decay that does not fit beside the warm-up is cut.
+  void decay(const config::LrScheduler& s) {
+    const std::int64_t total = s.total_steps.value_or(job_.training.steps),
+                       left = total - s.warmup_steps;
+    const Keys keys{"lr_scheduler.decay_ratio", "lr_scheduler.warmup_steps",
+                    "lr_scheduler.total_steps", "training.steps"};
+    if (!s.decay_ratio || !reading_.understood(keys) ||
+        *s.decay_ratio * static_cast<double>(total) < static_cast<double>(left) + 0.5)
+      return;
+    reading_.resolved.warnings.push_back(fmt::format(
+        "lr_scheduler.decay_ratio {} ({}) of {} steps does not fit beside {} steps of warm-up; the "
+        "rate decays in the last {} steps",
+        *s.decay_ratio, at("lr_scheduler.decay_ratio"), total, s.warmup_steps, left));
+  }
+
+  /// Where initial weights come from.
+  void weights() {
+    const config::Checkpoint& c = job_.checkpoint;
+    if (c.initial_load_in_hf && !c.initial_load_model_only)
+      wrong({"checkpoint.initial_load_model_only", "checkpoint.initial_load_in_hf"},
+            "initial_load_model_only = false contradicts initial_load_in_hf ({}): Hugging "
+            "Face files have only the model",
+            at("checkpoint.initial_load_in_hf"));
+    if (c.initial_load_in_hf_quantized && !c.initial_load_in_hf)
+      wrong({"checkpoint.initial_load_in_hf_quantized", "checkpoint.initial_load_in_hf"},
+            "initial_load_in_hf_quantized needs initial_load_in_hf");
+  }
+
+  void saves() {
+    const config::Checkpoint& c = job_.checkpoint;
+    if (c.last_save_in_hf && !c.last_save_model_only &&
+        reading_.written("checkpoint.last_save_model_only"))
+      wrong({"checkpoint.last_save_model_only", "checkpoint.last_save_in_hf"},
+            "last_save_model_only = false contradicts last_save_in_hf ({})",
+            at("checkpoint.last_save_in_hf"));
+    if (c.create_seed_checkpoint && (!c.enable || c.load_only))
+      wrong({"checkpoint.create_seed_checkpoint", "checkpoint.enable", "checkpoint.load_only"},
+            "create_seed_checkpoint saves a checkpoint, and {} ({}) saves none",
+            c.enable ? "checkpoint.load_only = true" : "checkpoint.enable = false",
+            at(c.enable ? "checkpoint.load_only" : "checkpoint.enable"));
+  }
+
+  void profiling() {
+    const config::Profiling& p = job_.profiling;
+    if (p.enable_profiling && p.profiler_warmup + p.profiler_active > p.profile_freq)
+      wrong({"profiling.profile_freq", "profiling.profiler_active", "profiling.profiler_warmup",
+             "profiling.enable_profiling"},
+            "profile_freq {} is less than profiler_warmup {} + profiler_active {}", p.profile_freq,
+            p.profiler_warmup, p.profiler_active);
+  }
+};
+
+}  // namespace
+
+void check_keys(config::Reading& job) {
+  KeyRules(job).all();
+  check_data_keys(job);
+}
+
+void check_model_keys(config::Reading& job) { KeyRules(job).of_model(); }
+
+}  // namespace tessera::plan

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tessera/plan/memory_need.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/base/error.hpp"
+#include "tessera/metrics/human.hpp"
+#include "tessera/plan/placement.hpp"
+
+namespace tessera::plan {
+namespace {
+
+using mesh::Axis;
+using metrics::human_bytes;
+
+std::set<int> params_of(const model::ModelSpec& model, std::int64_t begin, std::int64_t end) {
+  std::set<int> params;
+  for (std::int64_t cell = begin; cell < end; ++cell) {
+    const std::vector<int>& used = model.cells[static_cast<std::size_t>(cell)].params;
+    params.insert(used.begin(), used.end());
+  }
+  return params;
+}
+
+/// Elements of the parameters as gathered, and of this rank's shards of them.
+struct Elements {
+  std::int64_t gathered = 0, own = 0;
+};
+
+Elements elements_of(const model::ModelSpec& model, const std::set<int>& params,
+                     const mesh::Layout& layout) {
+  Elements elements;
+  for (const int param : params) {
+    const model::ParamSpec& spec = model.params[static_cast<std::size_t>(param)];
+    const Placement at = place(spec, layout, 0);
+    const std::int64_t piece = element_count(at.local_shape);
+    elements.gathered += piece;
+    elements.own += piece / at.shards;  // of a short last chunk too: a lower bound
+  }
+  return elements;
+}
+
+std::int64_t bytes_of(DType type) { return static_cast<std::int64_t>(size_of(type)); }
+
+}  // namespace
+
+MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout,
+                       const std::vector<Range>& cells, const MemoryNeedOptions& options) {
+  MemoryNeed need;
+  const PrecisionPlan& types = options.precision;
+  const std::int64_t compute = bytes_of(types.compute), master = bytes_of(types.master);
+  const std::int64_t tokens = options.microbatch_tokens, tp = layout.degree(Axis::tp);
+  std::int64_t largest = 0, inputs = 0;
+  std::set<int> all;
+  for (const Range& range : cells) {
+    all.merge(params_of(model, range.begin, range.end()));
+    for (const model::UnitSpec& unit : model.units) {
+      const std::int64_t begin = std::max<std::int64_t>(unit.begin, range.begin);
+      const std::int64_t end = std::min<std::int64_t>(unit.end, range.end());
+      if (begin >= end) continue;
+      largest =
+          std::max(largest, elements_of(model, params_of(model, begin, end), layout).gathered);
+      ++inputs;
+    }
+    const bool has_logits = range.end() == static_cast<std::int64_t>(model.cells.size());
+    if (has_logits) need.activations += tokens * (model.dimensions.vocab / tp) * compute;
+  }
+  const Elements elements = elements_of(model, all, layout);
+  need.weights = elements.own * master;
+  if (options.trains) {
+    need.gradients = need.weights;
+    need.optimizer = 2 * need.weights;
+  }
+  const bool aliased =
+      types.compute == types.master && !options.offload && elements.own == elements.gathered;
+  if (!aliased) need.gathered = largest * compute;
+  need.activations +=
+      inputs * tokens / (options.sequence_parallel ? tp : 1) * model.dimensions.dim * compute;
+  return need;
+}
+
+std::optional<MemoryNeed> memory_need(const JobPlan& plan, int pp, bool trains) {
+  const PipelinePlan& pipeline = plan.microbatches.pipeline;
+  if (!pipeline.ranges) return std::nullopt;
+  std::vector<Range> mine;
+  for (const int stage : pipeline.map.stages_of(pp))
+    mine.push_back((*pipeline.ranges)[static_cast<std::size_t>(stage)]);
+  const BatchPlan& batch = plan.batch();
+  return memory_need(
+      *plan.model.spec, plan.layout, mine,
+      {plan.precision, trains && plan.sharding.freeze.empty(), plan.sharding.offload,
+       plan.tensor.sequence_parallel, batch.microbatch_rows * batch.cut.positions()});
+}
+
+void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,
+                std::int64_t free, const std::string& where, Remedy remedy) {
+  if (free <= 0 || needed <= free) return;
+  std::string parts;
+  for (const auto& [name, bytes] : {std::pair{"weights", need.weights},
+                                    {"gradients", need.gradients},
+                                    {"optimizer", need.optimizer},
+                                    {"gathered weights", need.gathered},
+                                    {"activations", need.activations}})
+    if (bytes > 0)
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, human_bytes(bytes));
+  const std::string what =
+      remedy == Remedy::more_ranks
+          ? fmt::format(
+                "use {} times as many ranks or more (data_parallel_shard_degree, "
+                "tensor_parallel_degree, pipeline_parallel_degree), a smaller model, or "
+                "smaller batches",
+                (needed + free - 1) / free)
+          : "use a node with more free memory, or a smaller model";
+  fail(ExitCode::environment, "{} needs at least {} {}, where {} are free ({}); {}", model,
+       human_bytes(needed), where, human_bytes(free), parts, what);
+}
+
+}  // namespace tessera::plan

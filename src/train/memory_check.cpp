@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory_check.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/comm/agreement.hpp"
+#include "tessera/plan/memory_need.hpp"
+#include "tessera/train/device.hpp"
+
+namespace tessera::train {
+
+void check_memory(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, comm::World& world,
+                  at::Device device, int sharers, bool trains) {
+  const auto need = plan::memory_need(plan, mesh.coord(mesh::Axis::pp), trains);
+  if (!need) return;
+  const std::string& model = plan.model.spec->name;
+  const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
+  comm::on_all_ranks(world.control(), [&] {
+    // state in host memory, work in the device's
+    const bool apart = !device.is_cpu() && plan.sharding.offload;
+    plan::check_need(model, *need, apart ? need->work() : need->total(),
+                     free_bytes(device, sharers), rank);
+    if (apart)
+      plan::check_need(model, *need, need->state(), free_bytes(at::kCPU, world.local_size()),
+                       "in host memory " + rank);
+  });
+}
+
+void check_memory_alone(const plan::InferencePlan& plan, const model::ModelSpec& model,
+                        at::Device device) {
+  const plan::MemoryNeed need = plan::memory_need(
+      model, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1),
+      {{0, static_cast<std::int64_t>(model.cells.size())}}, {plan.precision, false});
+  plan::check_need(model.name, need, need.total(), free_bytes(device, 1), "in one process",
+                   plan::Remedy::more_memory);
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/plan/reshard_policy.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::plan {
+namespace {
+
+using Kind = ReshardPolicy::Kind;
+
+const std::vector<UnitWeights> kUnits{{"tok_embeddings", 50, false},
+                                      {"layers.0", 10, false},
+                                      {"layers.1", 10, false},
+                                      {"layers.10", 10, false},
+                                      {"[norm, output]", 50, true}};
+
+/// 'f' freed, 'k' kept, a digit for a group of that size; unit by unit.
+std::string resolved(const ReshardPolicy& policy, const std::vector<ReshardRule>& rules = {},
+                     bool pipelined = false, std::int64_t budget = 0) {
+  std::string text;
+  for (const UnitReshard& unit : resolve_reshard(policy, rules, kUnits, pipelined, 8, budget))
+    text += unit.group > 0 ? static_cast<char>('0' + unit.group) : unit.free ? 'f' : 'k';
+  return text;
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(ReshardPolicy, Parses) {
+  EXPECT_EQ(ReshardPolicy::parse("default")->kind, Kind::standard);
+  EXPECT_EQ(ReshardPolicy::parse("last_layer")->kind, Kind::last_layer);
+  EXPECT_EQ(ReshardPolicy::parse("auto")->kind, Kind::automatic);
+  EXPECT_EQ(ReshardPolicy::parse("8")->group, 8);
+  for (const char* wrong : {"", "0", "-1", "8x", "Always", " 8", "99999999999"})
+    EXPECT_FALSE(ReshardPolicy::parse(wrong)) << wrong;
+}
+
+TEST(ReshardPolicy, DecidesUnitByUnit) {
+  EXPECT_EQ(resolved({Kind::standard}), "ffffk");
+  EXPECT_EQ(resolved({Kind::standard}, {}, /*pipelined=*/true), "kkkkk");
+  EXPECT_EQ(resolved({Kind::always}), "fffff");
+  EXPECT_EQ(resolved({Kind::never}), "kkkkk");
+  EXPECT_EQ(resolved({Kind::last_layer}, {}, /*pipelined=*/true), "ffffk");
+  EXPECT_EQ(resolved({Kind::group, 4}), "44444");
+  EXPECT_EQ(resolved({Kind::group, 8}), "fffff");
+  EXPECT_EQ(resolved({Kind::group, 1}), "kkkkk");
+}
+
+TEST(ReshardPolicy, AutoKeepsTheLastUnitsThatFit) {
+  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 0), "fffff");
+  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 70), "ffkkk");
+  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 45), "fkkkf");
+  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 1000), "kkkkk");
+}
+
+TEST(ReshardPolicy, TheFirstRuleWins) {
+  EXPECT_EQ(resolved({Kind::always}, {{"layers\\.[0-3]$", {Kind::never}}}), "fkkff");
+  EXPECT_EQ(
+      resolved({Kind::never}, {{"layers\\.1$", {Kind::group, 2}}, {"layers", {Kind::always}}}),
+      "kf2fk");
+}
+
+TEST(ReshardPolicy, GroupsMustDivide) {
+  EXPECT_THAT(refusal([] {
+                resolved({Kind::group, 3});
+              }),
+              testing::HasSubstr("choose a divisor of 8"));
+}
+
+}  // namespace
+}  // namespace tessera::plan

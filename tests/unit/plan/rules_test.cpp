@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// What keys say together: contradictions are found all at once, each at the key to blame.
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+
+#include "tessera/plan/job_plan.hpp"
+#include "unit/config/config_files.hpp"
+
+namespace tessera::plan {
+namespace {
+
+using testing::HasSubstr;
+
+/// What the rules say of a job that has data; empty if it is right.
+std::string mistake(config::Strings args) {
+  const bool named = std::ranges::any_of(args, [](const std::string& word) {
+    return word.find("dataset_path") != word.npos || word.find("mixture") != word.npos;
+  });
+  if (!named) args.insert(args.end(), {"--training.dataset_path", "x"});
+  config::Reading job = config::read_job(args);
+  Planner().plan(job, 0, 0);
+  if (job.problems.empty()) return "";
+  EXPECT_EQ(config::code_of(job.problems), ExitCode::usage);
+  return config::message_of(job.problems);
+}
+
+TEST(Rules, BlameThePlaceOfTheKeyThatWasWritten) {
+  const config::test::JobFile file(
+      "[training]\nseq_len = 100\n[parallelism]\ntensor_parallel_degree = 8\n");
+  EXPECT_THAT(mistake({file.path()}),
+              HasSubstr(file.at(2) + "1: seq_len 100 is not a multiple of 8"));
+  EXPECT_THAT(mistake({"--parallelism.tensor_parallel_degree", "3"}),
+              HasSubstr("--parallelism.tensor_parallel_degree: seq_len 2048"));
+}
+
+TEST(Rules, MicrobatchesFillTheRoundsOfASchedule) {
+  const auto with = [](const char* schedule) {
+    return std::vector<std::string>{
+        "--parallelism.pipeline_parallel_degree",   "4",     "--training.local_batch_size", "9",
+        "--parallelism.pipeline_parallel_schedule", schedule};
+  };
+  for (const char* schedule : {"Interleaved1F1B", "InterleavedZeroBubble"})
+    EXPECT_THAT(mistake(with(schedule)),
+                HasSubstr("a number of microbatches (9) that fills equal rounds of at least"));
+  EXPECT_EQ(mistake(with("LoopedBFS")), "");
+}
+
+/// Each file has one mistake and another key, which contradicts what the mistake leaves in the
+/// place of its key.
+TEST(Rules, DoNotFollowFromAValueThatWasNotTaken) {
+  for (const std::string text : {
+           "[parallelism]\ncontext_parallel_degree = 3\n[training]\nseq_len = '96'",
+           "[parallelism]\ncontext_parallel_degree = 3\n[training]\nsec_len = 96",
+           "[parallelism]\ncontext_parallel_degree = 3\n[trainning]\nseq_len = 96",
+           "training = 96\n[parallelism]\ncontext_parallel_degree = 3",
+           "[training]\nseq_len = 1026\n[parallelism]\ntensor_parallel_degree = "
+           "4\ndisable_sequence_parallel = 1",
+           "[training]\nseq_len = 6\n[parallelism]\ncontext_parallel_degree = "
+           "2\ncontext_parallel_load_balancer = 0",
+           "[validation]\nenable = true\nsplit = 0.1\nseq_len = 4096\n[training]\nseq_len = '8192'",
+           "[validation]\nenable = true\nsplit = 0.1\nseq_len = '64'\n[training]\nseq_len = 128",
+           "[training]\nglobal_batch_size = 12\nlocal_batch_size = '4'",
+           "[parallelism]\npipeline_parallel_degree = -1\ndata_parallel_shard_degree = 'two'",
+           "[parallelism]\nexpert_tensor_parallel_degree = 4\ntensor_parallel_degree = '4'",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3\n"
+           "[training]\nlocal_batch_sise = 6",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_microbatch_steps = "
+           "['2:3']\n"
+           "[training]\nlocal_batch_size = '6'",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = 'LoopedDFS'\n"
+           "pipeline_parallel_split_points = ['layers.1', 'layers.2', 'layers.3']",
+           "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = "
+           "'PipelineScheduleMulti'\n"
+           "pipeline_parallel_schedule_csv = 1",
+           "[training]\ndtype = 'float46'\nmixed_precision_param = 'float64'",
+           "[model]\nname = 1\nflavor = '8x7B'",
+           "[checkpoint]\ninitial_load_in_hf_quantized = true\ninitial_load_in_hf = 1",
+           "[checkpoint]\ncreate_seed_checkpoint = true\nenable = 'yes'",
+           "[training]\ndataset = 'tokens'\n[training.dataloader]\nprefetch_factor = "
+           "2\nnum_workers = '2'",
+           "[[training.mixture]]\npath = 'a'",
+           "[[training.mixture]]\npath = 'a'\nweight = 1\n"
+           "[[training.mixture]]\npath = 'b/a'\nweight = 1\nnmae = 'b'",
+       }) {
+    const bool data = text.find("mixture") == text.npos;
+    const config::test::JobFile file(text + "\n");
+    config::Reading job =
+        data ? config::read_job({file.path(), "--data", "x"}) : config::read_job({file.path()});
+    Planner().plan(job, 0, 0);
+    ASSERT_EQ(job.problems.size(), 1u) << text << "\n" << message_of(job.problems);
+    EXPECT_TRUE(job.problems[0].misread) << message_of(job.problems);
+  }
+}
+
+TEST(Rules, DoNotAskForDataThatWasMisread) {
+  const config::test::JobFile file("[training]\ndataset = 'tokens'\ndataset_path = 1\n");
+  for (const auto& args : std::vector<config::Strings>{
+           {file.path()}, {"--data", "\x80"}, {"--data"}, {"--training.dataset_pth", "x"}}) {
+    config::Reading job = config::read_job(args);
+    Planner().plan(job, 0, 0);
+    EXPECT_EQ(job.problems.size(), 1u) << message_of(job.problems);
+  }
+}
+
+TEST(Rules, ImpossibleDataIsRefused) {
+  EXPECT_THAT(mistake({"--training.mixture", "a,1", "--training.dataset_path", "b"}),
+              HasSubstr("keep one"));
+  EXPECT_THAT(mistake({"--training.mixture", "a,1", "--training.dataset", "replay"}),
+              HasSubstr("replay"));
+  EXPECT_THAT(mistake({"--validation.split", "0.1", "--validation.dataset_path", "b"}),
+              HasSubstr("keep one"));
+  EXPECT_THAT(mistake({"--validation.enable", "--validation.dataset_path", "b",
+                       "--validation.seq_len", "4096"}),
+              HasSubstr("longer than"));
+  EXPECT_THAT(mistake({"--validation.enable", "--validation.dataset_path", "b",
+                       "--validation.steps", "4", "--validation.samples", "4"}),
+              HasSubstr("keep one"));
+  EXPECT_THAT(mistake({"--validation.enable", "--validation.dataset", "tokens"}),
+              HasSubstr("dataset_path"));
+  EXPECT_THAT(mistake({"--validation.enable"}), HasSubstr("validation.split"));
+  for (const char* dataset : {"replay", "c4"}) {
+    config::Reading job = config::read_job({"--training.dataset", dataset});
+    Planner().plan(job, 0, 0);
+    EXPECT_THAT(config::message_of(job.problems), HasSubstr("needs training.dataset_path"));
+  }
+}
+
+TEST(Rules, MicrobatchesMayBeAuto) {
+  const config::Strings automatic{"--parallelism.pipeline_parallel_degree", "2",
+                                  "--parallelism.pipeline_parallel_microbatch_size", "auto"};
+  EXPECT_EQ(mistake(automatic), "");
+  for (const config::Strings& more :
+       {config::Strings{"--debug.deterministic"},
+        {"--parallelism.pipeline_parallel_microbatch_steps", "3:2"}}) {
+    config::Strings flags = automatic;
+    flags.insert(flags.end(), more.begin(), more.end());
+    EXPECT_THAT(mistake(flags), HasSubstr("auto")) << more[0];
+  }
+}
+
+TEST(Rules, MicrobatchStepsDivideTheBatch) {
+  EXPECT_THAT(mistake({"--parallelism.pipeline_parallel_degree", "2",
+                       "--parallelism.pipeline_parallel_microbatch_steps", "3:5"}),
+              HasSubstr("is not a multiple of pipeline_parallel_microbatch_steps 5"));
+}
+
+TEST(Rules, WarnOfLearningRatesThatAreCut) {
+  const auto warnings = [](const config::Strings& flags) {
+    config::Reading job = config::read_job(flags);
+    Planner().plan(job, 0, 0);
+    return fmt::format("{}", fmt::join(job.resolved.warnings, "\n"));
+  };
+  EXPECT_EQ(warnings({"--data", "x", "--lr_scheduler.decay_ratio", "0.5"}), "");
+  EXPECT_THAT(warnings({"--data", "x", "--training.steps", "100", "--lr_scheduler.warmup_steps",
+                        "60", "--lr_scheduler.decay_ratio", "0.5"}),
+              HasSubstr("the rate decays in the last 40 steps"));
+  EXPECT_THAT(warnings({"--data", "x", "--lr_scheduler.total_steps", "500"}),
+              HasSubstr("keeps its last value"));
+}
+
+/// Each of these files is blamed on one of its lines.
+TEST(Rules, ImpossiblePairsAreRefused) {
+  const std::vector<std::pair<config::Strings, std::string>> pairs{
+      {{"[parallelism]", "pipeline_parallel_degree = -1"}, "both -1"},
+      {{"[parallelism]", "context_parallel_degree = 3"}, "not a multiple"},
+      {{"[training]", "global_batch_size = 12"}, "not a multiple"},
+      {{"[training]", "mixed_precision_param = \"float64\""}, "needs training.dtype"},
+      {{"[checkpoint]", "keep_latest_k = 1"}, "keep_latest_k"},
+      {{"[checkpoint]", "initial_load_in_hf = true", "initial_load_model_only = false"},
+       "contradicts"},
+      {{"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_microbatch_size = 3"},
+       "not a multiple"},
+      {{"[parallelism]", "pipeline_parallel_degree = 3",
+        "pipeline_parallel_schedule = 'Interleaved-1F1B'",
+        "module_fqns_per_model_part = [['a'], ['b']]"},
+       "do not fit"},
+      {{"[parallelism]", "pipeline_parallel_degree = 2",
+        "pipeline_parallel_schedule_csv = 'x.csv'"},
+       "needs pipeline_parallel_schedule"},
+      {{"[parallelism]", "expert_tensor_parallel_degree = 4"}, "neither 1 nor"},
+      {{"[training.dataloader]", "prefetch_factor = 2"}, "num_workers"},
+      {{"[activation_checkpoint]", "selective_ac_option = '0'"}, "positive number"},
+      {{"[model]", "flavor = '9B'"}, "is not a flavor"},
+  };
+  for (const auto& [lines, text] : pairs) {
+    const config::test::JobFile file(fmt::format("{}\n", fmt::join(lines, "\n")));
+    EXPECT_THAT(mistake({file.path()}),
+                testing::AllOf(testing::StartsWith(file.path()), HasSubstr(text)))
+        << lines.back();
+  }
+}
+
+}  // namespace
+}  // namespace tessera::plan
