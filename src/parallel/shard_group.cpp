@@ -87,10 +87,9 @@ void ShardGroup::allocate_weights(ShardedParam& param) {
     kernels::release_storage(param.storage);
 }
 
-int ShardGroup::find(const model::ParamSpec* spec) const {
-  for (std::size_t i = 0; i < params_.size(); ++i)
-    if (params_[i].spec == spec) return static_cast<int>(i);
-  return -1;
+int find(const std::vector<ShardedParam>& params, const model::ParamSpec* spec) {
+  const auto found = std::ranges::find(params, spec, &ShardedParam::spec);
+  return found == params.end() ? -1 : static_cast<int>(found - params.begin());
 }
 
 void ShardGroup::start_unshard() {

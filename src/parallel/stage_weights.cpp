@@ -81,7 +81,7 @@ bool StageWeights::frozen(const model::ParamSpec& spec) const {
 
 ShardGroup* StageWeights::group_of(const model::ParamSpec* param) const {
   for (const auto& group : groups_)
-    if (group->find(param) >= 0) return group.get();
+    if (find(group->params(), param) >= 0) return group.get();
   return nullptr;
 }
 

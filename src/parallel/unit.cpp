@@ -34,7 +34,7 @@ bool holds(const std::string& module, const std::string& param) {
 
 model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardGroup*>& groups) {
   for (ShardGroup* group : groups)
-    if (const int index = group->find(spec); index >= 0) {
+    if (const int index = find(group->params(), spec); index >= 0) {
       const ShardedParam& param = group->params()[static_cast<std::size_t>(index)];
       return {param.leaf, param.place.local_offset[0]};
     }

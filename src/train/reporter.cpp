@@ -62,26 +62,6 @@ metrics::Peak peak_of(const plan::MetricsPlan& plan, const parallel::StageOption
   return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
 }
 
-std::int64_t peak_memory(at::Device device) {
-  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes
-                         : device_memory(device).peak_allocated;
-}
-
-/// Time that this rank has waited for others so far, over all axes of the mesh.
-double exposed_seconds(mesh::DeviceMesh& mesh) {
-  using enum mesh::Axis;
-  double seconds = 0;
-  std::set<const comm::Communicator*> seen;
-  for (const std::vector<mesh::Axis>& axes :
-       {std::vector{pp}, {dp_replicate}, {dp_shard, cp}, {cp}, {tp}}) {
-    const comm::Communicator& communicator = mesh.along(axes);
-    if (seen.insert(&communicator).second) seconds += communicator.traffic().exposed_seconds;
-  }
-  for (const comm::Communicator* communicator : {&mesh.experts(), &mesh.expert_shards()})
-    if (seen.insert(communicator).second) seconds += communicator->traffic().exposed_seconds;
-  return seconds;
-}
-
 /// Launchers give ranks a terminal of their own, whatever stands behind them; `tessera launch` says
 /// what does.
 metrics::Terminal terminal(bool color) {
@@ -106,6 +86,7 @@ Reporter::Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& train
       ranks_(world.size()),
       flops_(flops_of(trainer.model(), plan.data.seq_len)),
       peak_(peak_of(plan.run.metrics, trainer.stages().options(), world.local_size())),
+      traffic_(trainer),
       summary_(first_step, plan.run.steps),
       first_step_(first_step) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
@@ -170,41 +151,15 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.tokens_per_second = static_cast<double>(record.tokens) / seconds;
   record.tps = record.tokens_per_second / ranks_;
   record.mfu = metrics::mfu(record.tps, flops_.full, peak_);
-  record.memory_bytes = worst_.memory_bytes;
   for (const auto phase : {metrics::Phase::data, metrics::Phase::forward,
                            metrics::Phase::communication, metrics::Phase::optimizer})
     record.extra.emplace_back("time/" + std::string(name_of(phase)),
                               trainer_.timer().seconds(phase));
-  record.extra.emplace_back("fsdp/gathers", static_cast<double>(worst_.gathers));
-  record.extra.emplace_back("fsdp/gather_bytes", static_cast<double>(worst_.gather_bytes));
-  record.extra.emplace_back("fsdp/kept_bytes", static_cast<double>(worst_.kept_bytes));
-  record.extra.emplace_back("comm/exposed_seconds",
-                            static_cast<double>(worst_.exposed_nanoseconds) * 1e-9);
+  traffic_.add_to(record);
   add_experts(record, outcome);
   if (plan_.faults.spike_zscore > 0) record.extra.emplace_back("loss_zscore", outcome.zscore);
   record.extra.emplace_back("skipped_steps", static_cast<double>(trainer_.state().skipped_steps));
   return record;
-}
-
-void Reporter::measure() {
-  const parallel::GatherCount gathers = trainer_.stages().gather_count();
-  const double exposed = exposed_seconds(trainer_.mesh());
-  std::array<std::int64_t, 5> all{
-      peak_memory(trainer_.stages().options().sharding.device),
-      gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
-      trainer_.stages().kept_bytes(), static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
-  trainer_.mesh()
-      .control()
-      .all_reduce({all.data(), static_cast<std::int64_t>(all.size()), DType::i64}, comm::Op::max)
-      .wait();
-  worst_ = {all[0], all[1], all[2], all[3], all[4]};
-  waited_ = exposed - exposed_before_;
-}
-
-/// Traffic counts from here on: that of validation belongs to no step.
-void Reporter::begin_next() {
-  gathers_before_ = trainer_.stages().gather_count();
-  exposed_before_ = exposed_seconds(trainer_.mesh());
 }
 
 /// What each part of a mixture gave to the step, and how often it was read by then.
@@ -220,8 +175,8 @@ void Reporter::add_shares(metrics::StepRecord& record) const {
 
 void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds,
                     const std::optional<ValidationResult>& validation) {
-  const double waited = waited_;
-  begin_next();
+  const double waited = traffic_.waited();
+  traffic_.begin_next();
   if (!speaks_ && !events_) return;
   metrics::StepRecord row = record(step, outcome, seconds);
   add_shares(row);

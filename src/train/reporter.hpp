@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "step_traffic.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/metrics/console.hpp"
 #include "tessera/metrics/flops.hpp"
@@ -28,7 +29,7 @@ class Reporter {
            const std::vector<std::string>& command_line);
 
   /// Collective: the worst rank's memory and traffic are asked for, at the end of a step.
-  void measure();
+  void measure() { traffic_.measure(); }
   /// What was measured, and what else is known of it. `step` counts from 1; `validation`: what came
   /// behind it.
   void step(std::int64_t step, const StepOutcome& outcome, double seconds,
@@ -46,13 +47,7 @@ class Reporter {
   void finish(bool complete);
 
  private:
-  /// Of the rank that has the most of each, in this step.
-  struct Worst {
-    std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0,
-                 exposed_nanoseconds = 0;
-  };
   std::int64_t step_tokens() const;  ///< of the whole job
-  void begin_next();
   void open_events(comm::World& world);
   bool is_shown(std::int64_t step);
   void open(comm::World& world, const std::vector<std::string>& command_line,
@@ -68,13 +63,10 @@ class Reporter {
   metrics::FlopsPerToken flops_;
   metrics::Peak peak_;
   metrics::StepMeter meter_;
+  StepTraffic traffic_;
   metrics::RunSummary summary_;
   std::int64_t first_step_;
   double began_ = metrics::monotonic_seconds(), shown_at_ = began_;
-  Worst worst_;                           ///< of the last step that was measured
-  parallel::GatherCount gathers_before_;  ///< of this rank, when the last step was reported
-  double exposed_before_ = 0;
-  double waited_ = 0;  ///< of this rank for others, in the last step that was measured
   std::unique_ptr<metrics::RunFolder> folder_;
   std::unique_ptr<metrics::JsonlSink> sink_;
   std::unique_ptr<metrics::Console> console_;

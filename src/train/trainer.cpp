@@ -12,19 +12,8 @@
 #include "tessera/train/setup.hpp"
 
 namespace tessera::train {
-namespace {
 
 using mesh::Axis;
-
-std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight_decay) {
-  std::vector<optim::ParamState> states;
-  for (const parallel::ShardedParam* param : stages.trained_params())
-    states.push_back({param->spec->fqn, param->master, param->gradient,
-                      at::zeros_like(param->master), at::zeros_like(param->master), weight_decay});
-  return states;
-}
-
-}  // namespace
 
 Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map) {
   const int rank = mesh.coord(Axis::pp);
@@ -43,9 +32,7 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       ranges_(stage_ranges_of(pipeline(), model, mesh, stage_options_of(plan, device))),
       stages_(model, ranges_, pipeline().map, mesh, stage_options_of(plan, device)),
       executor_(stages_, mesh.along(Axis::pp)),
-      schedule_(plan.optimizer.schedule),
-      optimizer_({plan.optimizer.beta1, plan.optimizer.beta2, plan.optimizer.eps}),
-      states_(states_of(stages_, plan.optimizer.weight_decay)),
+      weights_(plan.optimizer, stages_),
       ahead_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab,
              plan.data.read_ahead) {
   stages_.on_high_water([this] { memory_peak_.look(device_, [this] { return known_memory(); }); });
@@ -101,7 +88,7 @@ Gradients Trainer::reduce_loss(const Rows& rows, const Vote& vote) {
 
 StepOutcome Trainer::apply(const Gradients& gradients) {
   StepOutcome outcome;
-  outcome.lr = plan_.optimizer.lr * schedule_.factor(state_.step - state_.schedule_start);
+  outcome.lr = weights_.rate(state_.step - state_.schedule_start);
   outcome.loss = gradients.loss;
   outcome.source_losses = gradients.source_losses;
   outcome.votes = gradients.votes;
@@ -117,7 +104,7 @@ StepOutcome Trainer::apply(const Gradients& gradients) {
   if (outcome.skipped)
     ++state_.skipped_steps;
   else
-    update(outcome.lr, norm.norm);
+    weights_.apply(outcome.lr, norm.norm, ++state_.optimizer_steps);
   balance(outcome);
   state_.samples += batch_plan().global_batch;
   ++state_.step;
@@ -126,17 +113,10 @@ StepOutcome Trainer::apply(const Gradients& gradients) {
 
 parallel::MemoryKinds Trainer::known_memory() const {
   parallel::MemoryKinds kinds = stages_.memory();
-  for (const optim::ParamState& state : states_)
+  for (const optim::ParamState& state : weights_.states())
     kinds.moments +=
         parallel::bytes_on(device_, state.exp_avg) + parallel::bytes_on(device_, state.exp_avg_sq);
   return kinds;
-}
-
-parallel::MemoryKinds Trainer::memory() const {
-  parallel::MemoryPeak now;
-  now.watch(true);
-  now.look(device_, [this] { return known_memory(); });
-  return now.kinds();
 }
 
 std::int64_t Trainer::first_own_sample() const {
@@ -198,11 +178,6 @@ void Trainer::balance(StepOutcome& outcome) {
   outcome.balance_loss = figures[0];
   for (std::size_t m = 0; m < loads.size(); ++m)
     outcome.loads.push_back({model_.mixtures[m].name, figures[1 + 2 * m], figures[2 + 2 * m]});
-}
-
-void Trainer::update(double lr, double norm) {
-  const double clip = std::min(1.0, plan_.optimizer.max_norm / (norm + 1e-6));
-  optimizer_.step(states_, lr, ++state_.optimizer_steps, clip);
 }
 
 }  // namespace tessera::train

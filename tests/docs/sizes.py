@@ -27,12 +27,8 @@ LARGER = {  # what exceeds a limit, and by how much it may: split it when you ch
     },
     "members": {
         "checkpoint/saving.hpp:Saving": 21,
-        "include/tessera/train/trainer.hpp:Trainer": 18,
-        "src/train/reporter.hpp:Reporter": 18,
     },
     "public functions": {
-        "include/tessera/parallel/shard_group.hpp:ShardGroup": 21,
-        "include/tessera/train/trainer.hpp:Trainer": 21,
         "src/config/options/declare.hpp:Declaration": 21,  # what a key may declare, in one chain
         "tests/sim/nccl/communicator.hpp:Communicator": 32,
     },

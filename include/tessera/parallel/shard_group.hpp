@@ -108,9 +108,6 @@ class ShardGroup {
   std::int64_t gather_bytes() const;
   /// What this group has allocated now on the device of forward and backward.
   void add_memory(MemoryKinds& kinds) const;
-  /// Index of `spec` among params(), -1 if it is not here.
-  int find(const model::ParamSpec* spec) const;
-
   /// Moves the leaves' gradients out, and back in later.
   std::vector<at::Tensor> take_leaf_gradients();
   void put_leaf_gradients(const std::vector<at::Tensor>& gradients);
@@ -146,5 +143,8 @@ class ShardGroup {
   Weights weights_ = Weights::freed;
   GatherCount gather_count_;
 };
+
+/// Index of `spec` among `params`, -1 if it is not there.
+int find(const std::vector<ShardedParam>& params, const model::ParamSpec* spec);
 
 }  // namespace tessera::parallel

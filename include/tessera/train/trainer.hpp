@@ -15,8 +15,6 @@
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/metrics/meter.hpp"
 #include "tessera/model/model.hpp"
-#include "tessera/optim/adamw.hpp"
-#include "tessera/optim/schedule.hpp"
 #include "tessera/parallel/executor.hpp"
 #include "tessera/parallel/gradient_norm.hpp"
 #include "tessera/parallel/stages.hpp"
@@ -24,6 +22,7 @@
 #include "tessera/train/batch.hpp"
 #include "tessera/train/step_votes.hpp"
 #include "tessera/train/train_state.hpp"
+#include "tessera/train/weight_update.hpp"
 
 namespace tessera::train {
 
@@ -102,14 +101,12 @@ class Trainer {
   const plan::JobPlan& plan() const { return plan_; }
   const data::SampleSource& source() const { return source_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
-  std::vector<optim::ParamState>& optimizer_states() { return states_; }
+  std::vector<optim::ParamState>& optimizer_states() { return weights_.states(); }
   metrics::PhaseTimer& timer() { return timer_; }
   /// "forward and backward, microbatch 3 of 8": where the step is. Any thread may ask.
   std::string whereabouts() const;
-  /// What this rank's tensors take now on the device of forward and backward.
-  parallel::MemoryKinds memory() const;
-  /// The same without activations. Asks no allocator; any thread may ask while none changes the
-  /// tensors.
+  /// What this rank's tensors take now on the device of forward and backward, without activations.
+  /// Asks no allocator; any thread may ask while none changes the tensors.
   parallel::MemoryKinds known_memory() const;
   /// The greatest memory seen behind a unit's forward or backward pass, in steps for which watch()
   /// was on.
@@ -119,7 +116,6 @@ class Trainer {
   const plan::PipelinePlan& pipeline() const { return microbatches_.pipeline; }
   Gradients reduce_loss(const Rows& rows, const Vote& vote);
   std::int64_t first_own_sample() const;  ///< of this rank's rows in the next step
-  void update(double lr, double norm);
   void balance(StepOutcome& outcome);
   std::string nonfinite_samples();
 
@@ -132,9 +128,7 @@ class Trainer {
   plan::StageRanges ranges_;
   parallel::Stages stages_;
   parallel::Executor executor_;
-  optim::Schedule schedule_;
-  optim::AdamW optimizer_;
-  std::vector<optim::ParamState> states_;
+  WeightUpdate weights_;
   ReadAhead ahead_;
   metrics::PhaseTimer timer_;
   parallel::MemoryPeak memory_peak_;

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/config/job_config.hpp"
 #include "tessera/data/padded_source.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"

@@ -175,15 +175,15 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   const std::int64_t accumulators = world().size() * shards;
   for (const auto& state : t.optimizer_states())
     moments += 2 * static_cast<std::int64_t>(state.exp_avg.nbytes());
-  const parallel::MemoryKinds before = t.memory();
+  const parallel::MemoryKinds before = t.known_memory();
   EXPECT_EQ(before.weights, shards);
   EXPECT_EQ(before.gradients, shards);
   EXPECT_EQ(before.moments, moments);
   EXPECT_EQ(before.gathered + before.communication, 0);
 
   t.compute();
-  EXPECT_EQ(t.memory().gathered, gathered) << "never: until the step ends";
-  EXPECT_EQ(t.memory().gradients, shards);
+  EXPECT_EQ(t.known_memory().gathered, gathered) << "never: until the step ends";
+  EXPECT_EQ(t.known_memory().gradients, shards);
   EXPECT_EQ(t.memory_peak().kinds().total(), 0) << "nobody watched";
   t.stages().end_step();
 
@@ -205,7 +205,7 @@ TEST_F(Policy, ScratchIsForeseen) {
       job_.parallelism.fsdp_gradient_accumulation = adding;
       job_.parallelism.fsdp_reshard_after_forward = reshard;
       train::Trainer& t = trainer();
-      const std::int64_t shards = t.memory().gradients,
+      const std::int64_t shards = t.known_memory().gradients,
                          foreseen = t.stages().scratch_bytes(kMicrobatches);
       t.memory_peak().watch(true);
       t.step();

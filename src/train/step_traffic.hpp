@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step took of memory and communication, on the rank that took the most.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/metrics/step_record.hpp"
+#include "tessera/parallel/shard_group.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::train {
+
+class StepTraffic {
+ public:
+  /// The trainer must outlive this.
+  explicit StepTraffic(Trainer& trainer) : trainer_(trainer) {}
+
+  /// Collective, at the end of a step.
+  void measure();
+  /// From here on counts the next step: traffic of validation belongs to none.
+  void begin_next();
+  /// Adds the figures of the step that was measured last.
+  void add_to(metrics::StepRecord& record) const;
+  /// Seconds for which this rank waited for others in that step.
+  double waited() const { return waited_; }
+
+ private:
+  /// Of the rank that has the most of each.
+  struct Worst {
+    std::int64_t memory_bytes = 0, gathers = 0, gather_bytes = 0, kept_bytes = 0,
+                 exposed_nanoseconds = 0;
+  };
+
+  Trainer& trainer_;
+  Worst worst_;
+  parallel::GatherCount gathers_before_;  ///< of this rank, when the step began
+  double exposed_before_ = 0, waited_ = 0;
+};
+
+}  // namespace tessera::train
