@@ -219,14 +219,6 @@ std::optional<SaveResult> Saver::finish() {
 
 bool Saver::busy() const { return impl_->phase != Impl::Phase::idle; }
 
-FileLayout file_layout_from_name(std::string_view name) {
-  if (name == "rank") return FileLayout::rank;
-  if (name == "node") return FileLayout::node;
-  if (name == "single") return FileLayout::single;
-  fail(ExitCode::usage,
-       "\"{}\" is not a layout of checkpoint files; use \"rank\", \"node\" or \"single\"", name);
-}
-
 SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,
                 std::span<const SliceView> views) {
   return Saver(control).save(options, state, views);

@@ -186,11 +186,6 @@ std::vector<int> Layout::borrowed_from(int rank) const {
                   experts_cut_by_tp() ? std::vector{dp_shard, cp} : std::vector{dp_shard, cp, tp});
 }
 
-int Layout::expert_shard_degree() const {
-  return degree(Axis::dp_shard) * degree(Axis::cp) * (experts_cut_by_tp() ? 1 : degree(Axis::tp)) /
-         ep_;
-}
-
 std::vector<int> Layout::expert_group_of(int rank) const {
   const std::vector<int> all = borrowed_from(rank);
   const auto first = (std::ranges::find(all, rank) - all.begin()) / ep_ * ep_;

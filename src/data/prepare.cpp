@@ -141,21 +141,6 @@ TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer,
                       progress);
 }
 
-std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset,
-                                        const Tokenizer& tokenizer,
-                                        const std::filesystem::path& cache_folder,
-                                        const PrepareOptions& options, const Progress& progress) {
-  if (TokenFile::is_token_file(dataset)) {
-    require(TokenFile::open(dataset).info().tokenizer_hash == tokenizer.content_hash(),
-            ExitCode::data,
-            "'{}' was made with another tokenizer; name that tokenizer, or make the token file "
-            "again with this one",
-            dataset.string());
-    return dataset;
-  }
-  return prepare_if_needed(std::vector{dataset}, tokenizer, cache_folder, options, progress);
-}
-
 std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts,
                                         const Tokenizer& tokenizer,
                                         const std::filesystem::path& cache_folder,

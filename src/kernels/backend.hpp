@@ -47,8 +47,6 @@ struct Backend {
                   std::int64_t vocab_begin, const SumExpAndTarget& out);
   void (*softmax_gradient)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp,
                            const at::Tensor& labels, std::int64_t vocab_begin, double scale);
-  void (*cast)(const at::Tensor& destination, const at::Tensor& source);
-  void (*accumulate)(const at::Tensor& destination, const at::Tensor& source);
   double (*sum_of_squares)(const at::Tensor& values);
   void (*exact_squares)(const at::Tensor& values, ExactSum& sum);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <string>
 
@@ -58,12 +57,6 @@ ProcessMemory process_memory_of(std::string_view status) {
 
 ProcessMemory process_memory() {
   return process_memory_of(read_text("/proc/self/status").value_or(""));
-}
-
-bool reset_peak_memory() {
-  std::ofstream clear("/proc/self/clear_refs");
-  clear << "5" << std::flush;
-  return clear.good();
 }
 
 }  // namespace tessera::metrics

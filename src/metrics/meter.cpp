@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -21,13 +20,6 @@ double monotonic_seconds() noexcept {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void ExponentialMean::add(double value) noexcept {
-  sum_ = keep_ * sum_ + (1 - keep_) * value;
-  weight_ = keep_ * weight_ + (1 - keep_);
-}
-
-double ExponentialMean::mean() const noexcept { return weight_ > 0 ? sum_ / weight_ : unknown; }
-
 void Window::add(double value) {
   if (values_.size() < length_) return values_.push_back(value);
   values_[next_] = value;
@@ -42,19 +34,11 @@ double Window::median() const {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-double Window::mean() const {
-  if (values_.empty()) return unknown;
-  return std::accumulate(values_.begin(), values_.end(), 0.0) / static_cast<double>(values_.size());
-}
-
 void StepMeter::add(std::int64_t tokens, double seconds) {
-  tokens_.add(static_cast<double>(tokens));
   window_.add(seconds);
   total_tokens_ += tokens;
   total_seconds_ += seconds;
 }
-
-double StepMeter::tokens_per_second() const { return tokens_.mean() / window_.mean(); }
 
 double StepMeter::eta_seconds(std::int64_t steps_left) const {
   return static_cast<double>(std::max<std::int64_t>(0, steps_left)) * window_.median();

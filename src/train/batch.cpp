@@ -87,11 +87,6 @@ Batch batch_of(const Rows& rows, const plan::BatchPlan& plan, at::Device device)
   return batch;
 }
 
-Batch read_batch(const data::SampleSource& source, const plan::BatchPlan& plan, std::int64_t first,
-                 const Reader& reader, std::int64_t vocab, at::Device device) {
-  return batch_of(read_rows(source, plan, first, reader, vocab), plan, device);
-}
-
 Rows ReadAhead::take(const plan::BatchPlan& plan, std::int64_t first, std::int64_t end) {
   while (!pending_.empty() && pending_.front().first != first) pending_.pop_front();
   std::optional<std::future<Rows>> here;

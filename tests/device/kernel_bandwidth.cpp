@@ -75,11 +75,8 @@ Work both(const std::vector<Tensor>& leaves, const Tensor& dy,
 
 void plain(Bench& bench) {
   const Tensor a = bench.values({bench.elements}, at::kFloat), b = at::empty_like(a);
-  const Tensor half = a.to(at::kBFloat16);
   const auto bytes = static_cast<double>(a.nbytes());
   bench.row("copy", 2 * bytes, [=] { Tensor(b).copy_(a); });
-  bench.row("cast f32 to bf16", 1.5 * bytes, [=] { kernels::cast_into(half, a); });
-  bench.row("accumulate f32 += bf16", 2.5 * bytes, [=] { kernels::accumulate(b, half); });
   bench.row("sum of squares f32", bytes, [=] { kernels::sum_of_squares(a); });
   bench.row("exact sum of squares f32", bytes, [=] { kernels::ExactSum().add_squares(a); });
 }

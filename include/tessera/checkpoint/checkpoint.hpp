@@ -33,8 +33,6 @@ struct State {
 /// One HDF5 file for each mesh coordinate, for each node, or one in all; any of them loads on any
 /// mesh.
 enum class FileLayout : std::uint8_t { rank, node, single };
-/// "rank", "node" or "single"; Error(usage) for anything else.
-FileLayout file_layout_from_name(std::string_view name);
 
 /// Points of a save at which SaveOptions::on_stage is called: the partial folder is there; the data
 /// of all ranks is durable, and the manifest and the rename follow.

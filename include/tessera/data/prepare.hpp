@@ -26,17 +26,10 @@ TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer,
                       const std::filesystem::path& output, const PrepareOptions& options,
                       const Progress& progress = {});
 
-/// The token file for `dataset`: itself when it is one, else a file in `cache_folder` that is made
-/// once and found again by a hash of text, options and tokenizer. One process calls it (rank 0),
-/// then all open what it returns. Jobs may share the folder: one of them makes the file, and the
-/// others wait for it, where the file system has locks. Throws Error(data) when `dataset` is a
-/// token file of another tokenizer.
-std::filesystem::path prepare_if_needed(const std::filesystem::path& dataset,
-                                        const Tokenizer& tokenizer,
-                                        const std::filesystem::path& cache_folder,
-                                        const PrepareOptions& options = {},
-                                        const Progress& progress = {});
-/// The same for several files of text, which become one token file.
+/// The token file of these files of text, in `cache_folder`: made once and found again by a hash of
+/// text, options and tokenizer. One process calls it (rank 0), then all open what it returns. Jobs
+/// may share the folder: one of them makes the file, and the others wait for it, where the file
+/// system has locks.
 std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts,
                                         const Tokenizer& tokenizer,
                                         const std::filesystem::path& cache_folder,

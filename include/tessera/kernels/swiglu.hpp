@@ -11,8 +11,4 @@ namespace tessera::kernels {
 /// (halves of one packed tensor) are read where they are.
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
 
-/// The same on gate_up [..., 2H] with the gate in the first half; returns [..., H], its gradient is
-/// one packed tensor.
-at::Tensor swiglu_packed(const at::Tensor& gate_up);
-
 }  // namespace tessera::kernels

@@ -46,7 +46,6 @@ class Layout {
   /// The expert view of the same ranks: pp, dp_replicate, efsdp, ep (and tp, if each expert is cut
   /// over it), with efsdp * ep = dp_shard * cp * tp (without tp then); ep is fastest.
   int expert_degree() const { return ep_; }
-  int expert_shard_degree() const;
   bool experts_cut_by_tp() const { return etp_ > 1; }
   /// Ranks that hold the other experts of `rank`'s copy, and those that share its experts'
   /// parameters, in mesh order.

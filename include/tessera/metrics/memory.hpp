@@ -9,7 +9,7 @@ namespace tessera::metrics {
 
 struct ProcessMemory {
   std::int64_t resident_bytes = 0;       ///< now
-  std::int64_t peak_resident_bytes = 0;  ///< the most since the start, or since reset_peak_memory()
+  std::int64_t peak_resident_bytes = 0;  ///< the most since the start
 };
 
 /// Reads /proc/self/status; zeros where there is none. Takes some 10 microseconds: once a step is
@@ -18,10 +18,6 @@ ProcessMemory process_memory();
 
 /// The same from the text of a status file.
 ProcessMemory process_memory_of(std::string_view status);
-
-/// Starts a new peak (/proc/self/clear_refs); false where the kernel does not allow it, and then
-/// the peak stays that of the whole run.
-bool reset_peak_memory();
 
 /// What the machine, and the control group that a batch system put this process into, can still
 /// give; 0 where neither says.

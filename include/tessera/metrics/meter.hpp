@@ -15,29 +15,13 @@ namespace tessera::metrics {
 /// Seconds on a clock that never goes back; only differences mean anything.
 double monotonic_seconds() noexcept;
 
-/// Mean in which a value's weight falls by 1 - 1/n with each later one; corrected for its start, so
-/// that the first mean is the first value.
-class ExponentialMean {
- public:
-  explicit ExponentialMean(double n = 20)
-      : keep_(1 - 1 / n) {}  ///< n >= 1: about so many values count
-  void add(double value) noexcept;
-  double mean() const noexcept;  ///< NaN before the first value
-
- private:
-  double keep_;
-  double sum_ = 0;
-  double weight_ = 0;
-};
-
-/// Median and mean of the last values: one slow step (a checkpoint, a page fault storm) does not
+/// Median of the last values: one slow step (a checkpoint, a page fault storm) does not
 /// move the median.
 class Window {
  public:
   explicit Window(std::size_t length = 50) : length_(length) {}
   void add(double value);
   double median() const;  ///< NaN before the first value
-  double mean() const;
   std::size_t size() const noexcept { return values_.size(); }
 
  private:
@@ -54,14 +38,12 @@ class StepMeter {
   std::int64_t total_tokens() const noexcept { return total_tokens_; }  ///< since the process began
   double total_seconds() const noexcept { return total_seconds_; }
   double median_step_seconds() const { return window_.median(); }
-  double tokens_per_second() const;  ///< mean over the window; NaN before the first step
   /// Seconds until `steps_left` more steps are done, at the window's median; NaN before the first
   /// step.
   double eta_seconds(std::int64_t steps_left) const;
 
  private:
   Window window_;
-  Window tokens_;
   std::int64_t total_tokens_ = 0;
   double total_seconds_ = 0;
 };

@@ -44,10 +44,6 @@ struct Batch {
 /// Rows cut into the plan's microbatches, on `device`.
 Batch batch_of(const Rows& rows, const plan::BatchPlan& plan, at::Device device);
 
-/// Both.
-Batch read_batch(const data::SampleSource& source, const plan::BatchPlan& plan, std::int64_t first,
-                 const Reader& reader, std::int64_t vocab, at::Device device);
-
 /// Reads steps ahead on threads of its own, while others compute: page faults and slow file systems
 /// are theirs to wait for. What comes out are read_rows()'s bits.
 class ReadAhead {

@@ -122,14 +122,6 @@ void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Ten
   });
 }
 
-/// LibTorch's own copy and add run at the memory's speed here.
-void cast(const at::Tensor& destination, const at::Tensor& source) {
-  destination.view(-1).copy_(source.view(-1), true);
-}
-void accumulate(const at::Tensor& destination, const at::Tensor& source) {
-  destination.view(-1).add_(source.view(-1));
-}
-
 double sum_of_squares(const at::Tensor& values) {
   const std::int64_t blocks =
       (values.numel() + device::squares_per_block - 1) / device::squares_per_block;
@@ -178,8 +170,6 @@ const Backend device_table{
     .row_max = &row_max,
     .sum_exp = &sum_exp,
     .softmax_gradient = &softmax_gradient,
-    .cast = &cast,
-    .accumulate = &accumulate,
     .sum_of_squares = &sum_of_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,

@@ -22,36 +22,6 @@ void for_elements(std::int64_t count, const Body& body) {
   });
 }
 
-void cast(const at::Tensor& destination, const at::Tensor& source) {
-  const auto to = destination.scalar_type(), from = source.scalar_type();
-  if (to == at::kBFloat16 && from == at::kFloat) {
-    for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
-      host_functions().bf16.narrow(pointer<Bf16>(destination) + first,
-                                   const_pointer<float>(source) + first, count);
-    });
-  } else if (to == at::kFloat && from == at::kBFloat16) {
-    for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
-      host_functions().bf16.widen(pointer<float>(destination) + first,
-                                  const_pointer<Bf16>(source) + first, count);
-    });
-  } else {
-    destination.view(-1).copy_(source.view(-1));
-  }
-}
-
-void accumulate(const at::Tensor& destination, const at::Tensor& source) {
-  if (compute_type(source) != destination.scalar_type()) {
-    destination.view(-1).add_(source.view(-1));
-    return;
-  }
-  with_type(source.scalar_type(), [&]<class T>(T t) {
-    for_elements(source.numel(), [&](std::int64_t first, std::int64_t count) {
-      functions_of(t).accumulate(pointer<Compute<T>>(destination) + first,
-                                 const_pointer<T>(source) + first, count);
-    });
-  });
-}
-
 double sum_of_squares(const at::Tensor& values) {
   constexpr std::int64_t block_size = 65536;
   std::vector<double> sums((values.numel() + block_size - 1) / block_size);
@@ -129,8 +99,6 @@ const Backend host_backend{
     .row_max = &host::row_max,
     .sum_exp = &host::sum_exp,
     .softmax_gradient = &host::softmax_gradient,
-    .cast = &cast,
-    .accumulate = &accumulate,
     .sum_of_squares = &sum_of_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,

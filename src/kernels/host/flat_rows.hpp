@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion, accumulation, sums and AdamW over flat runs.
+// Conversion, sums and AdamW over flat runs.
 #pragma once
 
 #include "host/simd.hpp"
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
-
-template <class T>
-void accumulate(Compute<T>* destination, const T* source, std::int64_t count) {
-  for_vectors<T>(count, [&](std::int64_t i, auto part) {
-    store(destination + i, load(destination + i, part) + load(source + i, part), part);
-  });
-}
 
 template <class T>
 void widen(Compute<T>* destination, const T* source, std::int64_t count) {

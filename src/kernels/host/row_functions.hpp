@@ -25,7 +25,6 @@ struct RowFunctions {
                   Extent extent);
   void (*softmax_gradient)(Rows<T> logits, const C* max, const C* sum, RowLabels labels, C scale,
                            Extent extent);
-  void (*accumulate)(C* destination, const T* source, std::int64_t count);
   void (*widen)(C* destination, const T* source, std::int64_t count);
   void (*narrow)(T* destination, const C* source, std::int64_t count);
   double (*sum_of_squares)(const T* values, std::int64_t count);

@@ -13,7 +13,6 @@ template <class T> constexpr RowFunctions<T> row_functions() {
           .row_max = &row_max<T>,
           .sum_exp = &sum_exp<T>,
           .softmax_gradient = &softmax_gradient<T>,
-          .accumulate = &accumulate<T>,
           .widen = &widen<T>,
           .narrow = &narrow<T>,
           .sum_of_squares = &sum_of_squares<T>,

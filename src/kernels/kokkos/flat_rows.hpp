@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion, accumulation, sums and AdamW over flat runs: range policies.
+// Conversion, sums and AdamW over flat runs: range policies.
 #pragma once
 
 #include "kokkos/loops.hpp"
 
 namespace tessera::kernels::kokkos {
-
-template <class T>
-void accumulate(Compute<T>* destination, const T* source, std::int64_t count) {
-  for_each(
-      count, KOKKOS_LAMBDA(std::int64_t i) { destination[i] += wide(source[i]); });
-}
 
 template <class T>
 void widen(Compute<T>* destination, const T* source, std::int64_t count) {

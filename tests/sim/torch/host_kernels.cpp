@@ -125,20 +125,6 @@ void softmax_gradient(const RowsOf& logits, const Tensor& max, const Tensor& sum
        scale] { host_backend.softmax_gradient(logits, max, sum_exp, labels, vocab_begin, scale); });
 }
 
-void cast(const Tensor& destination, const Tensor& source) {
-  HostKernel kernel("cast", source);
-  kernel.issue([to = kernel.writes(destination), from = kernel.reads(source)] {
-    host_backend.cast(to, from);
-  });
-}
-
-void accumulate(const Tensor& destination, const Tensor& source) {
-  HostKernel kernel("accumulate", source);
-  kernel.issue([to = kernel.writes(destination), from = kernel.reads(source)] {
-    host_backend.accumulate(to, from);
-  });
-}
-
 double sum_of_squares(const Tensor& values) {
   HostKernel kernel("sum_of_squares", values);
   double sum = 0;
@@ -207,8 +193,6 @@ const kernels::Backend table{
     .row_max = &row_max,
     .sum_exp = &sum_exp,
     .softmax_gradient = &softmax_gradient,
-    .cast = &cast,
-    .accumulate = &accumulate,
     .sum_of_squares = &sum_of_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,

@@ -105,16 +105,14 @@ TYPED_TEST(Kokkos, FlatKernelsHaveTheBitsOfSse) {
   const auto stored = some<T>(1000);
   const auto wide = some<C>(1000);
   const auto flat = [&](const RowFunctions<T>& table) {
-    std::vector<C> sum = wide, widened(1000);
+    std::vector<C> widened(1000);
     std::vector<T> narrowed(1000);
-    table.accumulate(sum.data(), stored.data(), 1000);
     table.widen(widened.data(), stored.data(), 1000);
     table.narrow(narrowed.data(), wide.data(), 1000);
-    return std::tuple(sum, widened, narrowed);
+    return std::pair(widened, narrowed);
   };
-  const auto [sum, widened, narrowed] = flat(this->kokkos);
-  const auto [sse_sum, sse_widened, sse_narrowed] = flat(sse_of<T>());
-  EXPECT_TRUE(same_bits(sum, sse_sum));
+  const auto [widened, narrowed] = flat(this->kokkos);
+  const auto [sse_widened, sse_narrowed] = flat(sse_of<T>());
   EXPECT_TRUE(same_bits(widened, sse_widened));
   EXPECT_TRUE(same_bits(narrowed, sse_narrowed));
 }

@@ -12,7 +12,8 @@ namespace {
 /// A unit with our kernels and LibTorch's, whose graph saves every weight.
 at::Tensor unit(const at::Tensor& x, const at::Tensor& norm, const at::Tensor& w13,
                 const at::Tensor& w2) {
-  return at::linear(swiglu_packed(at::linear(rms_norm(x, norm, 1e-5), w13)), w2);
+  const auto halves = at::linear(rms_norm(x, norm, 1e-5), w13).chunk(2, -1);
+  return at::linear(swiglu(halves[0], halves[1]), w2);
 }
 
 at::Tensor leaf(at::IntArrayRef shape) { return random(shape, at::kFloat).requires_grad_(); }

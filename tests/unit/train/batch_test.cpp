@@ -41,7 +41,7 @@ plan::BatchPlan plan_of(int cp) {
 }
 
 Batch read(const plan::BatchPlan& plan, const Reader& reader) {
-  return read_batch(Counting(), plan, 0, reader, 1000, at::kCPU);
+  return batch_of(read_rows(Counting(), plan, 0, reader, 1000), plan, at::kCPU);
 }
 
 TEST(Batch, RanksOfOneSequenceReadTheirPositions) {
