@@ -47,7 +47,7 @@ install(DIRECTORY jobs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera/jobs FILES_
 install(FILES share/bash-completion/completions/tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES share/zsh/site-functions/_tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(DIRECTORY share/doc/tessera/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES README.md INSTALL.md CHANGELOG.md CONTRIBUTING.md LICENSE CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md INSTALL.md CHANGELOG.md CONTRIBUTING.md TESTING.md LICENSE CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR})
 configure_file(share/man/man1/tessera.1.in ${PROJECT_BINARY_DIR}/share/man/man1/tessera.1 @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/share/man/man1/tessera.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 if(TARGET tessera_config)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What each sharding policy gathers, keeps and costs: prints the table of share/doc/tessera/parallelism.md.
+"""What each sharding policy gathers, keeps and costs: prints the table of share/doc/tessera/measurements.
 
     sharding_policies.py TESSERA [--ranks 4] [--steps 8] [--rounds 3]
 

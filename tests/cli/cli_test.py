@@ -4,7 +4,7 @@
 
   cli_test.py [--tessera PROGRAM] [--case TEXT] [--keep] FILE...
 
-Each case runs in a temporary folder of its own. CONTRIBUTING.md describes the format.
+Each case runs in a temporary folder of its own. TESTING.md describes the format.
 """
 import argparse
 import difflib

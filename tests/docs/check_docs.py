@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the documents, help texts and messages with what exists, and with the rules of CONTRIBUTING.md.
+"""Compares the documents, help texts and messages with what exists, and with the rules of TESTING.md.
 
 check_docs.py --tessera PROGRAM --build FOLDER [--root FOLDER] [--run]
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 import features
 import fenced
 import help_texts
+import keys
 import lists
 import markdown
 import pictures
@@ -26,7 +27,7 @@ def findings_of(path, facts):
     """(line, what is wrong) of one document, in the order of its lines."""
     page = markdown.read(path)
     checks = [*rules.RULES, *references.RULES, *fenced.RULES, *features.RULES,
-              *lists.RULES, *pictures.RULES]
+              *lists.RULES, *pictures.RULES, *keys.RULES]
     return sorted({finding for check in checks for finding in check(page, facts)})
 
 

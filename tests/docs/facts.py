@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
-DOCUMENTS = ["README.md", "INSTALL.md", "CONTRIBUTING.md", "CHANGELOG.md", "share/man/man1/tessera.1.in"]
+DOCUMENTS = ["README.md", "INSTALL.md", "CONTRIBUTING.md", "TESTING.md", "CHANGELOG.md", "share/man/man1/tessera.1.in"]
 
 FOLDERS = (".ci/", "checkpoint/", "cmake/", "include/", "jobs/", "mesh/", "share/", "src/", "tests/")
 
@@ -47,7 +47,7 @@ class Facts:
 
     @cached_property
     def documents(self):
-        pages = sorted((self.root / "share/doc/tessera").glob("*.md"))
+        pages = sorted((self.root / "share/doc/tessera").rglob("*.md"))
         return [self.root / name for name in DOCUMENTS] + pages
 
     @cached_property
@@ -125,17 +125,26 @@ class Facts:
                 if name.endswith(("CMakeLists.txt", ".cmake")) and "/consumer/" not in name and "/layers/" not in name}
 
     @cached_property
-    def uses(self):
-        """Each component and the components that it lists under USES; the program, which may use all, is not among them."""
+    def declarations(self):
+        """Each component: the words of each argument of its tessera_component()."""
         found = {}
         for text in self.cmake.values():
             for call in re.findall(r"^tessera_component\(([^)]*)\)", text, re.M):
                 name, *words = call.split()
-                argument, found[name] = "", []
+                argument, found[name] = "", {}
                 for word in words:
                     argument = word if word.isupper() else argument
-                    found[name] += [word] if argument == "USES" and not word.isupper() else []
+                    found[name].setdefault(argument, []).extend([] if word.isupper() else [word])
         return found
+
+    @cached_property
+    def uses(self):
+        """Each component and the components that it lists under USES; the program, which may use all, is not among them."""
+        return {name: arguments.get("USES", []) for name, arguments in self.declarations.items()}
+
+    @cached_property
+    def with_torch(self):
+        return {name for name, arguments in self.declarations.items() if "TENSOR_SOURCES" in arguments}
 
     @cached_property
     def components(self):

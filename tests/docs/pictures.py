@@ -1,16 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures that scripts draw are those that the scripts draw today."""
+"""Pictures are what scripts, and the program, draw today; and pages show each of them."""
 
+import re
 import runpy
+import tempfile
+from pathlib import Path
+
+from facts import output_of
+
+IMAGES = "share/doc/tessera/images"
+LIBRARY = "drawing.py"  # what the scripts draw with
+SCHEDULES = {  # file: arguments of `tessera schedule`
+    "1f1b.svg": ["1F1B", "--ranks", "4", "--microbatches", "8"],
+    "zbv.svg": ["ZBVZeroBubble", "--ranks", "4", "--microbatches", "8"],
+}
 
 
-def pictures(page, facts):
+def drawn_by_scripts(page, facts):
     if page.path.name != "README.md":
         return
-    for script in sorted((facts.root / "share/doc/tessera/images").glob("*.py")):
+    for script in sorted((facts.root / IMAGES).glob("*.py")):
         drawn = script.with_suffix(".svg")
+        if script.name == LIBRARY:
+            continue
         if not drawn.exists() or drawn.read_text("utf-8") != runpy.run_path(str(script))["picture"]():
             yield 1, f"{drawn.name} is not what {script.name} draws; run {script.relative_to(facts.root)}"
 
 
-RULES = [pictures]
+def drawn_by_the_program(page, facts):
+    if page.path.name != "pipelines.md":
+        return
+    for name, arguments in SCHEDULES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / name
+            output_of(facts.tessera, "schedule", *arguments, "--out", made)
+            if not made.exists() or made.read_text("utf-8") != (facts.root / IMAGES / name).read_text("utf-8"):
+                yield 1, f"{name} is not up to date; run tessera schedule {' '.join(arguments)} --out {IMAGES}/{name}"
+
+
+def shown(page, facts):
+    """Each picture is on a page."""
+    if page.path.name != "README.md":
+        return
+    texts = "".join(path.read_text("utf-8") for path in facts.documents)
+    for picture in sorted((facts.root / IMAGES).glob("*.svg")):
+        if not re.search(rf"!\[[^]]+\]\([^)]*images/{re.escape(picture.name)}\)", texts):
+            yield 1, f"no page shows {picture.name}"
+
+
+RULES = [drawn_by_scripts, drawn_by_the_program, shown]

@@ -202,11 +202,14 @@ def bootstrap(page, facts):
 
 
 def components(page, facts):
-    """CONTRIBUTING's table of levels and INSTALL's sentence name each component, and no other."""
+    """CONTRIBUTING's and architecture.md's tables and INSTALL's sentence name each component, and no other."""
     named = None
     if page.path.name == "CONTRIBUTING.md":
         rows = [block for block in page.of("row") if re.match(r"\| \d", block.text)]
         named, wanted = {name for row in rows for name in markdown.spans(row.text)}, facts.components | {"app"}
+    elif page.path.name == "architecture.md":
+        rows = [block for block in page.of("row") if re.match(r"\| `\w+` \|", block.text)]
+        named, wanted = {markdown.spans(row.text)[0] for row in rows}, facts.components | {"app"}
     elif page.path.name == "INSTALL.md":
         rows = [block for block in page.of("prose") if block.text.startswith("The components are")]
         named, wanted = set(markdown.spans(rows[0].text.split(".")[0])) if rows else set(), facts.components

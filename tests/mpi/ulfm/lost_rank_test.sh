@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A rank that is killed is named soon (proofs.md says how soon on an idle machine), and the job ends with 7, under an MPI with fault tolerance.
+# A rank that is killed is named soon, and the job ends with 7, under an MPI with fault tolerance.
 #   lost_rank_test.sh PREFIX_OF_OPEN_MPI_5 LOST_RANK
 set -uo pipefail
 prefix=$1 program=$2 failures=0

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes share/doc/tessera/reference/keys.md from the table of keys.
+
+keys.py --tessera PROGRAM
+"""
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+
+PAGE = "share/doc/tessera/reference/keys.md"
+HEAD = """# Keys of a job file
+
+Every key is also a flag: `--section.key VALUE`. A key with a star is Tessera's own; the others are
+those of TorchTitan v0.2.2. After installation, `man tessera-config` describes the keys, too.
+
+This page is generated from `src/config/options`. After a change there, run
+`tests/docs/keys.py --tessera build/bin/tessera`.
+"""
+SUPPORT = {"harmless": "No effect.", "refused": "Refused."}
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def values(option):
+    """What the key may be."""
+    words = [f"`{value}`" for value in option["allowed"]] or [option["type"]]
+    return ", ".join(words + (["none"] if option["optional"] else []))
+
+
+def meaning(option):
+    """The help, and what is not supported."""
+    parts = [option["help"] + "."]
+    if option["support"] != "acts" and option["works_with"]:
+        parts.append(f"Works only with {', '.join(f'`{value}`' for value in option['works_with'])}: {option['why']}.")
+    elif option["support"] != "acts":
+        reason = option["why"] or (f"with `{option['with']}`" if option["with"] else "")
+        parts.append(SUPPORT[option["support"]][:-1] + (f": {reason}." if reason else "."))
+    if option["aliases"]:
+        parts.append(f"Also {', '.join(f'`{name}`' for name in option['aliases'])}.")
+    if option["short_flag"]:
+        parts.append(f"Short: `{option['short_flag']}`.")
+    return " ".join(part.replace("..", ".") for part in parts)
+
+
+def page(options):
+    lines, section = [HEAD], ""
+    for option in options:
+        first, _, rest = option["key"].partition(".")
+        if first != section:
+            section = first
+            lines.append(f"\n## [{section}]\n\n| key | values | default | meaning |\n|---|---|---|---|\n")
+        star = "*" if option["ours"] else ""
+        lines.append(f"| `{rest}`{star} | {cell(values(option))} | `{cell(option['default'])}` | {cell(meaning(option))} |\n")
+    return "".join(lines)
+
+
+def up_to_date(page_of, facts):
+    """A rule of check_docs.py."""
+    if page_of.path.name == "keys.md" and page_of.path.read_text("utf-8") != page(facts.options):
+        yield 1, "the keys have changed; run tests/docs/keys.py --tessera build/bin/tessera"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tessera", required=True)
+    args = parser.parse_args()
+    keys = subprocess.run([args.tessera, "config", "keys", "--json"], check=True, text=True, stdout=subprocess.PIPE)
+    (Path(__file__).resolve().parents[2] / PAGE).write_text(page(json.loads(keys.stdout)), encoding="utf-8")
+
+
+RULES = [up_to_date]
+
+if __name__ == "__main__":
+    main()
