@@ -23,7 +23,6 @@ LARGER = {  # what exceeds a limit, and by how much it may: split it when you ch
         "tests/unit/checkpoint/random_damage_test.cpp": 308,
         "tests/unit/config/resolve_test.cpp": 483,
         "tests/unit/config/torchtitan_keys_test.cpp": 312,
-        "tests/unit/data/mixture_test.cpp": 311,
     },
     "members": {
         "checkpoint/saving.hpp:Saving": 21,

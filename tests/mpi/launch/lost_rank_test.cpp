@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lost_rank.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,6 +14,7 @@ namespace tessera::app {
 namespace {
 
 using comm::RankRecord;
+using tessera::test::TemporaryFolder;
 
 TEST(LostRank, IsTheOneThatNobodyAskedToEnd) {
   EXPECT_EQ(how_a_rank_was_lost(SIGSEGV, {{0, 17, 15, true, false}, {1, 17, 15, false, false}}),
@@ -42,19 +44,17 @@ TEST(LostRank, RanksThatChoseTheirCodeAreNotLost) {
 }
 
 TEST(RankRecord, OutlivesItsProcess) {
-  std::string folder = (std::filesystem::temp_directory_path() / "tessera_ranks_XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const TemporaryFolder folder;
   const pid_t child = fork();
   if (child == 0) {
-    setenv(comm::kRankRecordsVariable, folder.c_str(), 1);
+    setenv(comm::kRankRecordsVariable, folder.path().c_str(), 1);
     comm::rank_record::begin(3);
     comm::rank_record::note_step(17);
     comm::rank_record::note_saved(15);
     raise(SIGKILL);
   }
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  const auto records = comm::read_rank_records(folder);
-  std::filesystem::remove_all(folder);
+  const auto records = comm::read_rank_records(folder.path());
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].rank, 3);
   EXPECT_EQ(records[0].step, 17);

@@ -7,28 +7,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/error_of.hpp"
+
 namespace tessera {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 
 const TextSource kSource{"m", ExitCode::data};
 
-template <class Read>
-std::string refusal(const Read& read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
-}
-
 TEST(JsonReader, RepeatedKeysAreRefused) {
-  EXPECT_THAT(refusal([&] { parse_json(R"({"a": {"b": 1, "c": 2, "b": 3}})", kSource); }),
-              HasSubstr("\"b\" occurs twice"));
+  EXPECT_THAT(
+      error_of(ExitCode::data, [&] { parse_json(R"({"a": {"b": 1, "c": 2, "b": 3}})", kSource); }),
+      HasSubstr("\"b\" occurs twice"));
 }
 
 TEST(JsonReader, ValuesOfEveryKindArriveAsTheyStandThere) {
@@ -38,7 +30,8 @@ TEST(JsonReader, ValuesOfEveryKindArriveAsTheyStandThere) {
   for (const char* scalar : {"7", "\"x\"", "null", "[]"})
     EXPECT_EQ(parse_json(scalar, kSource), nlohmann::json::parse(scalar));
   for (const char* bad : {"", "{", "[1,]", "{\"a\":1,}", "[1] 2", "{\"a\" 1}", "1e999", "nul"})
-    EXPECT_THAT(refusal([&] { parse_json(bad, kSource); }), HasSubstr("not valid JSON"));
+    EXPECT_THAT(error_of(ExitCode::data, [&] { parse_json(bad, kSource); }),
+                HasSubstr("not valid JSON"));
 }
 
 /// As many tensors as large mixtures have: minutes where each costs as much as those before it.
@@ -52,10 +45,11 @@ TEST(JsonReader, TimeGrowsWithTheTextAndNotWithItsSquare) {
 
 TEST(JsonReader, MessagesQuoteAFewWordsOnly) {
   const std::string word(1 << 20, 'x');
-  EXPECT_LT(refusal([&] { parse_json("[\"" + word, kSource); }).size(), 1000u);
-  EXPECT_LT(
-      refusal([&] { parse_json("{\"" + word + "\": 1, \"" + word + "\": 1}", kSource); }).size(),
-      1000u);
+  EXPECT_LT(error_of(ExitCode::data, [&] { parse_json("[\"" + word, kSource); }).size(), 1000u);
+  EXPECT_LT(error_of(ExitCode::data,
+                     [&] { parse_json("{\"" + word + "\": 1, \"" + word + "\": 1}", kSource); })
+                .size(),
+            1000u);
 }
 
 TEST(JsonReader, NodesSayWhatTheyAreAndWhere) {
@@ -70,14 +64,15 @@ TEST(JsonReader, NodesSayWhatTheyAreAndWhere) {
   EXPECT_EQ(root["none"].number(2), 2);
   EXPECT_TRUE(root["on"].boolean(false));
   EXPECT_EQ(shape_in(root["shape"]), (Shape{2, 3}));
-  EXPECT_EQ(refusal([&] { root["list"][1]["deep"].count(); }),
+  EXPECT_EQ(error_of(ExitCode::data, [&] { root["list"][1]["deep"].count(); }),
             "m, list[1].deep: a whole number from 0 to 4611686018427387904 is needed here, not -1");
-  EXPECT_EQ(refusal([&] { root["half"].integer(0, 1); }),
+  EXPECT_EQ(error_of(ExitCode::data, [&] { root["half"].integer(0, 1); }),
             "m, half: a whole number from 0 to 1 is needed here, not 0.5");
-  EXPECT_EQ(refusal([&] { root["name"]["x"].string(); }),
+  EXPECT_EQ(error_of(ExitCode::data, [&] { root["name"]["x"].string(); }),
             "m, name: an object is needed here, not \"x\"");
-  EXPECT_EQ(refusal([&] { root["none"].string(); }), "m, none: a string is needed here, not null");
-  EXPECT_EQ(refusal([&] { root["list"].boolean(false); }),
+  EXPECT_EQ(error_of(ExitCode::data, [&] { root["none"].string(); }),
+            "m, none: a string is needed here, not null");
+  EXPECT_EQ(error_of(ExitCode::data, [&] { root["list"].boolean(false); }),
             "m, list: true or false is needed here, not array");
 }
 

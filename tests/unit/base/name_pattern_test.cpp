@@ -4,24 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 
 const std::vector<std::string> kNames{"tok_embeddings", "layers.0", "layers.1"};
 
 std::string refusal(const std::string& pattern) {
-  try {
-    require_matches(pattern, kNames, "key");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
+  return error_of(ExitCode::usage, [&] { require_matches(pattern, kNames, "key"); });
 }
 
 TEST(NamePattern, IsFoundAnywhereInTheName) {

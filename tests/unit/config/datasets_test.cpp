@@ -5,9 +5,12 @@
 #include <cstdlib>
 
 #include "config_files.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace tessera::config {
 namespace {
+
+using tessera::test::TemporaryFolder;
 
 namespace fs = std::filesystem;
 using test::JobFile;
@@ -19,18 +22,14 @@ using testing::IsEmpty;
 class DataFolder {
  public:
   explicit DataFolder(const std::vector<std::string>& names) {
-    fs::create_directories(path_);
-    for (const std::string& name : names) std::ofstream(path_ / name) << "text\n";
-    ::setenv("TESSERA_DATA", path_.c_str(), 1);
+    for (const std::string& name : names) folder_.file(name, "text\n");
+    ::setenv("TESSERA_DATA", folder_.path().c_str(), 1);
   }
-  ~DataFolder() {
-    ::unsetenv("TESSERA_DATA");
-    fs::remove_all(path_);
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  ~DataFolder() { ::unsetenv("TESSERA_DATA"); }
+  std::string operator/(const std::string& name) const { return (folder_ / name).string(); }
 
  private:
-  fs::path path_ = fs::temp_directory_path() / ("tessera-data-" + std::to_string(::getpid()));
+  TemporaryFolder folder_;
 };
 
 TEST(Datasets, ShortFlagsAreThoseOfTheKeys) {

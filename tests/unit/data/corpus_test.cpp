@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/data/text_corpus.hpp"
 
 namespace tessera::data {
 namespace {
 
+using tessera::test::content_of;
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -20,7 +24,7 @@ std::vector<std::string> documents(const TextCorpus& corpus) {
 }
 
 TEST(TextCorpus, CutsPlainText) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder.file("a.txt", "\none\ntwo\r\n\n \t\nthree\n\n\nfour");
   const auto cut = [&](DocumentRule rule) {
     return documents(TextCorpus({file}, {.documents = rule}));
@@ -33,7 +37,7 @@ TEST(TextCorpus, CutsPlainText) {
 }
 
 TEST(TextCorpus, JoinsWrappedChapters) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder.file(
       "kjv.txt",
       "\nGenesis 1\n\n  1 In the beginning God\ncreated the heaven.\n  2 And the earth 1\n\n"
@@ -45,7 +49,7 @@ TEST(TextCorpus, JoinsWrappedChapters) {
 }
 
 TEST(TextCorpus, ReadsJsonlAndFolders) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.file("b.jsonl", "{\"text\": \"two\"}\n\n{\"text\": \"a\\nb\", \"id\": 7}");
   folder.file("a.json", "{\"text\": \"one\"}\r\n");
   folder.file("c.bin", "not text");
@@ -54,7 +58,7 @@ TEST(TextCorpus, ReadsJsonlAndFolders) {
 }
 
 TEST(TextCorpus, NamesFileAndLineOfMistakes) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto refusal = [&](const std::string& line) {
     const TextCorpus corpus({folder.file("x.jsonl", "{\"text\": \"fine\"}\n\n" + line + "\n")}, {});
     return error_of(ExitCode::data, [&] { corpus.text(1); });
@@ -71,14 +75,14 @@ TEST(TextCorpus, NamesFileAndLineOfMistakes) {
 }
 
 TEST(TextCorpus, DeepJsonIsNoDanger) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const TextCorpus corpus({folder.file("deep.jsonl", "{\"text\": " + std::string(1'000'000, '['))},
                           {});
   EXPECT_THAT(error_of(ExitCode::data, [&] { corpus.text(0); }), HasSubstr("deep.jsonl:1"));
 }
 
 TEST(TextCorpus, HashFollowsTextAndOptions) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto hash = [&](const std::string& text, CorpusOptions options) {
     return TextCorpus({folder.file("t.txt", text)}, options).content_hash();
   };

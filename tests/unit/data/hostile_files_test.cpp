@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "regex.hpp"
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/json_reader.hpp"
 #include "tessera/data/text_corpus.hpp"
 #include "tessera/data/token_file.hpp"
@@ -15,10 +16,12 @@
 namespace tessera::data {
 namespace {
 
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
 TEST(HostileFiles, ANamedPipeIsNoFile) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   for (const char* name : {"tokenizer.json", "text.txt", "tokens"})
     ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
   EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(folder / "tokenizer.json"); }),
@@ -31,7 +34,7 @@ TEST(HostileFiles, ANamedPipeIsNoFile) {
 }
 
 TEST(HostileFiles, WhatIsTooLargeForItsKindIsNotRead) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder.file("tokenizer.json", "{}");
   std::filesystem::resize_file(file, std::uintmax_t{1} << 40);  // a hole
   EXPECT_THAT(error_of(ExitCode::data, [&] { Tokenizer::load(file); }),
@@ -46,7 +49,7 @@ TEST(HostileFiles, MessagesQuoteAFewWordsOnly) {
                      })
                 .size(),
             1000u);
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file =
       folder.file("tokenizer.json", R"({"model": {"vocab": {")" + word + R"(": -1}, "merges": []},
                                 "pre_tokenizer": {"type": "ByteLevel"}})");

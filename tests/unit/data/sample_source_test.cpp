@@ -6,13 +6,16 @@
 #include <numeric>
 #include <set>
 
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/data/keyed_permutation.hpp"
 #include "tessera/data/window_source.hpp"
 
 namespace tessera::data {
 namespace {
 
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 using Ids = std::vector<std::int32_t>;
 
@@ -78,7 +81,7 @@ class Windows : public testing::Test {
     writer.finish();
     return TokenFile::open(folder_ / "x");
   }
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Windows, EachEpochReadsEachOnce) {

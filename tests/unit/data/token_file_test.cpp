@@ -10,13 +10,17 @@
 #include <random>
 
 #include "folder_turn.hpp"
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/data/document_lengths.hpp"
 #include "tessera/data/prepare.hpp"
 
 namespace tessera::data {
 namespace {
 
+using tessera::test::content_of;
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 using Ids = std::vector<std::int32_t>;
 
@@ -38,7 +42,7 @@ Ids read_all(const TokenFile& file) {
 }
 
 TEST(TokenFile, ReadsWhatWasWritten) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   for (const std::int64_t vocab_size : {65536, 200000}) {
     const auto last = static_cast<std::int32_t>(vocab_size - 1);
     write_file(folder / "x", {{1, 2, 3}, {}, {last}, {5, 6}}, vocab_size);
@@ -57,7 +61,7 @@ TEST(TokenFile, ReadsWhatWasWritten) {
 }
 
 TEST(TokenFile, TellsHowLongItsDocumentsAre) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   std::vector<Ids> documents;
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>>
       expected;  // by the least length of a class
@@ -83,7 +87,7 @@ TEST(TokenFile, TellsHowLongItsDocumentsAre) {
 }
 
 TEST(TokenFile, NothingIsLeftOfAnUnfinishedOne) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   {
     TokenFileInfo info;
     info.vocab_size = 10;
@@ -99,7 +103,7 @@ TEST(TokenFile, NothingIsLeftOfAnUnfinishedOne) {
 
 /// As jobs on two machines may.
 TEST(TokenFile, TwoWritersOfOneFileDoNotMeet) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   TokenFileInfo info;
   info.vocab_size = 10;
   TokenFileWriter first(folder / "x", info), second(folder / "x", info);
@@ -112,7 +116,7 @@ TEST(TokenFile, TwoWritersOfOneFileDoNotMeet) {
 }
 
 TEST(TokenFile, DamageIsRefused) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   write_file(folder / "x", {{1, 2, 3}, {4, 5, 6, 7}}, 100);
   const std::string whole = content_of(folder / "x");
   const auto refusal = [&](const std::string& bytes) {
@@ -133,7 +137,7 @@ TEST(TokenFile, DamageIsRefused) {
 }
 
 TEST(TokenFile, IdsOutsideOfTheVocabularyAreRefused) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   write_file(folder / "x", {{1, 2, 3}}, 100);
   std::string bytes = content_of(folder / "x");
   bytes[128] = 100;
@@ -143,7 +147,7 @@ TEST(TokenFile, IdsOutsideOfTheVocabularyAreRefused) {
 
 class Prepared : public testing::Test {
  protected:
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
   Tokenizer tokenizer_ = Tokenizer::load(kGolden / "hf_tiny");
   std::filesystem::path text_ = folder_.file("text.txt", [] {
     std::string lines;

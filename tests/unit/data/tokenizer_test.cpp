@@ -9,13 +9,17 @@
 #include <thread>
 
 #include "bpe.hpp"
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/data/tokenizer.hpp"
 
 namespace tessera::data {
 namespace {
 
 using nlohmann::json;
+using tessera::test::content_of;
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
 const std::filesystem::path kGolden = TESSERA_TEST_DATA;
@@ -119,7 +123,7 @@ class DamagedTokenizer : public testing::Test {
     const auto path = folder_.file("tokenizer.json", text);
     return error_of(ExitCode::data, [&] { Tokenizer::load(path); });
   }
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
   json document_;
 };
 
@@ -208,7 +212,7 @@ TEST_F(DamagedTokenizer, AnyChangedByteIsReadOrRefused) {
 }
 
 TEST(SpecialIds, ComeFromConfigurationTemplateOrUsualNames) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.file("tokenizer.json", content_of(kGolden / "qwen_small" / "tokenizer.json"));
   EXPECT_EQ(Tokenizer::load(folder.path()).bos_id(), std::nullopt);
   EXPECT_EQ(Tokenizer::load(folder.path()).eos_id(), 625);

@@ -8,13 +8,16 @@
 #include <random>
 
 #include "merge_trainer.hpp"
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/tokenizer_trainer.hpp"
 
 namespace tessera::data {
 namespace {
 
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 using Pair = MergeTrainer::Pair;
 
@@ -69,7 +72,7 @@ TEST(MergeTrainer, AgreesWithCountingAgain) {
 class Trainer : public testing::Test {
  protected:
   TextCorpus corpus() const { return TextCorpus({text_}, {}); }
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
   std::string sentence_ =
       "the heaven and the earth, the 12345 caf\u00e9s: don't! <|end_of_text|>\n";
   std::filesystem::path text_ = folder_.file("text.txt", [this] {

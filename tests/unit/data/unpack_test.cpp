@@ -5,7 +5,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/data/data_files.hpp"
 #include "tessera/data/text_corpus.hpp"
 #include "unpack.hpp"
@@ -13,6 +14,8 @@
 namespace tessera::data {
 namespace {
 
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -53,7 +56,7 @@ std::string many_lines() {
 }
 
 TEST(Unpack, CompressedTextIsTheSameText) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::string lines = many_lines();
   const auto hash = [](const std::filesystem::path& path) {
     return TextCorpus({path}, {}).content_hash();
@@ -67,7 +70,7 @@ TEST(Unpack, CompressedTextIsTheSameText) {
 }
 
 TEST(Unpack, ReadsEveryMemberAndFrame) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::string one = "{\"text\": \"one\"}\n", two = "{\"text\": \"two\"}\n",
                     skipped{"\x50\x2a\x4d\x18\x02\0\0\0xy", 10};
   EXPECT_THAT(documents(folder.file("a.jsonl.gz", gzip(one) + gzip("") + gzip(two))),
@@ -79,7 +82,7 @@ TEST(Unpack, ReadsEveryMemberAndFrame) {
 }
 
 TEST(Unpack, RefusesDamage) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::string lines = many_lines();
   for (const bool with_gzip : {true, false}) {
     const std::string whole = with_gzip ? gzip(lines) : zstd(lines),
@@ -132,7 +135,7 @@ TEST(Unpack, NamesFormatsThatAreNotRead) {
 }
 
 TEST(Unpack, AFileBesideItsCopyIsRefused) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   folder.file("a.jsonl", "{\"text\": \"one\"}\n");
   EXPECT_EQ(data_files(folder.path()).size(), 1u);
   folder.file("a.jsonl.gz", gzip("{\"text\": \"one\"}\n"));
@@ -143,7 +146,7 @@ TEST(Unpack, AFileBesideItsCopyIsRefused) {
 }
 
 TEST(Unpack, AFullDiskIsNoDamage) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder.file("a.txt.gz", gzip("one"));
   EXPECT_THAT(
       error_of(ExitCode::environment, [&] { TextCorpus({file}, {.scratch = "/proc/self"}); }),

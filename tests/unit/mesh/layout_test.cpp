@@ -7,21 +7,17 @@
 #include <numeric>
 #include <set>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::mesh {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 
 std::string message_of(const Degrees& degrees, int world) {
-  try {
-    static_cast<void>(Layout::resolve(degrees, world));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "no error";
+  return error_of(ExitCode::usage, [&] { Layout::resolve(degrees, world); });
 }
 
 /// Every factorisation of `world` into five degrees.

@@ -10,16 +10,18 @@
 #include <thread>
 
 #include "folder_owner.hpp"
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::metrics {
 namespace {
 
+using tessera::test::content_of;
+using tessera::test::error_if_any;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using namespace std::chrono_literals;
-using test::contents;
-using test::overwrite;
-using test::ScratchFolder;
 using testing::HasSubstr;
 
 constexpr FolderLock::Timing kQuick{20ms, 1500ms};
@@ -32,13 +34,7 @@ bool comes_true(const std::function<bool()>& what) {
 }
 
 std::string refusal(const std::filesystem::path& folder) {
-  try {
-    const FolderLock lock(folder, kQuick);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::environment);
-    return error.what();
-  }
-  return "";
+  return error_if_any(ExitCode::environment, [&] { const FolderLock lock(folder, kQuick); });
 }
 
 /// An owner as a process of another machine would have left it.
@@ -50,7 +46,7 @@ FolderOwner elsewhere() {
 }
 
 TEST(FolderLock, ASecondOwnerIsRefusedByName) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const FolderLock first(scratch / "run", kQuick);
   const std::string message = refusal(scratch / "run");
   EXPECT_THAT(message, HasSubstr("run is in use by another job (host "));
@@ -59,50 +55,50 @@ TEST(FolderLock, ASecondOwnerIsRefusedByName) {
 }
 
 TEST(FolderLock, IsGivenBackAtTheEnd) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   { const FolderLock first(scratch / "run", kQuick); }
   EXPECT_EQ(scratch.entries(), 0) << "a folder in which nothing was written is not left behind";
   const FolderLock second(scratch / "run", kQuick);
 }
 
 TEST(FolderLock, AKilledOwnersFolderIsTakenOverAtOnce) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const pid_t child = ::fork();
   if (child == 0) {
     new FolderLock(scratch / "run", kQuick);
     ::_exit(0);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  ASSERT_EQ(FolderOwner::parse(contents(scratch / "run/.owner")).pid, child);
+  ASSERT_EQ(FolderOwner::parse(content_of(scratch / "run/.owner")).pid, child);
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(refusal(scratch / "run"), "");
   EXPECT_LT(std::chrono::steady_clock::now() - began, kQuick.silence) << "nothing to wait for";
 }
 
 TEST(FolderLock, AReusedPidIsNotItsFormerOwner) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   std::filesystem::create_directory(scratch / "run");
   FolderOwner owner = FolderOwner::this_process();
   owner.process_start -= 1;
-  overwrite(scratch / "run/.owner", owner.text());
+  put(scratch / "run/.owner", owner.text());
   EXPECT_EQ(refusal(scratch / "run"), "");
 }
 
 TEST(FolderLock, ASilentOwnerOnAnotherMachineIsDead) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   std::filesystem::create_directory(scratch / "run");
-  overwrite(scratch / "run/.owner", elsewhere().text());
+  put(scratch / "run/.owner", elsewhere().text());
   const auto began = std::chrono::steady_clock::now();
   const FolderLock lock(scratch / "run", kQuick);
   EXPECT_GE(std::chrono::steady_clock::now() - began, kQuick.silence);
-  EXPECT_EQ(FolderOwner::parse(contents(scratch / "run/.owner")).pid, ::getpid());
+  EXPECT_EQ(FolderOwner::parse(content_of(scratch / "run/.owner")).pid, ::getpid());
 }
 
 TEST(FolderLock, AHeartbeatOnAnotherMachineRefuses) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   std::filesystem::create_directory(scratch / "run");
   const auto file = scratch / "run/.owner";
-  overwrite(file, elsewhere().text());
+  put(file, elsewhere().text());
   std::jthread heart([&](const std::stop_token& stop) {
     for (; !stop.stop_requested(); std::this_thread::sleep_for(20ms))
       std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now());
@@ -111,7 +107,7 @@ TEST(FolderLock, AHeartbeatOnAnotherMachineRefuses) {
 }
 
 TEST(FolderLock, BeatsWhileItLives) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const FolderLock lock(scratch / "run", kQuick);
   const auto before = std::filesystem::last_write_time(scratch / "run/.owner");
   EXPECT_TRUE(comes_true(
@@ -119,10 +115,10 @@ TEST(FolderLock, BeatsWhileItLives) {
 }
 
 TEST(FolderLock, AnOwnerThatWasTakenOverLearnsOfIt) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const FolderLock lock(scratch / "run", kQuick);
   EXPECT_NO_THROW(lock.check());
-  overwrite(scratch / "run/.owner", elsewhere().text());
+  put(scratch / "run/.owner", elsewhere().text());
   EXPECT_TRUE(comes_true([&] {
     try {
       lock.check();
@@ -134,9 +130,9 @@ TEST(FolderLock, AnOwnerThatWasTakenOverLearnsOfIt) {
 }
 
 TEST(FolderLock, AFileWithoutSenseIsTakenOverToo) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   std::filesystem::create_directory(scratch / "run");
-  overwrite(scratch / "run/.owner", R"({"token": 3, "pid": "x")");
+  put(scratch / "run/.owner", R"({"token": 3, "pid": "x")");
   EXPECT_EQ(refusal(scratch / "run"), "");
 }
 

@@ -5,20 +5,20 @@
 
 #include <limits>
 
-#include "scratch_folder.hpp"
 #include "slowdown.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
 
 namespace tessera::metrics {
 namespace {
 
-using test::overwrite;
-using test::ScratchFolder;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 
 std::vector<StepRecord> records_in(const std::string& text) {
-  const ScratchFolder folder;
-  overwrite(folder / "metrics.jsonl", text);
+  const TemporaryFolder folder;
+  put(folder / "metrics.jsonl", text);
   return read_records(folder / "metrics.jsonl");
 }
 

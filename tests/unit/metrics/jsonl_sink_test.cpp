@@ -13,16 +13,16 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "scratch_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 
 namespace tessera::metrics {
 namespace {
 
-using test::contents;
-using test::overwrite;
-using test::ScratchFolder;
+using tessera::test::content_of;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
 const bool quiet = (log::configure(log::Level::error, ""), true);
@@ -78,7 +78,7 @@ TEST(JsonLine, NonFiniteIsNullAndNamesAreQuoted) {
 }
 
 TEST(JsonLine, EveryDoubleComesBackBitForBit) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const double values[] = {
       0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, -0.0, 6.02214076e23, std::nextafter(1.0, 2.0)};
   std::int64_t step = 0;
@@ -101,7 +101,7 @@ TEST(JsonLine, EveryDoubleComesBackBitForBit) {
 }
 
 TEST(JsonlSink, EachLineIsThereAtOnce) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   JsonlSink sink(file, 0);
   for (std::int64_t step = 1; step <= 3; ++step) {
@@ -113,14 +113,14 @@ TEST(JsonlSink, EachLineIsThereAtOnce) {
 }
 
 TEST(JsonlSink, ResumeDropsLaterSteps) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   write_steps(file, 0, 9);
-  const std::string first_five = contents(file).substr(0, contents(file).find("{\"step\": 6"));
+  const std::string first_five = content_of(file).substr(0, content_of(file).find("{\"step\": 6"));
   {
     JsonlSink sink(file, 5);
     EXPECT_EQ(sink.last_step(), 5);
-    EXPECT_EQ(contents(file), first_five) << "the lines that stay are untouched";
+    EXPECT_EQ(content_of(file), first_five) << "the lines that stay are untouched";
     sink.write(record(6));
   }
   EXPECT_EQ(steps_in(file), (Steps{1, 2, 3, 4, 5, 6}));
@@ -130,13 +130,13 @@ TEST(JsonlSink, ResumeDropsLaterSteps) {
 }
 
 TEST(JsonlSink, SurvivesAKillAnywhereInTheLastLine) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   write_steps(file, 0, 3);
-  const std::string whole = contents(file);
+  const std::string whole = content_of(file);
   const std::size_t third = whole.find("{\"step\": 3");
   for (std::size_t size = third; size <= whole.size(); size += size + 8 < whole.size() ? 7 : 1) {
-    overwrite(file, whole.substr(0, size));
+    put(file, whole.substr(0, size));
     EXPECT_GE(read_records(file).size(), 2U) << "the reader passes over a torn line";
     const bool torn = size < whole.size() - 1;
     const std::int64_t last = torn ? 2 : 3;
@@ -150,18 +150,18 @@ TEST(JsonlSink, SurvivesAKillAnywhereInTheLastLine) {
 }
 
 TEST(JsonlSink, DropsRepeatsAndRubbish) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   const std::string one = to_json_line(record(1)) + '\n', two = to_json_line(record(2)) + '\n';
   using namespace std::string_literals;
-  overwrite(file, one + two + one + "\n[]\n{\"step\": -4}\n{\"step\": \"x\"}\n{}\n"s + "\0\0\0\n"s +
-                      two + to_json_line(record(3)) + '\n');
+  put(file, one + two + one + "\n[]\n{\"step\": -4}\n{\"step\": \"x\"}\n{}\n"s + "\0\0\0\n"s + two +
+                to_json_line(record(3)) + '\n');
   { JsonlSink sink(file, 10); }
   EXPECT_EQ(steps_in(file), (Steps{1, 2, 3}));
 }
 
 TEST(JsonlSink, KilledInTheMiddleOfWritingItGoesOn) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -203,12 +203,12 @@ class FileSizeLimit {
 };
 
 TEST(JsonlSink, AFullDiskIsOneErrorAndLeavesWholeLines) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   JsonlSink sink(file, 0);
   sink.write(record(1));
   sink.write(record(2));
-  const std::string before = contents(file);
+  const std::string before = content_of(file);
   std::string message;
   {
     const FileSizeLimit limit(before.size() + 40);
@@ -221,22 +221,22 @@ TEST(JsonlSink, AFullDiskIsOneErrorAndLeavesWholeLines) {
   }
   EXPECT_THAT(message, HasSubstr("cannot write '" + file.string() + "' ("));
   EXPECT_THAT(message, HasSubstr("free some space"));
-  EXPECT_EQ(contents(file), before) << "the part of the line that fitted is taken back";
+  EXPECT_EQ(content_of(file), before) << "the part of the line that fitted is taken back";
   sink.write(record(3));
   EXPECT_EQ(steps_in(file), (Steps{1, 2, 3}))
       << "and the step can be written again once there is room";
 }
 
 TEST(JsonlSink, AFullDiskOnResumeKeepsTheOldFile) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   write_steps(file, 0, 5);
-  const std::string before = contents(file);
+  const std::string before = content_of(file);
   {
     const FileSizeLimit limit(100);
     EXPECT_THROW(JsonlSink(file, 3), Error);
   }
-  EXPECT_EQ(contents(file), before);
+  EXPECT_EQ(content_of(file), before);
 }
 
 TEST(JsonlSink, NamesAFileThatCannotBeMade) {
@@ -249,9 +249,9 @@ TEST(JsonlSink, NamesAFileThatCannotBeMade) {
 }
 
 TEST(ReadRecords, NamesTheLineThatIsNoRecord) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
-  overwrite(file, to_json_line(record(1)) + "\nnonsense\n" + to_json_line(record(2)) + "\n");
+  put(file, to_json_line(record(1)) + "\nnonsense\n" + to_json_line(record(2)) + "\n");
   try {
     read_records(file);
     FAIL() << "no error";
@@ -263,9 +263,9 @@ TEST(ReadRecords, NamesTheLineThatIsNoRecord) {
 }
 
 TEST(ReadRecords, NullIsNanAndOtherKeysAreKept) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
-  overwrite(file, "{\"step\": 1, \"loss\": null, \"note\": \"text\", \"b\": 2, \"a\": null}\n");
+  put(file, "{\"step\": 1, \"loss\": null, \"note\": \"text\", \"b\": 2, \"a\": null}\n");
   const auto records = read_records(file);
   ASSERT_EQ(records.size(), 1U);
   EXPECT_TRUE(std::isnan(records[0].loss));

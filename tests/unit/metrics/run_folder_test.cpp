@@ -7,15 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scratch_folder.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::metrics {
 namespace {
 
-using test::contents;
-using test::overwrite;
-using test::ScratchFolder;
+using tessera::test::content_of;
+using tessera::test::error_of;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
@@ -31,25 +33,19 @@ Attempt attempt(std::int64_t first_step) {
 }
 
 std::string message_of(const std::filesystem::path& folder) {
-  try {
-    RunFolder run(folder);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::environment);
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::environment, [&] { RunFolder run(folder); });
 }
 
 TEST(RunFolder, IsMadeWithWhatIsAboveItAndLeftEmpty) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const RunFolder run(scratch / "a/b/c");
   EXPECT_TRUE(std::filesystem::is_empty(run.path()));
   EXPECT_NO_THROW(RunFolder(scratch / "a/b/c")) << "a folder that is there is fine";
 }
 
 TEST(RunFolder, OneClearErrorWhereItCannotBe) {
-  const ScratchFolder scratch;
-  overwrite(scratch / "file", "x");
+  const TemporaryFolder scratch;
+  put(scratch / "file", "x");
   EXPECT_THAT(message_of(scratch / "file"),
               HasSubstr("cannot create the run's folder " + (scratch / "file").string()));
   EXPECT_THAT(message_of(scratch / "file/run"),
@@ -58,19 +54,19 @@ TEST(RunFolder, OneClearErrorWhereItCannotBe) {
 }
 
 TEST(RunFolder, ConfigIsThatOfTheNewestAttempt) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const RunFolder run(scratch / "run");
   run.write_config("[job]\n");
   run.write_config("[job]\nx = 1\n");
-  EXPECT_EQ(contents(scratch / "run/config.toml"), "[job]\nx = 1\n");
+  EXPECT_EQ(content_of(scratch / "run/config.toml"), "[job]\nx = 1\n");
 }
 
 TEST(RunFolder, AttemptsAddUp) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const RunFolder run(scratch / "run");
   run.add_attempt(attempt(1));
   run.add_attempt(attempt(51));
-  const auto json = nlohmann::json::parse(contents(scratch / "run/run.json"));
+  const auto json = nlohmann::json::parse(content_of(scratch / "run/run.json"));
   EXPECT_EQ(json["format"], "tessera-run 1");
   ASSERT_EQ(json["attempts"].size(), 2U);
   const auto& second = json["attempts"][1];
@@ -83,26 +79,26 @@ TEST(RunFolder, AttemptsAddUp) {
 }
 
 TEST(RunFolder, ADamagedRunJsonIsKeptAsideAndStopsNothing) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const RunFolder run(scratch / "run");
   for (const char* damage : {"", "{\"attempts\": [", "[]", "{\"attempts\": 3}"}) {
-    overwrite(scratch / "run/run.json", damage);
+    put(scratch / "run/run.json", damage);
     run.add_attempt(attempt(1));
-    EXPECT_EQ(contents(scratch / "run/run.json.damaged"), damage);
-    EXPECT_EQ(nlohmann::json::parse(contents(scratch / "run/run.json"))["attempts"].size(), 1U);
+    EXPECT_EQ(content_of(scratch / "run/run.json.damaged"), damage);
+    EXPECT_EQ(nlohmann::json::parse(content_of(scratch / "run/run.json"))["attempts"].size(), 1U);
   }
 }
 
 TEST(RunFolder, MetricsOfARunThatStartsAnewAreKept) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const RunFolder run(scratch / "run");
   EXPECT_EQ(run.set_metrics_aside(), "") << "there are none";
-  overwrite(run.metrics_file(), "");
+  put(run.metrics_file(), "");
   EXPECT_EQ(run.set_metrics_aside(), "") << "they hold nothing";
   for (const char* name : {"run/metrics.1.jsonl", "run/metrics.2.jsonl"}) {
-    overwrite(run.metrics_file(), name);
+    put(run.metrics_file(), name);
     EXPECT_EQ(run.set_metrics_aside(), scratch / name);
-    EXPECT_EQ(contents(scratch / name), name);
+    EXPECT_EQ(content_of(scratch / name), name);
     EXPECT_FALSE(std::filesystem::exists(run.metrics_file()));
   }
 }

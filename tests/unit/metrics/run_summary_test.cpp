@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/metrics/run_summary.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "scratch_folder.hpp"
-
 namespace tessera::metrics {
 namespace {
 
-using test::overwrite;
-using test::ScratchFolder;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -49,10 +48,10 @@ TEST(RunSummary, SaysWhatCameOutAndWhereTheTimeWent) {
 }
 
 TEST(RunSummary, NamesTheFilesThatAreThere) {
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   EXPECT_THAT(RunSummary(1, 1).text(scratch / "", true), Not(HasSubstr("loss.svg")));
-  overwrite(scratch / "loss.svg", "x");
-  overwrite(scratch / "index.html", "x");
+  put(scratch / "loss.svg", "x");
+  put(scratch / "index.html", "x");
   const std::string text = RunSummary(1, 1).text(scratch / "", true);
   EXPECT_THAT(text, HasSubstr("  loss curve     " + (scratch / "loss.svg").string()));
   EXPECT_THAT(text, HasSubstr("  report         " + (scratch / "index.html").string()));

@@ -10,12 +10,15 @@
 #include <limits>
 #include <map>
 
-#include "scratch_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::metrics {
 namespace {
+
+using tessera::test::content_of;
+using tessera::test::TemporaryFolder;
 
 template <class Number>
 Number take(std::string_view& bytes) {
@@ -104,11 +107,11 @@ TEST(TensorBoard, AnEmptyRecordHasTheKnownBytes) {
 }
 
 TEST(TensorBoard, EachStepIsAnEventWithTheScalarsOfItsRecord) {
-  const test::ScratchFolder folder;
+  const TemporaryFolder folder;
   TensorBoardWriter writer(folder / "tb/20261123-0815", 1);
   writer.write(record_of(1));
   writer.write(record_of(std::int64_t{1} << 40));
-  const auto all = frames(test::contents(writer.file()));
+  const auto all = frames(content_of(writer.file()));
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(fields(all[0]).find(3)->second.second, "brain.Event:2");
   EXPECT_EQ(fields(all[1]).find(2)->second.first, 1u);
@@ -126,11 +129,11 @@ TEST(TensorBoard, EachStepIsAnEventWithTheScalarsOfItsRecord) {
 }
 
 TEST(TensorBoard, AResumedRunVoidsLaterSteps) {
-  const test::ScratchFolder folder;
+  const TemporaryFolder folder;
   const TensorBoardWriter first(folder / "tb", 1), second(folder / "tb", 21);
   EXPECT_NE(first.file(), second.file());
   EXPECT_THAT(second.file().filename().string(), testing::StartsWith("events.out.tfevents."));
-  const auto all = frames(test::contents(second.file()));
+  const auto all = frames(content_of(second.file()));
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(fields(all[1]).find(2)->second.first, 21u);
   EXPECT_EQ(fields(fields(all[1]).find(7)->second.second).find(1)->second.first, 1u) << "START";

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 
 namespace tessera::model {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 
 std::int64_t parameters(const char* family, const char* flavor) {
@@ -47,12 +49,7 @@ TEST(Families, EveryFlavorCanBeBuiltAndFreeOfGapsBetweenCells) {
 }
 
 std::string message_of(const char* family, const char* flavor) {
-  try {
-    decoder_flavor(family, flavor);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::usage, [&] { decoder_flavor(family, flavor); });
 }
 
 TEST(Families, NamesThatAreNotThereGetSuggestions) {

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::plan {
 namespace {
 
+using tessera::test::error_of;
 using Kind = ReshardPolicy::Kind;
 
 const std::vector<UnitWeights> kUnits{{"tok_embeddings", 50, false},
@@ -24,16 +26,6 @@ std::string resolved(const ReshardPolicy& policy, const std::vector<ReshardRule>
   for (const UnitReshard& unit : resolve_reshard(policy, rules, kUnits, pipelined, 8, budget))
     text += unit.group > 0 ? static_cast<char>('0' + unit.group) : unit.free ? 'f' : 'k';
   return text;
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(ReshardPolicy, Parses) {
@@ -71,9 +63,10 @@ TEST(ReshardPolicy, TheFirstRuleWins) {
 }
 
 TEST(ReshardPolicy, GroupsMustDivide) {
-  EXPECT_THAT(refusal([] {
-                resolved({Kind::group, 3});
-              }),
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [] {
+                         resolved({Kind::group, 3});
+                       }),
               testing::HasSubstr("choose a divisor of 8"));
 }
 

@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/plan/stage_table.hpp"
 
 namespace tessera::plan {
 namespace {
+
+using tessera::test::error_of;
 
 constexpr std::int64_t kCellsOfBlock = 7;
 
@@ -67,16 +70,6 @@ double dearest(const StageRanges& ranges, const std::vector<double>& costs) {
   return most;
 }
 
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "";
-}
-
 TEST(StageSplit, FollowsTorchTitan) {
   EXPECT_EQ(blocks(32, 4), (std::vector<std::int64_t>{8, 9, 8, 7}));
   EXPECT_EQ(blocks(6, 2), (std::vector<std::int64_t>{3, 3}));
@@ -98,11 +91,12 @@ TEST(StageSplit, CoversEveryCellOnce) {
 
 TEST(StageSplit, RefusesMoreStagesThanParts) {
   const model::ModelSpec model = with_layers(2);
-  EXPECT_THAT(refusal([&] { split_by_layers(model, 5, 1, 1); }),
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { split_by_layers(model, 5, 1, 1); }),
               testing::HasSubstr("choose at most 4"));
   const std::vector<double> costs = flops_of_cells(model, 8);
-  EXPECT_THAT(refusal([&] { split_balanced(model, 5, costs, Granularity::blocks); }),
-              testing::HasSubstr("the 4 places"));
+  EXPECT_THAT(
+      error_of(ExitCode::usage, [&] { split_balanced(model, 5, costs, Granularity::blocks); }),
+      testing::HasSubstr("the 4 places"));
   EXPECT_NO_THROW(split_balanced(model, 17, costs, Granularity::cells));
   EXPECT_THROW(split_balanced(model, 18, costs, Granularity::cells), Error);
 }
@@ -115,13 +109,14 @@ TEST(StageSplit, CutsWhereItIsTold) {
   EXPECT_EQ(firsts(model, ranges),
             (std::vector<std::string>{"tok_embeddings", "layers.1.attention.wqkv",
                                       "layers.2.attention_norm", "layers.3.feed_forward.w2"}));
-  EXPECT_THAT(refusal([&] { split_at(model, {"layers.1.atention.wo"}); }),
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { split_at(model, {"layers.1.atention.wo"}); }),
               testing::HasSubstr("did you mean 'layers.1.attention.wo'"));
-  EXPECT_THAT(refusal([&] {
-                split_at(model, {"layers.2", "layers.1"});
-              }),
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [&] {
+                         split_at(model, {"layers.2", "layers.1"});
+                       }),
               testing::HasSubstr("layers.1"));
-  EXPECT_THAT(refusal([&] { split_at(model, {"tok_embeddings"}); }),
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { split_at(model, {"tok_embeddings"}); }),
               testing::HasSubstr("tok_embeddings"));
 }
 
@@ -131,19 +126,22 @@ TEST(StageSplit, TakesTorchTitansModuleLists) {
       model, {{"tok_embeddings", "layers.0"}, {"layers.1", "layers.2", "norm", "output"}});
   expect_covers(model, ranges);
   EXPECT_EQ(firsts(model, ranges)[1], "layers.1.attention_norm");
-  EXPECT_THAT(
-      refusal([&] {
-        split_by_modules(model, {{"tok_embeddings", "layers.0"}, {"layers.2", "norm", "output"}});
-      }),
-      testing::HasSubstr("layers.2 is listed where layers.1.attention_norm is expected"));
-  EXPECT_THAT(
-      refusal([&] {
-        split_by_modules(model, {{"tok_embeddings"}, {"layers.0", "layers.1", "layers.2", "norm"}});
-      }),
-      testing::HasSubstr("output"));
-  EXPECT_THAT(refusal([&] {
-                split_by_modules(model, {{}, {"tok_embeddings"}});
-              }),
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [&] {
+                         split_by_modules(model, {{"tok_embeddings", "layers.0"},
+                                                  {"layers.2", "norm", "output"}});
+                       }),
+              testing::HasSubstr("layers.2 is listed where layers.1.attention_norm is expected"));
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [&] {
+                         split_by_modules(model, {{"tok_embeddings"},
+                                                  {"layers.0", "layers.1", "layers.2", "norm"}});
+                       }),
+              testing::HasSubstr("output"));
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [&] {
+                         split_by_modules(model, {{}, {"tok_embeddings"}});
+                       }),
               testing::HasSubstr("stage 0 has no modules"));
 }
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
-#include "unit/metrics/scratch_folder.hpp"
 #include "well_formed.hpp"
 
 namespace tessera::report {
@@ -16,7 +16,8 @@ namespace {
 
 using metrics::JsonlSink;
 using metrics::StepRecord;
-namespace test = metrics::test;
+using tessera::test::content_of;
+using tessera::test::TemporaryFolder;
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
@@ -88,14 +89,14 @@ TEST(LossCurve, ASpikeInAShortRunDoesNotFlattenIt) {
 }
 
 TEST(LossCurve, IsWrittenFromTheRunsMetrics) {
-  const test::ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto records = falling_loss(50);
   {
     JsonlSink sink(folder / "metrics.jsonl", 0);
     for (const StepRecord& r : records) sink.write(r);
   }
   write_loss_curve(folder / "loss.svg", folder / "metrics.jsonl");
-  EXPECT_TRUE(test::contents(folder / "loss.svg") == loss_curve_svg(records));
+  EXPECT_TRUE(content_of(folder / "loss.svg") == loss_curve_svg(records));
   EXPECT_EQ(folder.entries(), 2U);
   EXPECT_THROW(write_loss_curve("/proc/no/loss.svg", records), Error);
 }

@@ -7,23 +7,24 @@
 #include <cmath>
 #include <limits>
 
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
-#include "unit/metrics/scratch_folder.hpp"
 #include "well_formed.hpp"
 
 namespace tessera::report {
 namespace {
 
 using metrics::StepRecord;
-using metrics::test::overwrite;
-using metrics::test::ScratchFolder;
+using tessera::test::content_of;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// 40 steps, resumed at step 21; step 30 was skipped.
-void write_steps(const ScratchFolder& folder) {
+void write_steps(const TemporaryFolder& folder) {
   metrics::JsonlSink sink(folder / "metrics.jsonl", 0);
   for (std::int64_t step = 1; step <= 40; ++step) {
     StepRecord r;
@@ -42,7 +43,7 @@ void write_steps(const ScratchFolder& folder) {
   }
 }
 
-void write_run(const ScratchFolder& folder) {
+void write_run(const TemporaryFolder& folder) {
   write_steps(folder);
   const metrics::RunFolder run(folder / "");
   run.add_attempt({"a",
@@ -59,7 +60,7 @@ void write_run(const ScratchFolder& folder) {
 }
 
 TEST(ReadRun, ReadsStepsAttemptsAndSettings) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   write_run(folder);
   const TrainingRun run = read_run(folder / "");
   EXPECT_EQ(run.records.size(), 40u);
@@ -94,7 +95,7 @@ TEST(ReadRun, ALaterStartFromTheBeginningDropsEarlierMarks) {
 }
 
 TEST(ReadRun, RefusesWhatIsNoRun) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto message = [](const std::filesystem::path& path) -> std::string {
     try {
       read_run(path);
@@ -110,26 +111,26 @@ TEST(ReadRun, RefusesWhatIsNoRun) {
               testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("is not a folder")));
   for (const char* damaged :
        {"", "{", "[]", "{\"attempts\": 3}", "{\"attempts\": [{\"ranks\": \"x\"}]}"}) {
-    overwrite(folder / "run.json", damaged);
+    put(folder / "run.json", damaged);
     EXPECT_THAT(message(folder / ""), testing::HasSubstr("run.json is not the JSON of a run"))
         << damaged;
   }
   std::filesystem::remove(folder / "run.json");
-  overwrite(folder / "metrics.jsonl", "x\n");
+  put(folder / "metrics.jsonl", "x\n");
   EXPECT_THAT(message(folder / ""), testing::StartsWith("4 "));
-  overwrite(folder / "sweep.json", "{}");
+  put(folder / "sweep.json", "{}");
   EXPECT_THAT(
       message(folder / ""),
       testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("run `tessera sweep collect ")));
 }
 
 TEST(RunPage, ShowsWhatTheRunHas) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   write_run(folder);
-  overwrite(folder / "sample.txt", "In the <beginning>\n");
-  overwrite(folder / "pipeline.svg", "<svg/>");
+  put(folder / "sample.txt", "In the <beginning>\n");
+  put(folder / "pipeline.svg", "<svg/>");
   write_run_page(folder / "", folder / "index.html");
-  const std::string html = metrics::test::contents(folder / "index.html");
+  const std::string html = content_of(folder / "index.html");
   EXPECT_TRUE(well_formed(html));
   for (const char* part :
        {"40 of 40", ">resumed</text>", "validation/loss <b>4.5</b>", "In the &lt;beginning&gt;",
@@ -142,10 +143,10 @@ TEST(RunPage, ShowsWhatTheRunHas) {
 }
 
 TEST(RunPage, LeavesOutWhatTheRunLacks) {
-  const ScratchFolder folder;
-  overwrite(folder / "metrics.jsonl", "");
+  const TemporaryFolder folder;
+  put(folder / "metrics.jsonl", "");
   write_run_page(folder / "", folder / "index.html");
-  const std::string html = metrics::test::contents(folder / "index.html");
+  const std::string html = content_of(folder / "index.html");
   EXPECT_TRUE(well_formed(html));
   EXPECT_TRUE(has(html, "No step is done yet."));
   EXPECT_TRUE(has(html, "config.toml cannot be read"));
@@ -154,12 +155,11 @@ TEST(RunPage, LeavesOutWhatTheRunLacks) {
 }
 
 TEST(RunPage, LinksFromElsewhereFindTheRunsFiles) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "my run");
-  overwrite(folder / "my run/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
+  put(folder / "my run/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
   write_run_page(folder / "my run", folder / "page.html");
-  EXPECT_TRUE(
-      has(metrics::test::contents(folder / "page.html"), "href=\"./my%20run/metrics.jsonl\""));
+  EXPECT_TRUE(has(content_of(folder / "page.html"), "href=\"./my%20run/metrics.jsonl\""));
 }
 
 }  // namespace

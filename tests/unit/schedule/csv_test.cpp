@@ -3,39 +3,40 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/schedule/schedule.hpp"
 
 namespace tessera::schedule {
 namespace {
 
+using tessera::test::error_if_any;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
 class ScheduleCsv : public testing::Test {
  protected:
-  ~ScheduleCsv() override { std::filesystem::remove(file_); }
-
   Table read(const std::string& text) {
-    std::ofstream(file_) << text;
+    put(file_, text);
     return read_csv(file_);
   }
   std::string refusal(const std::string& text) {
-    try {
+    std::string fault;
+    const std::string error = error_if_any(ExitCode::usage, [&] {
       const Table table = read(text);
-      return find_fault(with_transfers(table.computations, table.map), table.map,
-                        table.microbatches);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
+      fault =
+          find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
+    });
+    return error + fault;
   }
 
-  std::filesystem::path file_ = std::filesystem::temp_directory_path() /
-                                ("tessera-schedule-" + std::to_string(getpid()) + ".csv");
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_ / "x.csv";
 };
 
 TEST_F(ScheduleCsv, EveryScheduleComesBack) {

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <map>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/schedule/timeline.hpp"
 
 namespace tessera::schedule {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 
 std::string letters(const ActionList& list) {
@@ -61,13 +63,7 @@ TEST(Schedule, RanksMayBeReordered) {
 }
 
 std::string refusal(Kind schedule, const StageMap& map) {
-  try {
-    compute_orders(schedule, map, 4);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
+  return error_of(ExitCode::usage, [&] { compute_orders(schedule, map, 4); });
 }
 
 TEST(Schedule, RefusesMapsThatItIsNotMadeFor) {

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "reading.hpp"
+#include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 #include "tessera/base/shell_words.hpp"
 #include "tessera/config/resolve.hpp"
@@ -13,6 +14,7 @@
 namespace tessera::sweep {
 namespace {
 
+using tessera::test::TemporaryFolder;
 using test::sweep_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -136,9 +138,9 @@ TEST(Expansion, ReadsSlurmsTimes) {
 }
 
 TEST(Expansion, AThousandPointsAreCheckedInASecond) {
-  const test::SweepFolder folder;
-  folder.write("base.toml", "[model]\nname = \"llama3\"\n[training]\ndataset_path = \"x\"\n");
-  const std::string file = folder.write(
+  const TemporaryFolder folder;
+  folder.file("base.toml", "[model]\nname = \"llama3\"\n[training]\ndataset_path = \"x\"\n");
+  const std::string file = folder.file(
       "s.toml",
       "job = \"base.toml\"\n[grid]\noptimizer.lr = { log = [1e-5, 1e-2], count = 100 }\n"
       "debug.seed = { linear = [1, 10], count = 10 }\n");

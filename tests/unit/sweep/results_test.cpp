@@ -8,12 +8,13 @@
 #include <sstream>
 #include "key_axis.hpp"
 
+#include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 
 namespace tessera::sweep {
 namespace {
 
-using test::SweepFolder;
+using tessera::test::TemporaryFolder;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -25,11 +26,11 @@ class Collect : public testing::Test {
   void point(int number, const std::string& values, const std::string& losses,
              const std::string& end) {
     const std::string name = point_name(number) + "/";
-    folder_.write(name + "point.json", "{\"point\": " + std::to_string(number) +
-                                           ", \"steps\": 3, \"values\": " + values + "}");
+    folder_.file(name + "point.json", "{\"point\": " + std::to_string(number) +
+                                          ", \"steps\": 3, \"values\": " + values + "}");
     if (!end.empty())
-      folder_.write(name + "attempts.log",
-                    "start 2026-01-01T00:00:00Z local on h, sweep's PID 1\n" + end + "\n");
+      folder_.file(name + "attempts.log",
+                   "start 2026-01-01T00:00:00Z local on h, sweep's PID 1\n" + end + "\n");
     std::string lines;
     int step = 0;
     std::istringstream words(losses);
@@ -39,7 +40,7 @@ class Collect : public testing::Test {
                ", \"tokens\": 100, \"step_seconds\": 0.5, \"validation/loss\": " +
                (step == 2 ? loss : "null") + "}\n";
     }
-    if (!lines.empty()) folder_.write(name + "metrics.jsonl", lines);
+    if (!lines.empty()) folder_.file(name + "metrics.jsonl", lines);
   }
   void four() {
     point(1, R"({"optimizer.lr": 0.1, "model.flavor": "8B"})", "9 8 7",
@@ -52,7 +53,7 @@ class Collect : public testing::Test {
   }
   Results all(const std::string& by = "") { return collect(read_statuses(folder_.path()), by); }
 
-  SweepFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Collect, SortsByTheBestAndKeepsThoseWithoutAResult) {
@@ -105,9 +106,9 @@ TEST_F(Collect, ShowsSkippedStepsWhereAPointHasSome) {
   EXPECT_THAT(results_table(all("loss"), 9), Not(HasSubstr("skipped")));
   EXPECT_THAT(results_page(all("loss"), {"t", "", "", {}}), Not(HasSubstr("skipped")));
   point(5, R"({"optimizer.lr": 1e30, "model.flavor": "8B"})", "2", "end 2026-01-01T00:00:01Z 0");
-  folder_.write("point-0005/metrics.jsonl",
-                "{\"step\": 1, \"loss\": 2, \"skipped_steps\": 0}\n"
-                "{\"step\": 3, \"loss\": null, \"skipped_steps\": 2.0}\n");
+  folder_.file("point-0005/metrics.jsonl",
+               "{\"step\": 1, \"loss\": 2, \"skipped_steps\": 0}\n"
+               "{\"step\": 3, \"loss\": null, \"skipped_steps\": 2.0}\n");
   const PointStatus status = read_status(folder_.path() / "point-0005");
   EXPECT_EQ(status.state, State::done);
   EXPECT_EQ(status.skipped, 2);
@@ -128,7 +129,7 @@ TEST_F(Collect, APointThatSkippedStepsIsBehindThoseThatDidNot) {
     const std::string end =
         number == 5 ? "end 2026-01-01T00:00:01Z 0" : "end 2026-01-01T00:00:01Z 6";
     point(number, R"({"optimizer.lr": 1e30, "model.flavor": "8B"})", "1", end);
-    folder_.write(
+    folder_.file(
         point_name(number) + "/metrics.jsonl",
         "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": null, \"skipped_steps\": 1}\n");
   }
@@ -144,15 +145,15 @@ TEST_F(Collect, APointThatSkippedStepsIsBehindThoseThatDidNot) {
 
 TEST_F(Collect, PointsOfWhichAllSkippedStepsAreCompared) {
   point(1, R"({"optimizer.lr": 0.1})", "1", "end 2026-01-01T00:00:01Z 0");
-  folder_.write("point-0001/metrics.jsonl", "{\"step\": 1, \"loss\": 4, \"skipped_steps\": 1}\n");
+  folder_.file("point-0001/metrics.jsonl", "{\"step\": 1, \"loss\": 4, \"skipped_steps\": 1}\n");
   EXPECT_THAT(results_page(all("loss"), {"t", "", "", {}}),
               AllOf(HasSubstr("Best: lr=0.1"), Not(HasSubstr("have none either"))));
 }
 
 TEST_F(Collect, ADamagedMetricsFileIsTheReasonOfItsPointOnly) {
   four();
-  folder_.write("point-0001/metrics.jsonl",
-                "{\"step\": 1, \"loss\": 2}\nrubbish\n{\"step\": 2, \"loss\": 1}\n");
+  folder_.file("point-0001/metrics.jsonl",
+               "{\"step\": 1, \"loss\": 2}\nrubbish\n{\"step\": 2, \"loss\": 1}\n");
   const Results results = all("loss");
   EXPECT_EQ(results.points[0].status.number, 2);
   for (const PointResult& result : results.points)

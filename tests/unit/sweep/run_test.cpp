@@ -10,14 +10,16 @@
 #include <map>
 #include <thread>
 
+#include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 #include "tessera/sweep/local_run.hpp"
 
 namespace tessera::sweep {
 namespace {
 
+using tessera::test::TemporaryFolder;
+
 namespace fs = std::filesystem;
-using test::SweepFolder;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -25,8 +27,8 @@ using testing::HasSubstr;
 class Run : public testing::Test {
  protected:
   Sweep sweep(const std::string& text) {
-    folder_.write("base.toml", "[training]\ndataset_path = \"x\"\nsteps = 3\n");
-    return read_sweep(folder_.write(
+    folder_.file("base.toml", "[training]\ndataset_path = \"x\"\nsteps = 3\n");
+    return read_sweep(folder_.file(
         "s.toml", "job = \"base.toml\"\nfolder = \"" + out().string() + "\"\n" + text));
   }
   Sweep four() { return sweep("[grid]\noptimizer.lr = [1, 2, 3, 4]\n"); }
@@ -41,7 +43,7 @@ class Run : public testing::Test {
     return all;
   }
 
-  SweepFolder folder_;
+  TemporaryFolder folder_;
 };
 
 const LocalObserver kSilent{[](const LocalJob&) {}, [](const LocalJob&, std::size_t) {}};
@@ -161,7 +163,7 @@ TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
   prepare(s, points(s));
   const Sweep other = sweep("[grid]\noptimizer.lr = [5, 2, 3, 4]\n");
   EXPECT_NO_THROW(prepare(other, points(other))) << "nothing has run";
-  folder_.write("out/point-0001/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
+  folder_.file("out/point-0001/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
   EXPECT_NO_THROW(prepare(other, points(other)));
   const Sweep again = four();
   try {
@@ -171,10 +173,10 @@ TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("point-0001 ran with --optimizer.lr=5"),
                                     HasSubstr("and now has --optimizer.lr=1")));
   }
-  folder_.write("base.toml", "[training]\ndataset_path = \"y\"\n");
+  folder_.file("base.toml", "[training]\ndataset_path = \"y\"\n");
   const Sweep edited =
-      read_sweep(folder_.write("t.toml", "job = \"base.toml\"\nfolder = \"" + out().string() +
-                                             "\"\n[grid]\noptimizer.lr = [5, 2, 3, 4]\n"));
+      read_sweep(folder_.file("t.toml", "job = \"base.toml\"\nfolder = \"" + out().string() +
+                                            "\"\n[grid]\noptimizer.lr = [5, 2, 3, 4]\n"));
   EXPECT_THROW(prepare(edited, points(edited)), Error) << "the job file has changed since";
 }
 
@@ -194,7 +196,7 @@ TEST_F(Run, AddingPointsLeavesThoseThatHaveRun) {
 TEST_F(Run, NamesADamagedPointFile) {
   const Sweep s = four();
   prepare(s, points(s));
-  folder_.write("out/point-0002/point.json", "{\"point\": \"two\"}");
+  folder_.file("out/point-0002/point.json", "{\"point\": \"two\"}");
   try {
     read_statuses(out());
     FAIL();

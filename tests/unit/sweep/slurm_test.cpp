@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 #include "tessera/sweep/slurm.hpp"
 
 namespace tessera::sweep {
 namespace {
 
+using tessera::test::TemporaryFolder;
 using test::sweep_of;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -59,14 +61,14 @@ TEST(Slurm, WithoutALimitNoneIsAskedFor) {
 }
 
 TEST(Slurm, EachSubmissionHasAFolderOfItsOwn) {
-  const test::SweepFolder folder;
+  const TemporaryFolder folder;
   EXPECT_EQ(next_submission(folder.path()), folder.path() / "submissions" / "1");
-  folder.write("submissions/1/x", "");
+  folder.file("submissions/1/x", "");
   EXPECT_EQ(next_submission(folder.path()), folder.path() / "submissions" / "2");
 }
 
 TEST(Slurm, StatusDoesWithoutSlurm) {
-  const test::SweepFolder folder;
+  const TemporaryFolder folder;
   std::vector<PointStatus> none;
   EXPECT_FALSE(add_queue_states(folder.path(), none));
 }

@@ -4,14 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <fstream>
-
+#include "support/temporary_folder.hpp"
 #include "tessera/train/cores.hpp"
 
 namespace tessera::train {
 namespace {
+
+using tessera::test::TemporaryFolder;
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
@@ -32,12 +32,9 @@ class Placements : public testing::Test {
     write("class/net/eth0/device/numa_node", "0");
     fs::create_directories(sys_ / "class/net/lo");
   }
-  void TearDown() override { fs::remove_all(sys_); }
-  void write(const std::string& file, const std::string& text) {
-    fs::create_directories((sys_ / file).parent_path());
-    std::ofstream(sys_ / file) << text << "\n";
-  }
-  fs::path sys_ = fs::temp_directory_path() / ("placement-" + std::to_string(getpid()));
+  void write(const std::string& file, const std::string& text) { folder_.file(file, text + "\n"); }
+  TemporaryFolder folder_;
+  fs::path sys_ = folder_.path();
 };
 
 TEST_F(Placements, AreReadFromTheSystem) {
