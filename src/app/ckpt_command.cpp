@@ -18,6 +18,8 @@ namespace {
 namespace checkpoint = tessera::checkpoint;
 namespace fs = std::filesystem;
 using tessera::ExitCode;
+using tessera::app::Flag;
+using tessera::app::Flags;
 using tessera::app::newest_of;
 using tessera::app::steps_of;
 using tessera::metrics::human_bytes;
@@ -87,7 +89,7 @@ struct Export {
   std::optional<std::string> tokenizer;
   bool replace = false;
 
-  void add_to(tessera::app::Flags& app) {
+  void add_to(Flags& app) {
     app.add_option("--to", to, "folder to create").required();
     app.add_option("--format", format, "safetensors, the only format");
     app.add_option("--dtype", type, "float32, bfloat16 or float16 [float32]");
@@ -111,89 +113,126 @@ struct Export {
   }
 };
 
-int import_weights(const std::string& weights, const std::string& to, const std::string& config,
-                   const std::string& type, int files) {
-  tessera::train::ImportOptions options{to, {}, std::nullopt, files};
-  if (!config.empty()) options.config = {config};
-  if (!type.empty()) options.dtype = dtype_named(type);
-  const fs::path made = tessera::train::import_weights(weights, options);
-  const checkpoint::Summary s = checkpoint::summarize(made);
-  std::cout << fmt::format("{}: {} tensors, {}; use it as checkpoint.initial_load_path\n",
-                           made.string(), s.tensors.size(), human_bytes(s.file_bytes));
-  return 0;
-}
+struct Import {
+  std::string weights, to, config, type;
+  int files = 1;
+
+  void add_to(Flags& app) {
+    app.add_option("weights", weights, "a Hugging Face folder or a .safetensors file").required();
+    app.add_option("--to", to, "checkpoint folder in which to create step-00000000").required();
+    app.add_option("--config", config,
+                   "job file with model name and flavor [the config.json next to the weights]");
+    app.add_option("--dtype", type,
+                   "float32, bfloat16 or float16 [as stored; bfloat16 for quantized weights]");
+    app.add_option("--ranks", files, "number of shard files [1]");
+  }
+
+  int run() const {
+    tessera::train::ImportOptions options{to, {}, std::nullopt, files};
+    if (!config.empty()) options.config = {config};
+    if (!type.empty()) options.dtype = dtype_named(type);
+    const fs::path made = tessera::train::import_weights(weights, options);
+    const checkpoint::Summary s = checkpoint::summarize(made);
+    std::cout << fmt::format("{}: {} tensors, {}; use it as checkpoint.initial_load_path\n",
+                             made.string(), s.tensors.size(), human_bytes(s.file_bytes));
+    return 0;
+  }
+};
+
+struct Verify {
+  bool deep = false, quick = false;
+
+  void add_to(Flags& app) {
+    const Flag thorough = app.add_flag("--deep", deep, "compare every byte (the default)");
+    app.add_flag("--quick", quick, "check only manifest, sizes and tables").excludes(thorough);
+  }
+
+  int run(const std::string& folder) const { return verify(folder, !quick); }
+};
+
+struct Prune {
+  checkpoint::PruneOptions options;
+  bool dry_run = false;
+
+  void add_to(Flags& app) {
+    app.add_option("--keep-latest", options.retention.keep_latest,
+                   "number of latest valid checkpoints to keep")
+        .required();
+    app.add_option("--keep-every", options.retention.keep_every,
+                   "also keep checkpoints whose step is a multiple of this")
+        .positive();
+    app.add_flag("--damaged", options.damaged,
+                 "also remove damaged checkpoints older than a valid one, and *.damaged-*");
+    app.add_flag("--partial", options.partial,
+                 "also remove the *.partial-* folders of saves that have ended");
+    app.add_flag("--dry-run", dry_run, "only print what would be removed");
+  }
+
+  int run(const std::string& folder) const {
+    return tessera::app::prune_checkpoints(folder, options, dry_run);
+  }
+};
+
+struct Reshard {
+  std::string to;
+  int files = 1;
+
+  void add_to(Flags& app) {
+    app.add_option("to", to, "checkpoint folder in which to create the step folder").required();
+    app.add_option("--ranks", files, "number of shard files").required();
+  }
+
+  int run(const std::string& folder) const {
+    return tessera::app::reshard_checkpoint(folder, to, files);
+  }
+};
 
 int run(const tessera::app::Args& args) {
-  tessera::app::Flags app{
+  Flags app{
       "Inspects, verifies, prunes and converts checkpoints. `verify` exits with 5 if one is "
       "damaged.",
       "ckpt"};
   app.require_subcommand();
-  std::string folder, other, to, weights, config, stored_type;
+  std::string folder, other;
+  bool with_tensors = false;
   Export exported;
-  bool with_tensors = false, deep = false, quick = false, dry_run = false;
-  int files = 1;
-  checkpoint::PruneOptions prune;
+  Import imported;
+  Verify verified;
+  Prune pruned;
+  Reshard resharded;
   const auto add = [&](const char* name, const char* summary) {
-    tessera::app::Flags command = app.add_subcommand(name, summary);
+    Flags command = app.add_subcommand(name, summary);
     command
         .add_option("folder", folder,
                     "folder of a run, its checkpoint folder, or the folder of a step")
         .required();
     return command;
   };
-  const tessera::app::Flags listing = add("list", "list checkpoints, one a line");
-  tessera::app::Flags showing =
+  const Flags listing = add("list", "list checkpoints, one a line");
+  Flags showing =
       add("show", "print the header of a checkpoint; in a folder, of the latest valid one");
   showing.add_flag("--tensors", with_tensors, "print names, types and shapes of the tensors");
-  tessera::app::Flags verifying = add("verify", "read every byte and compare the checksums");
-  const tessera::app::Flag thorough =
-      verifying.add_flag("--deep", deep, "compare every byte (the default)");
-  verifying.add_flag("--quick", quick, "check only manifest, sizes and tables").excludes(thorough);
-  tessera::app::Flags exporting =
-      add("export", "write weights and tokenizer as a Hugging Face folder");
+  Flags verifying = add("verify", "read every byte and compare the checksums");
+  verified.add_to(verifying);
+  Flags exporting = add("export", "write weights and tokenizer as a Hugging Face folder");
   exported.add_to(exporting);
-  tessera::app::Flags comparing =
+  Flags comparing =
       add("diff", "print the tensors that differ, and by how much; exits with 1 if any do");
   comparing.add_option("other", other, "the second checkpoint").required();
-  tessera::app::Flags pruning =
-      add("prune", "remove old checkpoints, but never the latest valid one");
-  pruning
-      .add_option("--keep-latest", prune.retention.keep_latest,
-                  "number of latest valid checkpoints to keep")
-      .required();
-  pruning
-      .add_option("--keep-every", prune.retention.keep_every,
-                  "also keep checkpoints whose step is a multiple of this")
-      .positive();
-  pruning.add_flag("--damaged", prune.damaged,
-                   "also remove damaged checkpoints older than a valid one, and *.damaged-*");
-  pruning.add_flag("--partial", prune.partial,
-                   "also remove the *.partial-* folders of saves that have ended");
-  pruning.add_flag("--dry-run", dry_run, "only print what would be removed");
-  tessera::app::Flags resharding =
-      add("reshard", "rewrite a checkpoint with another number of files");
-  resharding.add_option("to", to, "checkpoint folder in which to create the step folder")
-      .required();
-  resharding.add_option("--ranks", files, "number of shard files").required();
-  tessera::app::Flags importing =
-      app.add_subcommand("import", "convert Hugging Face weights to a checkpoint");
-  importing.add_option("weights", weights, "a Hugging Face folder or a .safetensors file")
-      .required();
-  importing.add_option("--to", to, "checkpoint folder in which to create step-00000000").required();
-  importing.add_option("--config", config,
-                       "job file with model name and flavor [the config.json next to the weights]");
-  importing.add_option("--dtype", stored_type,
-                       "float32, bfloat16 or float16 [as stored; bfloat16 for quantized weights]");
-  importing.add_option("--ranks", files, "number of shard files [1]");
+  Flags pruning = add("prune", "remove old checkpoints, but never the latest valid one");
+  pruned.add_to(pruning);
+  Flags resharding = add("reshard", "rewrite a checkpoint with another number of files");
+  resharded.add_to(resharding);
+  Flags importing = app.add_subcommand("import", "convert Hugging Face weights to a checkpoint");
+  imported.add_to(importing);
   if (!app.parse(args)) return 0;
   if (listing.parsed()) return list(folder);
-  if (verifying.parsed()) return verify(folder, !quick);
+  if (verifying.parsed()) return verified.run(folder);
   if (exporting.parsed()) return exported.run(folder);
-  if (importing.parsed()) return import_weights(weights, to, config, stored_type, files);
+  if (importing.parsed()) return imported.run();
   if (comparing.parsed()) return tessera::app::diff_checkpoints(folder, other);
-  if (pruning.parsed()) return tessera::app::prune_checkpoints(folder, prune, dry_run);
-  if (resharding.parsed()) return tessera::app::reshard_checkpoint(folder, to, files);
+  if (pruning.parsed()) return pruned.run(folder);
+  if (resharding.parsed()) return resharded.run(folder);
   show_one(newest_of(folder), with_tensors);
   return 0;
 }

@@ -13,9 +13,8 @@
 namespace tessera::comm {
 namespace {
 
-// Tags: 0 is the rendezvous', 1 the groups'; collectives take turns through the rest (MPI promises
-// tags up to 32767).
-constexpr int kGroupTag = 1;
+// Tags: 0 is the rendezvous', 1 the groups' (mpi_group.cpp); collectives take turns through the
+// rest (MPI promises tags up to 32767).
 constexpr int kFirstTag = 2;
 constexpr std::uint64_t kTags = 1u << 14;
 
@@ -243,52 +242,6 @@ Request MpiCommunicator::all_to_all_v(Buffer in, std::span<const std::int64_t> i
     operation->receive(target(from).data, target(from).bytes(), from, tag());
     operation->send(source(to).data, source(to).bytes(), to, tag());
   });
-  return launch(std::move(operation));
-}
-
-void MpiCommunicator::group_start() {
-  require(!group_, ExitCode::communication,
-          "group_start() inside a group on axis {}; groups do not nest", axis_);
-  group_.emplace();
-}
-
-void MpiCommunicator::add_transfer(bool sends, Buffer buffer, int peer) {
-  expect_memory(*this, buffer, Memory::host);
-  expect_peer(*this, peer);
-  require(group_.has_value(), ExitCode::communication,
-          "{} outside of a group on axis {}; put it between group_start() and group_end()",
-          sends ? "send" : "recv", axis_);
-  group_->push_back({sends, peer, buffer});
-}
-
-void MpiCommunicator::send(Buffer in, int peer) { add_transfer(true, in, peer); }
-void MpiCommunicator::recv(Buffer out, int peer) { add_transfer(false, out, peer); }
-
-Request MpiCommunicator::group_end() {
-  require(group_.has_value(), ExitCode::communication,
-          "group_end() without group_start() on axis {}", axis_);
-  const std::vector<Transfer> transfers = std::move(*group_);
-  group_.reset();
-  const bool strict = rules_ == Rules::strict;
-  traffic_.calls += 1;
-  const CallInfo info{
-      ++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum,
-      0};
-  auto operation = std::make_unique<MpiOperation>(
-      place_, info, &traffic_, logged(info, only_peer(transfers), sent_of(transfers)));
-  if (compares()) {
-    operation->held();
-    rendezvous_.meet_peers(info, transfers);
-    operation->let_go();
-  }
-  for (const Transfer& t : transfers)
-    if (!t.sends) operation->receive(t.buffer.data, t.buffer.bytes(), t.peer, kGroupTag);
-  for (const Transfer& t : transfers) {
-    if (!t.sends) continue;
-    traffic_.bytes += static_cast<std::int64_t>(t.buffer.bytes());
-    const auto start = strict ? &MpiOperation::send_synchronously : &MpiOperation::send;
-    (operation.get()->*start)(t.buffer.data, t.buffer.bytes(), t.peer, kGroupTag);
-  }
   return launch(std::move(operation));
 }
 

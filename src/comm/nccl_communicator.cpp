@@ -11,40 +11,12 @@
 #include "device_events.hpp"
 #include "nccl_handle.hpp"
 #include "nccl_requests.hpp"
+#include "nccl_types.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
 namespace {
-
-/// NCCL's name of a type that it can reduce. What is only moved travels as bytes.
-ncclDataType_t type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return ncclFloat64;
-    case DType::f32:
-      return ncclFloat32;
-    case DType::f16:
-      return ncclFloat16;
-    case DType::bf16:
-      return ncclBfloat16;
-    case DType::i64:
-      return ncclInt64;
-    case DType::i32:
-      return ncclInt32;
-    case DType::i8:
-      return ncclInt8;
-    case DType::u8:
-      return ncclUint8;
-    default:
-      fail(ExitCode::usage, "NCCL has no reduction of {}; reduce bf16 or f32 instead",
-           name_of(dtype));
-  }
-}
-
-ncclRedOp_t operation_of(Op op) {
-  return op == Op::sum ? ncclSum : op == Op::max ? ncclMax : ncclMin;
-}
 
 cudaStream_t make_stream() {
   int least = 0, greatest = 0;
@@ -284,26 +256,6 @@ class NcclCommunicator final : public Communicator {
   Rendezvous rendezvous_;
   PendingOperations pending_;  ///< first to go: the watchdog looks at it
 };
-
-/// The ids by which the ranks of `host` meet: each is made by the first of the ranks that NCCL lets
-/// meet there, which serves their connections.
-std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
-  const int count = (host.size() + ranks_per_id - 1) / ranks_per_id;
-  const int ranks = host.size() / count, longer = host.size() % count;
-  std::vector<ncclUniqueId> ids(static_cast<std::size_t>(count));
-  for (int k = 0; k < count; ++k) {
-    ncclUniqueId& id = ids[static_cast<std::size_t>(k)];
-    const int maker = k * ranks + std::min(k, longer);
-    const ncclResult_t made = host.rank() == maker ? ncclGetUniqueId(&id) : ncclSuccess;
-    require(made == ncclSuccess, ExitCode::communication,
-            "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME", ncclGetErrorString(made));
-    host.broadcast(
-            {id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host},
-            maker)
-        .wait();
-  }
-  return ids;
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <set>
@@ -190,6 +191,24 @@ bool NcclHandle::abort_all(const std::string& why, std::chrono::milliseconds dea
     over.set_value();
   }).detach();
   return done.wait_for(deadline) == std::future_status::ready;
+}
+
+std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
+  const int count = (host.size() + ranks_per_id - 1) / ranks_per_id;
+  const int ranks = host.size() / count, longer = host.size() % count;
+  std::vector<ncclUniqueId> ids(static_cast<std::size_t>(count));
+  for (int k = 0; k < count; ++k) {
+    ncclUniqueId& id = ids[static_cast<std::size_t>(k)];
+    const int maker = k * ranks + std::min(k, longer);
+    const ncclResult_t made = host.rank() == maker ? ncclGetUniqueId(&id) : ncclSuccess;
+    require(made == ncclSuccess, ExitCode::communication,
+            "ncclGetUniqueId failed: {}; check NCCL_SOCKET_IFNAME", ncclGetErrorString(made));
+    host.broadcast(
+            {id.internal, static_cast<std::int64_t>(sizeof(id.internal)), DType::u8, Memory::host},
+            maker)
+        .wait();
+  }
+  return ids;
 }
 
 }  // namespace tessera::comm

@@ -11,8 +11,10 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "mpi_call.hpp"
+#include "mpi_communicator.hpp"
 
 namespace tessera::comm {
 
@@ -64,5 +66,9 @@ class NcclHandle {
   const Place place_;    ///< NCCL keeps a pointer to its name
   std::string failure_;  ///< why it has failed; guarded by the lock of all handles
 };
+
+/// The ids by which the ranks of `host` meet: each is made by the first of the ranks that NCCL lets
+/// meet there, which serves their connections. Collective.
+std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id);
 
 }  // namespace tessera::comm

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <map>
 #include <memory>
 #include <set>
 #include <utility>
 
+#include "meeting.hpp"
 #include "peers.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/keep.hpp"
@@ -27,60 +23,6 @@ namespace {
 constexpr int kTag = 0;
 /// for whom this rank waits, and whether that one can come
 constexpr std::int64_t kLookEvery_ns = 200'000'000;
-/// with one peer in one group; keeps a note in MPI's eager range
-constexpr std::size_t kMostTransfers = 128;
-
-struct TransferNote {
-  std::int64_t count;
-  DType dtype;
-  std::uint8_t unused[7];
-  bool operator==(const TransferNote& other) const {
-    return count == other.count && dtype == other.dtype;
-  }
-};
-
-/// What one member tells another. Only the first sends + receives transfers travel.
-struct Note {
-  CallInfo info;
-  std::int64_t to_peer = 0, from_peer = 0;  ///< elements in all_to_all_v
-  std::int32_t sends = 0, receives = 0;
-  TransferNote transfers[kMostTransfers] = {};
-  std::size_t bytes() const {
-    return offsetof(Note, transfers) +
-           static_cast<std::size_t>(sends + receives) * sizeof(TransferNote);
-  }
-  std::span<const TransferNote> sent() const {
-    return {transfers, static_cast<std::size_t>(sends)};
-  }
-  std::span<const TransferNote> received() const {
-    return {transfers + sends, static_cast<std::size_t>(receives)};
-  }
-};
-
-}  // namespace
-
-/// Notes to and from some members, and what makes two of them agree.
-struct Rendezvous::Meeting {
-  using Agrees = bool (*)(const Note& mine, const Note& theirs);
-  explicit Meeting(Agrees agrees) : agrees(agrees) {}
-  Agrees agrees;
-  std::vector<int> peers;
-  std::vector<Note> mine, theirs;
-  std::vector<MPI_Request> sending, receiving;
-  std::vector<int> missing;
-  /// what members that kept the others waiting were doing shortly before the deadline
-  std::map<int, std::string> late;
-  std::string failure;  ///< why one of them cannot come any more
-
-  void invite(int peer, const Note& note) {
-    peers.push_back(peer);
-    mine.push_back(note);
-  }
-};
-
-namespace {
-
-using Meeting = Rendezvous::Meeting;
 
 std::atomic<bool> checks_enabled{false};
 
@@ -163,84 +105,6 @@ void close(Meeting& meeting) {
     }
     if (meeting.sending[i] != MPI_REQUEST_NULL) MPI_Request_free(&meeting.sending[i]);
   }
-}
-
-std::string missing_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
-  std::vector<int> missing;
-  for (const int rank : meeting.missing) missing.push_back(world_rank_of(place.comm, rank));
-  std::string text = fmt::format(
-      "{} on axis {} (rank {} of {}) waited {:g} s for {} {}, all ranks must issue their "
-      "operations in one "
-      "global order",
-      describe(info), place.axis, place.rank, place.size, strict_timeout_seconds(),
-      missing.size() == 1 ? "world rank" : "world ranks", fmt::join(missing, ", "));
-  for (int rank : meeting.missing)
-    if (const auto late = meeting.late.find(rank); late != meeting.late.end())
-      text += "; " + late->second;
-  return text;
-}
-
-std::string failure_report(const Meeting& meeting, const Place& place, const CallInfo& info) {
-  return fmt::format("{} on axis {} cannot complete, because another rank has failed: {}",
-                     describe(info), place.axis, meeting.failure);
-}
-
-bool same_call(const Note& mine, const Note& theirs) {
-  CallInfo a = mine.info, b = theirs.info;
-  if (a.call == Call::all_to_all_v && b.call == Call::all_to_all_v) a.count = b.count;
-  return a == b && mine.to_peer == theirs.from_peer && mine.from_peer == theirs.to_peer;
-}
-
-bool same_transfers(const Note& mine, const Note& theirs) {
-  return theirs.info.call == Call::group && std::ranges::equal(mine.sent(), theirs.received()) &&
-         std::ranges::equal(mine.received(), theirs.sent());
-}
-
-/// Two calls that differ only in what this pair exchanges.
-bool same_kind(const Note& mine, const Note& theirs) {
-  return mine.info.call == theirs.info.call &&
-         (mine.info.call == Call::group || mine.info.call == Call::all_to_all_v);
-}
-
-std::string list(std::span<const TransferNote> transfers) {
-  std::vector<std::string> words;
-  for (const TransferNote& t : transfers)
-    words.push_back(fmt::format("{} x {}", t.count, name_of(t.dtype)));
-  return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::string describe_note(const Note& note, int peer) {
-  std::string text = describe(note.info);
-  if (note.info.call == Call::group)
-    text += fmt::format(" (to rank {}: {}; from it: {})", peer, list(note.sent()),
-                        list(note.received()));
-  if (note.to_peer || note.from_peer)
-    text += fmt::format(" ({} to and {} from rank {})", note.to_peer, note.from_peer, peer);
-  return text;
-}
-
-/// What this rank and each that disagrees with it called; equal calls of several ranks stand once.
-std::string disagreement(const Meeting& meeting, const Place& place, const CallInfo& info) {
-  std::map<std::string, std::set<int>> callers;  // world ranks
-  const int self = world_rank_of(place.comm, place.rank);
-  for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
-    const int peer = meeting.peers[i];
-    const bool missing =
-        std::find(meeting.missing.begin(), meeting.missing.end(), peer) != meeting.missing.end();
-    if (missing) continue;
-    const int other = world_rank_of(place.comm, peer);
-    const bool pairwise = !meeting.agrees(meeting.mine[i], meeting.theirs[i]) &&
-                          same_kind(meeting.mine[i], meeting.theirs[i]);
-    callers[pairwise ? describe_note(meeting.mine[i], other) : describe(info)].insert(self);
-    callers[pairwise ? describe_note(meeting.theirs[i], self) : describe(meeting.theirs[i].info)]
-        .insert(other);
-  }
-  std::string text = fmt::format("the ranks of axis {} disagree", place.axis);
-  for (const auto& [call, ranks] : callers)
-    text +=
-        fmt::format("{} {} {}: {}", &call == &callers.begin()->first ? ":" : ";",
-                    ranks.size() == 1 ? "world rank" : "world ranks", fmt::join(ranks, ", "), call);
-  return text + "; every member must issue the same operations in the same order";
 }
 
 Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int peer,

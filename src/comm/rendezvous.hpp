@@ -46,9 +46,10 @@ bool check_collectives() noexcept;
 /// Watchdog::Patience allows where that is longer.
 double strict_timeout_seconds();
 
+struct Meeting;
+
 class Rendezvous {
  public:
-  struct Meeting;
   explicit Rendezvous(const Place& place) : place_(place) {}
   /// Returns once every member has called this with an equal `info`; else throws
   /// Error(communication) that names the ranks that differ and what each called, or, after

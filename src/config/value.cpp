@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing a key's member through its address, whatever its type.
+// Reading and setting a key's member through its address, whatever its type.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "draft.hpp"
@@ -238,37 +237,6 @@ std::vector<Strings> split_twice(std::string_view text) {
   return lists;
 }
 
-std::string number_text(double number) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
-  std::string text = fmt::format("{}", number);
-  return text.find_first_of(".e") == text.npos ? text + ".0" : text;
-}
-
-std::string quoted_text(std::string_view text) {
-  std::string out = "\"";
-  for (const unsigned char c : text) {
-    if (c == '"' || c == '\\')
-      out += '\\', out += static_cast<char>(c);
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c < 0x20 || c == 0x7f)
-      out += fmt::format("\\u{:04X}", c);
-    else
-      out += static_cast<char>(c);
-  }
-  return out + '"';
-}
-
-template <class List, class F>
-std::string bracketed(const List& list, F&& element) {
-  std::string text;
-  for (const auto& item : list) text += (text.empty() ? "" : ", ") + element(item);
-  return "[" + text + "]";
-}
-
 }  // namespace
 
 std::string_view type_name(const Option& option) {
@@ -326,26 +294,6 @@ Value value_from_text(const Option& option, std::string_view text) {
   if (type == "list of strings") return split(text, ',');
   if (type == "list of lists") return split_twice(text);
   return std::string(text);
-}
-
-std::string to_toml(const Value& value) {
-  const auto string_list = [](const Strings& list) {
-    return bracketed(list, [](const std::string& s) { return quoted_text(s); });
-  };
-  return std::visit(
-      Overloaded{[](std::monostate) -> std::string { return "none"; },
-                 [](bool on) -> std::string { return on ? "true" : "false"; },
-                 [](std::int64_t number) { return fmt::format("{}", number); },
-                 [](double number) { return number_text(number); },
-                 [](const std::string& text) { return quoted_text(text); },
-                 [&](const Strings& list) { return string_list(list); },
-                 [&](const std::vector<Strings>& lists) { return bracketed(lists, string_list); }},
-      value);
-}
-
-std::string to_text(const Value& value) {
-  const auto* text = std::get_if<std::string>(&value);
-  return text ? *text : to_toml(value);
 }
 
 }  // namespace tessera::config
