@@ -19,9 +19,8 @@ endforeach()
 set_target_properties(tessera_headers PROPERTIES EXPORT_NAME headers)
 install(TARGETS ${_targets} EXPORT tesseraTargets FILE_SET HEADERS)
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${_package_dir})
-if(TARGET tessera)
-  install(TARGETS tessera)
-endif()
+install(TARGETS tessera)
+install(TARGETS tessera_tensors DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/tessera)
 
 # --- For those who build against it -----------------------------------------------------------------------------------
 set(TESSERA_INSTALLED_COMPONENTS ${_components})

@@ -10,8 +10,8 @@
 #include "command.hpp"
 #include "command_line.hpp"
 #include "tessera/checkpoint/inspect.hpp"
+#include "tessera/inputs/hf_conversion.hpp"
 #include "tessera/metrics/human.hpp"
-#include "tessera/train/hf_conversion.hpp"
 
 namespace {
 
@@ -100,10 +100,10 @@ struct Export {
   int run(const std::string& argument) const {
     tessera::require(format == "safetensors", ExitCode::usage,
                      "--format {} is not known; use safetensors", format);
-    tessera::train::ExportOptions options{dtype_named(type), replace, {}};
+    tessera::inputs::ExportOptions options{dtype_named(type), replace, {}};
     if (tokenizer) options.tokenizer = *tokenizer;
-    const tessera::train::Exported made =
-        tessera::train::export_hf(newest_of(argument), to, options);
+    const tessera::inputs::Exported made =
+        tessera::inputs::export_hf(newest_of(argument), to, options);
     std::cout << fmt::format("{}: weights of step {} as {}, {}\n", to, made.step, type,
                              human_bytes(made.bytes));
     std::cout << (made.tokenizer ? fmt::format("tokenizer: that in {}\n", made.tokenizer->string())
@@ -128,10 +128,10 @@ struct Import {
   }
 
   int run() const {
-    tessera::train::ImportOptions options{to, {}, std::nullopt, files};
+    tessera::inputs::ImportOptions options{to, {}, std::nullopt, files};
     if (!config.empty()) options.config = {config};
     if (!type.empty()) options.dtype = dtype_named(type);
-    const fs::path made = tessera::train::import_weights(weights, options);
+    const fs::path made = tessera::inputs::import_weights(weights, options);
     const checkpoint::Summary s = checkpoint::summarize(made);
     std::cout << fmt::format("{}: {} tensors, {}; use it as checkpoint.initial_load_path\n",
                              made.string(), s.tensors.size(), human_bytes(s.file_bytes));

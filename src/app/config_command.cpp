@@ -12,13 +12,13 @@
 #include "tessera/base/suggest.hpp"
 #include "tessera/config/document.hpp"
 #include "tessera/config/resolve.hpp"
-#include "tessera/train/job_check.hpp"
+#include "tessera/inputs/job_check.hpp"
 
 namespace {
 
 using tessera::ExitCode;
 using tessera::app::Args;
-using tessera::train::JobCheck;
+using tessera::inputs::JobCheck;
 namespace config = tessera::config;
 
 constexpr const char* kUsage =

@@ -16,8 +16,8 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/data/document_lengths.hpp"
 #include "tessera/data/tokenizer.hpp"
+#include "tessera/inputs/samples.hpp"
 #include "tessera/plan/job_plan.hpp"
-#include "tessera/train/samples.hpp"
 
 namespace tessera::app {
 namespace {
@@ -172,7 +172,7 @@ int DataInspect::inspect_samples(const Args& job_flags) const {
   // 0: all that a replay file has
   const std::int64_t batch = std::max<std::int64_t>(0, job.training.global_batch_size);
   const auto alone = comm::make_self_communicator("data inspect");
-  const train::Samples samples = train::open_samples(plan::plan_data(resolved), batch, *alone);
+  const inputs::Samples samples = inputs::open_samples(plan::plan_data(resolved), batch, *alone);
   const auto tokenizer = load_if_named(tokenizer_.empty() ? tokenizer_of(job) : tokenizer_);
   Json all = Json::array();
   for (const std::int64_t sample : samples_) {

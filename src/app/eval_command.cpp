@@ -7,11 +7,12 @@
 #include "command.hpp"
 #include "command_line.hpp"
 #include "ranks.hpp"
+#include "tensor_commands.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/hf/safetensors.hpp"
+#include "tessera/inputs/job_check.hpp"
 #include "tessera/train/evaluation.hpp"
 #include "tessera/train/inference.hpp"
-#include "tessera/train/job_check.hpp"
 
 namespace {
 
@@ -63,7 +64,7 @@ std::string as_text(const ValidationResult& result) {
 
 /// Who asks for a loss has not written that validation is on.
 std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
-  using tessera::train::JobCheck;
+  using tessera::inputs::JobCheck;
   const std::int64_t vocabulary = JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
   tessera::config::Problem no_data;
   no_data.text =
@@ -113,7 +114,7 @@ int run(const Args& args) {
   return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);
 }
 
-const tessera::app::CommandRegistration registration{
-    "eval", "compute the validation loss, or the logits of given tokens", &run};
+const tessera::app::CommandRegistration registration{tessera::app::kEval.name,
+                                                     tessera::app::kEval.summary, &run};
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "command_line.hpp"
+#include "tensor_commands.hpp"
 #include "tessera/base/utf8.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/hf/folder.hpp"
@@ -116,7 +117,7 @@ int run(const Args& args) {
   return generate(options);
 }
 
-const tessera::app::CommandRegistration registration{"generate",
-                                                     "generate text with a trained model", &run};
+const tessera::app::CommandRegistration registration{tessera::app::kGenerate.name,
+                                                     tessera::app::kGenerate.summary, &run};
 
 }  // namespace

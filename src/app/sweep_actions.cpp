@@ -15,11 +15,11 @@
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/config/resolve.hpp"
+#include "tessera/inputs/job_check.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/results.hpp"
 #include "tessera/sweep/slurm.hpp"
-#include "tessera/train/job_check.hpp"
 #include "this_program.hpp"
 
 namespace tessera::app {
@@ -30,7 +30,7 @@ constexpr int kSomeFailed = 1;
 /// Says what `tessera train` would refuse about a point of `sweep`, but for missing files, which
 /// stop that point alone when it starts. The checks of all points share what they know.
 sweep::JobCheck check_of(const sweep::Sweep& sweep) {
-  const auto known = std::make_shared<train::JobCheck>(train::JobCheck::Files::ignored);
+  const auto known = std::make_shared<inputs::JobCheck>(inputs::JobCheck::Files::ignored);
   return [known, ranks = sweep.ranks](const Args& train_arguments) {
     config::Reading job = config::read_job(train_arguments);
     known->find_problems(job, ranks);

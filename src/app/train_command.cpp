@@ -3,7 +3,8 @@
 #include <iostream>
 
 #include "ranks.hpp"
-#include "tessera/train/job_check.hpp"
+#include "tensor_commands.hpp"
+#include "tessera/inputs/job_check.hpp"
 #include "tessera/train/run.hpp"
 #include "tessera/train/signals.hpp"
 
@@ -35,12 +36,12 @@ int run(const Args& args) {
         return tessera::train::run_training(world, plan, words, failed);
       },
       [](tessera::config::Reading& job, int ranks) {
-        using tessera::train::JobCheck;
+        using tessera::inputs::JobCheck;
         return JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
       });
 }
 
-const tessera::app::CommandRegistration registration{"train",
-                                                     "train a model on all ranks of the job", &run};
+const tessera::app::CommandRegistration registration{tessera::app::kTrain.name,
+                                                     tessera::app::kTrain.summary, &run};
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "build_facts.hpp"
 #include "command.hpp"
+#include "tensor_commands.hpp"
 #include "tessera/base/json.hpp"
 
 namespace {
@@ -47,7 +48,7 @@ int run(const Args& args) {
   return 0;
 }
 
-const tessera::app::CommandRegistration registration{"version",
-                                                     "print version and build information", &run};
+const tessera::app::CommandRegistration registration{tessera::app::kShowVersion.name,
+                                                     tessera::app::kShowVersion.summary, &run};
 
 }  // namespace

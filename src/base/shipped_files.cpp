@@ -11,9 +11,12 @@ fs::path share_folder() {
   std::error_code problem;
   if (const char* named = std::getenv("TESSERA_SHARE"); named && fs::is_directory(named, problem))
     return fs::absolute(named, problem);
-  const fs::path program = fs::read_symlink("/proc/self/exe", problem);
-  const fs::path folder = program.parent_path().parent_path() / "share" / "tessera";
-  return fs::is_directory(folder, problem) ? folder : fs::path();
+  // The program is PREFIX/bin/tessera or PREFIX/libexec/tessera/tessera-tensors.
+  const fs::path programs = fs::read_symlink("/proc/self/exe", problem).parent_path();
+  for (const fs::path& prefix : {programs.parent_path(), programs.parent_path().parent_path()})
+    if (fs::path folder = prefix / "share" / "tessera"; fs::is_directory(folder, problem))
+      return folder;
+  return {};
 }
 
 }  // namespace tessera

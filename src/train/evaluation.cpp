@@ -8,11 +8,11 @@
 #include "measured_split.hpp"
 #include "memory_check.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/inputs/samples.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/model_weights.hpp"
-#include "tessera/train/samples.hpp"
 #include "tessera/train/setup.hpp"
 
 namespace tessera::train {
@@ -27,7 +27,7 @@ class Evaluation {
         plan_(plan),
         own_(watched_device()),
         device_(with_arithmetic(plan.arithmetic, own_.device)),
-        samples_(open_samples(plan.data, plan.batch().global_batch, world.control())),
+        samples_(inputs::open_samples(plan.data, plan.batch().global_batch, world.control())),
         model_(model_of(plan, device_)),
         mesh_(world, plan.layout, backend_of(plan.comm.backend, device_),
               ordered_sums_of(plan.arithmetic, device_), memory_of(device_)) {}
@@ -61,7 +61,7 @@ class Evaluation {
   std::optional<comm::Watchdog> watchdog_;
   OwnDevice own_;
   at::Device device_;
-  Samples samples_;
+  inputs::Samples samples_;
   model::Model model_;
   mesh::DeviceMesh mesh_;
   std::optional<parallel::Stages> stages_;

@@ -6,9 +6,9 @@
 #include "tessera/base/log.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/comm/rank_record.hpp"
+#include "tessera/inputs/hf_conversion.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/metrics/meter.hpp"
-#include "tessera/train/hf_conversion.hpp"
 
 namespace tessera::train {
 
@@ -58,8 +58,8 @@ void JobSaves::save_last(std::int64_t step) {
   if (!plan_.save.last_in_hf) return;
   const std::filesystem::path folder = plan_.load.checkpoints / fmt::format("hf-{:08d}", step);
   comm::on_rank_zero(control_, [&] {
-    export_hf(result.folder, folder,
-              {.dtype = plan_.save.export_dtype, .replace = true, .tokenizer = {}});
+    inputs::export_hf(result.folder, folder,
+                      {.dtype = plan_.save.export_dtype, .replace = true, .tokenizer = {}});
     return std::string();
   });
   reporter_.note(fmt::format("Hugging Face weights {}", folder.string()));

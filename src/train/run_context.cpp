@@ -30,7 +30,7 @@ RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with)
       device(with_arithmetic(plan.arithmetic, own.device)),
       injected(plan.faults.injected, device),
       folder_lock(patient_lock(*this)),
-      samples(open_samples(plan.data, plan.batch().global_batch, ranks.control())),
+      samples(inputs::open_samples(plan.data, plan.batch().global_batch, ranks.control())),
       model(model_of(plan, device)),
       mesh(ranks, plan.layout, backend_of(plan.comm.backend, device),
            ordered_sums_of(plan.arithmetic, device, injected.decorate()), memory_of(device)) {}

@@ -8,13 +8,13 @@
 #include <optional>
 
 #include "tessera/comm/world.hpp"
+#include "tessera/inputs/samples.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/metrics/folder_lock.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/injected_faults.hpp"
-#include "tessera/train/samples.hpp"
 
 namespace tessera::train {
 
@@ -41,7 +41,7 @@ struct RunContext {
   at::Device device;
   InjectedFaults injected;
   std::unique_ptr<metrics::FolderLock> folder_lock;  ///< on rank 0
-  Samples samples;
+  inputs::Samples samples;
   model::Model model;
   mesh::DeviceMesh mesh;
 };

@@ -28,7 +28,7 @@ command -v mpirun >/dev/null && command -v orted >/dev/null || { echo "no Open M
 
 rm -rf "$out" "$root"/.device-[0-9]*
 mkdir -p "$out"/{bin,lib} "$out"/openmpi/{bin,lib/openmpi,share,etc}
-cp "${programs[@]}" "$out/bin/"
+cp "${programs[@]}" "$build/libexec/tessera/tessera-tensors" "$out/bin/"
 cp "$(realpath "$(command -v mpirun)")" "$out/openmpi/bin/mpirun"
 cp "$(realpath "$(command -v orted)")" "$out/openmpi/bin/orted"
 cp "$(ompi_info --parsable --path pkglibdir | sed 's/.*://')"/*.so "$out/openmpi/lib/openmpi/"

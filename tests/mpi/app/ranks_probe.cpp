@@ -32,10 +32,11 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   const int code = app::run_on_ranks(
       {"--training.dataset_path", "tokens"},
-      [&](comm::World& world, const config::Resolved&, const app::Args&, const auto&) {
+      [&](comm::World& world, const plan::JobPlan&, const app::Args&, const auto&) {
         end(world, how);
         return ExitCode::done;
-      });
+      },
+      [](config::Reading&, int) { return std::int64_t{0}; });
   std::printf("returns %d\n", code);
   return code;
 }

@@ -10,10 +10,10 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "support/planned.hpp"
+#include "tessera/inputs/replay_source.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/train/model_weights.hpp"
-#include "tessera/train/replay_source.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/whole_tensors.hpp"
 
@@ -149,7 +149,7 @@ class Trajectory {
   Place place_;
   mesh::DeviceMesh mesh_;
   model::Model model_;
-  train::ReplaySource source_;
+  inputs::ReplaySource source_;
   plan::JobPlan plan_;
   train::Trainer trainer_;
 };

@@ -10,7 +10,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/hf/safetensors.hpp"
-#include "tessera/train/hf_conversion.hpp"
+#include "tessera/inputs/hf_conversion.hpp"
 #include "tessera/train/inference.hpp"
 #include "tessera/train/model_weights.hpp"
 #include "tessera/train/setup.hpp"
@@ -138,7 +138,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
     checkpoint::Saver saver(job.trainer.mesh().control());
     save_state(saver, job.trainer, job.plan, folder / "checkpoint", {1, 2});
   }
-  export_hf(folder / "checkpoint", folder / "hf", {DType::f32, true, {}});
+  inputs::export_hf(folder / "checkpoint", folder / "hf", {DType::f32, true, {}});
   const hf::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
   EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
   for (const TensorInfo& entry : theirs.tensors()) {

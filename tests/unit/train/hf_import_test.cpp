@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Safetensors -> checkpoint: the bits of every family, of TorchTitan's names and of quantized
 // weights; mistakes.
-#include "tessera/train/hf_conversion.hpp"
+#include "tessera/inputs/hf_conversion.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,10 +38,10 @@ class HfImport : public testing::Test {
           << tensor.name << ": " << tensor.differing << " of " << tensor.elements;
     });
   }
-  std::string refusal(const fs::path& weights, const ImportOptions& options,
+  std::string refusal(const fs::path& weights, const inputs::ImportOptions& options,
                       ExitCode code = ExitCode::data) const {
     try {
-      import_weights(weights, options);
+      inputs::import_weights(weights, options);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), code);
       EXPECT_TRUE(checkpoint::list_steps(options.folder).empty());
@@ -65,10 +65,10 @@ std::string bytes_of(const SafetensorsReader& reader, const TensorInfo& entry) {
 TEST_F(HfImport, EveryFamilyGoesInAndOutBitForBit) {
   for (const std::string family : {"qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"}) {
     const fs::path step =
-        import_weights(kGolden + "families/" + family, {*this / family.c_str(), {}, {}, 3});
+        inputs::import_weights(kGolden + "families/" + family, {*this / family.c_str(), {}, {}, 3});
     EXPECT_EQ(checkpoint::describe(checkpoint::verify(step, true)), "");
     EXPECT_EQ(checkpoint::summarize(step).files, 3);
-    export_hf(step, *this / "out", {DType::f32, true, {}});
+    inputs::export_hf(step, *this / "out", {DType::f32, true, {}});
     const SafetensorsReader theirs(kGolden + "families/" + family), ours(*this / "out");
     EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
     for (const TensorInfo& entry : theirs.tensors()) {
@@ -97,16 +97,17 @@ void write_with_titans_names(const checkpoint::Opened& opened, const fs::path& f
 }
 
 TEST_F(HfImport, TorchTitansNamesGiveTheSameCheckpoint) {
-  const fs::path plain = import_weights(kGolden + "hf_tiny", {*this / "hf", {}, {}, 1});
+  const fs::path plain = inputs::import_weights(kGolden + "hf_tiny", {*this / "hf", {}, {}, 1});
   write_with_titans_names(opened(plain), *this / "titan.safetensors");
   const std::vector<std::string> config{"--model.hf_config", kGolden + "hf_tiny/config.json"};
   const fs::path again =
-      import_weights(*this / "titan.safetensors", {*this / "titan", config, {}, 2});
+      inputs::import_weights(*this / "titan.safetensors", {*this / "titan", config, {}, 2});
   expect_equal(plain, again);
-  export_hf(again, *this / "out", {DType::f32, true, {}});
+  inputs::export_hf(again, *this / "out", {DType::f32, true, {}});
   EXPECT_TRUE(fs::exists(*this / "out" / "model.safetensors"));
 
-  const fs::path qwen = import_weights(kGolden + "families/qwen3", {*this / "qwen", {}, {}, 1});
+  const fs::path qwen =
+      inputs::import_weights(kGolden + "families/qwen3", {*this / "qwen", {}, {}, 1});
   write_with_titans_names(opened(qwen), *this / "qwen.safetensors");
   EXPECT_THAT(
       refusal(*this / "qwen.safetensors",
@@ -115,7 +116,8 @@ TEST_F(HfImport, TorchTitansNamesGiveTheSameCheckpoint) {
 }
 
 TEST_F(HfImport, TypesConvert) {
-  const fs::path step = import_weights(kGolden + "hf_tiny", {*this / "bf16", {}, DType::bf16, 1});
+  const fs::path step =
+      inputs::import_weights(kGolden + "hf_tiny", {*this / "bf16", {}, DType::bf16, 1});
   for (const TensorInfo& tensor : checkpoint::summarize(step).tensors)
     EXPECT_EQ(tensor.dtype, DType::bf16);
 }
@@ -124,9 +126,9 @@ TEST_F(HfImport, TypesConvert) {
 TEST_F(HfImport, QuantizedWeightsAreThoseThatPyTorchDecodes) {
   for (const std::string kind : {"fp8", "mxfp4"}) {
     const std::string from = kGolden + "quantized/" + kind;
-    const fs::path ours = import_weights(from, {*this / kind.c_str(), {}, {}, 2});
+    const fs::path ours = inputs::import_weights(from, {*this / kind.c_str(), {}, {}, 2});
     const fs::path theirs =
-        import_weights(from + "/twin", {*this / (kind + "-twin").c_str(), {}, {}, 1});
+        inputs::import_weights(from + "/twin", {*this / (kind + "-twin").c_str(), {}, {}, 1});
     expect_equal(ours, theirs);
   }
 }
@@ -160,9 +162,9 @@ TEST_F(HfImport, MistakesAreNamed) {
   EXPECT_THAT(
       refusal(*this / "bare", {*this / "c", {"--model.hf_config", tiny + "/config.json"}, {}, 1}),
       HasSubstr("truncated"));
-  import_weights(tiny, {*this / "d", {}, {}, 1});
+  inputs::import_weights(tiny, {*this / "d", {}, {}, 1});
   try {
-    import_weights(tiny, {*this / "d", {}, {}, 1});
+    inputs::import_weights(tiny, {*this / "d", {}, {}, 1});
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);

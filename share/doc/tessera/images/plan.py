@@ -15,7 +15,7 @@ TOP, BOTTOM = 40, 236  # of the boxes of rank 0, and of every rank
 PARTS = [  # what plans become, and on which component
     (["layout", "mesh/device_mesh"], "box"),
     (["model, sharding", "tensor, recompute, pipeline", "parallel/stages"], "blue"),
-    (["data", "train/samples"], "blue"),
+    (["data", "inputs/samples"], "blue"),
     (["optimizer, faults", "train/trainer"], "blue"),
     (["load, save", "train/job_saves"], "blue"),
 ]

@@ -8,7 +8,7 @@
 
 #include "tessera/config/resolve.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 
 /// Complains of data, tokenizer and weights that are not there or cannot be read, as a run would.
 /// Returns the vocabulary of the training data, 0 where that is not known. `vocabularies` keeps
@@ -16,4 +16,4 @@ namespace tessera::train {
 std::int64_t check_named_files(config::Reading& job,
                                std::map<std::string, std::int64_t>& vocabularies);
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

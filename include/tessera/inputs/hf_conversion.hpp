@@ -11,7 +11,7 @@
 
 #include "tessera/base/dtype.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 
 struct ImportOptions {
   std::filesystem::path folder;  ///< a checkpoint folder: step-00000000 is made in it
@@ -47,4 +47,4 @@ struct Exported {
 Exported export_hf(const std::filesystem::path& folder, const std::filesystem::path& out,
                    const ExportOptions& options);
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/train/hf_conversion.hpp"
+#include "tessera/inputs/hf_conversion.hpp"
 
 #include <unistd.h>
 
@@ -7,12 +7,13 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/config/resolve.hpp"
 #include "tessera/hf/export.hpp"
 #include "tessera/hf/folder.hpp"
 #include "tessera/hf/import.hpp"
 #include "tessera/plan/model_shape.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,4 +102,4 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
           assets.folder, assets.why_not};
 }
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/train/job_check.hpp"
+#include "tessera/inputs/job_check.hpp"
 
 #include "named_files.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 
 std::int64_t JobCheck::find_problems(config::Reading& job, int ranks) {
   if (!job.whole) return 0;
@@ -13,4 +13,4 @@ std::int64_t JobCheck::find_problems(config::Reading& job, int ranks) {
   return vocabulary;
 }
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

@@ -9,7 +9,7 @@
 #include "tessera/data/sample_source.hpp"
 #include "tessera/plan/data_plan.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 
 struct Samples {
   std::unique_ptr<data::SampleSource> source;
@@ -25,4 +25,4 @@ struct Samples {
 Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
                      comm::Communicator& control);
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

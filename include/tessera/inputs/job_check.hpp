@@ -10,7 +10,7 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/plan/job_plan.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 
 /// The rules of component plan, and the files that a job names. Keeps what jobs share, models and
 /// what their files say, so that the points of a sweep cost little more than one job.
@@ -33,4 +33,4 @@ class JobCheck {
   std::map<std::string, std::int64_t> vocabularies_;  ///< by data and tokenizer
 };
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

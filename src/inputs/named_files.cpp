@@ -10,9 +10,9 @@
 #include "tessera/data/data_files.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/window_source.hpp"
-#include "tessera/train/replay_source.hpp"
+#include "tessera/inputs/replay_source.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -163,4 +163,4 @@ std::int64_t check_named_files(config::Reading& job,
   return NamedFiles(job, vocabularies).check();
 }
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

@@ -8,7 +8,7 @@
 
 #include "tessera/data/sample_source.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 
 /// `inputs` and `labels`, int32 [steps, rows, seq]; row r of step s is sample s * global_batch + r.
 /// Global batch 0: all rows count. `documents`, of the same type and shape, may be there: a number
@@ -34,4 +34,4 @@ class ReplaySource final : public data::SampleSource {
   std::vector<std::int32_t> inputs_, labels_, documents_;
 };
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/train/job_check.hpp"
+#include "tessera/inputs/job_check.hpp"
 
 #include <gmock/gmock.h>
 
 #include "unit/config/config_files.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 namespace {
 
 using config::test::JobFile;
@@ -48,4 +48,4 @@ TEST(JobCheck, DoesNotHoldFilesAgainstAMisreadKey) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::inputs

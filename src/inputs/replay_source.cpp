@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/train/replay_source.hpp"
+#include "tessera/inputs/replay_source.hpp"
 
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
 #include "tessera/hf/safetensors.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 
 ReplaySource::ReplaySource(const std::filesystem::path& file, std::int64_t global_batch,
                            std::int64_t seq_len)
@@ -59,4 +59,4 @@ std::vector<std::int64_t> ReplaySource::document_starts(std::int64_t sample) con
   return starts;
 }
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

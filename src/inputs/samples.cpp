@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/train/samples.hpp"
+#include "tessera/inputs/samples.hpp"
 
 #include <chrono>
 #include <vector>
@@ -12,9 +12,9 @@
 #include "tessera/data/mixture_source.hpp"
 #include "tessera/data/prepare.hpp"
 #include "tessera/data/window_source.hpp"
-#include "tessera/train/replay_source.hpp"
+#include "tessera/inputs/replay_source.hpp"
 
-namespace tessera::train {
+namespace tessera::inputs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -158,4 +158,4 @@ Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
   return samples;
 }
 
-}  // namespace tessera::train
+}  // namespace tessera::inputs

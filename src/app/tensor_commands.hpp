@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that need LibTorch. They are a program of their own: loading LibTorch takes a
+// quarter of a second, which no other command has to wait for.
+#pragma once
+
+namespace tessera::app {
+
+struct TensorCommand {
+  const char* name;
+  const char* summary;
+};
+inline constexpr TensorCommand kTrain{"train", "train a model on all ranks of the job"},
+    kEval{"eval", "compute the validation loss, or the logits of given tokens"},
+    kGenerate{"generate", "generate text with a trained model"},
+    kShowVersion{"version", "print version and build information"};
+
+}  // namespace tessera::app
