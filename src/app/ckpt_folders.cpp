@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ckpt_folders.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 
 #include <iostream>
 

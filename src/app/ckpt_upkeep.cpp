@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ckpt_upkeep.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

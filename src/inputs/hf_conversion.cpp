@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/hf/export.hpp"
 #include "tessera/hf/folder.hpp"
@@ -49,7 +49,7 @@ config::Resolved job_to_keep(const fs::path& weights, const ImportOptions& optio
   return job_by(kept);
 }
 
-checkpoint::Opened open_at(comm::Communicator& control, const fs::path& folder) {
+checkpoint::CheckpointReader open_at(comm::Communicator& control, const fs::path& folder) {
   if (folder.filename().string().starts_with("step-")) return checkpoint::open(control, folder);
   auto opened = checkpoint::open_newest(control, folder, {});
   require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint", folder.string());
@@ -57,7 +57,7 @@ checkpoint::Opened open_at(comm::Communicator& control, const fs::path& folder) 
 }
 
 /// The job that made the checkpoint, from the configuration that it carries.
-config::Resolved job_inside(const checkpoint::Opened& opened) {
+config::Resolved job_inside(const checkpoint::CheckpointReader& opened) {
   const fs::path file =
       fs::temp_directory_path() / fmt::format("tessera-{}-{}.toml", getpid(), opened.uuid());
   std::ofstream(file) << opened.config_toml();
@@ -89,7 +89,7 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
 
 Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOptions& options) {
   const auto control = comm::make_self_communicator("export");
-  const checkpoint::Opened opened = open_at(*control, folder);
+  const checkpoint::CheckpointReader opened = open_at(*control, folder);
   const config::JobConfig job = job_inside(opened).job;
   const std::int64_t vocab = opened.find("model/tok_embeddings.weight")->shape[0];
   const model::DecoderShape shape = plan::decoder_shape_of(job, vocab);

@@ -35,7 +35,7 @@ class Beginning {
   }
 
   /// After a last checkpoint with the model alone there is nothing to go on with.
-  LoadedState state_at_end(const checkpoint::Opened& last) {
+  LoadedState state_at_end(const checkpoint::CheckpointReader& last) {
     require(last.step() >= plan_.run.steps, ExitCode::usage,
             "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = "
             "{} cannot follow its "

@@ -7,7 +7,6 @@
 #include "memory_check.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
 #include "tessera/kernels/philox.hpp"
 #include "tessera/plan/model_shape.hpp"
 #include "tessera/train/device.hpp"

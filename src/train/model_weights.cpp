@@ -6,7 +6,7 @@
 #include "load_options.hpp"
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/hf/folder.hpp"

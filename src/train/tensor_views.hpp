@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/slice_view.hpp"
 #include "tessera/parallel/stage.hpp"
 
 namespace tessera::train {

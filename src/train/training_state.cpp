@@ -61,7 +61,7 @@ checkpoint::State state_of(Trainer& trainer, const plan::JobPlan& plan, const Tr
   return {state.step, json_text(stored)};
 }
 
-json state_in(const checkpoint::Opened& opened) { return parse_json(opened.extra()); }
+json state_in(const checkpoint::CheckpointReader& opened) { return parse_json(opened.extra()); }
 
 /// "" in a state that lacks it, as one of an earlier release may.
 std::string text_of(const json& state, const char* key) {
@@ -72,7 +72,7 @@ std::string text_of(const json& state, const char* key) {
 
 /// Written by a run that left the same out when it began, and so has values of its own for it: to
 /// be taken whole.
-bool is_own(const Trainer& trainer, const checkpoint::Opened& opened,
+bool is_own(const Trainer& trainer, const checkpoint::CheckpointReader& opened,
             const plan::LoadChoice& choice) {
   const json state = state_in(opened);
   const bool same_data = choice.data || text_of(state, "data") == trainer.source().identity();
@@ -80,13 +80,13 @@ bool is_own(const Trainer& trainer, const checkpoint::Opened& opened,
 }
 
 /// Written by a run that began with the same checkpoint.load_step.
-bool is_of_this_course(const checkpoint::Opened& opened, const plan::LoadChoice& choice) {
+bool is_of_this_course(const checkpoint::CheckpointReader& opened, const plan::LoadChoice& choice) {
   const json state = state_in(opened);
   return state.is_object() && state.value("load_step", json()) == choice.step;
 }
 
 /// A position counts in the data that it was saved with.
-void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
+void require_same_data(const Trainer& trainer, const checkpoint::CheckpointReader& opened,
                        const json& state) {
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
   if (then.empty() || now.empty() || then == now) return;
@@ -103,7 +103,7 @@ void require_same_data(const Trainer& trainer, const checkpoint::Opened& opened,
        opened.folder().string(), what.empty() ? "the content of its files" : what);
 }
 
-LoadedState take_state(Trainer& trainer, const checkpoint::Opened& opened,
+LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& opened,
                        const plan::LoadChoice& choice) {
   const json stored = state_in(opened);
   const auto number = [&](const char* key) -> std::int64_t {
@@ -176,8 +176,8 @@ checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& traine
   return saver.save(save_options(trainer, plan, folder), {step, json_text(state)}, views.views());
 }
 
-std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control,
-                                                  const std::filesystem::path& folder) {
+std::optional<checkpoint::CheckpointReader> open_model_only(comm::Communicator& control,
+                                                            const std::filesystem::path& folder) {
   auto newest = checkpoint::open_newest(control, folder, {});
   if (!newest || !state_in(*newest).is_object() || !state_in(*newest).value("model_only", false))
     return std::nullopt;
@@ -190,14 +190,14 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
   TensorViews views = all_views(ViewUse::loading, trainer);
   bool whole = false;
   checkpoint::LoadOptions options = load_options(choice, trainer.model());
-  const auto look_at = [&](const checkpoint::Opened& candidate) {
+  const auto look_at = [&](const checkpoint::CheckpointReader& candidate) {
     whole = is_own(trainer, candidate, choice);
   };
   options.leave_out = [&, leave_out = options.leave_out](std::string_view name) {
     return !whole && leave_out(name);
   };
   const std::int64_t step = step_to_load(control, folder, choice, latest_step, options.log);
-  std::optional<checkpoint::Opened> opened;
+  std::optional<checkpoint::CheckpointReader> opened;
   if (step >= 0) {
     opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
     look_at(*opened);

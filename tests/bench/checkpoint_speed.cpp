@@ -21,6 +21,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/shard.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/checkpoint/saver.hpp"
 #include "tessera/comm/world.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // manifest.json without its last member, the checksum, which is made.
+#include "format/manifest.hpp"
 #include "input.hpp"
-#include "manifest.hpp"
 #include "tessera/base/crc32c.hpp"
 
 using namespace tessera;

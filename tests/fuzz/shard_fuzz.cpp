@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A shard file and its record in the manifest: the record's numbers, then the file. Checksums are
 // made to fit, those of tables, blocks and header, so that the readers behind them are reached.
+#include "format/shard_file.hpp"
 #include "input.hpp"
-#include "opened.hpp"
-#include "shard_file.hpp"
+#include "load/checkpoint_reader.hpp"
 #include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 using namespace tessera;
@@ -68,7 +69,7 @@ void seal(Manifest& manifest, std::string& bytes, const fuzz::InputFolder& folde
 }
 
 /// What was found to be valid must load.
-void read_some(const Opened& opened, bool valid) {
+void read_some(const CheckpointReader& opened, bool valid) {
   std::vector<std::byte> out(4096);
   for (const TensorInfo& tensor : opened.tensors()) {
     TensorSlice slice{tensor.name, tensor.dtype, tensor.shape, Shape(tensor.shape.size(), 0),
@@ -96,6 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     valid = verify(folder.path(), true).empty();
   }
   if (fuzz::takes({ExitCode::checkpoint}, [&] { manifest = parse_manifest(text, kManifestName); }))
-    read_some(Opened(std::make_shared<Opened::Impl>(folder.path(), manifest)), valid);
+    read_some(CheckpointReader(std::make_shared<CheckpointReader::Impl>(folder.path(), manifest)),
+              valid);
   return 0;
 }

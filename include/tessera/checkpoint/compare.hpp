@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 
 namespace tessera::checkpoint {
 
@@ -27,7 +27,7 @@ struct TensorComparison {
 
 /// Compares each tensor that either holds, in natural order of their names, in bounded memory.
 /// Error(checkpoint) when a block is damaged.
-void compare(const Opened& a, const Opened& b,
+void compare(const CheckpointReader& a, const CheckpointReader& b,
              const std::function<void(const TensorComparison&)>& take);
 
 }  // namespace tessera::checkpoint

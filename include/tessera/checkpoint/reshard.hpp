@@ -4,8 +4,6 @@
 
 #include <filesystem>
 
-#include "tessera/checkpoint/checkpoint.hpp"
-
 namespace tessera::checkpoint {
 
 struct ReshardOptions {

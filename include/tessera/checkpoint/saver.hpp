@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/save.hpp"
 
 namespace tessera::checkpoint {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/base/tensor_slice.hpp"
 
 namespace tessera::checkpoint {
 

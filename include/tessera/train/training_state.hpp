@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/saver.hpp"
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/train/train_state.hpp"
@@ -38,8 +39,8 @@ checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& traine
                                        const std::filesystem::path& folder, std::int64_t step);
 /// Collective. The newest valid checkpoint under `folder` if it is one of these: nothing else of a
 /// run is in it.
-std::optional<checkpoint::Opened> open_model_only(comm::Communicator& control,
-                                                  const std::filesystem::path& folder);
+std::optional<checkpoint::CheckpointReader> open_model_only(comm::Communicator& control,
+                                                            const std::filesystem::path& folder);
 
 /// Collective. Loads a checkpoint under `folder` into the trainer, onto whatever mesh it has; the
 /// next step goes on with the next sample. It is the newest valid one that is not behind

@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
+#include "tessera/checkpoint/save.hpp"
 #include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::checkpoint {

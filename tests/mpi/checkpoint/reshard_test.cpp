@@ -38,7 +38,7 @@ class Reshard : public OnRanks {
     const auto held = hold(sample_tensors(large), cut, rank(), true);
     return save(control(), options(), {step}, views_of(held)).folder;
   }
-  bool loads(const Opened& opened, const Cut& cut, bool large = false) {
+  bool loads(const CheckpointReader& opened, const Cut& cut, bool large = false) {
     const auto held = hold(sample_tensors(large), cut, rank() % cut.ranks(), false);
     load(control(), opened, views_of(held));
     return all_right(held);
@@ -77,7 +77,7 @@ TEST_F(Reshard, EveryCutLoadsEveryOther) {
   std::int64_t step = 0;
   for (const Cut& saved : cuts_of(ranks())) {
     files_ = kLayouts[step % 3];
-    const Opened opened = open(control(), save_cut(saved, ++step));
+    const CheckpointReader opened = open(control(), save_cut(saved, ++step));
     if (rank() == 0) {
       EXPECT_EQ(describe(verify(opened.folder(), true)), "");
     }
@@ -92,7 +92,7 @@ TEST_F(Reshard, TensorsOfManyBlocksToo) {
   for (const Cut& cut : {saved, replicated})
     for (const FileLayout files : kLayouts) {
       files_ = files;
-      const Opened opened = open(control(), save_cut(cut, ++step, true));
+      const CheckpointReader opened = open(control(), save_cut(cut, ++step, true));
       EXPECT_TRUE(loads(opened, {1, ranks()}, true));
       EXPECT_TRUE(loads(opened, {ranks(), 1}, true));
       if (rank() == 0) {
@@ -135,7 +135,7 @@ TEST_F(Reshard, TheStructureOfASharedFileLeavesItsBoxesAlone) {
     tensors.push_back({fmt::format("model/layers.{}.weight", i), DType::f32, shape});
   }
   const auto held = hold(tensors, {ranks(), 1}, rank(), true);
-  const Opened opened = open(control(), save(control(), options(), {1}, views_of(held)).folder);
+  const auto opened = open(control(), save(control(), options(), {1}, views_of(held)).folder);
   const auto blank = hold(tensors, {1, 1}, 0, false);
   load(control(), opened, views_of(blank));
   EXPECT_TRUE(all_right(blank));
@@ -229,7 +229,7 @@ TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   }
   control().barrier();
   if (!fs::exists(step / name)) return;
-  const Opened opened = open(control(), step);
+  const CheckpointReader opened = open(control(), step);
   EXPECT_THAT(common_message(
                   [&] {
                     loads(opened, {ranks(), 1});

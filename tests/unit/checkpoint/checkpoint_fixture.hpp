@@ -13,7 +13,9 @@
 #include "sample.hpp"
 #include "temporary_folder.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
+#include "tessera/checkpoint/save.hpp"
 
 namespace tessera::checkpoint {
 

@@ -13,10 +13,11 @@
 #include <fstream>
 #include <functional>
 
-#include "manifest.hpp"
-#include "shard_file.hpp"
+#include "format/manifest.hpp"
+#include "format/shard_file.hpp"
 #include "temporary_folder.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace {
@@ -99,7 +100,7 @@ double seconds_of(const std::function<void()>& work) {
 
 int measure(const fs::path& folder, std::int64_t files, std::int64_t tensors) {
   const auto self = comm::make_self_communicator("control");
-  std::optional<Opened> opened;
+  std::optional<CheckpointReader> opened;
   bool met = true;
   met &=
       report("open", seconds_of([&] { opened = open_newest(*self, folder, {}); }), kSeconds, "s");

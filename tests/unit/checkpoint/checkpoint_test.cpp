@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
     const auto held = hold(states[step], {}, 0, true);
     const SaveResult saved =
         saver.save(options(), {static_cast<std::int64_t>(step)}, views_of(held));
-    const Opened opened = open(*control_, saved.folder);
+    const CheckpointReader opened = open(*control_, saved.folder);
     EXPECT_EQ(describe(verify(opened.folder(), true)), "");
     const auto blank = hold(states[step], {}, 0, false);
     load(*control_, opened, views_of(blank));
@@ -74,7 +74,7 @@ TEST_F(Checkpoint, ConvertsFloatingTypesAndReadsBoxes) {
   const TensorSlice slice{"optimizer/exp_avg/w", DType::f32, {2, 3}, {0, 0}, {2, 3}};
   const SliceView view{slice, const_cast<float*>(values)};
   save(*control_, options(), {1}, {&view, 1});
-  const Opened opened = open(*control_, folder_ / "step-00000001");
+  const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   std::vector<double> column(2);
   opened.read({slice.name, DType::f64, {2, 3}, {0, 1}, {2, 1}}, column.data());
   EXPECT_EQ(column, (std::vector<double>{1.0039f, 4}));
@@ -85,7 +85,7 @@ TEST_F(Checkpoint, ConvertsFloatingTypesAndReadsBoxes) {
 
 TEST_F(Checkpoint, MissingAndExtraTensorsFollowThePolicy) {
   save_step(1);
-  const Opened opened = open(*control_, folder_ / "step-00000001");
+  const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   auto wanted = hold(sample_tensors(), {}, 0, false);
   wanted.erase(wanted.begin());
   wanted.emplace_back(TensorSlice{"model/new.weight", DType::f32, {2}, {0}, {2}}, true);
@@ -103,7 +103,7 @@ TEST_F(Checkpoint, MissingAndExtraTensorsFollowThePolicy) {
 
 TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
   save_step(1);
-  const Opened opened = open(*control_, folder_ / "step-00000001");
+  const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   const LoadOptions lax{Policy::ignore, Policy::ignore, {}};
   std::vector<std::byte> memory(10000);
   const SliceView other{{"model/tok_embeddings.weight", DType::f32, {16, 37}, {0, 0}, {16, 37}},
@@ -127,7 +127,7 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
 
 TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
   save_step(1);
-  const Opened opened = open(*control_, folder_ / "step-00000001");
+  const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   auto wanted = hold(sample_tensors(), {}, 0, false);
   wanted.erase(wanted.begin());
   const TensorSlice taller{"model/tok_embeddings.weight", DType::f32, {40, 16}, {0, 0}, {40, 16}};
@@ -146,7 +146,7 @@ TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
 
 TEST_F(Checkpoint, WhatIsLeftOutIsNeitherLoadedNorMissed) {
   save_step(1);
-  const Opened opened = open(*control_, folder_ / "step-00000001");
+  const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   auto wanted = hold(sample_tensors(), {}, 0, false);
   std::erase_if(wanted, [](const Held& held) {
     return held.view().slice.name == "optimizer/steps";
@@ -164,7 +164,7 @@ TEST_F(Checkpoint, MayBeRefusedBeforeItIsLoaded) {
   save_step(1);
   save_step(2);
   auto wanted = hold(sample_tensors(), {}, 0, false);
-  const auto refuse = [](const Opened& opened) {
+  const auto refuse = [](const CheckpointReader& opened) {
     require(opened.step() != 2, ExitCode::usage, "not the second");
   };
   EXPECT_EQ(message_of(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes that overlap, or leave gaps: found whatever their checksums say.
-#include "cover.hpp"
+#include "load/cover.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <random>
 
 #include "checkpoint_fixture.hpp"
-#include "read_manifest.hpp"
+#include "format/read_manifest.hpp"
 #include "tessera/base/crc32c.hpp"
 
 namespace tessera::checkpoint {

@@ -8,12 +8,14 @@
 #include <map>
 #include <random>
 
-#include "read_manifest.hpp"
+#include "format/read_manifest.hpp"
 #include "sample.hpp"
 #include "temporary_folder.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
+#include "tessera/checkpoint/save.hpp"
 
 namespace tessera::checkpoint {
 namespace {

@@ -67,7 +67,7 @@ TEST_F(Format1, IsReadForEver) {
 
 /// Pinned apart from the code that makes the patterns.
 TEST_F(Format1, HoldsTheseValues) {
-  const Opened opened = open(*control_, kGolden / "step-00000042");
+  const CheckpointReader opened = open(*control_, kGolden / "step-00000042");
   std::uint64_t steps = 0;
   opened.read({"optimizer/steps", DType::i64, {1}, {0}, {1}}, &steps);
   std::uint16_t bits[2] = {};

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manifest.hpp"
+#include "format/manifest.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 

@@ -9,14 +9,14 @@
 #include <map>
 #include <random>
 
-#include "manifest.hpp"
-#include "read_manifest.hpp"
+#include "format/read_manifest.hpp"
+#include "format/shard_file.hpp"
 #include "sample.hpp"
-#include "shard_file.hpp"
 #include "temporary_folder.hpp"
-#include "tessera/base/error.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/checkpoint/reshard.hpp"
+#include "tessera/checkpoint/save.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -255,7 +255,7 @@ class RandomDamage : public testing::Test {
     const std::size_t at = trial.words.find(" of ");
     if (!trial.words.starts_with("block") || at == std::string::npos) return;
     const std::int64_t step = trial.touched[0].parent_path() == steps_[1] ? 1 : 2;
-    const Opened opened = open(*control_, steps_[step]);
+    const CheckpointReader opened = open(*control_, steps_[step]);
     for (const SampleTensor& tensor : tensors_) {
       if (tensor.name == trial.words.substr(at + 4)) continue;
       const Held blank(TensorSlice{tensor.name, tensor.dtype, tensor.shape,

@@ -11,7 +11,7 @@
 #include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/shard.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/slice_view.hpp"
 
 namespace tessera::checkpoint {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard_plan.hpp"
+#include "save/shard_plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "manifest.hpp"
-#include "step_folder.hpp"
-#include "tensor_table.hpp"
+#include "format/manifest.hpp"
+#include "format/step_folder.hpp"
+#include "format/tensor_table.hpp"
 
 namespace tessera::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/base/shard.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/slice_view.hpp"
 
 namespace tessera::checkpoint {
 

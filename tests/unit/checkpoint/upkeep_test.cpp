@@ -29,12 +29,14 @@ class Upkeep : public Checkpoint {
     return names;
   }
   /// Saves one float tensor a step; gives the opened checkpoint.
-  Opened save_values(std::int64_t step, std::vector<float> values, DType dtype = DType::f32) {
+  CheckpointReader save_values(std::int64_t step, std::vector<float> values,
+                               DType dtype = DType::f32) {
     const auto count = static_cast<std::int64_t>(values.size() * 4 / size_of(dtype));
     const SliceView view{{"model/w", dtype, {count}, {0}, {count}}, values.data()};
     return open(*control_, save(*control_, options(), {step}, {&view, 1}).folder);
   }
-  static std::vector<TensorComparison> comparisons(const Opened& a, const Opened& b) {
+  static std::vector<TensorComparison> comparisons(const CheckpointReader& a,
+                                                   const CheckpointReader& b) {
     std::vector<TensorComparison> all;
     compare(a, b, [&](const TensorComparison& one) { all.push_back(one); });
     return all;
@@ -107,11 +109,12 @@ TEST_F(Upkeep, PruneTakesLeftoversWhenTold) {
 TEST_F(Upkeep, DifferencesAreMeasured) {
   const float nan = std::numeric_limits<float>::quiet_NaN(),
               inf = std::numeric_limits<float>::infinity();
-  const Opened a = save_values(1, {1, 2, 4, nan, 0, -8}),
-               same = save_values(2, {1, 2, 4, nan, 0, -8});
-  const Opened b = save_values(3, {1, 2.5, 4, nan, -0.0f, -10}),
-               c = save_values(4, {1, 2, 4, 7, 0, -8});
-  const Opened other_shape = save_values(5, {1, 2}), bits = save_values(6, {1, 2}, DType::i32);
+  const CheckpointReader a = save_values(1, {1, 2, 4, nan, 0, -8}),
+                         same = save_values(2, {1, 2, 4, nan, 0, -8});
+  const CheckpointReader b = save_values(3, {1, 2.5, 4, nan, -0.0f, -10}),
+                         c = save_values(4, {1, 2, 4, 7, 0, -8});
+  const CheckpointReader other_shape = save_values(5, {1, 2}),
+                         bits = save_values(6, {1, 2}, DType::i32);
   EXPECT_TRUE(comparisons(a, same).at(0).is_equal());
   const TensorComparison ab = comparisons(a, b).at(0);
   EXPECT_EQ(ab.name, "model/w");
@@ -147,14 +150,14 @@ TEST_F(Upkeep, TensorsOfOneSideAndOfOtherTypesDiffer) {
 TEST_F(Upkeep, OtherFilesHoldTheSameBits) {
   const auto held = hold(sample_tensors(true), {}, 0, true);
   const fs::path from = save(*control_, options(), {7, R"({"seed":3})"}, views_of(held)).folder;
-  const Opened source = open(*control_, from);
+  const CheckpointReader source = open(*control_, from);
   for (const int files : {1, 2, 5, 64}) {
     const TemporaryFolder other;
     const fs::path to = reshard(from, {other.path(), files});
     EXPECT_EQ(to, other / "step-00000007");
     EXPECT_EQ(describe(verify(to, true)), "");
     EXPECT_FALSE(check_hint(other.path()));
-    const Opened opened = open(*control_, to);
+    const CheckpointReader opened = open(*control_, to);
     EXPECT_EQ(summarize(to).files, files);
     EXPECT_EQ(opened.extra(), source.extra());
     EXPECT_EQ(opened.mesh(), source.mesh());

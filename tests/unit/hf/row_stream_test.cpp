@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
-#include "tessera/checkpoint/checkpoint.hpp"
+#include "tessera/checkpoint/checkpoint_reader.hpp"
+#include "tessera/checkpoint/save.hpp"
 #include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::hf {
@@ -21,7 +22,7 @@ TEST(RowStream, PermutesRowsInBoundedMemory) {
   const SliceView views[] = {{{"model/w", DType::f32, {7, 3}, {0, 0}, {7, 3}}, values.data()},
                              {{"model/s", DType::f32, {}, {}, {}}, &scalar}};
   checkpoint::save(*control, {folder.path(), "r0"}, {1}, views);
-  const checkpoint::Opened opened = checkpoint::open(*control, folder / "step-00000001");
+  const checkpoint::CheckpointReader opened = checkpoint::open(*control, folder / "step-00000001");
   SafetensorsWriter writer(folder / "out.safetensors",
                            {{"w", DType::bf16, {7, 3}}, {"s", DType::f32, {}}});
   stream(opened, {"model/w", "w", DType::bf16, [](std::int64_t row) { return 6 - row; }}, writer);

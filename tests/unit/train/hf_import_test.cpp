@@ -28,7 +28,7 @@ class HfImport : public testing::Test {
  protected:
   ~HfImport() override { fs::remove_all(folder_); }
   fs::path operator/(const char* name) const { return folder_ / name; }
-  checkpoint::Opened opened(const fs::path& step) const {
+  checkpoint::CheckpointReader opened(const fs::path& step) const {
     return checkpoint::open(*control_, step);
   }
 
@@ -80,7 +80,7 @@ TEST_F(HfImport, EveryFamilyGoesInAndOutBitForBit) {
 }
 
 /// TorchTitan's scripts write a Llama under its own names, in the rows' order that is ours too.
-void write_with_titans_names(const checkpoint::Opened& opened, const fs::path& file) {
+void write_with_titans_names(const checkpoint::CheckpointReader& opened, const fs::path& file) {
   std::vector<TensorInfo> entries;
   for (const TensorInfo& tensor : opened.tensors())
     entries.push_back({tensor.name.substr(sizeof("model/") - 1), tensor.dtype, tensor.shape});

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "save/save_attempt.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "format/collective.hpp"
+#include "format/index_file.hpp"
+#include "format/step_folder.hpp"
+#include "tessera/base/box.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/base/json.hpp"
+#include "tessera/base/json_reader.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/checkpoint/retention.hpp"
+#include "tessera/comm/agreement.hpp"
+
+namespace tessera::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The ranks' boxes must make up each tensor: a hole would show only when the job is resumed.
+void check_table(const TensorTable& table) {
+  require(table.conflict().empty(), ExitCode::usage, "cannot save: {}", table.conflict());
+  for (const auto& [name, row] : table.rows())
+    require(row.elements == element_count(row.shape), ExitCode::usage,
+            "cannot save: the ranks' boxes of {} {} hold {} elements where {} were expected (wrong "
+            "boxes or replica "
+            "numbers)",
+            name, to_string(row.shape), row.elements, element_count(row.shape));
+}
+
+}  // namespace
+
+SaveAttempt::SaveAttempt(comm::Communicator& control, const FileGroup& group, SaveOptions options,
+                         State state, std::span<const SliceView> views,
+                         std::shared_ptr<const ShardLayout> layout)
+    : control_(control),
+      group_(group),
+      options_(std::move(options)),
+      state_(std::move(state)),
+      views_(views.begin(), views.end()),
+      layout_(std::move(layout)),
+      final_(options_.folder / step_name(state_.step)) {}
+
+void SaveAttempt::stage(SaveStage stage) const {
+  if (options_.on_stage) options_.on_stage(stage);
+}
+
+bool SaveAttempt::prepare() {
+  plan();
+  if (!make_attempt()) {
+    result_.kept_existing = true;
+    return false;
+  }
+  comm::on_all_ranks(control_, [&] { stage(SaveStage::prepared); });
+  return true;
+}
+
+/// What this rank writes, and the table of all tensors on every rank.
+void SaveAttempt::plan() {
+  std::string mine;
+  comm::on_all_ranks(control_, [&] {
+    check_options();
+    check_views(views_);
+    pieces_ = owned_pieces(views_);
+    mine = table_of(views_, pieces_).to_text();
+  });
+  const std::string all = reduce_to_root(control_, std::move(mine), TensorTable::merge_texts);
+  const TensorTable table = TensorTable::from_text(comm::on_rank_zero(control_, [&] {
+    check_table(TensorTable::from_text(all));
+    return all;
+  }));
+  tensors_ = table.tensors();
+  for (const TensorInfo& tensor : tensors_)
+    result_.bytes += *checked_bytes(tensor.shape, tensor.dtype);
+  plan_file();
+}
+
+/// What the ranks of this rank's file write into it.
+void SaveAttempt::plan_file() {
+  file_plans_ = all_gather_words(group_.ranks(), pack(pieces_, tensors_));
+  writers_ = comm::all_gather_strings(group_.ranks(), options_.coord_name);
+}
+
+std::vector<PlannedBox> SaveAttempt::file_boxes() const {
+  const int me = group_.ranks().rank();
+  std::vector<PlannedBox> all;
+  for (int writer = 0; writer < group_.ranks().size(); ++writer) {
+    std::vector<PlannedBox> boxes = unpack(file_plans_[static_cast<std::size_t>(writer)], tensors_);
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      boxes[i].writer = writer;
+      if (writer == me) boxes[i].data = pieces_[i].data;
+    }
+    std::move(boxes.begin(), boxes.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+void SaveAttempt::check_options() {
+  require(state_.step >= 0, ExitCode::usage, "step {} cannot be saved", state_.step);
+  require(!options_.coord_name.empty() && options_.coord_name.find('/') == std::string::npos,
+          ExitCode::usage, "\"{}\" cannot name a shard file", options_.coord_name);
+  const nlohmann::json extra =
+      parse_json(state_.json_extra, {"the training state", ExitCode::usage});
+  require(extra.is_object(), ExitCode::usage, "the training state is not a JSON object");
+  extra_ = json_text(extra);
+}
+
+/// Makes the partial folder. False when a valid checkpoint of this step is there already.
+bool SaveAttempt::make_attempt() {
+  uuid_ = comm::on_rank_zero(control_, [&] {
+    make_folders(options_.folder, ExitCode::checkpoint);
+    if (group_.spans_nodes()) require_coherent(options_.folder);
+    remove_dead_attempts(options_.folder, options_.stale_partial_seconds);
+    exists_ = fs::exists(final_);
+    return make_uuid();
+  });
+  exists_ =
+      comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists_), comm::Op::max) != 0;
+  if (exists_ && existing_is_valid()) return false;
+  partial_ = comm::on_rank_zero(control_, [&] {
+    const fs::path partial = partial_path(options_.folder, state_.step, uuid_);
+    make_folder(partial, ExitCode::checkpoint);
+    return partial.string();
+  });
+  return true;
+}
+
+/// Every byte is looked at, by all ranks together: a checkpoint that could not be loaded must not
+/// shadow this one.
+bool SaveAttempt::existing_is_valid() const {
+  const auto findings = verify(final_, true, control_.rank(), control_.size());
+  for (const Finding& finding : findings) log::warning("{}", finding.what);
+  return comm::all_reduce_scalar(control_, static_cast<std::int64_t>(findings.size()),
+                                 comm::Op::max) == 0;
+}
+
+void SaveAttempt::copy_by(CopyEngine& engine) {
+  std::int64_t bytes = 0;
+  for (const Piece& piece : pieces_) bytes += piece.bytes;
+  std::byte* memory = engine.reserve(static_cast<std::size_t>(bytes));
+  for (Piece& piece : pieces_) {
+    engine.copy(memory, piece.data, static_cast<std::size_t>(piece.bytes));
+    piece.data = memory;
+    memory += piece.bytes;
+  }
+}
+
+void SaveAttempt::write() {
+  const int me = group_.ranks().rank();
+  std::vector<PlannedBox> boxes = file_boxes();
+  if (boxes.empty() || (pieces_.empty() && me != 0)) return;
+  writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes),
+                  tensors_, layout_);
+  layout_ = writer_->layout();
+  checksums_.resize(1);
+  checksums_[0] = writer_->write_boxes(me, [](const PlannedBox& planned) { return planned.data; });
+  if (group_.is_shared())
+    writer_->sync();
+  else
+    record_ = to_text(writer_->finish(checksums_));
+}
+
+void SaveAttempt::share_checksums() {
+  checksums_ =
+      all_gather_words(group_.ranks(), writer_ ? checksums_[0] : std::vector<std::uint32_t>());
+}
+
+void SaveAttempt::seal() {
+  if (writer_ && group_.ranks().rank() == 0) record_ = to_text(writer_->finish(checksums_));
+  writer_.reset();
+}
+
+void SaveAttempt::collect() {
+  comm::on_all_ranks(control_, [&] { stage(SaveStage::written); });
+  record_ = reduce_to_root(control_, std::move(record_), [](std::string a, const std::string& b) {
+    return a.empty() || b.empty() ? a + b : a + "," + b;
+  });
+}
+
+void SaveAttempt::commit() {
+  manifest_ = make_manifest();
+  write_text(partial_ / kManifestName, to_text(manifest_), ExitCode::checkpoint);
+  sync_folder(partial_, ExitCode::checkpoint);
+  result_.kept_existing = !make_visible();
+}
+
+Manifest SaveAttempt::make_manifest() const {
+  Manifest manifest =
+      new_manifest(uuid_, state_.step, options_.mesh, options_.config_toml, extra_, tensors_);
+  manifest.shards =
+      parse_shards("[" + record_ + "]", static_cast<std::int64_t>(tensors_.size()), partial_);
+  std::sort(
+      manifest.shards.begin(), manifest.shards.end(),
+      [](const ShardRecord& a, const ShardRecord& b) { return NaturalOrder()(a.name, b.name); });
+  return manifest;
+}
+
+/// The one moment at which the checkpoint comes into being. False when another attempt was faster
+/// and its one is kept.
+bool SaveAttempt::make_visible() {
+  if (exists_)
+    rename_path(final_, damaged_path(options_.folder, state_.step, uuid_), ExitCode::checkpoint);
+  if (fs::exists(final_) && verify(final_, false).empty()) {
+    remove_quietly(partial_);
+    return false;
+  }
+  rename_path(partial_, final_, ExitCode::checkpoint);
+  partial_.clear();
+  sync_folder(options_.folder, ExitCode::checkpoint);
+  return true;
+}
+
+SaveResult SaveAttempt::conclude() {
+  const auto kept = static_cast<std::int64_t>(result_.kept_existing);
+  result_.kept_existing = comm::all_reduce_scalar(control_, kept, comm::Op::max) != 0;
+  result_.folder = final_;
+  result_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  return result_;
+}
+
+void SaveAttempt::tidy() const {
+  warn_if_it_fails([&] { write_hint(options_.folder, final_.filename().string(), uuid_); });
+  warn_if_it_fails([&] {
+    retain(options_.folder, {options_.keep_latest_k, options_.keep_every}, state_.step);
+  });
+  if (manifest_.uuid.empty() || result_.kept_existing) return;
+  if (options_.write_index)
+    warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
+}
+
+void SaveAttempt::abandon() {
+  if (is_root() && !partial_.empty()) remove_quietly(partial_);
+}
+
+}  // namespace tessera::checkpoint
