@@ -73,6 +73,13 @@ Id Hdf5File::checked(Id result, const char* call) const {
 
 namespace {
 
+/// Properties of objects that do not note when they were made: the same state gives the same bytes.
+hid_t untimed(hid_t kind) {
+  const hid_t list = H5Pcreate(kind);
+  H5Pset_obj_track_times(list, false);
+  return list;
+}
+
 hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes, SparseImage& image) {
   H5Eset_auto2(H5E_DEFAULT, nullptr,
                nullptr);  // reasons go into our message, not to standard error
@@ -81,7 +88,8 @@ hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes, Spa
   H5Pset_alignment(access, 4096, 4096);
   H5Pset_meta_block_size(access, static_cast<hsize_t>(metadata_bytes));
   use_memory_driver(access, image);
-  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  const Hid creation(untimed(H5P_FILE_CREATE), H5Pclose);
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
   require(file >= 0, ExitCode::checkpoint, "cannot create {} (H5Fcreate: {})", path.string(),
           last_reason());
   return file;
@@ -97,14 +105,8 @@ std::unique_lock<std::mutex> take_library() {
   return lock;
 }
 
-hid_t intermediate_groups() {
-  const hid_t list = H5Pcreate(H5P_LINK_CREATE);
-  H5Pset_create_intermediate_group(list, 1);
-  return list;
-}
-
 hid_t contiguous_layout() {
-  const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+  const hid_t list = untimed(H5P_DATASET_CREATE);
   H5Pset_layout(list, H5D_CONTIGUOUS);
   H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
   H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
@@ -125,13 +127,24 @@ Hdf5File::Hdf5File(const std::filesystem::path& path, std::int64_t metadata_byte
     : library_(take_library()),
       path_(path),
       file_(create(path, metadata_bytes, image_), H5Fclose),
-      make_groups_(intermediate_groups(), H5Pclose),
+      group_(untimed(H5P_GROUP_CREATE), H5Pclose),
       contiguous_(contiguous_layout(), H5Pclose),
       text_(variable_text(), H5Tclose),
       scalar_(H5Screate(H5S_SCALAR), H5Sclose) {}
 
+void Hdf5File::make_groups_of(const std::string& name) {
+  for (std::size_t end = name.find('/'); end != name.npos; end = name.find('/', end + 1)) {
+    const auto [group, is_new] = groups_.insert(name.substr(0, end));
+    if (is_new)
+      Hid(checked(H5Gcreate2(file_, group->c_str(), H5P_DEFAULT, group_, H5P_DEFAULT),
+                  "H5Gcreate2"),
+          H5Gclose);
+  }
+}
+
 std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const Shape& shape,
                                      const Origin* origin) {
+  make_groups_of(name);
   const auto dims = dims_of(shape);
   const Hid space(
       checked(shape.empty() ? H5Screate(H5S_SCALAR)
@@ -139,7 +152,7 @@ std::int64_t Hdf5File::add_with_type(const std::string& name, hid_t type, const 
               "H5Screate"),
       H5Sclose);
   const Hid dataset(
-      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, contiguous_, H5P_DEFAULT),
+      checked(H5Dcreate2(file_, name.c_str(), type, space, H5P_DEFAULT, contiguous_, H5P_DEFAULT),
               "H5Dcreate2"),
       H5Dclose);
   if (origin != nullptr) {
@@ -166,12 +179,13 @@ std::int64_t Hdf5File::add_checksums(const std::string& name, std::int64_t count
 
 void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& shape,
                            const std::vector<VirtualPart>& parts) {
+  make_groups_of(name);
   const Hid type(checked(make_type(dtype), "H5Tcopy"), H5Tclose);
   const auto dims = dims_of(shape);
   const Hid space(checked(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                           "H5Screate_simple"),
                   H5Sclose);
-  const Hid creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  const Hid creation(untimed(H5P_DATASET_CREATE), H5Pclose);
   for (const VirtualPart& part : parts) {
     const auto start = dims_of(part.box.offset), count = dims_of(part.box.extent);
     checked(
@@ -190,14 +204,15 @@ void Hdf5File::add_virtual(const std::string& name, DType dtype, const Shape& sh
   }
   H5Sselect_all(space);
   const Hid dataset(
-      checked(H5Dcreate2(file_, name.c_str(), type, space, make_groups_, creation, H5P_DEFAULT),
+      checked(H5Dcreate2(file_, name.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT),
               "H5Dcreate2"),
       H5Dclose);
 }
 
 void Hdf5File::add_link(const std::string& name, const std::string& file,
                         const std::string& dataset) {
-  checked(H5Lcreate_external(file.c_str(), dataset.c_str(), file_, name.c_str(), make_groups_,
+  make_groups_of(name);
+  checked(H5Lcreate_external(file.c_str(), dataset.c_str(), file_, name.c_str(), H5P_DEFAULT,
                              H5P_DEFAULT),
           "H5Lcreate_external");
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,7 @@ class Hdf5File {
   SparseImage take_image() { return std::move(image_); }
 
  private:
+  void make_groups_of(const std::string& name);
   std::int64_t add_with_type(const std::string& name, hid_t type, const Shape& shape,
                              const Origin* origin);
   void attach(hid_t object, const char* name, const std::string& text);
@@ -96,8 +98,9 @@ class Hdf5File {
   std::filesystem::path path_;
   SparseImage image_;
   Hid file_;
+  std::set<std::string> groups_;
   // Made once: each costs as much as a dataset.
-  Hid make_groups_;
+  Hid group_;
   Hid contiguous_;
   Hid text_;
   Hid scalar_;
