@@ -51,12 +51,11 @@ void print(const std::string& name, const schedule::Table& table,
                            100 * timeline.bubble());
   std::cout << fmt::format("{:<5}{:<14}{:>8}{:>14}{:>18}\n", "rank", "stages", "actions",
                            "own bubble", "peak activations");
-  for (int rank = 0; rank < table.map.ranks(); ++rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    std::cout << fmt::format("{:<5}{:<14}{:>8}{:>12.1f} %{:>18}\n", rank,
+  for (const schedule::PipelineRank rank : table.map.each_rank()) {
+    std::cout << fmt::format("{:<5}{:<14}{:>8}{:>12.1f} %{:>18}\n", rank.value(),
                              fmt::format("{}", fmt::join(table.map.stages_of(rank), ",")),
-                             table.computations[r].size(), 100 * timeline.bubble_of(r),
-                             peak_activations(table.computations[r]));
+                             table.computations[rank].size(), 100 * timeline.bubble_of(rank),
+                             peak_activations(table.computations[rank]));
   }
 }
 

@@ -11,6 +11,7 @@ using model::Slot;
 using schedule::Action;
 using schedule::ActionKind;
 using schedule::ActionList;
+using schedule::StageIndex;
 
 PassResult Executor::run(const ActionList& list, std::span<const Microbatch> microbatches,
                          int first, double scale) {
@@ -23,7 +24,7 @@ PassResult Executor::evaluate(const ActionList& list, std::span<const Microbatch
 
 PassResult Executor::run(const ActionList& list, Pass pass) {
   for (const Action& action : list) {
-    current_microbatch_ = pass.first + action.microbatch;
+    current_microbatch_ = pass.first + action.microbatch.value();
     computes(action.kind) ? compute(action, pass) : move(action);
     outgoing_.remove_if([](Transfer& sent) { return sent.request.test(); });
   }
@@ -36,15 +37,15 @@ void Executor::compute(const Action& action, Pass& pass) {
   if (action.kind == ActionKind::forward)
     forward(action, pass);
   else if (action.kind == ActionKind::weight_gradient)
-    stages_.at(action.stage).backward_weights(pass.first + action.microbatch);
+    stages_.at(action.stage).backward_weights(pass.first + action.microbatch.value());
   else
     backward(action, pass);
 }
 
 void Executor::forward(const Action& action, Pass& pass) {
   Stage& stage = stages_.at(action.stage);
-  const Microbatch& data = pass.microbatches[static_cast<std::size_t>(action.microbatch)];
-  const int number = pass.first + action.microbatch;
+  const Microbatch& data = pass.microbatches[action.microbatch.position()];
+  const int number = pass.first + action.microbatch.value();
   Flow in;
   stage.set_documents(number, data.documents);
   if (stage.first())
@@ -63,8 +64,7 @@ void Executor::forward(const Action& action, Pass& pass) {
   if (made.loss.defined()) pass.result.loss += made.loss.item<double>();
   // A schedule may run them in any order; they are given back in that of the batch.
   pass.result.token_losses.resize(pass.microbatches.size());
-  pass.result.token_losses[static_cast<std::size_t>(action.microbatch)] =
-      std::move(made.token_losses);
+  pass.result.token_losses[action.microbatch.position()] = std::move(made.token_losses);
 }
 
 void Executor::backward(const Action& action, const Pass& pass) {
@@ -72,14 +72,14 @@ void Executor::backward(const Action& action, const Pass& pass) {
   const bool whole = action.kind == ActionKind::backward;
   Flow gradients;
   if (!stage.last()) gradients = arrived(action, output_gradients_);
-  gradients = stage.backward(pass.first + action.microbatch, std::move(gradients),
+  gradients = stage.backward(pass.first + action.microbatch.value(), std::move(gradients),
                              whole ? Backward::whole : Backward::inputs);
   if (!stage.first())
     hand_over(action, action.stage - 1, std::move(gradients), input_gradients_, output_gradients_);
 }
 
 /// To the neighbouring stage on this rank, or to the transfer that the list has for it.
-void Executor::hand_over(const Action& made, int to, Flow flow, std::map<Key, Flow>& sent,
+void Executor::hand_over(const Action& made, StageIndex to, Flow flow, std::map<Key, Flow>& sent,
                          std::map<Key, Transfer>& local) {
   if (stages_.map().same_rank(made.stage, to))
     local[{to, made.microbatch}].flow = std::move(flow);
@@ -101,7 +101,7 @@ void Executor::move(const Action& action) {
   }
 }
 
-void Executor::send(const Action& action, int to, std::map<Key, Flow>& from,
+void Executor::send(const Action& action, StageIndex to, std::map<Key, Flow>& from,
                     const std::vector<Crossing>& slots) {
   const Flow flow = std::move(from.extract({action.stage, action.microbatch}).mapped());
   Transfer sent;
@@ -111,14 +111,14 @@ void Executor::send(const Action& action, int to, std::map<Key, Flow>& from,
     TESSERA_EXPECT(value.sizes() == crossing.shape,
                    "slot {} crosses the cut with a shape that its cell does not declare",
                    model::name_of(crossing.slot));
-    pp_.send(buffer_of(value), stages_.map().rank_of(to));
+    pp_.send(buffer_of(value), stages_.map().rank_of(to).value());
     sent.flow[crossing.slot] = value;
   }
   sent.request = pp_.group_end();
   outgoing_.push_back(std::move(sent));
 }
 
-void Executor::receive(const Action& action, int from, std::map<Key, Transfer>& into,
+void Executor::receive(const Action& action, StageIndex from, std::map<Key, Transfer>& into,
                        const std::vector<Crossing>& slots) {
   const StageOptions& options = stages_.options();
   Transfer incoming;
@@ -126,7 +126,7 @@ void Executor::receive(const Action& action, int from, std::map<Key, Transfer>& 
   for (const Crossing& crossing : slots) {
     incoming.flow[crossing.slot] =
         at::empty(crossing.shape, at::TensorOptions(crossing.type).device(options.sharding.device));
-    pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from));
+    pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from).value());
   }
   incoming.request = pp_.group_end();
   into[{action.stage, action.microbatch}] = std::move(incoming);

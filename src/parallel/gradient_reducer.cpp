@@ -36,8 +36,9 @@ void GradientReducer::make_neighbours(const model::ModelSpec& model) {
 
 void GradientReducer::tie_ends() {
   comm::Communicator& pipeline = mesh_.along(Axis::pp);
-  const int first = options_.first_rank, last = options_.last_rank, rank = pipeline.rank();
-  if (first == 0 && last == pipeline.size() - 1) {
+  const schedule::PipelineRank first = options_.first_rank, last = options_.last_rank,
+                               rank(pipeline.rank());
+  if (first.value() == 0 && last.value() == pipeline.size() - 1) {
     ends_ = mesh_.embedding_group();
     return;
   }

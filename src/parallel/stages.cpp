@@ -13,8 +13,8 @@ namespace {
 
 ReducerOptions reducer_options_of(const StageOptions& options, const schedule::StageMap& map) {
   ReducerOptions reducer = parallel::reducer_options_of(options, map.stages() > 1);
-  reducer.first_rank = map.rank_of(0);
-  reducer.last_rank = map.rank_of(map.stages() - 1);
+  reducer.first_rank = map.rank_of(map.first());
+  reducer.last_rank = map.rank_of(map.last());
   return reducer;
 }
 
@@ -24,21 +24,20 @@ Stages::Stages(const model::Model& model, const plan::StageRanges& ranges,
                const schedule::StageMap& map, mesh::DeviceMesh& mesh, const StageOptions& options)
     : map_(map),
       options_(options),
-      numbers_(map.stages_of(mesh.coord(Axis::pp))),
+      numbers_(map.stages_of(pipeline_rank(mesh))),
       reducer_(model, mesh, reducer_options_of(options_, map)) {
-  TESSERA_EXPECT(static_cast<int>(ranges.size()) == map.stages() &&
-                     map.ranks() == mesh.layout().degree(Axis::pp),
+  TESSERA_EXPECT(ranges.size() == map.stages() && map.ranks() == mesh.layout().degree(Axis::pp),
                  "{} stages on {} ranks", ranges.size(), map.ranks());
   TiedWeight tied;
-  if (map.rank_of(0) == map.rank_of(map.stages() - 1)) tied.holders = 1;
-  for (const int number : numbers_) {
-    const Range cells = ranges[static_cast<std::size_t>(number)];
+  if (map.rank_of(map.first()) == map.rank_of(map.last())) tied.holders = 1;
+  for (const schedule::StageIndex number : numbers_) {
+    const Range cells = ranges[number];
     stages_.push_back(std::make_unique<Stage>(model, cells, mesh, options_, reducer_, tied));
     if (stages_.back()->first()) tied.home = stages_.back()->weights().tied();
   }
 }
 
-Stage& Stages::at(int stage) {
+Stage& Stages::at(schedule::StageIndex stage) {
   const auto found = std::ranges::find(numbers_, stage);
   TESSERA_EXPECT(found != numbers_.end(), "stage {} is not on this rank", stage);
   return *stages_[static_cast<std::size_t>(found - numbers_.begin())];

@@ -81,12 +81,13 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
   return need;
 }
 
-std::optional<MemoryNeed> memory_need(const JobPlan& plan, int pp, bool trains) {
+std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRank rank,
+                                      bool trains) {
   const PipelinePlan& pipeline = plan.microbatches.pipeline;
   if (!pipeline.ranges) return std::nullopt;
   std::vector<Range> mine;
-  for (const int stage : pipeline.map.stages_of(pp))
-    mine.push_back((*pipeline.ranges)[static_cast<std::size_t>(stage)]);
+  for (const schedule::StageIndex stage : pipeline.map.stages_of(rank))
+    mine.push_back((*pipeline.ranges)[stage]);
   const BatchPlan& batch = plan.batch();
   return memory_need(
       *plan.model.spec, plan.layout, mine,

@@ -12,6 +12,7 @@ namespace tessera::plan {
 namespace {
 
 using model::ModelSpec;
+using schedule::StageIndex;
 
 class StageTable {
  public:
@@ -28,14 +29,16 @@ class StageTable {
     std::string text = fmt::format("{:<6}{:<5}{:<54}{:>9}{:>11}{:>7}{:>13}\n", "stage", "rank",
                                    "cells", "params", "FLOP", "of max", "crosses");
     const double most = dearest(ranges_);
-    for (std::size_t i = 0; i < ranges_.size(); ++i)
+    for (const StageIndex stage : map_.each_stage()) {
+      const Range& range = ranges_[stage];
       text += fmt::format(
-          "{:<6}{:<5}{:<54}{:>9}{:>11}{:>6.0f}%{:>13}\n", i, map_.rank_of(static_cast<int>(i)),
-          cells(ranges_[i]), metrics::human_count(parameters(ranges_[i])),
-          metrics::human_count(flops(ranges_[i])), most > 0 ? 100 * flops(ranges_[i]) / most : 0.0,
-          i + 1 < ranges_.size() ? metrics::human_bytes(crossing(ranges_[i].end())) : "-");
-    for (std::size_t i = 0; i + 1 < ranges_.size(); ++i)
-      if (!between_units(ranges_[i].end())) text += judged(i, most);
+          "{:<6}{:<5}{:<54}{:>9}{:>11}{:>6.0f}%{:>13}\n", stage.value(),
+          map_.rank_of(stage).value(), cells(range), metrics::human_count(parameters(range)),
+          metrics::human_count(flops(range)), most > 0 ? 100 * flops(range) / most : 0.0,
+          stage == map_.last() ? "-" : metrics::human_bytes(crossing(range.end())));
+    }
+    for (const StageIndex stage : map_.each_stage())
+      if (stage != map_.last() && !between_units(ranges_[stage].end())) text += judged(stage, most);
     return text;
   }
 
@@ -76,22 +79,23 @@ class StageTable {
                                [cut](const model::UnitSpec& unit) { return unit.begin == cut; });
   }
 
-  /// The split with cut i moved to `to`; its dearest stage.
-  double moved(std::size_t i, std::int64_t to) const {
+  /// The split with the cut behind `stage` moved to `to`; its dearest stage.
+  double moved(StageIndex stage, std::int64_t to) const {
     StageRanges ranges = ranges_;
-    const std::int64_t end = ranges[i + 1].end();
-    ranges[i].size = to - ranges[i].begin;
-    ranges[i + 1] = {to, end - to};
-    return ranges[i].size > 0 && end > to ? dearest(ranges) : HUGE_VAL;
+    const std::int64_t end = ranges[stage + 1].end();
+    ranges[stage].size = to - ranges[stage].begin;
+    ranges[stage + 1] = {to, end - to};
+    return ranges[stage].size > 0 && end > to ? dearest(ranges) : HUGE_VAL;
   }
 
-  std::string judged(std::size_t i, double most) const {
-    const std::int64_t cut = ranges_[i].end();
+  /// The cut behind `stage`.
+  std::string judged(StageIndex stage, double most) const {
+    const std::int64_t cut = ranges_[stage].end();
     const auto unit = std::ranges::find_if(
         model_.units, [cut](const model::UnitSpec& u) { return u.begin < cut && cut < u.end; });
-    const bool first = moved(i, unit->begin) <= moved(i, unit->end);
+    const bool first = moved(stage, unit->begin) <= moved(stage, unit->end);
     const std::int64_t other = first ? unit->begin : unit->end;
-    const double gained = (moved(i, other) - most) / options_.flops_per_second;
+    const double gained = (moved(stage, other) - most) / options_.flops_per_second;
     const std::int64_t more = crossing(cut) - crossing(other);
     const double paid = 2 * static_cast<double>(more) / options_.bytes_per_second;
     return fmt::format(

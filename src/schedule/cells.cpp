@@ -6,9 +6,9 @@
 namespace tessera::schedule {
 namespace {
 
-std::uint64_t key_of(int stage, int microbatch) {
-  return std::uint64_t{static_cast<std::uint32_t>(stage)} << 32 |
-         static_cast<std::uint32_t>(microbatch);
+std::uint64_t key_of(StageIndex stage, MicrobatchIndex microbatch) {
+  return std::uint64_t{static_cast<std::uint32_t>(stage.value())} << 32 |
+         static_cast<std::uint32_t>(microbatch.value());
 }
 
 std::vector<std::uint64_t> sorted_keys(const ActionLists& lists) {
@@ -28,7 +28,7 @@ Cells::Cells(const ActionLists& lists, int stages) : stages_(stages) {
   for (const ActionList& list : lists) {
     actions += list.size();
     for (const Action& action : list)
-      microbatches_ = std::max(microbatches_, std::int64_t{action.microbatch} + 1);
+      microbatches_ = std::max(microbatches_, std::int64_t{action.microbatch.value()} + 1);
   }
   const std::size_t all =
       static_cast<std::size_t>(stages_) * static_cast<std::size_t>(microbatches_);
@@ -36,7 +36,7 @@ Cells::Cells(const ActionLists& lists, int stages) : stages_(stages) {
   size_ = (all > actions ? sparse_.size() : all) + 1;
 }
 
-std::size_t Cells::found(int stage, int microbatch) const {
+std::size_t Cells::found(StageIndex stage, MicrobatchIndex microbatch) const {
   const std::uint64_t key = key_of(stage, microbatch);
   const auto at = std::ranges::lower_bound(sparse_, key);
   return at != sparse_.end() && *at == key ? static_cast<std::size_t>(at - sparse_.begin())

@@ -18,16 +18,16 @@ class Cells {
 
   /// Numbers, including the last.
   std::size_t size() const { return size_; }
-  std::size_t of(int stage, int microbatch) const {
-    if (stage < 0 || stage >= stages_ || microbatch < 0 || microbatch >= microbatches_)
+  std::size_t of(StageIndex stage, MicrobatchIndex microbatch) const {
+    if (stage.value() < 0 || stage.value() >= stages_ || microbatch.value() < 0 ||
+        microbatch.value() >= microbatches_)
       return size_ - 1;
     if (!sparse_.empty()) return found(stage, microbatch);
-    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches_) +
-           static_cast<std::size_t>(microbatch);
+    return stage.position() * static_cast<std::size_t>(microbatches_) + microbatch.position();
   }
 
  private:
-  std::size_t found(int stage, int microbatch) const;
+  std::size_t found(StageIndex stage, MicrobatchIndex microbatch) const;
 
   int stages_;
   std::int64_t microbatches_ = 0;

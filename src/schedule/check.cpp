@@ -14,12 +14,14 @@ namespace {
 /// Finding the next one looks at 64 ranks at a time.
 class Turns {
  public:
-  explicit Turns(std::size_t ranks) : words_(ranks / 64 + 1, 0) {
-    for (std::size_t rank = 0; rank < ranks; ++rank) add(rank);
+  explicit Turns(int ranks) : words_(static_cast<std::size_t>(ranks) / 64 + 1, 0) {
+    for (const PipelineRank rank : IndexRange<PipelineRank>(ranks)) add(rank);
   }
-  void add(std::size_t rank) { words_[rank / 64] |= std::uint64_t{1} << rank % 64; }
+  void add(PipelineRank rank) {
+    words_[rank.position() / 64] |= std::uint64_t{1} << rank.position() % 64;
+  }
   /// Takes the first one after the rank that was taken last; nothing if there is none.
-  std::optional<std::size_t> take() {
+  std::optional<PipelineRank> take() {
     std::uint64_t below = (std::uint64_t{1} << after_ % 64) - 1;  // taken in the next walk
     for (std::size_t turn = 0; turn <= words_.size(); ++turn, below = 0) {
       const std::size_t at = (after_ / 64 + turn) % words_.size();
@@ -27,7 +29,7 @@ class Turns {
       if (word == 0) continue;
       words_[at] &= ~(word & -word);
       after_ = at * 64 + static_cast<std::size_t>(std::countr_zero(word)) + 1;
-      return after_ - 1;
+      return PipelineRank(static_cast<int>(after_ - 1));
     }
     return {};
   }
@@ -51,35 +53,34 @@ class Rehearsal {
         turns_(lists.size()) {}
 
   std::string run() {
-    if (static_cast<int>(lists_.size()) != map_.ranks())
+    if (lists_.size() != map_.ranks())
       return fmt::format("{} lists of actions for {} pipeline ranks", lists_.size(), map_.ranks());
     for (auto rank = turns_.take(); rank && fault_.empty(); rank = turns_.take()) advance(*rank);
     if (!fault_.empty()) return fault_;
-    for (std::size_t rank = 0; rank < lists_.size(); ++rank)
+    for (const PipelineRank rank : lists_.indexes())
       if (const Action* action = at(rank)) return waiting(rank, *action);
     return missing();
   }
 
  private:
-  const Action* at(std::size_t rank) const {
+  const Action* at(PipelineRank rank) const {
     return next_[rank] < lists_[rank].size() ? &lists_[rank][next_[rank]] : nullptr;
   }
   static unsigned bit(ActionKind kind) { return 1u << static_cast<unsigned>(kind); }
   bool has(ActionKind kind, const Action& a) const { return has(kind, a.stage, a); }
-  bool has(ActionKind kind, int stage, const Action& a) const {
+  bool has(ActionKind kind, StageIndex stage, const Action& a) const {
     return done_[cells_.of(stage, a.microbatch)] & bit(kind);
   }
-  bool backward_done(int stage, const Action& a) const {
+  bool backward_done(StageIndex stage, const Action& a) const {
     return has(ActionKind::backward, stage, a) || has(ActionKind::input_gradient, stage, a);
   }
 
-  bool advance(std::size_t rank) {
+  bool advance(PipelineRank rank) {
     const Action* action = at(rank);
     if (!action) return false;
-    if (action->stage < 0 || action->stage >= map_.stages() ||
-        map_.rank_of(action->stage) != static_cast<int>(rank))
+    if (!map_.has(action->stage) || map_.rank_of(action->stage) != rank)
       return fail(rank, *action, "the stage is not on this rank");
-    if (action->microbatch < 0 || action->microbatch >= microbatches_)
+    if (action->microbatch.value() < 0 || action->microbatch.value() >= microbatches_)
       return fail(rank, *action, fmt::format("there are {} microbatches", microbatches_));
     switch (action->kind) {
       case ActionKind::send_forward:
@@ -95,40 +96,40 @@ class Rehearsal {
   }
 
   /// What comes from a neighbouring stage: received, or computed on this rank.
-  bool arrived(const Action& a, int from, ActionKind receive) const {
+  bool arrived(const Action& a, StageIndex from, ActionKind receive) const {
     if (!map_.same_rank(a.stage, from)) return has(receive, a);
     return receive == ActionKind::recv_forward ? has(ActionKind::forward, from, a)
                                                : backward_done(from, a);
   }
 
-  bool compute(std::size_t rank, const Action& a) {
+  bool compute(PipelineRank rank, const Action& a) {
     if (a.kind == ActionKind::weight_gradient)
       return has(ActionKind::input_gradient, a) ? finish(rank, a)
                                                 : fail(rank, a, "its I was not done");
     if (a.kind == ActionKind::forward) {
-      const bool ready = a.stage == 0 || arrived(a, a.stage - 1, ActionKind::recv_forward);
+      const bool ready =
+          a.stage == map_.first() || arrived(a, a.stage - 1, ActionKind::recv_forward);
       return ready ? finish(rank, a) : fail(rank, a, "its input has not arrived");
     }
     if (!has(ActionKind::forward, a)) return fail(rank, a, "its F was not done");
     if (backward_done(a.stage, a)) return fail(rank, a, "it was done before");
-    const bool ready =
-        a.stage + 1 == map_.stages() || arrived(a, a.stage + 1, ActionKind::recv_backward);
+    const bool ready = a.stage == map_.last() || arrived(a, a.stage + 1, ActionKind::recv_backward);
     return ready ? finish(rank, a) : fail(rank, a, "the gradient of its output has not arrived");
   }
 
-  bool transfer(std::size_t rank, const Action& a, ActionKind receive, int direction) {
+  bool transfer(PipelineRank rank, const Action& a, ActionKind receive, int direction) {
     const bool made = receive == ActionKind::recv_forward ? has(ActionKind::forward, a)
                                                           : backward_done(a.stage, a);
     if (!made) return fail(rank, a, "nothing was computed yet");
-    const int to = a.stage + direction;
-    if (to < 0 || to >= map_.stages()) return fail(rank, a, "no stage follows");
-    const auto peer = static_cast<std::size_t>(map_.rank_of(to));
+    const StageIndex to = a.stage + direction;
+    if (!map_.has(to)) return fail(rank, a, "no stage follows");
+    const PipelineRank peer = map_.rank_of(to);
     const Action* other = at(peer);
     if (!other || !(*other == Action{receive, to, a.microbatch})) return false;
     return finish(rank, a) && finish(peer, *other);
   }
 
-  bool finish(std::size_t rank, const Action& a) {
+  bool finish(PipelineRank rank, const Action& a) {
     std::uint8_t& done = done_[cells_.of(a.stage, a.microbatch)];
     if (done & bit(a.kind)) return fail(rank, a, "it was done before");
     done |= static_cast<std::uint8_t>(bit(a.kind));
@@ -139,33 +140,34 @@ class Rehearsal {
   }
 
   /// The rank that sends what this one receives next may have waited for it.
-  void call_sender(std::size_t rank) {
+  void call_sender(PipelineRank rank) {
     const Action* next = at(rank);
     if (!next ||
         (next->kind != ActionKind::recv_forward && next->kind != ActionKind::recv_backward))
       return;
-    const int from = next->kind == ActionKind::recv_forward ? next->stage - 1 : next->stage + 1;
-    if (from >= 0 && from < map_.stages()) turns_.add(static_cast<std::size_t>(map_.rank_of(from)));
+    const StageIndex from =
+        next->kind == ActionKind::recv_forward ? next->stage - 1 : next->stage + 1;
+    if (map_.has(from)) turns_.add(map_.rank_of(from));
   }
 
-  bool fail(std::size_t rank, const Action& a, const std::string& why) {
+  bool fail(PipelineRank rank, const Action& a, const std::string& why) {
     fault_ =
         fmt::format("pipeline rank {}, action {} ({}): {}", rank, next_[rank], to_string(a), why);
     return false;
   }
 
-  std::string waiting(std::size_t rank, const Action& action) const {
+  std::string waiting(PipelineRank rank, const Action& action) const {
     std::string text = fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank,
                                    next_[rank], to_string(action));
-    for (std::size_t other = 0; other < lists_.size(); ++other)
+    for (const PipelineRank other : lists_.indexes())
       if (const Action* a = at(other); a && other != rank)
         text += fmt::format(", rank {} at {}", other, to_string(*a));
     return text;
   }
 
   std::string missing() const {
-    for (int stage = 0; stage < map_.stages(); ++stage)
-      for (int m = 0; m < microbatches_; ++m) {
+    for (const StageIndex stage : map_.each_stage())
+      for (const MicrobatchIndex m : IndexRange<MicrobatchIndex>(microbatches_)) {
         const Action forward{ActionKind::forward, stage, m},
             weight{ActionKind::weight_gradient, stage, m};
         if (!has(ActionKind::forward, forward)) return "never done: " + to_string(forward);
@@ -181,7 +183,7 @@ class Rehearsal {
   const StageMap& map_;
   int microbatches_;
   Cells cells_;
-  std::vector<std::size_t> next_;
+  IndexedVector<PipelineRank, std::size_t> next_;
   std::vector<std::uint8_t> done_;  ///< by cell, a bit for each kind of action
   Turns turns_;
   std::string fault_;

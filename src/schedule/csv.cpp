@@ -71,8 +71,9 @@ std::optional<Action> computation(std::string_view cell) {
   if (!stage || !kind) return std::nullopt;
   cell.remove_prefix(1);
   const auto microbatch = number(take_digits(cell));
-  return microbatch && cell.empty() ? std::optional(Action{*kind, *stage, *microbatch})
-                                    : std::nullopt;
+  return microbatch && cell.empty()
+             ? std::optional(Action{*kind, StageIndex(*stage), MicrobatchIndex(*microbatch)})
+             : std::nullopt;
 }
 
 /// "0SEND_F12", "3UNSHARD".
@@ -103,7 +104,7 @@ class Reader {
 
  private:
   void take_row(const std::string& line) {
-    lists_.emplace_back();
+    lists_.push_back({});
     column_ = 0;
     for (const std::string& cell : split(line, ',')) {
       ++column_;
@@ -133,12 +134,12 @@ class Reader {
   }
 
   void take(const Action& action, const std::string& cell) {
-    const int rank = static_cast<int>(lists_.size()) - 1;
+    const PipelineRank rank(lists_.size() - 1);
     const auto [place, fresh] = rank_of_.try_emplace(action.stage, rank);
     if (!fresh && place->second != rank)
       wrong(cell, fmt::format("has a stage that is also in row {}; each stage belongs to one rank",
                               place->second + 1));
-    microbatches_ = std::max(microbatches_, action.microbatch + 1);
+    microbatches_ = std::max(microbatches_, action.microbatch.value() + 1);
     lists_.back().push_back(action);
   }
 
@@ -150,19 +151,19 @@ class Reader {
   StageMap map() const {
     std::vector<int> ranks;
     for (const auto& [stage, rank] : rank_of_) {
-      require(stage == static_cast<int>(ranks.size()), ExitCode::usage,
+      require(stage.position() == ranks.size(), ExitCode::usage,
               "{}: stage {} has no action, and stage {} has; number "
               "stages from 0 without gaps",
               file_.string(), ranks.size(), stage);
-      ranks.push_back(rank);
+      ranks.push_back(rank.value());
     }
-    return StageMap::of(std::move(ranks));
+    return StageMap::of(ranks);
   }
 
   std::filesystem::path file_;
   int row_ = 0, column_ = 0;
   ActionLists lists_;
-  std::map<int, int> rank_of_;  ///< of stages
+  std::map<StageIndex, PipelineRank> rank_of_;
   int microbatches_ = 0;
 };
 

@@ -14,8 +14,8 @@ namespace {
 /// order of their numbers.
 class Writer {
  public:
-  explicit Writer(const StageMap& map, int rank)
-      : stages_(map.stages_of(rank)), forwards_(stages_.size(), 0), backwards_(stages_.size(), 0) {}
+  Writer(const StageMap& map, PipelineRank rank)
+      : stages_(map.stages_of(rank)), forwards_(stages_.size()), backwards_(stages_.size()) {}
 
   void f(int chunk) { add(ActionKind::forward, chunk, forwards_); }
   void b(int chunk) { add(ActionKind::backward, chunk, backwards_); }
@@ -31,23 +31,28 @@ class Writer {
   void all_w() {
     while (!owed_.empty()) w();
   }
-  int forwards(int chunk) const { return forwards_[static_cast<std::size_t>(chunk)]; }
+  int forwards(int chunk) const { return forwards_[position(chunk)].value(); }
   int owed() const { return static_cast<int>(owed_.size()); }
 
   /// Without the microbatches that only filled a round up.
   ActionList take(int microbatches) {
-    std::erase_if(list_, [microbatches](const Action& a) { return a.microbatch >= microbatches; });
+    std::erase_if(list_,
+                  [microbatches](const Action& a) { return a.microbatch.value() >= microbatches; });
     return std::move(list_);
   }
 
  private:
-  void add(ActionKind kind, int chunk, std::vector<int>& next) {
-    const auto c = static_cast<std::size_t>(chunk);
-    list_.push_back({kind, stages_[c], next[c]++});
+  using Next = std::vector<MicrobatchIndex>;  ///< by chunk
+  static std::size_t position(int chunk) { return static_cast<std::size_t>(chunk); }
+
+  void add(ActionKind kind, int chunk, Next& next) {
+    MicrobatchIndex& microbatch = next[position(chunk)];
+    list_.push_back({kind, stages_[position(chunk)], microbatch});
+    ++microbatch;
   }
 
-  const std::vector<int>& stages_;
-  std::vector<int> forwards_, backwards_;
+  const std::vector<StageIndex>& stages_;
+  Next forwards_, backwards_;
   std::deque<Action> owed_;
   ActionList list_;
 };
@@ -137,20 +142,21 @@ void dual_pipe_v(Writer& rank, int r, int ranks, int m) {
 }
 
 bool same_number_each(const StageMap& map) {
-  for (int rank = 0; rank < map.ranks(); ++rank)
-    if (map.stages_of(rank).size() != map.stages_of(0).size()) return false;
+  const std::size_t each = map.stages_of(PipelineRank(0)).size();
+  for (const PipelineRank rank : map.each_rank())
+    if (map.stages_of(rank).size() != each) return false;
   return true;
 }
 
 bool folded(const StageMap& map) {
-  for (int stage = 0; stage < map.stages(); ++stage)
-    if (!map.same_rank(stage, map.stages() - 1 - stage)) return false;
+  for (const StageIndex stage : map.each_stage())
+    if (!map.same_rank(stage, map.last() - stage.value())) return false;
   return true;
 }
 
 /// Every rank comes once in each run of `ranks` stages, at the same place.
 bool looped(const StageMap& map) {
-  for (int stage = map.ranks(); stage < map.stages(); ++stage)
+  for (StageIndex stage(map.ranks()); map.has(stage); ++stage)
     if (!map.same_rank(stage, stage - map.ranks())) return false;
   return true;
 }
@@ -178,9 +184,9 @@ int filled(const Traits& schedule, int ranks, int m) {
   return schedule.stages == StagesPerRank::two ? std::max(m, 2 * ranks) : m;
 }
 
-ActionList compute_order(Kind schedule, const StageMap& map, int rank, int microbatches) {
+ActionList compute_order(Kind schedule, const StageMap& map, PipelineRank rank, int microbatches) {
   const int p = map.ranks(), chunks = map.stages() / p;
-  const int r = map.stages_of(rank)[0];  // the rank's place in the first run of stages
+  const int r = map.stages_of(rank)[0].value();  // the rank's place in the first run of stages
   const int m = filled(traits_of(schedule), p, microbatches);
   Writer writer(map, rank);
   switch (schedule) {
@@ -213,7 +219,7 @@ ActionList compute_order(Kind schedule, const StageMap& map, int rank, int micro
 ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches) {
   require_fits(schedule, map);
   ActionLists lists;
-  for (int rank = 0; rank < map.ranks(); ++rank)
+  for (const PipelineRank rank : map.each_rank())
     lists.push_back(compute_order(schedule, map, rank, microbatches));
   return lists;
 }

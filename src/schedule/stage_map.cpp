@@ -25,18 +25,19 @@ std::vector<int> numbers(const std::string& text) {
 
 }  // namespace
 
-StageMap StageMap::of(std::vector<int> ranks) {
+StageMap StageMap::of(const std::vector<int>& ranks) {
+  const auto stages = static_cast<int>(ranks.size());
   StageMap map;
-  map.ranks_ = std::move(ranks);
-  for (int stage = 0; stage < map.stages(); ++stage) {
-    const int rank = map.rank_of(stage);
-    require(rank >= 0 && rank < map.stages(), ExitCode::usage,
+  for (const int rank : ranks) {
+    const StageIndex stage(map.stages());
+    require(rank >= 0 && rank < stages, ExitCode::usage,
             "pipeline stage {} is on rank {}; {} stages fill ranks 0 to {} at most", stage, rank,
-            map.stages(), map.stages() - 1);
-    if (rank >= map.ranks()) map.stages_.resize(static_cast<std::size_t>(rank) + 1);
-    map.stages_[static_cast<std::size_t>(rank)].push_back(stage);
+            stages, stages - 1);
+    if (rank >= map.ranks()) map.stages_.resize(rank + 1);
+    map.ranks_.push_back(PipelineRank(rank));
+    map.stages_[PipelineRank(rank)].push_back(stage);
   }
-  for (int rank = 0; rank < map.ranks(); ++rank)
+  for (const PipelineRank rank : map.each_rank())
     require(!map.stages_of(rank).empty(), ExitCode::usage,
             "pipeline rank {} has no stage; give it one", rank);
   return map;
@@ -45,14 +46,14 @@ StageMap StageMap::of(std::vector<int> ranks) {
 StageMap StageMap::loop(int ranks, int stages_per_rank) {
   std::vector<int> list;
   for (int stage = 0; stage < ranks * stages_per_rank; ++stage) list.push_back(stage % ranks);
-  return of(std::move(list));
+  return of(list);
 }
 
 StageMap StageMap::v(int ranks, int stages_per_rank) {
   std::vector<int> list;
   for (int turn = 0; turn < stages_per_rank; ++turn)
     for (int i = 0; i < ranks; ++i) list.push_back(turn % 2 == 0 ? i : ranks - 1 - i);
-  return of(std::move(list));
+  return of(list);
 }
 
 StageMap StageMap::parse(const std::string& text, int stages, int ranks, const char* key) {

@@ -40,10 +40,10 @@ class Picture {
         map_(map),
         begin_(timeline.begin()),
         scale_((kWidth - kLeft - kRight) / (timeline.end() - begin_)),
-        turn_(static_cast<std::size_t>(map.stages())) {
-    for (int rank = 0; rank < map.ranks(); ++rank)
+        turn_(map.stages()) {
+    for (const PipelineRank rank : map.each_rank())
       for (std::size_t turn = 0; turn < map.stages_of(rank).size(); ++turn)
-        turn_[static_cast<std::size_t>(map.stages_of(rank)[turn])] = turn;
+        turn_[map.stages_of(rank)[turn]] = turn;
   }
 
   std::string svg(const std::string& title) const {
@@ -56,16 +56,16 @@ class Picture {
         "x=\"{3:g}\" "
         "y=\"36\">{4}</text>\n",
         kWidth, height, kStyle, kLeft, title);
-    for (std::size_t rank = 0; rank < timeline_.ranks.size(); ++rank) svg += row(rank);
+    for (const PipelineRank rank : timeline_.ranks.indexes()) svg += row(rank);
     return svg + legend() + "</svg>\n";
   }
 
  private:
-  double top(std::size_t rank) const { return kTop + static_cast<double>(rank) * (kRow + kGap); }
-  double bottom() const { return top(timeline_.ranks.size()); }
+  double top(PipelineRank rank) const { return kTop + rank.value() * (kRow + kGap); }
+  double bottom() const { return top(PipelineRank(timeline_.ranks.size())); }
   double x(double time) const { return kLeft + (time - begin_) * scale_; }
 
-  std::string row(std::size_t rank) const {
+  std::string row(PipelineRank rank) const {
     std::string svg = fmt::format(
         "<text x=\"8\" y=\"{:g}\">rank {}</text>\n<rect class=\"idle\" x=\"{:g}\" y=\"{:g}\" "
         "width=\"{:g}\" "
@@ -76,9 +76,9 @@ class Picture {
   }
 
   /// Later stages of a rank are paler, so that the chunks can be told apart.
-  std::string box(std::size_t rank, const TimedAction& timed) const {
-    const std::size_t stages = map_.stages_of(static_cast<int>(rank)).size();
-    const std::size_t turn = turn_[static_cast<std::size_t>(timed.action.stage)];
+  std::string box(PipelineRank rank, const TimedAction& timed) const {
+    const std::size_t stages = map_.stages_of(rank).size();
+    const std::size_t turn = turn_[timed.action.stage];
     const double opacity = 1 - 0.45 * static_cast<double>(turn) / static_cast<double>(stages);
     const double width = (timed.end - timed.begin) * scale_;
     std::string svg = fmt::format(
@@ -110,9 +110,9 @@ class Picture {
 
   const Timeline& timeline_;
   const StageMap& map_;
-  double begin_;                   ///< of the first action
-  double scale_;                   ///< pixels of a unit of time
-  std::vector<std::size_t> turn_;  ///< of each stage: its place among those of its rank
+  double begin_;                                 ///< of the first action
+  double scale_;                                 ///< pixels of a unit of time
+  IndexedVector<StageIndex, std::size_t> turn_;  ///< its place among the stages of its rank
 };
 
 }  // namespace

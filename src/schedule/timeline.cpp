@@ -29,52 +29,56 @@ class Simulation {
         backward_ends_(cells_.size(), kNever),
         called_(lists.size(), false) {
     for (const ActionList& list : lists) {
-      timeline_.ranks.emplace_back();
+      timeline_.ranks.push_back({});
       timeline_.ranks.back().reserve(static_cast<std::size_t>(
           std::ranges::count_if(list, [](const Action& action) { return computes(action.kind); })));
     }
   }
 
   Timeline run() {
-    for (std::size_t rank = 0; rank < lists_.size(); ++rank) call(rank);
+    for (const PipelineRank rank : lists_.indexes()) call(rank);
     while (!calls_.empty()) {
-      const std::size_t rank = calls_.back();
+      const PipelineRank rank = calls_.back();
       calls_.pop_back();
       called_[rank] = false;
-      while (next_[rank] < lists_[rank].size() && step(rank)) {
+      while (at(rank) && step(rank, *at(rank))) {
       }
     }
     std::string waiting;
-    for (std::size_t rank = 0; rank < lists_.size(); ++rank)
-      if (next_[rank] < lists_[rank].size())
-        waiting += fmt::format("{}rank {} at {}", waiting.empty() ? "" : ", ", rank,
-                               to_string(lists_[rank][next_[rank]]));
+    for (const PipelineRank rank : lists_.indexes())
+      if (const Action* action = at(rank))
+        waiting +=
+            fmt::format("{}rank {} at {}", waiting.empty() ? "" : ", ", rank, to_string(*action));
     require(waiting.empty(), ExitCode::usage,
             "the pipeline schedule deadlocks: {}; move what they wait for before them", waiting);
     return std::move(timeline_);
   }
 
  private:
-  void call(std::size_t rank) {
+  /// The rank's next action; null at its end.
+  const Action* at(PipelineRank rank) const {
+    return next_[rank] < lists_[rank].size() ? &lists_[rank][next_[rank]] : nullptr;
+  }
+
+  void call(PipelineRank rank) {
     if (called_[rank]) return;
     called_[rank] = true;
     calls_.push_back(rank);
   }
 
   /// When a result of `stage` is there for `user`; kNever if that is not known yet.
-  double when(const std::vector<double>& ends, int stage, const Action& user) const {
+  double when(const std::vector<double>& ends, StageIndex stage, const Action& user) const {
     return ends[cells_.of(stage, user.microbatch)] +
            (map_.same_rank(stage, user.stage) ? 0 : durations_.transfer);
   }
 
   double input_time(const Action& a) const {
     if (a.kind == ActionKind::forward)
-      return a.stage == 0 ? 0 : when(forward_ends_, a.stage - 1, a);
+      return a.stage == map_.first() ? 0 : when(forward_ends_, a.stage - 1, a);
     if (a.kind == ActionKind::weight_gradient) return when(backward_ends_, a.stage, a);
     const double activations = when(forward_ends_, a.stage, a);
-    return a.stage + 1 == map_.stages()
-               ? activations
-               : std::max(activations, when(backward_ends_, a.stage + 1, a));
+    return a.stage == map_.last() ? activations
+                                  : std::max(activations, when(backward_ends_, a.stage + 1, a));
   }
 
   /// B has I's place: its result is the same.
@@ -82,12 +86,12 @@ class Simulation {
     if (a.kind == ActionKind::weight_gradient) return;
     const bool forward = a.kind == ActionKind::forward;
     (forward ? forward_ends_ : backward_ends_)[cells_.of(a.stage, a.microbatch)] = end;
-    const int user = forward ? a.stage + 1 : a.stage - 1;
-    if (user >= 0 && user < map_.stages()) call(static_cast<std::size_t>(map_.rank_of(user)));
+    const StageIndex user = forward ? a.stage + 1 : a.stage - 1;
+    if (map_.has(user)) call(map_.rank_of(user));
   }
 
-  bool step(std::size_t rank) {
-    const Action& action = lists_[rank][next_[rank]];
+  /// False if the rank waits for another's result.
+  bool step(PipelineRank rank, const Action& action) {
     if (computes(action.kind)) {
       const double begin = std::max(free_[rank], input_time(action));
       if (begin == kNever) return false;
@@ -103,11 +107,11 @@ class Simulation {
   const StageMap& map_;
   Durations durations_;
   Cells cells_;
-  std::vector<std::size_t> next_;
-  std::vector<double> free_;
+  IndexedVector<PipelineRank, std::size_t> next_;
+  IndexedVector<PipelineRank, double> free_;
   std::vector<double> forward_ends_, backward_ends_;  ///< by cell
-  std::vector<bool> called_;
-  std::vector<std::size_t> calls_;  ///< the ranks to run, each once
+  IndexedVector<PipelineRank, bool> called_;
+  std::vector<PipelineRank> calls_;  ///< the ranks to run, each once
   Timeline timeline_;
 };
 
@@ -154,7 +158,7 @@ double Timeline::bubble() const {
   return 1 - sum / static_cast<double>(ranks.size()) / (end() - begin());
 }
 
-double Timeline::bubble_of(std::size_t rank) const {
+double Timeline::bubble_of(PipelineRank rank) const {
   return 1 - busy(ranks[rank]) / (ranks[rank].back().end - ranks[rank].front().begin);
 }
 

@@ -9,7 +9,7 @@ namespace tessera::schedule {
 namespace {
 
 struct Computed {
-  int rank;
+  PipelineRank rank;
   Action action;
 };
 
@@ -28,9 +28,9 @@ Ends ends_of(const Timeline& timeline) {
     for (const TimedAction& timed : rank) ++place[at(timed) + 1];
   std::partial_sum(place.begin(), place.end(), place.begin());
   std::vector<Computed> computed(place.back());
-  for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank)
+  for (const PipelineRank rank : timeline.ranks.indexes())
     for (const TimedAction& timed : timeline.ranks[rank])
-      computed[place[at(timed)]++] = {static_cast<int>(rank), timed.action};
+      computed[place[at(timed)]++] = {rank, timed.action};
   return {std::move(computed), std::move(place)};
 }
 
@@ -45,12 +45,12 @@ void add_transfer(ActionLists& lists, const Computed& made, const StageMap& map)
   const Action& a = made.action;
   if (a.kind == ActionKind::weight_gradient) return;
   const bool forward = a.kind == ActionKind::forward;
-  const int to = forward ? a.stage + 1 : a.stage - 1;
-  if (to < 0 || to >= map.stages() || map.same_rank(a.stage, to)) return;
+  const StageIndex to = forward ? a.stage + 1 : a.stage - 1;
+  if (!map.has(to) || map.same_rank(a.stage, to)) return;
   const Action sent{forward ? ActionKind::send_forward : ActionKind::send_backward, a.stage,
                     a.microbatch};
-  lists[static_cast<std::size_t>(made.rank)].push_back(sent);
-  lists[static_cast<std::size_t>(map.rank_of(to))].push_back(received(sent));
+  lists[made.rank].push_back(sent);
+  lists[map.rank_of(to)].push_back(received(sent));
 }
 
 }  // namespace
@@ -60,12 +60,12 @@ void add_transfer(ActionLists& lists, const Computed& made, const StageMap& map)
 ActionLists with_transfers(const ActionLists& computations, const StageMap& map) {
   const Ends ends = ends_of(simulate(computations, map));
   ActionLists lists(computations.size());
-  for (std::size_t rank = 0; rank < lists.size(); ++rank)
+  for (const PipelineRank rank : lists.indexes())
     lists[rank].reserve(3 * computations[rank].size());
   std::size_t begin = 0;
   for (const std::size_t end : ends.until) {
     for (std::size_t i = begin; i < end; ++i)
-      lists[static_cast<std::size_t>(ends.computed[i].rank)].push_back(ends.computed[i].action);
+      lists[ends.computed[i].rank].push_back(ends.computed[i].action);
     for (std::size_t i = begin; i < end; ++i) add_transfer(lists, ends.computed[i], map);
     begin = end;
   }

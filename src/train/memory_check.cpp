@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tessera/comm/agreement.hpp"
+#include "tessera/parallel/stages.hpp"
 #include "tessera/plan/memory_need.hpp"
 #include "tessera/train/device.hpp"
 
@@ -11,7 +12,7 @@ namespace tessera::train {
 
 void check_memory(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, comm::World& world,
                   at::Device device, int sharers, bool trains) {
-  const auto need = plan::memory_need(plan, mesh.coord(mesh::Axis::pp), trains);
+  const auto need = plan::memory_need(plan, parallel::pipeline_rank(mesh), trains);
   if (!need) return;
   const std::string& model = plan.model.spec->name;
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());

@@ -41,7 +41,7 @@ const plan::MicrobatchPlan& MicrobatchTuner::of(std::int64_t rows) const {
 void MicrobatchTuner::before_step() { trainer_.set_microbatches(of(trial_.rows())); }
 
 double MicrobatchTuner::kept_rows(std::int64_t rows) const {
-  const auto rank = static_cast<std::size_t>(trainer_.mesh().coord(mesh::Axis::pp));
+  const schedule::PipelineRank rank = parallel::pipeline_rank(trainer_.mesh());
   return static_cast<double>(rows) * schedule::peak_activations(of(rows).pipeline.lists[rank]);
 }
 

@@ -16,9 +16,9 @@ namespace tessera::train {
 using mesh::Axis;
 
 Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map) {
-  const int rank = mesh.coord(Axis::pp);
-  return {mesh.layout().dp_rank(mesh.rank()), mesh.coord(Axis::cp), map.rank_of(0) == rank,
-          map.rank_of(map.stages() - 1) == rank};
+  const schedule::PipelineRank rank = parallel::pipeline_rank(mesh);
+  return {mesh.layout().dp_rank(mesh.rank()), mesh.coord(Axis::cp),
+          map.rank_of(map.first()) == rank, map.rank_of(map.last()) == rank};
 }
 
 Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
@@ -57,8 +57,7 @@ Gradients Trainer::compute(const Vote& vote) {
   phase.reset();
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
-  const schedule::ActionList& actions =
-      pipeline().lists[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
+  const schedule::ActionList& actions = pipeline().lists[parallel::pipeline_rank(mesh_)];
   token_losses_.clear();
   stages_.begin_step(sizes.microbatches_a_step());
   phase.emplace(timer_,

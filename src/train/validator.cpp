@@ -26,11 +26,11 @@ std::int64_t samples_of(const plan::ValidationPlan& validation, const data::Samp
 
 /// Every rank: all microbatches through its first stage, then through the next.
 schedule::ActionLists forwards(const schedule::StageMap& map, int microbatches) {
-  schedule::ActionLists lists(static_cast<std::size_t>(map.ranks()));
-  for (int stage = 0; stage < map.stages(); ++stage)
-    for (int m = 0; m < microbatches; ++m)
-      lists[static_cast<std::size_t>(map.rank_of(stage))].push_back(
-          {schedule::ActionKind::forward, stage, m});
+  using schedule::MicrobatchIndex, schedule::StageIndex;
+  schedule::ActionLists lists(map.ranks());
+  for (const StageIndex stage : map.each_stage())
+    for (const MicrobatchIndex m : IndexRange<MicrobatchIndex>(microbatches))
+      lists[map.rank_of(stage)].push_back({schedule::ActionKind::forward, stage, m});
   return with_transfers(lists, map);
 }
 
@@ -56,7 +56,7 @@ ValidationResult Validator::run(std::int64_t step) {
   stages_.set_batch(sizes.microbatch_rows);
   ReadAhead ahead(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
                   plan_.read_ahead);
-  const schedule::ActionList& actions = lists_[static_cast<std::size_t>(mesh_.coord(Axis::pp))];
+  const schedule::ActionList& actions = lists_[parallel::pipeline_rank(mesh_)];
   // behind a batch's first sample
   const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * sizes.rows;
   LossSums sums(source_);

@@ -44,7 +44,7 @@ class Executor {
   int current_microbatch() const noexcept { return current_microbatch_; }
 
  private:
-  using Key = std::pair<int, int>;  ///< stage, microbatch
+  using Key = std::pair<schedule::StageIndex, schedule::MicrobatchIndex>;
   struct Transfer {  ///< what crosses a cut, on its way; without a request it is there
     model::Flow flow;
     comm::Request request;
@@ -61,11 +61,11 @@ class Executor {
   void forward(const schedule::Action& action, Pass& pass);
   void backward(const schedule::Action& action, const Pass& pass);
   void move(const schedule::Action& action);
-  void send(const schedule::Action& action, int to, std::map<Key, model::Flow>& from,
-            const std::vector<Crossing>& slots);
-  void receive(const schedule::Action& action, int from, std::map<Key, Transfer>& into,
-               const std::vector<Crossing>& slots);
-  void hand_over(const schedule::Action& made, int to, model::Flow flow,
+  void send(const schedule::Action& action, schedule::StageIndex to,
+            std::map<Key, model::Flow>& from, const std::vector<Crossing>& slots);
+  void receive(const schedule::Action& action, schedule::StageIndex from,
+               std::map<Key, Transfer>& into, const std::vector<Crossing>& slots);
+  void hand_over(const schedule::Action& made, schedule::StageIndex to, model::Flow flow,
                  std::map<Key, model::Flow>& sent, std::map<Key, Transfer>& local);
   static model::Flow arrived(const schedule::Action& action, std::map<Key, Transfer>& from);
 

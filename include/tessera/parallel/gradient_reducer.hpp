@@ -14,6 +14,7 @@
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 #include "tessera/parallel/shard_group.hpp"
+#include "tessera/schedule/indexes.hpp"
 
 namespace tessera::parallel {
 
@@ -22,7 +23,7 @@ class GradientBucket;
 struct ReducerOptions {
   bool each_microbatch = false;  ///< is reduced by itself; else all of a step together
   bool tree = false;             ///< microbatches are added over the fixed tree of their numbers
-  int first_rank = 0, last_rank = 0;  ///< pipeline ranks of the first and the last stage
+  schedule::PipelineRank first_rank, last_rank;  ///< of the first and the last stage
 };
 
 /// Of all stages of one rank. All ranks of a stage call add() for the same units and microbatches

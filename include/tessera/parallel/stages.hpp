@@ -11,6 +11,11 @@
 
 namespace tessera::parallel {
 
+/// This rank's place in its pipeline.
+inline schedule::PipelineRank pipeline_rank(const mesh::DeviceMesh& mesh) {
+  return schedule::PipelineRank(mesh.coord(mesh::Axis::pp));
+}
+
 class Stages {
  public:
   /// Those of `ranges` that `map` puts on this rank of the mesh's pipeline. The model must outlive
@@ -21,7 +26,7 @@ class Stages {
   const schedule::StageMap& map() const { return map_; }
   const StageOptions& options() const { return options_; }
   /// By its number in the pipeline; it must be on this rank.
-  Stage& at(int stage);
+  Stage& at(schedule::StageIndex stage);
 
   /// See Stage.
   void on_high_water(const std::function<void()>& look);
@@ -54,7 +59,7 @@ class Stages {
  private:
   schedule::StageMap map_;
   StageOptions options_;  ///< of all stages, which refer to them
-  std::vector<int> numbers_;
+  std::vector<schedule::StageIndex> numbers_;
   GradientReducer reducer_;
   std::vector<std::unique_ptr<Stage>> stages_;  ///< the numbers_[i]-th of the pipeline
 };

@@ -37,8 +37,9 @@ struct MemoryNeedOptions {
 MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout,
                        const std::vector<Range>& cells, const MemoryNeedOptions& options);
 
-/// Of the rank with this coordinate of the pipeline; nothing where cells are to be timed first.
-std::optional<MemoryNeed> memory_need(const JobPlan& plan, int pp, bool trains = true);
+/// Of a rank of the pipeline; nothing where cells are to be timed first.
+std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRank rank,
+                                      bool trains = true);
 
 enum class Remedy { more_ranks, more_memory };
 

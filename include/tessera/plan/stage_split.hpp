@@ -7,14 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/indexed_vector.hpp"
 #include "tessera/base/shard.hpp"
 #include "tessera/model_spec/model_spec.hpp"
+#include "tessera/schedule/indexes.hpp"
 
 namespace tessera::plan {
 
 /// Stage i holds cells [ranges[i].begin, ranges[i].end()) of Model::cells; together they are all of
 /// them, in order.
-using StageRanges = std::vector<Range>;
+using StageRanges = IndexedVector<schedule::StageIndex, Range>;
 
 /// TorchTitan's rule: the embedding counts as `first_less` blocks and the output as `last_less`;
 /// the rest is spread evenly, earlier stages taking one more: 32 layers on 4 stages give 8, 9,

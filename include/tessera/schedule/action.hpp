@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/indexed_vector.hpp"
+#include "tessera/schedule/indexes.hpp"
+
 namespace tessera::schedule {
 
 enum class ActionKind : std::uint8_t {
@@ -31,12 +34,12 @@ constexpr bool computes(ActionKind kind) { return kind <= ActionKind::backward; 
 /// goes to stage 2.
 struct Action {
   ActionKind kind;
-  int stage;
-  int microbatch;
+  StageIndex stage;
+  MicrobatchIndex microbatch;
   bool operator==(const Action&) const = default;
 };
 using ActionList = std::vector<Action>;
-using ActionLists = std::vector<ActionList>;  ///< by rank
+using ActionLists = IndexedVector<PipelineRank, ActionList>;
 
 /// The most activations of (stage, microbatch) that the list keeps at a time: from F to B or W.
 int peak_activations(const ActionList& list);

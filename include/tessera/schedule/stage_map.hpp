@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/indexed_vector.hpp"
+#include "tessera/schedule/indexes.hpp"
+
 namespace tessera::schedule {
 
 class StageMap {
@@ -16,26 +19,32 @@ class StageMap {
   static StageMap v(int ranks, int stages_per_rank = 2);
   /// Stage s on rank `ranks[s]`. Throws Error(usage) for a negative rank, or one without a stage
   /// below the largest.
-  static StageMap of(std::vector<int> ranks);
+  static StageMap of(const std::vector<int>& ranks);
   /// "loop", "v", or the ranks of the stages with commas between ("0,1,1,0"), for `stages` stages
   /// on `ranks` ranks. Throws Error(usage) when they do not fit each other; `key` is what the user
   /// wrote it for.
   static StageMap parse(const std::string& text, int stages, int ranks, const char* key);
 
-  int stages() const { return static_cast<int>(ranks_.size()); }
-  int ranks() const { return static_cast<int>(stages_.size()); }
-  int rank_of(int stage) const { return ranks_[static_cast<std::size_t>(stage)]; }
+  int stages() const { return ranks_.size(); }
+  int ranks() const { return stages_.size(); }
+  IndexRange<StageIndex> each_stage() const { return ranks_.indexes(); }
+  IndexRange<PipelineRank> each_rank() const { return stages_.indexes(); }
+  /// Is there such a stage?
+  bool has(StageIndex stage) const { return 0 <= stage.value() && stage.value() < stages(); }
+  static StageIndex first() { return StageIndex(0); }
+  StageIndex last() const { return StageIndex(stages() - 1); }
+  PipelineRank rank_of(StageIndex stage) const { return ranks_[stage]; }
   /// In the order of the model.
-  const std::vector<int>& stages_of(int rank) const {
-    return stages_[static_cast<std::size_t>(rank)];
-  }
+  const std::vector<StageIndex>& stages_of(PipelineRank rank) const { return stages_[rank]; }
   /// Is what flows from `stage` to `next` handed over on one rank?
-  bool same_rank(int stage, int next) const { return rank_of(stage) == rank_of(next); }
+  bool same_rank(StageIndex stage, StageIndex next) const {
+    return rank_of(stage) == rank_of(next);
+  }
   bool operator==(const StageMap&) const = default;
 
  private:
-  std::vector<int> ranks_;
-  std::vector<std::vector<int>> stages_;
+  IndexedVector<StageIndex, PipelineRank> ranks_;
+  IndexedVector<PipelineRank, std::vector<StageIndex>> stages_;
 };
 
 }  // namespace tessera::schedule

@@ -24,14 +24,14 @@ struct TimedAction {
 };
 
 struct Timeline {
-  std::vector<std::vector<TimedAction>> ranks;
+  IndexedVector<PipelineRank, std::vector<TimedAction>> ranks;
 
   double begin() const;
   double end() const;
   /// 1 - busy / (from the first to the last action of any rank), busy being the mean over ranks.
   double bubble() const;
   /// The same within one rank's own first and last action.
-  double bubble_of(std::size_t rank) const;
+  double bubble_of(PipelineRank rank) const;
 };
 
 /// Each rank runs its computations in order, as soon as their inputs are there; transfers in the

@@ -34,8 +34,8 @@ class Pipeline {
         mesh_(world(), layout_, comm::Backend::mpi),
         stages_(model, ranges, map, mesh_, options()) {
     add_naps(model, naps_);
-    for (const int stage : map.stages_of(rank())) {
-      const Range cells = ranges[static_cast<std::size_t>(stage)];
+    for (const schedule::StageIndex stage : map.stages_of(rank())) {
+      const Range cells = ranges[stage];
       for (Nap& nap : std::span(naps_).subspan(static_cast<std::size_t>(cells.begin),
                                                static_cast<std::size_t>(cells.size))) {
         nap.log = &log_;
@@ -53,7 +53,7 @@ class Pipeline {
     log_ = {};
     stages_.begin_step(microbatches);
     mesh_.control().barrier();
-    executor.run(lists[static_cast<std::size_t>(rank())], data, 0, 1.0);
+    executor.run(lists[rank()], data, 0, 1.0);
     stages_.finish_gradients();
     stages_.end_step();
     return measured();
@@ -61,7 +61,9 @@ class Pipeline {
 
  private:
   static constexpr std::int64_t kTokens = 4;
-  int rank() const { return mesh_.coord(mesh::Axis::pp); }
+  schedule::PipelineRank rank() const {
+    return schedule::PipelineRank(mesh_.coord(mesh::Axis::pp));
+  }
   static parallel::StageOptions options() {
     parallel::StageOptions options;
     options.microbatch.seq = kTokens;

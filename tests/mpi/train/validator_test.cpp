@@ -232,10 +232,11 @@ TEST(Reading, EachRankReadsItsTokensOnceAndNoOthers) {
       if (sample % plan.global_batch / plan.rows == reader.dp_rank)
         for (const Range& range : plan.cut.ranges(reader.cp_rank))
           for (std::int64_t t = range.begin; t < range.end(); ++t) expected[{sample, t}] = 1;
-    const int pp = on.mesh.coord(mesh::Axis::pp);
+    const schedule::PipelineRank pp = parallel::pipeline_rank(on.mesh);
     const schedule::StageMap& map = on.trainer.stages().map();
-    EXPECT_EQ(source.inputs(), map.rank_of(0) == pp ? expected : Counted::Counts()) << row.schedule;
-    EXPECT_EQ(source.labels(), map.rank_of(map.stages() - 1) == pp ? expected : Counted::Counts())
+    EXPECT_EQ(source.inputs(), map.rank_of(map.first()) == pp ? expected : Counted::Counts())
+        << row.schedule;
+    EXPECT_EQ(source.labels(), map.rank_of(map.last()) == pp ? expected : Counted::Counts())
         << row.schedule;
   }
 }

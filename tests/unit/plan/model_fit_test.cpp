@@ -79,10 +79,10 @@ TEST(StageRanges, AreCutWhereModulesSay) {
       {"layers.1", "layers.2", "layers.3", "layers.4", "layers.5", "norm", "output"}};
   const auto ranges = stage_ranges_of(job, model, 2);
   ASSERT_TRUE(ranges);
-  EXPECT_EQ((*ranges)[1].begin, model.units[2].begin);
+  EXPECT_EQ((*ranges)[schedule::StageIndex(1)].begin, model.units[2].begin);
   job.parallelism.module_fqns_per_model_part.reset();
   job.parallelism.pipeline_parallel_split_points = {"layer.4"};  // as guides spell it
-  EXPECT_EQ((*stage_ranges_of(job, model, 2))[1].begin, model.units[5].begin);
+  EXPECT_EQ((*stage_ranges_of(job, model, 2))[schedule::StageIndex(1)].begin, model.units[5].begin);
 }
 
 }  // namespace

@@ -166,7 +166,8 @@ TEST(StageSplit, AmongEqualsMovesLeast) {
   std::vector<double> costs(model.cells.size(), 0);
   costs.front() = costs.back() = 1;
   const StageRanges ranges = split_balanced(model, 2, costs, Granularity::cells);
-  EXPECT_EQ(crossing_features(model.cells[static_cast<std::size_t>(ranges[1].begin)]),
+  EXPECT_EQ(crossing_features(
+                model.cells[static_cast<std::size_t>(ranges[schedule::StageIndex(1)].begin)]),
             model.dimensions.dim);
 }
 

@@ -57,9 +57,10 @@ TEST_F(ScheduleCsv, WaitingIsAnEmptyCell) {
 
 TEST_F(ScheduleCsv, TakesSpacesPairsAndWindowsLines) {
   const Table table = read("0F0, 1F0 ,,(1I0;1W0)OVERLAP_F_B\r\n\r\n");
-  ASSERT_EQ(table.computations.size(), 1u);
-  EXPECT_EQ(table.computations[0].size(), 4u);
-  EXPECT_EQ(to_string(table.computations[0][3]), "1W0");
+  ASSERT_EQ(table.computations.size(), 1);
+  const ActionList& list = table.computations[PipelineRank(0)];
+  ASSERT_EQ(list.size(), 4u);
+  EXPECT_EQ(to_string(list[3]), "1W0");
 }
 
 TEST_F(ScheduleCsv, SaysWhereItIsWrong) {

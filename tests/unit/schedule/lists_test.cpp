@@ -61,7 +61,7 @@ class Draw {
 
 /// One action is swapped with another, left out, repeated or changed.
 void damage(ActionLists& lists, Draw& draw) {
-  ActionList& list = lists[draw.below(lists.size())];
+  ActionList& list = lists[PipelineRank(draw.between(0, lists.size() - 1))];
   if (list.empty()) return;
   const std::size_t at = draw.below(list.size()), other = draw.below(list.size());
   switch (draw.below(5)) {
@@ -119,8 +119,8 @@ TEST(Lists, MemoryFollowsTheActions) {
   constexpr int kStages = 3000, kMicrobatch = 999'999;
   const StageMap map = StageMap::loop(kStages);
   ActionLists lists(kStages);
-  for (int stage = 0; stage < kStages; ++stage)
-    lists[static_cast<std::size_t>(stage)] = {{ActionKind::forward, stage, kMicrobatch}};
+  for (const StageIndex stage : map.each_stage())
+    lists[map.rank_of(stage)] = {{ActionKind::forward, stage, MicrobatchIndex(kMicrobatch)}};
   EXPECT_EQ(simulate(lists, map).end(), kStages);
   EXPECT_EQ(find_fault(with_transfers(lists, map), map, kMicrobatch + 1), "never done: 0F0");
 }

@@ -17,6 +17,10 @@ namespace {
 using tessera::test::error_of;
 using testing::HasSubstr;
 
+Action action(ActionKind kind, int stage, int microbatch) {
+  return {kind, StageIndex(stage), MicrobatchIndex(microbatch)};
+}
+
 std::string letters(const ActionList& list) {
   std::string text;
   for (const Action& action : list) text += (text.empty() ? "" : " ") + to_string(action);
@@ -31,7 +35,7 @@ std::vector<StageMap> maps_of(const Traits& schedule, int ranks) {
 
 ActionList order_of(Kind schedule, int ranks, int rank, int microbatches) {
   return compute_orders(schedule, maps_of(traits_of(schedule), ranks).back(),
-                        microbatches)[static_cast<std::size_t>(rank)];
+                        microbatches)[PipelineRank(rank)];
 }
 
 TEST(Schedule, OrderOfComputations) {
@@ -118,7 +122,7 @@ TEST(Schedule, ZeroBubbleInsideEachRanksOwnSpan) {
   for (const auto& [p, m] : {std::pair{4, 8}, {8, 32}}) {
     const auto map = StageMap::v(p);
     const Timeline timeline = simulate(compute_orders(Kind::zbv, map, m), map);
-    for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank)
+    for (const PipelineRank rank : timeline.ranks.indexes())
       EXPECT_NEAR(timeline.bubble_of(rank), 0, 1e-12);
   }
 }
@@ -136,9 +140,9 @@ TEST(Schedule, NeighboursOnOneRankNeedNoTransfer) {
     for (const Action& a : list) {
       if (computes(a.kind)) continue;
       const bool turn =
-          (a.stage == 1 &&
+          (a.stage == StageIndex(1) &&
            (a.kind == ActionKind::send_forward || a.kind == ActionKind::recv_backward)) ||
-          (a.stage == 2 &&
+          (a.stage == StageIndex(2) &&
            (a.kind == ActionKind::recv_forward || a.kind == ActionKind::send_backward));
       EXPECT_FALSE(turn) << to_string(a);
     }
@@ -147,7 +151,7 @@ TEST(Schedule, NeighboursOnOneRankNeedNoTransfer) {
 TEST(Schedule, CheckerFindsSwappedTransfers) {
   const auto map = StageMap::loop(2);
   auto lists = make_schedule(Kind::one_f_one_b, map, 3);
-  auto& list = lists[0];
+  auto& list = lists[PipelineRank(0)];
   const auto is_transfer = [](const Action& a) { return !computes(a.kind); };
   const auto first = std::ranges::find_if(list, is_transfer);
   const auto second = std::find_if(first + 1, list.end(), [&](const Action& a) {
@@ -162,13 +166,13 @@ TEST(Schedule, CheckerFindsWhatIsMissingOrTwice) {
   const auto map = StageMap::loop(2);
   const auto good = make_schedule(Kind::gpipe, map, 2);
   auto lists = good;
-  std::erase(lists[1], Action{ActionKind::backward, 1, 1});
+  std::erase(lists[PipelineRank(1)], action(ActionKind::backward, 1, 1));
   EXPECT_NE(find_fault(lists, map, 2), "");
   lists = good;
-  lists[0].push_back(lists[0].front());
+  lists[PipelineRank(0)].push_back(lists[PipelineRank(0)].front());
   EXPECT_THAT(find_fault(lists, map, 2), HasSubstr("done before"));
   lists = good;
-  std::erase(lists[0], Action{ActionKind::send_forward, 0, 1});
+  std::erase(lists[PipelineRank(0)], action(ActionKind::send_forward, 0, 1));
   EXPECT_THAT(find_fault(lists, map, 2), HasSubstr("deadlock"));
 }
 
@@ -176,18 +180,19 @@ TEST(Schedule, CheckerKnowsInputAndWeightGradients) {
   const auto map = StageMap::loop(2);
   const auto good = make_schedule(Kind::zb_h1, map, 2);
   auto lists = good;
-  std::erase(lists[1], Action{ActionKind::weight_gradient, 1, 1});
+  std::erase(lists[PipelineRank(1)], action(ActionKind::weight_gradient, 1, 1));
   EXPECT_EQ(find_fault(lists, map, 2), "never done: 1W1");
   lists = good;
-  std::ranges::replace(lists[1], Action{ActionKind::weight_gradient, 1, 1},
-                       Action{ActionKind::backward, 1, 1});
+  std::ranges::replace(lists[PipelineRank(1)], action(ActionKind::weight_gradient, 1, 1),
+                       action(ActionKind::backward, 1, 1));
   EXPECT_THAT(find_fault(lists, map, 2), HasSubstr("(1B1): it was done before"));
   lists = good;
-  std::iter_swap(std::ranges::find(lists[1], Action{ActionKind::weight_gradient, 1, 0}),
-                 std::ranges::find(lists[1], Action{ActionKind::input_gradient, 1, 0}));
+  std::iter_swap(
+      std::ranges::find(lists[PipelineRank(1)], action(ActionKind::weight_gradient, 1, 0)),
+      std::ranges::find(lists[PipelineRank(1)], action(ActionKind::input_gradient, 1, 0)));
   EXPECT_THAT(find_fault(lists, map, 2), HasSubstr("(1W0): its I was not done"));
   lists = good;
-  lists[0].push_back({ActionKind::weight_gradient, 1, 0});
+  lists[PipelineRank(0)].push_back(action(ActionKind::weight_gradient, 1, 0));
   EXPECT_THAT(find_fault(lists, map, 2), HasSubstr("not on this rank"));
 }
 
