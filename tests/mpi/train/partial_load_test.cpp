@@ -8,6 +8,7 @@
 #include <map>
 
 #include "mpi/train/state_fixture.hpp"
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/train/model_weights.hpp"
 
@@ -80,13 +81,8 @@ void expect_mixed(const Tensors& loaded, const Tensors& there, const Tensors& he
 }
 
 std::string refusal(Fixture& fixture, const fs::path& folder, const LoadChoice& choice) {
-  try {
-    train::load_state(fixture.trainer(), folder, choice);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "it was loaded";
+  return error_if_any(ExitCode::usage,
+                      [&] { train::load_state(fixture.trainer(), folder, choice); });
 }
 
 TEST(PartialLoad, WhatIsExcludedKeepsItsValues) {

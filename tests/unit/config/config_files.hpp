@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/error.hpp"
+#include "support/error_of.hpp"
 #include "tessera/config/resolve.hpp"
 
 namespace tessera::config::test {
@@ -38,14 +38,7 @@ class JobFile {
 /// The message of the Error(usage) that resolving throws; fails the test when there is none, or of
 /// another kind.
 inline std::string mistake(const std::vector<std::string>& args) {
-  try {
-    resolve(args);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
+  return tessera::test::error_of(ExitCode::usage, [&] { resolve(args); });
 }
 
 }  // namespace tessera::config::test

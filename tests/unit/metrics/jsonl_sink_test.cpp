@@ -13,6 +13,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "support/error_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
@@ -21,6 +22,7 @@ namespace tessera::metrics {
 namespace {
 
 using tessera::test::content_of;
+using tessera::test::error_of;
 using tessera::test::put;
 using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
@@ -240,25 +242,17 @@ TEST(JsonlSink, AFullDiskOnResumeKeepsTheOldFile) {
 }
 
 TEST(JsonlSink, NamesAFileThatCannotBeMade) {
-  try {
-    JsonlSink sink("/proc/no/metrics.jsonl", 0);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("/proc/no/metrics.jsonl"));
-  }
+  const std::string error =
+      error_of(ExitCode::environment, [&] { JsonlSink sink("/proc/no/metrics.jsonl", 0); });
+  EXPECT_THAT(error, HasSubstr("/proc/no/metrics.jsonl"));
 }
 
 TEST(ReadRecords, NamesTheLineThatIsNoRecord) {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   put(file, to_json_line(record(1)) + "\nnonsense\n" + to_json_line(record(2)) + "\n");
-  try {
-    read_records(file);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
-    EXPECT_THAT(error.what(), HasSubstr("metrics.jsonl:2"));
-  }
+  const std::string error = error_of(ExitCode::data, [&] { read_records(file); });
+  EXPECT_THAT(error, HasSubstr("metrics.jsonl:2"));
   EXPECT_THROW(read_records(folder / "nothing"), Error);
 }
 

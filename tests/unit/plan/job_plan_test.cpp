@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include "support/error_of.hpp"
+
 namespace tessera::plan {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 
 JobPlan plan_of(config::Strings flags, int ranks = 1) {
@@ -85,13 +88,10 @@ TEST(JobPlan, ReplaysLeaveOutWhatContradictsThem) {
 }
 
 TEST(JobPlan, ProblemsOfAResolvedJobNameTheOrigins) {
-  try {
+  const std::string error = error_of(ExitCode::usage, [&] {
     plan_of({"--parallelism.tensor_parallel_degree", "3"}, 8);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_THAT(error.what(), HasSubstr("command line: tp 3 does not divide 8 ranks"));
-  }
+  });
+  EXPECT_THAT(error, HasSubstr("command line: tp 3 does not divide 8 ranks"));
 }
 
 TEST(InferencePlan, ComputesInTheTypeOfTheWeights) {

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/model_spec/families.hpp"
 
 namespace tessera::plan {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 
 model::ModelSpec tiny(bool tied) {
@@ -58,14 +60,10 @@ TEST(LoadChoice, LeavesMomentsOutWithTheirParameter) {
 }
 
 TEST(LoadChoice, RefusesPatternsThatMatchNothing) {
-  for (const char* pattern : {"outptu", "layers[.]9", "("}) try {
-      LoadChoice::of(excluding({pattern}), tiny(false));
-      ADD_FAILURE() << pattern;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_THAT(error.what(),
-                  HasSubstr("checkpoint.exclude_from_loading: \"" + std::string(pattern)));
-    }
+  for (const char* pattern : {"outptu", "layers[.]9", "("})
+    EXPECT_THAT(
+        error_of(ExitCode::usage, [&] { LoadChoice::of(excluding({pattern}), tiny(false)); }),
+        HasSubstr("checkpoint.exclude_from_loading: \"" + std::string(pattern)));
   EXPECT_TRUE(LoadChoice::of(excluding({"^output"}), tiny(true)).is_partial())
       << "of an untied checkpoint";
 }

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/model_spec/families.hpp"
 
 namespace tessera::plan {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -87,30 +89,24 @@ TEST(MemoryNeed, WhatDoesNotFitIsRefusedWithBothFigures) {
   EXPECT_NO_THROW(check_need("m", need, need.total(), need.total(), "on rank 0"));
   EXPECT_NO_THROW(check_need("m", need, need.total(), 0, "on rank 0"))
       << "what is not known refuses nothing";
-  try {
+  const std::string error = error_of(ExitCode::environment, [&] {
     check_need("llama3 70B", need, need.total(), 16LL << 30, "on rank 0 (node7)");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::environment);
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr("llama3 70B needs at least 1.56 TiB on rank 0 (node7), where 16.0 GiB are free "
-                  "(weights 400 GiB, gradients 400 GiB, optimizer 800 GiB"));
-    EXPECT_THAT(error.what(), HasSubstr("use 100 times as many ranks or more"));
-  }
+  });
+  EXPECT_THAT(
+      error,
+      HasSubstr("llama3 70B needs at least 1.56 TiB on rank 0 (node7), where 16.0 GiB are free "
+                "(weights 400 GiB, gradients 400 GiB, optimizer 800 GiB"));
+  EXPECT_THAT(error, HasSubstr("use 100 times as many ranks or more"));
 }
 
 TEST(MemoryNeed, OneProcessIsToldToUseAnotherNode) {
   const MemoryNeed need{1 << 20, 0, 0, 0, 1 << 10};
-  try {
+  const std::string error = error_of(ExitCode::environment, [&] {
     check_need("m", need, need.total(), 1 << 19, "in one process", Remedy::more_memory);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::environment);
-    EXPECT_THAT(error.what(), HasSubstr(" in one process, where "));
-    EXPECT_THAT(error.what(), HasSubstr("; use a node with more free memory, or a smaller model"));
-    EXPECT_THAT(error.what(), Not(HasSubstr("optimizer")));
-  }
+  });
+  EXPECT_THAT(error, HasSubstr(" in one process, where "));
+  EXPECT_THAT(error, HasSubstr("; use a node with more free memory, or a smaller model"));
+  EXPECT_THAT(error, Not(HasSubstr("optimizer")));
 }
 
 }  // namespace

@@ -8,12 +8,17 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/model_spec/families.hpp"
 
 namespace tessera::plan {
 namespace {
 
+using tessera::test::error_if_any;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
 class PipelinePlanTest : public testing::Test {
@@ -29,13 +34,7 @@ class PipelinePlanTest : public testing::Test {
                             BatchPlan::make(job_, layout));
   }
   std::string refusal() {
-    try {
-      plan();
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
+    return error_if_any(ExitCode::usage, [&] { plan(); });
   }
 
   config::JobConfig job_;
@@ -84,13 +83,8 @@ TEST_F(PipelinePlanTest, RefusesFewerMicrobatchesThanTheScheduleNeeds) {
   const auto refused = [&](const char* schedule, std::int64_t rows) {
     p_.pipeline_parallel_schedule = schedule;
     const mesh::Layout layout = mesh::Layout::resolve({4, 1, 1, 1, 1}, 4);
-    try {
-      check_microbatches(job_, 4, BatchPlan::make(job_, layout, rows));
-      return std::string();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return std::string(error.what());
-    }
+    return error_if_any(ExitCode::usage,
+                        [&] { check_microbatches(job_, 4, BatchPlan::make(job_, layout, rows)); });
   };
   EXPECT_EQ(refused("1F1B", 2), "");
   EXPECT_THAT(refused("1F1B", 4), HasSubstr("2 microbatches are fewer than 1F1B needs on 4 "
@@ -101,9 +95,9 @@ TEST_F(PipelinePlanTest, RefusesFewerMicrobatchesThanTheScheduleNeeds) {
 }
 
 TEST_F(PipelinePlanTest, ScheduleFromAFile) {
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("tessera-plan-" + std::to_string(getpid()) + ".csv");
-  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  const TemporaryFolder folder;
+  const auto file = folder / "schedule.csv";
+  const auto write = [&](const std::string& text) { put(file, text); };
   p_.pipeline_parallel_schedule = "PipelineScheduleSingle";
   p_.pipeline_parallel_schedule_csv = file.string();
   p_.pipeline_parallel_microbatch_size = 4;
@@ -119,7 +113,6 @@ TEST_F(PipelinePlanTest, ScheduleFromAFile) {
   p_.pipeline_parallel_split_points = {"layers.1", "layers.2"};
   write("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   EXPECT_THAT(refusal(), HasSubstr("2 stages, and the cuts make 3"));
-  std::filesystem::remove(file);
 }
 
 }  // namespace

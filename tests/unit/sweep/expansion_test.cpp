@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "reading.hpp"
+#include "support/error_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 #include "tessera/base/shell_words.hpp"
@@ -14,6 +15,7 @@
 namespace tessera::sweep {
 namespace {
 
+using tessera::test::error_of;
 using tessera::test::TemporaryFolder;
 using test::sweep_of;
 using testing::ElementsAre;
@@ -160,16 +162,14 @@ TEST(Expansion, AThousandPointsAreCheckedInASecond) {
 
 TEST(Expansion, RefusesPointsAsTheirJobIsRefusedAndTellsEachProblemOnce) {
   const Sweep sweep = sweep_of("[grid]\ntraining.steps = [1, 2, 3]\n");
-  try {
+  const std::string error = error_of(ExitCode::usage, [&] {
     check_points(sweep, points(sweep), [](const auto& words) {
       return words[1] == "--training.steps=2" ? "" : "this is wrong\nand that";
     });
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("2 of 3 points"));
-    EXPECT_THAT(error.what(),
-                HasSubstr("points 1, 3, first training.steps=1:\n    this is wrong\n    and that"));
-  }
+  });
+  EXPECT_THAT(error, HasSubstr("2 of 3 points"));
+  EXPECT_THAT(error,
+              HasSubstr("points 1, 3, first training.steps=1:\n    this is wrong\n    and that"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "support/error_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 #include "tessera/sweep/local_run.hpp"
@@ -17,6 +18,7 @@
 namespace tessera::sweep {
 namespace {
 
+using tessera::test::error_of;
 using tessera::test::TemporaryFolder;
 
 namespace fs = std::filesystem;
@@ -166,13 +168,9 @@ TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
   folder_.file("out/point-0001/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n");
   EXPECT_NO_THROW(prepare(other, points(other)));
   const Sweep again = four();
-  try {
-    prepare(again, points(again));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("point-0001 ran with --optimizer.lr=5"),
-                                    HasSubstr("and now has --optimizer.lr=1")));
-  }
+  const std::string error = error_of(ExitCode::usage, [&] { prepare(again, points(again)); });
+  EXPECT_THAT(error, AllOf(HasSubstr("point-0001 ran with --optimizer.lr=5"),
+                           HasSubstr("and now has --optimizer.lr=1")));
   folder_.file("base.toml", "[training]\ndataset_path = \"y\"\n");
   const Sweep edited =
       read_sweep(folder_.file("t.toml", "job = \"base.toml\"\nfolder = \"" + out().string() +
@@ -197,13 +195,8 @@ TEST_F(Run, NamesADamagedPointFile) {
   const Sweep s = four();
   prepare(s, points(s));
   folder_.file("out/point-0002/point.json", "{\"point\": \"two\"}");
-  try {
-    read_statuses(out());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
-    EXPECT_THAT(error.what(), HasSubstr("point-0002/point.json is damaged"));
-  }
+  const std::string error = error_of(ExitCode::data, [&] { read_statuses(out()); });
+  EXPECT_THAT(error, HasSubstr("point-0002/point.json is damaged"));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/hf/safetensors.hpp"
 #include "tessera/inputs/hf_conversion.hpp"
@@ -19,6 +21,9 @@
 
 namespace tessera::train {
 namespace {
+
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
@@ -131,8 +136,7 @@ std::string bytes_of(const hf::SafetensorsReader& reader, const TensorInfo& entr
 }
 
 TEST_P(Families, ExportedAgainIsTheSameFile) {
-  const fs::path folder =
-      fs::temp_directory_path() / ("tessera-families-" + std::to_string(getpid()));
+  const TemporaryFolder folder;
   OneRank job(GetParam(), "float32");
   {
     checkpoint::Saver saver(job.trainer.mesh().control());
@@ -154,19 +158,15 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
   Inference model(plan::plan_inference(exported, 0), 24, 0);
   const at::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
   EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
-  fs::remove_all(folder);
 }
 
 TEST(FamiliesMistakes, AreNamed) {
   OneRank job("mixtral", "float32");
-  try {
+  const std::string error = error_of(ExitCode::data, [&] {
     load_hf_model(job.trainer.stages().holdings(), job.model, job.mesh, kFolder + "qwen3");
-    ADD_FAILURE() << "loaded";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
-    EXPECT_THAT(error.what(), testing::HasSubstr("qwen3 does not fit this job"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("there is no model.layers."));
-  }
+  });
+  EXPECT_THAT(error, testing::HasSubstr("qwen3 does not fit this job"));
+  EXPECT_THAT(error, testing::HasSubstr("there is no model.layers."));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 #include <fstream>
 
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/compare.hpp"
 #include "tessera/checkpoint/inspect.hpp"
@@ -18,6 +20,9 @@
 namespace tessera::train {
 namespace {
 
+using tessera::test::error_of;
+using tessera::test::TemporaryFolder;
+
 namespace fs = std::filesystem;
 using hf::SafetensorsReader;
 using testing::HasSubstr;
@@ -26,7 +31,6 @@ const std::string kGolden = std::string(TESSERA_TEST_DATA) + "/";
 
 class HfImport : public testing::Test {
  protected:
-  ~HfImport() override { fs::remove_all(folder_); }
   fs::path operator/(const char* name) const { return folder_ / name; }
   checkpoint::CheckpointReader opened(const fs::path& step) const {
     return checkpoint::open(*control_, step);
@@ -40,18 +44,13 @@ class HfImport : public testing::Test {
   }
   std::string refusal(const fs::path& weights, const inputs::ImportOptions& options,
                       ExitCode code = ExitCode::data) const {
-    try {
-      inputs::import_weights(weights, options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      EXPECT_TRUE(checkpoint::list_steps(options.folder).empty());
-      return error.what();
-    }
-    return "it was imported";
+    const std::string error = error_of(code, [&] { inputs::import_weights(weights, options); });
+    EXPECT_TRUE(checkpoint::list_steps(options.folder).empty());
+    return error;
   }
 
  private:
-  fs::path folder_ = fs::temp_directory_path() / ("tessera-import-" + std::to_string(getpid()));
+  TemporaryFolder folder_;
   std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("import");
 };
 
@@ -163,12 +162,7 @@ TEST_F(HfImport, MistakesAreNamed) {
       refusal(*this / "bare", {*this / "c", {"--model.hf_config", tiny + "/config.json"}, {}, 1}),
       HasSubstr("truncated"));
   inputs::import_weights(tiny, {*this / "d", {}, {}, 1});
-  try {
-    inputs::import_weights(tiny, {*this / "d", {}, {}, 1});
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-  }
+  error_of(ExitCode::usage, [&] { inputs::import_weights(tiny, {*this / "d", {}, {}, 1}); });
 }
 
 TEST_F(HfImport, ScalesMustGoWithTheirTensor) {
