@@ -13,7 +13,7 @@
 namespace tessera::mesh {
 namespace {
 
-/// The combinations that along() serves, in the order in which their communicators are made on
+/// The combinations that along() accepts, in the order in which their communicators are made on
 /// every rank.
 const std::vector<std::vector<Axis>>& combinations() {
   using enum Axis;

@@ -59,8 +59,8 @@ int dispatch(const Args& args) {
   return find_command(word).run(rest);
 }
 
-/// Messages quote what stands in files: a terminal gets none of its control characters, and no more
-/// than some pages.
+/// Messages quote the contents of files: a terminal gets none of its control characters, and no
+/// more than some pages.
 std::string printable(std::string text) {
   constexpr std::size_t kMostBytes = 32 << 10;
   if (text.size() > kMostBytes) text.replace(kMostBytes, text.npos, "...");

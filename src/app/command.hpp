@@ -30,7 +30,7 @@ const std::vector<Command>& commands();
 /// Throws Error(usage) with the nearest name for one that is not registered.
 const Command& find_command(const std::string& name);
 
-/// Whether the user asks for help, wherever the flag stands.
+/// Whether the user asks for help, wherever the flag is.
 bool asks_for_help(const Args& args);
 
 /// For --help: the exit codes, in lines.

@@ -23,7 +23,7 @@ class Flag {
   Flag at_least(double least);
   Flag between(double least, double most);
   Flag positive();
-  /// A list whose values may stand in one word, separated by `separator`.
+  /// A list whose values may be in one word, separated by `separator`.
   Flag delimiter(char separator);
   Flag excludes(const Flag& other);
   Flag needs(const Flag& other);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tessera compare RUN RUN...: results, settings and curves of runs beside each other.
+// tessera compare RUN RUN...: results, settings and curves of runs, compared.
 #include <iostream>
 
 #include "command.hpp"

@@ -83,8 +83,8 @@ int check(const Args& args) {
   return 0;
 }
 
-/// A job that reads well is shown even where it cannot be run: its values and origins help to mend
-/// it.
+/// A job that reads well is shown even where it cannot be run: its values and origins help to
+/// correct it.
 int show(const Args& args) {
   const config::Reading job = read_and_check(request_of(args));
   const bool readable = std::ranges::none_of(job.problems, &config::Problem::misread) && job.whole;

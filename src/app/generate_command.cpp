@@ -28,8 +28,7 @@ struct Options {
   std::vector<std::string> overrides;
 };
 
-/// What stands for a folder: the job of a run, or of a Hugging Face folder such as `ckpt export`
-/// writes.
+/// The job for a folder: that of a run, or of a Hugging Face folder such as `ckpt export` writes.
 Args words_of(const std::filesystem::path& folder) {
   const std::string config = (folder / "config.toml").string(), path = folder.string();
   if (std::filesystem::exists(config)) return {config, "--job.dump_folder", path};

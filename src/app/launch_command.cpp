@@ -101,8 +101,7 @@ JobPlan plan(const Request& request) {
     job.command.insert(job.command.end(), {"--bind-to", "none"});
   if (!std::getenv("OMP_NUM_THREADS") && !elsewhere)
     job.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
-  // mpirun gives rank 0 a terminal of its own; what stands behind ours decides whether a bar may be
-  // drawn.
+  // mpirun gives rank 0 a terminal of its own; ours decides whether a bar may be drawn.
   if (isatty(STDOUT_FILENO)) job.environment.emplace_back("TESSERA_SCREEN", "1");
   if (geteuid() == 0)
     for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})

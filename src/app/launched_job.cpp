@@ -191,7 +191,8 @@ class Job {
   bool was_asked() const { return asked_by_ != 0; }
 
  private:
-  /// Where it has ended. Whoever else has ended is this process's child because its parent is gone.
+  /// Where it has ended. Any other process that has ended here is this process's child because its
+  /// parent has ended.
   std::optional<int> status_of_mpirun() const {
     int status = 0;
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job under mpirun: its life, its signals, and that nothing of it stays behind.
+// A job under mpirun: its life, its signals, and that nothing of it is left over.
 #pragma once
 
 #include <string>

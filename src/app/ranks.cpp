@@ -103,8 +103,8 @@ Failure failure_at_hand() {
 constexpr std::chrono::seconds kTearDown{15};
 constexpr std::chrono::seconds kAbort{5};
 
-/// How this rank leaves after a failure: it speaks and settles the job's code first, and nothing is
-/// torn down before.
+/// How this rank leaves after a failure: it prints its message and settles the job's code first,
+/// and nothing is torn down before.
 class Leaving {
  public:
   Leaving(comm::World& world, comm::Communicator& all) : world_(world), all_(all) {}

@@ -16,8 +16,8 @@ namespace tessera::app {
 using RankBody = std::function<ExitCode(comm::World&, const plan::JobPlan&, const Args&,
                                         const train::OnFailure&)>;
 
-/// Appends to a job's problems what keeps it from running on so many ranks. Returns the vocabulary
-/// of its data, 0 = unknown.
+/// Appends to a job's problems what keeps it from running on this many ranks. Returns the
+/// vocabulary of its data, 0 = unknown.
 using FindOnRanks = std::function<std::int64_t(config::Reading&, int ranks)>;
 
 /// Makes the World, lets rank 0 read the job from `args`, check it and give it to all, runs `body`

@@ -27,7 +27,7 @@ int expand_sweep(const SweepRequest& request);
 int start_sweep(const SweepRequest& request);
 /// Returns 0 when every point is done, else 1.
 int show_sweep(const SweepRequest& request);
-/// Writes the results beside the points.
+/// Writes the results next to the points.
 int collect_sweep(const SweepRequest& request);
 
 }  // namespace tessera::app

@@ -16,7 +16,7 @@ namespace {
 
 using namespace tessera::app;
 
-/// In libexec, or beside `tessera` where somebody copied both.
+/// In libexec, or next to `tessera` where somebody copied both.
 std::filesystem::path tensor_program(const std::filesystem::path& folder) {
   const std::filesystem::path beside = folder / "tessera-tensors";
   std::error_code ignored;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this program lies, for starting it again.
+// Where this program is installed, for starting it again.
 #pragma once
 
 #include <unistd.h>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 
-/// Not by the process's number: machines that share a file system give out the same ones.
+/// Not by the process's number: machines that share a file system have the same ones.
 std::filesystem::path beside(const std::filesystem::path& path) {
   return path.string() + fmt::format(".partial-{:08x}", std::random_device()());
 }

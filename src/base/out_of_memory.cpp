@@ -35,7 +35,7 @@ std::string out_of_memory(const std::exception& error) {
        {"out of memory", "can't allocate memory", "not enough memory"}) {
     const std::size_t at = text.find(words);
     if (at == std::string_view::npos) continue;
-    // Its sentence and the rest of the line: before them LibTorch has a place in its source, behind
+    // Its sentence and the rest of the line: before them LibTorch has a place in its source, after
     // them a stack.
     const std::size_t line = text.rfind('\n', at) + 1,
                       sentence = text.substr(0, at).rfind(". ") + 2;  // npos + 1 is 0

@@ -67,8 +67,8 @@ Candidates::Letters::Letters(std::string_view word) {
   }
 }
 
-/// Whether turning one word into the other takes at least so many edits for their letters alone: an
-/// edit takes at most one letter away and brings one.
+/// Whether turning one word into the other takes at least this many edits for their letters alone:
+/// an edit takes at most one letter away and brings one.
 bool Candidates::need_edits(const Letters& a, const Letters& b, std::size_t edits) {
   const int kinds =
       std::max(std::popcount(a.present & ~b.present), std::popcount(b.present & ~a.present));

@@ -83,7 +83,7 @@ void end_of_traces() noexcept { first_page().traces_ns = now_ns(); }
 namespace {
 
 /// Who asks while another rank leaves the traces is answered when they are there. Should that rank
-/// never end, this one begins anew.
+/// never end, this one starts again.
 void answer(Alarm& a, const std::function<void()>& leave) {
   int node = 0;
   for (int from = receive(a, kAsks, node); from >= 0; from = receive(a, kAsks, node))

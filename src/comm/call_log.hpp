@@ -58,7 +58,7 @@ struct CallPage {
   std::atomic<std::int32_t> awaited;
   std::atomic<bool> has_failed;
   char failure[1024];  ///< once has_failed: the first cause, see failure.hpp
-  /// Watchdog::at(): characters, zeros behind them
+  /// Watchdog::at(): characters, then zeros
   std::array<std::atomic<std::uint64_t>, 6> place;
   std::atomic<std::int64_t> traces_begun_ns,
       traces_ns;  ///< on the node's first page: begin and end of the last ones
@@ -74,18 +74,18 @@ std::int64_t now_ns() noexcept;
 double seconds_between(std::int64_t from_ns, std::int64_t to_ns) noexcept;
 
 /// This process's page, and the swap to one that others can read as well (old ones stay mapped:
-/// calls may be under way).
+/// calls may be in progress).
 CallPage& call_page() noexcept;
 void use_call_page(CallPage* page) noexcept;
 
-/// A call from its issue to its end, of which all hooks are told. `in`: what it reads.
+/// A call from its issue to its end, of which all hooks are informed. `in`: what it reads.
 class LoggedCall {
  public:
   LoggedCall() = default;
   LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis, Members members = {},
              int peer = -1, std::span<const Buffer> in = {});
   void waited_for() noexcept;
-  void resumed() noexcept;  ///< the caller goes on, the call does too
+  void resumed() noexcept;  ///< the caller continues, and so does the call
   void done() noexcept { ended(CallEnd::done); }
   void failed() noexcept { ended(CallEnd::failed); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream on which the caller computes, as device.hpp's provider tells it. Device files only.
+// The stream on which the caller computes, as device.hpp's provider returns it. Device files only.
 #pragma once
 
 #include <cuda_runtime_api.h>

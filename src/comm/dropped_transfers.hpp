@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations over MPI tell failure.cpp.
+// What operations over MPI report to failure.cpp.
 #pragma once
 
 namespace tessera::comm {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that have died, as a fault-tolerant MPI tells (User-Level Failure Mitigation,
+// Ranks that have died, as a fault-tolerant MPI reports them (User-Level Failure Mitigation,
 // fault-tolerance.org; Open MPI 5 under `mpirun --with-ft ulfm`). With any other MPI the launcher
-// ends the job before somebody could ask.
+// ends the job before anyone could ask.
 #pragma once
 
 #include <mpi.h>
@@ -10,8 +10,8 @@
 
 namespace tessera::comm {
 
-/// World ranks of `comm` that are known to have died, in rising order; none with an MPI that cannot
-/// tell.
+/// World ranks of `comm` that are known to have died, in rising order; none with an MPI that does
+/// not report them.
 std::vector<int> lost_ranks(MPI_Comm comm);
 
 /// Where ranks have died: holds all but the lowest living rank for ten seconds and more, one longer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation under way over MPI: a set of transfers, then perhaps a local reduction, then
+// One operation in progress over MPI: a set of transfers, then perhaps a local reduction, then
 // perhaps more transfers.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace tessera::comm {
 
 /// Host MPI makes progress only inside calls of MPI. An operation whose later stages send
 /// (all_reduce) must therefore be driven by whatever this process waits for, or two ranks that wait
-/// in different orders would wait for ever: such operations are kept in a list of the process, and
+/// in different orders would wait forever: such operations are kept in a list of the process, and
 /// every wait drives all of it.
 class MpiOperation final : public Request::State {
  public:
@@ -42,7 +42,7 @@ class MpiOperation final : public Request::State {
 
   /// Tells the log that the caller is held from now on.
   void held() noexcept { logged_.waited_for(); }
-  /// And that it goes on while the operation is under way.
+  /// And that it continues while the operation is in progress.
   void let_go() noexcept { logged_.resumed(); }
   void wait() override;
   bool test() override;

@@ -187,7 +187,7 @@ class NcclCommunicator final : public Communicator {
     return ncclSuccess;
   }
 
-  /// Pairwise transfers with all members; what is empty is left out on both sides.
+  /// Pairwise transfers with all members; what is empty is omitted on both sides.
   Request exchange(Call call, const Buffer& in, std::span<const std::int64_t> in_counts,
                    const Buffer& out, std::span<const std::int64_t> out_counts) {
     std::vector<Transfer> transfers;
@@ -270,8 +270,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
           "no GPU can be seen on this node; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or choose "
           "the mpi back end");
   std::vector<ncclUniqueId> ids = shared_ids(*host, ranks_per_id);
-  // A broadcast may go on only in a later call of MPI, while this rank waits for others inside of
-  // NCCL.
+  // A broadcast may progress only in a later call of MPI, while this rank waits for others inside
+  // of NCCL.
   host->barrier();
   LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis(),
                     host->place().members);

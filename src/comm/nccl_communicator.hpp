@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to NCCL: one of nccl_communicator.cpp and without_nccl.cpp stands behind it.
+// The entry to NCCL, implemented by nccl_communicator.cpp or without_nccl.cpp.
 #pragma once
 
 #include <memory>

@@ -19,9 +19,9 @@
 namespace tessera::comm {
 
 /// The communicators are NCCL's blocking ones: with blocking = 0 NCCL 2.28 starts a thread for
-/// every call. A peer that never comes holds the caller then; the call stands in the log as held,
-/// so the watchdog reports it. The lock lets the watchdog ask for asynchronous errors, and abort,
-/// from its own thread.
+/// every call. A peer that never comes holds the caller then; the call is in the log as held, so
+/// the watchdog reports it. The lock lets the watchdog ask for asynchronous errors, and abort, from
+/// its own thread.
 class NcclHandle {
  public:
   /// Collective over the ranks of `place`, which have the same `ids`: one, or several that share
@@ -38,7 +38,7 @@ class NcclHandle {
   /// The same for several calls between ncclGroupStart and ncclGroupEnd.
   void enqueue_group(const std::function<ncclResult_t(ncclComm_t)>& work);
   /// Looks for an asynchronous failure: returns the message of the first one, and aborts at the
-  /// next look, so that the message is told even where an abort waits for ever; else "".
+  /// next look, so that the message is reported even if an abort never returns; else "".
   std::string look();
   /// Throws Error(communication) if the communicator has failed.
   void expect_alive();

@@ -20,7 +20,7 @@
 
 namespace tessera::comm {
 
-/// Completion of an operation: the stream that computes when it is waited for goes on after it.
+/// Completion of an operation: the stream that computes when it is waited for continues after it.
 class DeviceRequest final : public Request::State {
  public:
   DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who exchanges with whom, and where what comes from others lies, in exchanges between all pairs of
+// Who exchanges with whom, and where data of others is stored, in exchanges between all pairs of
 // ranks.
 #pragma once
 
@@ -23,7 +23,7 @@ void for_each_peer(const Place& place, Function function) {
   }
 }
 
-/// Pointers to every rank's part: mine where it lies, the others in a row at `received` in rank
+/// Pointers to every rank's part: mine where it is, the others in a row at `received` in rank
 /// order.
 inline std::vector<const void*> parts_of(const Place& place, const void* mine,
                                          const std::byte* received, std::size_t bytes) {

@@ -14,7 +14,7 @@ namespace tessera::comm {
 
 /// Collective over `node` (the ranks that share memory). Moves this process's page into memory that
 /// all of them map. The file under /dev/shm has lost its name before this returns, so nothing is
-/// left behind however the job ends; where the memory cannot be had, every rank keeps its page to
+/// left over however the job ends; where the memory cannot be had, every rank keeps its page to
 /// itself.
 void share_call_pages(MPI_Comm node, int world_rank);
 
@@ -23,7 +23,7 @@ std::vector<int> readable_ranks();
 /// The page of a world rank; null when it runs on another node.
 const CallPage* page_of(int world_rank);
 
-/// What a rank of MPI_COMM_WORLD does now, in words: "blocked in ...", "last call ...", "on another
+/// What a rank of MPI_COMM_WORLD does now, as text: "blocked in ...", "last call ...", "on another
 /// node", "has failed".
 std::string activity_of(int world_rank);
 /// The same, and where it waits for another rank in vain (`await`), what that one does, and so on

@@ -31,7 +31,7 @@ RecordPage* map_page(const std::string& file) {
   if (descriptor < 0) return nullptr;
   void* memory = MAP_FAILED;
   if (::posix_fallocate(descriptor, 0, sizeof(RecordPage)) ==
-      0)  // a full file system is no SIGBUS later
+      0)  // a full file system does not become a SIGBUS later
     memory = ::mmap(nullptr, sizeof(RecordPage), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   ::close(descriptor);
   return memory == MAP_FAILED ? nullptr : static_cast<RecordPage*>(memory);

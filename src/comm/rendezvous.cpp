@@ -26,7 +26,7 @@ constexpr std::int64_t kLookEvery_ns = 200'000'000;
 
 std::atomic<bool> checks_enabled{false};
 
-/// Whoever waits in vain as well may give up a moment earlier than this rank: so its activity is
+/// A rank that waits in vain as well may give up a moment earlier than this one: so its activity is
 /// taken down before that, and after every rank that is stuck has said for whom it waits.
 void note_activities(Meeting& meeting, const Place& place) {
   for (std::size_t i = 0; i < meeting.peers.size(); ++i)

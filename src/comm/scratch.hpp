@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for operations under way, used again and again: an allocation for each call would fault
+// Memory for operations in progress, used again and again: an allocation for each call would fault
 // its pages in each time.
 #pragma once
 

@@ -260,7 +260,7 @@ class StagedCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::optional<std::vector<Transfer>> group_;
   Rendezvous rendezvous_;
-  StagedQueue queue_;  ///< first to go: what it has under way uses the others
+  StagedQueue queue_;  ///< first to go: what it has in progress uses the others
 };
 
 constexpr std::int64_t kUsualPiece_bytes = std::int64_t{8} << 20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to device memory over MPI: one of staged_communicator.cpp and without_device.cpp stands
-// behind it.
+// The entry to device memory over MPI, implemented by staged_communicator.cpp or
+// without_device.cpp.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,7 @@ struct Window {
   std::int64_t first, size;
 };
 
-/// Cuts `count` elements such that `rows` times a window fit into a piece. `make(window)` gives the
+/// Cuts `count` elements so that `rows` times a window fit into a piece. `make(window)` gives the
 /// piece.
 template <class Make>
 StagedPlan cut(const StagedMembers& members, std::int64_t count, DType dtype, int rows, Make make) {
@@ -125,7 +125,7 @@ Buffer as_bytes(const Buffer& buffer) {
   return {buffer.data, static_cast<std::int64_t>(buffer.bytes()), DType::u8, Memory::host};
 }
 
-/// The bytes of `transfers` in a window of each; those that are over are left out, on both sides of
+/// The bytes of `transfers` in a window of each; those that are over are omitted, on both sides of
 /// a transfer.
 std::vector<Transfer> within(std::span<const Transfer> transfers, std::int64_t first,
                              std::int64_t most) {

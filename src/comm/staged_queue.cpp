@@ -120,7 +120,7 @@ bool StagedQueue::travel() {
   return true;
 }
 
-/// Starts the copies of a piece to the device. Its memory is free behind them.
+/// Starts the copies of a piece to the device. Its memory is free after them.
 bool StagedQueue::land() {
   const auto there =
       std::ranges::find_if(travelling_, [](Flight& flight) { return flight.travel.test(); });
@@ -135,7 +135,7 @@ bool StagedQueue::land() {
   return true;
 }
 
-/// Ends all that is under way. MPI may use its memory until the job ends.
+/// Ends all that is in progress. MPI may use its memory until the job ends.
 void StagedQueue::fail(const std::string& why, const std::exception_ptr& error) {
   failure_ = why;
   for (auto* flights : {&copied_, &travelling_}) {

@@ -59,14 +59,14 @@ class StagedQueue {
   /// Takes over `carrier`, whose members issue the same operations. Copies run on streams of the
   /// queue's own.
   explicit StagedQueue(std::unique_ptr<MpiCommunicator> carrier);
-  /// Waits for all its operations, unless it has failed or an exception is under way: their memory
-  /// is then kept.
+  /// Waits for all its operations, unless it has failed or an exception is in progress: their
+  /// memory is then kept.
   ~StagedQueue();
   StagedQueue(const StagedQueue&) = delete;
 
   void add(std::shared_ptr<StagedOperation> operation);
   /// Ends an operation that nobody will wait for, and with it the queue, unless it has ended by
-  /// itself. The current compute stream then waits for the copies that are under way.
+  /// itself. The current compute stream then waits for the copies that are in progress.
   void drop(const std::shared_ptr<StagedOperation>& operation);
 
  private:

@@ -9,7 +9,7 @@
 namespace tessera::comm {
 namespace {
 
-/// Behind a round in which nothing moved. The more there were, the longer: ranks may share cores.
+/// After a round in which nothing moved. The more there were, the longer: ranks may share cores.
 void pause(int idle_rounds) {
   if (idle_rounds < 50) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::microseconds(std::min(idle_rounds, 200)));

@@ -111,7 +111,7 @@ struct Watchdog::Impl {
     std::int64_t before = now_ns();
     while (!changed.wait_for(lock, tick, [this] { return stopping; })) {
       lock.unlock();
-      // A process that was stopped is let go when its job is ended: what it would tell now is not
+      // A process that was stopped is let go when its job is ended: what it would report now is not
       // what held others up.
       if (now_ns() - before > (tick + kStandstill).count()) ignore_alarm();
       look();

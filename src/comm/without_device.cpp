@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for device.cpp and staged_communicator.cpp in a build without TESSERA_WITH_CUDA.
+// Replaces device.cpp and staged_communicator.cpp in a build without TESSERA_WITH_CUDA.
 #include "device_memory.hpp"
 #include "staged_communicator.hpp"
 #include "tessera/base/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for nccl_communicator.cpp in a build without TESSERA_WITH_NCCL.
+// Replaces nccl_communicator.cpp in a build without TESSERA_WITH_NCCL.
 #include "nccl_communicator.hpp"
 #include "nccl_versions.hpp"
 #include "tessera/base/error.hpp"

@@ -53,7 +53,7 @@ class Reader {
     file(text, place);
   }
 
-  /// What looks like its value belongs to it, and is no second mistake.
+  /// What looks like its value belongs to it, and is not a second mistake.
   void one_dash(const std::string& text, const Place& place) {
     const Option* option = find_option(key_of("-" + text.substr(0, text.find('='))));
     if (text.find('=') == text.npos && next_is_value() && !args_[at_].ends_with(".toml")) ++at_;
@@ -129,7 +129,7 @@ class Reader {
                : key;
   }
 
-  /// "compile.enable" -> "compile.no_enable"; what is no boolean cannot be turned off.
+  /// "compile.enable" -> "compile.no_enable"; what is not a boolean cannot be turned off.
   static std::string turned_off(const std::string& key) {
     return is_boolean(*find_option(key)) ? fmt::format("{}.no_{}", section_of(key), leaf_of(key))
                                          : key;

@@ -21,7 +21,7 @@ struct Draft : Findings {
 
   /// Stores a value, or complains: wrong value, or written twice in the same source.
   void set(const Option& option, Value value, const Place& place);
-  /// Complains of a value that was not taken, or of a word that is no key; `meant` is the key or
+  /// Complains of a value that was not taken, or of a word that is not a key; `meant` is the key or
   /// section that it was probably for.
   void complain_of_misread(const Place& place, std::string text,
                            const std::optional<std::string>& meant);
@@ -52,7 +52,7 @@ struct CommandLine {
 };
 CommandLine read_command_line(const std::vector<std::string>& args, Draft& draft);
 
-/// Names of data become paths: of what lies in TESSERA_DATA, or of the sample text that comes with
+/// Names of data become paths: of what is in TESSERA_DATA, or of the sample text that comes with
 /// Tessera.
 void find_data(Draft& draft);
 /// What one key implies for another: old names, float64, warm-up longer than the schedule.

@@ -12,8 +12,8 @@ namespace {
 constexpr int kDots = 32, kBrackets = 32;
 constexpr std::size_t kLineBytes = 64 << 10;
 
-/// Walks over TOML text far enough to tell brackets and dots of keys from those in strings and
-/// comments.
+/// Walks over TOML text far enough to distinguish brackets and dots of keys from those in strings
+/// and comments.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}

@@ -79,7 +79,7 @@ std::string explain(std::string_view description) {
 }
 
 /// Complains of a syntax error. A key that is written twice is blanked in `text`, and parsing can
-/// go on: returns true.
+/// continue: returns true.
 bool recover(const toml::parse_error& error, const std::string& path, std::string& text,
              Draft& draft) {
   const toml::source_position& at = error.source().begin;

@@ -19,7 +19,7 @@ const BpeModel::Merge* BpeModel::merge_of(std::int32_t left, std::int32_t right)
 }
 
 /// The tokens of a word as a linked list, and the merges that wait in order of (rank, place). A
-/// merge that waits is stale once one of its tokens has changed: its two ids no longer stand there.
+/// merge that waits is stale once one of its tokens has changed: its two ids are no longer there.
 class BpeModel::Word {
  public:
   Word(const BpeModel& model, std::string_view word) : model_(model) {

@@ -24,7 +24,7 @@ using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_
 
 class BpeModel {
  public:
-  /// A byte without a token is left out of words, as Hugging Face does when there is no unknown
+  /// A byte without a token is omitted from words, as Hugging Face does when there is no unknown
   /// token.
   static constexpr std::int32_t kNoToken = -1;
 

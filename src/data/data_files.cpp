@@ -26,7 +26,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
       tokens.push_back(file);
     else if (is_text_file(file))
       text.push_back(file);
-    else  // left out, it would change which samples there are
+    else  // without it, the set of samples would change
       require(file.extension() != ".tokens", ExitCode::data,
               "'{}' in the folder '{}' is not a readable token file; repair or remove it",
               file.filename().string(), folder.string());

@@ -27,7 +27,7 @@ bool is_blank(std::string_view text);
 std::vector<Range> whole_text(std::string_view text);
 std::vector<Range> nonblank_lines(std::string_view text);
 std::vector<Range> paragraphs(std::string_view text);
-/// Each line that matches begins a document; what stands before the first is one too, if it is not
+/// Each line that matches begins a document; what is before the first is one too, if it is not
 /// blank.
 std::vector<Range> split_at_lines(std::string_view text, const Regex& first_line);
 

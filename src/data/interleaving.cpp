@@ -45,7 +45,7 @@ Interleaving::Interleaving(std::span<const std::int64_t> weights, const std::uin
   fork(weights, 0, weights.size(), seed);
 }
 
-/// The number of the fork of sources [begin, end), or -1 for a single one. Parents stand before
+/// The number of the fork of sources [begin, end), or -1 for a single one. Parents come before
 /// their children.
 int Interleaving::fork(std::span<const std::int64_t> weights, std::size_t begin, std::size_t end,
                        const std::uint64_t* seed) {

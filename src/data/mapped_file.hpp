@@ -9,7 +9,7 @@ namespace tessera::data {
 
 class MappedFile {
  public:
-  /// Throws Error(data) for what is no readable regular file.
+  /// Throws Error(data) for what is not a readable regular file.
   explicit MappedFile(const std::filesystem::path& path);
   /// Maps what the descriptor is open on, which may be closed then; messages call it `path`.
   MappedFile(const std::filesystem::path& path, int descriptor);

@@ -24,7 +24,7 @@ fs::path nearest_folder(fs::path folder) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
-/// A file without a name: it is gone when it is closed, however the program ends.
+/// A file without a name: it vanishes when it is closed, however the program ends.
 class Spool {
  public:
   Spool(const fs::path& text, const fs::path& scratch)

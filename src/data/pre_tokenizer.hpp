@@ -19,7 +19,7 @@ class PreTokenizer {
   using Sink = std::function<void(std::string_view)>;
 
   /// From the value of "pre_tokenizer": Split, Digits, ByteLevel and Sequences of them; refuses
-  /// others in words.
+  /// others with a message.
   static PreTokenizer from_json(const JsonNode& node);
 
   /// Calls `sink` with each word of `text` (UTF-8), in order.
@@ -28,7 +28,7 @@ class PreTokenizer {
  private:
   struct Step {
     std::optional<Regex> pattern;  ///< none: put a space in front of what does not begin with one
-    bool keep_others = true;       ///< what lies between the matches
+    bool keep_others = true;       ///< what is between the matches
   };
 
   void add(const JsonNode& node);

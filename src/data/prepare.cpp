@@ -109,7 +109,7 @@ TokenFileInfo describe(const TextCorpus& corpus, const Tokenizer& tokenizer, std
   return info;
 }
 
-/// Whether a whole token file with this description lies at `path`.
+/// Whether there is a complete token file with this description at `path`.
 bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
   if (!TokenFile::is_token_file(path)) return false;
   try {

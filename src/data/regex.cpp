@@ -78,7 +78,7 @@ int search(const pcre2_code* code, std::string_view text, std::size_t from, std:
   const int found = pcre2_match(code, subject, text.size(), from, flags, s.match, s.context);
   if (found >= 0) {
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(s.match);
-    // \K can put the beginning anywhere: a match lies in [from, end of text], so that searches one
+    // \K can put the beginning anywhere: a match is in [from, end of text], so that searches one
     // after the other end.
     const std::size_t end = std::max<std::size_t>(from, bounds[1]);
     match = {std::clamp<std::size_t>(bounds[0], from, end), end};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCRE2 behind the one search that tokenizers need. Patterns are written as Hugging Face's
+// PCRE2, reduced to the one search that tokenizers need. Patterns are written as Hugging Face's
 // tokenizers reads them (Oniguruma's syntax, Unicode 16); where PCRE2 means something else by them,
 // they are translated or refused.
 #pragma once

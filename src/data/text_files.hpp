@@ -22,7 +22,7 @@ inline bool is_text_file(const std::filesystem::path& path) {
   return is_jsonl(path) || unpacked_name(path).extension() == ".txt";
 }
 
-/// Throws Error(data) where a file lies beside its compressed copy: the text would be read twice.
+/// Throws Error(data) if a file is next to its compressed copy: the text would be read twice.
 /// `files` of one folder.
 void refuse_copies(const std::vector<std::filesystem::path>& files);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a token file, as it lies on disk, and the sizes that follow from it.
+// The header of a token file, as it is on disk, and the sizes that follow from it.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a family of models writes its tokenizer.json: what stands around vocabulary and merges.
+// How a family of models writes its tokenizer.json: what surrounds vocabulary and merges.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json -> Tokenizer::Parts. What the file asks for and byte-level BPE is not, is refused
-// in words.
+// tokenizer.json -> Tokenizer::Parts. What a file asks for beyond byte-level BPE is refused with a
+// message.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -189,7 +189,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
   parts->content_hash = data::content_hash(json_text(document));
   if (root.is_object() && !model.is_object())
     root.refuse(
-        "this is no tokenizer.json: it has no \"model\"; make one with `tessera tokenizer train`");
+        "this is not a tokenizer.json: it has no \"model\"; make one with `tessera tokenizer "
+        "train`");
   check_model(model);
   check_decoder(root["decoder"]);
   parts->nfc = read_normalizer(root["normalizer"]);

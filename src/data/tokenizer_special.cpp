@@ -26,7 +26,7 @@ std::optional<int> first_of(const Ids& ids, const std::string_view (&names)[n]) 
   return std::nullopt;
 }
 
-/// What the template puts before and after the text, wherever in the post-processor it stands.
+/// What the template puts before and after the text, wherever in the post-processor it is.
 SpecialIds from_template(const JsonNode& node, const Ids& ids) {
   SpecialIds found;
   if (node.is_null()) return found;

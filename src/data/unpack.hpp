@@ -19,7 +19,7 @@ Packing packing_of(std::string_view bytes, const std::filesystem::path& path);
 using TextSink = std::function<void(std::string_view)>;
 
 /// Decompresses all members or frames of `bytes`, in memory that does not depend on their size.
-/// Throws Error(data), naming `path`, for damage, a truncated file, bytes behind the end, and for
+/// Throws Error(data), naming `path`, for damage, a truncated file, bytes after the end, and for
 /// what unpacks to more than 200 times its size: no text does.
 void unpack(std::string_view bytes, Packing packing, const std::filesystem::path& path,
             const TextSink& sink);

@@ -18,7 +18,7 @@ using Bytes = std::vector<std::byte>;
 
 bool streamed(const model::ParamSpec& spec) { return spec.hf_layout == HfLayout::same; }
 
-/// Whether another parameter, the twin, writes the tensor for both.
+/// Whether another parameter, its partner, writes the tensor for both.
 bool is_second_twin(const model::ParamSpec& spec) {
   return spec.hf_layout == HfLayout::odd || spec.hf_layout == HfLayout::odd_transposed;
 }
@@ -41,7 +41,7 @@ std::vector<StreamedTensor> streamed_tensors(const model::ModelSpec& model, DTyp
   return tensors;
 }
 
-/// The tensors of the file: those of experts each once, though two parameters may lie in one.
+/// The tensors of the file: those of experts each once, though two parameters may be in one.
 std::vector<TensorInfo> entries_of(const checkpoint::WeightSource& source,
                                    const model::ModelSpec& model,
                                    const std::vector<StreamedTensor>& whole, DType dtype) {

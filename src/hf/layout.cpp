@@ -25,7 +25,7 @@ int twin(HfLayout layout) {
 }
 
 /// The elements of a box of three dimensions, in order: how far one is from the next in the stored
-/// box, dimension by dimension, and where the first one lies.
+/// box, dimension by dimension, and where the first one is.
 struct Strides {
   std::array<std::int64_t, 3> extent{1, 1, 1}, stride{};
   std::int64_t first = 0;

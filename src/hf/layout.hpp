@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the elements of our parameters lie in the tensors of Hugging Face files.
+// Where the elements of our parameters are in the tensors of Hugging Face files.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ std::string tensor_name(const model::ParamSpec& spec, std::int64_t row);
 /// Shape of such a tensor.
 Shape tensor_shape(const model::ParamSpec& spec);
 
-/// The box of the stored tensor in which a box of the parameter lies, for layouts other than `same`
+/// The box of the stored tensor in which a box of the parameter is, for layouts other than `same`
 /// and `each_expert`. Name and type are those of `box`.
 TensorSlice stored_box(const model::ParamSpec& spec, const TensorSlice& box);
 /// Copies the elements of a box of ours, of `extent`, out of the stored box.

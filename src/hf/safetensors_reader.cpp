@@ -142,7 +142,7 @@ void SafetensorsReader::Impl::read(const TensorSlice& box, void* out) const {
   std::vector<std::byte> window;
   RunCursor cursor(box_of(box), whole(entry.shape), box_of(box));
   while (!cursor.done()) {
-    // One read for as many runs as lie close together.
+    // One read for as many runs as are close together.
     const std::int64_t begin = cursor.source();
     const bool sparse = (cursor.stride() - cursor.length()) * stored > kWorthSkippingBytes;
     const std::int64_t reach = sparse ? begin + cursor.length() : cursor.source_end();

@@ -50,7 +50,7 @@ std::int64_t blocks_of(std::int64_t elements, std::int64_t block) {
   return (elements + block - 1) / block;
 }
 
-/// The blocks in which [first, first + count) lies.
+/// The blocks that contain [first, first + count).
 Range touched(std::int64_t first, std::int64_t count, std::int64_t block) {
   return {first / block, blocks_of(first + count, block) - first / block};
 }

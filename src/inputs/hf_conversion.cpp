@@ -38,7 +38,7 @@ config::Resolved job_of(const fs::path& weights, const ImportOptions& options) {
   return job_by(config);
 }
 
-/// The same with a config.json that stays beside the checkpoint.
+/// The same with a config.json that stays next to the checkpoint.
 config::Resolved job_to_keep(const fs::path& weights, const ImportOptions& options) {
   if (!options.config.empty()) return config::resolve(options.config);
   const fs::path config = config_beside(weights),
@@ -76,7 +76,7 @@ config::Resolved job_inside(const checkpoint::CheckpointReader& opened) {
 fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   require(fs::exists(weights), ExitCode::data, "there is no file or folder '{}'; check the path",
           weights.string());
-  // Before a config.json is put beside a checkpoint that was made with another one.
+  // Before a config.json is put next to a checkpoint that was made with another one.
   require(!fs::exists(options.folder / "step-00000000"), ExitCode::usage,
           "{} exists; choose another folder or remove it first",
           (options.folder / "step-00000000").string());

@@ -62,7 +62,7 @@ class NamedFiles {
     }
   }
 
-  /// What `look` finds behind `name`, once for all jobs.
+  /// What `look` finds for `name`, once for all jobs.
   std::int64_t remembered(const std::string& name, const std::function<std::int64_t()>& look) {
     const auto known = vocabularies_.find(name);
     return known != vocabularies_.end() ? known->second : vocabularies_[name] = look();

@@ -15,7 +15,7 @@ at::ScalarType accumulation_type(const Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-/// [B, S, H, d] -> [B, Hkv, H / Hkv, S, d]: query heads beside the key-value head that serves them.
+/// [B, S, H, d] -> [B, Hkv, H / Hkv, S, d]: query heads next to their key-value head.
 Tensor by_groups(const Tensor& x, std::int64_t kv_heads) {
   return x.unflatten(2, {kv_heads, -1}).permute({0, 2, 3, 1, 4}).to(accumulation_type(x));
 }

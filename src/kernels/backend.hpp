@@ -21,7 +21,7 @@ struct RowsOf {
   std::int64_t rows, width, stride;
 };
 
-/// `x` [..., width] as rows, copied only when its leading dims do not lie at one stride.
+/// `x` [..., width] as rows, copied only when its leading dims do not have one stride.
 RowsOf rows_of(const at::Tensor& x);
 
 /// f64 for f64, else f32.

@@ -111,7 +111,7 @@ TESSERA_HD AdamWState<V> adamw_element(AdamWState<V> s, V grad, const AdamWConst
   return s;
 }
 
-/// The constant c such that (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024
+/// The constant c with which (v + c) - c rounds v, |v| <= largest, to a grid so coarse that 1024
 /// such numbers add without rounding: 1.5 * 2^(k + 10) with 2^k > largest (Rump, Ogita and Oishi
 /// 2008). 0 where largest is too big or too small for three such grids.
 TESSERA_HD double extraction_constant(double largest) {

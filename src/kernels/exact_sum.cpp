@@ -19,7 +19,7 @@ namespace {
 using fixed_point::digit_count;
 
 constexpr std::size_t block_size = 1024;
-/// Each addition moves a digit by less than 2^32, so that many fit into 63 bits with room for one
+/// Each addition moves a digit by less than 2^32, so that many fit into 63 bits, with space for one
 /// merge.
 constexpr std::int64_t additions_before_carry = std::int64_t{1} << 28;
 static_assert(ExactSum::word_count == fixed_point::word_count);
@@ -27,7 +27,7 @@ static_assert(ExactSum::word_count == fixed_point::word_count);
 using Words = std::array<std::int64_t, ExactSum::word_count>;
 
 /// Rounds digits in [0, 2^32) to nearest even: the leading 64 bits, with a sticky last bit for all
-/// below, round once more in the conversion to double, which is then the only rounding.
+/// below, round again in the conversion to double, which is then the only rounding.
 double round_digits(const Words& words) {
   int top = digit_count;
   while (top > 0 && words[top - 1] == 0) --top;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of every device are told of their operands. No library code in here: these lines
-// are compiled for every instruction set and by nvcc.
+// How the kernels of every device see their operands. No library code in here: these lines are
+// compiled for every instruction set and by nvcc.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct ComputeType<double> {
 template <class T>
 using Compute = typename ComputeType<T>::type;
 
-/// Rows that lie `stride` elements apart.
+/// Rows that are `stride` elements apart.
 template <class T>
 struct Rows {
   T* data;

@@ -51,12 +51,11 @@ std::string peak_line(const Peak& peak) {
   return fmt::format("MFU peak: {} a device ({})", human_flops(peak.flops), peak.source);
 }
 
-/// One figure of a line. Its width is the same in every line, so that all lines leave out the same
-/// ones.
+/// One figure of a line. Its width is the same in every line, so that all lines omit the same ones.
 struct Part {
   std::string text;
   Color color;
-  int rank;  ///< parts of a higher one are left out first; 0: never
+  int rank;  ///< parts of a higher one are omitted first; 0: never
   int width = 0;
 };
 
@@ -78,7 +77,7 @@ std::vector<Part> parts_of(const StepRecord& record, double eta_seconds, const L
   return parts;
 }
 
-/// Leaves out what is not wanted on one device, and what does not fit.
+/// Omits what is not wanted on one device, and what does not fit.
 void fit(std::vector<Part>& parts, int columns) {
   constexpr int kNotWanted = 7;
   for (int rank = kNotWanted; rank > 0; --rank) {

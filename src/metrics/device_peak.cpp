@@ -11,13 +11,13 @@ namespace tessera::metrics {
 namespace {
 
 struct DeviceRow {
-  std::string_view words;  ///< all of them stand in the device's name
+  std::string_view words;  ///< all of them occur in the device's name
   double bf16, f8, f32;    ///< dense TFLOP/s; 0: the device has no such unit
 };
 
 // Vendors' data sheets, dense (half of what they print "with sparsity"); tensor or matrix cores,
-// f32 on the plain vector units. The first row whose words all stand in the name counts: special
-// forms stand before the plain one. MI250(X): one die, as HIP shows it.
+// f32 on the plain vector units. The first row whose words all occur in the name counts: special
+// forms come before the plain one. MI250(X): one die, as HIP shows it.
 constexpr std::array device_rows{
     DeviceRow{"H100 NVL", 835.5, 1671, 60},
     DeviceRow{"H100 PCIe", 756.5, 1513, 51.2},
@@ -53,7 +53,7 @@ constexpr std::array device_rows{
     DeviceRow{"MI250", 181, 0, 22.6},
 };
 
-/// Runs of letters and digits: "A10" is no part of "A100".
+/// Runs of letters and digits: "A10" is not a part of "A100".
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };

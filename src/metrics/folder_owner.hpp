@@ -28,7 +28,7 @@ struct FolderOwner {
   std::string description() const;
 };
 
-/// Whether the process of `owner` runs, as far as `here` can tell: not of a process on another
+/// Whether the process of `owner` runs, as far as `here` can find out: not of a process on another
 /// machine.
 std::optional<bool> is_running(const FolderOwner& owner, const FolderOwner& here);
 

@@ -82,7 +82,7 @@ int count_cores(std::string_view cpuinfo, const std::function<bool(int)>& counts
     if (key == "processor") {
       processor = number_in<int>(value);
       if (counts(processor))
-        cores.emplace(-1, processor);  // stands for itself until its core is known
+        cores.emplace(-1, processor);  // represents itself until its core is known
     }
     if (key == "physical id") socket = number_in<int>(value);
     if (key == "core id" && cores.erase({-1, processor}) > 0)

@@ -37,8 +37,8 @@ std::string quoted(const std::string& text) { return json_text(json(text)); }
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Takes the numbers of one flat object as they come: a line costs its length, whatever stands in
-/// it.
+/// Takes the numbers of one flat object as they come: the cost of a line is proportional to its
+/// length, whatever it contains.
 class RecordReader final : public nlohmann::json_sax<json> {
  public:
   /// Empty where the line is not an object with a step from 1.
@@ -106,8 +106,7 @@ std::int64_t copy_kept_lines(std::ifstream& in, AtomicFile& out, std::int64_t re
   return last_step;
 }
 
-/// Makes `file` end at `resume_step` by a new file renamed over it; returns the last step that
-/// stands in it.
+/// Makes `file` end at `resume_step` by a new file renamed over it; returns the last step in it.
 std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_step) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return 0;

@@ -69,7 +69,7 @@ void create_folder(const std::filesystem::path& folder) {
          code.message());
 }
 
-/// Permission bits do not tell (root, access lists, quotas, read-only mounts): writing does.
+/// Permission bits do not suffice (root, access lists, quotas, read-only mounts): writing does.
 void try_writing(const std::filesystem::path& folder) {
   const std::filesystem::path probe = folder / fmt::format(".writable-{}", ::getpid());
   try {

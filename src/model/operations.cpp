@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-/// [S, S'] true where a query looks: the last query stands at the last key's position.
+/// [S, S'] true where a query looks: the last query is at the last key's position.
 Tensor visible(const Attention& input) {
   const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
   const auto options = at::TensorOptions(at::kLong).device(input.q.device());

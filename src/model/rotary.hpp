@@ -16,7 +16,7 @@ struct Angles {
 /// With the shape's scaling, in `dtype` (float32 or float64).
 Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype);
 
-/// Does the shape's YaRN take part in a model for so many positions?
+/// Does the shape's YaRN apply to a model for this many positions?
 bool stretched(const DecoderShape& shape, std::int64_t positions);
 
 }  // namespace tessera::model

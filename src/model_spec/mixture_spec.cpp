@@ -9,10 +9,10 @@ namespace {
 constexpr const char* kBound =
     "its number of rows depends on the data; cut before moe.router, or before the next block";
 
-/// Names in Hugging Face's files of a block's mixture, behind "model.layers.N.".
+/// Names in Hugging Face's files of a block's mixture, after "model.layers.N.".
 struct HfNames {
   const char *gate, *w1, *w3, *w2;
-  HfLayout in, out;  ///< of w1 and w3 (w1's; w3's is the odd twin), and of w2
+  HfLayout in, out;  ///< of w1 and w3 (w1's; w3's is the next odd one), and of w2
 };
 
 HfNames names_of(Family family) {

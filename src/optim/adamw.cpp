@@ -10,7 +10,7 @@ namespace tessera::optim {
 namespace {
 
 void require_beta(const char* name, double beta) {
-  require(beta >= 0.0 && beta < 1.0, ExitCode::usage, "optimizer.{} is {}; it must lie in [0, 1)",
+  require(beta >= 0.0 && beta < 1.0, ExitCode::usage, "optimizer.{} is {}; it must be in [0, 1)",
           name, beta);
 }
 

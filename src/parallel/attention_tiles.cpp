@@ -8,7 +8,7 @@
 namespace tessera::parallel {
 namespace {
 
-/// A run of positions of one document, and where it lies among what is held.
+/// A run of positions of one document, and where it is among those that are held.
 struct Piece {
   Range positions;
   std::int64_t held_at = 0;

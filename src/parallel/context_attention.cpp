@@ -14,7 +14,7 @@ namespace {
 using at::Tensor;
 using kernels::Kept;
 
-/// Keys and values (or their gradients) one behind the other: what travels.
+/// Keys and values (or their gradients) one after the other: what is transferred.
 class Packing {
  public:
   Packing(const Tensor& k, const Tensor& v)
@@ -74,7 +74,7 @@ void ring_forward(comm::Communicator& cp, const Packing& packing, Tensor here, A
   }
 }
 
-/// Gradients of the block that was here before follow it one step behind, and each rank adds its
+/// Gradients of the block that was here before follow it one step later, and each rank adds its
 /// part when they arrive. Gives those of this rank's own block.
 Tensor ring_backward(comm::Communicator& cp, const Packing& packing, Tensor here,
                      AttentionGradient& gradient) {

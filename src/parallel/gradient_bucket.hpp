@@ -22,7 +22,7 @@ class GradientBucket {
 
   /// A unit of this rank uses the group.
   void add_user() { ++users_; }
-  /// Every user is going to add the gradients of so many microbatches.
+  /// Every user is going to add the gradients of this many microbatches.
   void begin_step(int microbatches) { pending_ = users_ * microbatches; }
   /// Takes the gradients that autograd left in the leaves. True if the microbatch is complete.
   bool add(std::int64_t microbatch);
@@ -31,11 +31,11 @@ class GradientBucket {
 
   /// Sums what was added since the last call over fsdp; adds that to the shard when it is there.
   void start_reduction();
-  /// The memory of what is reduced is free again, where a reduction is under way; else nothing.
+  /// The memory of what is reduced is free again, where a reduction is in progress; else nothing.
   void wait_reduction();
   /// After wait_reduction(): sums the complete gradient over dp_replicate, once a step.
   void start_replicas();
-  /// Waits for the sum over other ranks that is under way, if any.
+  /// Waits for the sum over other ranks that is in progress, if any.
   void wait_sum();
   /// The rest: the gradient is summed over fsdp and dp_replicate, and is where the masters are.
   void finish();
@@ -61,10 +61,10 @@ class GradientBucket {
   at::Tensor reduce_in_, reduce_out_;
   at::Tensor sum_;  ///< flat_, or a copy of it, while it is summed over other ranks
   GradientLanding landing_;
-  comm::Request request_;  ///< of the reduction or the sum under way
+  comm::Request request_;  ///< of the reduction or the sum in progress
   bool reducing_ = false;
   bool reduced_ = false;          ///< this step's gradient holds something
-  bool replicas_summed_ = false;  ///< or their sum is under way
+  bool replicas_summed_ = false;  ///< or their sum is in progress
   int users_ = 0, pending_ = 0;   ///< calls of add() that are still to come
 };
 

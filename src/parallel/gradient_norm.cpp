@@ -29,7 +29,7 @@ double exact_sum(const Params& params, comm::Communicator& control) {
   return sum.value();
 }
 
-/// The slow road, taken when the norm is not finite: looks at each parameter by itself.
+/// The slow path, taken when the norm is not finite: looks at each parameter by itself.
 std::string find_nonfinite(const Params& params, comm::Communicator& control) {
   std::string found;
   for (const ShardedParam* param : params) {

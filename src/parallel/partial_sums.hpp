@@ -16,7 +16,7 @@ class PartialSums {
   using Allocate = std::function<at::Tensor()>;
 
   /// `tree`: microbatches are added over the fixed binary tree of their numbers, in whatever order
-  /// they come (numerics.md: deterministic order); else in the order of the calls.
+  /// they come (deterministic order); else in the order of the calls.
   PartialSums(bool tree, Allocate allocate) : tree_(tree), allocate_(std::move(allocate)) {}
 
   /// Where gradients go.

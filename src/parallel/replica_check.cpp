@@ -58,7 +58,7 @@ std::string find_replica_fault(Stages& stages, mesh::DeviceMesh& mesh) {
       hashes.push_back(all[r * groups.size() + g]);
     if (std::ranges::count(hashes, mine[g]) == replicas.size()) continue;
     const auto right = majority(hashes);
-    if (right == mine[g]) continue;  // another rank stands against this one and others
+    if (right == mine[g]) continue;  // another rank differs from this one and others
     fault =
         fmt::format("parameters of {} on rank {} differ from {}", groups[g]->name(), mesh.rank(),
                     right ? "those of its replicas"

@@ -22,7 +22,7 @@ comm::Communicator& Stage::neighbours(int ranks) {
 }
 
 /// Those that share this rank's experts among the same ranks, if all of them do or none: the
-/// experts' own number of neighbours is a whole one.
+/// experts' own number of neighbours is an integer.
 comm::Communicator* Stage::expert_neighbours(int ranks) {
   const mesh::Layout& layout = mesh_.layout();
   const int near = ranks * (layout.experts_cut_by_tp() ? 1 : layout.degree(Axis::tp)),
@@ -66,7 +66,7 @@ std::int64_t Stage::scratch_bytes(int microbatches) const {
     waiting += accumulator;
     largest = std::max(largest, accumulator + collectives);
   }
-  // This unit's, the next one's, and one whose reduction is under way.
+  // This unit's, the next one's, and one whose reduction is in progress.
   return reducer_.waiting_sums(microbatches) * waiting + 3 * largest;
 }
 

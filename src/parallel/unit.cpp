@@ -114,7 +114,7 @@ void Unit::gather(const model::CellSpec& cell, Flow& flow, UnitOperations& opera
     operations.remakable(flow[Slot::h], [h, &tp] { return gather_tokens(h, tp); });
 }
 
-/// Behind a cell that leaves partial sums, unless its product has summed them.
+/// After a cell that leaves partial sums, unless its product has summed them.
 void Unit::reduce(const model::CellSpec& cell, Flow& flow, UnitOperations& operations) const {
   comm::Communicator& tp = tensor_.tp;
   if (cell.output == Boundary::from_experts) flow[Slot::h] = from_experts(flow.take(Slot::h));

@@ -42,7 +42,7 @@ ValidationPlan validation_plan(const config::Validation& v) {
   return plan;
 }
 
-/// Leaves out what would contradict data that is replayed, or has nothing to do with it.
+/// Omits what would contradict data that is replayed, or has nothing to do with it.
 std::string replay_flags(const config::JobConfig& job) {
   std::string flags;
   if (!job.training.mixture.empty()) flags += " --training.mixture=";

@@ -100,7 +100,7 @@ class KeyRules : public Rules {
     decay(s);
   }
 
-  /// TorchTitan's rule: a decay that does not fit beside the warm-up is cut.
+  /// TorchTitan's rule: a decay that does not fit after the warm-up is cut.
   void decay(const config::LrScheduler& s) {
     const std::int64_t total = s.total_steps.value_or(job_.training.steps),
                        left = total - s.warmup_steps;
@@ -110,7 +110,7 @@ class KeyRules : public Rules {
         *s.decay_ratio * static_cast<double>(total) < static_cast<double>(left) + 0.5)
       return;
     reading_.resolved.warnings.push_back(fmt::format(
-        "lr_scheduler.decay_ratio {} ({}) of {} steps does not fit beside {} steps of warm-up; the "
+        "lr_scheduler.decay_ratio {} ({}) of {} steps does not fit after {} steps of warm-up; the "
         "rate decays in the last {} steps",
         *s.decay_ratio, at("lr_scheduler.decay_ratio"), total, s.warmup_steps, left));
   }

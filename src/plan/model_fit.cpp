@@ -15,7 +15,7 @@ void require_divides(std::int64_t value, const char* what, int degree, const cha
           value);
 }
 
-/// What tensor parallelism cuts can be cut in so many pieces. place() relies on it.
+/// What tensor parallelism cuts can be cut into this many pieces. place() relies on it.
 void check_pieces(const model::ModelSpec& model, int tp) {
   for (const model::ParamSpec& spec : model.params) {
     if (spec.max_pieces > 0 && spec.max_pieces < tp) continue;

@@ -10,7 +10,7 @@ namespace {
 
 using mesh::Axis;
 
-/// A rank among so many.
+/// A rank, and the number of ranks.
 struct Member {
   int rank = 0, size = 1;
 };
@@ -25,7 +25,7 @@ Member member_of(const std::vector<int>& ranks, int rank) {
           static_cast<int>(ranks.size())};
 }
 
-/// Parameters of experts lie on ranks of their own; tp is among these unless it cuts each expert.
+/// Parameters of experts are on ranks of their own; tp is among these unless it cuts each expert.
 Members members_of(const model::ParamSpec& spec, const mesh::Layout& layout, int rank) {
   const Member tp = member_of(layout.group_of(rank, {Axis::tp}), rank);
   if (!model::counts_experts(spec.placement))

@@ -83,7 +83,7 @@ std::vector<bool> places(const ModelSpec& model, Granularity granularity) {
 }
 
 /// The greatest cost of a stage in the best split: by dynamic programming over (stage, first cell
-/// behind it).
+/// after it).
 double least_maximum(const std::vector<double>& before, const std::vector<bool>& first,
                      int stages) {
   const std::size_t cells = first.size();

@@ -79,7 +79,7 @@ class StageTable {
                                [cut](const model::UnitSpec& unit) { return unit.begin == cut; });
   }
 
-  /// The split with the cut behind `stage` moved to `to`; its dearest stage.
+  /// The split with the cut after `stage` moved to `to`; its slowest stage.
   double moved(StageIndex stage, std::int64_t to) const {
     StageRanges ranges = ranges_;
     const std::int64_t end = ranges[stage + 1].end();

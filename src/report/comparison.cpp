@@ -197,7 +197,7 @@ Table settings_table(const std::vector<TrainingRun>& runs) {
 
 Table divergence_table(const std::vector<TrainingRun>& runs, double tolerance) {
   const std::vector<std::string> names = names_of(runs);
-  Table table{{{"run"}, {"loss beside that of " + names[0]}}, {}};
+  Table table{{{"run"}, {"loss, compared with " + names[0]}}, {}};
   for (std::size_t i = 1; i < runs.size(); ++i)
     table.rows.push_back(
         {{names[i], difference_text(divergence(runs[0], runs[i], tolerance), tolerance)}});

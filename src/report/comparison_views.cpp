@@ -82,7 +82,7 @@ std::string comparison_page(const std::vector<TrainingRun>& runs, double toleran
   TESSERA_EXPECT(runs.size() >= 2, "{} runs", runs.size());
   Table results = results_table(runs);
   link_names(results, runs, file);
-  Page page(fmt::format("{} runs beside each other", runs.size()));
+  Page page(fmt::format("{} runs compared", runs.size()));
   page.section("Results", table(results));
   page.section("Curves",
                grid({curves_of(runs, loss_chart()), distances(runs), curves_of(runs, rate_chart()),

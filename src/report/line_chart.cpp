@@ -15,7 +15,7 @@
 namespace tessera::report {
 namespace {
 
-/// Where the values are, on the axis; what lies far outside of the rest is cut off.
+/// Where the values are, on the axis; what is far outside of the rest is cut off.
 struct Extent {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -141,7 +141,7 @@ class Drawing {
     return {{low, high, kFrame.bottom, kFrame.top}, chart_.log_y};
   }
 
-  /// Muted ones first, so that they lie behind.
+  /// Muted ones first, so that the others cover them.
   std::string curves(const Axis& x, const Axis& y, bool muted) const {
     std::string svg;
     for (std::size_t i = points_.size(); i-- > 0;)

@@ -159,7 +159,7 @@ std::string rate_strip(const Curves& curves, const Scale& x, double peak) {
          (last < peak ? text(right + 10, y(last) + 4.5, "start", rate_label(last)) : "");
 }
 
-/// Value of the mean where it ends, beside its last point.
+/// Value of the mean where it ends, next to its last point.
 std::string end_label(std::span<const Point> mean, const Scale& x, const Scale& y) {
   const auto last =
       std::find_if(mean.rbegin(), mean.rend(), [](const Point& p) { return std::isfinite(p.y); });

@@ -18,7 +18,7 @@ struct Vertical {
   double x;
   Axis axis;
   std::vector<Tick> ticks;
-  /// What lies above the axis is drawn at its end.
+  /// What is above the axis is drawn at its end.
   double y(double value) const {
     return std::clamp(axis.scale(axis_value(value, axis.log)), kTop, kBottom);
   }
@@ -97,7 +97,7 @@ std::string line_of(const ParallelCoordinates& chart, const Member& member,
       path_data(points, same, same), escape(description(chart, member)));
 }
 
-/// Worst first, so that the best lies on top; without a result behind all.
+/// Worst first, so that the best is on top; those without a result below all.
 std::vector<const Member*> by_result(const ParallelCoordinates& chart) {
   std::vector<const Member*> order;
   for (const Member& member : chart.members) order.push_back(&member);
@@ -122,7 +122,7 @@ std::string lines(const ParallelCoordinates& chart, const std::vector<Vertical>&
   return svg + "</g>\n";
 }
 
-/// Between two axes, so that their names stand side by side.
+/// Between two axes, so that their names are side by side.
 double distance_of(const ParallelCoordinates& chart) {
   std::size_t longest = 0;
   for (const Dimension& dimension : chart.dimensions)

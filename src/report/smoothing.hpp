@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Curves made fit to be looked at: noise averaged away, points that no pixel can show left out.
+// Curves made fit to be looked at: noise averaged away, points that no pixel can show are dropped.
 #pragma once
 
 #include <cstddef>

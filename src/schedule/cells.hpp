@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for the cells (stage, microbatch) of a schedule, so that facts of them stand in arrays.
+// Numbers for the cells (stage, microbatch) of a schedule, so that their properties are in arrays.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ void breadth_first(Writer& rank, int chunks, int m) {
   for (int c = chunks; c-- > 0;) times(m, [&] { rank.b(c); });
 }
 
-/// `ahead` forwards, then by turns; what is left of the backwards.
+/// `ahead` forwards, then alternately; what is left of the backwards.
 void one_f_one_b(Writer& rank, int ahead, int m) {
   times(std::min(m, ahead), [&] { rank.f(0); });
   for (int k = 0; k < m; ++k) {
@@ -128,7 +128,7 @@ void dual_pipe_v_tail(Writer& rank, int r) {
   }
 }
 
-/// DualPipeV: forwards of one direction stand beside backwards of the other.
+/// DualPipeV: forwards of one direction are paired with backwards of the other.
 void dual_pipe_v(Writer& rank, int r, int ranks, int m) {
   const int below = ranks - 1 - r;
   times(2 * below, [&] { rank.f(0); });

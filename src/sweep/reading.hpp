@@ -13,7 +13,7 @@
 
 namespace tessera::sweep {
 
-/// All that is wrong with a file, told at once.
+/// All that is wrong with a file, reported together.
 class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a job script, and the files beside it.
+// The text of a job script, and the files next to it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -32,8 +32,8 @@ struct Answer {
   std::string text;  ///< standard output, and standard error where it was asked for
 };
 
-/// Runs a command of Slurm. A controller that does not answer must not hold up who looks at a
-/// sweep.
+/// Runs a command of Slurm. A controller that does not answer must not hold up a user who looks at
+/// a sweep.
 Answer ask(const std::vector<std::string>& command, bool errors_too = false) {
   const std::string line =
       fmt::format("timeout 20 {} 2>{}", shell_words(command), errors_too ? "&1" : "/dev/null");
@@ -91,8 +91,8 @@ void set(PointStatus& point, State state, std::string reason) {
   set_reason(point, std::move(reason));
 }
 
-/// `state`: of the point's task in the queue; null where it is not there, and the folder alone
-/// tells.
+/// `state`: of the point's task in the queue; null where it is not there, and only the folder is
+/// known.
 void judge_with_queue(PointStatus& point, const std::string& task, const std::string* state) {
   if (point.state == State::done) return;
   const std::string place = fmt::format("slurm {}", task);
@@ -137,7 +137,7 @@ int max_array_size() {
 std::string submit_script(const fs::path& script) {
   const Answer answer = ask({"sbatch", "--parsable", script.string()}, true);
   require_answer(answer, "sbatch");
-  // Warnings may stand before; a cluster's name may follow.
+  // Warnings may precede it; a cluster's name may follow.
   const std::string last = answer.text.substr(answer.text.rfind('\n') + 1);
   return last.substr(0, last.find(';'));
 }

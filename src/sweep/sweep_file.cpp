@@ -81,7 +81,7 @@ class Reader {
   static const std::array<Known, 12> kEntries;
 
   static std::vector<JobKey> keys_of(const TomlEntry& block) {
-    Problems told("");  // they were told when the block was read
+    Problems told("");  // they were reported when the block was read
     std::vector<JobKey> keys;
     if (const auto* table = std::get_if<TomlTable>(&block.node.value))
       keys = job_keys(*table, told);

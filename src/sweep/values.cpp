@@ -101,7 +101,7 @@ bool read_count(const TomlEntry& entry, Range& range, Problems& problems) {
   return true;
 }
 
-/// Reads what stands in the table; false when something is wrong with it.
+/// Reads the entries of the table; false when something is wrong with it.
 bool read_entries(const TomlTable& table, bool counted, Range& range, Problems& problems) {
   bool right = true, ends = false;
   for (const TomlEntry& entry : table) {

@@ -11,9 +11,9 @@
 namespace tessera::train {
 
 /// Collective. Fills the trainer's weights and, where the job resumes from a checkpoint of its own,
-/// the rest of its state. The steps done are 0 unless the job resumes. Throws
-/// Error(checkpoint) or Error(usage) as load_state() and load_weights_of() do, and Error(usage) if
-/// training.steps lies behind a last checkpoint that holds the model alone.
+/// the rest of its state. The steps done are 0 unless the job resumes. Throws Error(checkpoint) or
+/// Error(usage) as load_state() and load_weights_of() do, and Error(usage) if training.steps is
+/// after a last checkpoint that holds the model alone.
 LoadedState begin_state(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, Trainer& trainer);
 
 }  // namespace tessera::train

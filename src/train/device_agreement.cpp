@@ -58,7 +58,7 @@ std::string without_gpu(Ranks ranks) {
         who, facts.visible);
   if (lacking == ranks.size())
     return who + "; look at `nvidia-smi` there, or train on the host with job.device = \"cpu\"";
-  return fmt::format("{}; look at `nvidia-smi` there, or leave that node out (srun --exclude={})",
+  return fmt::format("{}; look at `nvidia-smi` there, or exclude that node (srun --exclude={})",
                      who, ranks[rank].host);
 }
 

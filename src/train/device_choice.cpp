@@ -11,7 +11,7 @@
 namespace tessera::train {
 namespace {
 
-/// Rank 0 says how GPUs, cores and network adapters lie together, and what is wrong with that.
+/// Rank 0 says how GPUs, cores and network adapters are connected, and what is wrong with that.
 /// Collective.
 void tell_placement(comm::World& world, std::span<const RankDevice> ranks, const std::string& pci) {
   std::vector<RankPlacement> places;

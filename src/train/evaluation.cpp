@@ -19,7 +19,7 @@ namespace tessera::train {
 
 namespace {
 
-/// What communicates: all of it is there until the failure of any part has been told.
+/// What communicates: all of it is there until the failure of any part has been reported.
 class Evaluation {
  public:
   Evaluation(comm::World& world, const plan::JobPlan& plan)

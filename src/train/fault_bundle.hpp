@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody needs to look at a step that went wrong, and to run it again.
+// What one needs to inspect a step that went wrong, and to run it again.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Fault {
 };
 
 /// Writes job.dump_folder/faults/step-%08d: batch.safetensors, the whole global batch as a replay
-/// file of one step, and fault.json, which tells what happened and how to run it again, from the
+/// file of one step, and fault.json, which says what happened and how to run it again, from the
 /// newest checkpoint there is. Returns the folder. One rank calls it. Throws Error(environment or
 /// data) if it cannot be written.
 std::filesystem::path write_fault_bundle(const plan::JobPlan& plan, const Fault& fault,

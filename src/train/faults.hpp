@@ -27,8 +27,8 @@ class Faults {
   /// By optimizer.on_nonfinite, spike_zscore and on_spike; fills in outcome.zscore. Keeps the batch
   /// of a fault. Throws Error(nonfinite) after optimizer.max_skipped_steps faults in a row.
   Verdict judge(std::int64_t step, StepOutcome& outcome);
-  /// After Verdict::go_back: loads the last checkpoint, goes on with the sample behind `step`, so
-  /// that what the steps in between read is left out (as in the training of PaLM,
+  /// After Verdict::go_back: loads the last checkpoint, continues with the sample after `step`, so
+  /// that what the steps in between read is skipped (as in the training of PaLM,
   /// https://arxiv.org/abs/2204.02311, section 5.1). Throws Error(nonfinite) if there is no
   /// checkpoint, or after too many jumps to one.
   void go_back(std::int64_t step);

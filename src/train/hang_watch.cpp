@@ -30,7 +30,7 @@ class HangWatch {
  public:
   HangWatch(comm::World& world, const plan::CommPlan& plan) : world_(world), plan_(plan) {}
 
-  /// One line, while the job may still go on.
+  /// One line, while the job may still continue.
   void notice(const Error& report) const {
     if (!comm::failure_on_node().empty()) return;
     std::vector<comm::CallTrace> own = of_this_node();
@@ -53,7 +53,7 @@ class HangWatch {
     world_.abort(static_cast<int>(report.code()));
   }
 
-  /// This rank itself has failed, and its main thread may never learn of it: it speaks first.
+  /// This rank itself has failed, and its main thread may never learn of it: it reports first.
   [[noreturn]] void end_failed(const Error& report) const {
     comm::note_failure(report.what());
     log::error("rank {} on {}: {}", world_.rank(), world_.host(), report.what());
@@ -88,7 +88,7 @@ class HangWatch {
     return Watchdog::leave_traces_everywhere([this] { leave_traces(); }, kOtherNodes);
   }
 
-  /// To be asked first: a rank that stood still goes on when another node ends the job.
+  /// To be asked first: a rank that was stopped continues when another node ends the job.
   std::vector<comm::CallTrace> of_this_node() const {
     return comm::traces_of_node(world_.size(), kTracedCalls);
   }

@@ -11,8 +11,8 @@
 namespace tessera::train {
 
 /// Watches calls of communication from now on, with this limit instead of that of an earlier
-/// watchdog. A call that is pending for 45 s is told in one line that names the rank that holds it
-/// up. At the limit, the job ends on all ranks with code 7; if a device or a communicator fails,
+/// watchdog. A call that is pending for 45 s is reported in one line that names the rank that holds
+/// it up. At the limit, the job ends on all ranks with code 7; if a device or a communicator fails,
 /// with the code of that. Before that, the ranks of all nodes leave their last calls in
 /// job.dump_folder/comm.save_traces_folder. `look`: see Watchdog::Also. What is given must outlive
 /// the watchdog.

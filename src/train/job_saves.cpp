@@ -51,7 +51,7 @@ void JobSaves::save(std::int64_t step) {
   reporter_.spent_on_checkpoints(metrics::monotonic_seconds() - began);
 }
 
-/// The model alone, and on request once more as other programs read it.
+/// The model alone, and on request also as other programs read it.
 void JobSaves::save_last(std::int64_t step) {
   const auto result = save_model_only(saver_, trainer_, plan_, plan_.load.checkpoints, step);
   note(result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints that a run writes, and what is told of them.
+// The checkpoints that a run writes, and what is reported about them.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class JobSaves {
            at::Device device, SaveAndStop& policy, Reporter& reporter);
 
   /// Call before parameters or moments change. On a GPU, the change then waits for the copies of a
-  /// save under way.
+  /// save in progress.
   void hold_updates();
-  /// Saves after step `step`, as the job's keys say; one that is under way ends first.
+  /// Saves after step `step`, as the job's keys say; one that is in progress ends first.
   void save(std::int64_t step);
-  /// Once a step: tells of a checkpoint that has become durable. Never waits for a disk.
+  /// Once a step: reports a checkpoint that has become durable. Never waits for a disk.
   void poll() { note(saver_.poll()); }
-  /// Waits until the save that is under way is durable.
+  /// Waits until the save that is in progress is durable.
   void finish();
 
  private:

@@ -10,7 +10,8 @@ namespace tessera::train {
 
 /// For loading the model's tensors and, unless that is excluded, the optimizer's: names of another
 /// model are refused or shown as the policy says, and a tied output layer where the model has one
-/// of its own, or the other way round, is refused in words. The model must outlive the result.
+/// of its own, or the other way round, is refused with a message. The model must outlive the
+/// result.
 checkpoint::LoadOptions load_options(const plan::LoadChoice& choice, const model::ModelSpec& model);
 
 }  // namespace tessera::train

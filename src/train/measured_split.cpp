@@ -28,14 +28,14 @@ std::string kind_of(const model::Model& model, const model::CellSpec& cell) {
   return kind;
 }
 
-/// Cell `first` and those behind it that no stage may begin with.
+/// Cell `first` and those after it that no stage may begin with.
 Range with_bound(const model::Model& model, std::size_t first) {
   std::size_t end = first + 1;
   while (end < model.cells.size() && !model.cells[end].bound.empty()) ++end;
   return {static_cast<std::int64_t>(first), static_cast<std::int64_t>(end - first)};
 }
 
-/// Times a cell (and those behind it that are bound to it), as a stage by itself.
+/// Times a cell (and those after it that are bound to it), as a stage by itself.
 class Stopwatch {
  public:
   Stopwatch(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,

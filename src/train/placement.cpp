@@ -125,7 +125,7 @@ std::optional<std::string> far_cores(Ranks ranks) {
   return fmt::format(
       "{} of {} ranks run on cores far from their GPU, first rank {} on {}: GPU {} is at NUMA node "
       "{}, {}; bind ranks "
-      "to cores beside their GPUs (srun --gpu-bind=closest --cpu-bind=cores, mpirun --map-by numa)",
+      "to cores near their GPUs (srun --gpu-bind=closest --cpu-bind=cores, mpirun --map-by numa)",
       std::ranges::count_if(ranks, is_far), ranks.size(), found - ranks.begin(), found->host,
       found->place.pci, found->place.gpu_numa, cores_text(found->place));
 }

@@ -62,8 +62,7 @@ metrics::Peak peak_of(const plan::MetricsPlan& plan, const parallel::StageOption
   return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
 }
 
-/// Launchers give ranks a terminal of their own, whatever stands behind them; `tessera launch` says
-/// what does.
+/// Launchers give ranks terminals of their own; `tessera launch` says where their output goes.
 metrics::Terminal terminal(bool color) {
   const bool launched = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK");
   const char* screen = std::getenv("TESSERA_SCREEN");

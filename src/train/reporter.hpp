@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 tells of a run: lines, metrics.jsonl, the run's folder, the loss curve. Does nothing
-// on other ranks.
+// What rank 0 reports about a run: lines, metrics.jsonl, the run's folder, the loss curve. Does
+// nothing on other ranks.
 #pragma once
 
 #include <memory>
@@ -30,8 +30,8 @@ class Reporter {
 
   /// Collective: the worst rank's memory and traffic are asked for, at the end of a step.
   void measure() { traffic_.measure(); }
-  /// What was measured, and what else is known of it. `step` counts from 1; `validation`: what came
-  /// behind it.
+  /// What was measured, and what else is known of it. `step` counts from 1; `validation`: what
+  /// followed it.
   void step(std::int64_t step, const StepOutcome& outcome, double seconds,
             const std::optional<ValidationResult>& validation = std::nullopt);
   /// The run jumps back to the end of step `step`; later lines of metrics.jsonl are dropped.

@@ -23,8 +23,8 @@
 namespace tessera::train {
 namespace {
 
-/// Half of what the poorest rank has free once all ranks have weights, gradients and moments, and
-/// after what a step takes for gradients and communication: the rest is for activations.
+/// Half of the least free memory of any rank, once all ranks have weights, gradients and moments,
+/// and after what a step takes for gradients and communication: the rest is for activations.
 /// Collective.
 std::int64_t reshard_budget(RunContext& run, Trainer& trainer) {
   comm::Communicator& control = run.mesh.control();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run stands on before it has any weights: the devices, the mesh, the model and the data.
+// What a run has before it has any weights: the devices, the mesh, the model and the data.
 #pragma once
 
 #include <atomic>

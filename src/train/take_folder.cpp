@@ -10,7 +10,7 @@
 namespace tessera::train {
 namespace {
 
-/// Said before the model is built, in words: what differs in its tensors would only be found then.
+/// Reported before the model is built: what differs in its tensors would only be found then.
 void require_same_model(const plan::JobPlan& plan) {
   if (!plan.load.resumes || plan.model.from_file || !plan.load.initial.left_out().empty()) return;
   const std::filesystem::path& folder = plan.load.checkpoints;

@@ -88,7 +88,7 @@ StepOutcome TrainingLoop::step_once() {
   const Gradients gradients = trainer_.compute([this] { return policy_.votes(); });
   after_compute();
   StepOutcome outcome = trainer_.apply(gradients);
-  comm::Watchdog::at("", "behind the optimizer");
+  comm::Watchdog::at("", "after the optimizer");
   synchronize(run_.device);
   return outcome;
 }
@@ -121,7 +121,7 @@ void TrainingLoop::tune(double seconds) {
   tuner_.reset();
 }
 
-/// What came of a step: judged, measured, validated and told.
+/// The result of a step: checked for faults, measured, validated and reported.
 Faults::Verdict TrainingLoop::report(std::int64_t step, StepOutcome& outcome, double seconds) {
   if (auto& timer = policy_.timer()) timer->step_took(seconds);
   if (outcome.skipped) saves_.finish();  // whatever the verdict: what was begun is from before

@@ -97,7 +97,7 @@ class WrongCalls::Counted final : public comm::Communicator {
     traffic_ = inner_->traffic();
     return request;
   }
-  /// issue(elements of each part to leave out)
+  /// issue(elements of each part to omit)
   template <class Issue>
   Request call(Issue issue) {
     const auto wrong = fate();

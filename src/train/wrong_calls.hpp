@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective calls that go wrong on purpose: one that is left out, one of another size, two in the
+// Collective calls that go wrong on purpose: one that is skipped, one of another size, two in the
 // wrong order.
 #pragma once
 
@@ -25,8 +25,8 @@ class WrongCalls {
   enum class Kind : std::uint8_t {
     freeze,  ///< the process stops instead
     die,     ///< the process is gone instead
-    memory,  ///< comes behind an allocation of more memory than there is
-    skip,    ///< is left out, as if it were done
+    memory,  ///< comes after an allocation of more memory than there is
+    skip,    ///< is skipped, as if it were done
     shape,   ///< with one element too few
     order    ///< a barrier on another communicator, if there is one, comes before it
   };

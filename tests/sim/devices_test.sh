@@ -30,7 +30,7 @@ refused() {
 }
 
 other="TESSERA_SIM_DRIVER=12040"
-refused broken_driver "1 of 2 ranks have no GPU, first rank 1 on $(hostname) (the driver is older than the runtime); look at \`nvidia-smi\` there, or leave that node out (srun --exclude=$(hostname))"
+refused broken_driver "1 of 2 ranks have no GPU, first rank 1 on $(hostname) (the driver is older than the runtime); look at \`nvidia-smi\` there, or exclude that node (srun --exclude=$(hostname))"
 other="TESSERA_SIM_DEVICE_NAME=other"
 refused other_gpu "ranks have different GPUs: rank 0 on $(hostname) has Tessera simulated GPU, rank 1 on $(hostname) has other; ask for nodes of one kind"
 other="TESSERA_SIM_NCCL_VERSION=22703"

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// A file that is written under a temporary name beside its place. commit() makes it durable and
+/// A file that is written under a temporary name in the same folder. commit() makes it durable and
 /// renames it; without commit() it is removed. Members throw as File does.
 class AtomicFile {
  public:
@@ -24,7 +24,7 @@ class AtomicFile {
 
   /// The file under its temporary name, to write at offsets. Not together with append().
   const File& file() const { return *file_; }
-  /// Writes behind what was appended before, buffered.
+  /// Writes after what was appended before, buffered.
   void append(std::string_view bytes);
   /// Overwrites bytes at the beginning, which must have been appended before.
   void rewrite_beginning(std::string_view bytes);

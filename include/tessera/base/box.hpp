@@ -22,7 +22,7 @@ inline Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
 /// Bytes of a tensor of this shape, or nothing when a dimension is negative or the product
 /// overflows: for shapes from files.
 std::optional<std::int64_t> checked_bytes(const Shape& shape, DType dtype) noexcept;
-/// True when the box has the shape's dimensions and lies in it.
+/// True when the box has the shape's dimensions and is in it.
 bool lies_in(const Box& box, const Shape& shape) noexcept;
 /// "[3:7, 0:64]".
 std::string to_string(const Box& box);
@@ -46,7 +46,7 @@ class RunCursor {
   /// Source elements from the start of this run to that of the next one; 0 when this is the last
   /// kind of step.
   std::int64_t stride() const { return dims_.empty() ? 0 : dims_.back().source_stride; }
-  /// Goes on by `count` <= length() elements.
+  /// Advances by `count` <= length() elements.
   void advance(std::int64_t count);
   /// One past the last source element of the overlap.
   std::int64_t source_end() const { return source_end_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that cannot promise the same bits, as LibTorch tells of them.
+// Operations that cannot promise the same bits, as LibTorch reports them.
 #pragma once
 
 #include <exception>

@@ -61,7 +61,7 @@ class ContractViolation : public std::logic_error {
 
 }  // namespace tessera
 
-/// Checked in every build (they stand on cold paths only): the caller kept the contract that the
+/// Checked in every build (they are on cold paths only): the caller kept the contract that the
 /// header states.
 #define TESSERA_EXPECT(condition, ...)                                                          \
   do {                                                                                          \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a GPU that has failed. CUDA tells it late: the call that returns the error is
-// rarely the one at fault.
+// What is reported about a GPU that has failed. CUDA reports it late: the call that returns the
+// error is rarely the one at fault.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Keeps the name of a kernel that was launched; `kernel` must live for ever.
+/// Keeps the name of a kernel that was launched; `kernel` must have static lifetime.
 void note_launch(const char* kernel) noexcept;
 /// The last kernels of Tessera's own that this process has launched, newest last: "rms_norm,
 /// swiglu". At most eight; empty if there were none.

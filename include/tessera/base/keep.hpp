@@ -9,7 +9,7 @@
 namespace tessera {
 
 /// Keeps an object until the process ends: a transfer that cannot be called back may still use its
-/// memory. It stays reachable, so that leak checkers tell it from an oversight.
+/// memory. It stays reachable, so that leak checkers do not report it.
 template <class T>
 T& keep_for_ever(T object) {
   static auto* const mutex = new std::mutex;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging: one logger for the program, on standard error; only rank 0 speaks unless asked
-// otherwise.
+// Logging: one logger for the program, on standard error; only rank 0 prints, unless set otherwise.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +12,7 @@ namespace tessera::log {
 
 enum class Level { debug, info, warning, error, off };
 
-/// Sets what is printed and the name that stands before each line (e.g. "rank 3"; empty = nothing).
+/// Sets what is printed and the name before each line (e.g. "rank 3"; empty = nothing).
 void configure(Level level, const std::string& who);
 void write(Level level, std::string_view message);
 

@@ -9,7 +9,7 @@ namespace tessera {
 
 /// "" if `error` is not about memory. Else what the allocator said, in one line; "out of memory"
 /// where it said nothing. LibTorch's allocators do not throw std::bad_alloc, and the host's has no
-/// type of its own: theirs are told by their words.
+/// type of its own: they are recognized by their text.
 std::string out_of_memory(const std::exception& error);
 
 }  // namespace tessera

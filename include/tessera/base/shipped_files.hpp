@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-/// $TESSERA_SHARE, or else share/tessera beside the folder of the running program, as an absolute
+/// $TESSERA_SHARE, or else share/tessera next to the folder of the running program, as an absolute
 /// path: that of a prefix, or of the build folder of a checkout. Empty when neither exists.
 std::filesystem::path share_folder();
 

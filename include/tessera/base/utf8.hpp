@@ -20,8 +20,8 @@ CodePoint first_code_point(std::string_view text) noexcept;
 CodePoint last_code_point(std::string_view text) noexcept;
 /// Bytes at the beginning of `text` that are whole characters.
 std::size_t valid_utf8_prefix(std::string_view text) noexcept;
-/// `text` with U+FFFD in the place of what is no character. The beginning of a character is
-/// replaced as a whole.
+/// `text` with U+FFFD in place of what is not a character. The beginning of a character is replaced
+/// as a whole.
 std::string with_whole_characters(std::string_view text);
 void append_utf8(std::string& out, char32_t code);
 /// Unicode property White_Space: what \s matches in Hugging Face's patterns.

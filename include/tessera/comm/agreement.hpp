@@ -10,7 +10,7 @@
 namespace tessera::comm {
 
 /// Collective: every rank runs `work`, which must not communicate. If any fails, all ranks throw
-/// the Error of the lowest rank that failed, with "rank N: " before it if others did not fail. Want
+/// the Error of the lowest rank that failed, with "rank N: " before it if others did not fail. Lack
 /// of memory, errors of std::filesystem and other exceptions become Error(environment).
 void on_all_ranks(Communicator& control, const std::function<void()>& work);
 

@@ -91,7 +91,7 @@ class Communicator {
   [[nodiscard]] virtual Request broadcast(Buffer inout, int root) = 0;
   /// Rank r's part s of `in` goes to part r of rank s's `out`; equal parts.
   [[nodiscard]] virtual Request all_to_all(Buffer in, Buffer out) = 0;
-  /// The same with counts (elements) for each peer; parts lie one behind the other.
+  /// The same with counts (elements) for each peer; parts are stored one after the other.
   [[nodiscard]] virtual Request all_to_all_v(Buffer in, std::span<const std::int64_t> in_counts,
                                              Buffer out,
                                              std::span<const std::int64_t> out_counts) = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of every call of every communicator of this process: recorders, logs and checks are
+// What observes every call of every communicator of this process: recorders, logs and checks are
 // hooks.
 #pragma once
 
@@ -40,8 +40,8 @@ struct CallInfo {
   bool operator==(const CallInfo&) const = default;
 };
 
-/// World ranks of a communicator's members, where they lie at equal distances as those of an axis
-/// of the mesh do: member i is first + i * stride. The first one alone is known where they do not
+/// World ranks of a communicator's members, if they are at equal distances, as those of an axis of
+/// the mesh are: member i is first + i * stride. The first one alone is known where they do not
 /// (stride 0).
 struct Members {
   std::int32_t first = -1;  ///< -1: unknown
@@ -80,8 +80,8 @@ class Hook {
 };
 
 /// Is called as long as it is registered. The log of calls, which the watchdog and the traces of
-/// hangs read, is a hook that is always there. It comes last: what another one has refused is no
-/// call.
+/// hangs read, is a hook that is always there. It comes last: a call that another hook has refused
+/// is not logged.
 void add_hook(std::shared_ptr<Hook> hook);
 void remove_hook(const std::shared_ptr<Hook>& hook);
 

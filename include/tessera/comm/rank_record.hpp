@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a rank when it is gone: each rank of a job under `tessera launch` keeps it in a
+// What is known of a rank after its end: each rank of a job under `tessera launch` keeps it in a
 // file, for the launcher to read at the end.
 #pragma once
 

@@ -19,7 +19,7 @@ namespace tessera::comm {
 enum class Backend : std::uint8_t { mpi, strict, nccl };
 
 /// MPI_COMM_WORLD's duplicate and what is known about the machine. Initialises MPI with
-/// MPI_THREAD_MULTIPLE (less is refused in words) and finalises it in the destructor.
+/// MPI_THREAD_MULTIPLE (less is refused with a message) and finalises it in the destructor.
 class World {
  public:
   /// Before MPI_Init it sets OMPI_MCA_mpi_yield_when_idle=1 when this node has more ranks than
@@ -62,7 +62,7 @@ class Watchdog {
   using Handler = std::function<void(const Error& report)>;
   /// What else may be done, on the same thread.
   struct Also {
-    /// Of an operation that is pending so long, earlier than the timeout, `notice` is told, once.
+    /// `notice` is called once for an operation that is pending for this long, before the timeout.
     std::chrono::milliseconds notice_after{0};
     Handler notice = {};
     /// a rank of another node asks for those of all ranks of this node

@@ -71,7 +71,7 @@ struct Optimizer {
   std::string implementation = "fused";
   bool early_step_in_backward = false;
   std::string on_nonfinite = "skip";  ///< ours: skip | stop | rewind
-  /// ours: losses so many standard deviations above the last ones are spikes; 0 = none
+  /// ours: losses this many standard deviations above the last ones are spikes; 0 = none
   double spike_zscore = 0;
   std::string on_spike = "warn";  ///< ours: warn | rewind
   /// ours: faults in a row before the run stops with exit code 6
@@ -183,14 +183,14 @@ struct Checkpoint {
   bool initial_load_model_only = true;
   bool initial_load_in_hf = false;
   bool initial_load_in_hf_quantized = false;
-  /// TorchTitan's default is true: there a finished run cannot go on
+  /// TorchTitan's default is true: there a finished run cannot be resumed
   bool last_save_model_only = false;
   bool last_save_in_hf = false;
   std::string export_dtype = "float32";  ///< float16 | bfloat16 | float32
   std::string async_mode = "disabled";   ///< disabled | async | async_with_pinned_mem
   std::int64_t keep_latest_k = 10;       ///< 0 = all
-  std::int64_t keep_every = 0;           ///< ours: steps that are multiples stay for ever; 0 = none
-  std::int64_t load_step = -1;           ///< -1 = the newest
+  std::int64_t keep_every = 0;  ///< ours: steps that are multiples are kept permanently; 0 = none
+  std::int64_t load_step = -1;  ///< -1 = the newest
   Strings exclude_from_loading;
   /// ours: missing, extra or misshapen tensors: strict | warn | ignore
   std::string load_mismatch = "strict";

@@ -17,7 +17,7 @@ struct MixtureEntry {
                      ///< extension or pattern
 };
 
-/// Of a row {path, weight[, name]}; nothing where the path is empty or the weight is no number
+/// Of a row {path, weight[, name]}; nothing if the path is empty or the weight is not a number
 /// above 0.
 std::optional<MixtureEntry> mixture_entry(const Strings& row);
 

@@ -46,10 +46,10 @@ struct Option {
   bool above_minimum = false;  ///< the minimum itself is out of range
   bool below_maximum = false;  ///< the maximum itself is out of range
   bool minus_one = false;      ///< -1 is in range too
-  bool count_too = false;  ///< of a string: a whole number from 1 serves beside the allowed values
+  bool count_too = false;      ///< of a string: a whole number from 1 is allowed, too
   /// of a list of lists: what each holds; [[key]] tables with these keys serve too
   std::vector<std::string_view> columns{};
-  std::size_t spare_columns = 0;  ///< the last so many of them may be left out
+  std::size_t spare_columns = 0;  ///< this many of the last ones may be omitted
   Support support = Support::acts;
   /// refused: the reason, and after "; " what works instead. Harmless: the reason
   std::string_view why{};
@@ -61,9 +61,9 @@ struct Option {
   std::string_view short_flag{};                 ///< "--data": a flag without the section
   bool looked_up = false;  ///< of an optional: one that is not written is looked up by name, so
                            ///< "none" is printed
-  std::string_view zero_word{};  ///< of an integer: a word that stands for 0
+  std::string_view zero_word{};  ///< of an integer: a word that means 0
   bool list_too = false;         ///< of a string: a list of numbers serves, too, as "1,2,3"
-  std::string_view true_word{}, false_word{};  ///< of a string: what the booleans stand for
+  std::string_view true_word{}, false_word{};  ///< of a string: what the booleans mean
 };
 
 /// Every option, section by section, in the order in which jobs are written.
@@ -90,9 +90,9 @@ bool is_optional(const Option& option);
 Value get(const Option& option, const JobConfig& job);
 Value default_of(const Option& option);
 
-/// Stores a value after checking type, range and allowed values; an integer serves as a number,
-/// "none" empties an optional, schedule names ignore case, `-` and `_`. Returns what is wrong
-/// ("must be an integer, not a string"), and then stores nothing.
+/// Stores a value after checking type, range and allowed values; an integer is accepted as a
+/// number, "none" empties an optional, schedule names ignore case, `-` and `_`. Returns what is
+/// wrong ("must be an integer, not a string"), and then stores nothing.
 std::optional<std::string> assign(const Option& option, JobConfig& job, Value value);
 
 /// Reads a flag's text as the option's type: lists are comma-separated, lists of lists separate

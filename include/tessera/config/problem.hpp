@@ -35,7 +35,7 @@ struct Problem {
   ExitCode code = ExitCode::usage;  ///< with which a run of the job would end
   /// keys of the rule that is broken; the first one is to blame
   std::vector<std::string> about = {};
-  bool misread = false;  ///< the key or section in `about` does not have the value that was meant
+  bool misread = false;  ///< the key or section in `about` does not have the intended value
 };
 
 /// Where a job's values were written, and what is wrong with them.
@@ -56,7 +56,7 @@ struct Findings {
   /// Place of a key; the default's when it was not written.
   Place place_of(std::string_view key) const;
   bool written(std::string_view key) const { return places.contains(key); }
-  /// Have all of these keys the values that were meant?
+  /// Do all of these keys have their intended values?
   bool understood(std::initializer_list<std::string_view> keys) const;
   /// Is this key to blame for a problem yet?
   bool blames(std::string_view key) const;

@@ -22,11 +22,11 @@ class MixtureSource final : public SampleSource {
     double weight = 1;           ///< above 0; of no account if parts end
     std::int64_t epoch_samples;  ///< of one epoch of the part
   };
-  /// Parts of one sequence length, at least one, which all end or all go on. `seed` moves where
+  /// Parts of one sequence length, at least one, which all end or all continue. `seed` moves where
   /// each part begins.
   MixtureSource(std::vector<Part> parts, std::uint64_t seed);
-  /// The seed of a part by its name, so that parts of one size do not go in step, whatever stands
-  /// beside them.
+  /// The seed of a part by its name, so that parts of one size do not go in step, whatever other
+  /// parts there are.
   static std::uint64_t part_seed(std::uint64_t seed, const std::string& name);
 
   std::int64_t seq_len() const override { return parts_.front().source->seq_len(); }
@@ -37,7 +37,7 @@ class MixtureSource final : public SampleSource {
                  std::span<std::int32_t> labels) const override;
   std::vector<std::int64_t> document_starts(std::int64_t sample) const override;
   std::optional<SampleOrigin> origin(std::int64_t sample) const override;
-  /// Whatever the weights are: a run may go on with others.
+  /// Whatever the weights are: a run may continue with others.
   std::string identity() const override;
   std::vector<SourceShare> shares(std::int64_t sample) const override;
 

@@ -7,9 +7,9 @@
 
 namespace tessera::data {
 
-/// The first `samples` of `source`, and behind them samples without a label that counts. Each is
-/// `seq_len` >= that of the source long: behind the source's tokens come some that no label looks
-/// at, and that no earlier token attends to.
+/// The first `samples` of `source`, and after them samples without a label that counts. Each is
+/// `seq_len` >= that of the source long: after the source's tokens come some that no label refers
+/// to, and that no earlier token attends to.
 class PaddedSource final : public SampleSource {
  public:
   /// `source` must outlive this.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents out of plain text and JSONL files: where each one lies, and its text on demand.
+// Documents in plain text and JSONL files: where each one is, and its text on demand.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct CorpusOptions {
   /// lines go.
   bool unwrap = false;
   /// Member of each JSON object that holds the text; files that end in .jsonl or .json are JSONL,
-  /// and those with .gz or .zst behind it.
+  /// and those with .gz or .zst after it.
   std::string jsonl_key = "text";
   /// Where compressed files (.gz, .zst) are unpacked while they are read; empty: the system's
   /// folder for temporary files.

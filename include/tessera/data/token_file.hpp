@@ -18,7 +18,7 @@
 
 namespace tessera::data {
 
-/// What a token file says about itself.
+/// The description in a token file.
 struct TokenFileInfo {
   std::int64_t token_count = 0;
   std::int64_t document_count = 0;

@@ -20,9 +20,9 @@ class Tokenizer {
  public:
   struct Parts;
 
-  /// Reads `tokenizer.json`, or the folder that holds it (and `tokenizer_config.json`, if any,
-  /// beside it). Throws Error(data) for a file that is missing, damaged, or asks for what
-  /// byte-level BPE is not (in words).
+  /// Reads `tokenizer.json`, or the folder that holds it (and `tokenizer_config.json`, if any, next
+  /// to it). Throws Error(data) for a file that is missing, damaged, or asks for something other
+  /// than byte-level BPE.
   static Tokenizer load(const std::filesystem::path& file_or_folder);
 
   Tokenizer(Tokenizer&&) noexcept;
@@ -33,7 +33,7 @@ class Tokenizer {
   /// Throws Error(data) when a pattern of the file backtracks beyond its limit.
   std::vector<std::int32_t> encode(std::string_view text) const;
 
-  /// Bytes of `ids`, with special tokens as their text, or left out with `skip_special`. A token
+  /// Bytes of `ids`, with special tokens as their text, or omitted with `skip_special`. A token
   /// that ends inside a UTF-8 character gives exactly its bytes. Throws Error(data) for an id that
   /// is not in the vocabulary.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies beside the weights in a Hugging Face folder: tokenizer, generation settings, special
+// What is next to the weights in a Hugging Face folder: tokenizer, generation settings, special
 // ids.
 #pragma once
 
@@ -30,7 +30,7 @@ struct AssetPlaces {
 /// there or is larger than the model, and for one that cannot be read.
 Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
 
-/// Copies tokenizer.json and what stands beside it to `folder`; writes tokenizer_config.json and
+/// Copies tokenizer.json and the files next to it to `folder`; writes tokenizer_config.json and
 /// generation_config.json where the tokenizer's folder has none. Throws Error(environment).
 void write_assets(const Assets& assets, const std::filesystem::path& folder);
 

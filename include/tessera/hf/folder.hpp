@@ -14,7 +14,7 @@ namespace tessera::hf {
 bool holds_weights(const std::filesystem::path& folder);
 
 /// Makes the folder. Throws Error(usage) where weights would be replaced (without `replace`), or
-/// read beside new ones, Error(environment) when it cannot be made.
+/// read next to new ones, Error(environment) when it cannot be made.
 void prepare_folder(const std::filesystem::path& folder, bool replace);
 
 /// The file of the weights in such a folder.

@@ -48,7 +48,7 @@ class ModelWeights final : public checkpoint::WeightSource {
   /// A parameter or a buffer.
   struct Part {
     std::string name;                          ///< ours
-    const model::ParamSpec* layout = nullptr;  ///< null: it lies there as here, or not at all
+    const model::ParamSpec* layout = nullptr;  ///< null: it is stored there as here, or not at all
     std::vector<std::string> stored;           ///< tensors that make it up
     std::string misfit{};
     std::int64_t number = -1;  ///< in tensors_

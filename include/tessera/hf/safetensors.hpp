@@ -43,8 +43,8 @@ class SafetensorsReader {
 };
 
 /// Writes one .safetensors file whose tensors are known beforehand; the data may come in any order
-/// and from any thread. The file stands beside its place under a temporary name until finish();
-/// without finish() it is removed.
+/// and from any thread. The file has a temporary name in the same folder until finish(); without
+/// finish() it is removed.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& file, std::vector<TensorInfo> tensors,

@@ -12,7 +12,7 @@
 
 namespace tessera::hf {
 
-/// Beside plain tensors it knows, by the tensors that lie beside them,
+/// In addition to plain tensors it knows, by the tensors that are next to them,
 ///   FP8:   NAME (E4M3) times NAME_scale_inv, one for each block of 128 x 128 (DeepSeek-V3);
 ///   MXFP4: NAME_blocks [n, rows, columns / 32, 16] (two E2M1 values a byte, the low one first)
 ///   times
@@ -32,7 +32,7 @@ class WeightFiles {
 
   /// The file or folder.
   const std::filesystem::path& path() const { return path_; }
-  /// As they lie in the files.
+  /// As they are in the files.
   const std::vector<TensorInfo>& stored() const { return reader_.tensors(); }
   /// Those of which a tensor is made.
   std::vector<std::string> stored_names(const std::string& name) const;

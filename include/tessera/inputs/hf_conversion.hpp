@@ -15,7 +15,7 @@ namespace tessera::inputs {
 
 struct ImportOptions {
   std::filesystem::path folder;  ///< a checkpoint folder: step-00000000 is made in it
-  /// a job, as config::resolve() takes it; empty: config.json beside the weights
+  /// a job, as config::resolve() takes it; empty: config.json next to the weights
   std::vector<std::string> config;
   std::optional<DType> dtype;  ///< of all parameters; none: as each is stored
   int files = 1;               ///< shard files

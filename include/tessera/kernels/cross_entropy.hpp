@@ -21,7 +21,7 @@ at::Tensor row_max(const at::Tensor& logits);
 
 struct SumExpAndTarget {
   at::Tensor sum_exp;  ///< [N] acc: sum over this rank's columns of exp(logit - row_max)
-  at::Tensor target;   ///< [N] acc: logit of the label - row_max; 0 where the label lies on another
+  at::Tensor target;   ///< [N] acc: logit of the label - row_max; 0 where the label is on another
                        ///< rank or is ignored
 };
 SumExpAndTarget sum_exp_and_target(const at::Tensor& logits, const at::Tensor& row_max,

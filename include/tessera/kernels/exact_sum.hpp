@@ -37,7 +37,7 @@ class ExactSum {
 
   /// The accumulator as integers: element-wise integer sums of several accumulators' words (an
   /// all_reduce with int64 sum, at most 2^30 of them) are the words of the merged sum. words()
-  /// brings the carries home first.
+  /// propagates the carries first.
   std::span<const std::int64_t, word_count> words();
   void set_words(std::span<const std::int64_t, word_count> words);
 

@@ -6,9 +6,9 @@
 // products run in oneDNN where that is faster than MKL (has_fast_onednn). Elsewhere, and for other
 // types and devices, they call LibTorch.
 //
-// Operands are widened tile by tile: a product needs at most 24 MiB beside its result (more where a
-// row of an operand is longer than 32,768 elements). No widened weight is kept between products: to
-// widen it costs below 1 % of a product of 512 rows.
+// Operands are widened tile by tile: a product needs at most 24 MiB in addition to its result (more
+// where a row of an operand is longer than 32,768 elements). No widened weight is kept between
+// products: to widen it costs below 1 % of a product of 512 rows.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"

@@ -34,9 +34,9 @@ class SideStream {
   explicit SideStream(at::Device device);
   ~SideStream();
 
-  /// Gives the stream the operators of `work`, behind what the current stream has now. They must
-  /// not block, so copies need pinned host memory; what they read and write must live until the
-  /// mark that is returned has passed for everyone who would take that memory.
+  /// Gives the stream the operators of `work`, after what the current stream has now. They must not
+  /// block, so copies need pinned host memory; what they read and write must live until the mark
+  /// that is returned has passed for everyone who would take that memory.
   Mark run(const std::function<void()>& work);
 
  private:

@@ -20,7 +20,7 @@ namespace tessera::metrics {
 struct LineStyle {
   std::int64_t last_step = 1;  ///< where training ends
   int devices = 1;             ///< on one, tokens per second and device say nothing new
-  int columns = 100;           ///< what does not fit is left out, the least important first
+  int columns = 100;           ///< what does not fit is omitted, the least important first
   bool color = false;
 };
 

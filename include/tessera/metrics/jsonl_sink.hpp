@@ -27,7 +27,7 @@ class AppendFile;
 /// Appends records to a file. Not thread-safe; one process (rank 0) owns the file.
 class JsonlSink {
  public:
-  /// Opens `file` for a run that goes on after `resume_step` (0: from the beginning). Lines of
+  /// Opens `file` for a run that continues after `resume_step` (0: from the beginning). Lines of
   /// later steps, lines that repeat a step and torn lines are dropped: by a new file renamed over
   /// the old one, so a kill at any time leaves one or the other. Throws Error(environment) naming
   /// the file.

@@ -48,7 +48,7 @@ class StepMeter {
   double total_seconds_ = 0;
 };
 
-/// Parts of a step. `communication` is what the step waits for, not what hides behind computation.
+/// Parts of a step. `communication` is what the step waits for, not what overlaps with computation.
 enum class Phase : std::uint8_t {
   data,
   forward,
@@ -67,7 +67,7 @@ std::string_view name_of(Phase phase) noexcept;
 class PhaseTimer {
  public:
   using Clock = std::function<double()>;
-  /// Told of each piece of a phase that ends, in the clock's seconds.
+  /// Called with each piece of a phase that ends, in the clock's seconds.
   using Observer = std::function<void(Phase phase, double begin, double end)>;
 
   /// Ends its phase when it goes out of scope. Scopes end in the reverse order of their start.

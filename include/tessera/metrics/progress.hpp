@@ -29,8 +29,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void update(std::int64_t done);  ///< cheap: looks at the clock, mostly draws nothing
-  void erase();   ///< makes room for a line to be printed; the next draw() or update() brings the
-                  ///< bar back
+  void erase();   ///< clears the bar for a line to be printed; the next draw() or update() brings
+                  ///< the bar back
   void draw();    ///< now, whatever the clock says
   void finish();  ///< erased for good
 

@@ -47,9 +47,9 @@ class RunFolder {
 
   /// config.toml: the resolved configuration of the newest attempt.
   void write_config(std::string_view toml) const;
-  /// For a run that starts anew: renames a metrics.jsonl that holds something to metrics.N.jsonl,
-  /// with the first N from 1 that is free. Returns the new name; empty where there was nothing to
-  /// keep.
+  /// For a run that starts from the beginning: renames a metrics.jsonl that holds something to
+  /// metrics.N.jsonl, with the first N from 1 that is free. Returns the new name; empty where there
+  /// was nothing to keep.
   std::filesystem::path set_metrics_aside() const;
   /// Appends to the "attempts" of run.json. A file that is not JSON is kept as run.json.damaged,
   /// with a warning.

@@ -24,8 +24,8 @@ struct TimeSpent {
 /// Fed once a step with what metrics.jsonl has of it.
 class RunSummary {
  public:
-  /// `last_step`: training.steps; `first_step`: the first that this attempt runs, behind
-  /// `last_step` where nothing is left to do.
+  /// `last_step`: training.steps; `first_step`: the first that this attempt runs; after `last_step`
+  /// if nothing is left to do.
   RunSummary(std::int64_t first_step, std::int64_t last_step)
       : first_step_(first_step), last_step_(last_step) {}
 

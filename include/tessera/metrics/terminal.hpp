@@ -8,7 +8,7 @@ struct Terminal {
   /// a screen whose last line can be drawn again; never true of a file or a pipe
   bool interactive = false;
   bool color = false;
-  bool unicode = false;  ///< the locale speaks UTF-8
+  bool unicode = false;  ///< the locale has UTF-8
   int columns = 80;
 };
 

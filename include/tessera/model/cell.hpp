@@ -33,7 +33,7 @@ struct ExpertLoads {
   void add(int mixture, const at::Tensor& chosen);
 };
 
-/// What a cell needs to know beside its weights and the flow.
+/// What a cell needs to know in addition to its weights and the flow.
 struct CellContext {
   std::span<const Weight> weights;  ///< in the order of CellSpec::params
   std::int64_t batch = 0;           ///< rows of this microbatch

@@ -20,7 +20,7 @@ struct Weight {
   std::int64_t row_begin = 0;
 };
 
-/// Attention of queries to keys of the same sequences; the last query stands at the last key's
+/// Attention of queries to keys of the same sequences; the last query is at the last key's
 /// position, and no query looks at a later key (causal).
 struct Attention {
   at::Tensor q;  ///< [B, S, H, hd]
@@ -45,8 +45,8 @@ class Operations {
                                     const at::Tensor& counts) const;
   /// [B, S, H, value dim].
   virtual at::Tensor attention(const Attention& input) const;
-  /// Tells that `remake()` gives the values of `made` again, cheaply and from tensors that backward
-  /// keeps anyway: whoever saves memory may drop them until then.
+  /// Says that `remake()` gives the values of `made` again, cheaply and from tensors that backward
+  /// keeps anyway: to save memory, they may be dropped until then.
   virtual void remakable(const at::Tensor& made, std::function<at::Tensor()> remake) const;
 
   at::Tensor product(const at::Tensor& x, const Weight& weight) const {

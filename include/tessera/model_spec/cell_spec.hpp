@@ -22,11 +22,11 @@ enum class Boundary : std::uint8_t {
   reduce,      ///< after: a partial sum over tensor-parallel ranks; summed, and cut over tokens
   to_experts,  ///< before: slot m becomes the tokens that this rank routes: its own part or, where
                ///< ranks share each expert, those of all tensor-parallel ranks
-  from_experts,  ///< after: slot h lies as m did before
+  from_experts,  ///< after: slot h is distributed as m was before
 };
 
-/// How a slot lies on the tensor-parallel ranks; T tokens of a microbatch = B sequences x S
-/// positions.
+/// How a slot is distributed over the tensor-parallel ranks; T tokens of a microbatch = B sequences
+/// x S positions.
 enum class Spread : std::uint8_t {
   tokens,    ///< [T / tp, features...]: each rank its own tokens
   features,  ///< [T, features...], the first of them cut over the ranks

@@ -72,7 +72,7 @@ struct DecoderShape {
   bool qk_norm = false;           ///< RMSNorm of each head's query and key
   bool attention_biases = false;  ///< of wq, wk, wv and wo
   bool sinks = false;             ///< a learnt logit without value in each head's softmax
-  /// > 0: in every other layer, from the first, queries look at so many keys
+  /// > 0: in every other layer, from the first, queries see this many keys
   std::int64_t window = 0;
   std::optional<LatentAttention> latent;
   std::optional<MixtureShape> mixture;

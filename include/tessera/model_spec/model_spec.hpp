@@ -27,7 +27,7 @@ struct Dimensions {
   std::int64_t value_dim = 0;  ///< of a head; head_dim is that of queries and keys
 };
 
-/// State that is no parameter: float32 (float64 in a float64 model), whole on every rank of its
+/// State other than parameters: float32 (float64 in a float64 model), whole on every rank of its
 /// stage, saved with the model. Zero at the start.
 struct BufferSpec {
   std::string fqn;

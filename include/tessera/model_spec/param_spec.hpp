@@ -25,7 +25,7 @@ enum class Placement : std::uint8_t {
 
 inline bool counts_experts(Placement placement) { return placement >= Placement::expert; }
 
-/// How a parameter lies in Hugging Face files.
+/// How a parameter is stored in Hugging Face files.
 enum class HfLayout : std::uint8_t {
   same,         ///< as here
   each_expert,  ///< dim 0 taken apart: one tensor for each expert, whose number stands for "{}" in
@@ -44,8 +44,8 @@ struct InitialValues {
   double mean = 0, std = 0, low = -2, high = 2;
 };
 
-/// Name of every model's first parameter, [vocab, dim]: what tells its weights from those of other
-/// programs.
+/// Name of every model's first parameter, [vocab, dim]: by which its weights are told from those of
+/// other programs.
 inline constexpr const char* kTokenEmbedding = "tok_embeddings.weight";
 
 /// The one source of initial values, sharding, gradient reduction, clipping, checkpoint slices and

@@ -11,8 +11,8 @@ namespace tessera::optim {
 
 class Schedule {
  public:
-  /// A warm-up longer than the run is cut to it, and then a decay that does not fit beside the
-  /// warm-up. Contract: counts are not negative, ratio and factor lie in [0, 1].
+  /// A warm-up longer than the run is cut to it, and then a decay that does not fit after the
+  /// warm-up. Contract: counts are not negative, ratio and factor are in [0, 1].
   explicit Schedule(const plan::LearningRatePlan& plan);
 
   /// Factor of the base learning rate in step `step` (from 0). Past the end the last value holds.

@@ -28,8 +28,8 @@ struct TokenChunks {
 };
 
 /// piece [T / tp, in] on each rank, gathered over tokens, times each weight [out, in]: [T, out]
-/// each. Keeps the piece; backward gathers the tokens again, behind the products of the input's
-/// gradient.
+/// each. Keeps the piece; backward gathers the tokens again, overlapped with the products of the
+/// input's gradient.
 std::vector<at::Tensor> gathered_products(const at::Tensor& piece,
                                           std::span<const model::Weight> weights,
                                           const TokenChunks& chunks);

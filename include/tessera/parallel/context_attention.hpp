@@ -5,7 +5,7 @@
 // (plan::SequenceCut) and needs all earlier keys. Either the blocks of keys and values travel
 // around a ring while attention computes with the one that is here (Liu et al.,
 // https://arxiv.org/abs/2310.01889), or they are gathered at once. In backward the blocks travel
-// again (nothing of the other ranks is kept), with the gradients of each block behind it.
+// again (nothing of the other ranks is kept), followed by the gradients of each block.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"

@@ -51,12 +51,12 @@ class GradientReducer {
   /// Forgets the gradients.
   void end_step();
 
-  /// Bytes of partial sums that wait in a step of so many microbatches, as a multiple of
+  /// Bytes of partial sums that wait in a step of this many microbatches, as a multiple of
   /// accumulator_bytes(): an upper bound.
   std::int64_t waiting_sums(int microbatches) const;
   /// Bytes of the gradients of one microbatch, or of a partial sum of them.
   static std::int64_t accumulator_bytes(const ShardGroup& group);
-  /// Bytes that the sums of a bucket read and write beside those.
+  /// Bytes that the sums of a bucket read and write in addition to those.
   static std::int64_t reduction_bytes(const ShardGroup& group);
   /// What this has allocated now on the device of forward and backward.
   void add_memory(MemoryKinds& kinds) const;

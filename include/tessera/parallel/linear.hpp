@@ -21,7 +21,7 @@ class WeightGradients {
 
   /// From now on, until take(), work is put off.
   void put_off() { putting_off_ = true; }
-  /// What a cell made of its weights is no leaf: its gradient must go on.
+  /// What a cell computed from its weights is not a leaf: its gradient must propagate.
   bool puts_off(const at::Tensor& weight) const { return putting_off_ && weight.is_leaf(); }
   /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only for what
   /// puts_off() says.

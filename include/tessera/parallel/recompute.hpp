@@ -32,8 +32,8 @@ struct ActivationBytes {
 /// first units first, since their activations live longest.
 std::vector<Recompute> recompute_within(std::span<const ActivationBytes> units, double budget);
 
-/// Tensors of one pass that can be made again: their memory is dropped behind forward and filled in
-/// front of backward, while the graph goes on holding them.
+/// Tensors of one pass that can be made again: their memory is freed after forward and filled
+/// before backward, while the graph keeps holding them.
 class Remakes {
  public:
   /// `made` must be the only tensor in its memory. remake() must give the same bits; it runs

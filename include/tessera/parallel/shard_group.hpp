@@ -39,7 +39,7 @@ struct GroupOptions {
   kernels::SideStream* copies = nullptr;
 };
 
-/// A parameter and where it lies.
+/// A parameter and where it is stored.
 struct PlacedParam {
   const model::ParamSpec* spec = nullptr;
   plan::Placement place;
@@ -73,7 +73,7 @@ struct ShardedParam {
 
 class ShardGroup {
  public:
-  /// Allocates masters (zero). At least one parameter; all lie on the ranks of `fsdp`, which is
+  /// Allocates masters (zero). At least one parameter; all are on the ranks of `fsdp`, which is
   /// dp_shard x cp, or efsdp for experts.
   ShardGroup(std::string name, std::vector<PlacedParam> params, comm::Communicator& fsdp,
              const GroupOptions& options);
@@ -94,13 +94,13 @@ class ShardGroup {
   /// The same, but this rank keeps its part among the ranks of `inner` (neighbours on the fsdp
   /// axis), and until end_step() weights are gathered from these.
   void reshard_within(comm::Communicator& inner);
-  /// Masters of all parameters of this rank, one behind the other, with gaps of zeros.
+  /// Masters of all parameters of this rank, one after the other, with gaps of zeros.
   const at::Tensor& flat_master() const { return flat_master_; }
   /// Its parameters are experts', sharded over other ranks than the rest.
   bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   /// Elements of one rank's part of the flat buffers.
   std::int64_t chunk_elements() const { return chunk_elements_; }
-  /// Of tensors beside the masters.
+  /// Of tensors other than the masters.
   at::TensorOptions master_options() const;
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;

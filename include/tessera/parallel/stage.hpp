@@ -55,8 +55,8 @@ class Stage {
 
   bool first() const { return cells_.begin == 0; }
   bool last() const { return cells_.end() == static_cast<std::int64_t>(model_.cells.size()); }
-  /// What crosses the cut in front of (behind) this stage, as it lies on this rank; empty at the
-  /// model's ends.
+  /// What crosses the cut before (after) this stage, as this rank has it; empty at the model's
+  /// ends.
   std::vector<Crossing> inputs() const;
   std::vector<Crossing> outputs() const;
   StageWeights& weights() { return weights_; }
@@ -65,9 +65,9 @@ class Stage {
   /// Bytes that reshard policy auto may keep; 0 until it is called, between steps. The same on all
   /// ranks.
   void set_reshard_budget(std::int64_t bytes);
-  /// What a step of so many microbatches takes on the device beside activations and kept weights,
-  /// as an upper bound: gradients that wait for their reduction, and what collectives read and
-  /// write.
+  /// What a step of this many microbatches takes on the device in addition to activations and kept
+  /// weights, as an upper bound: gradients that wait for their reduction, and what collectives read
+  /// and write.
   std::int64_t scratch_bytes(int microbatches) const;
   /// Bytes of weights that policies keep between forward and backward.
   std::int64_t kept_bytes();
@@ -83,7 +83,7 @@ class Stage {
   StagePass forward(int microbatch, const model::Flow& in, const LossInput* loss);
   /// Gradients of outputs() in (empty on the last stage), of inputs() out.
   model::Flow backward(int microbatch, model::Flow gradients, Backward what = Backward::whole);
-  /// The rest of backward(..., Backward::inputs): together they give the bits of a whole one.
+  /// The rest of backward(..., Backward::inputs): together they give the bits of Backward::whole.
   void backward_weights(int microbatch);
 
   /// Forward without tape or loss, for generation.
@@ -92,8 +92,8 @@ class Stage {
   /// left but gathered weights, which StageWeights::end_step() frees. Experts' loads do not count.
   StagePass evaluate(int microbatch, const model::Flow& in, const LossInput* loss);
 
-  /// Called in forward and backward where much memory is allocated: behind each unit's pass. Null:
-  /// nobody.
+  /// Called in forward and backward where much memory is allocated: after each unit's pass. Null:
+  /// nothing is called.
   void on_high_water(std::function<void()> look) { look_ = std::move(look); }
   /// Where autograd functions of this stage's cells may leave gradients of weights for
   /// backward_weights().

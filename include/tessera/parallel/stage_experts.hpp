@@ -30,7 +30,7 @@ class StageExperts {
   /// over the ranks of the stage.
   std::vector<at::Tensor> balance(bool update, std::vector<at::Tensor>& buffers);
 
-  /// A step of so many microbatches on this rank begins.
+  /// A step of this many microbatches begins on this rank.
   void begin_step(int microbatches);
   /// LossInput::balance_scale of the step.
   double loss_scale() const { return loss_scale_; }

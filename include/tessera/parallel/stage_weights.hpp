@@ -39,7 +39,7 @@ class StageWeights {
                const StageOptions& options, const TiedWeight& tied);
 
   /// Makes the groups of a unit, or of the part of it that the stage has. The unit's own parameters
-  /// form one group, its frozen ones another; those of experts lie on other ranks, in groups of
+  /// form one group, its frozen ones another; those of experts are on other ranks, in groups of
   /// their own; a tied one has a group of its own, shared by its users.
   std::vector<ShardGroup*> make_groups(const model::UnitSpec& unit);
   const std::vector<std::unique_ptr<ShardGroup>>& groups() const { return groups_; }

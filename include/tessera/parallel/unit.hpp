@@ -35,7 +35,7 @@ struct LossInput {
 /// A unit's pass over one microbatch, kept until its backward.
 struct TapeEntry {
   model::Flow in, out;
-  at::Tensor loss;          ///< scalar; defined behind the last unit of the model only
+  at::Tensor loss;          ///< scalar; defined after the last unit of the model only
   at::Tensor token_losses;  ///< with the loss: unscaled, [T]
   double balance = 0;       ///< this rank's part of the balance loss in it
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
@@ -49,7 +49,7 @@ struct TensorParallel {
   bool sequence = true;
   bool vocabulary_loss = true;  ///< the loss of logits that stay cut over the vocabulary; false:
                                 ///< they are gathered first
-  /// how tokens travel around products; count 0: whole, before and behind them
+  /// how tokens are transferred around products; count 0: whole, before and after them
   TokenChunks chunks = {};
   const model::TokenExchange* exchange = &model::no_exchange();
   /// each expert is shared by the ranks of tp, which all get every token
@@ -83,7 +83,7 @@ class Unit {
   /// With `recompute` the entry keeps less: Recompute::unit leaves no graph at all.
   TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss,
                     Recompute recompute = Recompute::nothing) const;
-  /// Sends `out_gradients` (undefined slots have none; ignored behind the loss) back through the
+  /// Sends `out_gradients` (undefined slots have none; ignored after the loss) back through the
   /// entry, whose forward runs again if only its input was kept; the result has the gradients of
   /// the entry's inputs, and the leaves of the groups theirs. Weights must be gathered.
   model::Flow backward(TapeEntry entry, const model::CellContext& context,

@@ -27,8 +27,8 @@ struct LoadChoice {
   std::int64_t step = -1;  ///< which checkpoint; -1: the newest
   bool saves = true;       ///< the run writes checkpoints of its own into the same folder
   bool optimizer = true;   ///< moments and the optimizer's step count
-  bool schedule = true;    ///< where the learning rate's schedule stands
-  bool data = true;        ///< where the data stands
+  bool schedule = true;    ///< the position in the learning rate's schedule
+  bool data = true;        ///< the position in the data
   /// patterns of parameters and buffers that keep their initial values
   std::vector<std::string> excluded;
   Mismatch mismatch = Mismatch::strict;
@@ -77,9 +77,9 @@ struct SavePlan {
   bool seed_only = false;       ///< the initial values, and the run ends
   bool last_model_only = false, last_in_hf = false;
   DType export_dtype = DType::f32;  ///< of a last checkpoint with the model only
-  bool waits = true;                ///< training stands still until the files are durable
+  bool waits = true;                ///< training waits until the files are durable
   int keep_latest_k = 10;           ///< 0: all
-  std::int64_t keep_every = 0;      ///< steps that are multiples stay for ever; 0: none
+  std::int64_t keep_every = 0;      ///< steps that are multiples are kept permanently; 0: none
   ShardFiles files = ShardFiles::one_per_rank;
 };
 

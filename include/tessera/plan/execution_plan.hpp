@@ -33,7 +33,7 @@ struct CommPlan {
   BackendChoice backend = BackendChoice::automatic;
   std::int64_t init_timeout_seconds = 300, train_timeout_seconds = 100, save_timeout_seconds = 1800;
   bool check_collectives = false;
-  std::int64_t traced_calls = 0;  ///< of each rank, left behind by a job that hangs
+  std::int64_t traced_calls = 0;  ///< of each rank, written by a job that hangs
   std::filesystem::path traces_folder;
   std::string traces_prefix;
 

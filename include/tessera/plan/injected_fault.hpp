@@ -11,7 +11,7 @@ namespace tessera::plan {
 
 /// One entry of the list, STEP:KIND:RANK or STEP:KIND:RANK:CALL (steps and calls from 1).
 struct InjectedFault {
-  /// Those from `freeze` on may strike a call, those from `skip` on strike nothing else.
+  /// Those from `freeze` on may act in a call, those from `skip` on only there.
   enum class Kind : std::uint8_t {
     nan,     ///< a gradient of the rank is not a number
     flip,    ///< a bit of one of its parameters is wrong from then on
@@ -29,7 +29,7 @@ struct InjectedFault {
   std::int64_t call = 0;  ///< which collective call of the step; 0: when the gradients are there
 };
 
-/// Throws Error(usage) for text that is no entry, and for a rank that `ranks` do not have.
+/// Throws Error(usage) for text that is not an entry, and for a rank that `ranks` do not have.
 std::vector<InjectedFault> injected_faults(const std::vector<std::string>& entries, int ranks);
 
 }  // namespace tessera::plan

@@ -24,7 +24,7 @@ struct MemoryNeed {
   std::int64_t total() const { return state() + work(); }
 };
 
-/// What decides beside model and mesh.
+/// What matters in addition to model and mesh.
 struct MemoryNeedOptions {
   PrecisionPlan precision;
   bool trains = true;  ///< gradients and moments are kept

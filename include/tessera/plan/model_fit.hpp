@@ -8,7 +8,7 @@
 
 namespace tessera::plan {
 
-/// What tensor parallelism cuts can be cut in so many pieces. Throws Error(usage).
+/// What tensor parallelism cuts can be cut into this many pieces. Throws Error(usage).
 void check_tensor_parallel_fits(const model::ModelSpec& model, int tp);
 /// The model's experts can be shared out as the mesh wants it. Throws Error(usage).
 void check_experts_fit(const model::ModelSpec& model, const mesh::Layout& layout);

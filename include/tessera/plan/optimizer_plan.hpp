@@ -44,7 +44,7 @@ struct FaultPlan {
   OnSpike on_spike = OnSpike::warn;
   double spike_zscore = 0;              ///< standard deviations; 0: spikes are not looked for
   std::int64_t max_skipped_steps = 10;  ///< faults in a row before the run stops
-  std::int64_t check_replicas = 0;      ///< replicas are compared every so many steps; 0: never
+  std::int64_t check_replicas = 0;      ///< replicas are compared every this many steps; 0: never
   std::vector<InjectedFault> injected;
   /// Flags that take back what of the job contradicts a replay of its batch, each after a blank;
   /// and those for a replay that starts from one of the run's own checkpoints.

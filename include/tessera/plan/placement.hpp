@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a parameter lies on the mesh: one rank's piece, who else has it, and which sums its
+// Where a parameter is stored on the mesh: one rank's piece, who else has it, and which sums its
 // gradient needs.
 #pragma once
 
@@ -22,7 +22,7 @@ enum class ReduceOver : std::uint8_t {
   tied,       ///< the first and the last pipeline stage, which both use the parameter
 };
 
-/// What decides beside mesh and parameter.
+/// What matters in addition to mesh and parameter.
 struct PlacementOptions {
   bool sequence_parallel = true;  ///< ranks of tp have parts of the tokens between matmuls
   /// The pipeline ranks that hold the parameter, and the number of this one among them. Two ranks
@@ -35,7 +35,7 @@ struct Placement {
   Shape local_shape;       ///< this tensor-parallel and expert-parallel rank's piece of the whole
   Shape local_offset;      ///< where the piece begins
   std::int64_t parts = 1;  ///< > 1: more fsdp ranks than experts share the piece; the rows of each
-                           ///< expert's matrix are cut into so many, which `rows` counts
+                           ///< expert's matrix are cut into that many, which `rows` counts
   int shards = 1;          ///< fsdp ranks that share the piece
   Range rows;              ///< this fsdp rank's rows of the piece
   std::int64_t chunk_rows = 0;  ///< rows of every fsdp rank but the last ones

@@ -40,7 +40,7 @@ struct TensorParallelPlan {
 
 /// How keys and values reach the context-parallel ranks that need them.
 enum class Rotation : std::uint8_t {
-  ring,        ///< one block at a time, behind the computation: memory for two blocks
+  ring,        ///< one block at a time, overlapped with the computation: memory for two blocks
   all_gather,  ///< all blocks at once, and one reduce_scatter in backward: memory for all of them,
                ///< fewest messages
 };

@@ -38,7 +38,7 @@ StageRanges split_by_modules(const model::ModelSpec& model,
 /// Where a balanced split may cut.
 enum class Granularity : std::uint8_t { blocks, cells };
 
-/// The split whose dearest stage is cheapest, and among those the one that moves least across its
+/// The split whose slowest stage is fastest, and among those the one that moves least across its
 /// cuts. `costs`: of each cell, in any unit. Throws Error(usage) when there are more stages than
 /// places to cut.
 StageRanges split_balanced(const model::ModelSpec& model, int stages, std::span<const double> costs,

@@ -20,10 +20,10 @@ struct StageTableOptions {
 };
 
 /// One line a stage: its rank in the pipeline, cells, parameters, forward and backward FLOPs of a
-/// microbatch and their share of the dearest stage's, the bytes that cross the cut behind it in
-/// each direction. Below it one line for each cut inside a block: the seconds that the dearest
-/// stage gains over the better of the two nearest cuts between blocks, the seconds that the
-/// additional bytes take, and a warning where it loses.
+/// microbatch and their share of the slowest stage's, the bytes that cross the cut after it in each
+/// direction. Below it one line for each cut inside a block: the seconds that the slowest stage
+/// gains over the better of the two nearest cuts between blocks, the seconds that the additional
+/// bytes take, and a warning where it loses.
 std::string stage_table(const model::ModelSpec& model, const StageRanges& ranges,
                         const schedule::StageMap& map, const StageTableOptions& options);
 

@@ -22,7 +22,7 @@ std::string short_number(double value);
 struct Series {
   std::string name;
   std::vector<Point> points;  ///< x rises
-  bool muted = false;         ///< thin and grey, behind the others, not in the legend
+  bool muted = false;         ///< thin and grey, below the others, not in the legend
 };
 
 /// A vertical line, e.g. where a run was resumed.
@@ -36,7 +36,7 @@ struct LineChart {
   std::string title;
   std::vector<Series> series;
   std::string x_label = "step";
-  bool log_x = false;      ///< points at or below 0 are left out
+  bool log_x = false;      ///< points at or below 0 are omitted
   bool log_y = false;      ///< likewise
   bool smooth = false;     ///< each series thin, its moving mean bold
   bool from_zero = false;  ///< y begins at 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs beside each other: what came out, what was set differently, and from where on they differ.
+// Runs compared: what came out, what was set differently, and from where on they differ.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ class Page {
 Html paragraph(std::string_view text);
 /// Text as it is, with its line ends: a log, a sample, a script. Long lines wrap.
 Html preformatted(std::string_view text);
-/// `content` behind a line that opens it.
+/// `content`, folded below a line that opens it.
 Html folded(std::string_view summary, const Html& content);
 /// Contents side by side where the screen is wide enough for two.
 Html grid(const std::vector<Html>& contents);
@@ -68,7 +68,7 @@ struct Row {
 
 struct Column {
   std::string name;
-  bool numeric = false;  ///< digits stand under digits
+  bool numeric = false;  ///< aligned at the digits
 };
 
 struct Table {

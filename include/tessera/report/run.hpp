@@ -30,9 +30,9 @@ struct TrainingRun {
   std::string settings_problem;  ///< why there are none; empty: there are
 };
 
-/// Reads metrics.jsonl, run.json and config.toml. Throws Error(usage) for a folder that is no run,
-/// and Error(data) for a metrics.jsonl or a run.json that is damaged. A configuration that this
-/// program cannot read is a settings_problem.
+/// Reads metrics.jsonl, run.json and config.toml. Throws Error(usage) for a folder that is not a
+/// run, and Error(data) for a metrics.jsonl or a run.json that is damaged. A configuration that
+/// this program cannot read is a settings_problem.
 TrainingRun read_run(const std::filesystem::path& folder);
 
 /// The steps at which an attempt that wrote these records resumed, each once.

@@ -11,7 +11,7 @@ namespace tessera::report {
 
 /// Loss, learning rate, gradient norm and throughput with a mark at each resume; where the time
 /// goes; the pipeline (RUN/pipeline.svg); what the model wrote (RUN/sample.txt); attempts, skipped
-/// steps, and settings that are not the defaults. What a run does not have is left out. `page`:
+/// steps, and settings that are not the defaults. What a run does not have is omitted. `page`:
 /// where the file will be, for its links to the run's files.
 std::string run_page(const TrainingRun& run, const std::filesystem::path& page);
 

@@ -21,8 +21,8 @@ struct Table {
   int microbatches = 0;
 };
 
-/// Throws Error(usage) with file:row:column for a cell that is no action, a stage on two rows, or a
-/// transfer (Tessera puts its own); Error(data) when the file cannot be read.
+/// Throws Error(usage) with file:row:column for a cell that is not an action, a stage on two rows,
+/// or a transfer (Tessera puts its own); Error(data) when the file cannot be read.
 Table read_csv(const std::filesystem::path& file);
 
 /// A column for each unit of time (F, I and W take one, B two), so that waiting shows.

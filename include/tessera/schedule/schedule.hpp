@@ -2,7 +2,7 @@
 // A pipeline schedule is data: for each rank of the pipeline its list of actions, from a pure
 // function.
 //
-// What crosses a cut between ranks is sent right after it was computed. Receives stand where one
+// What crosses a cut between ranks is sent right after it was computed. Receives are where one
 // global order of all events puts them. The lists are therefore free of deadlock, even if every
 // transfer is a rendezvous and each communicator is a queue. Neighbouring stages on one rank hand
 // over without a transfer.
@@ -30,8 +30,7 @@ ActionLists make_schedule(Kind schedule, const StageMap& map, int microbatches);
 
 /// Runs the lists with every transfer a rendezvous, each rank one action at a time. Empty if all of
 /// them end, each microbatch passing every stage once forward and once backward (B, or I and then
-/// W) on the stage's rank; else what is wrong, in words: the ranks, their positions and what each
-/// waits for.
+/// W) on the stage's rank; else what is wrong: the ranks, their positions and what each waits for.
 std::string find_fault(const ActionLists& lists, const StageMap& map, int microbatches);
 
 }  // namespace tessera::schedule

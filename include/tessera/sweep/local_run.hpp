@@ -18,12 +18,12 @@ struct LocalJob {
   std::vector<std::string> command;  ///< found on PATH
 };
 
-/// Told of each start, and of each job that has come to its end, with how many have so far. Jobs
-/// that are skipped count as ended.
+/// Called at each start, and at the end of each job, with how many have so far. Jobs that are
+/// skipped count as ended.
 struct LocalObserver {
   std::function<void(const LocalJob& job)> started;
   std::function<void(const LocalJob& job, std::size_t ended)> ended;
-  /// `state`: running or done; empty: not told
+  /// `state`: running or done; empty: not known
   std::function<void(const LocalJob& job, State state)> skipped = {};
 };
 

@@ -53,8 +53,8 @@ std::string sweep_file_of(const std::filesystem::path& folder);
 void note_start(const std::filesystem::path& point_folder, const std::string& where);
 void note_end(const std::filesystem::path& point_folder, int code);
 
-/// From what lies in the folder alone. A point without an end is running while its owner gives
-/// signs of life.
+/// From what is in the folder alone. A point without an end is running while its owner gives signs
+/// of life.
 PointStatus read_status(const std::filesystem::path& point_folder);
 /// Of every point that was prepared, by number. Throws Error(data) naming a point.json that is
 /// damaged.

@@ -37,9 +37,9 @@ Results collect(const std::vector<PointStatus>& points, const std::string& by = 
 /// Whether a point skipped steps: table and page have a column for it then. CSV and JSON always
 /// have it.
 bool any_skipped(const Results& results);
-/// Why points with skipped steps come behind others, in words for people.
+/// Why points with skipped steps come after others, for people to read.
 inline constexpr const char* kSkippedNote =
-    "Points that skipped steps come behind those that did not: their best values may be from "
+    "Points that skipped steps come after those that did not: their best values may be from "
     "before the first skipped "
     "step.";
 

@@ -21,7 +21,7 @@ struct ArrayShape {
 /// Error(environment) where that allows no array.
 ArrayShape array_shape(std::size_t points, int max_array_size);
 
-/// An array job before it is submitted: every file that its tasks read lies in one folder.
+/// An array job before it is submitted: every file that its tasks read is in one folder.
 struct Submission {
   std::filesystem::path folder;  ///< FOLDER/submissions/N
   std::vector<Point> points;
@@ -38,7 +38,7 @@ std::string list_text(const Sweep& sweep, const Submission& submission);
 std::filesystem::path next_submission(const std::filesystem::path& sweep_folder);
 /// Writes sweep.sbatch, points.list, job.toml and sweep.toml.
 void write_submission(const Sweep& sweep, const Submission& submission);
-/// Notes the array's job ID beside its script, for status.
+/// Notes the array's job ID next to its script, for status.
 void note_job(const Submission& submission, const std::string& job);
 
 /// Slurm's commands. Throw Error(environment) where Slurm does not answer; in 20 s at most.

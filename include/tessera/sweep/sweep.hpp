@@ -27,7 +27,7 @@ struct Axis {
   std::vector<Settings> rows;  ///< at least one
 };
 
-/// Points that have one of the given values for each of these keys are left out.
+/// Points that have one of the given values for each of these keys are omitted.
 struct Exclusion {
   struct Condition {
     const config::Option* option;

@@ -56,7 +56,7 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   /// The rows of the step that begins with sample `first`. Begins to read those that follow, one
-  /// global batch behind the other, but none from sample `end` on. Throws what reading them threw;
+  /// global batch after the other, but none from sample `end` on. Throws what reading them threw;
   /// what was read ahead of another step than the one that is asked for is forgotten, with its
   /// errors.
   Rows take(const plan::BatchPlan& plan, std::int64_t first, std::int64_t end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many cores a rank may count on, beside the other ranks of its node.
+// How many cores a rank may use, considering the other ranks of its node.
 #pragma once
 
 #include <cstddef>

@@ -24,16 +24,16 @@ struct Sampling {
 
 class Inference {
  public:
-  /// The planned model with room for `positions` positions, with weights from LoadPlan::from if
-  /// that is set, else from the newest checkpoint of the run's folder. Throws Error(checkpoint)
-  /// when neither is there, and Error(data) for a tokenizer with more ids than the model.
+  /// The planned model for at most `positions` positions, with weights from LoadPlan::from if that
+  /// is set, else from the newest checkpoint of the run's folder. Throws Error(checkpoint) when
+  /// neither is there, and Error(data) for a tokenizer with more ids than the model.
   /// `tokenizer_vocab`: 0 if there is no tokenizer; generate() chooses no token beyond it.
   Inference(const plan::InferencePlan& plan, std::int64_t positions, std::int64_t tokenizer_vocab);
 
   const model::Model& model() const { return model_; }
   /// tokens [batch, seq] int64 -> logits [batch, seq, vocab] float32 (float64 for a float64 model).
   at::Tensor logits(const at::Tensor& tokens);
-  /// `count` tokens after `prompt`, with a key-value cache; stops behind `stop` if given. Throws
+  /// `count` tokens after `prompt`, with a key-value cache; stops after `stop` if given. Throws
   /// Error(data) for an empty prompt or tokens beyond the vocabulary, Error(usage) when prompt and
   /// count exceed `positions`.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count,

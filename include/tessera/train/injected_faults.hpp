@@ -20,7 +20,7 @@ class InjectedFaults {
   explicit InjectedFaults(std::vector<plan::InjectedFault> faults, at::Device device = at::kCPU);
   ~InjectedFaults();
 
-  /// What the mesh has to put around its communicators for entries that strike calls; nothing if
+  /// What the mesh has to put around its communicators for entries that act in calls; nothing if
   /// there are none. This object must outlive them.
   mesh::DeviceMesh::Decorate decorate();
 

@@ -17,12 +17,12 @@ class MicrobatchTrial {
 
   /// For the next step; the fastest, once done().
   std::int64_t rows() const { return done() ? best_ : sizes_[current_]; }
-  /// The size that comes behind it; 0 if there is none.
+  /// The next size; 0 if there is none.
   std::int64_t next_rows() const { return current_ + 1 < sizes_.size() ? sizes_[current_ + 1] : 0; }
   bool done() const { return current_ == sizes_.size(); }
   /// Seconds of the step, the same on all ranks. The first step of a size does not count: it
   /// allocates. `next_fits`: memory would hold the next size; if not, that and all larger ones are
-  /// left out.
+  /// omitted.
   void took(double seconds, bool next_fits);
 
  private:

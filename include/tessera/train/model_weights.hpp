@@ -11,7 +11,7 @@
 namespace tessera::train {
 
 /// Collective over the mesh. Fills this rank's masters and buffers from a step folder, or from the
-/// newest valid checkpoint in a checkpoint folder; what `choice` leaves out stays as it is. Throws
+/// newest valid checkpoint in a checkpoint folder; what `choice` omits stays as it is. Throws
 /// Error(checkpoint) when there is none or it is damaged, Error(usage) when it is of another model.
 void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
                 mesh::DeviceMesh& mesh, const std::filesystem::path& folder,

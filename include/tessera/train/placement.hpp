@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank's GPU, its cores and the network adapters lie in the node. Memory traffic between NUMA
-// nodes is slower, and a rank on one core has no core left for the threads of NCCL and of autograd.
+// How a rank's GPU, its cores and the network adapters are connected in the node. Memory traffic
+// between NUMA nodes is slower, and a rank on one core has no core left for the threads of NCCL and
+// of autograd.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +34,7 @@ struct RankPlacement {
   Placement place;
 };
 
-/// Reads it from the folder that stands for /sys. What is not there is left out.
+/// Reads it from the folder that is used as /sys. What is not there is omitted.
 Placement placement_of(const std::string& pci, const std::filesystem::path& sys = "/sys");
 
 /// As one line, and back.

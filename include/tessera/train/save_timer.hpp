@@ -34,7 +34,7 @@ class SaveTimer {
   /// is known it is taken for a second, and the first save comes after ten minutes, or half of what
   /// is left of the allocation, at the latest.
   bool is_due(double now) const;
-  /// Would a step behind the one that begins now, and the last save, end too late?
+  /// Would a step after the one that begins now, and the last save, end too late?
   bool is_last(double now) const;
 
  private:
@@ -50,7 +50,7 @@ class SaveTimer {
 };
 
 /// The end of the allocation as TESSERA_JOB_END or Slurm's SLURM_JOB_END_TIME gives it; a value
-/// that is no time is ignored with a warning.
+/// that is not a time is ignored with a warning.
 std::optional<double> job_end_from_environment();
 
 /// Mean time between failures of a job on `ranks` ranks if nobody has counted them: 50,000 hours

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers that a run needs to go on, beside its tensors: what a checkpoint's manifest keeps.
+// The numbers that a run needs to resume, in addition to its tensors: what a checkpoint's manifest
+// keeps.
 #pragma once
 
 #include <cstdint>

@@ -87,7 +87,7 @@ class Trainer {
   const plan::MicrobatchPlan& microbatches() const { return microbatches_; }
   const plan::BatchPlan& batch_plan() const { return microbatches_.batch; }
   const TrainState& state() const { return state_; }
-  /// Of a run that goes on, goes back, or leaves batches out.
+  /// Of a run that resumes, rewinds or skips batches.
   void set_state(const TrainState& state) { state_ = state; }
   /// Number of the first sample of step `step` (from 0), as batches follow each other from the
   /// state on.
@@ -108,7 +108,7 @@ class Trainer {
   /// What this rank's tensors take now on the device of forward and backward, without activations.
   /// Asks no allocator; any thread may ask while none changes the tensors.
   parallel::MemoryKinds known_memory() const;
-  /// The greatest memory seen behind a unit's forward or backward pass, in steps for which watch()
+  /// The greatest memory seen after a unit's forward or backward pass, in steps for which watch()
   /// was on.
   parallel::MemoryPeak& memory_peak() { return memory_peak_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that a run needs to go on: model, optimizer, schedule position, data position, seed.
+// Everything that a run needs to resume: model, optimizer, schedule position, data position, seed.
 #pragma once
 
 #include <filesystem>
@@ -27,7 +27,7 @@ struct LoadedState {
 checkpoint::SaveResult save_state(checkpoint::Saver& saver, Trainer& trainer,
                                   const plan::JobPlan& plan, const std::filesystem::path& folder,
                                   const TrainState& state);
-/// Collective. Begins to write it; the trainer may go on as soon as this returns. See
+/// Collective. Begins to write it; the trainer may continue as soon as this returns. See
 /// checkpoint::Saver.
 void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const plan::JobPlan& plan,
                       const std::filesystem::path& folder, const TrainState& state);
@@ -43,14 +43,14 @@ std::optional<checkpoint::CheckpointReader> open_model_only(comm::Communicator& 
                                                             const std::filesystem::path& folder);
 
 /// Collective. Loads a checkpoint under `folder` into the trainer, onto whatever mesh it has; the
-/// next step goes on with the next sample. It is the newest valid one that is not behind
+/// next step continues with the next sample. It is the newest valid one that is not after
 /// `latest_step` or, where choice.step says so, that of this step, unless newer ones were written
-/// by a run that began with it, too. Empty when there is none. What `choice` leaves out stays as it
-/// is in the trainer, or begins anew (moments' count, schedule, data); but a checkpoint of a run
-/// that left out the same when it began is taken whole, so that a job does so once, however often
-/// it is started. Throws Error(checkpoint) if all are damaged, or the one asked for is not there or
-/// of a model with other tensors; Error(usage) if it was trained on other data, or newer
-/// checkpoints of another course would come in the way.
+/// by a run that began with it, too. Empty when there is none. What `choice` excludes stays as it
+/// is in the trainer, or starts from the beginning (moments' count, schedule, data); but a
+/// checkpoint of a run that excluded the same when it began is loaded completely, so that a job
+/// does so once, however often it is started. Throws Error(checkpoint) if all are damaged, or the
+/// one asked for is not there or of a model with other tensors; Error(usage) if it was trained on
+/// other data, or if there are newer checkpoints that are not of this run's history.
 std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::path& folder,
                                       const plan::LoadChoice& choice = {},
                                       std::int64_t latest_step = checkpoint::kAnyStep);

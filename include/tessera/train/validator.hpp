@@ -27,8 +27,8 @@ struct ValidationResult {
 /// Reads the first samples of the validation data each time, in their order: all of them,
 /// validation.samples, or validation.steps batches. Token losses are summed exactly, so that a mesh
 /// changes the result by no more than the rounding of its token losses. Forward only; parameters,
-/// optimizer, data position and experts' loads stay as they are, and training goes on with the same
-/// bits.
+/// optimizer, data position and experts' loads stay as they are, and training continues with the
+/// same bits.
 class Validator {
  public:
   /// `data` has a plan of validation, and `source` ends. All must outlive this.

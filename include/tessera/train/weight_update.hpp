@@ -14,7 +14,7 @@ namespace tessera::train {
 
 class WeightUpdate {
  public:
-  /// Allocates the moments (zero) beside the masters of `stages`. The plan must outlive this.
+  /// Allocates the moments (zero) next to the masters of `stages`. The plan must outlive this.
   WeightUpdate(const plan::OptimizerPlan& plan, parallel::Stages& stages);
 
   /// Learning rate of step `step` (from 0) of the schedule.

@@ -45,7 +45,7 @@ void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* s
 inline constexpr std::int64_t squares_per_block = 65536;
 template <class T>
 void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream);
-/// words [ExactSum::word_count] += the squares' digits; carries brought home block by block.
+/// words [ExactSum::word_count] += the squares' digits; carries propagated block by block.
 template <class T>
 void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cudaStream_t stream);
 template <class P, class G, class M>

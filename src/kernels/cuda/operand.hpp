@@ -13,7 +13,7 @@
 namespace tessera::kernels::device {
 
 /// Bytes that a kernel reads, or reads and writes: `groups` times `rows` times `bytes` bytes; rows
-/// lie `row_stride` bytes apart, groups group_stride. A launch on a GPU does not look at them; the
+/// are `row_stride` bytes apart, groups group_stride. A launch on a GPU does not look at them; the
 /// simulated one (tests/sim/kernels) reports every access outside.
 struct Operand {
   const void* data;

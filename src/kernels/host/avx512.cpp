@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host kernels compiled for avx512; the flags stand in CMakeLists.txt.
+// The host kernels compiled for avx512; the flags are in CMakeLists.txt.
 #define TESSERA_ISA_NAMESPACE avx512
 #include "host/vector_table.inl"

@@ -67,7 +67,7 @@ inline constexpr std::int64_t lanes = sizeof(VecOf<T>) /
                                       sizeof(typename ElementOf<VecOf<T>>::Scalar);
 
 /// All lanes, or the first `count` of them: the tail of a row. Both run the same vector arithmetic,
-/// so an element's bits do not depend on where it stands.
+/// so an element's bits do not depend on its position.
 struct Whole {};
 struct Part {
   std::int64_t count;

@@ -8,12 +8,14 @@
 #include <sstream>
 #include "key_axis.hpp"
 
+#include "support/error_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 
 namespace tessera::sweep {
 namespace {
 
+using tessera::test::error_of;
 using tessera::test::TemporaryFolder;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -75,13 +77,8 @@ TEST_F(Collect, PrefersTheValidationLossAndTakesAnyColumn) {
   four();
   EXPECT_EQ(all().by, "validation/loss");
   EXPECT_EQ(all().points[0].curve.size(), 1U);
-  try {
-    all("validation/los");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_THAT(error.what(), HasSubstr("did you mean 'validation/loss'?"));
-  }
+  const std::string error = error_of(ExitCode::usage, [&] { all("validation/los"); });
+  EXPECT_THAT(error, HasSubstr("did you mean 'validation/loss'?"));
 }
 
 TEST_F(Collect, WritesCsvAndJson) {
@@ -139,7 +136,7 @@ TEST_F(Collect, APointThatSkippedStepsIsBehindThoseThatDidNot) {
   EXPECT_THAT(numbers, ElementsAre(2, 1, 5, 3, 6, 4)) << "done, not done, and without any result";
   const std::string page = results_page(results, {"t", "", "", {}});
   EXPECT_THAT(page, AllOf(HasSubstr("Best: lr=0.01 flavor=8B"),
-                          HasSubstr("Points that skipped steps come behind"),
+                          HasSubstr("Points that skipped steps come after"),
                           HasSubstr("Points that skipped steps have none either.")));
 }
 

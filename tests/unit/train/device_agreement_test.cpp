@@ -68,7 +68,7 @@ TEST(DeviceAgreement, NamesTheNodeWithABrokenDriver) {
   EXPECT_THAT(
       problem(ranks),
       HasSubstr("2 of 4 ranks have no GPU, first rank 2 on node2 (no CUDA-capable device is "
-                "detected); look at `nvidia-smi` there, or leave that node out (srun "
+                "detected); look at `nvidia-smi` there, or exclude that node (srun "
                 "--exclude=node2)"));
 }
 
