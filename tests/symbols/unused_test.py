@@ -36,15 +36,15 @@ class Uses:
         self.users = defaultdict(set)  # of a symbol: symbols of functions and data, or sections
         self.same = defaultdict(set)  # symbols of one address: a constructor has two or three
 
-    def add(self, path):
-        """Reads an object file."""
+    def add(self, path, of_library):
+        """Reads an object file. Functions of programs count as used: calls between them need no relocation."""
         places, addresses = defaultdict(list), defaultdict(set)
         for found in filter(None, map(SYMBOL.match, readelf("-Ws", path))):
             at, size, kind, binding, section, name = found.groups()
             places[int(section)].append((int(at, 16), int(size, 0), name))
             if kind == "FUNC" and binding != "LOCAL":
                 addresses[section, at].add(name)
-                self.defined |= {name} if binding == "GLOBAL" else set()
+                self.defined |= {name} if binding == "GLOBAL" and of_library else set()
         for names in addresses.values():
             for name in names:
                 self.same[name] |= names
@@ -95,11 +95,11 @@ def readable(symbols):
 
 
 def objects(build):
-    """The object files of libraries and program; none of sources that are gone."""
+    """(object file, whether it is of a library) of libraries and programs; none of sources that are gone."""
     for entry in json.loads((build / "compile_commands.json").read_text("utf-8")):
         output = re.search(r" -o (\S+\.o) ", entry["command"])
         if output and output[1].startswith(FOLDERS) and "_verify_interface_" not in output[1]:
-            yield build / output[1]
+            yield build / output[1], not output[1].startswith("src/app/")
 
 
 def words_of_other_builds(root):
@@ -113,12 +113,11 @@ def main():
     parser.add_argument("--root", default=Path(__file__).resolve().parents[2], type=Path)
     args = parser.parse_args()
     uses, lines = Uses(), (Path(__file__).parent / "unused.txt").read_text("utf-8").splitlines()
-    for path in objects(args.build):
-        uses.add(path)
+    for path, of_library in objects(args.build):
+        uses.add(path, of_library)
     allowed = {line.split()[0] for line in lines if line and not line.startswith("#")}
     elsewhere = words_of_other_builds(args.root)
-    unused = {name for name in readable(sorted(uses.unused())) if name.rsplit("::", 1)[-1] not in elsewhere
-              and not name.startswith("tessera::app::")}
+    unused = {name for name in readable(sorted(uses.unused())) if name.rsplit("::", 1)[-1] not in elsewhere}
     findings = [f"{name} is used by tests only; remove it, or say in unused.txt why not" for name in unused - allowed]
     findings += [f"{name} is used, or gone; remove it from unused.txt" for name in allowed - unused]
     print("\n".join(sorted(findings)) if findings else f"{len(uses.defined)} functions, {len(unused)} of them for tests only")
