@@ -95,7 +95,7 @@ hid_t create(const std::filesystem::path& path, std::int64_t metadata_bytes, Spa
   return file;
 }
 
-/// The right to call libhdf5. Its clean-up at exit() is left out: it would not wait for a thread
+/// The right to call libhdf5. Its clean-up at exit() is omitted: it would not wait for a thread
 /// that is in it, and there is nothing to flush.
 std::unique_lock<std::mutex> take_library() {
   static std::mutex mutex;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one wrapper of libhdf5: just what writing shards and the index needs. Nothing here reads a
 // file's contents. libhdf5 is not thread-safe: an Hdf5File keeps it to itself for as long as it
-// lives, so another one waits, on the same thread for ever.
+// lives, so another one waits; on the same thread, forever.
 #pragma once
 
 #include <hdf5.h>
@@ -39,7 +39,7 @@ class Hid {
   Closer close_;
 };
 
-/// Where a dataset's values belong; stands in its attributes.
+/// Where a dataset's values belong; stored in its attributes.
 struct Origin {
   const Shape& global_shape;
   const Shape& offset;
@@ -81,7 +81,7 @@ class Hdf5File {
   }
   /// "HDF5 1.10.8".
   static std::string version();
-  /// Ends the structure; afterwards image() holds it, zero where datasets lie.
+  /// Ends the structure; afterwards image() holds it, zero where datasets are.
   void close();
   const SparseImage& image() const { return image_; }
   SparseImage take_image() { return std::move(image_); }

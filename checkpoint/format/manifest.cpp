@@ -67,7 +67,7 @@ std::uint32_t crc_in(const JsonNode& node) {
   return crc;
 }
 
-/// The table lies in a file of `file_bytes` bytes.
+/// The table is in a file of `file_bytes` bytes.
 TableRecord parse_table(const JsonNode& node, std::int64_t row_bytes, std::int64_t file_bytes) {
   const TableRecord table{node["offset"].count(), node["count"].count(), crc_in(node["crc32c"])};
   if (table.offset > file_bytes || table.count > (file_bytes - table.offset) / row_bytes)

@@ -17,8 +17,8 @@ namespace tessera::checkpoint {
 class BoxTable {
  public:
   BoxTable() = default;
-  /// `words` are the rows as they stand in the file: checked against the manifest,
-  /// Error(checkpoint) names `path`.
+  /// `words` are the rows as they are in the file: checked against the manifest, Error(checkpoint)
+  /// names `path`.
   BoxTable(std::vector<std::int64_t> words, const ShardRecord& shard,
            const std::vector<TensorInfo>& tensors, const std::filesystem::path& path);
 
@@ -46,7 +46,7 @@ class BoxTable {
   std::vector<std::int64_t> first_block_{0};
 };
 
-/// Blocks of 4 MiB in a box of so many bytes.
+/// Blocks of 4 MiB in a box of this many bytes.
 inline std::int64_t blocks_in(std::int64_t bytes) {
   return (bytes + kBlockBytes - 1) / kBlockBytes;
 }

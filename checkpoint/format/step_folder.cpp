@@ -40,7 +40,7 @@ std::string process_table() {
 }
 
 /// Clock ticks at which the process started (field 22 of its stat), so that a number that was used
-/// again is told apart. None for a dead one that still waits for its parent (field 3): in a
+/// again is recognized. None for a dead one that still waits for its parent (field 3): in a
 /// container process 1 may never ask for it.
 std::string start_ticks(const std::string& pid) {
   std::string line = first_line("/proc/" + pid + "/stat");
@@ -51,7 +51,7 @@ std::string start_ticks(const std::string& pid) {
   return state == "Z" || state == "X" ? "" : field;
 }
 
-/// "TABLE-PID-TICKS": tells this process from every other one, before and after it too.
+/// "TABLE-PID-TICKS": distinguishes this process from every other one, earlier and later ones, too.
 std::string this_process() {
   const std::string pid = std::to_string(::getpid());
   return fmt::format("{}-{}-{}", process_table(), pid, start_ticks(pid));

@@ -40,8 +40,8 @@ std::filesystem::path damaged_path(const std::filesystem::path& folder, std::int
 /// and indices go always. What cannot be removed is left, with a warning in the log.
 void remove_dead_attempts(const std::filesystem::path& folder, double stale_seconds);
 
-/// What an entry of a checkpoint folder is, by its name. Debris is no use to anyone: folders that
-/// are being deleted, half-written hints and indices.
+/// What an entry of a checkpoint folder is, by its name. Debris serves no purpose: folders that are
+/// being deleted, half-written hints and indices.
 enum class Leftover : std::uint8_t { none, partial, damaged, debris };
 Leftover leftover_of(const std::filesystem::path& path);
 /// True for a partial folder that no living process owns.
@@ -52,12 +52,12 @@ bool is_dead_partial(const std::filesystem::path& partial, double stale_seconds)
 void remove_step(const std::filesystem::path& step_folder);
 
 inline constexpr const char* kHintName = "LATEST";
-/// Replaces `folder/LATEST`, which tells people and scripts the newest step folder; nothing here
-/// reads it.
+/// Replaces `folder/LATEST`, which names the newest step folder for people and scripts; nothing
+/// here reads it.
 void write_hint(const std::filesystem::path& folder, const std::string& step_folder,
                 const std::string& uuid);
 
-/// Work behind a commit, which is no reason any more to fail: an exception is a warning in the log.
+/// Work after a commit, which can no longer fail: an exception is a warning in the log.
 void warn_if_it_fails(const std::function<void()>& work);
 
 /// Removes a file, or a folder and what is in it; a failure is a warning in the log.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind CheckpointReader.
+// The implementation of CheckpointReader.
 #pragma once
 
 #include <map>

@@ -6,7 +6,7 @@
 // random numbers h_d(x) modulo a prime, a box that reaches from b to e counts as the product over d
 // of h_d(e_d) - h_d(b_d), which is the signed sum over its corners. Two different sums agree with a
 // probability below 2^-55 (Schwartz, Zippel), whoever made the file, since the numbers are drawn
-// anew in each process. No box needs to be kept.
+// again in each process. No box needs to be kept.
 #pragma once
 
 #include <cstdint>

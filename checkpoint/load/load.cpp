@@ -39,7 +39,7 @@ struct Sorted {
   }
 };
 
-/// Compares what the source has with what some rank wants, but for what the options leave out.
+/// Compares what the source has with what some rank wants, but for what the options omit.
 void check_fit(const WeightSource& source, const TensorTable& wanted, const LoadOptions& options) {
   require(wanted.conflict().empty(), ExitCode::usage, "cannot load: {}", wanted.conflict());
   Sorted found;

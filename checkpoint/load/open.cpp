@@ -61,7 +61,7 @@ class Skipped {
 };
 
 /// Rank 0's part of open_newest: the newest valid step up to `latest`. One that cannot be read for
-/// want of a permission or of memory is not damaged: going on from an older one would lose work.
+/// lack of a permission or of memory is not damaged: continuing from an older one would lose work.
 Choice choose(const fs::path& folder, std::int64_t latest, Skipped& skipped) {
   const std::vector<StepFolder> steps = list_steps(folder);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {

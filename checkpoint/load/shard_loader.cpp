@@ -108,7 +108,7 @@ class ShardLoad {
     return std::min(kBlockBytes, boxes_.bytes(box) - block * kBlockBytes);
   }
 
-  /// A block that is wanted as it stands needs no copy. False when this one is not.
+  /// A block that is wanted as it is needs no copy. False when this one is not.
   bool read_in_place(Copy& copy, std::int64_t block, std::int64_t block_elements) {
     const TensorSlice& slice = *copy.want->slice;
     const std::int64_t bytes = bytes_of(copy.box, block), elements = bytes / width_of(copy.box);

@@ -21,7 +21,7 @@ struct Want {
 };
 
 /// Copies what the shard holds of `wants` (ascending by tensor) and notes it in `filled`. Reads
-/// each touched block once and compares its checksum; reads that lie close together become one.
+/// each touched block once and compares its checksum; reads that are close together become one.
 /// Error(checkpoint) names file, tensor and block.
 void load_shard(const File& file, const BoxTable& boxes, std::span<const std::uint32_t> checksums,
                 const std::vector<TensorInfo>& tensors, std::span<Want> wants);

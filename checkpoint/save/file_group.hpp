@@ -14,7 +14,7 @@ namespace tessera::checkpoint {
 class FileGroup {
  public:
   /// Collective over `control`, which must outlive the group: ranks that gave the same `node` are
-  /// on one machine; an empty one stands for what the operating system says.
+  /// on one machine; an empty one means what the operating system says.
   FileGroup(comm::Communicator& control, FileLayout layout, const std::string& node);
 
   /// Those that write this rank's file, in the order of their ranks in the job.

@@ -202,8 +202,8 @@ Manifest SaveAttempt::make_manifest() const {
   return manifest;
 }
 
-/// The one moment at which the checkpoint comes into being. False when another attempt was faster
-/// and its one is kept.
+/// The commit: from now on, the checkpoint exists. False when another attempt was faster and its
+/// checkpoint is kept.
 bool SaveAttempt::make_visible() {
   if (exists_)
     rename_path(final_, damaged_path(options_.folder, state_.step, uuid_), ExitCode::checkpoint);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt to save, cut into phases such that those without communication can run on another
+// One attempt to save, cut into phases so that those without communication can run on another
 // thread.
 #pragma once
 

@@ -47,7 +47,7 @@ struct Saver::Impl {
              bool copy);
   std::optional<SaveResult> poll();
   std::optional<SaveResult> finish();
-  /// Collective: waits for the phase's work on all ranks and goes on to the next phase.
+  /// Collective: waits for the phase's work on all ranks and continues with the next phase.
   std::optional<SaveResult> advance();
   SaveResult conclude();
   const FileGroup& group_of(const SaveOptions& options);

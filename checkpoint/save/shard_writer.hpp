@@ -24,8 +24,8 @@ namespace tessera::checkpoint {
 /// Who writes a file together: names for the attributes, in the order of their numbers.
 using Writers = std::vector<std::string>;
 
-/// Where everything lies in a file, and for which boxes. Saves of one run have the same, and
-/// libhdf5 takes its time.
+/// Where everything is in a file, and for which boxes. Saves of one run have the same, and libhdf5
+/// takes its time.
 struct ShardLayout {
   Writers writers;
   std::vector<TensorInfo> tensors;

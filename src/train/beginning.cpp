@@ -34,7 +34,7 @@ class Beginning {
     return load_state(trainer_, plan_.load.checkpoints, choice);
   }
 
-  /// After a last checkpoint with the model alone there is nothing to go on with.
+  /// After a last checkpoint with the model alone there is nothing to resume from.
   LoadedState state_at_end(const checkpoint::CheckpointReader& last) {
     require(last.step() >= plan_.run.steps, ExitCode::usage,
             "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = "

@@ -9,12 +9,13 @@ import argparse
 import sys
 from pathlib import Path
 
+import comments
 import planted_sources
 import sizes
 import spdx
 from facts import Facts
 
-RULES = [planted_sources.missed, spdx.findings, sizes.findings]
+RULES = [planted_sources.missed, spdx.findings, sizes.findings, comments.findings]
 
 
 def main():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted faults in sources: each must be found, and a good source must pass. What is missed makes the test fail."""
 
+import comments
 import sizes
 import spdx
 
@@ -24,6 +25,7 @@ GOOD = [
     "struct X {\n" + MEMBERS + "};\nclass Y {\n  int a;\n" + FUNCTIONS + "};\n",
     "class X {\n public:\n  X();\n  ~X();\n  X& operator=(X&&);\n" + FUNCTIONS.replace("f0", "operator<") + "};\n",
 ]
+COMMENT = 'f("// for ever");  ///< the step is left\n                 ///< out; `for ever`\n'
 FIRST_LINES = [  # (file, its first lines, whether they have the licence)
     ("a.cpp", ["// SPDX-License-Identifier: Apache-2.0\n"], True),
     ("a.cpp", ["#pragma once\n", "// SPDX-License-Identifier: Apache-2.0\n"], False),
@@ -43,6 +45,9 @@ def missed(facts):
     for text in GOOD:
         if sizes_in(text):
             yield f"planted_sources.py: {sizes_in(text)} is found in {text[:60]!r}..."
+    found = list(comments.findings_in("a.cpp", COMMENT))
+    if len(found) != 1 or "left out" not in found[0]:
+        yield f"planted_sources.py: the comment is read as {found}"
     for name, lines, good in FIRST_LINES:
         if spdx.has_licence(name, lines) != good:
             yield f"planted_sources.py: the licence of {name} is misread in {lines}"

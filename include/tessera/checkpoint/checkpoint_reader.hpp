@@ -55,10 +55,10 @@ class CheckpointReader final : public WeightSource {
 /// Collective: opens exactly this step folder. Error(checkpoint) when it is damaged or not there.
 CheckpointReader open(comm::Communicator& control, const std::filesystem::path& step_folder);
 
-/// Collective: the newest step folder, none behind `latest_step`, with a valid manifest and
-/// complete files. Damaged ones are skipped with a line that says which and why. Empty when the
-/// folder holds no checkpoint; Error(checkpoint) when all of them are damaged, Error(environment)
-/// when one cannot be read for want of a permission or of memory.
+/// Collective: the newest step folder, none after `latest_step`, with a valid manifest and complete
+/// files. Damaged ones are skipped with a line that says which and why. Empty when the folder holds
+/// no checkpoint; Error(checkpoint) when all of them are damaged, Error(environment) when one
+/// cannot be read for lack of a permission or of memory.
 std::optional<CheckpointReader> open_newest(comm::Communicator& control,
                                             const std::filesystem::path& folder, const LogLine& log,
                                             std::int64_t latest_step = kAnyStep);
@@ -71,7 +71,7 @@ struct NewestOptions {
   std::function<void(const CheckpointReader&)> look_at{};
 };
 
-/// Collective: open_newest and load, going on to the next older checkpoint when a block turns out
+/// Collective: open_newest and load, continuing to the next older checkpoint when a block turns out
 /// to be damaged; that one must fill each wanted tensor which the damaged one fills, so that no
 /// value of the damaged one stays.
 std::optional<CheckpointReader> load_newest(comm::Communicator& control,

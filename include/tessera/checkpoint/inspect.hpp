@@ -25,7 +25,7 @@ std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
 /// of them; whether or not it is there.
 bool is_step_folder(const std::filesystem::path& path);
 
-/// What a checkpoint says of itself.
+/// The description of a checkpoint.
 struct Summary {
   std::int64_t step = 0;
   std::string uuid, mesh, written, writer;  ///< `written` is UTC, "2026-01-31T12:00:00Z"

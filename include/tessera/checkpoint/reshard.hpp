@@ -13,8 +13,8 @@ struct ReshardOptions {
   bool write_index = true;
 };
 
-/// Writes the checkpoint once more, tensors, state, configuration, step and mesh as they are, under
-/// a UUID of its own, and commits it by a rename as save() does, in bounded memory (stream.hpp).
+/// Writes the checkpoint again: tensors, state, configuration, step and mesh as they are, under a
+/// UUID of its own, and commits it by a rename as save() does, in bounded memory (stream.hpp).
 /// Gives the new step folder. Error(usage) when that exists, Error(checkpoint) when a block of the
 /// source is damaged; nothing is left then.
 std::filesystem::path reshard(const std::filesystem::path& step_folder,

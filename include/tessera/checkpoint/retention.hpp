@@ -10,8 +10,8 @@
 namespace tessera::checkpoint {
 
 struct Retention {
-  std::int64_t keep_latest = 0;  ///< the newest so many valid ones; 0 keeps all
-  std::int64_t keep_every = 0;   ///< and for ever those whose step is a multiple of this; 0: none
+  std::int64_t keep_latest = 0;  ///< this many of the newest valid ones; 0 keeps all
+  std::int64_t keep_every = 0;   ///< multiples of this are kept permanently; 0: none
 };
 
 /// After a save of `saved_step`, which is valid: keeps it, the newest `keep_latest` - 1 older valid

@@ -41,7 +41,7 @@ struct SaveOptions {
   std::string config_toml;
   FileLayout files = FileLayout::rank;  ///< the same on all ranks
   int keep_latest_k = 0;  ///< after this save keep it and the newest k - 1 older ones; 0 keeps all
-  std::int64_t keep_every = 0;  ///< and for ever those whose step is a multiple of this; 0: none
+  std::int64_t keep_every = 0;  ///< multiples of this are kept permanently; 0: none
   bool write_index = true;  ///< index.h5, after the commit: every tensor whole, for h5py and h5dump
   /// a partial folder of an unknown process is dead when untouched for this long
   double stale_partial_seconds = 3600;
@@ -61,7 +61,7 @@ struct SaveResult {
 
 /// Collective over `control` (host memory). Blocks until the checkpoint is on disk and visible
 /// under its name, rank 0 until index.h5 is written and older checkpoints are removed, too. To save
-/// while training goes on: saver.hpp. On failure every rank throws the same Error (checkpoint;
+/// while training continues: saver.hpp. On failure every rank throws the same Error (checkpoint;
 /// environment for permissions and read-only file systems), the partial folder is removed and older
 /// checkpoints are as before. A damaged `step-N` is renamed to `step-N.damaged-UUID`.
 SaveResult save(comm::Communicator& control, const SaveOptions& options, const State& state,

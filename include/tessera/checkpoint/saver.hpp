@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saving while training goes on.
+// Saving while training continues.
 //
 //   begin() plans and copies; threads write; poll(), once a step, agrees on how far all ranks are
 //   and commits; the memory of the views may change as soon as begin() has returned or, with a
@@ -38,20 +38,20 @@ class Saver {
  public:
   /// Without an engine the views' memory is the host's. The engine must outlive this.
   explicit Saver(comm::Communicator& control, CopyEngine* engine = nullptr);
-  /// Waits for this rank's thread; a save that is under way is dropped.
+  /// Waits for this rank's thread; a save that is in progress is dropped.
   ~Saver();
 
   /// Blocks until the checkpoint is on disk and visible under its name. Copies nothing, unless an
   /// engine does.
   SaveResult save(const SaveOptions& options, const State& state, std::span<const SliceView> views);
 
-  /// Begins a save; none may be under way. What this rank writes is copied into memory that the
+  /// Begins a save; none may be in progress. What this rank writes is copied into memory that the
   /// saver, or its engine, keeps for the next time: as many bytes as its part of the state.
   void begin(const SaveOptions& options, const State& state, std::span<const SliceView> views);
   /// Once a step: never waits for a disk. The result in the call that learns that the checkpoint is
   /// visible.
   std::optional<SaveResult> poll();
-  /// Blocks until the save that is under way is durable; nothing when there is none.
+  /// Blocks until the save that is in progress is durable; nothing when there is none.
   std::optional<SaveResult> finish();
   bool busy() const;
 
