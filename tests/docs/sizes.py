@@ -13,7 +13,6 @@ LARGER = {  # what exceeds a limit, and by how much it may: split it when you ch
         "include/tessera/config/job_config.hpp": 346,  # the keys, one a line
         "tests/mpi/checkpoint/reshard_test.cpp": 322,
         "tests/unit/checkpoint/checkpoint_test.cpp": 370,
-        "tests/unit/checkpoint/random_damage_test.cpp": 308,
         "tests/unit/config/resolve_test.cpp": 483,
         "tests/unit/config/torchtitan_keys_test.cpp": 312,
     },

@@ -7,11 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/save.hpp"
-#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::checkpoint {
+
+using test::content_of;
+using test::put;
+using test::TemporaryFolder;
 
 class OnRanks : public testing::Test {
  protected:

@@ -145,7 +145,7 @@ TEST_F(Reshard, ADamagedByteOfASharedFileIsFoundWhereverItLies) {
   files_ = FileLayout::single;
   const fs::path shard = save_cut({ranks(), 1}, 1) / "shard-all.h5";
   if (rank() != 0) return;
-  const std::string good = contents_of(shard);
+  const std::string good = content_of(shard);
   for (std::size_t at = 0; at < good.size(); at += 1 + good.size() / 500) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 4);
@@ -223,7 +223,7 @@ TEST_F(Reshard, DamageThatOneRankSeesIsEveryRanksError) {
   // boxes, where no load looks.
   const std::string name = fmt::format("shard-pp0.r0.s{}.cp0.tp0.h5", (ranks() - 1) / 2);
   if (rank() == 0 && fs::exists(step / name)) {
-    std::string bytes = contents_of(step / name);
+    std::string bytes = content_of(step / name);
     for (std::size_t i = 63; i < bytes.size(); i += 64) bytes[i] = static_cast<char>(bytes[i] ^ 1);
     put(step / name, bytes);
   }
@@ -257,7 +257,7 @@ TEST_F(Reshard, AllRanksGoOnToTheOlderOneThatIsWhole) {
   if (rank() == 0) {
     for (const int step : {3, 4}) {  // one at its end, one where only rank 0's rows are
       const fs::path shard = folder_ / fmt::format("step-{:08}/shard-pp0.r0.s0.cp0.tp0.h5", step);
-      std::string bytes = contents_of(shard);
+      std::string bytes = content_of(shard);
       if (step == 4) bytes.resize(bytes.size() - 1);
       if (step == 3)
         for (std::size_t i = 63; i < bytes.size(); i += 64)

@@ -10,13 +10,13 @@
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/planned.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device_copies.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/training_state.hpp"
 #include "tessera/train/whole_tensors.hpp"
-#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::test {
 
@@ -130,7 +130,7 @@ class SharedFolder {
   const fs::path& path() const { return path_; }
 
  private:
-  checkpoint::TemporaryFolder own_;  ///< rank 0's is the one
+  TemporaryFolder own_;  ///< rank 0's is the one
   fs::path path_;
 };
 

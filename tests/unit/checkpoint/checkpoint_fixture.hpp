@@ -11,23 +11,21 @@
 #include <vector>
 
 #include "sample.hpp"
-#include "temporary_folder.hpp"
-#include "tessera/base/error.hpp"
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/checkpoint/save.hpp"
 
 namespace tessera::checkpoint {
 
-/// What `work` says when it throws an Error of this code.
+using test::content_of;
+using test::put;
+using test::TemporaryFolder;
+
+/// What `work` says when it throws an Error of this code; "" when it throws none.
 inline std::string message_of(const std::function<void()>& work, ExitCode code) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::error_if_any(code, work);
 }
 
 class Checkpoint : public testing::Test {
@@ -51,13 +49,13 @@ class Checkpoint : public testing::Test {
     return names;
   }
   void damage(const std::filesystem::path& path, std::size_t at) {
-    std::string bytes = contents_of(path);
+    std::string bytes = content_of(path);
     bytes.at(at) = static_cast<char>(bytes.at(at) ^ 0x40);
     put(path, bytes);
   }
   void damage_data(const std::string& step) {  // the last byte of a shard is a tensor's
     const std::filesystem::path shard = folder_ / step / "shard-pp0.r0.s0.cp0.tp0.h5";
-    damage(shard, contents_of(shard).size() - 1);
+    damage(shard, content_of(shard).size() - 1);
   }
   TemporaryFolder folder_;
   std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("control");

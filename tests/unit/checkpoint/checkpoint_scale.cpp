@@ -15,13 +15,15 @@
 
 #include "format/manifest.hpp"
 #include "format/shard_file.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace {
 
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using namespace tessera;
 using namespace tessera::checkpoint;
 namespace fs = std::filesystem;

@@ -79,14 +79,14 @@ class WrongBoxes : public Checkpoint {
                                {{"model/w", DType::f32, {4}, {2}, {2}}, values + 2}};
     const fs::path step = save(*control_, options(), {1}, views).folder;
     const ShardRecord shard = read_manifest(step).manifest.shards.at(0);
-    std::string bytes = contents_of(step / shard.name);
+    std::string bytes = content_of(step / shard.name);
     const auto words = static_cast<std::size_t>(shard.boxes.count * shard.box_row_bytes() / 8);
     std::vector<std::int64_t> table(words);
     std::memcpy(table.data(), bytes.data() + shard.boxes.offset, words * 8);
     table[4 + 2] = offset;
     std::memcpy(bytes.data() + shard.boxes.offset, table.data(), words * 8);
     put(step / shard.name, bytes);
-    std::string text = contents_of(step / "manifest.json");
+    std::string text = content_of(step / "manifest.json");
     const std::string before = fmt::format("{:08x}", shard.boxes.crc);
     text.replace(text.find(before), 8, fmt::format("{:08x}", crc32c(0, table.data(), words * 8)));
     const std::string_view body = std::string_view(text).substr(0, text.rfind("\"crc32c\": \""));
@@ -123,7 +123,7 @@ TEST_F(WrongBoxes, ThatOverlapInPartAreFound) {
 TEST_F(WrongBoxes, InTheirPlaceAreRight) {
   const fs::path step = save_with_second_box_at(2);
   EXPECT_EQ(describe(verify(step, true)), "");
-  EXPECT_EQ(message_of_load(step), "nothing was thrown");
+  EXPECT_EQ(message_of_load(step), "");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "format/read_manifest.hpp"
 #include "sample.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
@@ -19,6 +19,10 @@
 
 namespace tessera::checkpoint {
 namespace {
+
+using tessera::test::content_of;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
@@ -30,7 +34,7 @@ class Damage : public testing::Test {
                  views_of(held))
                 .folder;
     for (const auto& entry : fs::directory_iterator(step_))
-      files_[entry.path()] = contents_of(entry.path());
+      files_[entry.path()] = content_of(entry.path());
   }
   /// Loads everything: true when that went well and every bit is right. A wrong bit is a failure of
   /// the test.

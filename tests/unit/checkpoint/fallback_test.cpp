@@ -77,7 +77,7 @@ TEST_F(Fallback, AFileOfAnotherLengthIsPassedOverBeforeAnythingIsRead) {
   const auto shard = [&](const char* step) {
     return folder_ / step / "shard-pp0.r0.s0.cp0.tp0.h5";
   };
-  put(shard("step-00000003"), contents_of(shard("step-00000003")) + "x");
+  put(shard("step-00000003"), content_of(shard("step-00000003")) + "x");
   fs::resize_file(shard("step-00000002"), 1000);
   EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 1);
   ASSERT_EQ(lines_.size(), 2u);

@@ -14,7 +14,7 @@
 
 #include "faults/fault_shim.hpp"
 #include "stepped.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
@@ -23,6 +23,9 @@
 
 namespace tessera::checkpoint {
 namespace {
+
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 
 namespace fs = std::filesystem;
 using faults::Kind;

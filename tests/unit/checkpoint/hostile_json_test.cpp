@@ -5,25 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "format/manifest.hpp"
+#include "support/error_of.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::checkpoint {
 namespace {
 
+using tessera::test::error_of;
 using testing::HasSubstr;
-
-template <class Read>
-std::string refusal(const Read& read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::checkpoint) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
-}
 
 /// A manifest of one shard with the given members, sealed.
 std::string manifest(const std::string& state, const std::string& runs) {
@@ -47,17 +37,20 @@ TEST(HostileJson, DepthIsBoundedBeforeAnythingRecurses) {
     return text;
   };
   EXPECT_EQ(parse_manifest(manifest(deep("[", "]", 40), "[]"), "m").step, 1);
-  EXPECT_THAT(refusal([&] { parse_manifest(manifest(deep("[", "]", 300'000), "[]"), "m"); }),
+  EXPECT_THAT(error_of(ExitCode::checkpoint,
+                       [&] { parse_manifest(manifest(deep("[", "]", 300'000), "[]"), "m"); }),
               HasSubstr("too deeply"));
-  EXPECT_THAT(refusal([&] { parse_manifest(manifest(deep("{\"k\":", "}", 300'000), "[]"), "m"); }),
+  EXPECT_THAT(error_of(ExitCode::checkpoint,
+                       [&] { parse_manifest(manifest(deep("{\"k\":", "}", 300'000), "[]"), "m"); }),
               HasSubstr("too deeply"));
 }
 
 TEST(HostileJson, AFileHasFewRunsOfTensors) {
   std::string runs = "[[0, 1]";
   for (int i = 0; i < 16; ++i) runs += ", [0, 1]";
-  EXPECT_THAT(refusal([&] { parse_manifest(manifest("{}", runs + "]"), "m"); }),
-              HasSubstr("few runs"));
+  EXPECT_THAT(
+      error_of(ExitCode::checkpoint, [&] { parse_manifest(manifest("{}", runs + "]"), "m"); }),
+      HasSubstr("few runs"));
 }
 
 }  // namespace

@@ -5,14 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <random>
 
+#include "damage_trial.hpp"
 #include "format/read_manifest.hpp"
 #include "format/shard_file.hpp"
 #include "sample.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/checkpoint/reshard.hpp"
@@ -21,29 +21,13 @@
 namespace tessera::checkpoint {
 namespace {
 
+using tessera::test::content_of;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
+
 namespace fs = std::filesystem;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-int trials(int usual) {
-  const char* text = std::getenv("TESSERA_DAMAGE_TRIALS");
-  return text == nullptr ? usual : std::atoi(text);
-}
-
-/// Bytes of a shard that a loader of everything reads, and the words that its message must have
-/// when they are wrong.
-struct Read {
-  std::int64_t begin, end;
-  std::string words;
-};
-
-/// One damaged state of the folder.
-struct Trial {
-  std::string what;
-  std::vector<fs::path> touched;
-  bool stops_loader = false;  ///< of the touched steps
-  std::string words;          ///< that the loader's message must have
-};
 
 class RandomDamage : public testing::Test {
  protected:
@@ -59,7 +43,7 @@ class RandomDamage : public testing::Test {
       steps_[step] = reshard(whole / fmt::format("step-{:08}", step), {folder_.path(), 3});
     }
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
-      if (entry.is_regular_file()) good_[entry.path()] = contents_of(entry.path());
+      if (entry.is_regular_file()) good_[entry.path()] = content_of(entry.path());
     for (const auto& [path, bytes] : good_) paths_.push_back(path);
     for (const auto& [step, folder] : steps_) note_what_is_read(folder);
     ASSERT_EQ(good_.size(), 2u * (3 + 2) + 1);  // shards, manifest, index; LATEST

@@ -4,30 +4,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
-#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::hf {
 namespace {
 
+using tessera::test::error_if_any;
+using tessera::test::put;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
 class Config : public testing::Test {
  protected:
   std::filesystem::path file(const std::string& text) {
-    checkpoint::put(folder_ / "config.json", text);
+    put(folder_ / "config.json", text);
     return folder_ / "config.json";
   }
   std::string refusal(const std::string& text) {
-    try {
-      read_config(file(text));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
-    return "accepted";
+    return error_if_any(ExitCode::usage, [&] { read_config(file(text)); });
   }
-  checkpoint::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Config, WrittenAndReadAgainIsTheSame) {

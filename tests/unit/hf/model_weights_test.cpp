@@ -7,10 +7,11 @@
 
 #include <numeric>
 
+#include "support/error_of.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/load.hpp"
 #include "tessera/hf/safetensors.hpp"
-#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -18,6 +19,8 @@ namespace {
 using checkpoint::LoadOptions;
 using checkpoint::Policy;
 using checkpoint::SliceView;
+using tessera::test::error_if_any;
+using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
 model::ParamSpec parameter(const char* fqn, const char* hf_name, Shape shape, int rope_heads = 0) {
@@ -72,16 +75,10 @@ class Weights : public testing::Test {
   }
 
   std::string refusal(const LoadOptions& options) {
-    try {
-      load(options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
-    }
-    return "loaded";
+    return error_if_any(ExitCode::data, [&] { load(options); });
   }
 
-  checkpoint::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::filesystem::path file_ = folder_ / "x.safetensors";
   std::unique_ptr<comm::Communicator> control_ = comm::make_self_communicator("load");
   model::ModelSpec model_;

@@ -3,18 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/save.hpp"
-#include "unit/checkpoint/temporary_folder.hpp"
 
 namespace tessera::hf {
 namespace {
 
 using checkpoint::SliceView;
+using tessera::test::TemporaryFolder;
 
 TEST(RowStream, PermutesRowsInBoundedMemory) {
-  const checkpoint::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto control = comm::make_self_communicator("control");
   std::vector<float> values(7 * 3);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
