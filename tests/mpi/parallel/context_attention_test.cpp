@@ -86,7 +86,7 @@ Tensor by_the_book(const model::Attention& in, const Case& c) {
 }
 
 /// This rank's positions of a whole tensor.
-Tensor held(const Tensor& whole, const SequenceCut& cut, int rank) {
+Tensor held(const Tensor& whole, const plan::SequenceCut& cut, int rank) {
   std::vector<Tensor> parts;
   for (const Range& range : cut.ranges(rank))
     parts.push_back(whole.narrow(1, range.begin, range.size));
@@ -111,7 +111,7 @@ void expect_by_the_book(const Case& c) {
   SCOPED_TRACE(c.name());
   const double tolerance = c.type == at::kDouble ? 1e-12 : c.type == at::kFloat ? 1e-5 : 3e-2;
   const auto cp = world().make(c.backend, "cp");
-  const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), c.balanced);
+  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), c.balanced);
   const model::Attention whole =
       leaves(whole_input(c), [](const Tensor& x) { return x.to(at::kDouble); });
   const Tensor expected = by_the_book(whole, c), grad = at::randn_like(expected);
@@ -174,7 +174,7 @@ TEST(ContextAttention, SmallerTypes) {
 
 TEST(ContextAttention, TheSameBitsTwice) {
   const auto cp = world().make(comm::Backend::mpi, "cp");
-  const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), true);
+  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), true);
   for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
     std::vector<Tensor> results;
     for (int repeat = 0; repeat < 2; ++repeat) {
@@ -196,7 +196,7 @@ TEST(ContextAttention, TheSameBitsTwice) {
 TEST(ContextAttention, SendsWhatTheoryGives) {
   const auto cp = world().make(comm::Backend::mpi, "cp");
   const std::int64_t n = cp->size();
-  const SequenceCut cut = SequenceCut::make(kSeq, cp->size(), true);
+  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), true);
   Case c;
   c.type = at::kBFloat16;
   c.kv_heads = 2;

@@ -54,7 +54,7 @@ Footprint footprint(mesh::DeviceMesh& mesh, plan::Rotation rotation) {
   const model::Model model = long_model();
   StageOptions options;
   options.sharding.precision = {at::kFloat, at::kFloat, at::kFloat};
-  options.context.cut = SequenceCut::make(kSeq, mesh.layout().degree(Axis::cp), true);
+  options.context.cut = plan::SequenceCut::make(kSeq, mesh.layout().degree(Axis::cp), true);
   options.microbatch.seq = options.context.cut.positions();
   options.context.rotation = rotation;
   GradientReducer reducer(model, mesh, reducer_options_of(options, false));

@@ -30,9 +30,9 @@ class OrderedSums : public testing::Test {
  protected:
   void SetUp() override {
     if (!test::on_device()) GTEST_SKIP() << "no device";
-    config::Job job;
-    job.share_device = true;
-    const at::Device device = train::choose_device(world(), job).device;
+    plan::DevicePlan shared;
+    shared.share = true;
+    const at::Device device = train::choose_device(world(), shared).device;
     ordered_ = with_ordered_sums(world().make(comm::Backend::nccl, "dp"), device);
     host_ = world().make(comm::Backend::mpi, "dp");
   }
