@@ -215,6 +215,14 @@ comm::Communicator* DeviceMesh::embedding_group() {
   return impl_->embedding.get();
 }
 
+void DeviceMesh::visit(const std::function<void(const comm::Communicator&)>& look) const {
+  if (impl_->control) look(*impl_->control);
+  for (const auto& [axes, group] : impl_->groups) look(*group);
+  for (const auto* other : {&impl_->experts, &impl_->expert_shards, &impl_->embedding})
+    if (*other) look(**other);
+  for (const auto& [key, group] : impl_->neighbours) look(*group);
+}
+
 comm::Communicator& DeviceMesh::control() { return *impl_->control; }
 
 }  // namespace tessera::mesh

@@ -46,13 +46,17 @@ double StepMeter::eta_seconds(std::int64_t steps_left) const {
 
 std::string_view name_of(Phase phase) noexcept {
   constexpr std::array<std::string_view, phase_count> names{
-      "data", "forward", "backward", "communication", "optimizer", "checkpoint", "other"};
+      "data", "forward", "backward", "communication", "optimizer", "checkpoint", "device", "other"};
   return names[static_cast<std::size_t>(phase)];
 }
 
 PhaseTimer::PhaseTimer() : PhaseTimer(&monotonic_seconds) {}
 
-PhaseTimer::PhaseTimer(Clock clock) : clock_(std::move(clock)), since_(clock_()) {}
+PhaseTimer::PhaseTimer(Clock clock, Clock waited)
+    : clock_(std::move(clock)),
+      waited_(std::move(waited)),
+      since_(clock_()),
+      waited_since_(waited_so_far()) {}
 
 double PhaseTimer::seconds(Phase phase) {
   charge();
@@ -75,10 +79,11 @@ Phase PhaseTimer::enter(Phase phase) {
 }
 
 void PhaseTimer::charge() {
-  const double now = clock_();
+  const double now = clock_(), waited = waited_so_far();
   const Phase phase = current_.load();
   if (observer_) observer_(phase, since_, now);
-  seconds_[static_cast<std::size_t>(phase)] += now - std::exchange(since_, now);
+  seconds_[static_cast<std::size_t>(phase)] +=
+      now - std::exchange(since_, now) - (waited - std::exchange(waited_since_, waited));
 }
 
 }  // namespace tessera::metrics

@@ -7,20 +7,11 @@
 #include "tessera/base/error.hpp"
 
 namespace tessera::metrics {
-namespace {
-
-/// The trainer's units run forward and backward in turn, and its timer has one phase for both.
-std::string_view label_of(Phase phase) {
-  return phase == Phase::forward ? "forward and backward" : name_of(phase);
-}
-
-}  // namespace
-
 void PhaseTrace::begin_step(std::int64_t step) {
   if (!traced(step)) return;
   step_began_ = monotonic_seconds();
   timer_.observe([this](Phase phase, double begin, double end) {
-    if (end > begin) spans_.push_back({std::string(label_of(phase)), begin, end});
+    if (end > begin) spans_.push_back({std::string(name_of(phase)), begin, end});
   });
 }
 

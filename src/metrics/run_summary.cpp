@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -26,7 +25,7 @@ double extra_of(const StepRecord& record, std::string_view name) {
 
 }  // namespace
 
-void RunSummary::step(const StepRecord& record, double exposed_seconds) {
+void RunSummary::step(const StepRecord& record) {
   if (std::isnan(first_loss_)) first_loss_ = record.loss;
   if (std::isfinite(record.loss)) loss_ = record.loss;
   ++steps_;
@@ -34,15 +33,12 @@ void RunSummary::step(const StepRecord& record, double exposed_seconds) {
   step_seconds_ += record.step_seconds;
   memory_bytes_ = std::max(memory_bytes_, record.memory_bytes);
   skipped_ = static_cast<std::int64_t>(extra_of(record, "skipped_steps"));
-  const double busy = extra_of(record, "time/forward") + extra_of(record, "time/communication") +
-                      extra_of(record, "time/optimizer");
-  time_.data += extra_of(record, "time/data");
-  time_.communication += std::min(busy, exposed_seconds);
-  time_.compute += std::max(0.0, busy - exposed_seconds);
 }
 
-std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints) const {
+std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints,
+                             const std::string& times) const {
   std::string text = heading() + "\n" + figures();
+  if (steps_ > 0) text += times;
   std::error_code ignored;
   for (const auto& [name, file] :
        {std::pair{"loss curve", "loss.svg"}, std::pair{"report", "index.html"}})
@@ -75,28 +71,10 @@ std::string RunSummary::figures() const {
       fmt::format("{} tok/s: {} tokens in {}",
                   human_count(static_cast<double>(tokens_) / std::max(step_seconds_, 1e-9)),
                   human_count(static_cast<double>(tokens_)), human_duration(step_seconds_)));
-  text += summary_row("time", shares());
   text += summary_row("memory", human_bytes(memory_bytes_) + " on the largest rank");
   if (skipped_ > 0)
     text += summary_row("skipped steps", fmt::format("{} of {}: loss or gradient was not finite",
                                                      skipped_, last_step_));
-  return text;
-}
-
-std::string RunSummary::shares() const {
-  const TimeSpent& t = time_;
-  const double known = t.compute + t.communication + t.data + t.checkpoints + t.validation;
-  const double all = std::max({t.all, known, 1e-9});
-  std::string text;
-  for (const auto& [name, seconds] :
-       std::array<std::pair<const char*, double>, 6>{{{"compute", t.compute},
-                                                      {"communication", t.communication},
-                                                      {"data", t.data},
-                                                      {"checkpoints", t.checkpoints},
-                                                      {"validation", t.validation},
-                                                      {"other", all - known}}})
-    if (const double percent = 100 * seconds / all; percent >= 0.05)
-      text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", name, percent);
   return text;
 }
 

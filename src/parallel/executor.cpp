@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/executor.hpp"
 
+#include <optional>
+
 #include "tessera/base/error.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
@@ -34,9 +36,10 @@ PassResult Executor::run(const ActionList& list, Pass pass) {
 }
 
 void Executor::compute(const Action& action, Pass& pass) {
-  if (action.kind == ActionKind::forward)
-    forward(action, pass);
-  else if (action.kind == ActionKind::weight_gradient)
+  if (action.kind == ActionKind::forward) return forward(action, pass);
+  std::optional<metrics::PhaseTimer::Scope> phase;
+  if (timer_) phase.emplace(*timer_, metrics::Phase::backward);
+  if (action.kind == ActionKind::weight_gradient)
     stages_.at(action.stage).backward_weights(pass.first + action.microbatch.value());
   else
     backward(action, pass);

@@ -12,6 +12,7 @@
 #include "key_rules.hpp"
 #include "sections.hpp"
 #include "tessera/plan/model_shape.hpp"
+#include "time_hints.hpp"
 
 namespace tessera::plan {
 namespace {
@@ -56,6 +57,7 @@ JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
   fit.put_into(plan);
   plan.faults = fault_plan(job, plan.layout.world());
   plan.load = load_plan(job, *plan.model.spec);
+  plan.run.time_hints = time_hints(resolved, plan);
   return plan;
 }
 

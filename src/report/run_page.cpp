@@ -109,11 +109,11 @@ Html times(const TrainingRun& run) {
     of.rows.push_back({{std::move(name), short_number(seconds / static_cast<double>(recent.size())),
                         fmt::format("{:.1f} %", 100 * seconds / all)}});
   };
-  for (const auto& [name, text] :
-       {std::pair{"time/forward", "forward and backward, with communication"},
-        {"time/communication", "other communication"},
-        {"time/optimizer", "optimizer"},
-        {"time/data", "data"}}) {
+  for (const auto& [name, text] : {std::pair{"time/forward", "forward"},
+                                   {"time/backward", "backward"},
+                                   {"time/communication", "waiting for other ranks, gradient sums"},
+                                   {"time/optimizer", "optimizer"},
+                                   {"time/data", "data"}}) {
     double sum = 0;
     for (const Point& p : column(part, name)) sum += p.y;
     add(text, sum);

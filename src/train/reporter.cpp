@@ -82,10 +82,11 @@ Reporter::Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& train
     : plan_(plan),
       trainer_(trainer),
       speaks_(world.rank() == 0),
-      ranks_(world.size()),
+
       flops_(flops_of(trainer.model(), plan.data.seq_len)),
       peak_(peak_of(plan.run.metrics, trainer.stages().options(), world.local_size())),
       traffic_(trainer),
+      times_(trainer),
       summary_(first_step, plan.run.steps),
       first_step_(first_step) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
@@ -123,7 +124,7 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
   if (first_step == 1) set_metrics_aside();
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(plan_.run.metrics.color),
-                                                first_step, plan_.run.steps, peak_, ranks_);
+                                                first_step, plan_.run.steps, peak_, world.size());
 }
 
 void Reporter::set_metrics_aside() const {
@@ -148,12 +149,15 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.tokens = step_tokens();
   record.step_seconds = seconds;
   record.tokens_per_second = static_cast<double>(record.tokens) / seconds;
-  record.tps = record.tokens_per_second / ranks_;
+  record.tps = record.tokens_per_second / trainer_.mesh().layout().world();
   record.mfu = metrics::mfu(record.tps, flops_.full, peak_);
-  for (const auto phase : {metrics::Phase::data, metrics::Phase::forward,
-                           metrics::Phase::communication, metrics::Phase::optimizer})
+  for (const auto phase : {metrics::Phase::data, metrics::Phase::forward, metrics::Phase::backward,
+                           metrics::Phase::optimizer})
     record.extra.emplace_back("time/" + std::string(name_of(phase)),
                               trainer_.timer().seconds(phase));
+  record.extra.emplace_back(
+      "time/communication",
+      trainer_.timer().seconds(metrics::Phase::communication) + times_.waited());
   traffic_.add_to(record);
   add_experts(record, outcome);
   if (plan_.faults.spike_zscore > 0) record.extra.emplace_back("loss_zscore", outcome.zscore);
@@ -172,10 +176,19 @@ void Reporter::add_shares(metrics::StepRecord& record) const {
   }
 }
 
+void Reporter::begin_step() {
+  traffic_.begin();
+  times_.begin_step();
+}
+
+void Reporter::measure() {
+  times_.end_step();
+  traffic_.measure(times_.waited());
+}
+
 void Reporter::step(std::int64_t step, const StepOutcome& outcome, double seconds,
                     const std::optional<ValidationResult>& validation) {
-  const double waited = traffic_.waited();
-  traffic_.begin_next();
+  if (validation) times_.spent("validation", validation->seconds);
   if (!speaks_ && !events_) return;
   metrics::StepRecord row = record(step, outcome, seconds);
   add_shares(row);
@@ -185,8 +198,7 @@ void Reporter::step(std::int64_t step, const StepOutcome& outcome, double second
   if (events_) events_->write(row);
   if (!speaks_) return;
   meter_.add(step_tokens(), seconds);
-  summary_.step(row, waited);
-  if (validation) summary_.time().validation += validation->seconds;
+  summary_.step(row);
   sink_->write(row);
   console_->step(row, meter_.eta_seconds(plan_.run.steps - step), is_shown(step));
   std::cout.flush();
@@ -231,12 +243,14 @@ void Reporter::tell_memory() {
 }
 
 void Reporter::finish(bool complete) {
+  const std::vector<metrics::Times> times = times_.of_ranks(trainer_.mesh().control());
   if (!console_) return;
   console_->finish();
   write_run_pictures(*folder_, trainer_);
-  if (!complete) return;
-  summary_.time().all = metrics::monotonic_seconds() - began_;
-  std::cout << summary_.text(folder_->path(), plan_.save.enabled) << std::flush;
+  const std::string where =
+      metrics::time_table(times) + metrics::time_notes(times, plan_.run.time_hints);
+  std::cout << (complete ? summary_.text(folder_->path(), plan_.save.enabled, where) : where)
+            << std::flush;
 }
 
 }  // namespace tessera::train

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "run_times.hpp"
 #include "step_traffic.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/metrics/console.hpp"
@@ -28,8 +29,9 @@ class Reporter {
   Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& trainer, std::int64_t first_step,
            const std::vector<std::string>& command_line);
 
+  void begin_step();
   /// Collective: the worst rank's memory and traffic are asked for, at the end of a step.
-  void measure() { traffic_.measure(); }
+  void measure();
   /// What was measured, and what else is known of it. `step` counts from 1; `validation`: what
   /// followed it.
   void step(std::int64_t step, const StepOutcome& outcome, double seconds,
@@ -39,11 +41,11 @@ class Reporter {
   /// A line for people, above the progress bar.
   void note(const std::string& line);
   /// Seconds that the run spent outside of steps.
-  void spent_on_checkpoints(double seconds) { summary_.time().checkpoints += seconds; }
+  void spent_on_checkpoints(double seconds) { times_.spent("checkpoint", seconds); }
   /// Collective: what took the memory of the rank that took the most, as a line.
   void tell_memory();
-  /// Draws the loss curve and removes the bar. `complete`: the last step is done, and what came out
-  /// is said.
+  /// Collective. Draws the loss curve, removes the bar, and says where the time went. `complete`:
+  /// the last step is done, and what came out is said.
   void finish(bool complete);
 
  private:
@@ -59,14 +61,14 @@ class Reporter {
   const plan::JobPlan& plan_;
   Trainer& trainer_;
   bool speaks_;
-  int ranks_;
   metrics::FlopsPerToken flops_;
   metrics::Peak peak_;
   metrics::StepMeter meter_;
   StepTraffic traffic_;
+  RunTimes times_;
   metrics::RunSummary summary_;
   std::int64_t first_step_;
-  double began_ = metrics::monotonic_seconds(), shown_at_ = began_;
+  double shown_at_ = metrics::monotonic_seconds();
   std::unique_ptr<metrics::RunFolder> folder_;
   std::unique_ptr<metrics::JsonlSink> sink_;
   std::unique_ptr<metrics::Console> console_;

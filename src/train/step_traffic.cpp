@@ -2,8 +2,6 @@
 #include "step_traffic.hpp"
 
 #include <array>
-#include <set>
-#include <vector>
 
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/device.hpp"
@@ -16,42 +14,22 @@ std::int64_t peak_memory(at::Device device) {
                          : device_memory(device).peak_allocated;
 }
 
-/// Time that this rank has waited for others so far, over all axes of the mesh.
-double exposed_seconds(mesh::DeviceMesh& mesh) {
-  using enum mesh::Axis;
-  double seconds = 0;
-  std::set<const comm::Communicator*> seen;
-  for (const std::vector<mesh::Axis>& axes :
-       {std::vector{pp}, {dp_replicate}, {dp_shard, cp}, {cp}, {tp}}) {
-    const comm::Communicator& communicator = mesh.along(axes);
-    if (seen.insert(&communicator).second) seconds += communicator.traffic().exposed_seconds;
-  }
-  for (const comm::Communicator* communicator : {&mesh.experts(), &mesh.expert_shards()})
-    if (seen.insert(communicator).second) seconds += communicator->traffic().exposed_seconds;
-  return seconds;
-}
-
 }  // namespace
 
-void StepTraffic::measure() {
+void StepTraffic::measure(double waited) {
   const parallel::GatherCount gathers = trainer_.stages().gather_count();
-  const double exposed = exposed_seconds(trainer_.mesh());
   std::array<std::int64_t, 5> all{
       peak_memory(trainer_.stages().options().sharding.device),
       gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
-      trainer_.stages().kept_bytes(), static_cast<std::int64_t>((exposed - exposed_before_) * 1e9)};
+      trainer_.stages().kept_bytes(), static_cast<std::int64_t>(waited * 1e9)};
   trainer_.mesh()
       .control()
       .all_reduce({all.data(), static_cast<std::int64_t>(all.size()), DType::i64}, comm::Op::max)
       .wait();
   worst_ = {all[0], all[1], all[2], all[3], all[4]};
-  waited_ = exposed - exposed_before_;
 }
 
-void StepTraffic::begin_next() {
-  gathers_before_ = trainer_.stages().gather_count();
-  exposed_before_ = exposed_seconds(trainer_.mesh());
-}
+void StepTraffic::begin() { gathers_before_ = trainer_.stages().gather_count(); }
 
 void StepTraffic::add_to(metrics::StepRecord& record) const {
   record.memory_bytes = worst_.memory_bytes;

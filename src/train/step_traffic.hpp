@@ -15,14 +15,12 @@ class StepTraffic {
   /// The trainer must outlive this.
   explicit StepTraffic(Trainer& trainer) : trainer_(trainer) {}
 
-  /// Collective, at the end of a step.
-  void measure();
-  /// From here on counts the next step: traffic of validation belongs to none.
-  void begin_next();
+  /// A step begins: traffic of validation belongs to none.
+  void begin();
+  /// Collective, at the end of a step. `waited`: seconds for which this rank waited in it.
+  void measure(double waited);
   /// Adds the figures of the step that was measured last.
   void add_to(metrics::StepRecord& record) const;
-  /// Seconds for which this rank waited for others in that step.
-  double waited() const { return waited_; }
 
  private:
   /// Of the rank that has the most of each.
@@ -34,7 +32,6 @@ class StepTraffic {
   Trainer& trainer_;
   Worst worst_;
   parallel::GatherCount gathers_before_;  ///< of this rank, when the step began
-  double exposed_before_ = 0, waited_ = 0;
 };
 
 }  // namespace tessera::train

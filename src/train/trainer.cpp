@@ -21,6 +21,17 @@ Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map) {
           map.rank_of(map.first()) == rank, map.rank_of(map.last()) == rank};
 }
 
+namespace {
+
+/// Seconds for which this rank has waited for others so far.
+double seconds_waited(const mesh::DeviceMesh& mesh) {
+  double seconds = 0;
+  mesh.visit([&](const comm::Communicator& each) { seconds += each.traffic().exposed_seconds; });
+  return seconds;
+}
+
+}  // namespace
+
 Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
                  const data::SampleSource& source, at::Device device)
     : plan_(plan),
@@ -31,10 +42,10 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       microbatches_(plan.microbatches),
       ranges_(stage_ranges_of(pipeline(), model, mesh, stage_options_of(plan, device))),
       stages_(model, ranges_, pipeline().map, mesh, stage_options_of(plan, device)),
-      executor_(stages_, mesh.along(Axis::pp)),
+      executor_(stages_, mesh.along(Axis::pp), &timer_),
       weights_(plan.optimizer, stages_),
-      ahead_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab,
-             plan.data.read_ahead) {
+      ahead_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab, plan.data.read_ahead),
+      timer_(&metrics::monotonic_seconds, [&mesh] { return seconds_waited(mesh); }) {
   stages_.on_high_water([this] { memory_peak_.look(device_, [this] { return known_memory(); }); });
 }
 
@@ -60,8 +71,7 @@ Gradients Trainer::compute(const Vote& vote) {
   const schedule::ActionList& actions = pipeline().lists[parallel::pipeline_rank(mesh_)];
   token_losses_.clear();
   stages_.begin_step(sizes.microbatches_a_step());
-  phase.emplace(timer_,
-                metrics::Phase::forward);  // forward and backward interleave: one figure for both
+  phase.emplace(timer_, metrics::Phase::forward);  // the executor charges backward to its own
   for (int round = 0; round < sizes.rounds; ++round) {
     const int first = round * sizes.microbatches;
     const auto part =
@@ -127,6 +137,7 @@ std::string Trainer::whereabouts() const {
     case metrics::Phase::data:
       return "reading data";
     case metrics::Phase::forward:
+    case metrics::Phase::backward:
       return fmt::format("forward and backward, microbatch {} of {}",
                          executor_.current_microbatch() + 1, batch_plan().microbatches_a_step());
     case metrics::Phase::communication:

@@ -75,6 +75,7 @@ void TrainingLoop::before_step(std::int64_t step) {
   if (run_.folder_lock) run_.folder_lock->check();
   comm::Watchdog::heartbeat(step);
   if (step_watch_) step_watch_->begin(step);
+  reporter_.begin_step();
   run_.injected.arm(step, run_.world.rank());
   if (tuner_) tuner_->before_step();
   cut_batch(step);
@@ -89,6 +90,7 @@ StepOutcome TrainingLoop::step_once() {
   after_compute();
   StepOutcome outcome = trainer_.apply(gradients);
   comm::Watchdog::at("", "after the optimizer");
+  const auto phase = trainer_.timer().time(metrics::Phase::device);
   synchronize(run_.device);
   return outcome;
 }

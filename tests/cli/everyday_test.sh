@@ -27,7 +27,8 @@ check "nobody owns the folder any more" "$(ls "$work/two/.owner" 2>/dev/null)" "
 check "a run that saves ends with 0" "$(train 1 done --training.steps 3 --checkpoint.enable)" 0
 says "says that it is complete" done "^training is complete (3 of 3 steps)$"
 says "with the loss" done "^  loss  *[0-9.]* (first step: [0-9.]*)$"
-says "where the time went" done "^  time  *compute [0-9.]*%.* checkpoints [0-9.]*%"
+says "where the time went" done "^  forward  *[0-9.]* .* [0-9.]* %$"
+says "also on checkpoints" done "^  checkpoint  *[0-9.]* .* [0-9.]* %$"
 says "the picture's path" done "^  loss curve  *$work/done/loss.svg$"
 says "and what to do next" done "^  generate text  *tessera generate $work/done --prompt "
 check "no line is wider than 100 columns" "$(grep '^step ' "$work/done.log" | grep -c '.\{101\}')" 0

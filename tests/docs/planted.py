@@ -35,7 +35,7 @@ LIES = [  # (a paragraph of Markdown, what the finding must say)
 ]
 PAGES = [  # (name of the page, its text, what the finding must say)
     ("metrics.md", "| name | meaning |\n|---|---|\n| `no/such` | false |", "nothing writes the metric no/such"),
-    ("metrics.md", "Nothing.", "lacks the metric time/data"),
+    ("metrics.md", "Nothing.", "lacks the metric time/communication"),
     ("environment.md", "Nothing.", "reads TESSERA_CPU"),
     ("environment.md", "Nothing.", "reads TESSERA_SRUN_MPI"),
     ("environment.md", "| `TESSERA_WITH_CUDA` | false |", "no source or script reads TESSERA_WITH_CUDA"),

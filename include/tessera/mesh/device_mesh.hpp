@@ -55,6 +55,9 @@ class DeviceMesh {
   comm::Communicator& expert_shards();
   /// Host-memory communicator over all ranks, whatever the back end: control flow and checkpoints.
   comm::Communicator& control();
+  /// Each communicator of this rank once, but for those of a single rank. Ranks at the ends of a
+  /// pipeline may have one that others lack.
+  void visit(const std::function<void(const comm::Communicator&)>& look) const;
   /// The table that is printed once: axis, degree, backend, ranks of rank 0's groups, hosts.
   std::string overview() const;
 

@@ -48,7 +48,7 @@ class StepMeter {
   double total_seconds_ = 0;
 };
 
-/// Parts of a step. `communication` is what the step waits for, not what overlaps with computation.
+/// Parts of a step. `communication` adds up gradients and the loss after backward.
 enum class Phase : std::uint8_t {
   data,
   forward,
@@ -56,14 +56,15 @@ enum class Phase : std::uint8_t {
   communication,
   optimizer,
   checkpoint,
+  device,  ///< the host waits for a GPU
   other
 };
-inline constexpr std::size_t phase_count = 7;
+inline constexpr std::size_t phase_count = 8;
 std::string_view name_of(Phase phase) noexcept;
 
 /// Where time goes. Phases nest: time inside an inner phase counts for that one alone, so the sum
-/// of all is the time since reset(). One thread at a time; backward may hand it to the autograd
-/// thread while it waits for it.
+/// of all is the time since reset(), without the time that `waited` counts. One thread at a time;
+/// backward may hand it to the autograd thread while it waits for it.
 class PhaseTimer {
  public:
   using Clock = std::function<double()>;
@@ -84,7 +85,8 @@ class PhaseTimer {
   };
 
   PhaseTimer();
-  explicit PhaseTimer(Clock clock);
+  /// `waited`: seconds so far that count for no phase, such as those of waiting for other ranks.
+  explicit PhaseTimer(Clock clock, Clock waited = {});
 
   [[nodiscard]] Scope time(Phase phase) { return {*this, phase}; }
   double seconds(Phase phase);                         ///< since reset(), with what runs now
@@ -96,10 +98,12 @@ class PhaseTimer {
   Phase enter(Phase phase);
   void charge();
 
-  Clock clock_;
+  double waited_so_far() const { return waited_ ? waited_() : 0; }
+
+  Clock clock_, waited_;
   Observer observer_;
   std::atomic<Phase> current_ = Phase::other;
-  double since_;
+  double since_, waited_since_;
   std::array<double, phase_count> seconds_{};
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/metrics/meter.hpp"
 #include "tessera/parallel/stages.hpp"
 #include "tessera/schedule/action.hpp"
 
@@ -31,7 +32,10 @@ struct PassResult {
 
 class Executor {
  public:
-  Executor(Stages& stages, comm::Communicator& pp) : stages_(stages), pp_(pp) {}
+  /// `timer`, if given, is in the phase of forward when a pass begins; backward is charged to its
+  /// own phase. It must outlive this.
+  Executor(Stages& stages, comm::Communicator& pp, metrics::PhaseTimer* timer = nullptr)
+      : stages_(stages), pp_(pp), timer_(timer) {}
 
   /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then
   /// in the stages' groups (not yet finished). Microbatch i of the list is number `first` + i of
@@ -71,6 +75,7 @@ class Executor {
 
   Stages& stages_;
   comm::Communicator& pp_;
+  metrics::PhaseTimer* timer_;
   std::map<Key, model::Flow> outputs_, input_gradients_;  ///< computed here, to be sent
   std::map<Key, Transfer> inputs_, output_gradients_;     ///< here or on their way in
   std::list<Transfer> outgoing_;

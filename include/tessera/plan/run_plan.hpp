@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "tessera/metrics/time_table.hpp"
 
 namespace tessera::plan {
 
@@ -34,6 +37,7 @@ struct RunPlan {
   std::optional<std::filesystem::path> gradients_file;  ///< gets the gradients of step 1
   MetricsPlan metrics;
   std::optional<TracePlan> trace;
+  std::vector<metrics::TimeHint> time_hints;  ///< at most one for each row
 };
 
 }  // namespace tessera::plan

@@ -73,6 +73,19 @@ TEST(PhaseTimer, UsesAClockThatRises) {
   EXPECT_GE(monotonic_seconds(), before);
 }
 
+TEST(PhaseTimer, LeavesOutTheTimeOfWaiting) {
+  double now = 0, waited = 0;
+  PhaseTimer timer([&] { return now; }, [&] { return waited; });
+  {
+    const auto forward = timer.time(Phase::forward);
+    now = 5, waited = 2;
+    const auto backward = timer.time(Phase::backward);
+    now = 6, waited = 3;
+  }
+  EXPECT_EQ(timer.seconds(Phase::forward), 3);
+  EXPECT_EQ(timer.seconds(Phase::backward), 0);
+}
+
 TEST(Phase, NamesAreThoseOfTheMetrics) {
   EXPECT_EQ(name_of(Phase::data), "data");
   EXPECT_EQ(name_of(Phase::communication), "communication");
