@@ -22,6 +22,7 @@ int run(const Args& args) {
            "With checkpoint.enable = true, run the same command again to resume from the latest "
            "valid\n"
            "checkpoint. The mesh may differ.\n"
+           "--profile writes traces of some steps for Perfetto.\n"
            "\n"
            "`tessera config keys` lists all keys.\n\n"
         << tessera::app::kExitCodes;

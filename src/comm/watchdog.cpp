@@ -9,6 +9,7 @@
 
 #include "alarm.hpp"
 #include "call_log.hpp"
+#include "hook_list.hpp"
 #include "peers.hpp"
 #include "probe.hpp"
 #include "tessera/base/error.hpp"
@@ -190,6 +191,7 @@ void Watchdog::heartbeat(std::int64_t step) {
 
 void Watchdog::at(std::string_view unit, std::string_view pass) noexcept {
   note_place(call_page(), unit, pass);
+  for (const auto& hook : *hooks()) hook->comes_to(unit, pass);
 }
 
 std::string Watchdog::place() { return place_of(call_page()); }

@@ -36,9 +36,11 @@ PassResult Executor::run(const ActionList& list, Pass pass) {
 }
 
 void Executor::compute(const Action& action, Pass& pass) {
-  if (action.kind == ActionKind::forward) return forward(action, pass);
+  const bool is_forward = action.kind == ActionKind::forward;
   std::optional<metrics::PhaseTimer::Scope> phase;
-  if (timer_) phase.emplace(*timer_, metrics::Phase::backward);
+  if (timer_)
+    phase.emplace(*timer_, is_forward ? metrics::Phase::forward : metrics::Phase::backward);
+  if (is_forward) return forward(action, pass);
   if (action.kind == ActionKind::weight_gradient)
     stages_.at(action.stage).backward_weights(pass.first + action.microbatch.value());
   else

@@ -33,6 +33,7 @@ void JobSaves::finish() {
 
 void JobSaves::save(std::int64_t step) {
   const comm::Watchdog::Patience patience(std::chrono::seconds(plan_.comm.save_timeout_seconds));
+  const auto phase = trainer_.timer().time(metrics::Phase::checkpoint);
   const double began = metrics::monotonic_seconds();
   finish();
   saving_step_ = step;

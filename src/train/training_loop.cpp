@@ -36,10 +36,7 @@ TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& polic
   if (run.samples.validation)
     validator_.emplace(plan_.data, run.model, run.mesh, trainer.stages(), *run.samples.validation);
   note_on_record(trainer.state().step);
-  if (const auto& trace = plan_.run.trace)
-    trace_.emplace(
-        metrics::TraceOptions{trace->folder, trace->freq, trace->active_steps, run.world.rank()},
-        trainer.timer());
+  if (plan_.run.trace) trace_.emplace(*plan_.run.trace, run.world, trainer);
   if (run.world.rank() == 0)
     step_watch_.emplace([&trainer] { return trainer.whereabouts(); },
                         [](const std::string& line) { log::info("{}", line); });
@@ -53,18 +50,19 @@ ExitCode TrainingLoop::run() {
     const double began = metrics::monotonic_seconds();
     before_step(step);
     StepOutcome outcome = step_once();
-    if (trace_) trace_->end_step(step);
     retries_.warn_once(run_.world, run_.device);
     if (step == first_step_) run_.watch(plan_.comm.train_timeout_seconds);
     const Faults::Verdict verdict = report(step, outcome, metrics::monotonic_seconds() - began);
     if (verdict == Faults::Verdict::stop) stop_for_fault(step);
     if (verdict == Faults::Verdict::go_back) {
+      if (trace_) trace_->end_step(step);
       go_back(step);
       continue;
     }
     faults_.check_replicas(step);
     comm::rank_record::note_step(step);
     if (policy_.must_save(step, outcome.votes)) saves_.save(step);
+    if (trace_) trace_->end_step(step);
     if (outcome.votes.ends() && step < plan_.run.steps) return stopped(step, outcome.votes);
   }
   saves_.finish();

@@ -12,8 +12,8 @@
 #include "reporter.hpp"
 #include "run_context.hpp"
 #include "save_and_stop.hpp"
+#include "step_trace.hpp"
 #include "step_watch.hpp"
-#include "tessera/metrics/phase_trace.hpp"
 #include "tessera/train/validator.hpp"
 
 namespace tessera::train {
@@ -47,10 +47,10 @@ class TrainingLoop {
   Reporter& reporter_;
   JobSaves saves_;
   Faults faults_;
-  std::optional<Validator> validator_;        ///< if the job validates
-  std::optional<MicrobatchTuner> tuner_;      ///< until it has chosen
-  std::optional<metrics::PhaseTrace> trace_;  ///< if the job is profiled
-  std::optional<StepWatch> step_watch_;       ///< on rank 0
+  std::optional<Validator> validator_;    ///< if the job validates
+  std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
+  std::optional<StepTrace> trace_;        ///< if the job is profiled
+  std::optional<StepWatch> step_watch_;   ///< on rank 0
   AllocationRetries retries_;
   std::int64_t first_step_;  ///< of this attempt, from 1
 };

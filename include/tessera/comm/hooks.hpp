@@ -75,6 +75,9 @@ class Hook {
   virtual void waits(std::uint64_t /*ticket*/) noexcept {}
   virtual void goes_on(std::uint64_t /*ticket*/) noexcept {}
   virtual void after(std::uint64_t /*ticket*/, CallEnd) noexcept {}
+  /// The caller's thread begins a pass of a unit, as Watchdog::at() is told; without a name, it
+  /// ends the last one.
+  virtual void comes_to(std::string_view /*unit*/, std::string_view /*pass*/) noexcept {}
   /// Before communicators are aborted, or the whole job is.
   virtual void before_abort(std::string_view /*why*/) noexcept {}
 };

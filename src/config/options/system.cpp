@@ -70,7 +70,9 @@ OptionList observation() {
                    "TensorBoard files"),
 
       OPTION(profiling.enable_profiling,
-             "Trace the phases of some steps, for chrome://tracing and Perfetto"),
+             "Trace phases, units and communication of some steps, for chrome://tracing and "
+             "Perfetto")
+          .short_flag("--profile"),
       OPTION(profiling.save_traces_folder, "Folder of the traces, inside job.dump_folder")
           .with("profiling.enable_profiling"),
       OPTION(profiling.profile_freq,

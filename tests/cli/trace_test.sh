@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Traces of a run of 2 x 2 x 2 ranks: their format, the spans that they have, and that runs without them have the same losses.
+#   trace_test.sh TESSERA
+set -uo pipefail
+. "$(dirname "$0")/job.sh" "$1"
+job 4 4 <<J
+[parallelism]
+pipeline_parallel_degree = 2
+tensor_parallel_degree = 2
+[checkpoint]
+enable = true
+interval = 2
+[profiling]
+profile_freq = 4
+profiler_active = 3
+profiler_warmup = 1
+J
+# train FOLDER [FLAG...]: prints the exit code
+train() {
+  timeout 200 "$tessera" launch -n 8 -- train "$work/job.toml" --training.steps 4 --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1
+  echo $?
+}
+losses() { sed -n 's/.*"loss": *\([^,}]*\).*/\1/p' "$work/$1/metrics.jsonl"; }
+check "a run with --profile" "$(train traced --profile)" 0
+check "and one without" "$(train plain)" 0
+check "have the same losses" "$(losses traced)" "$(losses plain)"
+check "a run without has no traces" "$(ls "$work/plain/profile_traces" 2>/dev/null)" ""
+folder=$work/traced/profile_traces
+check "one trace ends with step 4" "$(ls "$folder")" iteration_4
+check "each rank has a file, and all have one" "$(ls "$folder/iteration_4" | wc -l)" 9
+python3 "$here/check_trace.py" "$folder/iteration_4/trace.json" 8 >"$work/found"
+check "the file of all ranks is right" "$(head -n 1 "$work/found")" ok
+check "each axis has a track" "$(sed -n 's/^tracks: //p' "$work/found" | tr ' ' '\n' | grep -cxE 'steps|world|pp|dp_shard|tp')" 5
+for span in 'step 2' 'step 4' data forward backward communication optimizer checkpoint 'layers.1 forward' 'layers.1 backward' all_gather group; do
+  check "the span $span is there" "$(grep -cx "  $span" "$work/found")" 1
+done
+check "a step that is not traced has none" "$(grep -cx "  step 1" "$work/found")" 0
+check "waits show for whom" "$(grep -c "  waiting in [a-z+_]*$" "$work/found" | sed 's/[1-9][0-9]*/some/')" some
+exit $((failures > 0))
