@@ -13,8 +13,8 @@ namespace {
 
 using Kind = InjectedFault::Kind;
 
-constexpr std::array<std::string_view, 9> kKinds{"nan",    "flip", "spike", "freeze", "die",
-                                                 "memory", "skip", "shape", "order"};
+constexpr std::array<std::string_view, 10> kKinds{"nan", "flip",   "spike", "slow",  "freeze",
+                                                  "die", "memory", "skip",  "shape", "order"};
 
 InjectedFault injected_fault(const std::string& text, int ranks) {
   static const std::regex form("([1-9][0-9]{0,8}):([a-z]+):([0-9]{1,7})(?::([1-9][0-9]{0,8}))?");
@@ -24,7 +24,7 @@ InjectedFault injected_fault(const std::string& text, int ranks) {
       good ? std::ranges::find(kKinds, std::string_view(parts[2].str())) : kKinds.end();
   require(kind != kKinds.end(), ExitCode::usage,
           "debug.inject_faults: '{}' is not STEP:KIND:RANK[:CALL] with KIND nan, flip, spike, "
-          "freeze, die, memory, skip, shape or order",
+          "slow, freeze, die, memory, skip, shape or order",
           text);
   const int rank = std::stoi(parts[3]);
   require(rank < ranks, ExitCode::usage, "debug.inject_faults: '{}' is for rank {} of {}", text,

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "wrong_calls.hpp"
@@ -31,6 +33,8 @@ void make_nan(const parallel::Params& params) {
 void spoil(const std::vector<parallel::ShardGroup*>& groups) {
   for (const parallel::ShardGroup* group : groups) group->flat_master().mul_(64);
 }
+
+constexpr std::chrono::milliseconds kDelay(40);  ///< of a slow rank, in each step
 
 /// More than any machine has.
 void exhaust_memory(at::Device device) {
@@ -66,18 +70,23 @@ void InjectedFaults::arm(std::int64_t step, int rank) {
 }
 
 void InjectedFaults::strike(std::int64_t step, int rank, parallel::Stages& stages) {
-  const auto now = [&](const plan::InjectedFault& entry) { return entry.step == step; };
+  const auto now = [&](const plan::InjectedFault& entry) {
+    return entry.kind == Kind::slow ? entry.step <= step : entry.step == step;
+  };
   for (const plan::InjectedFault& entry : entries_) {
     if (!now(entry) || entry.rank != rank || entry.call > 0) continue;
     at::NoGradGuard no_grad;
     if (entry.kind == Kind::nan) make_nan(stages.trained_params());
     if (entry.kind == Kind::flip) flip_bit(stages.groups().front()->flat_master());
     if (entry.kind == Kind::spike) spoil(stages.groups());
+    if (entry.kind == Kind::slow) std::this_thread::sleep_for(kDelay);
     if (entry.kind == Kind::freeze) std::raise(SIGSTOP);
     if (entry.kind == Kind::die) std::raise(SIGKILL);
     if (entry.kind == Kind::memory) exhaust_memory(device_);
   }
-  std::erase_if(entries_, now);
+  std::erase_if(entries_, [&](const plan::InjectedFault& entry) {
+    return now(entry) && entry.kind != Kind::slow;
+  });
 }
 
 }  // namespace tessera::train

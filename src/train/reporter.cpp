@@ -247,8 +247,8 @@ void Reporter::finish(bool complete) {
   if (!console_) return;
   console_->finish();
   write_run_pictures(*folder_, trainer_);
-  const std::string where =
-      metrics::time_table(times) + metrics::time_notes(times, plan_.run.time_hints);
+  const std::string where = metrics::time_table(times) +
+                            metrics::time_notes(times, plan_.run.time_hints) + times_.late_rank();
   std::cout << (complete ? summary_.text(folder_->path(), plan_.save.enabled, where) : where)
             << std::flush;
 }

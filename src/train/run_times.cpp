@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "tessera/comm/latest_rank.hpp"
+
 namespace tessera::train {
 namespace {
 
@@ -37,6 +39,11 @@ metrics::Times waits_of(const mesh::DeviceMesh& mesh) {
   return waits;
 }
 
+void RunTimes::begin_step() {
+  step_began_ = metrics::monotonic_seconds();
+  waits_before_ = now();
+}
+
 void RunTimes::end_step() {
   for (const auto& [phase, name] : kRows)
     metrics::add_seconds(phases_, name, trainer_.timer().seconds(phase));
@@ -47,6 +54,9 @@ void RunTimes::end_step() {
     metrics::add_seconds(waits_, std::string(metrics::kWaitingIn) + axis, more);
     waited_ += more;
   }
+  const double seconds = metrics::monotonic_seconds() - step_began_;
+  const comm::LatestRank last = comm::latest_rank(trainer_.mesh().control(), waited_);
+  late_.step(last.rank, last.seconds, seconds);
 }
 
 void RunTimes::spent(std::string_view on, double seconds) {

@@ -16,6 +16,7 @@ struct InjectedFault {
     nan,     ///< a gradient of the rank is not a number
     flip,    ///< a bit of one of its parameters is wrong from then on
     spike,   ///< its parameters grow 64 times, so that the loss of the next step jumps
+    slow,    ///< from then on, it comes 40 ms late in each step
     freeze,  ///< it stops without a word
     die,     ///< it is gone
     memory,  ///< it allocates more than there is on the device

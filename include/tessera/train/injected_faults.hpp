@@ -26,7 +26,8 @@ class InjectedFaults {
 
   /// Before the first call of `step`.
   void arm(std::int64_t step, int rank);
-  /// When the gradients of `step` are there; each entry once in the life of this process.
+  /// When the gradients of `step` are there; each entry once in the life of this process, but
+  /// those of a slow rank in every later step.
   void strike(std::int64_t step, int rank, parallel::Stages& stages);
 
  private:

@@ -108,7 +108,8 @@ OptionList debugging() {
       OPTION(debug.inject_faults,
              "Faults to cause on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a "
              "parameter), spike "
-             "(multiplies the parameters by 64), freeze, die, memory (allocates too much); or, in "
+             "(multiplies the parameters by 64), slow (40 ms late from then on), freeze, die, "
+             "memory (allocates too much); or, in "
              "a collective call, as "
              "STEP:KIND:RANK:CALL: skip, shape, order, freeze, die, memory")
           .is_ours(),

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/comm/latest_rank.hpp"
+
+#include <limits>
+
+namespace tessera::comm {
+
+/// Nanoseconds and rank in one number, so that the least one names its rank.
+LatestRank latest_rank(Communicator& control, double waited) {
+  if (control.size() == 1) return {};
+  constexpr std::int64_t kRanks = std::int64_t{1} << 24;
+  const std::int64_t own = static_cast<std::int64_t>(waited * 1e9) * kRanks + control.rank();
+  const std::int64_t least = all_reduce_scalar(control, own, Op::min);
+  const std::int64_t next = all_reduce_scalar(
+      control, own == least ? std::numeric_limits<std::int64_t>::max() : own, Op::min);
+  return {static_cast<int>(least % kRanks),
+          static_cast<double>(next / kRanks - least / kRanks) * 1e-9};
+}
+
+}  // namespace tessera::comm
