@@ -31,6 +31,8 @@ void RunSummary::step(const StepRecord& record) {
   ++steps_;
   tokens_ += record.tokens;
   step_seconds_ += record.step_seconds;
+  mfu_seconds_ += record.mfu * record.step_seconds;
+  causal_seconds_ += extra_of(record, "mfu_causal") * record.step_seconds;
   memory_bytes_ = std::max(memory_bytes_, record.memory_bytes);
   skipped_ = static_cast<std::int64_t>(extra_of(record, "skipped_steps"));
 }
@@ -71,6 +73,11 @@ std::string RunSummary::figures() const {
       fmt::format("{} tok/s: {} tokens in {}",
                   human_count(static_cast<double>(tokens_) / std::max(step_seconds_, 1e-9)),
                   human_count(static_cast<double>(tokens_)), human_duration(step_seconds_)));
+  if (mfu_seconds_ > 0)
+    text += summary_row("mfu", fmt::format("{:.1f} % with full attention, as TorchTitan counts; "
+                                           "{:.1f} % with causal attention",
+                                           100 * mfu_seconds_ / step_seconds_,
+                                           100 * causal_seconds_ / step_seconds_));
   text += summary_row("memory", human_bytes(memory_bytes_) + " on the largest rank");
   if (skipped_ > 0)
     text += summary_row("skipped steps", fmt::format("{} of {}: loss or gradient was not finite",

@@ -151,6 +151,7 @@ metrics::StepRecord Reporter::record(std::int64_t step, const StepOutcome& outco
   record.tokens_per_second = static_cast<double>(record.tokens) / seconds;
   record.tps = record.tokens_per_second / trainer_.mesh().layout().world();
   record.mfu = metrics::mfu(record.tps, flops_.full, peak_);
+  record.extra.emplace_back("mfu_causal", metrics::mfu(record.tps, flops_.causal, peak_));
   for (const auto phase : {metrics::Phase::data, metrics::Phase::forward, metrics::Phase::backward,
                            metrics::Phase::optimizer})
     record.extra.emplace_back("time/" + std::string(name_of(phase)),

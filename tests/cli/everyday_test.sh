@@ -27,6 +27,7 @@ check "nobody owns the folder any more" "$(ls "$work/two/.owner" 2>/dev/null)" "
 check "a run that saves ends with 0" "$(train 1 done --training.steps 3 --checkpoint.enable)" 0
 says "says that it is complete" done "^training is complete (3 of 3 steps)$"
 says "with the loss" done "^  loss  *[0-9.]* (first step: [0-9.]*)$"
+says "both ways to count utilisation" done "^  mfu  *[0-9.]* % with full attention, as TorchTitan counts; [0-9.]* % with causal attention$"
 says "where the time went" done "^  forward  *[0-9.]* .* [0-9.]* %$"
 says "also on checkpoints" done "^  checkpoint  *[0-9.]* .* [0-9.]* %$"
 says "the picture's path" done "^  loss curve  *$work/done/loss.svg$"

@@ -37,6 +37,7 @@ class RunSummary {
   std::int64_t first_step_, last_step_;
   double first_loss_ = std::numeric_limits<double>::quiet_NaN(), loss_ = first_loss_;
   double step_seconds_ = 0;
+  double mfu_seconds_ = 0, causal_seconds_ = 0;  ///< sums of utilisation x seconds; NaN: unknown
   std::int64_t steps_ = 0, tokens_ = 0, memory_bytes_ = 0, skipped_ = 0;
 };
 

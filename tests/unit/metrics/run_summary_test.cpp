@@ -21,8 +21,9 @@ StepRecord record(std::int64_t step, double loss, double skipped = 0) {
           .loss = loss,
           .tokens = 1000,
           .step_seconds = 2,
+          .mfu = 0.625,
           .memory_bytes = 349 << 20,
-          .extra = {{"skipped_steps", skipped}}};
+          .extra = {{"mfu_causal", 0.5}, {"skipped_steps", skipped}}};
 }
 
 TEST(RunSummary, SaysWhatCameOutAndWhereTheTimeWent) {
@@ -30,12 +31,24 @@ TEST(RunSummary, SaysWhatCameOutAndWhereTheTimeWent) {
   summary.step(record(1, 8.126284));
   summary.step(record(2, 2.5));
   const std::string text = summary.text("/nowhere", true, "  where the time went\n");
-  EXPECT_THAT(text, StartsWith("training is complete (2 of 2 steps)\n"
-                               "  loss           2.50000 (first step: 8.12628)\n"
-                               "  speed          500 tok/s: 2.00k tokens in 4.0s\n"
-                               "  memory         349 MiB on the largest rank\n"
-                               "  where the time went\n"
-                               "next:\n"));
+  EXPECT_THAT(
+      text,
+      StartsWith("training is complete (2 of 2 steps)\n"
+                 "  loss           2.50000 (first step: 8.12628)\n"
+                 "  speed          500 tok/s: 2.00k tokens in 4.0s\n"
+                 "  mfu            62.5 % with full attention, as TorchTitan counts; 50.0 % with "
+                 "causal attention\n"
+                 "  memory         349 MiB on the largest rank\n"
+                 "  where the time went\n"
+                 "next:\n"));
+}
+
+TEST(RunSummary, HasNoUtilisationWhereThePeakIsUnknown) {
+  StepRecord unknown = record(1, 8);
+  unknown.mfu = std::numeric_limits<double>::quiet_NaN();
+  RunSummary summary(1, 1);
+  summary.step(unknown);
+  EXPECT_THAT(summary.text("x", false), Not(HasSubstr("mfu")));
 }
 
 TEST(RunSummary, NamesTheFilesThatAreThere) {
