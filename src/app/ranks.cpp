@@ -149,19 +149,24 @@ class Leaving {
 
 }  // namespace
 
-int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find) {
+int run_on_world(const WorldBody& body) {
   comm::World world(nullptr, nullptr);
   log::configure(world.rank() == 0 ? log::Level::info : log::Level::error,
                  world.rank() == 0 ? "" : fmt::format("rank {}", world.rank()));
   const auto all = world.make(comm::Backend::mpi, "leaving");
   Leaving leaving(world, *all);
   try {
-    const plan::JobPlan plan = agree_on_plan(world, args, find);
-    return static_cast<int>(body(world, plan, args, [&leaving] { leaving.now(); }));
+    return static_cast<int>(body(world, [&leaving] { leaving.now(); }));
   } catch (...) {
     leaving.now();
     return leaving.code();
   }
+}
+
+int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find) {
+  return run_on_world([&](comm::World& world, const train::OnFailure& failed) {
+    return body(world, agree_on_plan(world, args, find), args, failed);
+  });
 }
 
 }  // namespace tessera::app

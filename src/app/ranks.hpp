@@ -20,10 +20,15 @@ using RankBody = std::function<ExitCode(comm::World&, const plan::JobPlan&, cons
 /// vocabulary of its data, 0 = unknown.
 using FindOnRanks = std::function<std::int64_t(config::Reading&, int ranks)>;
 
-/// Makes the World, lets rank 0 read the job from `args`, check it and give it to all, runs `body`
-/// on every rank and returns its code. Where all ranks throw an Error rank 0's is printed, and the
-/// least of their codes becomes that of all: that communication failed comes after its causes. An
-/// Error that others do not share ends the job on all ranks with its code.
+using WorldBody = std::function<ExitCode(comm::World&, const train::OnFailure&)>;
+
+/// Makes the World, runs `body` on every rank and returns its code. Where all ranks throw an Error
+/// rank 0's is printed, and the least of their codes becomes that of all: that communication failed
+/// comes after its causes. An Error that others do not share ends the job on all ranks with its
+/// code.
+int run_on_world(const WorldBody& body);
+
+/// The same for a job: rank 0 reads it from `args`, checks it and gives it to all.
 int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find);
 
 }  // namespace tessera::app

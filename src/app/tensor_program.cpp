@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train, eval, generate and --version: this process becomes the program that has them.
+// train, bench, eval, generate and --version: this process becomes the program that has them.
 #include <unistd.h>
 
 #include <cerrno>
@@ -47,6 +47,7 @@ const CommandRegistration registration{command.name, command.summary, &run<comma
 
 template const CommandRegistration registration<kTrain>;
 template const CommandRegistration registration<kEval>;
+template const CommandRegistration registration<kBench>;
 template const CommandRegistration registration<kGenerate>;
 template const CommandRegistration registration<kShowVersion>;
 

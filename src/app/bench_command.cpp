@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// tessera bench gemm | comm: the speed of this machine beside its limits.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "bench.hpp"
+#include "command.hpp"
+#include "command_line.hpp"
+#include "ranks.hpp"
+#include "tensor_commands.hpp"
+#include "tessera/base/json.hpp"
+#include "tessera/metrics/human.hpp"
+
+namespace {
+
+using tessera::ExitCode;
+using tessera::app::Args;
+using tessera::app::BenchRow;
+using tessera::app::GemmShape;
+
+GemmShape shape_of(const std::string& text) {
+  GemmShape shape;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::int64_t* size : {&shape.m, &shape.k, &shape.n}) {
+    const auto [next, error] = std::from_chars(at, end, *size);
+    tessera::require(error == std::errc() && *size > 0 && *size < 1'000'000 &&
+                         (size == &shape.n ? next == end : next != end && *next == 'x'),
+                     ExitCode::usage, "--shape {} is not MxKxN, such as 2048x512x512", text);
+    at = next + 1;
+  }
+  return shape;
+}
+
+void print_table(const std::vector<BenchRow>& rows, bool products) {
+  std::cout << fmt::format("{:<34}{:>12}{:>16}{:>16}{:>9}\n", products ? "product" : "call",
+                           "microseconds", products ? "speed" : "bus bandwidth", "limit", "share");
+  const auto rate = [&](double value) {
+    return products ? tessera::metrics::human_flops(value)
+                    : fmt::format("{:.3g} GB/s", value / 1e9);
+  };
+  for (const BenchRow& row : rows)
+    std::cout << fmt::format(
+        "{:<34}{:>12.1f}{:>16}{:>16}{:>9}\n", row.name, row.seconds * 1e6, rate(row.rate),
+        row.limit > 0 ? rate(row.limit) : "unknown",
+        row.limit > 0 ? fmt::format("{:.1f} %", 100 * row.rate / row.limit) : "");
+}
+
+void print_json(const std::vector<BenchRow>& rows, bool products) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  const std::string rate = products ? "flops_per_second" : "bytes_per_second";
+  for (const BenchRow& row : rows) {
+    json.push_back({{"name", row.name}, {"seconds", row.seconds}, {rate, row.rate}});
+    json.back()["limit"] =
+        row.limit > 0 ? nlohmann::ordered_json(row.limit) : nlohmann::ordered_json(nullptr);
+  }
+  std::cout << tessera::json_text(json, 2) << "\n";
+}
+
+struct Wanted {
+  bool products = false, json = false;
+  std::vector<std::string> types{"float32", "bfloat16"},
+      shapes{"512x512x512", "2048x512x512", "2048x512x2048", "2048x2048x512"};
+  std::vector<std::int64_t> bytes{1024, 16384, 262144, 4194304, 16777216};
+};
+
+int measure(const Wanted& wanted) {
+  std::vector<GemmShape> shapes;
+  for (const std::string& text : wanted.shapes) shapes.push_back(shape_of(text));
+  for (const std::string& type : wanted.types)
+    tessera::require(type == "float32" || type == "bfloat16", ExitCode::usage,
+                     "--dtype {} is neither float32 nor bfloat16", type);
+  return tessera::app::run_on_world([&](tessera::comm::World& world, const auto&) {
+    tessera::require(wanted.products || world.size() > 1, ExitCode::usage,
+                     "bench comm measures transfers between ranks; start it on several: "
+                     "`tessera launch -n 4 -- bench comm`");
+    const std::vector<BenchRow> rows = wanted.products
+                                           ? tessera::app::bench_gemm(world, wanted.types, shapes)
+                                           : tessera::app::bench_comm(world, wanted.bytes);
+    if (world.rank() == 0)
+      wanted.json ? print_json(rows, wanted.products) : print_table(rows, wanted.products);
+    return ExitCode::done;
+  });
+}
+
+int run(const Args& args) {
+  Wanted wanted;
+  tessera::app::Flags app(
+      "Measures this machine on the host, beside its limits. All ranks work at once; the figures\n"
+      "are those of the slowest rank. Start it on all ranks with srun, mpirun or `tessera launch`.",
+      "bench");
+  auto gemm = app.add_subcommand(
+      "gemm", "matrix products; the limit is the processor's estimated peak for this rank");
+  gemm.add_option("--shape", wanted.shapes, "products [M, K] x [K, N], as MxKxN").delimiter(',');
+  gemm.add_option("--dtype", wanted.types, "float32, bfloat16").delimiter(',');
+  auto comm = app.add_subcommand(
+      "comm", "calls over MPI; the limit is a copy of as many bytes, if all ranks share a node");
+  comm.add_option("--bytes", wanted.bytes, "bytes of a call").at_least(4).delimiter(',');
+  for (auto* command : {&gemm, &comm})
+    command->add_flag("--json", wanted.json, "print the figures as JSON");
+  app.require_subcommand();
+  if (!app.parse(args)) return 0;
+  wanted.products = gemm.parsed();
+  return measure(wanted);
+}
+
+const tessera::app::CommandRegistration registration{tessera::app::kBench.name,
+                                                     tessera::app::kBench.summary, &run};
+
+}  // namespace
