@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ namespace tessera::app {
 struct BenchRow {
   std::string name;  ///< "float32 2048 x 512 x 512", "all_reduce 1048576"
   double seconds = 0;
-  double rate = 0;   ///< FLOP/s, or bytes/s of each rank's link
+  double rate = 0;   ///< FLOP/s; bytes/s of each rank's link, or to a disk of all ranks
   double limit = 0;  ///< the machine's, of `rate`; 0: unknown
 };
 
@@ -33,5 +34,11 @@ std::vector<BenchRow> bench_gemm(comm::World& world, const std::vector<std::stri
 /// the bus bandwidth of nccl-tests. The limit is a copy of as many bytes in memory, where all ranks
 /// are on one node.
 std::vector<BenchRow> bench_comm(comm::World& world, const std::vector<std::int64_t>& sizes);
+
+/// Saves and loads of a checkpoint of `bytes` in all, in a new folder tessera-bench in `folder`
+/// that is removed. The limits are plain writes, each flushed, and plain reads of one file a rank;
+/// files may come from the system's cache. Throws Error(usage) where the folder exists.
+std::vector<BenchRow> bench_checkpoint(comm::World& world, const std::filesystem::path& folder,
+                                       std::int64_t bytes);
 
 }  // namespace tessera::app

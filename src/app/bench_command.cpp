@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tessera bench gemm | comm: the speed of this machine beside its limits.
+// tessera bench gemm | comm | checkpoint: the speed of this machine beside its limits.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -35,9 +35,14 @@ GemmShape shape_of(const std::string& text) {
   return shape;
 }
 
-void print_table(const std::vector<BenchRow>& rows, bool products) {
-  std::cout << fmt::format("{:<34}{:>12}{:>16}{:>16}{:>9}\n", products ? "product" : "call",
-                           "microseconds", products ? "speed" : "bus bandwidth", "limit", "share");
+enum class What : std::uint8_t { products, calls, checkpoints };
+
+void print_table(const std::vector<BenchRow>& rows, What what) {
+  const bool products = what == What::products;
+  const bool calls = what == What::calls;
+  std::cout << fmt::format("{:<34}{:>12}{:>16}{:>16}{:>9}\n",
+                           products ? "product" : (calls ? "call" : "checkpoint"), "microseconds",
+                           calls ? "bus bandwidth" : "speed", "limit", "share");
   const auto rate = [&](double value) {
     return products ? tessera::metrics::human_flops(value)
                     : fmt::format("{:.3g} GB/s", value / 1e9);
@@ -45,13 +50,13 @@ void print_table(const std::vector<BenchRow>& rows, bool products) {
   for (const BenchRow& row : rows)
     std::cout << fmt::format(
         "{:<34}{:>12.1f}{:>16}{:>16}{:>9}\n", row.name, row.seconds * 1e6, rate(row.rate),
-        row.limit > 0 ? rate(row.limit) : "unknown",
+        row.limit > 0 ? rate(row.limit) : (calls ? "unknown" : ""),
         row.limit > 0 ? fmt::format("{:.1f} %", 100 * row.rate / row.limit) : "");
 }
 
-void print_json(const std::vector<BenchRow>& rows, bool products) {
+void print_json(const std::vector<BenchRow>& rows, What what) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  const std::string rate = products ? "flops_per_second" : "bytes_per_second";
+  const std::string rate = what == What::products ? "flops_per_second" : "bytes_per_second";
   for (const BenchRow& row : rows) {
     json.push_back({{"name", row.name}, {"seconds", row.seconds}, {rate, row.rate}});
     json.back()["limit"] =
@@ -61,11 +66,29 @@ void print_json(const std::vector<BenchRow>& rows, bool products) {
 }
 
 struct Wanted {
-  bool products = false, json = false;
+  What what = What::products;
+  bool json = false;
   std::vector<std::string> types{"float32", "bfloat16"},
       shapes{"512x512x512", "2048x512x512", "2048x512x2048", "2048x2048x512"};
   std::vector<std::int64_t> bytes{1024, 16384, 262144, 4194304, 16777216};
+  std::string folder = ".";
+  std::int64_t mebibytes = 256;
 };
+
+std::vector<BenchRow> measure(tessera::comm::World& world, const Wanted& wanted,
+                              const std::vector<GemmShape>& shapes) {
+  switch (wanted.what) {
+    case What::products:
+      return tessera::app::bench_gemm(world, wanted.types, shapes);
+    case What::calls:
+      tessera::require(world.size() > 1, ExitCode::usage,
+                       "bench comm measures transfers between ranks; start it on several: "
+                       "`tessera launch -n 4 -- bench comm`");
+      return tessera::app::bench_comm(world, wanted.bytes);
+    default:
+      return tessera::app::bench_checkpoint(world, wanted.folder, wanted.mebibytes << 20);
+  }
+}
 
 int measure(const Wanted& wanted) {
   std::vector<GemmShape> shapes;
@@ -74,14 +97,9 @@ int measure(const Wanted& wanted) {
     tessera::require(type == "float32" || type == "bfloat16", ExitCode::usage,
                      "--dtype {} is neither float32 nor bfloat16", type);
   return tessera::app::run_on_world([&](tessera::comm::World& world, const auto&) {
-    tessera::require(wanted.products || world.size() > 1, ExitCode::usage,
-                     "bench comm measures transfers between ranks; start it on several: "
-                     "`tessera launch -n 4 -- bench comm`");
-    const std::vector<BenchRow> rows = wanted.products
-                                           ? tessera::app::bench_gemm(world, wanted.types, shapes)
-                                           : tessera::app::bench_comm(world, wanted.bytes);
+    const std::vector<BenchRow> rows = measure(world, wanted, shapes);
     if (world.rank() == 0)
-      wanted.json ? print_json(rows, wanted.products) : print_table(rows, wanted.products);
+      wanted.json ? print_json(rows, wanted.what) : print_table(rows, wanted.what);
     return ExitCode::done;
   });
 }
@@ -99,11 +117,19 @@ int run(const Args& args) {
   auto comm = app.add_subcommand(
       "comm", "calls over MPI; the limit is a copy of as many bytes, if all ranks share a node");
   comm.add_option("--bytes", wanted.bytes, "bytes of a call").at_least(4).delimiter(',');
-  for (auto* command : {&gemm, &comm})
+  auto checkpoint = app.add_subcommand(
+      "checkpoint", "saves and loads; the limit is a plain write or read of as many bytes");
+  checkpoint.add_option("--folder", wanted.folder, "where to write; what is written is removed")
+      .show_default();
+  checkpoint.add_option("--mebibytes", wanted.mebibytes, "size of the checkpoint, of all ranks")
+      .between(1, 1 << 24)
+      .show_default();
+  for (auto* command : {&gemm, &comm, &checkpoint})
     command->add_flag("--json", wanted.json, "print the figures as JSON");
   app.require_subcommand();
   if (!app.parse(args)) return 0;
-  wanted.products = gemm.parsed();
+  if (comm.parsed()) wanted.what = What::calls;
+  if (checkpoint.parsed()) wanted.what = What::checkpoints;
   return measure(wanted);
 }
 
