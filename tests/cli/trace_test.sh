@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Traces of a run of 2 x 2 x 2 ranks: their format, the spans that they have, and that runs without them have the same losses.
+# The table of times at the end of such a run.
 #   trace_test.sh TESSERA
 set -uo pipefail
 . "$(dirname "$0")/job.sh" "$1"
@@ -26,6 +27,17 @@ check "a run with --profile" "$(train traced --profile)" 0
 check "and one without" "$(train plain)" 0
 check "have the same losses" "$(losses traced)" "$(losses plain)"
 check "a run without has no traces" "$(ls "$work/plain/profile_traces" 2>/dev/null)" ""
+# The table at the end has all ranks. Its shares are all of the time, and its notes name keys that the job has not set.
+# rows FOLDER: share and name of each row
+rows() {
+  awk '/^  seconds of 8 ranks/ {inside = 1; next} !/ %$/ {inside = 0}
+       inside {share = $(NF - 1); NF -= 6; print share, $0}' "$work/$1.log"
+}
+check "the table has a row for each part" "$(rows plain | grep -cxE '[0-9.]+ (forward|backward|optimizer|waiting in (world|pp|dp_shard|tp)|checkpoint|rest)')" 9
+check "and all of the time" "$(rows plain | awk '{sum += $1} END {print (sum > 98.5 && sum < 101.5) ? "all" : sum}')" all
+check "waiting in tp has a note with its key" "$(grep -c '^  note: [0-9.]* % of the run was lost waiting in tp; --parallelism.enable_async_tensor_parallel may win it back$' "$work/plain.log")" 1
+check "a run with that key" "$(train asynchronous --parallelism.enable_async_tensor_parallel)" 0
+check "is not told to set it" "$(grep -c 'note:.*async_tensor_parallel' "$work/asynchronous.log")" 0
 folder=$work/traced/profile_traces
 check "one trace ends with step 4" "$(ls "$folder")" iteration_4
 check "each rank has a file, and all have one" "$(ls "$folder/iteration_4" | wc -l)" 9
