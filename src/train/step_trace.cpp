@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "nvtx_ranges.hpp"
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/text_file.hpp"
@@ -55,9 +56,18 @@ std::string merge(const fs::path& folder, int ranks) {
 }  // namespace
 
 StepTrace::StepTrace(const plan::TracePlan& plan, comm::World& world, Trainer& trainer)
-    : plan_(plan), world_(world), trainer_(trainer), offset_(align_clocks(world)) {}
+    : plan_(plan),
+      world_(world),
+      trainer_(trainer),
+      nvtx_(make_nvtx_ranges()),
+      offset_(align_clocks(world)) {
+  if (nvtx_) comm::add_hook(nvtx_);
+}
 
-StepTrace::~StepTrace() { stop(); }
+StepTrace::~StepTrace() {
+  stop();
+  if (nvtx_) comm::remove_hook(nvtx_);
+}
 
 void StepTrace::begin_step(std::int64_t step) {
   if (!traced(step)) return;

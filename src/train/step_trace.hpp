@@ -39,7 +39,8 @@ class StepTrace {
   comm::World& world_;
   Trainer& trainer_;
   std::shared_ptr<TraceRecorder> recorder_ = std::make_shared<TraceRecorder>();
-  double offset_ = 0;  ///< from this rank's clock to the trace's
+  std::shared_ptr<comm::Hook> nvtx_;  ///< in the whole run; null without CUDA
+  double offset_ = 0;                 ///< from this rank's clock to the trace's
   double step_began_ = 0;
   bool active_ = false;
 };
