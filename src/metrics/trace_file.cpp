@@ -34,6 +34,17 @@ std::string trace_events(const RankTrace& trace) {
   return text;
 }
 
+std::string counter_event(int rank, std::string_view name, double seconds,
+                          const std::vector<std::pair<std::string_view, std::int64_t>>& figures) {
+  std::string values;
+  for (const auto& [kind, value] : figures)
+    values += fmt::format("{}\"{}\": {}", values.empty() ? "" : ", ", kind, value);
+  return fmt::format(
+      "{{\"name\": \"{}\", \"ph\": \"C\", \"ts\": {:.3f}, \"dur\": 0, \"pid\": {}, \"tid\": 0, "
+      "\"args\": {{{}}}}}",
+      name, seconds * 1e6, rank, values);
+}
+
 std::string trace_file(const std::vector<std::string>& events) {
   return fmt::format("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n{}\n]}}\n",
                      fmt::join(events, ",\n"));

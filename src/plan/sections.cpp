@@ -56,6 +56,8 @@ RunPlan run_plan(const config::Resolved& resolved) {
   const config::Profiling& p = job.profiling;
   if (p.enable_profiling)
     plan.trace = {plan.folder / p.save_traces_folder, p.profile_freq, p.profiler_active};
+  if (p.enable_memory_snapshot)
+    plan.memory_snapshot = {plan.folder / p.save_memory_snapshot_folder, p.profile_freq};
   return plan;
 }
 

@@ -36,6 +36,7 @@ TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& polic
   if (run.samples.validation)
     validator_.emplace(plan_.data, run.model, run.mesh, trainer.stages(), *run.samples.validation);
   note_on_record(trainer.state().step);
+  if (plan_.run.memory_snapshot) memory_snapshot_.emplace(*plan_.run.memory_snapshot, trainer);
   if (plan_.run.trace) trace_.emplace(*plan_.run.trace, run.world, trainer);
   if (run.world.rank() == 0)
     step_watch_.emplace([&trainer] { return trainer.whereabouts(); },
@@ -55,14 +56,14 @@ ExitCode TrainingLoop::run() {
     const Faults::Verdict verdict = report(step, outcome, metrics::monotonic_seconds() - began);
     if (verdict == Faults::Verdict::stop) stop_for_fault(step);
     if (verdict == Faults::Verdict::go_back) {
-      if (trace_) trace_->end_step(step);
+      end_traces(step);
       go_back(step);
       continue;
     }
     faults_.check_replicas(step);
     comm::rank_record::note_step(step);
     if (policy_.must_save(step, outcome.votes)) saves_.save(step);
-    if (trace_) trace_->end_step(step);
+    end_traces(step);
     if (outcome.votes.ends() && step < plan_.run.steps) return stopped(step, outcome.votes);
   }
   saves_.finish();
@@ -81,6 +82,12 @@ void TrainingLoop::before_step(std::int64_t step) {
   const std::int64_t done = step - first_step_;
   trainer_.memory_peak().watch(!run_.device.is_cpu() || done < 3 || done % 100 == 0);
   if (trace_) trace_->begin_step(step);
+  if (memory_snapshot_) memory_snapshot_->begin_step(step);
+}
+
+void TrainingLoop::end_traces(std::int64_t step) {
+  if (trace_) trace_->end_step(step);
+  if (memory_snapshot_) memory_snapshot_->end_step(step);
 }
 
 StepOutcome TrainingLoop::step_once() {

@@ -8,6 +8,7 @@
 #include "faults.hpp"
 #include "job_saves.hpp"
 #include "memory_report.hpp"
+#include "memory_snapshot.hpp"
 #include "microbatch_tuner.hpp"
 #include "reporter.hpp"
 #include "run_context.hpp"
@@ -32,6 +33,7 @@ class TrainingLoop {
   void before_step(std::int64_t step);
   StepOutcome step_once();
   void after_compute();
+  void end_traces(std::int64_t step);
   void cut_batch(std::int64_t step);
   void tune(double seconds);
   Faults::Verdict report(std::int64_t step, StepOutcome& outcome, double seconds);
@@ -50,7 +52,8 @@ class TrainingLoop {
   std::optional<Validator> validator_;    ///< if the job validates
   std::optional<MicrobatchTuner> tuner_;  ///< until it has chosen
   std::optional<StepTrace> trace_;        ///< if the job is profiled
-  std::optional<StepWatch> step_watch_;   ///< on rank 0
+  std::optional<MemorySnapshot> memory_snapshot_;
+  std::optional<StepWatch> step_watch_;  ///< on rank 0
   AllocationRetries retries_;
   std::int64_t first_step_;  ///< of this attempt, from 1
 };

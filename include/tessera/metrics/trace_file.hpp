@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tessera::metrics {
@@ -26,6 +28,9 @@ struct RankTrace {
 /// Its events, with commas between: a process for each rank and a thread for each track. Names must
 /// need no escapes in JSON.
 std::string trace_events(const RankTrace& trace);
+/// Figures at one time, which are drawn as areas on top of each other.
+std::string counter_event(int rank, std::string_view name, double seconds,
+                          const std::vector<std::pair<std::string_view, std::int64_t>>& figures);
 /// A whole file of events, of one rank or of several.
 std::string trace_file(const std::vector<std::string>& events);
 

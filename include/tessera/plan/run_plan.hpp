@@ -26,6 +26,11 @@ struct TracePlan {
   std::int64_t freq = 10, active_steps = 1;
 };
 
+struct MemorySnapshotPlan {
+  std::filesystem::path folder;
+  std::int64_t freq = 10;
+};
+
 struct RunPlan {
   std::filesystem::path folder;
   std::int64_t steps = 0;
@@ -37,6 +42,7 @@ struct RunPlan {
   std::optional<std::filesystem::path> gradients_file;  ///< gets the gradients of step 1
   MetricsPlan metrics;
   std::optional<TracePlan> trace;
+  std::optional<MemorySnapshotPlan> memory_snapshot;
   std::vector<metrics::TimeHint> time_hints;  ///< at most one for each row
 };
 

@@ -87,10 +87,12 @@ OptionList observation() {
              "profiler_active")
           .at_least(0)
           .with("profiling.enable_profiling"),
-      OPTION(profiling.enable_memory_snapshot, "Write snapshots of the allocator")
-          .refused("Tessera writes no snapshots; metrics.jsonl has the peak memory of each step"),
-      OPTION(profiling.save_memory_snapshot_folder, "Folder of the snapshots")
-          .refused_with("profiling.enable_memory_snapshot"),
+      OPTION(profiling.enable_memory_snapshot,
+             "Write what the memory of each rank holds over every profile_freq-th step, for "
+             "Perfetto"),
+      OPTION(profiling.save_memory_snapshot_folder,
+             "Folder of the snapshots, inside job.dump_folder")
+          .with("profiling.enable_memory_snapshot"),
   };
 }
 

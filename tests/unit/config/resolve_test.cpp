@@ -353,7 +353,6 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
         {"--model.converters", "float8"},
         {"--quantize.linear.float8.enable", "true"},
         {"--optimizer.early_step_in_backward", "true"},
-        {"--profiling.enable_memory_snapshot", "true"},
         {"--memory_estimation.enable", "true"},
         {"--fault_tolerance.enable", "true"}}) {
     std::vector<std::string> all = args;

@@ -38,8 +38,8 @@ acts | profiling.save_traces_folder | traces | tests/cli/keys.test | outputs/tra
 acts | profiling.profile_freq | 20 | tests/cli/keys.test | profile_freq
 acts | profiling.profiler_active | 2 | tests/cli/keys.test | profiler_active
 acts | profiling.profiler_warmup | 1 | tests/cli/keys.test | profiler_warmup
-refused | profiling.enable_memory_snapshot | true
-refused | profiling.save_memory_snapshot_folder | x
+acts | profiling.enable_memory_snapshot | true | tests/cli/keys.test | enable_memory_snapshot = true
+acts | profiling.save_memory_snapshot_folder | x | tests/cli/keys.test | outputs/memory
 acts | metrics.log_freq | 1 | tests/cli/keys.test | log_freq
 acts | metrics.enable_tensorboard | true | tests/interchange/interchange_test.py | enable_tensorboard
 acts | metrics.disable_color_printing | true | tests/cli/keys.test | disable_color_printing

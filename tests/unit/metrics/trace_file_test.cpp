@@ -22,6 +22,12 @@ TEST(TraceFile, HasAProcessForEachRankAndAThreadForEachTrack) {
   EXPECT_FALSE(events[6].contains("args"));
 }
 
+TEST(TraceFile, CountersHaveAllFigures) {
+  const auto json = nlohmann::json::parse(counter_event(2, "memory", 0.5, {{"a", 1}, {"b c", 2}}));
+  EXPECT_EQ(json.dump(), R"({"args":{"a":1,"b c":2},"dur":0,"name":"memory","ph":"C","pid":2,)"
+                         R"("tid":0,"ts":500000.0})");
+}
+
 TEST(TraceFile, ClocksDifferByTheMedian) {
   EXPECT_EQ(clock_offset({10, 20, 30}, {1, 11, 29}), 9) << "the third barrier came late";
   EXPECT_EQ(clock_offset({5}, {5}), 0);
