@@ -13,7 +13,7 @@
 namespace tessera::app {
 
 struct BenchRow {
-  std::string name;  ///< "float32 2048 x 512 x 512", "all_reduce 1048576"
+  std::string name;  ///< "float32 2048 x 512 x 512", "all_reduce 1024 B"
   double seconds = 0;
   double rate = 0;   ///< FLOP/s; bytes/s of each rank's link, or to a disk of all ranks
   double limit = 0;  ///< the machine's, of `rate`; 0: unknown
@@ -29,6 +29,10 @@ struct GemmShape {
 /// metrics::host_peak.
 std::vector<BenchRow> bench_gemm(comm::World& world, const std::vector<std::string>& types,
                                  const std::vector<GemmShape>& shapes);
+
+/// Fused kernels on float32 [rows, columns] on the host. The rate is the bytes that a kernel must
+/// read and write; the limit is that of a copy of such a tensor.
+std::vector<BenchRow> bench_kernels(comm::World& world, std::int64_t rows, std::int64_t columns);
 
 /// Collective calls and a ring of transfers between all ranks, over MPI on the host. The rate is
 /// the bus bandwidth of nccl-tests. The limit is a copy of as many bytes in memory, where all ranks

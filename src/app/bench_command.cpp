@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tessera bench gemm | comm | checkpoint: the speed of this machine beside its limits.
+// tessera bench gemm | kernels | comm | checkpoint: the speed of this machine beside its limits.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -35,13 +35,12 @@ GemmShape shape_of(const std::string& text) {
   return shape;
 }
 
-enum class What : std::uint8_t { products, calls, checkpoints };
+enum class What : std::uint8_t { products, kernels, calls, checkpoints };
 
 void print_table(const std::vector<BenchRow>& rows, What what) {
   const bool products = what == What::products;
   const bool calls = what == What::calls;
-  std::cout << fmt::format("{:<34}{:>12}{:>16}{:>16}{:>9}\n",
-                           products ? "product" : (calls ? "call" : "checkpoint"), "microseconds",
+  std::cout << fmt::format("{:<34}{:>12}{:>16}{:>16}{:>9}\n", "measured", "microseconds",
                            calls ? "bus bandwidth" : "speed", "limit", "share");
   const auto rate = [&](double value) {
     return products ? tessera::metrics::human_flops(value)
@@ -71,6 +70,7 @@ struct Wanted {
   std::vector<std::string> types{"float32", "bfloat16"},
       shapes{"512x512x512", "2048x512x512", "2048x512x2048", "2048x2048x512"};
   std::vector<std::int64_t> bytes{1024, 16384, 262144, 4194304, 16777216};
+  std::int64_t rows = 4096, columns = 1024;
   std::string folder = ".";
   std::int64_t mebibytes = 256;
 };
@@ -80,6 +80,8 @@ std::vector<BenchRow> measure(tessera::comm::World& world, const Wanted& wanted,
   switch (wanted.what) {
     case What::products:
       return tessera::app::bench_gemm(world, wanted.types, shapes);
+    case What::kernels:
+      return tessera::app::bench_kernels(world, wanted.rows, wanted.columns);
     case What::calls:
       tessera::require(world.size() > 1, ExitCode::usage,
                        "bench comm measures transfers between ranks; start it on several: "
@@ -114,6 +116,12 @@ int run(const Args& args) {
       "gemm", "matrix products; the limit is the processor's estimated peak for this rank");
   gemm.add_option("--shape", wanted.shapes, "products [M, K] x [K, N], as MxKxN").delimiter(',');
   gemm.add_option("--dtype", wanted.types, "float32, bfloat16").delimiter(',');
+  auto kernels = app.add_subcommand(
+      "kernels", "norms, gates and the optimizer; the limit is a copy in memory");
+  kernels.add_option("--rows", wanted.rows, "tokens").between(1, 1 << 24).show_default();
+  kernels.add_option("--columns", wanted.columns, "width of a token")
+      .between(1, 1 << 20)
+      .show_default();
   auto comm = app.add_subcommand(
       "comm", "calls over MPI; the limit is a copy of as many bytes, if all ranks share a node");
   comm.add_option("--bytes", wanted.bytes, "bytes of a call").at_least(4).delimiter(',');
@@ -124,10 +132,11 @@ int run(const Args& args) {
   checkpoint.add_option("--mebibytes", wanted.mebibytes, "size of the checkpoint, of all ranks")
       .between(1, 1 << 24)
       .show_default();
-  for (auto* command : {&gemm, &comm, &checkpoint})
+  for (auto* command : {&gemm, &kernels, &comm, &checkpoint})
     command->add_flag("--json", wanted.json, "print the figures as JSON");
   app.require_subcommand();
   if (!app.parse(args)) return 0;
+  if (kernels.parsed()) wanted.what = What::kernels;
   if (comm.parsed()) wanted.what = What::calls;
   if (checkpoint.parsed()) wanted.what = What::checkpoints;
   return measure(wanted);

@@ -11,7 +11,7 @@ struct TensorCommand {
 };
 inline constexpr TensorCommand kTrain{"train", "train a model on all ranks of the job"},
     kEval{"eval", "compute the validation loss, or the logits of given tokens"},
-    kBench{"bench", "measure products, communication and checkpoints of this machine"},
+    kBench{"bench", "measure this machine beside its limits"},
     kGenerate{"generate", "generate text with a trained model"},
     kShowVersion{"version", "print version and build information"};
 
