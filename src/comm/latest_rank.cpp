@@ -13,8 +13,8 @@ LatestRank latest_rank(Communicator& control, double waited) {
   const std::int64_t least = all_reduce_scalar(control, own, Op::min);
   const std::int64_t next = all_reduce_scalar(
       control, own == least ? std::numeric_limits<std::int64_t>::max() : own, Op::min);
-  return {static_cast<int>(least % kRanks),
-          static_cast<double>(next / kRanks - least / kRanks) * 1e-9};
+  const std::int64_t late_ns = next / kRanks - least / kRanks;
+  return {static_cast<int>(least % kRanks), static_cast<double>(late_ns) * 1e-9};
 }
 
 }  // namespace tessera::comm
