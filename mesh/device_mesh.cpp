@@ -33,24 +33,25 @@ const std::vector<std::vector<Axis>>& combinations() {
   return all;
 }
 
+constexpr std::size_t bit_of(Axis axis) { return static_cast<std::size_t>(axis); }
+
 AxisSet set_of(std::span<const Axis> axes) {
   AxisSet set;
-  for (Axis axis : axes) set.set(static_cast<std::size_t>(axis));
+  for (Axis axis : axes) set.set(bit_of(axis));
   return set;
 }
 
 /// Two sets span the same ranks exactly when they agree on the axes of degree > 1.
 AxisSet spanned(const Layout& layout, AxisSet set) {
   for (Axis axis : kAxes)
-    if (layout.degree(axis) == 1) set.reset(static_cast<std::size_t>(axis));
+    if (layout.degree(axis) == 1) set.reset(bit_of(axis));
   return set;
 }
 
 std::string join_names(AxisSet set) {
   std::string name;
   for (Axis axis : kAxes)
-    if (set.test(static_cast<std::size_t>(axis)))
-      name += fmt::format("{}{}", name.empty() ? "" : "+", name_of(axis));
+    if (set.test(bit_of(axis))) name += fmt::format("{}{}", name.empty() ? "" : "+", name_of(axis));
   return name;
 }
 
@@ -77,18 +78,12 @@ std::vector<comm::GridCut> cuts_of(const std::vector<AxisSet>& groups) {
   return cuts;
 }
 
-std::array<int, 5> extents_of(const Layout& layout) {
-  std::array<int, 5> extents{};
-  for (Axis axis : kAxes) extents[static_cast<std::size_t>(axis)] = layout.degree(axis);
-  return extents;
-}
-
-int position(const std::vector<int>& ranks, int rank) {
+int position(const std::vector<Rank>& ranks, Rank rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
 bool ends_pipeline(const Layout& layout, const Coord& coord) {
-  return coord[0] == 0 || coord[0] == layout.degree(Axis::pp) - 1;
+  return coord[Axis::pp] == 0 || coord[Axis::pp] == layout.degree(Axis::pp) - 1;
 }
 
 /// The group of first and last stage where it is not the whole pipeline; null on the stages
@@ -96,9 +91,9 @@ bool ends_pipeline(const Layout& layout, const Coord& coord) {
 std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const Layout& layout,
                                                const Coord& coord) {
   Coord first = coord;
-  first[0] = 0;
-  return root.split(ends_pipeline(layout, coord) ? layout.rank_of(first) : -1, coord[0],
-                    "embedding");
+  first[Axis::pp] = 0;
+  return root.split(ends_pipeline(layout, coord) ? layout.rank_of(first).value() : -1,
+                    coord[Axis::pp], "embedding");
 }
 
 }  // namespace
@@ -107,7 +102,7 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
                        const Decorate& decorate, comm::Memory memory)
     : layout_(layout),
       rank_(world.rank()),
-      coord_(layout.coord_of(world.rank())),
+      coord_(layout.coord_of(rank_)),
       impl_(std::make_unique<Impl>()) {
   TESSERA_EXPECT(layout.world() == world.size(), "a mesh of {} over {} ranks", layout.world(),
                  world.size());
@@ -117,41 +112,42 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
   if (layout.world() == 1) return;
   auto root = world.make(backend, join_names(spanned(layout, AxisSet(31))), memory);
   const auto groups = distinct_groups(layout);
-  auto parts = comm::split_grid(*root, extents_of(layout), cuts_of(groups));
+  auto parts = comm::split_grid(*root, layout.degrees().values, cuts_of(groups));
   for (std::size_t i = 0; i < groups.size(); ++i)
     impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);
   if (layout.degree(Axis::pp) > 2) impl_->embedding = split_ends(*root, layout, coord_);
   if (const int ep = layout.expert_degree(); ep > 1) {
-    const std::vector<int> peers = layout.expert_group_of(rank_),
-                           sharers = layout.expert_shard_group_of(rank_);
-    impl_->experts = root->split(peers.front(), position(peers, rank_), "ep");
-    impl_->expert_shards = root->split(sharers.front(), position(sharers, rank_), "efsdp");
+    const std::vector<Rank> peers = layout.expert_group_of(rank_),
+                            sharers = layout.expert_shard_group_of(rank_);
+    impl_->experts = root->split(peers.front().value(), position(peers, rank_), "ep");
+    impl_->expert_shards = root->split(sharers.front().value(), position(sharers, rank_), "efsdp");
   }
   impl_->groups[spanned(layout, AxisSet(31)).to_ulong()] = std::move(root);
   if (decorate) impl_->decorate_with(decorate);
 }
 
-DeviceMesh::DeviceMesh(const Layout& layout, int rank)
+DeviceMesh::DeviceMesh(const Layout& layout, Rank rank)
     : layout_(layout), rank_(rank), coord_(layout.coord_of(rank)), impl_(std::make_unique<Impl>()) {
   impl_->add_self(layout_);
-  impl_->own_control = comm::make_recording_communicator(rank, layout.world(), "world");
+  impl_->own_control = comm::make_recording_communicator(rank.value(), layout.world(), "world");
   impl_->control = impl_->own_control.get();
   for (const auto& axes : combinations()) {
     const AxisSet set = spanned(layout, set_of(axes));
     if (set.none() || impl_->groups.count(set.to_ulong())) continue;
-    const std::vector<int> ranks = layout.group_of(rank, axes);
+    const std::vector<Rank> ranks = layout.group_of(rank, axes);
     impl_->groups[set.to_ulong()] = comm::make_recording_communicator(
         position(ranks, rank), static_cast<int>(ranks.size()), join_names(set));
   }
   impl_->rehearse_experts(layout, rank);
   if (layout.degree(Axis::pp) > 2 && ends_pipeline(layout, coord_))
-    impl_->embedding = comm::make_recording_communicator(coord_[0] == 0 ? 0 : 1, 2, "embedding");
+    impl_->embedding =
+        comm::make_recording_communicator(coord_[Axis::pp] == 0 ? 0 : 1, 2, "embedding");
 }
 
-void DeviceMesh::Impl::rehearse_experts(const Layout& layout, int rank) {
+void DeviceMesh::Impl::rehearse_experts(const Layout& layout, Rank rank) {
   if (layout.expert_degree() == 1) return;
-  const std::vector<int> peers = layout.expert_group_of(rank),
-                         sharers = layout.expert_shard_group_of(rank);
+  const std::vector<Rank> peers = layout.expert_group_of(rank),
+                          sharers = layout.expert_shard_group_of(rank);
   experts = comm::make_recording_communicator(position(peers, rank), static_cast<int>(peers.size()),
                                               "ep");
   expert_shards = comm::make_recording_communicator(position(sharers, rank),
@@ -163,8 +159,7 @@ DeviceMesh::~DeviceMesh() = default;
 void DeviceMesh::Impl::add_self(const Layout& layout) {
   for (Axis axis : kAxes)
     if (layout.degree(axis) == 1)
-      self[static_cast<std::size_t>(axis)] =
-          comm::make_self_communicator(std::string(name_of(axis)));
+      self[axis] = comm::make_self_communicator(std::string(name_of(axis)));
   self_of_many = comm::make_self_communicator("one rank");
 }
 
@@ -177,8 +172,7 @@ void DeviceMesh::Impl::decorate_with(const Decorate& decorate) {
 }
 
 comm::Communicator& DeviceMesh::along(Axis axis) {
-  const auto i = static_cast<std::size_t>(axis);
-  return impl_->self[i] ? *impl_->self[i] : along(std::vector<Axis>{axis});
+  return impl_->self[axis] ? *impl_->self[axis] : along(std::vector<Axis>{axis});
 }
 
 comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {

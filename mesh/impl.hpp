@@ -2,7 +2,6 @@
 // What a DeviceMesh owns; device_mesh.cpp makes it, overview.cpp describes it.
 #pragma once
 
-#include <array>
 #include <bitset>
 #include <map>
 #include <memory>
@@ -19,7 +18,7 @@ using AxisSet = std::bitset<5>;
 struct DeviceMesh::Impl {
   /// by the axes of degree > 1 that they span
   std::map<unsigned long, std::unique_ptr<comm::Communicator>> groups;
-  std::array<std::unique_ptr<comm::Communicator>, 5> self;  ///< for the axes of degree 1
+  PerAxis<std::unique_ptr<comm::Communicator>> self;  ///< for the axes of degree 1
   std::unique_ptr<comm::Communicator> self_of_many;
   std::unique_ptr<comm::Communicator> embedding;
   std::unique_ptr<comm::Communicator> experts,
@@ -30,7 +29,7 @@ struct DeviceMesh::Impl {
   std::vector<std::string> hosts;  ///< of each rank; empty in a rehearsal
 
   void add_self(const Layout& layout);
-  void rehearse_experts(const Layout& layout, int rank);
+  void rehearse_experts(const Layout& layout, Rank rank);
   void decorate_with(const Decorate& decorate);
 };
 

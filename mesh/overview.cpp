@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostListed = 8;
 
 /// "0, 2, 4, 6", or "0, 64, 128 .. 960" for long ones.
-std::string list_ranks(const std::vector<int>& ranks) {
+std::string list_ranks(const std::vector<Rank>& ranks) {
   if (ranks.size() <= kMostListed) return fmt::format("{}", fmt::join(ranks, ", "));
   return fmt::format("{}, {}, {} .. {}", ranks[0], ranks[1], ranks[2], ranks.back());
 }
@@ -46,16 +46,16 @@ std::string DeviceMesh::overview() const {
                                  layout_.world() == 1 ? "rank" : "ranks");
   text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", "axis", "degree", "backend", "group of rank 0");
   for (Axis axis : kAxes) {
-    const auto& self = impl_->self[static_cast<std::size_t>(axis)];
+    const auto& self = impl_->self[axis];
     const auto group = impl_->groups.find(1ul << static_cast<unsigned>(axis));
     text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name_of(axis), layout_.degree(axis),
                         (self ? self : group->second)->backend(),
-                        list_ranks(layout_.group_of(0, {axis})));
+                        list_ranks(layout_.group_of(Rank(0), {axis})));
   }
   if (impl_->experts)
     for (const auto& [name, group, ranks] :
-         {std::tuple{"ep", impl_->experts.get(), layout_.expert_group_of(0)},
-          std::tuple{"efsdp", impl_->expert_shards.get(), layout_.expert_shard_group_of(0)}})
+         {std::tuple{"ep", impl_->experts.get(), layout_.expert_group_of(Rank(0))},
+          std::tuple{"efsdp", impl_->expert_shards.get(), layout_.expert_shard_group_of(Rank(0))}})
       text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name, group->size(), group->backend(),
                           list_ranks(ranks));
   if (!impl_->hosts.empty()) text += fmt::format("  hosts: {}\n", list_hosts(impl_->hosts));

@@ -34,7 +34,7 @@ Elements elements_of(const model::ModelSpec& model, const std::set<int>& params,
   Elements elements;
   for (const int param : params) {
     const model::ParamSpec& spec = model.params[static_cast<std::size_t>(param)];
-    const Placement at = place(spec, layout, 0);
+    const Placement at = place(spec, layout, mesh::Rank(0));
     const std::int64_t piece = element_count(at.local_shape);
     elements.gathered += piece;
     elements.own += piece / at.shards;  // of a short last chunk too: a lower bound

@@ -20,13 +20,13 @@ struct Members {
   Member tp, fsdp, experts;
 };
 
-Member member_of(const std::vector<int>& ranks, int rank) {
+Member member_of(const std::vector<mesh::Rank>& ranks, mesh::Rank rank) {
   return {static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()),
           static_cast<int>(ranks.size())};
 }
 
 /// Parameters of experts are on ranks of their own; tp is among these unless it cuts each expert.
-Members members_of(const model::ParamSpec& spec, const mesh::Layout& layout, int rank) {
+Members members_of(const model::ParamSpec& spec, const mesh::Layout& layout, mesh::Rank rank) {
   const Member tp = member_of(layout.group_of(rank, {Axis::tp}), rank);
   if (!model::counts_experts(spec.placement))
     return {tp, member_of(layout.group_of(rank, {Axis::dp_shard, Axis::cp}), rank), {}};
@@ -128,7 +128,7 @@ TensorSlice Placement::slice(const model::ParamSpec& spec, const std::string& pr
   return slice;
 }
 
-Placement place(const model::ParamSpec& spec, const mesh::Layout& layout, int rank,
+Placement place(const model::ParamSpec& spec, const mesh::Layout& layout, mesh::Rank rank,
                 const PlacementOptions& options) {
   const Members members = members_of(spec, layout, rank);
   const Member tp = member_of(layout.group_of(rank, {Axis::tp}), rank);

@@ -49,7 +49,7 @@ Inference::Inference(const plan::InferencePlan& plan, std::int64_t positions,
                      std::int64_t tokenizer_vocab)
     : positions_(positions),
       tokenizer_vocab_(tokenizer_vocab),
-      mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
+      mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank{0}),
       device_(default_device()),
       model_(model::make_decoder(plan.shape, positions, precision_of(plan.precision).compute,
                                  device_)),

@@ -42,7 +42,8 @@ void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& m
     files.emplace(path);
     weights.emplace(*files, model, hf::Names::hugging_face);
   });
-  if (mesh.rank() == 0 && choice.mismatch != plan::Mismatch::ignore) weights->warn_of_unused();
+  if (mesh.rank() == mesh::Rank(0) && choice.mismatch != plan::Mismatch::ignore)
+    weights->warn_of_unused();
   TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
   checkpoint::load(mesh.control(), *weights, views.views(), load_options(choice, model));
   views.write_back();

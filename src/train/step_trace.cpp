@@ -97,7 +97,7 @@ void StepTrace::write(std::int64_t step) {
   metrics::RankTrace trace = recorder_->take();
   trace.rank = world_.rank();
   trace.name = fmt::format("rank {} ({})", world_.rank(),
-                           trainer_.mesh().layout().coord_name(world_.rank()));
+                           trainer_.mesh().layout().coord_name(trainer_.mesh().rank()));
   for (metrics::TraceSpan& span : trace.spans) span.begin += offset_, span.end += offset_;
   const fs::path folder = plan_.folder / fmt::format("iteration_{}", step);
   comm::on_all_ranks(world_.control(), [&] {

@@ -62,7 +62,7 @@ Result result_of(const std::string& family, const std::string& dtype, at::Device
   job.training.global_batch_size = 4;
   job.training.local_batch_size = 2;
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, 0);
+  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
   const at::ScalarType compute = dtype == "float64"   ? at::kDouble
                                  : dtype == "float32" ? at::kFloat
                                                       : at::kBFloat16;

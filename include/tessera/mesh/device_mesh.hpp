@@ -28,13 +28,13 @@ class DeviceMesh {
              const Decorate& decorate = {}, comm::Memory memory = comm::Memory::host);
   /// A mesh of recording communicators: rank `rank` of `layout`, with no traffic (rehearsals,
   /// planner).
-  DeviceMesh(const Layout& layout, int rank);
+  DeviceMesh(const Layout& layout, Rank rank);
   ~DeviceMesh();
 
   const Layout& layout() const { return layout_; }
-  int rank() const { return rank_; }
+  Rank rank() const { return rank_; }
   const Coord& coord() const { return coord_; }
-  int coord(Axis axis) const { return coord_[static_cast<std::size_t>(axis)]; }
+  int coord(Axis axis) const { return coord_[axis]; }
   /// Communicator along one axis; size 1 axes give a self communicator.
   comm::Communicator& along(Axis axis);
   /// Communicator over several axes, ordered outer to inner, e.g. {dp_shard, cp} (FSDP) or
@@ -64,7 +64,7 @@ class DeviceMesh {
  private:
   struct Impl;
   Layout layout_;
-  int rank_ = 0;
+  Rank rank_;
   Coord coord_{};
   std::unique_ptr<Impl> impl_;
 };

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tessera/base/index.hpp"
 
 namespace tessera::mesh {
 
@@ -16,6 +19,19 @@ inline constexpr std::array<Axis, 5> kAxes{Axis::pp, Axis::dp_replicate, Axis::d
                                            Axis::tp};
 std::string_view name_of(Axis axis) noexcept;
 
+/// One value for each axis, in the order of kAxes.
+template <class T>
+struct PerAxis {
+  std::array<T, kAxes.size()> values{};
+
+  constexpr T& operator[](Axis axis) { return values[static_cast<std::size_t>(axis)]; }
+  constexpr const T& operator[](Axis axis) const { return values[static_cast<std::size_t>(axis)]; }
+  auto operator<=>(const PerAxis&) const = default;
+};
+
+/// A rank of the whole mesh.
+using Rank = Index<struct RankKind>;
+
 /// Degrees of the axes in the order of kAxes, as configured; one of them may be -1: "the rest".
 struct Degrees {
   int pp = 1, dp_replicate = 1, dp_shard = -1, cp = 1, tp = 1;
@@ -23,8 +39,8 @@ struct Degrees {
   int etp = 1;  ///< ranks that share each expert: 1 or tp
 };
 
-/// Coordinates of one rank, in the order of kAxes.
-using Coord = std::array<int, 5>;
+/// Coordinates of one rank.
+using Coord = PerAxis<int>;
 
 /// A mesh of `world` ranks: rank = (((pp * R + dp_replicate) * S + dp_shard) * C + cp) * T + tp.
 class Layout {
@@ -34,32 +50,34 @@ class Layout {
   static Layout resolve(const Degrees& degrees, int world);
 
   int world() const { return world_; }
-  int degree(Axis axis) const { return degrees_[static_cast<std::size_t>(axis)]; }
-  Coord coord_of(int rank) const;
-  int rank_of(const Coord& coord) const;
+  IndexRange<Rank> ranks() const { return IndexRange<Rank>(world_); }
+  int degree(Axis axis) const { return degrees_[axis]; }
+  const PerAxis<int>& degrees() const { return degrees_; }
+  Coord coord_of(Rank rank) const;
+  Rank rank_of(const Coord& coord) const;
   /// Ranks that share every coordinate with `rank` except those of `axes`, in mesh order.
-  std::vector<int> group_of(int rank, const std::vector<Axis>& axes) const;
+  std::vector<Rank> group_of(Rank rank, const std::vector<Axis>& axes) const;
   /// Data-parallel ranks that read different samples (dp_replicate x dp_shard), and this rank's
   /// number among them.
   int dp_degree() const { return degree(Axis::dp_replicate) * degree(Axis::dp_shard); }
-  int dp_rank(int rank) const;
+  int dp_rank(Rank rank) const;
   /// The expert view of the same ranks: pp, dp_replicate, efsdp, ep (and tp, if each expert is cut
   /// over it), with efsdp * ep = dp_shard * cp * tp (without tp then); ep is fastest.
   int expert_degree() const { return ep_; }
   bool experts_cut_by_tp() const { return etp_ > 1; }
   /// Ranks that hold the other experts of `rank`'s copy, and those that share its experts'
   /// parameters, in mesh order.
-  std::vector<int> expert_group_of(int rank) const;
-  std::vector<int> expert_shard_group_of(int rank) const;
+  std::vector<Rank> expert_group_of(Rank rank) const;
+  std::vector<Rank> expert_shard_group_of(Rank rank) const;
   /// "pp2.r1.s2.cp1.tp2"-like, for messages; coord form "pp0.r0.s1.cp0.tp0" names checkpoint
   /// shards.
   std::string to_string() const;
-  std::string coord_name(int rank) const;
+  std::string coord_name(Rank rank) const;
   bool operator==(const Layout&) const = default;
 
  private:
-  std::vector<int> borrowed_from(int rank) const;
-  std::array<int, 5> degrees_{1, 1, 1, 1, 1};
+  std::vector<Rank> borrowed_from(Rank rank) const;
+  PerAxis<int> degrees_{1, 1, 1, 1, 1};
   int world_ = 1;
   int ep_ = 1, etp_ = 1;
 };

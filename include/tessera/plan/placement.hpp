@@ -62,7 +62,7 @@ int tp_dimension(model::Placement placement);
 
 /// Of `spec` on `rank` of the mesh. Contract: the degrees divide what they cut (the job was checked
 /// against the model).
-Placement place(const model::ParamSpec& spec, const mesh::Layout& layout, int rank,
+Placement place(const model::ParamSpec& spec, const mesh::Layout& layout, mesh::Rank rank,
                 const PlacementOptions& options = {});
 
 }  // namespace tessera::plan

@@ -14,13 +14,13 @@ using comm::Backend;
 using test::world;
 
 /// The world ranks of a communicator's members, in its order, as they themselves say.
-std::vector<int> members_of(comm::Communicator& communicator) {
+std::vector<Rank> members_of(comm::Communicator& communicator) {
   const comm::Memory memory = test::test_memory();
   test::Values mine(DType::i32, 1, world().rank(), memory),
       all(DType::i32, communicator.size(), -1, memory);
   communicator.all_gather(mine.buffer(), all.buffer()).wait();
-  std::vector<int> ranks;
-  for (int r = 0; r < communicator.size(); ++r) ranks.push_back(static_cast<int>(all[r]));
+  std::vector<Rank> ranks;
+  for (int r = 0; r < communicator.size(); ++r) ranks.push_back(Rank(static_cast<int>(all[r])));
   return ranks;
 }
 
@@ -54,7 +54,7 @@ std::vector<Layout> layouts_of(int n) {
 void check(const Layout& layout, Backend backend) {
   DeviceMesh mesh(world(), layout, backend, {}, test::test_memory());
   for (const auto& axes : usual())
-    EXPECT_EQ(members_of(mesh.along(axes)), layout.group_of(world().rank(), axes))
+    EXPECT_EQ(members_of(mesh.along(axes)), layout.group_of(mesh.rank(), axes))
         << layout.to_string();
   for (Axis axis : kAxes) {
     EXPECT_EQ(mesh.along(axis).rank(), mesh.coord(axis));
@@ -65,11 +65,10 @@ void check(const Layout& layout, Backend backend) {
   ASSERT_EQ(ends != nullptr, stage == 0 || stage == pp - 1) << layout.to_string();
   if (!ends) return;
   Coord first = mesh.coord(), last = mesh.coord();
-  first[0] = 0;
-  last[0] = pp - 1;
-  const std::vector<int> expected =
-      pp == 1 ? std::vector<int>{world().rank()}
-              : std::vector<int>{layout.rank_of(first), layout.rank_of(last)};
+  first[Axis::pp] = 0;
+  last[Axis::pp] = pp - 1;
+  const std::vector<Rank> expected =
+      pp == 1 ? std::vector{mesh.rank()} : std::vector{layout.rank_of(first), layout.rank_of(last)};
   EXPECT_EQ(members_of(*ends), expected) << layout.to_string();
 }
 

@@ -78,7 +78,7 @@ Footprint footprint(mesh::DeviceMesh& mesh, plan::Rotation rotation) {
 }
 
 TEST(ContextMemory, TwoRanksHoldHalf) {
-  mesh::DeviceMesh alone(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
+  mesh::DeviceMesh alone(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
   const Footprint whole = footprint(alone, plan::Rotation::ring);
   ASSERT_GT(whole.kept,
             kSeq * 32 * 4 * 10);  // ten tensors of the residual stream, or nothing was counted

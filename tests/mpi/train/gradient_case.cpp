@@ -103,7 +103,7 @@ Reference compute_reference(const GradientCase& of) {
   row.documents = of.documents;
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, 0);
+  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
   const model::Model model = model_of(row, at::kCPU);
   const UnevenSource source;
   const plan::JobPlan plan = planned(job, model, layout);
@@ -230,7 +230,7 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   alone.family = row.family;
   alone.dtype = row.dtype;
   alone.accumulation = accumulation_of_reference(row);
-  mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0);
+  mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
   const Place place(world, row.backend, row.over_nccl);
   mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend, {},
                         train::memory_of(place.device));

@@ -43,7 +43,7 @@ class Fixture {
         model_(which.family.empty() ? tiny_model(which.tied, at::kFloat, 8, place_.device)
                                     : tiny_family(which.family, at::kFloat, place_.device)),
         plan_(planned(resolved_, model_, layout_)),
-        mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, 0)
+        mesh_(which.alone ? std::make_unique<mesh::DeviceMesh>(layout_, mesh::Rank{0})
                           : std::make_unique<mesh::DeviceMesh>(
                                 world(), layout_, place_.backend,
                                 train::ordered_sums_of(plan_.arithmetic, place_.device))),

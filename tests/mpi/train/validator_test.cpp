@@ -124,7 +124,7 @@ double training_loss(const Row& row, std::int64_t samples) {
   job.training.steps = 1;
   job.validation.enable = false;
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, 0);
+  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
   const model::Model model = model_of(row);
   const Thirteen source(row.seq_len);
   const plan::JobPlan plan = planned(job, model, layout);

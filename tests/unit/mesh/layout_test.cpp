@@ -20,6 +20,12 @@ std::string message_of(const Degrees& degrees, int world) {
   return error_of(ExitCode::usage, [&] { Layout::resolve(degrees, world); });
 }
 
+std::vector<Rank> ranks(std::initializer_list<int> numbers) {
+  std::vector<Rank> ranks;
+  for (const int number : numbers) ranks.push_back(Rank(number));
+  return ranks;
+}
+
 /// Every factorisation of `world` into five degrees.
 std::vector<Layout> all_layouts(int world) {
   std::vector<Layout> layouts;
@@ -63,7 +69,7 @@ TEST(Layout, CoordinatesAndRanksAreInverse) {
   for (const int world : {1, 2, 6, 8, 12}) {
     for (const Layout& layout : all_layouts(world)) {
       std::set<Coord> seen;
-      for (int rank = 0; rank < world; ++rank) {
+      for (const Rank rank : layout.ranks()) {
         EXPECT_EQ(layout.rank_of(layout.coord_of(rank)), rank);
         seen.insert(layout.coord_of(rank));
       }
@@ -75,12 +81,12 @@ TEST(Layout, CoordinatesAndRanksAreInverse) {
 TEST(Layout, TensorParallelRanksAreNeighbours) {
   const Layout layout =
       Layout::resolve({.pp = 2, .dp_replicate = 2, .dp_shard = 2, .cp = 2, .tp = 2}, 32);
-  EXPECT_EQ(layout.group_of(5, {Axis::tp}), (std::vector<int>{4, 5}));
-  EXPECT_EQ(layout.group_of(5, {Axis::pp}), (std::vector<int>{5, 21}));
-  EXPECT_EQ(layout.group_of(5, {Axis::cp, Axis::dp_shard}), (std::vector<int>{1, 3, 5, 7}));
-  EXPECT_EQ(layout.rank_of({1, 0, 1, 1, 0}), 16 + 4 + 2);
+  EXPECT_EQ(layout.group_of(Rank(5), {Axis::tp}), ranks({4, 5}));
+  EXPECT_EQ(layout.group_of(Rank(5), {Axis::pp}), ranks({5, 21}));
+  EXPECT_EQ(layout.group_of(Rank(5), {Axis::cp, Axis::dp_shard}), ranks({1, 3, 5, 7}));
+  EXPECT_EQ(layout.rank_of({1, 0, 1, 1, 0}), Rank(16 + 4 + 2));
   EXPECT_EQ(layout.to_string(), "pp2.r2.s2.cp2.tp2");
-  EXPECT_EQ(layout.coord_name(22), "pp1.r0.s1.cp1.tp0");
+  EXPECT_EQ(layout.coord_name(Rank(22)), "pp1.r0.s1.cp1.tp0");
 }
 
 /// Groups of one kind tile the world, hold their own rank, and are the same for all of their
@@ -90,12 +96,12 @@ TEST(Layout, GroupsTileTheWorld) {
       {Axis::tp}, {Axis::pp}, {Axis::dp_shard, Axis::cp}, {Axis::pp, Axis::tp}, {}};
   for (const Layout& layout : all_layouts(12)) {
     for (const auto& axes : kinds) {
-      std::set<std::vector<int>> groups;
-      for (int rank = 0; rank < 12; ++rank) {
+      std::set<std::vector<Rank>> groups;
+      for (const Rank rank : layout.ranks()) {
         const auto group = layout.group_of(rank, axes);
         EXPECT_TRUE(std::is_sorted(group.begin(), group.end()));
         EXPECT_TRUE(std::count(group.begin(), group.end(), rank) == 1);
-        for (int member : group) EXPECT_EQ(layout.group_of(member, axes), group);
+        for (const Rank member : group) EXPECT_EQ(layout.group_of(member, axes), group);
         groups.insert(group);
       }
       std::size_t members = 0;
@@ -108,7 +114,7 @@ TEST(Layout, GroupsTileTheWorld) {
 TEST(Layout, NumbersDataRanks) {
   for (const Layout& layout : all_layouts(8)) {
     std::vector<int> readers(static_cast<std::size_t>(layout.dp_degree()));
-    for (int rank = 0; rank < 8; ++rank)
+    for (const Rank rank : layout.ranks())
       ++readers.at(static_cast<std::size_t>(layout.dp_rank(rank)));
     for (int count : readers) EXPECT_EQ(count, 8 / layout.dp_degree());
   }
@@ -124,28 +130,29 @@ TEST(ExpertView, SharesTheBorrowedRanksOut) {
       degrees.etp = etp;
       const Layout layout = Layout::resolve(degrees, 32);
       const int borrowed = etp == 1 ? 8 : 4;
-      for (int rank = 0; rank < 32; ++rank) {
-        const std::vector<int> peers = layout.expert_group_of(rank),
-                               sharers = layout.expert_shard_group_of(rank);
+      for (const Rank rank : layout.ranks()) {
+        const std::vector<Rank> peers = layout.expert_group_of(rank),
+                                sharers = layout.expert_shard_group_of(rank);
         EXPECT_EQ(static_cast<int>(peers.size()), ep);
         EXPECT_EQ(static_cast<int>(sharers.size()), borrowed / ep);
-        std::set<int> reached;
-        for (const int peer : peers)
-          for (const int sharer : layout.expert_shard_group_of(peer)) reached.insert(sharer);
+        std::set<Rank> reached;
+        for (const Rank peer : peers)
+          for (const Rank sharer : layout.expert_shard_group_of(peer)) reached.insert(sharer);
         EXPECT_EQ(static_cast<int>(reached.size()), borrowed);
-        for (const int other : reached) {
-          EXPECT_EQ(layout.coord_of(other)[0], layout.coord_of(rank)[0]);
-          EXPECT_EQ(layout.coord_of(other)[1], layout.coord_of(rank)[1]);
+        for (const Rank other : reached) {
+          EXPECT_EQ(layout.coord_of(other)[Axis::pp], layout.coord_of(rank)[Axis::pp]);
+          EXPECT_EQ(layout.coord_of(other)[Axis::dp_replicate],
+                    layout.coord_of(rank)[Axis::dp_replicate]);
           if (etp > 1) {
-            EXPECT_EQ(layout.coord_of(other)[4], layout.coord_of(rank)[4]);
+            EXPECT_EQ(layout.coord_of(other)[Axis::tp], layout.coord_of(rank)[Axis::tp]);
           }
         }
       }
     }
   Degrees degrees{.dp_shard = 4, .tp = 2};
   degrees.ep = 4;
-  EXPECT_EQ(Layout::resolve(degrees, 8).expert_group_of(5), (std::vector<int>{4, 5, 6, 7}));
-  EXPECT_EQ(Layout::resolve(degrees, 8).expert_shard_group_of(5), (std::vector<int>{1, 5}));
+  EXPECT_EQ(Layout::resolve(degrees, 8).expert_group_of(Rank(5)), ranks({4, 5, 6, 7}));
+  EXPECT_EQ(Layout::resolve(degrees, 8).expert_shard_group_of(Rank(5)), ranks({1, 5}));
 }
 
 TEST(ExpertView, MistakesSayWhatWouldDo) {

@@ -9,7 +9,7 @@ namespace {
 
 TEST(Rehearsal, OneRankOfALargeJob) {
   const Layout layout = Layout::resolve({.pp = 16, .dp_replicate = 2, .tp = 8}, 16384);
-  const int rank = layout.rank_of({15, 1, 63, 0, 7});
+  const Rank rank = layout.rank_of({15, 1, 63, 0, 7});
   DeviceMesh mesh(layout, rank);
   EXPECT_EQ(mesh.rank(), rank);
   EXPECT_EQ(mesh.along(Axis::pp).size(), 16);
@@ -26,7 +26,7 @@ TEST(Rehearsal, OneRankOfALargeJob) {
 }
 
 TEST(Rehearsal, OverviewNamesEveryAxis) {
-  const DeviceMesh mesh(Layout::resolve({.pp = 2, .tp = 2}, 8), 3);
+  const DeviceMesh mesh(Layout::resolve({.pp = 2, .tp = 2}, 8), Rank(3));
   EXPECT_EQ(mesh.overview(),
             "mesh pp2.r1.s2.cp1.tp2 of 8 ranks\n"
             "  axis          degree  backend   group of rank 0\n"
@@ -38,7 +38,7 @@ TEST(Rehearsal, OverviewNamesEveryAxis) {
 }
 
 TEST(Rehearsal, OverviewOfOneRankIsOneLine) {
-  EXPECT_EQ(DeviceMesh(Layout::resolve({}, 1), 0).overview(), "mesh of 1 rank\n");
+  EXPECT_EQ(DeviceMesh(Layout::resolve({}, 1), Rank(0)).overview(), "mesh of 1 rank\n");
 }
 
 }  // namespace

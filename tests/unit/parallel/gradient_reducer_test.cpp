@@ -12,13 +12,13 @@ namespace {
 using Groups = std::vector<ShardGroup*>;
 
 PlacedParam place_alone(const model::ParamSpec& spec) {
-  return {&spec, plan::place(spec, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0)};
+  return {&spec, plan::place(spec, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0))};
 }
 
 /// One rank, one parameter, no model around it.
 struct OneGroup {
   explicit OneGroup(const ReducerOptions& options, const GroupOptions& how = {})
-      : mesh(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), 0),
+      : mesh(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0)),
         alone(comm::make_self_communicator("one rank")),
         group("w", {place_alone(spec)}, *alone, how),
         reducer(model::ModelSpec(), mesh, options) {
@@ -111,7 +111,7 @@ TEST(GradientReducer, AddsTheGradientOfAGuestToItsHome) {
 /// Sums over two replicas that were started so far, before each of five units and after finish().
 std::vector<std::int64_t> replica_sums(int microbatches, bool offload) {
   const mesh::Layout layout = mesh::Layout::resolve({1, 2, 1, 1, 1}, 2);
-  mesh::DeviceMesh mesh(layout, 0);  // records calls
+  mesh::DeviceMesh mesh(layout, mesh::Rank(0));  // records calls
   const auto alone = comm::make_self_communicator("one rank");
   const model::ParamSpec spec{"w", {5, 7}, model::Placement::replicated, {}, "w"};
   GroupOptions options;
@@ -119,7 +119,7 @@ std::vector<std::int64_t> replica_sums(int microbatches, bool offload) {
   GradientReducer reducer(model::ModelSpec(), mesh, {});
   std::vector<std::unique_ptr<ShardGroup>> groups;
   for (int unit = 0; unit < 5; ++unit) {
-    const PlacedParam placed{&spec, plan::place(spec, layout, 0)};
+    const PlacedParam placed{&spec, plan::place(spec, layout, mesh::Rank(0))};
     groups.push_back(
         std::make_unique<ShardGroup>("w", std::vector<PlacedParam>{placed}, *alone, options));
     reducer.add_unit(Groups{groups.back().get()});

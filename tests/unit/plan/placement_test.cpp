@@ -93,7 +93,8 @@ mesh::Layout layout_of(const mesh::Degrees& degrees) {
 TEST(Placement, OfEveryKind) {
   for (const Row& row : table()) {
     SCOPED_TRACE(row.name);
-    const Placement placed = place(row.spec, layout_of(row.degrees), row.rank, row.options);
+    const Placement placed =
+        place(row.spec, layout_of(row.degrees), mesh::Rank(row.rank), row.options);
     EXPECT_EQ(placed.local_shape, row.shape);
     EXPECT_EQ(placed.local_offset, row.offset);
     EXPECT_EQ(placed.rows, row.rows);
@@ -110,7 +111,7 @@ TEST(Placement, OfEveryKind) {
 TEST(Placement, APartOfAnExpertIsABox) {
   const model::ParamSpec spec = spec_of(Kind::expert, {2, 6, 2});
   const TensorSlice box =
-      place(spec, layout_of({1, 1, 4, 1, 1}), 3).slice(spec, "model/", DType::f32);
+      place(spec, layout_of({1, 1, 4, 1, 1}), mesh::Rank(3)).slice(spec, "model/", DType::f32);
   EXPECT_EQ(box.name, "model/w");
   EXPECT_EQ(box.offset, (Shape{1, 3, 0}));
   EXPECT_EQ(box.extent, (Shape{1, 3, 2}));
@@ -154,7 +155,7 @@ TEST(Placement, EveryElementIsCountedOnce) {
       const auto elements = static_cast<std::size_t>(element_count(spec.global_shape));
       std::vector<int> counted(elements, 0), held(elements, 0);
       int replicas = 0;
-      for (int rank = 0; rank < layout.world(); ++rank) {
+      for (const mesh::Rank rank : layout.ranks()) {
         const Placement placed = place(spec, layout, rank);
         const TensorSlice box = placed.slice(spec, "", DType::f32);
         mark(held, box);
@@ -168,8 +169,8 @@ TEST(Placement, EveryElementIsCountedOnce) {
 
 TEST(Placement, DegreesDivideWhatTheyCut) {
   const mesh::Layout layout = layout_of({1, 1, 1, 1, 3});
-  EXPECT_THROW(place(spec_of(Kind::column, {8, 6}), layout, 0), ContractViolation);
-  EXPECT_THROW(place(spec_of(Kind::column, {6, 6}, 2), layout, 0), ContractViolation);
+  EXPECT_THROW(place(spec_of(Kind::column, {8, 6}), layout, mesh::Rank(0)), ContractViolation);
+  EXPECT_THROW(place(spec_of(Kind::column, {6, 6}, 2), layout, mesh::Rank(0)), ContractViolation);
 }
 
 }  // namespace

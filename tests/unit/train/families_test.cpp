@@ -103,7 +103,7 @@ class Stored final : public data::SampleSource {
 struct OneRank {
   OneRank(const std::string& family, const char* dtype)
       : plan(plan::plan_job(job(family, "config.json", dtype), 1, 0)),
-        mesh(plan.layout, 0),
+        mesh(plan.layout, mesh::Rank(0)),
         model(model_of(plan, at::kCPU)),
         source(family),
         trainer(plan, model, mesh, source, at::kCPU) {
