@@ -56,8 +56,8 @@ void BoxTable::check_row(std::int64_t box, const ShardRecord& shard,
 }
 
 Box BoxTable::box(std::int64_t box, std::size_t dims) const {
-  const std::int64_t *offsets = row(box) + 2, *extents = offsets + (row_words_ - 2) / 2;
-  return {Shape(offsets, offsets + dims), Shape(extents, extents + dims)};
+  const std::int64_t *offsets = row(box) + 2, *ranges = offsets + (row_words_ - 2) / 2;
+  return {Shape(offsets, offsets + dims), Shape(ranges, ranges + dims)};
 }
 
 Range BoxTable::boxes_of(std::int64_t tensor_number) const {
@@ -86,25 +86,25 @@ ShardTables read_tables(const File& file, const ShardRecord& shard,
           read_table<std::uint32_t>(file, shard.checksums, 1, "checksum")};
 }
 
-std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& shard,
-                                    const std::filesystem::path& path) {
-  std::vector<Extent> extents{{shard.boxes.offset, shard.boxes.count * shard.box_row_bytes()},
-                              {shard.checksums.offset, shard.checksums.count * 4}};
+std::vector<Range> covered_ranges(const BoxTable& boxes, const ShardRecord& shard,
+                                  const std::filesystem::path& path) {
+  std::vector<Range> ranges{{shard.boxes.offset, shard.boxes.count * shard.box_row_bytes()},
+                            {shard.checksums.offset, shard.checksums.count * 4}};
   for (std::int64_t box = 0; box < boxes.size(); ++box)
-    extents.push_back({boxes.offset(box), boxes.bytes(box)});
-  std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-  for (std::size_t i = 1; i < extents.size(); ++i)
-    if (extents[i - 1].begin + extents[i - 1].bytes > extents[i].begin)
-      damaged(path, fmt::format("two boxes overlap at byte {}", extents[i].begin));
-  return extents;
+    ranges.push_back({boxes.offset(box), boxes.bytes(box)});
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i - 1].end() > ranges[i].begin)
+      damaged(path, fmt::format("two boxes overlap at byte {}", ranges[i].begin));
+  return ranges;
 }
 
 namespace {
 
 /// `read(data, bytes, offset)` gives the file's bytes.
 template <class Read>
-std::uint32_t checksum_outside(const std::vector<Extent>& extents, std::int64_t file_bytes,
+std::uint32_t checksum_outside(const std::vector<Range>& ranges, std::int64_t file_bytes,
                                const Read& read) {
   std::vector<char> buffer;
   std::uint32_t crc = 0;
@@ -116,9 +116,9 @@ std::uint32_t checksum_outside(const std::vector<Extent>& extents, std::int64_t 
       crc = crc32c(crc, buffer.data(), buffer.size());
     }
   };
-  for (const Extent& extent : extents) {
-    add_until(extent.begin);
-    at = extent.begin + extent.bytes;
+  for (const Range& range : ranges) {
+    add_until(range.begin);
+    at = range.end();
   }
   add_until(file_bytes);
   return crc;
@@ -127,15 +127,15 @@ std::uint32_t checksum_outside(const std::vector<Extent>& extents, std::int64_t 
 }  // namespace
 
 std::uint32_t header_checksum(const File& file, std::int64_t file_bytes,
-                              const std::vector<Extent>& extents) {
-  return checksum_outside(extents, file_bytes, [&](char* data, std::size_t bytes, std::int64_t at) {
+                              const std::vector<Range>& ranges) {
+  return checksum_outside(ranges, file_bytes, [&](char* data, std::size_t bytes, std::int64_t at) {
     file.read(data, bytes, at);
   });
 }
 
 std::uint32_t header_checksum(const SparseImage& image, std::int64_t file_bytes,
-                              const std::vector<Extent>& extents) {
-  return checksum_outside(extents, file_bytes, [&](char* data, std::size_t bytes, std::int64_t at) {
+                              const std::vector<Range>& ranges) {
+  return checksum_outside(ranges, file_bytes, [&](char* data, std::size_t bytes, std::int64_t at) {
     image.read(at, data, bytes);
   });
 }

@@ -61,14 +61,14 @@ ShardTables read_tables(const File& file, const ShardRecord& shard,
 
 /// Boxes and tables, which checksums of their own cover, ascending. Error(checkpoint) when two
 /// overlap.
-std::vector<Extent> covered_extents(const BoxTable& boxes, const ShardRecord& shard,
-                                    const std::filesystem::path& path);
-/// The header checksum: of every byte of the file outside `extents`.
+std::vector<Range> covered_ranges(const BoxTable& boxes, const ShardRecord& shard,
+                                  const std::filesystem::path& path);
+/// The header checksum: of every byte of the file outside `ranges`.
 std::uint32_t header_checksum(const File& file, std::int64_t file_bytes,
-                              const std::vector<Extent>& extents);
+                              const std::vector<Range>& ranges);
 /// The same of a structure that is still in memory.
 std::uint32_t header_checksum(const SparseImage& image, std::int64_t file_bytes,
-                              const std::vector<Extent>& extents);
+                              const std::vector<Range>& ranges);
 
 /// The dataset that holds the `number`-th box (from 0) of a tensor in one file: "model/x",
 /// "model/x#1", ...

@@ -40,17 +40,17 @@ void SparseImage::read(std::int64_t offset, void* data, std::size_t bytes) const
                 });
 }
 
-void SparseImage::store(const File& file, std::span<const Extent> except) const {
+void SparseImage::store(const File& file, std::span<const Range> except) const {
   CombinedWrites writes(file);
   auto next = except.begin();
   for (const auto& [number, page] : pages_) {
     const std::int64_t begin = number * kPageBytes, end = std::min(begin + kPageBytes, bytes_);
     for (std::int64_t at = begin; at < end;) {
-      while (next != except.end() && next->begin + next->bytes <= at) ++next;
+      while (next != except.end() && next->end() <= at) ++next;
       const std::int64_t stop = next == except.end() ? end : std::clamp(next->begin, at, end);
       if (stop > at)
         writes.write(page->data() + (at - begin), static_cast<std::size_t>(stop - at), at);
-      at = stop == end ? end : std::min(end, next->begin + next->bytes);
+      at = stop == end ? end : std::min(end, next->end());
     }
   }
   writes.flush();

@@ -10,14 +10,9 @@
 #include <span>
 
 #include "tessera/base/file.hpp"
+#include "tessera/base/shard.hpp"
 
 namespace tessera::checkpoint {
-
-/// Bytes of a file, from one offset on.
-struct Extent {
-  std::int64_t begin = 0;
-  std::int64_t bytes = 0;
-};
 
 /// A file's bytes: those written, zero elsewhere.
 class SparseImage {
@@ -26,9 +21,9 @@ class SparseImage {
   void read(std::int64_t offset, void* data, std::size_t bytes) const;
   void resize(std::int64_t bytes) { bytes_ = bytes; }
   std::int64_t size() const { return bytes_; }
-  /// Puts the pages that were written into `file`, but for the bytes in `except` (ascending,
-  /// disjoint), and gives it its size.
-  void store(const File& file, std::span<const Extent> except = {}) const;
+  /// Puts the pages that were written into `file`, but for the ranges of bytes in `except`
+  /// (ascending, disjoint), and gives it its size.
+  void store(const File& file, std::span<const Range> except = {}) const;
 
  private:
   static constexpr std::int64_t kPageBytes = 4096;

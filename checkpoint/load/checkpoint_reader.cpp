@@ -31,17 +31,17 @@ void CheckpointReader::Impl::check(const TensorSlice& slice) const {
   require(convertible(stored.dtype, slice.dtype), ExitCode::usage,
           "tensor {} is {} in checkpoint {} and cannot be converted to {}", slice.name,
           name_of(stored.dtype), folder.string(), name_of(slice.dtype));
-  TESSERA_EXPECT(lies_in(box_of(slice), slice.global_shape), "box {} extends beyond tensor {}",
-                 to_string(box_of(slice)), slice.name);
+  TESSERA_EXPECT(lies_in(slice.box, slice.global_shape), "box {} extends beyond tensor {}",
+                 to_string(slice.box), slice.name);
 }
 
 std::vector<Want> CheckpointReader::Impl::wants_of(std::span<const SliceView> wanted) const {
   std::vector<Want> wants;
   for (const SliceView& view : wanted) {
     const std::int64_t number = number_of(view.slice.name);
-    if (number < 0 || element_count(view.slice.extent) == 0) continue;
+    if (number < 0 || element_count(view.slice.box) == 0) continue;
     check(view.slice);
-    wants.push_back({number, &view.slice, static_cast<std::byte*>(view.data)});
+    wants.push_back({number, &view});
   }
   std::stable_sort(wants.begin(), wants.end(),
                    [](const Want& a, const Want& b) { return a.tensor < b.tensor; });
@@ -75,12 +75,12 @@ void CheckpointReader::Impl::fill(std::span<const SliceView> wanted) {
     load_shard(file, known->boxes, known->checksums, manifest.tensors, wants);
   }
   for (const Want& want : wants) {
-    require(want.filled.elements() == element_count(want.slice->extent), ExitCode::checkpoint,
+    require(want.filled.elements() == element_count(want.view->slice.box), ExitCode::checkpoint,
             "{} is damaged (its files have {} of the {} requested elements of {})", folder.string(),
-            want.filled.elements(), element_count(want.slice->extent), want.slice->name);
-    require(want.filled.makes_up(box_of(*want.slice)), ExitCode::checkpoint,
+            want.filled.elements(), element_count(want.view->slice.box), want.view->slice.name);
+    require(want.filled.makes_up(want.view->slice.box), ExitCode::checkpoint,
             "{} is damaged (its files have some elements of {} twice, and lack others)",
-            folder.string(), want.slice->name);
+            folder.string(), want.view->slice.name);
   }
 }
 

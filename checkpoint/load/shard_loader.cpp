@@ -72,11 +72,11 @@ class ShardLoad {
   void add(Want& want) {
     const Range range = boxes_.boxes_of(want.tensor);
     for (std::int64_t b = range.begin; b < range.end(); ++b) {
-      const Box stored = boxes_.box(b, want.slice->global_shape.size());
-      const auto overlap = intersect(stored, box_of(*want.slice));
+      const Box stored = boxes_.box(b, want.view->slice.global_shape.size());
+      const auto overlap = intersect(stored, want.view->slice.box);
       if (!overlap) continue;
       want.filled.add(*overlap);
-      const RunCursor cursor(*overlap, stored, box_of(*want.slice));
+      const RunCursor cursor(*overlap, stored, want.view->slice.box);
       const std::int64_t first = cursor.source() * width_of(b) / kBlockBytes * kBlockBytes;
       const std::int64_t end =
           std::min(boxes_.bytes(b), blocks_in(cursor.source_end() * width_of(b)) * kBlockBytes);
@@ -110,12 +110,13 @@ class ShardLoad {
 
   /// A block that is wanted as it is needs no copy. False when this one is not.
   bool read_in_place(Copy& copy, std::int64_t block, std::int64_t block_elements) {
-    const TensorSlice& slice = *copy.want->slice;
+    const TensorSlice& slice = copy.want->view->slice;
     const std::int64_t bytes = bytes_of(copy.box, block), elements = bytes / width_of(copy.box);
     if (bytes < kWorthReadingBytes || slice.dtype != tensor_of(copy.box).dtype ||
         copy.cursor.source() != block * block_elements || copy.cursor.length() < elements)
       return false;
-    std::byte* to = copy.want->data + copy.cursor.target() * width_of(copy.box);
+    std::byte* to =
+        static_cast<std::byte*>(copy.want->view->data) + copy.cursor.target() * width_of(copy.box);
     file_.read(to, static_cast<std::size_t>(bytes), boxes_.offset(copy.box) + block * kBlockBytes);
     check_block(copy, block, to);
     copy.cursor.advance(elements);
@@ -139,15 +140,17 @@ class ShardLoad {
 
   /// Elements [begin, end) of the stored box are at `data`.
   void copy_from_block(Copy& copy, const std::byte* data, std::int64_t begin, std::int64_t end) {
-    const TensorSlice& slice = *copy.want->slice;
+    const TensorSlice& slice = copy.want->view->slice;
     const auto wanted_width = static_cast<std::int64_t>(size_of(slice.dtype));
     while (!copy.cursor.done() && copy.cursor.source() < end) {
       const std::int64_t count = std::min(copy.cursor.length(), end - copy.cursor.source());
-      require(convert(data + (copy.cursor.source() - begin) * width_of(copy.box),
-                      tensor_of(copy.box).dtype,
-                      copy.want->data + copy.cursor.target() * wanted_width, slice.dtype, count),
-              ExitCode::checkpoint, "a value of {} in {} does not fit into {}", slice.name,
-              file_.path().string(), name_of(slice.dtype));
+      require(
+          convert(
+              data + (copy.cursor.source() - begin) * width_of(copy.box), tensor_of(copy.box).dtype,
+              static_cast<std::byte*>(copy.want->view->data) + copy.cursor.target() * wanted_width,
+              slice.dtype, count),
+          ExitCode::checkpoint, "a value of {} in {} does not fit into {}", slice.name,
+          file_.path().string(), name_of(slice.dtype));
       copy.cursor.advance(count);
     }
   }

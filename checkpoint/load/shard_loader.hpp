@@ -9,14 +9,14 @@
 
 #include "format/shard_file.hpp"
 #include "load/cover.hpp"
+#include "tessera/checkpoint/slice_view.hpp"
 
 namespace tessera::checkpoint {
 
 /// A box that the caller wants.
 struct Want {
   std::int64_t tensor = 0;  ///< number in the manifest
-  const TensorSlice* slice = nullptr;
-  std::byte* data = nullptr;
+  const SliceView* view = nullptr;
   Cover filled{};  ///< the parts found so far
 };
 

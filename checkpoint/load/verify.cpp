@@ -54,13 +54,13 @@ class Verification {
   void check_shard(const ShardRecord& shard, bool deep) {
     const File file = File::open_to_read(folder_ / shard.name, ExitCode::checkpoint);
     const ShardTables tables = read_tables(file, shard, manifest_.tensors);
-    const auto extents = covered_extents(tables.boxes, shard, file.path());
+    const auto ranges = covered_ranges(tables.boxes, shard, file.path());
     for (std::int64_t b = 0; b < tables.boxes.size(); ++b) {
       const auto tensor = static_cast<std::size_t>(tables.boxes.tensor(b));
       covers_[tensor].add(tables.boxes.box(b, manifest_.tensors[tensor].shape.size()));
     }
     if (!deep) return;
-    require(header_checksum(file, shard.bytes, extents) == shard.header_crc, ExitCode::checkpoint,
+    require(header_checksum(file, shard.bytes, ranges) == shard.header_crc, ExitCode::checkpoint,
             "{} is damaged (the checksum of its header does not match)", file.path().string());
     DamagedBlocks damaged;
     for (std::int64_t b = 0; b < tables.boxes.size(); ++b) check_box(file, tables, b, damaged);

@@ -68,8 +68,8 @@ void SaveAttempt::plan() {
   comm::on_all_ranks(control_, [&] {
     check_options();
     check_views(views_);
-    pieces_ = owned_pieces(views_);
-    mine = table_of(views_, pieces_).to_text();
+    parts_ = owned_parts(views_);
+    mine = table_of(views_, parts_).to_text();
   });
   const std::string all = reduce_to_root(control_, std::move(mine), TensorTable::merge_texts);
   const TensorTable table = TensorTable::from_text(comm::on_rank_zero(control_, [&] {
@@ -84,7 +84,7 @@ void SaveAttempt::plan() {
 
 /// What the ranks of this rank's file write into it.
 void SaveAttempt::plan_file() {
-  file_plans_ = all_gather_words(group_.ranks(), pack(pieces_, tensors_));
+  file_plans_ = all_gather_words(group_.ranks(), pack(parts_, tensors_));
   writers_ = comm::all_gather_strings(group_.ranks(), options_.coord_name);
 }
 
@@ -95,7 +95,7 @@ std::vector<PlannedBox> SaveAttempt::file_boxes() const {
     std::vector<PlannedBox> boxes = unpack(file_plans_[static_cast<std::size_t>(writer)], tensors_);
     for (std::size_t i = 0; i < boxes.size(); ++i) {
       boxes[i].writer = writer;
-      if (writer == me) boxes[i].data = pieces_[i].data;
+      if (writer == me) boxes[i].data = static_cast<const std::byte*>(parts_[i].data);
     }
     std::move(boxes.begin(), boxes.end(), std::back_inserter(all));
   }
@@ -142,20 +142,20 @@ bool SaveAttempt::existing_is_valid() const {
 }
 
 void SaveAttempt::copy_by(CopyEngine& engine) {
-  std::int64_t bytes = 0;
-  for (const Piece& piece : pieces_) bytes += piece.bytes;
-  std::byte* memory = engine.reserve(static_cast<std::size_t>(bytes));
-  for (Piece& piece : pieces_) {
-    engine.copy(memory, piece.data, static_cast<std::size_t>(piece.bytes));
-    piece.data = memory;
-    memory += piece.bytes;
+  std::size_t bytes = 0;
+  for (const SliceView& part : parts_) bytes += bytes_of(part.slice);
+  std::byte* memory = engine.reserve(bytes);
+  for (SliceView& part : parts_) {
+    engine.copy(memory, part.data, bytes_of(part.slice));
+    part.data = memory;
+    memory += bytes_of(part.slice);
   }
 }
 
 void SaveAttempt::write() {
   const int me = group_.ranks().rank();
   std::vector<PlannedBox> boxes = file_boxes();
-  if (boxes.empty() || (pieces_.empty() && me != 0)) return;
+  if (boxes.empty() || (parts_.empty() && me != 0)) return;
   writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes),
                   tensors_, layout_);
   layout_ = writer_->layout();

@@ -76,7 +76,7 @@ class SaveAttempt {
   const State state_;
   const std::vector<SliceView> views_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::vector<Piece> pieces_;
+  std::vector<SliceView> parts_;
   std::vector<TensorInfo> tensors_;
   Writers writers_;                                    ///< of this rank's file: their coordinates
   std::vector<std::vector<std::int64_t>> file_plans_;  ///< and what each of them writes, packed

@@ -34,7 +34,7 @@ bool is_good_name(std::string_view name) {
 /// Number from which the parts of a box are dealt out, the same on all replicas.
 std::uint32_t first_owner(const TensorSlice& slice) {
   const std::uint32_t crc = crc32c(0, slice.name.data(), slice.name.size());
-  return crc32c(crc, slice.offset.data(), slice.offset.size() * sizeof(std::int64_t));
+  return crc32c(crc, slice.box.offset.data(), slice.box.offset.size() * sizeof(std::int64_t));
 }
 
 /// The first dimension that can be cut; those before it have extent 1, so a range of it is
@@ -55,69 +55,68 @@ void check_views(std::span<const SliceView> views) {
                 checked_bytes(slice.global_shape, slice.dtype).has_value(),
             ExitCode::usage, "tensor {} has the impossible shape {}", slice.name,
             to_string(slice.global_shape));
-    require(lies_in(box_of(slice), slice.global_shape), ExitCode::usage,
-            "box {} leaves tensor {} {}", to_string(box_of(slice)), slice.name,
-            to_string(slice.global_shape));
+    require(lies_in(slice.box, slice.global_shape), ExitCode::usage, "box {} leaves tensor {} {}",
+            to_string(slice.box), slice.name, to_string(slice.global_shape));
     require(view.replicas >= 1 && view.replica >= 0 && view.replica < view.replicas,
             ExitCode::usage, "tensor {}: replica {} of {}", slice.name, view.replica,
             view.replicas);
-    require(view.data != nullptr || element_count(slice.extent) == 0, ExitCode::usage,
+    require(view.data != nullptr || element_count(slice.box) == 0, ExitCode::usage,
             "tensor {} has no data", slice.name);
   }
 }
 
-Piece owned_part(const SliceView& view) {
+std::optional<SliceView> owned_part(const SliceView& view) {
   const TensorSlice& slice = view.slice;
-  const auto width = static_cast<std::int64_t>(size_of(slice.dtype));
-  Piece piece{&slice, static_cast<const std::byte*>(view.data), box_of(slice),
-              element_count(slice.extent) * width};
-  if (view.replicas == 1 || piece.bytes == 0) return piece;
-  const std::size_t dim = dimension_to_cut(slice.extent);
-  const std::int64_t rows = dim < slice.extent.size() ? slice.extent[dim] : 1;
-  const std::int64_t parts = std::clamp<std::int64_t>(piece.bytes / kSmallestPartBytes, 1,
+  const auto bytes = static_cast<std::int64_t>(bytes_of(slice));
+  if (bytes == 0) return std::nullopt;
+  SliceView own{slice, view.data};
+  if (view.replicas == 1) return own;
+  const Shape& extent = slice.box.extent;
+  const std::size_t dim = dimension_to_cut(extent);
+  const std::int64_t rows = dim < extent.size() ? extent[dim] : 1;
+  const std::int64_t parts = std::clamp<std::int64_t>(bytes / kSmallestPartBytes, 1,
                                                       std::min<std::int64_t>(view.replicas, rows));
   const auto replicas = static_cast<std::uint32_t>(view.replicas);
   const std::int64_t part =
       (static_cast<std::uint32_t>(view.replica) + replicas - first_owner(slice) % replicas) %
       replicas;
-  if (part >= parts) return {&slice, nullptr, piece.box, 0};
-  if (parts == 1) return piece;
+  if (part >= parts) return std::nullopt;
+  if (parts == 1) return own;
   const Range range = chunk_of(rows, parts, part);
-  const std::int64_t row_bytes = piece.bytes / rows;
-  piece.data += range.begin * row_bytes;
-  piece.bytes = range.size * row_bytes;
-  piece.box.offset[dim] += range.begin;
-  piece.box.extent[dim] = range.size;
-  return piece;
+  if (range.size == 0) return std::nullopt;
+  own.data = static_cast<std::byte*>(view.data) + range.begin * (bytes / rows);
+  own.slice.box.offset[dim] += range.begin;
+  own.slice.box.extent[dim] = range.size;
+  return own;
 }
 
-std::vector<Piece> owned_pieces(std::span<const SliceView> views) {
-  std::vector<Piece> pieces;
+std::vector<SliceView> owned_parts(std::span<const SliceView> views) {
+  std::vector<SliceView> parts;
   for (const SliceView& view : views)
-    if (const Piece piece = owned_part(view); piece.bytes != 0) pieces.push_back(piece);
-  return pieces;
+    if (auto part = owned_part(view)) parts.push_back(std::move(*part));
+  return parts;
 }
 
-TensorTable table_of(std::span<const SliceView> views, const std::vector<Piece>& pieces) {
+TensorTable table_of(std::span<const SliceView> views, std::span<const SliceView> parts) {
   TensorTable table;
-  for (const SliceView& view : views)
-    table.add(view.slice.name, {view.slice.dtype, view.slice.global_shape, 0});
-  for (const Piece& piece : pieces)
-    table.add(piece.slice->name,
-              {piece.slice->dtype, piece.slice->global_shape, element_count(piece.box.extent)});
+  for (const auto& [slice, data, replica, replicas] : views)
+    table.add(slice.name, {slice.dtype, slice.global_shape, 0});
+  for (const auto& [slice, data, replica, replicas] : parts)
+    table.add(slice.name, {slice.dtype, slice.global_shape, element_count(slice.box)});
   return table;
 }
 
-std::vector<std::int64_t> pack(const std::vector<Piece>& pieces,
+std::vector<std::int64_t> pack(std::span<const SliceView> parts,
                                const std::vector<TensorInfo>& tensors) {
   std::unordered_map<std::string_view, std::int64_t> numbers;
   for (const TensorInfo& tensor : tensors)
     numbers.emplace(tensor.name, static_cast<std::int64_t>(numbers.size()));
   std::vector<std::int64_t> words;
-  for (const Piece& piece : pieces) {
-    words.push_back(numbers.at(piece.slice->name));
-    words.insert(words.end(), piece.box.offset.begin(), piece.box.offset.end());
-    words.insert(words.end(), piece.box.extent.begin(), piece.box.extent.end());
+  for (const SliceView& part : parts) {
+    const Box& box = part.slice.box;
+    words.push_back(numbers.at(part.slice.name));
+    words.insert(words.end(), box.offset.begin(), box.offset.end());
+    words.insert(words.end(), box.extent.begin(), box.extent.end());
   }
   return words;
 }
@@ -131,8 +130,7 @@ std::vector<PlannedBox> unpack(const std::vector<std::int64_t>& words,
     const TensorInfo& tensor = tensors[static_cast<std::size_t>(planned.tensor)];
     const auto dims = static_cast<std::ptrdiff_t>(tensor.shape.size());
     planned.box = {Shape(at, at + dims), Shape(at + dims, at + 2 * dims)};
-    planned.bytes =
-        element_count(planned.box.extent) * static_cast<std::int64_t>(size_of(tensor.dtype));
+    planned.bytes = element_count(planned.box) * static_cast<std::int64_t>(size_of(tensor.dtype));
     boxes.push_back(std::move(planned));
     at += 2 * dims;
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,14 +14,6 @@
 #include "tessera/checkpoint/slice_view.hpp"
 
 namespace tessera::checkpoint {
-
-/// A non-empty box that this rank writes, contiguous at `data`.
-struct Piece {
-  const TensorSlice* slice = nullptr;
-  const std::byte* data = nullptr;
-  Box box;
-  std::int64_t bytes = 0;
-};
 
 /// A non-empty box of a shard file.
 struct PlannedBox {
@@ -39,18 +32,18 @@ void check_views(std::span<const SliceView> views);
 /// The part of a view's box that this replica writes. A box of n MiB is cut into up to n parts
 /// along its first dimension that can be cut, one for each replica; which replica begins depends on
 /// the tensor's name, so that small boxes spread too. The parts of all replicas are disjoint and
-/// make up the box. An empty part has bytes == 0.
-Piece owned_part(const SliceView& view);
+/// make up the box. Nothing when this replica has no part, or the part is empty.
+std::optional<SliceView> owned_part(const SliceView& view);
 
-/// The non-empty parts of all views.
-std::vector<Piece> owned_pieces(std::span<const SliceView> views);
+/// The parts of all views.
+std::vector<SliceView> owned_parts(std::span<const SliceView> views);
 
 /// All views' tensors with the elements that this rank writes.
-TensorTable table_of(std::span<const SliceView> views, const std::vector<Piece>& pieces);
+TensorTable table_of(std::span<const SliceView> views, std::span<const SliceView> parts);
 
-/// Pieces as numbers, for messages to the ranks that write the same file, and the boxes back, in
+/// Parts as numbers, for messages to the ranks that write the same file, and the boxes back, in
 /// the same order.
-std::vector<std::int64_t> pack(const std::vector<Piece>& pieces,
+std::vector<std::int64_t> pack(std::span<const SliceView> parts,
                                const std::vector<TensorInfo>& tensors);
 std::vector<PlannedBox> unpack(const std::vector<std::int64_t>& words,
                                const std::vector<TensorInfo>& tensors);

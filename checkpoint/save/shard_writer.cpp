@@ -13,7 +13,7 @@ namespace tessera::checkpoint {
 namespace {
 
 /// The largest number of dimensions; the box table has that many columns for offsets and for
-/// extents.
+/// ranges.
 std::int64_t dims_of(const std::vector<PlannedBox>& boxes) {
   std::size_t dims = 0;
   for (const PlannedBox& planned : boxes) dims = std::max(dims, planned.box.extent.size());
@@ -166,7 +166,7 @@ ShardRecord ShardWriter::finish(std::span<const std::vector<std::uint32_t>> chec
   write_table(*file_, shard_.checksums, in_order_of_boxes(checksums));
   write_table(*file_, shard_.boxes, words);
   const BoxTable table(words, shard_, {tensors_.begin(), tensors_.end()}, path_);
-  const std::vector<Extent> covered = covered_extents(table, shard_, path_);
+  const std::vector<Range> covered = covered_ranges(table, shard_, path_);
   layout_->structure.store(*file_, covered);
   shard_.header_crc = header_checksum(layout_->structure, shard_.bytes, covered);
   file_->sync();

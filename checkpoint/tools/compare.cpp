@@ -28,9 +28,8 @@ class TensorReader {
       : from_(from), tensor_(tensor) {}
   /// Rows [first, first + rows) of `count` elements.
   const Chunk& read(std::int64_t first, std::int64_t rows, std::int64_t count) {
-    TensorSlice slice{tensor_.name, tensor_.dtype, tensor_.shape, Shape(tensor_.shape.size(), 0),
-                      tensor_.shape};
-    if (!tensor_.shape.empty()) slice.offset[0] = first, slice.extent[0] = rows;
+    TensorSlice slice{tensor_.name, tensor_.dtype, tensor_.shape, whole(tensor_.shape)};
+    if (!tensor_.shape.empty()) slice.box.offset[0] = first, slice.box.extent[0] = rows;
     chunk_.bytes.resize(static_cast<std::size_t>(count) * size_of(tensor_.dtype));
     from_.read(slice, chunk_.bytes.data());
     return chunk_;

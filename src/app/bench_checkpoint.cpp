@@ -68,8 +68,7 @@ struct Weights {
       views.push_back({{fmt::format("model/layers.{}.weight", i),
                         DType::f32,
                         {rows, kColumns},
-                        {mine.begin, 0},
-                        {mine.size, kColumns}},
+                        {{mine.begin, 0}, {mine.size, kColumns}}},
                        values.data() + i * mine.size * kColumns});
   }
   std::size_t bytes() const { return values.size() * sizeof(float); }

@@ -7,6 +7,12 @@
 
 namespace tessera {
 
+std::int64_t element_count(const Shape& shape) noexcept {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
 std::optional<std::int64_t> checked_bytes(const Shape& shape, DType dtype) noexcept {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
   bool empty = false;

@@ -3,14 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "tessera/base/box.hpp"
-
 namespace tessera {
 
-std::int64_t element_count(const Shape& shape) noexcept {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  return count;
+std::size_t bytes_of(const TensorSlice& slice) noexcept {
+  return static_cast<std::size_t>(element_count(slice.box)) * size_of(slice.dtype);
 }
 
 std::string to_string(const TensorInfo& tensor) {

@@ -57,16 +57,15 @@ std::vector<TensorInfo> entries_of(const checkpoint::WeightSource& source,
 
 /// One expert's part of a parameter.
 TensorSlice box_of_expert(const model::ParamSpec& spec, std::int64_t expert, DType dtype) {
-  TensorSlice box{"model/" + spec.fqn, dtype, spec.global_shape, Shape(spec.global_shape.size(), 0),
-                  spec.global_shape};
-  box.offset[0] = expert;
-  box.extent[0] = 1;
-  return box;
+  TensorSlice slice{"model/" + spec.fqn, dtype, spec.global_shape, whole(spec.global_shape)};
+  slice.box.offset[0] = expert;
+  slice.box.extent[0] = 1;
+  return slice;
 }
 
-Bytes read(const checkpoint::WeightSource& source, const TensorSlice& box) {
-  Bytes values(static_cast<std::size_t>(element_count(box.extent)) * size_of(box.dtype));
-  source.read(box, values.data());
+Bytes read(const checkpoint::WeightSource& source, const TensorSlice& slice) {
+  Bytes values(bytes_of(slice));
+  source.read(slice, values.data());
   return values;
 }
 
@@ -82,16 +81,17 @@ const model::ParamSpec* second_twin(const model::ModelSpec& model, const model::
 void export_expert(const checkpoint::WeightSource& source, const model::ModelSpec& model,
                    const model::ParamSpec& spec, std::int64_t expert, DType dtype,
                    SafetensorsWriter& writer) {
-  const TensorSlice box = box_of_expert(spec, expert, dtype);
-  const std::int64_t elements = element_count(box.extent);
+  const TensorSlice slice = box_of_expert(spec, expert, dtype);
+  const std::int64_t elements = element_count(slice.box);
   if (spec.hf_layout == HfLayout::each_expert)
-    return writer.write(tensor_name(spec, expert), 0, elements, read(source, box).data());
-  const TensorSlice stored = stored_box(spec, box);
-  const std::int64_t stored_elements = element_count(stored.extent);
+    return writer.write(tensor_name(spec, expert), 0, elements, read(source, slice).data());
+  const TensorSlice stored = stored_box(spec, slice);
+  const std::int64_t stored_elements = element_count(stored.box);
   Bytes values(static_cast<std::size_t>(stored_elements) * size_of(dtype));
-  put_in(spec.hf_layout, box.extent, size_of(dtype), read(source, box).data(), values.data());
+  put_in(spec.hf_layout, slice.box.extent, size_of(dtype), read(source, slice).data(),
+         values.data());
   if (const model::ParamSpec* twin = second_twin(model, spec))
-    put_in(twin->hf_layout, box.extent, size_of(dtype),
+    put_in(twin->hf_layout, slice.box.extent, size_of(dtype),
            read(source, box_of_expert(*twin, expert, dtype)).data(), values.data());
   writer.write(spec.hf_name, expert * stored_elements, stored_elements, values.data());
 }

@@ -58,12 +58,12 @@ Import::Import(const WeightFiles& files, const model::DecoderShape& shape,
 
 std::filesystem::path Import::write(const checkpoint::StreamOptions& options,
                                     const std::string& config_toml) const {
-  return checkpoint::write_streamed(
-      options, {0, "", config_toml, "{}", tensors_}, [&](const TensorSlice& box, void* values) {
-        if (weights_.find(box.name)) return weights_.read(box, values);
-        std::memset(values, 0,
-                    static_cast<std::size_t>(element_count(box.extent)) * size_of(box.dtype));
-      });
+  return checkpoint::write_streamed(options, {0, "", config_toml, "{}", tensors_},
+                                    [&](const TensorSlice& slice, void* values) {
+                                      if (weights_.find(slice.name))
+                                        return weights_.read(slice, values);
+                                      std::memset(values, 0, bytes_of(slice));
+                                    });
 }
 
 }  // namespace tessera::hf

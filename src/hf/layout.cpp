@@ -91,16 +91,16 @@ Shape tensor_shape(const model::ParamSpec& spec) {
   return shape;
 }
 
-TensorSlice stored_box(const model::ParamSpec& spec, const TensorSlice& box) {
-  TensorSlice stored = box;
+TensorSlice stored_box(const model::ParamSpec& spec, const TensorSlice& slice) {
+  TensorSlice stored = slice;
   stored.global_shape = tensor_shape(spec);
   if (transposes(spec.hf_layout)) {
-    std::swap(stored.offset[1], stored.offset[2]);
-    std::swap(stored.extent[1], stored.extent[2]);
+    std::swap(stored.box.offset[1], stored.box.offset[2]);
+    std::swap(stored.box.extent[1], stored.box.extent[2]);
   }
   if (twin(spec.hf_layout) >= 0) {
-    stored.offset.back() *= 2;
-    stored.extent.back() *= 2;
+    stored.box.offset.back() *= 2;
+    stored.box.extent.back() *= 2;
   }
   return stored;
 }

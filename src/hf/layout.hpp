@@ -30,7 +30,7 @@ Shape tensor_shape(const model::ParamSpec& spec);
 
 /// The box of the stored tensor in which a box of the parameter is, for layouts other than `same`
 /// and `each_expert`. Name and type are those of `box`.
-TensorSlice stored_box(const model::ParamSpec& spec, const TensorSlice& box);
+TensorSlice stored_box(const model::ParamSpec& spec, const TensorSlice& slice);
 /// Copies the elements of a box of ours, of `extent`, out of the stored box.
 void take_out(model::HfLayout layout, const Shape& extent, std::size_t element_bytes,
               const std::byte* stored, std::byte* ours);

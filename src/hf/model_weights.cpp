@@ -19,13 +19,9 @@ constexpr const char* kGroup = "model/";
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kOutput = "lm_head.weight";
 
-TensorSlice renamed(TensorSlice box, const std::string& name) {
-  box.name = name;
-  return box;
-}
-
-std::size_t bytes_of(const TensorSlice& box) {
-  return static_cast<std::size_t>(element_count(box.extent)) * size_of(box.dtype);
+TensorSlice renamed(TensorSlice slice, const std::string& name) {
+  slice.name = name;
+  return slice;
 }
 
 /// Without the first dimension.
@@ -106,52 +102,54 @@ std::string ModelWeights::misfit(const TensorInfo& wanted) const {
   return named ? at->second.misfit : WeightSource::misfit(wanted);
 }
 
-void ModelWeights::read(const TensorSlice& box, void* out) const {
-  const Part& part = part_of(box.name);
+void ModelWeights::read(const TensorSlice& slice, void* out) const {
+  const Part& part = part_of(slice.name);
   require(part.misfit.empty(), ExitCode::data,
           "{}: {} (for {}); are these the weights of another model?", files_.path().string(),
-          part.misfit, box.name);
-  if (element_count(box.extent) == 0) return;
+          part.misfit, slice.name);
+  if (element_count(slice.box) == 0) return;
   auto* to = static_cast<std::byte*>(out);
   if (part.stored.empty()) {
-    std::memset(out, 0, bytes_of(box));
+    std::memset(out, 0, bytes_of(slice));
     return;
   }
-  if (!part.layout) return files_.read(renamed(box, part.stored[0]), out);
+  if (!part.layout) return files_.read(renamed(slice, part.stored[0]), out);
   switch (part.layout->hf_layout) {
     case HfLayout::same:
-      return read_rows(part, box, to);
+      return read_rows(part, slice, to);
     case HfLayout::each_expert:
-      return read_experts(part, box, to);
+      return read_experts(part, slice, to);
     default:
-      return read_rearranged(part, box, to);
+      return read_rearranged(part, slice, to);
   }
 }
 
 /// Row by row where RoPE's order differs.
-void ModelWeights::read_rows(const Part& part, const TensorSlice& box, std::byte* out) const {
-  TensorSlice row = renamed(box, part.stored[0]);
+void ModelWeights::read_rows(const Part& part, const TensorSlice& slice, std::byte* out) const {
+  TensorSlice row = renamed(slice, part.stored[0]);
   if (part.layout->rope_heads == 0) return files_.read(row, out);
-  row.extent[0] = 1;
-  for (std::int64_t i = 0; i < box.extent[0]; ++i, out += bytes_of(row)) {
-    row.offset[0] = stored_row(box.offset[0] + i, head_dim_of(*part.layout));
+  row.box.extent[0] = 1;
+  for (std::int64_t i = 0; i < slice.box.extent[0]; ++i, out += bytes_of(row)) {
+    row.box.offset[0] = stored_row(slice.box.offset[0] + i, head_dim_of(*part.layout));
     files_.read(row, out);
   }
 }
 
-void ModelWeights::read_experts(const Part& part, const TensorSlice& box, std::byte* out) const {
-  TensorSlice one{"", box.dtype, behind(box.global_shape), behind(box.offset), behind(box.extent)};
-  for (std::int64_t e = 0; e < box.extent[0]; ++e, out += bytes_of(one)) {
-    one.name = part.stored[static_cast<std::size_t>(box.offset[0] + e)];
+void ModelWeights::read_experts(const Part& part, const TensorSlice& slice, std::byte* out) const {
+  TensorSlice one{"", slice.dtype, behind(slice.global_shape), behind(slice.box.offset),
+                  behind(slice.box.extent)};
+  for (std::int64_t e = 0; e < slice.box.extent[0]; ++e, out += bytes_of(one)) {
+    one.name = part.stored[static_cast<std::size_t>(slice.box.offset[0] + e)];
     files_.read(one, out);
   }
 }
 
-void ModelWeights::read_rearranged(const Part& part, const TensorSlice& box, std::byte* out) const {
-  const TensorSlice stored = renamed(stored_box(*part.layout, box), part.stored[0]);
+void ModelWeights::read_rearranged(const Part& part, const TensorSlice& slice,
+                                   std::byte* out) const {
+  const TensorSlice stored = renamed(stored_box(*part.layout, slice), part.stored[0]);
   std::vector<std::byte> values(bytes_of(stored));
   files_.read(stored, values.data());
-  take_out(part.layout->hf_layout, box.extent, size_of(box.dtype), values.data(), out);
+  take_out(part.layout->hf_layout, slice.box.extent, size_of(slice.dtype), values.data(), out);
 }
 
 void ModelWeights::warn_of_unused() const {

@@ -46,10 +46,10 @@ void for_each_row_chunk(const checkpoint::WeightSource& source, std::string_view
   const std::int64_t chunk =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(chunk_bytes) / row_bytes, 1, rows);
   std::vector<std::byte> data(static_cast<std::size_t>(chunk * row_bytes));
-  TensorSlice slice{tensor.name, dtype, tensor.shape, Shape(tensor.shape.size(), 0), tensor.shape};
+  TensorSlice slice{tensor.name, dtype, tensor.shape, whole(tensor.shape)};
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
-    if (!tensor.shape.empty()) slice.offset[0] = first, slice.extent[0] = count;
+    if (!tensor.shape.empty()) slice.box.offset[0] = first, slice.box.extent[0] = count;
     source.read(slice, data.data());
     take(first, count, data.data());
   }

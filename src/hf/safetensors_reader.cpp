@@ -43,9 +43,9 @@ struct SafetensorsReader::Impl {
   void add(const PlacedEntry& placed, std::size_t file);
   void sort();
   std::size_t number_of(std::string_view name) const;
-  void check(const TensorInfo& entry, const TensorSlice& box,
+  void check(const TensorInfo& entry, const TensorSlice& slice,
              const std::filesystem::path& path) const;
-  void read(const TensorSlice& box, void* out) const;
+  void read(const TensorSlice& slice, void* out) const;
 };
 
 void SafetensorsReader::Impl::add(const PlacedEntry& placed, std::size_t file) {
@@ -117,30 +117,30 @@ std::size_t SafetensorsReader::Impl::number_of(std::string_view name) const {
                                                  : entries.size();
 }
 
-void SafetensorsReader::Impl::check(const TensorInfo& entry, const TensorSlice& box,
+void SafetensorsReader::Impl::check(const TensorInfo& entry, const TensorSlice& slice,
                                     const std::filesystem::path& path) const {
-  require(box.global_shape == entry.shape, ExitCode::data,
+  require(slice.global_shape == entry.shape, ExitCode::data,
           "tensor \"{}\" in {} has shape {}, not {}; use the matching model", entry.name,
-          path.string(), to_string(entry.shape), to_string(box.global_shape));
-  require(convertible(entry.dtype, box.dtype), ExitCode::data,
+          path.string(), to_string(entry.shape), to_string(slice.global_shape));
+  require(convertible(entry.dtype, slice.dtype), ExitCode::data,
           "tensor \"{}\" in {} is {} and cannot be read as {}", entry.name, path.string(),
-          name_of(entry.dtype), name_of(box.dtype));
-  TESSERA_EXPECT(lies_in(box_of(box), entry.shape), "box {} of \"{}\"", to_string(box_of(box)),
+          name_of(entry.dtype), name_of(slice.dtype));
+  TESSERA_EXPECT(lies_in(slice.box, entry.shape), "box {} of \"{}\"", to_string(slice.box),
                  entry.name);
 }
 
-void SafetensorsReader::Impl::read(const TensorSlice& box, void* out) const {
-  const std::size_t number = number_of(box.name);
-  require(number < entries.size(), ExitCode::data, "no tensor \"{}\" in {}", box.name,
+void SafetensorsReader::Impl::read(const TensorSlice& slice, void* out) const {
+  const std::size_t number = number_of(slice.name);
+  require(number < entries.size(), ExitCode::data, "no tensor \"{}\" in {}", slice.name,
           files.empty() ? "an empty index" : files.front().path().string());
   const TensorInfo& entry = entries[number];
   const File& file = files[places[number].file];
-  check(entry, box, file.path());
-  if (element_count(box.extent) == 0) return;
+  check(entry, slice, file.path());
+  if (element_count(slice.box) == 0) return;
   const auto stored = static_cast<std::int64_t>(size_of(entry.dtype)),
-             wanted = static_cast<std::int64_t>(size_of(box.dtype));
+             wanted = static_cast<std::int64_t>(size_of(slice.dtype));
   std::vector<std::byte> window;
-  RunCursor cursor(box_of(box), whole(entry.shape), box_of(box));
+  RunCursor cursor(slice.box, whole(entry.shape), slice.box);
   while (!cursor.done()) {
     // One read for as many runs as are close together.
     const std::int64_t begin = cursor.source();
@@ -152,9 +152,9 @@ void SafetensorsReader::Impl::read(const TensorSlice& box, void* out) const {
     while (!cursor.done() && cursor.source() < end) {
       const std::int64_t count = std::min(cursor.length(), end - cursor.source());
       require(convert(window.data() + (cursor.source() - begin) * stored, entry.dtype,
-                      static_cast<std::byte*>(out) + cursor.target() * wanted, box.dtype, count),
-              ExitCode::data, "a value of tensor \"{}\" in {} does not fit into {}", box.name,
-              file.path().string(), name_of(box.dtype));
+                      static_cast<std::byte*>(out) + cursor.target() * wanted, slice.dtype, count),
+              ExitCode::data, "a value of tensor \"{}\" in {} does not fit into {}", slice.name,
+              file.path().string(), name_of(slice.dtype));
       cursor.advance(count);
     }
   }
@@ -183,14 +183,13 @@ const TensorInfo* SafetensorsReader::find(std::string_view name) const {
   return number < impl_->entries.size() ? &impl_->entries[number] : nullptr;
 }
 
-void SafetensorsReader::read(const TensorSlice& box, void* out) const { impl_->read(box, out); }
+void SafetensorsReader::read(const TensorSlice& slice, void* out) const { impl_->read(slice, out); }
 
 void SafetensorsReader::read_whole(std::string_view name, DType dtype, void* out) const {
   const TensorInfo* entry = find(name);
   require(entry != nullptr, ExitCode::data, "no tensor \"{}\" in {}", name,
           impl_->files.empty() ? "an empty index" : impl_->files.front().path().string());
-  impl_->read({std::string(name), dtype, entry->shape, Shape(entry->shape.size(), 0), entry->shape},
-              out);
+  impl_->read({std::string(name), dtype, entry->shape, whole(entry->shape)}, out);
 }
 
 }  // namespace tessera::hf

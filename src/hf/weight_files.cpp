@@ -56,9 +56,9 @@ Range touched(std::int64_t first, std::int64_t count, std::int64_t block) {
 }
 
 template <class T>
-std::vector<T> values_of(const SafetensorsReader& reader, const TensorSlice& box) {
-  std::vector<T> values(static_cast<std::size_t>(element_count(box.extent)));
-  reader.read(box, values.data());
+std::vector<T> values_of(const SafetensorsReader& reader, const TensorSlice& slice) {
+  std::vector<T> values(static_cast<std::size_t>(element_count(slice.box)));
+  reader.read(slice, values.data());
   return values;
 }
 
@@ -118,47 +118,48 @@ std::vector<std::string> WeightFiles::stored_names(const std::string& name) cons
   return {at->second.values, at->second.scales};
 }
 
-void WeightFiles::read(const TensorSlice& box, void* out) const {
-  const auto at = quantized_.find(box.name);
-  if (at == quantized_.end()) return reader_.read(box, out);
-  TESSERA_EXPECT(box.global_shape == at->second.entry.shape, "{}", box.name);
-  if (element_count(box.extent) == 0) return;
-  const std::int64_t row_elements = element_count(box.extent) / box.extent[0];
+void WeightFiles::read(const TensorSlice& slice, void* out) const {
+  const auto at = quantized_.find(slice.name);
+  if (at == quantized_.end()) return reader_.read(slice, out);
+  TESSERA_EXPECT(slice.global_shape == at->second.entry.shape, "{}", slice.name);
+  if (element_count(slice.box) == 0) return;
+  const std::int64_t row_elements = element_count(slice.box) / slice.box.extent[0];
   const std::int64_t rows = std::max<std::int64_t>(1, kDecodedElements / row_elements);
   std::vector<float> decoded;
   auto* to = static_cast<std::byte*>(out);
-  for (std::int64_t row = 0; row < box.extent[0]; row += rows) {
-    TensorSlice part = box;
-    part.offset[0] += row;
-    part.extent[0] = std::min(rows, box.extent[0] - row);
-    decoded.resize(static_cast<std::size_t>(element_count(part.extent)));
+  for (std::int64_t row = 0; row < slice.box.extent[0]; row += rows) {
+    TensorSlice part = slice;
+    part.box.offset[0] += row;
+    part.box.extent[0] = std::min(rows, slice.box.extent[0] - row);
+    decoded.resize(static_cast<std::size_t>(element_count(part.box)));
     if (at->second.mxfp4)
       decode_mxfp4(at->second, part, decoded.data());
     else
       decode_fp8(at->second, part, decoded.data());
     const auto count = static_cast<std::int64_t>(decoded.size());
-    require(convert(decoded.data(), DType::f32, to, box.dtype, count), ExitCode::data,
-            "{}: {} cannot be read as {}", path_.string(), box.name, name_of(box.dtype));
-    to += decoded.size() * size_of(box.dtype);
+    require(convert(decoded.data(), DType::f32, to, slice.dtype, count), ExitCode::data,
+            "{}: {} cannot be read as {}", path_.string(), slice.name, name_of(slice.dtype));
+    to += decoded.size() * size_of(slice.dtype);
   }
 }
 
-void WeightFiles::decode_fp8(const Quantized& quantized, const TensorSlice& box, float* out) const {
-  TensorSlice stored = box;
+void WeightFiles::decode_fp8(const Quantized& quantized, const TensorSlice& slice,
+                             float* out) const {
+  TensorSlice stored = slice;
   stored.dtype = DType::f8e4m3;
   const auto values = values_of<std::uint8_t>(reader_, stored);
-  const Range rows = touched(box.offset[0], box.extent[0], kFp8Block),
-              columns = touched(box.offset[1], box.extent[1], kFp8Block);
-  const auto scales = values_of<float>(reader_, {quantized.scales,
-                                                 DType::f32,
-                                                 reader_.find(quantized.scales)->shape,
-                                                 {rows.begin, columns.begin},
-                                                 {rows.size, columns.size}});
+  const auto& [offset, extent] = slice.box;
+  const Range rows = touched(offset[0], extent[0], kFp8Block),
+              columns = touched(offset[1], extent[1], kFp8Block);
+  const auto scales =
+      values_of<float>(reader_, {quantized.scales,
+                                 DType::f32,
+                                 reader_.find(quantized.scales)->shape,
+                                 {{rows.begin, columns.begin}, {rows.size, columns.size}}});
   const auto& table = e4m3_values();
   std::size_t i = 0;
-  for (std::int64_t row = box.offset[0]; row < box.offset[0] + box.extent[0]; ++row)
-    for (std::int64_t column = box.offset[1]; column < box.offset[1] + box.extent[1];
-         ++column, ++i) {
+  for (std::int64_t row = offset[0]; row < offset[0] + extent[0]; ++row)
+    for (std::int64_t column = offset[1]; column < offset[1] + extent[1]; ++column, ++i) {
       const std::int64_t scale =
           (row / kFp8Block - rows.begin) * columns.size + column / kFp8Block - columns.begin;
       out[i] = table[values[i]] * scales[static_cast<std::size_t>(scale)];
@@ -166,27 +167,26 @@ void WeightFiles::decode_fp8(const Quantized& quantized, const TensorSlice& box,
 }
 
 /// Columns of the box are rows of the stored tensor, and the other way round.
-void WeightFiles::decode_mxfp4(const Quantized& quantized, const TensorSlice& box,
+void WeightFiles::decode_mxfp4(const Quantized& quantized, const TensorSlice& slice,
                                float* out) const {
-  const Range blocks = touched(box.offset[1], box.extent[1], kMxfp4Block);
+  const auto& [offset, extent] = slice.box;
+  const Range blocks = touched(offset[1], extent[1], kMxfp4Block);
   const Shape& shape = reader_.find(quantized.values)->shape;
-  const TensorSlice stored{quantized.values,
-                           DType::u8,
-                           shape,
-                           {box.offset[0], box.offset[2], blocks.begin, 0},
-                           {box.extent[0], box.extent[2], blocks.size, kMxfp4Bytes}};
-  TensorSlice of_scales{quantized.scales, DType::u8, Shape(shape.begin(), shape.end() - 1),
-                        Shape(stored.offset.begin(), stored.offset.end() - 1),
-                        Shape(stored.extent.begin(), stored.extent.end() - 1)};
-  const auto values = values_of<std::uint8_t>(reader_, stored),
-             scales = values_of<std::uint8_t>(reader_, of_scales);
+  const Box of_blocks{{offset[0], offset[2], blocks.begin}, {extent[0], extent[2], blocks.size}};
+  Box of_bytes = of_blocks;
+  of_bytes.offset.push_back(0);
+  of_bytes.extent.push_back(kMxfp4Bytes);
+  const auto values =
+      values_of<std::uint8_t>(reader_, {quantized.values, DType::u8, shape, of_bytes});
+  const auto scales = values_of<std::uint8_t>(
+      reader_, {quantized.scales, DType::u8, Shape(shape.begin(), shape.end() - 1), of_blocks});
   const auto& powers = e8m0_values();
-  const std::int64_t begin = box.offset[1] - blocks.begin * kMxfp4Block;
-  for (std::int64_t e = 0; e < box.extent[0]; ++e)
-    for (std::int64_t column = 0; column < box.extent[1]; ++column)
-      for (std::int64_t row = 0; row < box.extent[2]; ++row) {
+  const std::int64_t begin = offset[1] - blocks.begin * kMxfp4Block;
+  for (std::int64_t e = 0; e < extent[0]; ++e)
+    for (std::int64_t column = 0; column < extent[1]; ++column)
+      for (std::int64_t row = 0; row < extent[2]; ++row) {
         const std::int64_t block =
-            (e * box.extent[2] + row) * blocks.size + (begin + column) / kMxfp4Block;
+            (e * extent[2] + row) * blocks.size + (begin + column) / kMxfp4Block;
         const std::int64_t within = (begin + column) % kMxfp4Block;
         const unsigned byte = values[static_cast<std::size_t>(block * kMxfp4Bytes + within / 2)];
         *out++ = e2m1(within % 2 ? byte >> 4 : byte & 15) *

@@ -40,10 +40,10 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
     param.master.fill_(init.mean);
     return;
   }
-  const TensorSlice box = param.slice("");
+  const TensorSlice slice = param.slice("");
   const at::Tensor host = at::empty(param.master.sizes(), param.master.options().device(at::kCPU));
-  kernels::fill_normal(host, {seed, kernels::stream_of(param.spec->fqn)}, box.global_shape,
-                       box.offset, {init.mean, init.std, init.low, init.high});
+  kernels::fill_normal(host, {seed, kernels::stream_of(param.spec->fqn)}, slice.global_shape,
+                       slice.box.offset, {init.mean, init.std, init.low, init.high});
   param.master.copy_(host);
 }
 

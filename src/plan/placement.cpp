@@ -119,11 +119,11 @@ std::int64_t Placement::row_elements() const {
 TensorSlice Placement::slice(const model::ParamSpec& spec, const std::string& prefix,
                              DType dtype) const {
   TensorSlice slice{prefix + spec.fqn, dtype, spec.global_shape, local_offset, local_shape};
-  slice.offset[0] += rows.begin / parts;
-  slice.extent[0] = rows.size;
+  slice.box.offset[0] += rows.begin / parts;
+  slice.box.extent[0] = rows.size;
   if (parts > 1) {  // at most one part of one expert
-    slice.extent[1] = local_shape[1] / parts;
-    slice.offset[1] += rows.begin % parts * slice.extent[1];
+    slice.box.extent[1] = local_shape[1] / parts;
+    slice.box.offset[1] += rows.begin % parts * slice.box.extent[1];
   }
   return slice;
 }

@@ -19,8 +19,7 @@ void TensorViews::add_whole(const std::string& name, const at::Tensor& tensor, i
                             int replicas) {
   const Shape shape = tensor.sizes().vec();
   checkpoint::SliceView view;
-  view.slice = {name, parallel::dtype_of(tensor.scalar_type()), shape, Shape(shape.size(), 0),
-                shape};
+  view.slice = {name, parallel::dtype_of(tensor.scalar_type()), shape, whole(shape)};
   view.replica = replica;
   view.replicas = replicas;
   add(std::move(view), tensor);

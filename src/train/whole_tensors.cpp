@@ -17,8 +17,8 @@ std::string pack(const TensorSlice& slice, const at::Tensor& gradient) {
   const auto append = [&bytes](const void* data, std::size_t size) {
     bytes.append(static_cast<const char*>(data), size);
   };
-  append(slice.offset.data(), slice.offset.size() * sizeof(std::int64_t));
-  append(slice.extent.data(), slice.extent.size() * sizeof(std::int64_t));
+  append(slice.box.offset.data(), slice.box.offset.size() * sizeof(std::int64_t));
+  append(slice.box.extent.data(), slice.box.extent.size() * sizeof(std::int64_t));
   append(values.data_ptr(), static_cast<std::size_t>(values.numel()) * sizeof(double));
   return bytes;
 }

@@ -43,8 +43,7 @@ class State {
       views_.push_back({{fmt::format("model/layers.{}.weight", i),
                          DType::f32,
                          {rows, columns},
-                         {mine.begin, 0},
-                         {mine.size, columns}},
+                         {{mine.begin, 0}, {mine.size, columns}}},
                         values_.data() + i * mine.size * columns});
   }
   /// `count` tensors of `elements` elements, whole on each rank.
@@ -53,7 +52,7 @@ class State {
     state.values_.resize(static_cast<std::size_t>(count * elements));
     for (int i = 0; i < count; ++i)
       state.views_.push_back(
-          {{fmt::format("model/layers.{}.norm", i), DType::f32, {elements}, {0}, {elements}},
+          {{fmt::format("model/layers.{}.norm", i), DType::f32, {elements}, {{0}, {elements}}},
            state.values_.data() + i * elements,
            control.rank(),
            control.size()});

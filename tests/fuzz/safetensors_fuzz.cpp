@@ -17,9 +17,8 @@ void read_some(const hf::SafetensorsReader& reader) {
     reader.read_whole(entry.name, entry.dtype, out.data());
     if (entry.dtype == DType::f32 || entry.dtype == DType::bf16)
       reader.read_whole(entry.name, DType::f64, out.data());
-    TensorSlice half{entry.name, entry.dtype, entry.shape, Shape(entry.shape.size(), 0),
-                     entry.shape};
-    for (std::int64_t& extent : half.extent) extent /= 2;
+    TensorSlice half{entry.name, entry.dtype, entry.shape, whole(entry.shape)};
+    for (std::int64_t& extent : half.box.extent) extent /= 2;
     reader.read(half, out.data());
   }
 }

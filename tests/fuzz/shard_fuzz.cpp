@@ -72,9 +72,8 @@ void seal(Manifest& manifest, std::string& bytes, const fuzz::InputFolder& folde
 void read_some(const CheckpointReader& opened, bool valid) {
   std::vector<std::byte> out(4096);
   for (const TensorInfo& tensor : opened.tensors()) {
-    TensorSlice slice{tensor.name, tensor.dtype, tensor.shape, Shape(tensor.shape.size(), 0),
-                      tensor.shape};
-    if (tensor.name == "f") slice.extent = {2, 3}, slice.offset = {1, 1};
+    TensorSlice slice{tensor.name, tensor.dtype, tensor.shape, whole(tensor.shape)};
+    if (tensor.name == "f") slice.box = {{1, 1}, {2, 3}};
     if (!fuzz::takes({ExitCode::checkpoint}, [&] { opened.read(slice, out.data()); }) && valid)
       fuzz::found("a valid checkpoint does not load");
   }

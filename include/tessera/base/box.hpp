@@ -4,20 +4,28 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "tessera/base/tensor_slice.hpp"
+#include "tessera/base/dtype.hpp"
 
 namespace tessera {
 
+using Shape = std::vector<std::int64_t>;
+
+/// The elements [offset, offset + extent) of a tensor, dimension by dimension.
 struct Box {
   Shape offset;
   Shape extent;
   bool operator==(const Box&) const = default;
 };
 
-inline Box box_of(const TensorSlice& slice) { return {slice.offset, slice.extent}; }
+/// The box that is all of a tensor.
 inline Box whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
+
+/// Product of the extents; 1 for a scalar.
+std::int64_t element_count(const Shape& shape) noexcept;
+inline std::int64_t element_count(const Box& box) noexcept { return element_count(box.extent); }
 
 /// Bytes of a tensor of this shape, or nothing when a dimension is negative or the product
 /// overflows: for shapes from files.

@@ -3,25 +3,24 @@
 // share.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
-#include <vector>
 
+#include "tessera/base/box.hpp"
 #include "tessera/base/dtype.hpp"
 
 namespace tessera {
 
-using Shape = std::vector<std::int64_t>;
-
-/// The elements [offset, offset + extent) of tensor `name`, dimension by dimension, stored
-/// contiguously in row-major order.
+/// The elements of tensor `name` in a box, stored contiguously in row-major order.
 struct TensorSlice {
   std::string name;  ///< e.g. "model/layers.0.attention.wq.weight"
   DType dtype = DType::f32;
   Shape global_shape;
-  Shape offset;
-  Shape extent;
+  Box box;
 };
+
+/// Bytes of its elements.
+std::size_t bytes_of(const TensorSlice& slice) noexcept;
 
 /// A whole tensor, as files hold it.
 struct TensorInfo {
@@ -32,8 +31,5 @@ struct TensorInfo {
 
 /// "f32 [3, 64]".
 std::string to_string(const TensorInfo& tensor);
-
-/// Product of the extents; 1 for a scalar.
-std::int64_t element_count(const Shape& shape) noexcept;
 
 }  // namespace tessera

@@ -34,7 +34,7 @@ class WeightSource {
   }
 
   /// Local: fills one box of a tensor that fits. Throws Error when it does not, or for damage.
-  virtual void read(const TensorSlice& box, void* data) const = 0;
+  virtual void read(const TensorSlice& slice, void* data) const = 0;
   /// Local: the same for many.
   virtual void fill(std::span<const SliceView> wanted) const;
 

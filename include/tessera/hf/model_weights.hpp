@@ -40,7 +40,7 @@ class ModelWeights final : public checkpoint::WeightSource {
   /// Names the stored tensor that is missing or misshapen.
   std::string misfit(const TensorInfo& wanted) const override;
   /// Throws Error(data) naming a missing or misshapen tensor.
-  void read(const TensorSlice& box, void* out) const override;
+  void read(const TensorSlice& slice, void* out) const override;
   /// Logs how many stored tensors are not part of the model, if there are any.
   void warn_of_unused() const;
 
@@ -56,9 +56,9 @@ class ModelWeights final : public checkpoint::WeightSource {
   void add(Part part, const Shape& stored_shape, const Shape& shape);
   const Part& part_of(std::string_view name) const;
   std::string misfit_of(const std::string& stored, const Shape& shape) const;
-  void read_rows(const Part& part, const TensorSlice& box, std::byte* out) const;
-  void read_experts(const Part& part, const TensorSlice& box, std::byte* out) const;
-  void read_rearranged(const Part& part, const TensorSlice& box, std::byte* out) const;
+  void read_rows(const Part& part, const TensorSlice& slice, std::byte* out) const;
+  void read_experts(const Part& part, const TensorSlice& slice, std::byte* out) const;
+  void read_rearranged(const Part& part, const TensorSlice& slice, std::byte* out) const;
 
   const WeightFiles& files_;
   const model::ModelSpec& model_;

@@ -33,7 +33,7 @@ class SafetensorsReader {
   /// Fills `out` (contiguous, row-major, box.dtype) with the box. box.global_shape must be the
   /// stored shape. Floating types convert into each other, integer types into each other; a value
   /// that does not fit is an Error(data).
-  void read(const TensorSlice& box, void* out) const;
+  void read(const TensorSlice& slice, void* out) const;
   /// The whole tensor as `dtype`; `out` holds element_count(shape) elements.
   void read_whole(std::string_view name, DType dtype, void* out) const;
 

@@ -28,7 +28,7 @@ class WeightFiles {
   /// The tensor as it is read; null when there is none of that name.
   const TensorInfo* find(const std::string& name) const;
   /// As SafetensorsReader::read.
-  void read(const TensorSlice& box, void* out) const;
+  void read(const TensorSlice& slice, void* out) const;
 
   /// The file or folder.
   const std::filesystem::path& path() const { return path_; }
@@ -46,8 +46,8 @@ class WeightFiles {
   void add_fp8(const TensorInfo& scales);
   void add_mxfp4(const TensorInfo& blocks);
   void require_scales(bool good, const TensorInfo& values, const TensorInfo& scales) const;
-  void decode_fp8(const Quantized& quantized, const TensorSlice& box, float* out) const;
-  void decode_mxfp4(const Quantized& quantized, const TensorSlice& box, float* out) const;
+  void decode_fp8(const Quantized& quantized, const TensorSlice& slice, float* out) const;
+  void decode_mxfp4(const Quantized& quantized, const TensorSlice& slice, float* out) const;
 
   std::filesystem::path path_;
   SafetensorsReader reader_;

@@ -290,14 +290,14 @@ TEST_F(Reshard, AllRanksGoOnToTheOlderOneThatIsWhole) {
 TEST_F(Reshard, ContradictionsBetweenRanksAreFound) {
   if (ranks() == 1) return;
   float value = 0;
-  const SliceView view{{"model/w", DType::f32, {ranks() + (rank() == 1)}, {rank()}, {1}}, &value};
+  const SliceView view{{"model/w", DType::f32, {ranks() + (rank() == 1)}, {{rank()}, {1}}}, &value};
   EXPECT_THAT(common_message(
                   [&] {
                     save(control(), options(), {1}, {&view, 1});
                   },
                   ExitCode::usage),
               HasSubstr("tensor model/w is f32"));
-  const SliceView missing{{"model/w", DType::f32, {ranks()}, {rank() / 2}, {rank() < 2 ? 1 : 0}},
+  const SliceView missing{{"model/w", DType::f32, {ranks()}, {{rank() / 2}, {rank() < 2 ? 1 : 0}}},
                           &value};
   if (ranks() > 2) {
     EXPECT_THAT(common_message(
@@ -309,7 +309,7 @@ TEST_F(Reshard, ContradictionsBetweenRanksAreFound) {
   }
   SaveOptions same = options();
   same.coord_name = "pp0.r0.s0.cp0.tp0";
-  const SliceView mine{{"model/w", DType::f32, {ranks()}, {rank()}, {1}}, &value};
+  const SliceView mine{{"model/w", DType::f32, {ranks()}, {{rank()}, {1}}}, &value};
   EXPECT_THAT(common_message(
                   [&] {
                     save(control(), same, {1}, {&mine, 1});

@@ -131,7 +131,7 @@ std::vector<double> squares(train::Trainer& trainer, const model::Model& model,
   std::vector<double> sums(2 * model.params.size(), 0);
   for (const auto* param : trainer.stages().params()) {
     if (!param->place.counted()) continue;
-    const TensorSlice box = param->slice("");
+    const Box box = param->slice("").box;
     at::Tensor expected = reference.gradients.at(param->spec->fqn);
     for (std::size_t d = 0; d < box.offset.size(); ++d)
       expected = expected.narrow(static_cast<std::int64_t>(d), box.offset[d], box.extent[d]);

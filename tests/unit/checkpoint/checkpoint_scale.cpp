@@ -113,8 +113,8 @@ int measure(const fs::path& folder, std::int64_t files, std::int64_t tensors) {
     std::vector<SliceView> wanted;
     for (std::size_t i = 0; i < opened->tensors().size(); ++i) {
       const TensorInfo& tensor = opened->tensors()[i];
-      TensorSlice slice{tensor.name, DType::f32, tensor.shape, {files / 2, 0}, {1, kColumns}};
-      if (column) slice.offset = {0, kColumns / 2}, slice.extent = {files, 1};
+      TensorSlice slice{tensor.name, DType::f32, tensor.shape, {{files / 2, 0}, {1, kColumns}}};
+      if (column) slice.box = {{0, kColumns / 2}, {files, 1}};
       if (column && i != 7) continue;
       wanted.push_back({slice, column ? values.data() : values.data() + i * kColumns});
     }

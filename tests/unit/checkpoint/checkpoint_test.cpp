@@ -79,15 +79,15 @@ TEST_F(Checkpoint, EachSaveIsLaidOutForItsOwnBoxes) {
 
 TEST_F(Checkpoint, ConvertsFloatingTypesAndReadsBoxes) {
   const float values[6] = {0, 1.0039f, -2, 3, 4, 5};
-  const TensorSlice slice{"optimizer/exp_avg/w", DType::f32, {2, 3}, {0, 0}, {2, 3}};
+  const TensorSlice slice{"optimizer/exp_avg/w", DType::f32, {2, 3}, {{0, 0}, {2, 3}}};
   const SliceView view{slice, const_cast<float*>(values)};
   save(*control_, options(), {1}, {&view, 1});
   const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   std::vector<double> column(2);
-  opened.read({slice.name, DType::f64, {2, 3}, {0, 1}, {2, 1}}, column.data());
+  opened.read({slice.name, DType::f64, {2, 3}, {{0, 1}, {2, 1}}}, column.data());
   EXPECT_EQ(column, (std::vector<double>{1.0039f, 4}));
   std::uint16_t bf16 = 0;
-  opened.read({slice.name, DType::bf16, {2, 3}, {0, 1}, {1, 1}}, &bf16);
+  opened.read({slice.name, DType::bf16, {2, 3}, {{0, 1}, {1, 1}}}, &bf16);
   EXPECT_EQ(bf16, f32_to_bf16(1.0039f));
 }
 
@@ -96,7 +96,7 @@ TEST_F(Checkpoint, MissingAndExtraTensorsFollowThePolicy) {
   const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   auto wanted = hold(sample_tensors(), {}, 0, false);
   wanted.erase(wanted.begin());
-  wanted.emplace_back(TensorSlice{"model/new.weight", DType::f32, {2}, {0}, {2}}, true);
+  wanted.emplace_back(TensorSlice{"model/new.weight", DType::f32, {2}, {{0}, {2}}}, true);
   const std::string why =
       message_of([&] { load(*control_, opened, views_of(wanted)); }, ExitCode::usage);
   EXPECT_THAT(why, HasSubstr("extra    model/tok_embeddings.weight  f32 [37, 16]"));
@@ -114,7 +114,7 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
   const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   const LoadOptions lax{Policy::ignore, Policy::ignore, {}};
   std::vector<std::byte> memory(10000);
-  const SliceView other{{"model/tok_embeddings.weight", DType::f32, {16, 37}, {0, 0}, {16, 37}},
+  const SliceView other{{"model/tok_embeddings.weight", DType::f32, {16, 37}, {{0, 0}, {16, 37}}},
                         memory.data()};
   EXPECT_THAT(message_of(
                   [&] {
@@ -122,7 +122,7 @@ TEST_F(Checkpoint, AnotherShapeOrFamilyIsRefused) {
                   },
                   ExitCode::usage),
               HasSubstr("stored f32 [37, 16], wanted f32 [16, 37]"));
-  const SliceView integers{{"model/step_scale", DType::i64, {}, {}, {}}, memory.data()};
+  const SliceView integers{{"model/step_scale", DType::i64, {}, {{}, {}}}, memory.data()};
   EXPECT_THAT(message_of(
                   [&] {
                     load(*control_, opened, {&integers, 1}, lax);
@@ -138,7 +138,7 @@ TEST_F(Checkpoint, WhatDiffersFollowsThePolicyToo) {
   const CheckpointReader opened = open(*control_, folder_ / "step-00000001");
   auto wanted = hold(sample_tensors(), {}, 0, false);
   wanted.erase(wanted.begin());
-  const TensorSlice taller{"model/tok_embeddings.weight", DType::f32, {40, 16}, {0, 0}, {40, 16}};
+  const TensorSlice taller{"model/tok_embeddings.weight", DType::f32, {40, 16}, {{0, 0}, {40, 16}}};
   wanted.emplace_back(taller, true);
   LoadOptions lax{Policy::strict, Policy::strict, log_, Policy::warn};
   load(*control_, opened, views_of(wanted), lax);
@@ -158,8 +158,8 @@ TEST_F(Checkpoint, WhatIsLeftOutIsNeitherLoadedNorMissed) {
   auto wanted = hold(sample_tensors(), {}, 0, false);
   std::erase_if(wanted, [](const Held& held) {
     return held.view().slice.name == "optimizer/steps";
-  });                                                                                  // extra
-  wanted.emplace_back(TensorSlice{"optimizer/new", DType::f32, {2}, {0}, {2}}, true);  // missing
+  });                                                                                    // extra
+  wanted.emplace_back(TensorSlice{"optimizer/new", DType::f32, {2}, {{0}, {2}}}, true);  // missing
   LoadOptions options;
   options.leave_out = [](std::string_view name) { return name.starts_with("optimizer/"); };
   load(*control_, opened, views_of(wanted), options);
@@ -193,7 +193,7 @@ TEST_F(Checkpoint, MayBeRefusedBeforeItIsLoaded) {
 
 TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
   float value = 1;
-  const SliceView half{{"model/w", DType::f32, {2}, {0}, {1}}, &value};
+  const SliceView half{{"model/w", DType::f32, {2}, {{0}, {1}}}, &value};
   EXPECT_THAT(message_of(
                   [&] {
                     save(*control_, options(), {1}, {&half, 1});
@@ -201,7 +201,7 @@ TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
                   ExitCode::usage),
               HasSubstr("hold 1 elements where 2 were expected"));
   for (const char* name : {"", "/x", "a//b", "a/../b", "tessera/x", "a#1", "a b"}) {
-    const SliceView bad{{name, DType::f32, {1}, {0}, {1}}, &value};
+    const SliceView bad{{name, DType::f32, {1}, {{0}, {1}}}, &value};
     EXPECT_THAT(message_of(
                     [&] {
                       save(*control_, options(), {1}, {&bad, 1});
@@ -209,7 +209,7 @@ TEST_F(Checkpoint, ViewsThatDoNotMakeUpATensorAreRefused) {
                     ExitCode::usage),
                 HasSubstr("cannot name"));
   }
-  const SliceView outside{{"model/w", DType::f32, {2}, {1}, {2}}, &value};
+  const SliceView outside{{"model/w", DType::f32, {2}, {{1}, {2}}}, &value};
   EXPECT_THAT(message_of(
                   [&] {
                     save(*control_, options(), {1}, {&outside, 1});

@@ -75,8 +75,8 @@ class WrongBoxes : public Checkpoint {
   /// right checksums.
   fs::path save_with_second_box_at(std::int64_t offset) {
     float values[] = {1, 2, 3, 4};
-    const SliceView views[] = {{{"model/w", DType::f32, {4}, {0}, {2}}, values},
-                               {{"model/w", DType::f32, {4}, {2}, {2}}, values + 2}};
+    const SliceView views[] = {{{"model/w", DType::f32, {4}, {{0}, {2}}}, values},
+                               {{"model/w", DType::f32, {4}, {{2}, {2}}}, values + 2}};
     const fs::path step = save(*control_, options(), {1}, views).folder;
     const ShardRecord shard = read_manifest(step).manifest.shards.at(0);
     std::string bytes = content_of(step / shard.name);
@@ -96,7 +96,7 @@ class WrongBoxes : public Checkpoint {
   }
   std::string message_of_load(const fs::path& step) {
     float values[4];
-    const SliceView view{{"model/w", DType::f32, {4}, {0}, {4}}, values};
+    const SliceView view{{"model/w", DType::f32, {4}, {{0}, {4}}}, values};
     return message_of(
         [&] {
           load(*control_, open(*control_, step), {&view, 1});

@@ -102,12 +102,12 @@ TEST_F(Fallback, WhenNoneIsLeftAllAreNamed) {
 TEST_F(Fallback, NoValueOfADamagedOneStays) {
   save_step(1);
   auto held = hold(sample_tensors(), {}, 0, true);
-  held.emplace_back(TensorSlice{"model/a", DType::f32, {2}, {0}, {2}},
+  held.emplace_back(TensorSlice{"model/a", DType::f32, {2}, {{0}, {2}}},
                     true);  // only step 2 has it; filled first
   save(*control_, options(), {2}, views_of(held));
   damage_data("step-00000002");
   auto blank = hold(sample_tensors(), {}, 0, false);
-  blank.emplace_back(TensorSlice{"model/a", DType::f32, {2}, {0}, {2}}, false);
+  blank.emplace_back(TensorSlice{"model/a", DType::f32, {2}, {{0}, {2}}}, false);
   const LoadOptions lax{Policy::warn, Policy::warn, log_};
   EXPECT_THAT(
       message_of([&] { load_newest(*control_, folder_.path(), views_of(blank), lax); },

@@ -69,9 +69,9 @@ TEST_F(Format1, IsReadForEver) {
 TEST_F(Format1, HoldsTheseValues) {
   const CheckpointReader opened = open(*control_, kGolden / "step-00000042");
   std::uint64_t steps = 0;
-  opened.read({"optimizer/steps", DType::i64, {1}, {0}, {1}}, &steps);
+  opened.read({"optimizer/steps", DType::i64, {1}, {{0}, {1}}}, &steps);
   std::uint16_t bits[2] = {};
-  opened.read({"model/layers.2.weight", DType::bf16, {7, 6}, {3, 4}, {1, 2}}, bits);
+  opened.read({"model/layers.2.weight", DType::bf16, {7, 6}, {{3, 4}, {1, 2}}}, bits);
   EXPECT_EQ(fmt::format("{:x} {:x} {:x}", steps, bits[0], bits[1]), "a4d53bb8b594094c 494f cebd");
 }
 

@@ -54,9 +54,7 @@ class RandomDamage : public testing::Test {
     for (std::size_t i = 0, count = bytes_of(view).size(); i < count; ++i) data[i] ^= 0x5a;
   }
   static std::string bytes_of(const SliceView& view) {
-    const auto count =
-        static_cast<std::size_t>(element_count(view.slice.extent)) * size_of(view.slice.dtype);
-    return {static_cast<const char*>(view.data), count};
+    return {static_cast<const char*>(view.data), tessera::bytes_of(view.slice)};
   }
 
   void note_what_is_read(const fs::path& step) {
@@ -242,8 +240,7 @@ class RandomDamage : public testing::Test {
     const CheckpointReader opened = open(*control_, steps_[step]);
     for (const SampleTensor& tensor : tensors_) {
       if (tensor.name == trial.words.substr(at + 4)) continue;
-      const Held blank(TensorSlice{tensor.name, tensor.dtype, tensor.shape,
-                                   Shape(tensor.shape.size(), 0), tensor.shape},
+      const Held blank(TensorSlice{tensor.name, tensor.dtype, tensor.shape, whole(tensor.shape)},
                        false);
       opened.read(blank.view().slice, blank.view().data);
       EXPECT_EQ(bytes_of(blank.view()) == values_[step][tensor.name], true) << tensor.name;

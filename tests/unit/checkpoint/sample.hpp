@@ -27,8 +27,7 @@ inline std::uint64_t pattern(std::uint64_t seed, std::int64_t n) {
 class Held {
  public:
   Held(TensorSlice slice, bool filled, int replica = 0, int replicas = 1)
-      : bytes_(static_cast<std::size_t>(element_count(slice.extent)) * size_of(slice.dtype),
-               std::byte{0xa5}),
+      : bytes_(bytes_of(slice), std::byte{0xa5}),
         view_{std::move(slice), bytes_.data(), replica, replicas} {
     if (filled) bytes_ = expected();
     view_.data = bytes_.data();
@@ -48,13 +47,13 @@ class Held {
   std::vector<std::byte> expected() const {
     const TensorSlice& slice = view_.slice;
     const std::size_t width = size_of(slice.dtype);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(element_count(slice.extent)) * width);
+    std::vector<std::byte> bytes(bytes_of(slice));
     const std::uint64_t seed = crc32c(0, slice.name.data(), slice.name.size());
     for (std::size_t n = 0; n * width < bytes.size(); ++n) {
       std::int64_t number = 0, stride = 1, rest = static_cast<std::int64_t>(n);
-      for (std::size_t d = slice.extent.size(); d-- > 0;
-           rest /= slice.extent[d], stride *= slice.global_shape[d])
-        number += (slice.offset[d] + rest % slice.extent[d]) * stride;
+      for (std::size_t d = slice.box.extent.size(); d-- > 0;
+           rest /= slice.box.extent[d], stride *= slice.global_shape[d])
+        number += (slice.box.offset[d] + rest % slice.box.extent[d]) * stride;
       const std::uint64_t value = pattern(seed, number);
       std::memcpy(bytes.data() + n * width, &value, width);
     }
@@ -102,13 +101,12 @@ inline std::vector<Held> hold(const std::vector<SampleTensor>& tensors, const Cu
   const int copy = rank / (cut.column_ranks * cut.row_ranks);
   std::vector<Held> held;
   for (const SampleTensor& tensor : tensors) {
-    TensorSlice slice{tensor.name, tensor.dtype, tensor.shape, Shape(tensor.shape.size(), 0),
-                      tensor.shape};
+    TensorSlice slice{tensor.name, tensor.dtype, tensor.shape, whole(tensor.shape)};
     int replica = copy, replicas = cut.copies;
     const auto cut_dim = [&](std::size_t dim, int ranks, int index) {
       if (dim < tensor.shape.size()) {
         const Range range = chunk_of(tensor.shape[dim], ranks, index);
-        slice.offset[dim] = range.begin, slice.extent[dim] = range.size;
+        slice.box.offset[dim] = range.begin, slice.box.extent[dim] = range.size;
       } else {
         replica = replica * ranks + index, replicas *= ranks;
       }

@@ -17,9 +17,9 @@ class Stepped {
  public:
   explicit Stepped(std::int64_t step, int rank = 0, int ranks = 1, std::int64_t rows = 7) {
     const Range range = chunk_of(rows, ranks, rank);
-    add({"model/w", DType::f32, {rows, 5}, {range.begin, 0}, {range.size, 5}}, 0, 1);
-    add({"optimizer/exp_avg/w", DType::f32, {rows, 5}, {range.begin, 0}, {range.size, 5}}, 0, 1);
-    add({"model/b", DType::f32, {3}, {0}, {3}}, rank, ranks);
+    add({"model/w", DType::f32, {rows, 5}, {{range.begin, 0}, {range.size, 5}}}, 0, 1);
+    add({"optimizer/exp_avg/w", DType::f32, {rows, 5}, {{range.begin, 0}, {range.size, 5}}}, 0, 1);
+    add({"model/b", DType::f32, {3}, {{0}, {3}}}, rank, ranks);
     set(step);
   }
   Stepped(const Stepped&) = delete;
@@ -42,7 +42,7 @@ class Stepped {
 
  private:
   void add(TensorSlice slice, int replica, int replicas) {
-    values_.emplace_back(static_cast<std::size_t>(element_count(slice.extent)));
+    values_.emplace_back(static_cast<std::size_t>(element_count(slice.box)));
     views_.push_back({std::move(slice), values_.back().data(), replica, replicas});
   }
   std::vector<std::vector<float>> values_;

@@ -32,7 +32,7 @@ class Upkeep : public Checkpoint {
   CheckpointReader save_values(std::int64_t step, std::vector<float> values,
                                DType dtype = DType::f32) {
     const auto count = static_cast<std::int64_t>(values.size() * 4 / size_of(dtype));
-    const SliceView view{{"model/w", dtype, {count}, {0}, {count}}, values.data()};
+    const SliceView view{{"model/w", dtype, {count}, {{0}, {count}}}, values.data()};
     return open(*control_, save(*control_, options(), {step}, {&view, 1}).folder);
   }
   static std::vector<TensorComparison> comparisons(const CheckpointReader& a,
@@ -132,10 +132,10 @@ TEST_F(Upkeep, DifferencesAreMeasured) {
 TEST_F(Upkeep, TensorsOfOneSideAndOfOtherTypesDiffer) {
   const float one[3] = {1, 2, 3};
   const double two[3] = {1, 2, 3.5};
-  const SliceView a[] = {{{"model/w", DType::f32, {3}, {0}, {3}}, const_cast<float*>(one)},
-                         {{"model/b10", DType::f32, {3}, {0}, {3}}, const_cast<float*>(one)}};
-  const SliceView b[] = {{{"model/w", DType::f64, {3}, {0}, {3}}, const_cast<double*>(two)},
-                         {{"model/b9", DType::f32, {3}, {0}, {3}}, const_cast<float*>(one)}};
+  const SliceView a[] = {{{"model/w", DType::f32, {3}, {{0}, {3}}}, const_cast<float*>(one)},
+                         {{"model/b10", DType::f32, {3}, {{0}, {3}}}, const_cast<float*>(one)}};
+  const SliceView b[] = {{{"model/w", DType::f64, {3}, {{0}, {3}}}, const_cast<double*>(two)},
+                         {{"model/b9", DType::f32, {3}, {{0}, {3}}}, const_cast<float*>(one)}};
   const auto all = comparisons(open(*control_, save(*control_, options(), {1}, a).folder),
                                open(*control_, save(*control_, options(), {2}, b).folder));
   ASSERT_EQ(all.size(), 3u);

@@ -19,9 +19,6 @@ model::ParamSpec parameter(HfLayout layout, Shape shape) {
   return spec;
 }
 
-const std::byte* bytes(const std::vector<std::int32_t>& values) {
-  return reinterpret_cast<const std::byte*>(values.data());
-}
 std::byte* bytes(std::vector<std::int32_t>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
@@ -54,17 +51,17 @@ TEST(Layout, ABoxOfAnyKindIsTheSamePartOfTheWhole) {
   for (const HfLayout layout : {HfLayout::transposed, HfLayout::even, HfLayout::odd,
                                 HfLayout::even_transposed, HfLayout::odd_transposed}) {
     const model::ParamSpec spec = parameter(layout, shape);
-    const TensorSlice box{"w", DType::i32, shape, {1, 2, 1}, {2, 2, 3}};
-    const TensorSlice part = stored_box(spec, box);
+    const TensorSlice slice{"w", DType::i32, shape, {{1, 2, 1}, {2, 2, 3}}};
+    const TensorSlice part = stored_box(spec, slice);
     const Values whole = stored(layout, shape);
     Values cut;
     const Shape& all = part.global_shape;
-    for (std::int64_t i = part.offset[0]; i < part.offset[0] + part.extent[0]; ++i)
-      for (std::int64_t j = part.offset[1]; j < part.offset[1] + part.extent[1]; ++j)
-        for (std::int64_t k = part.offset[2]; k < part.offset[2] + part.extent[2]; ++k)
+    for (std::int64_t i = part.box.offset[0]; i < part.box.offset[0] + part.box.extent[0]; ++i)
+      for (std::int64_t j = part.box.offset[1]; j < part.box.offset[1] + part.box.extent[1]; ++j)
+        for (std::int64_t k = part.box.offset[2]; k < part.box.offset[2] + part.box.extent[2]; ++k)
           cut.push_back(whole[static_cast<std::size_t>((i * all[1] + j) * all[2] + k)]);
     Values ours(12), expected;
-    take_out(layout, box.extent, 4, bytes(cut), bytes(ours));
+    take_out(layout, slice.box.extent, 4, bytes(cut), bytes(ours));
     for (std::int32_t i = 1; i < 3; ++i)
       for (std::int32_t j = 2; j < 4; ++j)
         for (std::int32_t k = 1; k < 4; ++k) expected.push_back((i * 4 + j) * 5 + k);

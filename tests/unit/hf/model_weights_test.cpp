@@ -66,8 +66,7 @@ class Weights : public testing::Test {
     std::vector<SliceView> views;
     const auto add = [&](const std::string& fqn, const Shape& shape) {
       values_[fqn].assign(static_cast<std::size_t>(element_count(shape)), 9);
-      views.push_back({{"model/" + fqn, DType::f32, shape, Shape(shape.size(), 0), shape},
-                       values_[fqn].data()});
+      views.push_back({{"model/" + fqn, DType::f32, shape, whole(shape)}, values_[fqn].data()});
     };
     for (const model::ParamSpec& param : model_.params) add(param.fqn, param.global_shape);
     for (const model::BufferSpec& buffer : model_.buffers) add(buffer.fqn, buffer.shape);

@@ -20,8 +20,8 @@ TEST(RowStream, PermutesRowsInBoundedMemory) {
   std::vector<float> values(7 * 3);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   float scalar = 8;
-  const SliceView views[] = {{{"model/w", DType::f32, {7, 3}, {0, 0}, {7, 3}}, values.data()},
-                             {{"model/s", DType::f32, {}, {}, {}}, &scalar}};
+  const SliceView views[] = {{{"model/w", DType::f32, {7, 3}, {{0, 0}, {7, 3}}}, values.data()},
+                             {{"model/s", DType::f32, {}, {{}, {}}}, &scalar}};
   checkpoint::save(*control, {folder.path(), "r0"}, {1}, views);
   const checkpoint::CheckpointReader opened = checkpoint::open(*control, folder / "step-00000001");
   SafetensorsWriter writer(folder / "out.safetensors",

@@ -52,7 +52,9 @@ class Safetensors : public testing::Test {
     const auto path = put_file(contents);
     const std::string error =
         error_if_any(ExitCode::data, [&] { const SafetensorsReader reader(path); });
-    if (!error.empty()) EXPECT_THAT(error, HasSubstr(path.string()));
+    if (!error.empty()) {
+      EXPECT_THAT(error, HasSubstr(path.string()));
+    }
     return error;
   }
   std::string refused_header(const std::string& header, std::size_t data_bytes) {
@@ -73,11 +75,12 @@ TEST_F(Safetensors, ReadsWholesBoxesAndOtherTypes) {
   reader.read_whole("a", DType::f64, whole.data());
   EXPECT_EQ(whole, (std::vector<double>{0, 1, 2, 3, 4, 5}));
   std::vector<float> columns(4), b(2);
-  reader.read({"a", DType::f32, {2, 3}, {0, 1}, {2, 2}}, columns.data());
+  reader.read({"a", DType::f32, {2, 3}, {{0, 1}, {2, 2}}}, columns.data());
   EXPECT_EQ(columns, (std::vector<float>{1, 2, 4, 5}));
   reader.read_whole("b", DType::f32, b.data());
   EXPECT_EQ(b, (std::vector<float>{1, -2}));
-  reader.read({"a", DType::f32, {2, 3}, {2, 0}, {0, 3}}, nullptr);  // an empty box touches nothing
+  reader.read({"a", DType::f32, {2, 3}, {{2, 0}, {0, 3}}},
+              nullptr);  // an empty box touches nothing
 }
 
 TEST_F(Safetensors, RefusesWhatTheFileDoesNotHold) {
@@ -85,7 +88,7 @@ TEST_F(Safetensors, RefusesWhatTheFileDoesNotHold) {
   std::vector<float> out(6);
   EXPECT_THROW(reader.read_whole("c", DType::f32, out.data()), Error);
   EXPECT_THROW(reader.read_whole("a", DType::i32, out.data()), Error);
-  EXPECT_THROW(reader.read({"a", DType::f32, {3, 2}, {0, 0}, {3, 2}}, out.data()), Error);
+  EXPECT_THROW(reader.read({"a", DType::f32, {3, 2}, {{0, 0}, {3, 2}}}, out.data()), Error);
 }
 
 TEST_F(Safetensors, RefusesDamagedHeaders) {
@@ -226,7 +229,7 @@ TEST_F(Safetensors, ColumnsOfAWideTensorNeedNoWholeRead) {
   writer.finish();
   const SafetensorsReader reader(path);
   std::vector<std::int64_t> slice(static_cast<std::size_t>(rows * 5));
-  reader.read({"w", DType::i64, {rows, columns}, {0, 1234}, {rows, 5}}, slice.data());
+  reader.read({"w", DType::i64, {rows, columns}, {{0, 1234}, {rows, 5}}}, slice.data());
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < 5; ++c)
       ASSERT_EQ(slice[static_cast<std::size_t>(r * 5 + c)], r * columns + 1234 + c);

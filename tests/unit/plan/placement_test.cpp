@@ -110,22 +110,22 @@ TEST(Placement, OfEveryKind) {
 
 TEST(Placement, APartOfAnExpertIsABox) {
   const model::ParamSpec spec = spec_of(Kind::expert, {2, 6, 2});
-  const TensorSlice box =
+  const TensorSlice slice =
       place(spec, layout_of({1, 1, 4, 1, 1}), mesh::Rank(3)).slice(spec, "model/", DType::f32);
-  EXPECT_EQ(box.name, "model/w");
-  EXPECT_EQ(box.offset, (Shape{1, 3, 0}));
-  EXPECT_EQ(box.extent, (Shape{1, 3, 2}));
+  EXPECT_EQ(slice.name, "model/w");
+  EXPECT_EQ(slice.box, (Box{{1, 3, 0}, {1, 3, 2}}));
 }
 
 /// Adds 1 to the elements of the box in `seen`, whose shape has as many dimensions as three.
-void mark(std::vector<int>& seen, TensorSlice box) {
-  for (Shape* shape : {&box.global_shape, &box.extent}) shape->resize(3, 1);
+void mark(std::vector<int>& seen, TensorSlice slice) {
+  Box& box = slice.box;
+  for (Shape* shape : {&slice.global_shape, &box.extent}) shape->resize(3, 1);
   box.offset.resize(3, 0);
-  for (std::int64_t i = 0; i < element_count(box.extent); ++i) {
+  for (std::int64_t i = 0; i < element_count(box); ++i) {
     const std::int64_t z = i % box.extent[2], y = i / box.extent[2] % box.extent[1];
     const std::int64_t x = i / box.extent[2] / box.extent[1];
-    const std::int64_t row = (box.offset[0] + x) * box.global_shape[1] + box.offset[1] + y;
-    ++seen[static_cast<std::size_t>(row * box.global_shape[2] + box.offset[2] + z)];
+    const std::int64_t row = (box.offset[0] + x) * slice.global_shape[1] + box.offset[1] + y;
+    ++seen[static_cast<std::size_t>(row * slice.global_shape[2] + box.offset[2] + z)];
   }
 }
 
