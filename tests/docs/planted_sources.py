@@ -18,6 +18,7 @@ FAULTS = [  # (a source, what the finding must say)
     ("class X {\n public:\n" + FUNCTIONS + "};\n", "a.cpp:X: 21 public functions"),
 ]
 GOOD = [
+    'const char* kTable = R"(' + "\n" * 400 + ')";\n',
     "\n" * 300,
     "void f() {\n" + LINES * 58 + "}\n",
     "std::vector<Case> table() {\n  return {\n" + "      {1, [] { return 2; }},\n" * 80 + "  };\n}\n",

@@ -11,10 +11,6 @@ GENERATED = {"src/data/unicode_tables.inc"}
 LARGER = {  # what exceeds a limit, and by how much it may: split it when you change it
     "lines": {
         "include/tessera/config/job_config.hpp": 346,  # the keys, one a line
-        "tests/mpi/checkpoint/reshard_test.cpp": 322,
-        "tests/unit/checkpoint/checkpoint_test.cpp": 370,
-        "tests/unit/config/resolve_test.cpp": 483,
-        "tests/unit/config/torchtitan_keys_test.cpp": 312,
     },
     "members": {
         "checkpoint/save/save_attempt.hpp:SaveAttempt": 21,
@@ -28,8 +24,9 @@ LARGER = {  # what exceeds a limit, and by how much it may: split it when you ch
 
 def sizes_of(name, text):
     """(what, which, how large, at most) of a source file."""
+    code = outline.without_text(text) if name.endswith(CPP) else text  # lines of a literal are data
     if name not in GENERATED:
-        yield "lines", name, text.count("\n"), FILE_LINES
+        yield "lines", name, code.count("\n"), FILE_LINES
     if not name.endswith(CPP):
         return
     found = outline.outline(text)

@@ -23,7 +23,7 @@ class GradientBucket;
 struct ReducerOptions {
   bool each_microbatch = false;  ///< is reduced by itself; else all of a step together
   bool tree = false;             ///< microbatches are added over the fixed tree of their numbers
-  schedule::PipelineRank first_rank, last_rank;  ///< of the first and the last stage
+  schedule::PipelineRank first_rank{}, last_rank{};  ///< of the first and the last stage
 };
 
 /// Of all stages of one rank. All ranks of a stage call add() for the same units and microbatches

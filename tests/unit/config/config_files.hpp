@@ -41,4 +41,12 @@ inline std::string mistake(const std::vector<std::string>& args) {
   return tessera::test::error_of(ExitCode::usage, [&] { resolve(args); });
 }
 
+/// What keeps a job that reads well from being run.
+inline std::vector<Problem> unsupported(const std::vector<std::string>& args) {
+  Reading job = read_job(args);
+  EXPECT_TRUE(job.problems.empty());
+  find_unsupported(job);
+  return job.problems;
+}
+
 }  // namespace tessera::config::test
