@@ -199,6 +199,7 @@ function(tessera_test name)
     target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
   endif()
   target_compile_options(${name} PRIVATE ${_test_options})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${TESSERA_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
   set(sim_library tessera_sim_gpu)
   if(NOT ARG_TORCH)

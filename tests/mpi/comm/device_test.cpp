@@ -25,10 +25,10 @@ using test::world;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Reports of a watchdog that looks ten times a second or more, and when there is one.
-class Reports {
+/// WatchdogReports of a watchdog that looks ten times a second or more, and when there is one.
+class WatchdogReports {
  public:
-  explicit Reports(milliseconds timeout)
+  explicit WatchdogReports(milliseconds timeout)
       : watchdog_(timeout, world().rank(), [this](const Error& report) {
           const std::lock_guard lock(mutex_);
           all_.emplace_back(report.what());
@@ -100,7 +100,7 @@ TEST_F(Device, WatchdogNamesTheOperationThatWaits) {
   if (n() < 2) GTEST_SKIP() << "nobody to wait for";
   Values x = values(DType::f32, 10);
   {
-    Reports reports(std::chrono::seconds(2));
+    WatchdogReports reports(std::chrono::seconds(2));
     if (last()) {
       meet();
       comm_->all_reduce(x.buffer()).wait();
@@ -131,7 +131,7 @@ TEST_F(Device, AFailureOnTheDeviceIsReportedAndFinal) {
   if (!on_the_double()) GTEST_SKIP() << "only the double of NCCL finds it";
   if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
   {
-    Reports reports(std::chrono::seconds(60));
+    WatchdogReports reports(std::chrono::seconds(60));
     Values x = values(DType::f32, last() ? 11 : 10);
     const std::string error = error_of([&] { comm_->all_reduce(x.buffer()).wait(); });
     EXPECT_THAT(reports.first(),
@@ -149,7 +149,7 @@ TEST_F(Device, PartsKeepTheirNames) {
   if (!on_the_double()) GTEST_SKIP() << "only the double of NCCL finds it";
   if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
   const auto part = comm_->split(0, me(), "dp_shard and cp");
-  Reports reports(std::chrono::seconds(60));
+  WatchdogReports reports(std::chrono::seconds(60));
   Values x = values(DType::f32, last() ? 11 : 10);
   static_cast<void>(error_of([&] { part->all_reduce(x.buffer()).wait(); }));
   EXPECT_THAT(reports.first(), HasSubstr("the members of communicator dp_shard and cp differ"));
@@ -245,7 +245,7 @@ TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
   if (!forget_races) GTEST_SKIP() << "no simulated GPU";
   Values x = values(DType::f32, 10);
   {
-    Reports reports(std::chrono::seconds(60));
+    WatchdogReports reports(std::chrono::seconds(60));
     const auto use = [&](std::unique_ptr<Communicator> comm) {
       Request request = comm->all_reduce(x.buffer());
       EXPECT_THROW(static_cast<void>(x[0]), std::runtime_error);
@@ -265,7 +265,7 @@ TEST_F(Device, OrderOfTwoCommunicators) {
   if (!on_the_double()) GTEST_SKIP() << "only the double of NCCL finds it";
   if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
   const auto other = world().make(Backend::nccl, "dp");
-  Reports reports(std::chrono::seconds(60));
+  WatchdogReports reports(std::chrono::seconds(60));
   Values x = values(DType::f32, 10), y = values(DType::f32, 10);
   static_cast<void>(error_of([&] {
     Request first = (last() ? *other : *comm_).all_reduce(x.buffer());

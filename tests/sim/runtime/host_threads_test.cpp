@@ -14,7 +14,7 @@
 namespace tessera::sim {
 namespace {
 
-constexpr std::size_t size = 4096;
+constexpr std::size_t kSharedBytes = 4096;
 
 void wait_until(const std::atomic<bool>& flag) {
   while (!flag) std::this_thread::yield();
@@ -23,9 +23,9 @@ void wait_until(const std::atomic<bool>& flag) {
 class HostThreads : public SimTest {
  protected:
   void SetUp() override {
-    ASSERT_OK(block_allocated(data, size, a));
+    ASSERT_OK(block_allocated(data, kSharedBytes, a));
     ASSERT_OK(cudaStreamSynchronize(a));
-    ASSERT_OK(touch(a, "gather", {writes(data, size)}));
+    ASSERT_OK(touch(a, "gather", {writes(data, kSharedBytes)}));
   }
   void TearDown() override {
     SimTest::TearDown();
@@ -45,7 +45,7 @@ class HostThreads : public SimTest {
     });
     wait_until(given);
     take();
-    const cudaError_t result = touch(b, "mul", {reads(data, size)});
+    const cudaError_t result = touch(b, "mul", {reads(data, kSharedBytes)});
     used = true;
     second.join();
     return result;
@@ -57,7 +57,7 @@ class HostThreads : public SimTest {
               testing::internal::GetCapturedStderr().find("race: mul on stream "));
     forget_races();
   }
-  std::byte* data = new_memory(size);
+  std::byte* data = new_memory(kSharedBytes);
 };
 
 void nothing() {}
@@ -67,10 +67,11 @@ TEST_F(HostThreads, WaitOfAnotherThreadIsNone) {
 }
 
 TEST_F(HostThreads, ReadBackWithoutAWaitWhileAnotherThreadWaited) {
-  std::vector<std::byte> host(size);
+  std::vector<std::byte> host(kSharedBytes);
   testing::internal::CaptureStderr();
-  static_cast<void>(use_after(
-      nothing, [&] { cudaMemcpyAsync(host.data(), data, size, cudaMemcpyDeviceToHost, b); }));
+  static_cast<void>(use_after(nothing, [&] {
+    cudaMemcpyAsync(host.data(), data, kSharedBytes, cudaMemcpyDeviceToHost, b);
+  }));
   EXPECT_NE(std::string::npos,
             testing::internal::GetCapturedStderr().find("race: memcpy on stream "));
   forget_races();
@@ -78,11 +79,11 @@ TEST_F(HostThreads, ReadBackWithoutAWaitWhileAnotherThreadWaited) {
 
 /// A saver without hold_updates(): its thread waits for the copies, the trainer does not.
 TEST_F(HostThreads, UpdateWhileAnotherThreadWaitsForACopy) {
-  std::byte* const pinned = new_pinned(size);
+  std::byte* const pinned = new_pinned(kSharedBytes);
   const cudaEvent_t computed = new_event();
   EXPECT_OK(cudaEventRecord(computed, a));
   EXPECT_OK(cudaStreamWaitEvent(b, computed, 0));
-  EXPECT_OK(cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, b));
+  EXPECT_OK(cudaMemcpyAsync(pinned, data, kSharedBytes, cudaMemcpyDeviceToHost, b));
   std::atomic<bool> written = false, updated = false;
   std::thread saver([&] {
     cudaStreamSynchronize(b);
@@ -90,7 +91,7 @@ TEST_F(HostThreads, UpdateWhileAnotherThreadWaitsForACopy) {
     wait_until(updated);
   });
   wait_until(written);
-  expect_race([&] { return touch(a, "mul", {writes(data, size)}); });
+  expect_race([&] { return touch(a, "mul", {writes(data, kSharedBytes)}); });
   updated = true;
   saver.join();
   EXPECT_OK(cudaEventDestroy(computed));
@@ -99,18 +100,18 @@ TEST_F(HostThreads, UpdateWhileAnotherThreadWaitsForACopy) {
 
 TEST_F(HostThreads, HandOnByTheirEnd) {
   std::thread([&] { cudaStreamSynchronize(a); }).join();
-  EXPECT_OK(touch(b, "mul", {reads(data, size)}));
+  EXPECT_OK(touch(b, "mul", {reads(data, kSharedBytes)}));
 }
 
 TEST_F(HostThreads, HandOnByAFuture) {
   std::async(std::launch::async, [&] { cudaStreamSynchronize(a); }).get();
-  EXPECT_OK(touch(b, "mul", {reads(data, size)}));
+  EXPECT_OK(touch(b, "mul", {reads(data, kSharedBytes)}));
 }
 
 TEST_F(HostThreads, HandOnToThoseTheyCreate) {
   EXPECT_OK(cudaStreamSynchronize(a));
   cudaError_t result = cudaErrorUnknown;
-  std::thread([&] { result = touch(b, "mul", {reads(data, size)}); }).join();
+  std::thread([&] { result = touch(b, "mul", {reads(data, kSharedBytes)}); }).join();
   EXPECT_OK(result);
 }
 
@@ -187,7 +188,7 @@ TEST_F(HostThreads, HandOnByAConditionVariable) {
   ready = true;
   changed.notify_all();
   changed.wait(lock, [&] { return done; });
-  EXPECT_OK(touch(b, "mul", {reads(data, size)}));
+  EXPECT_OK(touch(b, "mul", {reads(data, kSharedBytes)}));
   ready = false;
   changed.notify_all();
   lock.unlock();
@@ -204,7 +205,7 @@ TEST_F(HostThreads, HandOnByABarrier) {
     wait_until(used);
   });
   pthread_barrier_wait(&barrier);
-  EXPECT_OK(touch(b, "mul", {reads(data, size)}));
+  EXPECT_OK(touch(b, "mul", {reads(data, kSharedBytes)}));
   used = true;
   second.join();
   EXPECT_EQ(0, pthread_barrier_destroy(&barrier));
@@ -212,10 +213,11 @@ TEST_F(HostThreads, HandOnByABarrier) {
 
 /// As MPI reads what it sends: the thread that calls it must have waited.
 TEST_F(HostThreads, ReadPinnedMemoryThatAnotherThreadHasWaitedFor) {
-  std::byte* const pinned = new_pinned(size);
-  EXPECT_OK(cudaMemcpyAsync(pinned, data, size, cudaMemcpyDeviceToHost, a));
+  std::byte* const pinned = new_pinned(kSharedBytes);
+  EXPECT_OK(cudaMemcpyAsync(pinned, data, kSharedBytes, cudaMemcpyDeviceToHost, a));
   testing::internal::CaptureStderr();
-  static_cast<void>(use_after(nothing, [&] { host_accesses("MPI_Isend", reads(pinned, size)); }));
+  static_cast<void>(
+      use_after(nothing, [&] { host_accesses("MPI_Isend", reads(pinned, kSharedBytes)); }));
   EXPECT_NE(std::string::npos,
             testing::internal::GetCapturedStderr().find("race: MPI_Isend on the host reads"));
   forget_races();
@@ -223,7 +225,7 @@ TEST_F(HostThreads, ReadPinnedMemoryThatAnotherThreadHasWaitedFor) {
   const auto meet = [&] { const std::lock_guard lock(mutex); };
   EXPECT_OK(use_after(meet, [&] {
     meet();
-    host_accesses("MPI_Isend", reads(pinned, size));
+    host_accesses("MPI_Isend", reads(pinned, kSharedBytes));
   }));
   EXPECT_OK(cudaFreeHost(pinned));
 }
@@ -231,7 +233,7 @@ TEST_F(HostThreads, ReadPinnedMemoryThatAnotherThreadHasWaitedFor) {
 /// Threads count references to memory in atomic variables: the last one frees it, whoever has
 /// waited.
 TEST_F(HostThreads, MayFreeWhatAnotherThreadHasWaitedFor) {
-  EXPECT_OK(use_after(nothing, [&] { EXPECT_OK(block_freed(data, size, b)); }));
+  EXPECT_OK(use_after(nothing, [&] { EXPECT_OK(block_freed(data, kSharedBytes, b)); }));
 }
 
 /// New memory at old addresses has no past, whoever knew it.
@@ -243,7 +245,7 @@ TEST_F(HostThreads, MayUseWhatAnotherThreadHasFreed) {
     wait_until(used);
   });
   wait_until(freed);
-  EXPECT_OK(touch(b, "mul", {writes(data, size)}));
+  EXPECT_OK(touch(b, "mul", {writes(data, kSharedBytes)}));
   used = true;
   second.join();
   data = nullptr;

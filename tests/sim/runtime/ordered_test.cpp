@@ -5,7 +5,7 @@
 namespace tessera::sim {
 namespace {
 
-constexpr std::size_t size = 4096;
+constexpr std::size_t kBytes = 4096;
 
 class Ordered : public SimTest {
  protected:
@@ -18,43 +18,43 @@ class Ordered : public SimTest {
     EXPECT_OK(cudaEventRecord(event, first));
     EXPECT_OK(cudaStreamWaitEvent(second, event, 0));
   }
-  std::byte* data = new_memory(size);
+  std::byte* data = new_memory(kBytes);
   cudaEvent_t event = new_event();
 };
 
 TEST_F(Ordered, ByAnEvent) {
   for (int i = 0; i < 100; ++i) {
-    EXPECT_OK(touch(a, "write", {writes(data, size)}));
+    EXPECT_OK(touch(a, "write", {writes(data, kBytes)}));
     order(a, b);
-    EXPECT_OK(touch(b, "read", {reads(data, size)}));
-    EXPECT_OK(touch(a, "also read", {reads(data, size)}));
+    EXPECT_OK(touch(b, "read", {reads(data, kBytes)}));
+    EXPECT_OK(touch(a, "also read", {reads(data, kBytes)}));
     order(b, a);
   }
 }
 
 TEST_F(Ordered, ThroughAThirdStream) {
-  EXPECT_OK(touch(a, "write", {writes(data, size)}));
+  EXPECT_OK(touch(a, "write", {writes(data, kBytes)}));
   order(a, nullptr);
   order(nullptr, b);
-  EXPECT_OK(touch(b, "write", {writes(data, size)}));
+  EXPECT_OK(touch(b, "write", {writes(data, kBytes)}));
 }
 
 TEST_F(Ordered, ByWaitsOfTheHost) {
-  EXPECT_OK(touch(a, "write", {writes(data, size)}));
+  EXPECT_OK(touch(a, "write", {writes(data, kBytes)}));
   EXPECT_OK(cudaStreamSynchronize(a));
-  EXPECT_OK(touch(b, "write", {writes(data, size)}));
+  EXPECT_OK(touch(b, "write", {writes(data, kBytes)}));
   EXPECT_OK(cudaEventRecord(event, b));
   EXPECT_OK(cudaEventSynchronize(event));
-  EXPECT_OK(touch(a, "write", {writes(data, size)}));
+  EXPECT_OK(touch(a, "write", {writes(data, kBytes)}));
   EXPECT_OK(cudaDeviceSynchronize());
-  EXPECT_OK(touch(b, "write", {writes(data, size)}));
+  EXPECT_OK(touch(b, "write", {writes(data, kBytes)}));
 }
 
 TEST_F(Ordered, ByACopyThatHoldsTheHost) {
-  std::vector<std::byte> host(size);
-  EXPECT_OK(touch(a, "write", {writes(data, size)}));
-  EXPECT_OK(cudaMemcpyAsync(host.data(), data, size, cudaMemcpyDeviceToHost, a));
-  EXPECT_OK(touch(b, "write", {writes(data, size)}));
+  std::vector<std::byte> host(kBytes);
+  EXPECT_OK(touch(a, "write", {writes(data, kBytes)}));
+  EXPECT_OK(cudaMemcpyAsync(host.data(), data, kBytes, cudaMemcpyDeviceToHost, a));
+  EXPECT_OK(touch(b, "write", {writes(data, kBytes)}));
 }
 
 TEST_F(Ordered, AreTasksOnOtherBytes) {
@@ -66,26 +66,26 @@ TEST_F(Ordered, AreTasksOnOtherBytes) {
 }
 
 TEST_F(Ordered, FreeAfterAQuery) {
-  EXPECT_OK(block_allocated(data, size, a));
+  EXPECT_OK(block_allocated(data, kBytes, a));
   order(a, b);
-  EXPECT_OK(touch(b, "send", {reads(data, size)}));
+  EXPECT_OK(touch(b, "send", {reads(data, kBytes)}));
   EXPECT_OK(cudaEventRecord(event, b));
   while (cudaEventQuery(event) == cudaErrorNotReady) std::this_thread::yield();
-  EXPECT_OK(block_freed(data, size, a));
-  EXPECT_OK(block_allocated(data, size, a));
+  EXPECT_OK(block_freed(data, kBytes, a));
+  EXPECT_OK(block_allocated(data, kBytes, a));
 }
 
 TEST_F(Ordered, MemoryThatWasFreedAndIsNew) {
-  EXPECT_OK(touch(a, "write", {writes(data, size)}));
+  EXPECT_OK(touch(a, "write", {writes(data, kBytes)}));
   EXPECT_OK(cudaFree(data));
-  data = new_memory(size);
-  EXPECT_OK(touch(b, "write", {writes(data, size)}));
+  data = new_memory(kBytes);
+  EXPECT_OK(touch(b, "write", {writes(data, kBytes)}));
 }
 
 TEST_F(Ordered, AfterStreamsThatAreGone) {
   for (int i = 0; i < 1000; ++i) {
     const cudaStream_t c = new_stream();
-    EXPECT_OK(touch(c, "write", {writes(data, size)}));
+    EXPECT_OK(touch(c, "write", {writes(data, kBytes)}));
     EXPECT_OK(cudaStreamSynchronize(c));
     EXPECT_OK(cudaStreamDestroy(c));
   }

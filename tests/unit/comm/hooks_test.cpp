@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-CallInfo reduce_call(std::uint64_t sequence) {
+CallInfo call_number(std::uint64_t sequence) {
   return {sequence, 2, -1, Call::all_reduce, DType::f32, Op::sum, 0};
 }
 
@@ -68,11 +68,11 @@ TEST(Hooks, SeeACallFromItsIssueToItsEnd) {
   Registered<Recorder> recorder;
   float values[2] = {1, 2};
   const Buffer in{values, 2, DType::f32, Memory::host};
-  LoggedCall call(reduce_call(7), 1, 4, "tp", {}, -1, {&in, 1});
+  LoggedCall call(call_number(7), 1, 4, "tp", {}, -1, {&in, 1});
   call.waited_for();
   call.resumed();
   call.done();
-  LoggedCall(reduce_call(8), 1, 4, "tp").failed();
+  LoggedCall(call_number(8), 1, 4, "tp").failed();
   call_before_abort("out of memory");
   EXPECT_THAT(recorder->seen,
               ElementsAre("all_reduce 7 of tp 1/4, reads 1", "waits", "goes on", "done",
@@ -91,7 +91,7 @@ TEST(Hooks, AreCalledAsLongAsTheyAreRegistered) {
   auto recorder = std::make_shared<Recorder>();
   add_hook(recorder);
   remove_hook(recorder);
-  LoggedCall(reduce_call(1), 0, 2, "tp").done();
+  LoggedCall(call_number(1), 0, 2, "tp").done();
   EXPECT_THAT(recorder->seen, ElementsAre());
 }
 
@@ -103,8 +103,8 @@ TEST(Hooks, MayRefuseACall) {
     Registered<NanCheck> check;
     float values[2] = {1, NAN};
     const Buffer bad{values, 2, DType::f32, Memory::host}, good = bad.part(0, 1);
-    LoggedCall(reduce_call(1), 0, 2, "tp", {}, -1, {&good, 1}).done();
-    EXPECT_THROW(LoggedCall(reduce_call(2), 0, 2, "tp", {}, -1, {&bad, 1}), Error);
+    LoggedCall(call_number(1), 0, 2, "tp", {}, -1, {&good, 1}).done();
+    EXPECT_THROW(LoggedCall(call_number(2), 0, 2, "tp", {}, -1, {&bad, 1}), Error);
   }
   EXPECT_EQ(recent(page, 100).size(), 1u);
   use_call_page(nullptr);

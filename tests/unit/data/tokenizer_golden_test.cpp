@@ -12,17 +12,17 @@
 namespace tessera::data {
 namespace {
 
-const std::filesystem::path kGolden = TESSERA_TEST_DATA;
+const std::filesystem::path kTokenizers = TESSERA_TEST_DATA;
 
 nlohmann::json rows_of(const std::string& name) {
-  std::ifstream in(kGolden / name / "tokenizer_cases.json");
+  std::ifstream in(kTokenizers / name / "tokenizer_cases.json");
   return nlohmann::json::parse(in).at("rows");
 }
 
 class GoldenTokenizer : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenTokenizer, GivesTheSameIds) {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden / GetParam());
+  const Tokenizer tokenizer = Tokenizer::load(kTokenizers / GetParam());
   const nlohmann::json rows = rows_of(GetParam());
   ASSERT_GE(rows.size(), 100u);
   for (const auto& row : rows) {
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenTokenizer,
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(HfTiny, DecodesBackAndCutsTheSameWords) {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden / "hf_tiny" / "tokenizer.json");
+  const Tokenizer tokenizer = Tokenizer::load(kTokenizers / "hf_tiny" / "tokenizer.json");
   int with_words = 0;
   for (const auto& row : rows_of("hf_tiny")) {
     const auto text = row.at("text").get<std::string>();
@@ -50,7 +50,7 @@ TEST(HfTiny, DecodesBackAndCutsTheSameWords) {
 }
 
 TEST(HfTiny, KnowsItsSpecialTokens) {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden / "hf_tiny");
+  const Tokenizer tokenizer = Tokenizer::load(kTokenizers / "hf_tiny");
   EXPECT_EQ(tokenizer.vocab_size(), 1000);
   EXPECT_EQ(tokenizer.bos_id(), 998);
   EXPECT_EQ(tokenizer.eos_id(), 999);

@@ -22,7 +22,7 @@ using tessera::test::error_of;
 using tessera::test::TemporaryFolder;
 using testing::HasSubstr;
 
-const std::filesystem::path kGolden = TESSERA_TEST_DATA;
+const std::filesystem::path kTestData = TESSERA_TEST_DATA;
 constexpr const char* kAll[] = {"hf_tiny", "gpt2_small", "qwen_small"};
 
 std::string random_bytes(std::mt19937& rng, std::size_t most) {
@@ -35,7 +35,7 @@ std::string random_bytes(std::mt19937& rng, std::size_t most) {
 TEST(Tokenizer, AnyBytesSurvive) {
   std::mt19937 rng(3);
   for (const char* name : kAll) {
-    const Tokenizer tokenizer = Tokenizer::load(kGolden / name);
+    const Tokenizer tokenizer = Tokenizer::load(kTestData / name);
     for (int i = 0; i < 500; ++i) {
       const std::string text = random_bytes(rng, 200);
       const bool normalises = name == std::string("qwen_small");
@@ -47,7 +47,7 @@ TEST(Tokenizer, AnyBytesSurvive) {
 }
 
 TEST(Tokenizer, LongRunsCostNeitherTimeNorStack) {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden / "hf_tiny");
+  const Tokenizer tokenizer = Tokenizer::load(kTestData / "hf_tiny");
   for (const char* unit : {" ", "a", "\n", "1", "'", "\xff", "\xe4\xb8\xad", " x", "\t"}) {
     std::string text;
     while (text.size() < 300'000) text += unit;
@@ -56,7 +56,7 @@ TEST(Tokenizer, LongRunsCostNeitherTimeNorStack) {
 }
 
 TEST(Tokenizer, ThreadsShareIt) {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden / "gpt2_small");
+  const Tokenizer tokenizer = Tokenizer::load(kTestData / "gpt2_small");
   const std::string text = "In the beginning God created the heaven and the earth.";
   const auto expected = tokenizer.encode(text);
   std::vector<std::jthread> threads;
@@ -68,7 +68,7 @@ TEST(Tokenizer, ThreadsShareIt) {
 }
 
 TEST(Tokenizer, RefusesIdsOutsideOfItsVocabulary) {
-  const Tokenizer tokenizer = Tokenizer::load(kGolden / "hf_tiny");
+  const Tokenizer tokenizer = Tokenizer::load(kTestData / "hf_tiny");
   for (const std::int32_t id : {-1, 1000, 1 << 30}) {
     EXPECT_THAT(error_of(ExitCode::data, [&] { tokenizer.decode(std::vector{id}); }),
                 HasSubstr("vocabulary of 1000"));
@@ -116,7 +116,7 @@ TEST(Bpe, AgreesWithThePlainLoop) {
 class DamagedTokenizer : public testing::Test {
  protected:
   DamagedTokenizer()
-      : document_(json::parse(content_of(kGolden / "gpt2_small" / "tokenizer.json"))) {}
+      : document_(json::parse(content_of(kTestData / "gpt2_small" / "tokenizer.json"))) {}
   /// Message of loading the document as it now is.
   std::string refusal() { return refusal_of(document_.dump()); }
   std::string refusal_of(const std::string& text) {
@@ -198,7 +198,7 @@ TEST_F(DamagedTokenizer, ExplodingPatternsGiveUp) {
 }
 
 TEST_F(DamagedTokenizer, AnyChangedByteIsReadOrRefused) {
-  const std::string text = content_of(kGolden / "odd_small" / "tokenizer.json");
+  const std::string text = content_of(kTestData / "odd_small" / "tokenizer.json");
   std::mt19937 rng(11);
   for (int i = 0; i < 150; ++i) {
     std::string broken = text;
@@ -213,7 +213,7 @@ TEST_F(DamagedTokenizer, AnyChangedByteIsReadOrRefused) {
 
 TEST(SpecialIds, ComeFromConfigurationTemplateOrUsualNames) {
   const TemporaryFolder folder;
-  folder.file("tokenizer.json", content_of(kGolden / "qwen_small" / "tokenizer.json"));
+  folder.file("tokenizer.json", content_of(kTestData / "qwen_small" / "tokenizer.json"));
   EXPECT_EQ(Tokenizer::load(folder.path()).bos_id(), std::nullopt);
   EXPECT_EQ(Tokenizer::load(folder.path()).eos_id(), 625);
   folder.file("tokenizer_config.json",

@@ -36,14 +36,14 @@ std::vector<std::int32_t> stored(HfLayout layout, const Shape& shape) {
   return values;
 }
 
-using Values = std::vector<std::int32_t>;
+using Integers = std::vector<std::int32_t>;
 
 TEST(Layout, PutsElementsWhereTheFilesHaveThem) {
-  EXPECT_EQ(stored(HfLayout::transposed, {1, 2, 3}), (Values{0, 3, 1, 4, 2, 5}));
-  EXPECT_EQ(stored(HfLayout::even, {2, 2}), (Values{0, -1, 1, -1, 2, -1, 3, -1}));
-  EXPECT_EQ(stored(HfLayout::odd, {2, 2}), (Values{-1, 0, -1, 1, -1, 2, -1, 3}));
-  EXPECT_EQ(stored(HfLayout::even_transposed, {1, 2, 2}), (Values{0, -1, 2, -1, 1, -1, 3, -1}));
-  EXPECT_EQ(stored(HfLayout::odd_transposed, {1, 2, 2}), (Values{-1, 0, -1, 2, -1, 1, -1, 3}));
+  EXPECT_EQ(stored(HfLayout::transposed, {1, 2, 3}), (Integers{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(stored(HfLayout::even, {2, 2}), (Integers{0, -1, 1, -1, 2, -1, 3, -1}));
+  EXPECT_EQ(stored(HfLayout::odd, {2, 2}), (Integers{-1, 0, -1, 1, -1, 2, -1, 3}));
+  EXPECT_EQ(stored(HfLayout::even_transposed, {1, 2, 2}), (Integers{0, -1, 2, -1, 1, -1, 3, -1}));
+  EXPECT_EQ(stored(HfLayout::odd_transposed, {1, 2, 2}), (Integers{-1, 0, -1, 2, -1, 1, -1, 3}));
 }
 
 TEST(Layout, ABoxOfAnyKindIsTheSamePartOfTheWhole) {
@@ -53,14 +53,14 @@ TEST(Layout, ABoxOfAnyKindIsTheSamePartOfTheWhole) {
     const model::ParamSpec spec = parameter(layout, shape);
     const TensorSlice slice{"w", DType::i32, shape, {{1, 2, 1}, {2, 2, 3}}};
     const TensorSlice part = stored_box(spec, slice);
-    const Values whole = stored(layout, shape);
-    Values cut;
+    const Integers whole = stored(layout, shape);
+    Integers cut;
     const Shape& all = part.global_shape;
     for (std::int64_t i = part.box.offset[0]; i < part.box.offset[0] + part.box.extent[0]; ++i)
       for (std::int64_t j = part.box.offset[1]; j < part.box.offset[1] + part.box.extent[1]; ++j)
         for (std::int64_t k = part.box.offset[2]; k < part.box.offset[2] + part.box.extent[2]; ++k)
           cut.push_back(whole[static_cast<std::size_t>((i * all[1] + j) * all[2] + k)]);
-    Values ours(12), expected;
+    Integers ours(12), expected;
     take_out(layout, slice.box.extent, 4, bytes(cut), bytes(ours));
     for (std::int32_t i = 1; i < 3; ++i)
       for (std::int32_t j = 2; j < 4; ++j)

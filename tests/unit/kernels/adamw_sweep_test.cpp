@@ -32,7 +32,7 @@ constexpr AdamWScalars scalars{.lr = 3e-3,
                                .gradient_scale = 0.37};
 
 /// PyTorch's single-tensor loop, in f64.
-State twin(const State& s, const AdamWScalars& a) {
+State in_doubles(const State& s, const AdamWScalars& a) {
   const auto wide = [](const at::Tensor& t) { return exact(t).clone(); };
   const at::Tensor g = wide(s.grad) * a.gradient_scale;
   const at::Tensor m = wide(s.exp_avg).lerp(g, 1 - a.beta1);
@@ -52,7 +52,7 @@ TEST(AdamWSweep, EqualsItsTwinInEveryDtype) {
   for (const auto& kind : kinds)
     for (const std::int64_t count : {1, 17, 40003}) {
       const State s = State::random_of(count, kind[0], kind[1], kind[2]);
-      const State want = twin(s, scalars);
+      const State want = in_doubles(s, scalars);
       s.sweep(scalars);
       expect_close(s.param, want.param, kind[0] == at::kDouble ? 1e-14 : 1e-7);
       expect_close(s.exp_avg, want.exp_avg, tolerance(kind[2]));

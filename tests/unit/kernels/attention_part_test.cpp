@@ -19,16 +19,16 @@ double distance(const Tensor& a, const Tensor& b) {
   return ((x - y).norm() / y.norm()).item<double>();
 }
 
-struct Shape {
+struct Sizes {
   std::int64_t batch, queries, keys, heads, kv_heads, head_dim, value_dim;
 };
-constexpr Shape kShapes[] = {{2, 7, 7, 4, 4, 8, 8},
-                             {2, 7, 7, 6, 2, 8, 8},
-                             {1, 5, 9, 4, 1, 16, 16},
-                             {3, 33, 33, 4, 2, 4, 4},
-                             {2, 6, 6, 4, 2, 8, 5}};
+constexpr Sizes kSizes[] = {{2, 7, 7, 4, 4, 8, 8},
+                            {2, 7, 7, 6, 2, 8, 8},
+                            {1, 5, 9, 4, 1, 16, 16},
+                            {3, 33, 33, 4, 2, 4, 4},
+                            {2, 6, 6, 4, 2, 8, 5}};
 
-AttentionPart part_of(const Shape& s, at::ScalarType type) {
+AttentionPart part_of(const Sizes& s, at::ScalarType type) {
   at::manual_seed(7);
   const auto options = at::TensorOptions(type).device(tessera::test::test_device());
   AttentionPart part;
@@ -45,7 +45,7 @@ Tensor band(std::int64_t queries, std::int64_t keys) {
   return back.ge(0).logical_and_(back.lt(3)).to(tessera::test::test_device());
 }
 
-std::vector<AttentionPart> parts_of(const Shape& shape, at::ScalarType type) {
+std::vector<AttentionPart> parts_of(const Sizes& shape, at::ScalarType type) {
   std::vector<AttentionPart> parts(3, part_of(shape, type));
   if (shape.queries != shape.keys) return {parts[0]};
   parts[1].causal = true;
@@ -86,7 +86,7 @@ void expect_by_the_book(const AttentionPart& part, bool flash, double tolerance)
 }
 
 TEST(AttentionPart, FlashAndProductsAgreeWithTheBook) {
-  for (const Shape& shape : kShapes)
+  for (const Sizes& shape : kSizes)
     for (const bool flash : {false, true}) {
       SCOPED_TRACE(testing::Message() << (flash ? "flash, " : "products, ") << shape.heads
                                       << " heads, " << shape.kv_heads << " of keys");
@@ -98,7 +98,7 @@ TEST(AttentionPart, FlashAndProductsAgreeWithTheBook) {
 }
 
 TEST(AttentionPart, HalfPrecisionKeepsItsLogarithmInFloat32) {
-  for (const AttentionPart& part : parts_of(kShapes[3], at::kBFloat16)) {
+  for (const AttentionPart& part : parts_of(kSizes[3], at::kBFloat16)) {
     const AttentionValue flash = attention_part(part), products = attention_part_by_products(part);
     EXPECT_EQ(flash.logsumexp.scalar_type(), at::kFloat);
     EXPECT_EQ(products.out.scalar_type(), at::kBFloat16);

@@ -17,11 +17,11 @@ namespace {
 
 using at::Tensor;
 
-struct Shape {
+struct ProductSizes {
   std::int64_t m, k, n;
 };
-constexpr Shape kShapes[] = {{1, 1, 1},   {3, 5, 7},      {17, 33, 9}, {65, 1, 127},
-                             {1, 300, 2}, {130, 257, 63}, {0, 4, 3}};
+constexpr ProductSizes kProducts[] = {{1, 1, 1},   {3, 5, 7},      {17, 33, 9}, {65, 1, 127},
+                                      {1, 300, 2}, {130, 257, 63}, {0, 4, 3}};
 
 /// Small whole numbers, so that every sum of products is exact in float32.
 Tensor whole_numbers(at::IntArrayRef shape) {
@@ -45,7 +45,7 @@ std::vector<Tensor> layouts(const Tensor& x) {
 
 /// Operands of a product whose sums are exact, and what it must give.
 struct ExactProduct {
-  ExactProduct(const Shape& s, at::ScalarType type)
+  ExactProduct(const ProductSizes& s, at::ScalarType type)
       : a(whole_numbers({s.m, s.k}).to(type)),
         b(whole_numbers({s.k, s.n}).to(type)),
         c(whole_numbers({s.m, s.n}).to(type)),
@@ -66,7 +66,7 @@ void expect_bits(const ExactProduct& p) {
 }
 
 TEST(MatrixProduct, HasTheBitsOfExactSums) {
-  for (const Shape& s : kShapes) {
+  for (const ProductSizes& s : kProducts) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     expect_bits({s, at::kBFloat16});
   }
@@ -75,7 +75,7 @@ TEST(MatrixProduct, HasTheBitsOfExactSums) {
 /// The float32 sum may be off by a few roundings of float32, so a value may round to the other
 /// neighbour: never further.
 TEST(MatrixProduct, RoundsOnce) {
-  for (const Shape& s : kShapes) {
+  for (const ProductSizes& s : kProducts) {
     const Tensor a = random({s.m, s.k}, at::kBFloat16), b = random({s.k, s.n}, at::kBFloat16);
     const Tensor want = reference(a, b), got = kernels::mm(a, b).to(at::kDouble);
     const Tensor terms = at::matmul(a.to(at::kDouble).abs(), b.to(at::kDouble).abs());
@@ -89,7 +89,7 @@ TEST(MatrixProduct, RoundsOnce) {
 /// Float32, with shapes that oneDNN computes where it is faster, and results that are parts of
 /// wider rows.
 TEST(MatrixProduct, Float32HasTheBitsOfExactSums) {
-  for (const Shape& s : {Shape{129, 257, 131}, {3, 7001, 101}, {17, 33, 9}}) {
+  for (const ProductSizes& s : {ProductSizes{129, 257, 131}, {3, 7001, 101}, {17, 33, 9}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     const ExactProduct p(s, at::kFloat);
     expect_bits(p);

@@ -7,22 +7,22 @@
 namespace tessera::kernels::test {
 namespace {
 
-at::Tensor twin(const std::vector<at::Tensor>& in) {
+at::Tensor composed_norm(const std::vector<at::Tensor>& in) {
   return in[0] * (in[0].square().mean(-1, true) + 1e-5).rsqrt() * in[1];
 }
 
-at::Tensor kernel(const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], 1e-5); }
+at::Tensor fused_norm(const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], 1e-5); }
 
 TEST(RmsNorm, EqualsItsTwin) {
   at::manual_seed(1);
   for (const auto dtype : dtypes)
     for (const std::int64_t dim : {5, 64, 129, 256})  // at dim 1 the gradient cancels to nothing
-      expect_twins(kernel, twin, {random({3, 67, dim}, dtype), random({dim}, dtype)});
+      expect_twins(fused_norm, composed_norm, {random({3, 67, dim}, dtype), random({dim}, dtype)});
 }
 
 TEST(RmsNorm, TakesNoRowsAndStridedInput) {
   const auto x = random({4, 6, 8}, at::kFloat).transpose(0, 1), weight = random({8}, at::kFloat);
-  expect_close(rms_norm(x, weight, 1e-5), twin({exact(x), exact(weight)}), 1e-6);
+  expect_close(rms_norm(x, weight, 1e-5), composed_norm({exact(x), exact(weight)}), 1e-6);
   EXPECT_EQ(rms_norm(at::empty({0, 8}, options()), weight, 1e-5).sizes(), at::IntArrayRef({0, 8}));
 }
 

@@ -8,7 +8,7 @@
 namespace tessera::metrics {
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 TEST(Human, Bytes) {
@@ -30,14 +30,14 @@ TEST(Human, Counts) {
   EXPECT_EQ(human_count(99'950), "100k");
   EXPECT_EQ(human_count(8.03e9), "8.03B");
   EXPECT_EQ(human_count(1.2e12), "1.20T");
-  EXPECT_EQ(human_count(not_a_number), "-");
+  EXPECT_EQ(human_count(kUnknown), "-");
   EXPECT_EQ(human_count(infinite), "-");
 }
 
 TEST(Human, Flops) {
   EXPECT_EQ(human_flops(989.5e12), "990 TFLOP/s");
   EXPECT_EQ(human_flops(2.25e15), "2.25 PFLOP/s");
-  EXPECT_EQ(human_flops(not_a_number), "-");
+  EXPECT_EQ(human_flops(kUnknown), "-");
 }
 
 TEST(Human, Durations) {
@@ -51,7 +51,7 @@ TEST(Human, Durations) {
   EXPECT_EQ(human_duration(7380), "2h03m");
   EXPECT_EQ(human_duration(86399), "1d00h");
   EXPECT_EQ(human_duration(4 * 86400 + 7200), "4d02h");
-  EXPECT_EQ(human_duration(not_a_number), "-");
+  EXPECT_EQ(human_duration(kUnknown), "-");
   EXPECT_EQ(human_duration(-1), "-");
   EXPECT_EQ(human_duration(infinite), "-");
   EXPECT_EQ(human_duration(1e30), "-");

@@ -29,7 +29,7 @@ using testing::HasSubstr;
 
 const bool quiet = (log::configure(log::Level::error, ""), true);
 
-StepRecord record(std::int64_t step) {
+StepRecord written_record(std::int64_t step) {
   StepRecord r;
   r.step = step;
   r.loss = 8.1 / static_cast<double>(step);
@@ -53,13 +53,14 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& file) {
 void write_steps(const std::filesystem::path& file, std::int64_t resume_step,
                  std::int64_t last_step) {
   JsonlSink sink(file, resume_step);
-  for (std::int64_t step = resume_step + 1; step <= last_step; ++step) sink.write(record(step));
+  for (std::int64_t step = resume_step + 1; step <= last_step; ++step)
+    sink.write(written_record(step));
 }
 
 using Steps = std::vector<std::int64_t>;
 
 TEST(JsonLine, HasTheFixedKeysInOrder) {
-  StepRecord r = record(3);
+  StepRecord r = written_record(3);
   r.extra = {{"time/forward", 0.25}};
   EXPECT_EQ(
       to_json_line(r),
@@ -69,7 +70,7 @@ TEST(JsonLine, HasTheFixedKeysInOrder) {
 }
 
 TEST(JsonLine, NonFiniteIsNullAndNamesAreQuoted) {
-  StepRecord r = record(1);
+  StepRecord r = written_record(1);
   r.loss = std::numeric_limits<double>::quiet_NaN();
   r.grad_norm = std::numeric_limits<double>::infinity();
   r.extra = {{"a \"b\"\n\xff", -std::numeric_limits<double>::infinity()}};
@@ -87,7 +88,7 @@ TEST(JsonLine, EveryDoubleComesBackBitForBit) {
   {
     JsonlSink sink(folder / "metrics.jsonl", 0);
     for (const double value : values) {
-      StepRecord r = record(++step);
+      StepRecord r = written_record(++step);
       r.loss = value;
       r.extra = {{"x", value}};
       sink.write(r);
@@ -107,11 +108,11 @@ TEST(JsonlSink, EachLineIsThereAtOnce) {
   const auto file = folder / "metrics.jsonl";
   JsonlSink sink(file, 0);
   for (std::int64_t step = 1; step <= 3; ++step) {
-    sink.write(record(step));
+    sink.write(written_record(step));
     EXPECT_EQ(static_cast<std::int64_t>(steps_in(file).size()), step);
   }
   EXPECT_EQ(sink.last_step(), 3);
-  EXPECT_THROW(sink.write(record(3)), ContractViolation);
+  EXPECT_THROW(sink.write(written_record(3)), ContractViolation);
 }
 
 TEST(JsonlSink, ResumeDropsLaterSteps) {
@@ -123,7 +124,7 @@ TEST(JsonlSink, ResumeDropsLaterSteps) {
     JsonlSink sink(file, 5);
     EXPECT_EQ(sink.last_step(), 5);
     EXPECT_EQ(content_of(file), first_five) << "the lines that stay are untouched";
-    sink.write(record(6));
+    sink.write(written_record(6));
   }
   EXPECT_EQ(steps_in(file), (Steps{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(folder.entries(), 1U) << "nothing left beside it";
@@ -145,7 +146,7 @@ TEST(JsonlSink, SurvivesAKillAnywhereInTheLastLine) {
     {
       JsonlSink sink(file, 3);
       EXPECT_EQ(sink.last_step(), last) << size - third << " bytes of the last line";
-      sink.write(record(4));
+      sink.write(written_record(4));
     }
     EXPECT_EQ(steps_in(file), (torn ? Steps{1, 2, 4} : Steps{1, 2, 3, 4}));
   }
@@ -154,10 +155,11 @@ TEST(JsonlSink, SurvivesAKillAnywhereInTheLastLine) {
 TEST(JsonlSink, DropsRepeatsAndRubbish) {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
-  const std::string one = to_json_line(record(1)) + '\n', two = to_json_line(record(2)) + '\n';
+  const std::string one = to_json_line(written_record(1)) + '\n',
+                    two = to_json_line(written_record(2)) + '\n';
   using namespace std::string_literals;
   put(file, one + two + one + "\n[]\n{\"step\": -4}\n{\"step\": \"x\"}\n{}\n"s + "\0\0\0\n"s + two +
-                to_json_line(record(3)) + '\n');
+                to_json_line(written_record(3)) + '\n');
   { JsonlSink sink(file, 10); }
   EXPECT_EQ(steps_in(file), (Steps{1, 2, 3}));
 }
@@ -169,7 +171,7 @@ TEST(JsonlSink, KilledInTheMiddleOfWritingItGoesOn) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     JsonlSink sink(file, 0);
-    for (std::int64_t step = 1;; ++step) sink.write(record(step));
+    for (std::int64_t step = 1;; ++step) sink.write(written_record(step));
   }
   while (!std::filesystem::exists(file) || std::filesystem::file_size(file) < 100'000)
     ::usleep(1000);
@@ -208,14 +210,14 @@ TEST(JsonlSink, AFullDiskIsOneErrorAndLeavesWholeLines) {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
   JsonlSink sink(file, 0);
-  sink.write(record(1));
-  sink.write(record(2));
+  sink.write(written_record(1));
+  sink.write(written_record(2));
   const std::string before = content_of(file);
   std::string message;
   {
     const FileSizeLimit limit(before.size() + 40);
     try {
-      sink.write(record(3));
+      sink.write(written_record(3));
     } catch (const Error& error) {
       message = error.what();
       EXPECT_EQ(error.code(), ExitCode::environment);
@@ -224,7 +226,7 @@ TEST(JsonlSink, AFullDiskIsOneErrorAndLeavesWholeLines) {
   EXPECT_THAT(message, HasSubstr("cannot write '" + file.string() + "' ("));
   EXPECT_THAT(message, HasSubstr("free some space"));
   EXPECT_EQ(content_of(file), before) << "the part of the line that fitted is taken back";
-  sink.write(record(3));
+  sink.write(written_record(3));
   EXPECT_EQ(steps_in(file), (Steps{1, 2, 3}))
       << "and the step can be written again once there is room";
 }
@@ -250,7 +252,8 @@ TEST(JsonlSink, NamesAFileThatCannotBeMade) {
 TEST(ReadRecords, NamesTheLineThatIsNoRecord) {
   const TemporaryFolder folder;
   const auto file = folder / "metrics.jsonl";
-  put(file, to_json_line(record(1)) + "\nnonsense\n" + to_json_line(record(2)) + "\n");
+  put(file,
+      to_json_line(written_record(1)) + "\nnonsense\n" + to_json_line(written_record(2)) + "\n");
   const std::string error = error_of(ExitCode::data, [&] { read_records(file); });
   EXPECT_THAT(error, HasSubstr("metrics.jsonl:2"));
   EXPECT_THROW(read_records(folder / "nothing"), Error);

@@ -28,7 +28,7 @@ config::Strings with(config::Strings flags, const config::Strings& more) {
   return flags;
 }
 
-config::Strings words_of(const std::string& flag) {
+config::Strings flags_of(const std::string& flag) {
   const std::size_t space = flag.find(' ');
   if (space == std::string::npos) return {flag};
   return {flag.substr(0, space), flag.substr(space + 1)};
@@ -76,7 +76,7 @@ TEST(TimeHints, AJobStartsWithTheKeyItIsTold) {
                                                     {with(kPp, {"--debug.deterministic"}), 4},
                                                     {with(kTp, {"--debug.deterministic"}), 4}})
     for (const metrics::TimeHint& each : plan_of(job, ranks).run.time_hints) {
-      const config::Strings more = with(job, words_of(each.flag));
+      const config::Strings more = with(job, flags_of(each.flag));
       EXPECT_NE(hint(more, ranks, each.row), each.flag);
     }
 }

@@ -12,7 +12,7 @@
 namespace tessera::report {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
 
 TrainingRun run_of(const std::string& folder, const std::vector<double>& losses,
                    std::int64_t first = 1) {
@@ -44,7 +44,8 @@ TEST(Divergence, ComparesStepsAndNotLines) {
 }
 
 TEST(Divergence, ALossThatIsFiniteInOneRunOnlyIsInfinitelyDifferent) {
-  const Divergence d = divergence(run_of("a", {kNone, kNone, 4}), run_of("b", {kNone, 5, 4}), 0.5);
+  const Divergence d =
+      divergence(run_of("a", {kNoLoss, kNoLoss, 4}), run_of("b", {kNoLoss, 5, 4}), 0.5);
   EXPECT_EQ(d.first_difference, 2);
   EXPECT_EQ(d.first_beyond, 2);
   EXPECT_TRUE(std::isinf(d.largest));

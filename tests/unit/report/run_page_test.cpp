@@ -21,7 +21,7 @@ using tessera::test::content_of;
 using tessera::test::put;
 using tessera::test::TemporaryFolder;
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 /// 40 steps, resumed at step 21; step 30 was skipped.
 void write_steps(const TemporaryFolder& folder) {
@@ -29,13 +29,13 @@ void write_steps(const TemporaryFolder& folder) {
   for (std::int64_t step = 1; step <= 40; ++step) {
     StepRecord r;
     r.step = step;
-    r.loss = step == 30 ? kNone : 4 + 1.0 / static_cast<double>(step);
+    r.loss = step == 30 ? kNoValue : 4 + 1.0 / static_cast<double>(step);
     r.grad_norm = 1;
     r.lr = 1e-3;
     r.tokens = 1000;
     r.step_seconds = 0.5;
     r.tokens_per_second = 2000;
-    r.mfu = kNone;
+    r.mfu = kNoValue;
     r.memory_bytes = 1 << 20;
     r.extra = {{"time/forward", 0.3}, {"skipped_steps", step >= 30 ? 1.0 : 0.0}};
     if (step % 10 == 0) r.extra.emplace_back("validation/loss", 4.5);

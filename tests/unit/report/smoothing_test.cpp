@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 TEST(MovingMean, ShrinksAtTheStartAndIsCutAtTheEnd) {
   const std::vector<double> values{8, 4, 3, 1, 2};
@@ -30,11 +30,11 @@ TEST(MovingMean, KeepsAStraightLineStraightWhereTheWindowIsWhole) {
 }
 
 TEST(MovingMean, PassesOverWhatIsNotFinite) {
-  const std::vector<double> values{1, not_a_number, 3, std::numeric_limits<double>::infinity()};
+  const std::vector<double> values{1, kMissing, 3, std::numeric_limits<double>::infinity()};
   const auto means = moving_mean(values, 1);
   EXPECT_DOUBLE_EQ(means[1], 2);
   EXPECT_DOUBLE_EQ(means[3], 3);
-  EXPECT_TRUE(std::isnan(moving_mean(std::vector{not_a_number}, 3)[0]));
+  EXPECT_TRUE(std::isnan(moving_mean(std::vector{kMissing}, 3)[0]));
   EXPECT_TRUE(moving_mean({}, 3).empty());
 }
 
@@ -54,11 +54,11 @@ TEST(Thin, KeepsTheExtremesOfEachColumnInTheirOrder) {
 }
 
 TEST(Thin, LeavesFewPointsAloneAndKeepsGaps) {
-  const std::vector<Point> few{{1, 2}, {2, not_a_number}, {3, 4}};
+  const std::vector<Point> few{{1, 2}, {2, kMissing}, {3, 4}};
   EXPECT_EQ(thin(few, 10).size(), 3U);
   std::vector<Point> gap(100);
   for (int i = 0; i < 100; ++i)
-    gap[static_cast<std::size_t>(i)] = {static_cast<double>(i), i / 20 == 2 ? not_a_number : 1.0};
+    gap[static_cast<std::size_t>(i)] = {static_cast<double>(i), i / 20 == 2 ? kMissing : 1.0};
   const auto thinned = thin(gap, 5);
   EXPECT_TRUE(
       std::any_of(thinned.begin(), thinned.end(), [](const Point& p) { return std::isnan(p.y); }));
@@ -84,7 +84,7 @@ TEST(Labels, HaveTheDigitsThatTheyNeed) {
 }
 
 TEST(PathData, LiftsThePenOverGaps) {
-  const std::vector<Point> points{{0, 0}, {1, 1}, {2, not_a_number}, {3, 1}};
+  const std::vector<Point> points{{0, 0}, {1, 1}, {2, kMissing}, {3, 1}};
   EXPECT_EQ(path_data(points, {0, 3, 0, 30}, {0, 1, 10, 0}), "M0.0 10.0L10.0 0.0M30.0 0.0");
 }
 

@@ -27,10 +27,10 @@ using tessera::test::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
-const std::string kFolder = std::string(TESSERA_TEST_DATA) + "/families/";
+const std::string kFamilies = std::string(TESSERA_TEST_DATA) + "/families/";
 
 config::Resolved job(const std::string& family, const char* config, const char* dtype) {
-  const std::string folder = kFolder + family + "/";
+  const std::string folder = kFamilies + family + "/";
   return config::resolve({"--model.hf_config", folder + config, "--checkpoint.initial_load_path",
                           folder + "model.safetensors", "--checkpoint.initial_load_in_hf",
                           "--training.dtype", dtype, "--training.seq_len", "24",
@@ -39,7 +39,7 @@ config::Resolved job(const std::string& family, const char* config, const char* 
 }
 
 at::Tensor expected(const std::string& family, const char* name, DType dtype) {
-  const hf::SafetensorsReader reader(kFolder + family + "/expected.safetensors");
+  const hf::SafetensorsReader reader(kFamilies + family + "/expected.safetensors");
   const auto type = dtype == DType::i64   ? at::kLong
                     : dtype == DType::f64 ? at::kDouble
                                           : at::kFloat;
@@ -107,7 +107,7 @@ struct OneRank {
         model(model_of(plan, at::kCPU)),
         source(family),
         trainer(plan, model, mesh, source, at::kCPU) {
-    load_hf_model(trainer.stages().holdings(), model, mesh, kFolder + family);
+    load_hf_model(trainer.stages().holdings(), model, mesh, kFamilies + family);
   }
 
   plan::JobPlan plan;
@@ -128,7 +128,7 @@ TEST(FamiliesLoss, OfMixtralHasTheRoutersAuxiliaryLoss) {
   EXPECT_GE(outcome.loads[0].max_over_mean, 1);
 }
 
-std::string bytes_of(const hf::SafetensorsReader& reader, const TensorInfo& entry) {
+std::string stored_bytes(const hf::SafetensorsReader& reader, const TensorInfo& entry) {
   std::string bytes(static_cast<std::size_t>(element_count(entry.shape)) * size_of(entry.dtype),
                     '\0');
   reader.read_whole(entry.name, entry.dtype, bytes.data());
@@ -143,13 +143,13 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
     save_state(saver, job.trainer, job.plan, folder / "checkpoint", {1, 2});
   }
   inputs::export_hf(folder / "checkpoint", folder / "hf", {DType::f32, true, {}});
-  const hf::SafetensorsReader theirs(kFolder + GetParam()), ours(folder / "hf");
+  const hf::SafetensorsReader theirs(kFamilies + GetParam()), ours(folder / "hf");
   EXPECT_EQ(theirs.tensors().size(), ours.tensors().size());
   for (const TensorInfo& entry : theirs.tensors()) {
     const TensorInfo* again = ours.find(entry.name);
     ASSERT_TRUE(again) << entry.name;
     EXPECT_EQ(again->shape, entry.shape) << entry.name;
-    EXPECT_EQ(bytes_of(theirs, entry), bytes_of(ours, *again)) << entry.name;
+    EXPECT_EQ(stored_bytes(theirs, entry), stored_bytes(ours, *again)) << entry.name;
   }
   const config::Resolved exported =
       config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(),
@@ -163,7 +163,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
 TEST(FamiliesMistakes, AreNamed) {
   OneRank job("mixtral", "float32");
   const std::string error = error_of(ExitCode::data, [&] {
-    load_hf_model(job.trainer.stages().holdings(), job.model, job.mesh, kFolder + "qwen3");
+    load_hf_model(job.trainer.stages().holdings(), job.model, job.mesh, kFamilies + "qwen3");
   });
   EXPECT_THAT(error, testing::HasSubstr("qwen3 does not fit this job"));
   EXPECT_THAT(error, testing::HasSubstr("there is no model.layers."));
