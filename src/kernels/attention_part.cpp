@@ -13,7 +13,12 @@ using at::Tensor;
 class WholeAttention final : public Operation {
  public:
   explicit WholeAttention(const AttentionPart& part)
-      : part_{.scale = part.scale, .causal = part.causal, .mask = part.mask} {}
+      : part_{.q = {},
+              .k = {},
+              .v = {},
+              .scale = part.scale,
+              .causal = part.causal,
+              .mask = part.mask} {}
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const auto [out, logsumexp] = attention_part(with(inputs));

@@ -22,7 +22,9 @@ TEST(RowStream, PermutesRowsInBoundedMemory) {
   float scalar = 8;
   const SliceView views[] = {{{"model/w", DType::f32, {7, 3}, {{0, 0}, {7, 3}}}, values.data()},
                              {{"model/s", DType::f32, {}, {{}, {}}}, &scalar}};
-  checkpoint::save(*control, {folder.path(), "r0"}, {1}, views);
+  checkpoint::SaveOptions options;
+  options.folder = folder.path(), options.coord_name = "r0";
+  checkpoint::save(*control, options, {1}, views);
   const checkpoint::CheckpointReader opened = checkpoint::open(*control, folder / "step-00000001");
   SafetensorsWriter writer(folder / "out.safetensors",
                            {{"w", DType::bf16, {7, 3}}, {"s", DType::f32, {}}});

@@ -124,7 +124,9 @@ TYPED_TEST(Kokkos, ExactSumsAreTheSameNumbers) {
     double ours[3], theirs[3];
     const bool fits = this->kokkos.exact_squares(values.data(), 1000, ours);
     ASSERT_EQ(fits, sse_of<T>().exact_squares(values.data(), 1000, theirs));
-    if (fits) EXPECT_EQ(std::memcmp(ours, theirs, sizeof ours), 0) << scale;
+    if (fits) {
+      EXPECT_EQ(std::memcmp(ours, theirs, sizeof ours), 0) << scale;
+    }
     ASSERT_EQ(this->kokkos.exact_values(values.data(), 1000, ours),
               sse_of<T>().exact_values(values.data(), 1000, theirs));
   }
