@@ -18,7 +18,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// again.
 class Simulation {
  public:
-  Simulation(const ActionLists& lists, const StageMap& map, const Durations& durations)
+  Simulation(const ActionLists& lists, const StageMap& map,
+             const IndexedVector<StageIndex, Durations>& durations)
       : lists_(lists),
         map_(map),
         durations_(durations),
@@ -69,7 +70,7 @@ class Simulation {
   /// When a result of `stage` is there for `user`; kNever if that is not known yet.
   double when(const std::vector<double>& ends, StageIndex stage, const Action& user) const {
     return ends[cells_.of(stage, user.microbatch)] +
-           (map_.same_rank(stage, user.stage) ? 0 : durations_.transfer);
+           (map_.same_rank(stage, user.stage) ? 0 : durations_[user.stage].transfer);
   }
 
   double input_time(const Action& a) const {
@@ -95,7 +96,7 @@ class Simulation {
     if (computes(action.kind)) {
       const double begin = std::max(free_[rank], input_time(action));
       if (begin == kNever) return false;
-      free_[rank] = begin + durations_.of(action.kind);
+      free_[rank] = begin + durations_[action.stage].of(action.kind);
       finish(action, free_[rank]);
       timeline_.ranks[rank].push_back({action, begin, free_[rank]});
     }
@@ -105,7 +106,7 @@ class Simulation {
 
   const ActionLists& lists_;
   const StageMap& map_;
-  Durations durations_;
+  const IndexedVector<StageIndex, Durations>& durations_;
   Cells cells_;
   IndexedVector<PipelineRank, std::size_t> next_;
   IndexedVector<PipelineRank, double> free_;
@@ -163,6 +164,11 @@ double Timeline::bubble_of(PipelineRank rank) const {
 }
 
 Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations& durations) {
+  return simulate(lists, map, IndexedVector<StageIndex, Durations>(map.stages(), durations));
+}
+
+Timeline simulate(const ActionLists& lists, const StageMap& map,
+                  const IndexedVector<StageIndex, Durations>& durations) {
   return Simulation(lists, map, durations).run();
 }
 

@@ -40,6 +40,11 @@ struct Timeline {
 /// in the actions, as do the other functions of this component.
 Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations& durations = {});
 
+/// The same for stages that differ. `transfer` is that of the stage that receives. Contract: one
+/// element for each stage of the map.
+Timeline simulate(const ActionLists& lists, const StageMap& map,
+                  const IndexedVector<StageIndex, Durations>& durations);
+
 /// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter
 /// and darker for I and W, the shade by stage on the rank; the microbatch's number where it fits.
 /// Readable on light and on dark pages.

@@ -134,6 +134,13 @@ TEST(Schedule, DurationsMoveTheTimeline) {
   EXPECT_DOUBLE_EQ(simulate(lists, map, {2, 3, 4, 0.5}).end(), 2 + 0.5 + 2 + 7 + 0.5 + 7);
 }
 
+TEST(Schedule, StagesMayDiffer) {
+  const StageMap map = StageMap::loop(2);
+  const auto lists = make_schedule(Kind::one_f_one_b, map, 1);
+  const IndexedVector<StageIndex, Durations> each{{2, 3, 4, 0.5}, {5, 6, 7, 0.25}};
+  EXPECT_DOUBLE_EQ(simulate(lists, map, each).end(), 2 + 0.25 + 5 + 13 + 0.5 + 7);
+}
+
 TEST(Schedule, NeighboursOnOneRankNeedNoTransfer) {
   const auto map = StageMap::v(2);
   for (const ActionList& list : make_schedule(Kind::zbv, map, 4))

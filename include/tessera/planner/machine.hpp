@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine: what its GPUs and links do, from share/tessera/machines/NAME.toml. Facts alone; how
+// well a program uses them is in the stack's file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tessera::planner {
+
+/// What matrix products take as operands.
+enum class Format : std::uint8_t { f32, bf16, fp8, fp4 };
+inline constexpr std::size_t kFormats = 4;
+const char* name_of(Format format);
+
+/// Generations of attention kernels: the first FlashAttention, the second, and those that use all
+/// of a newer GPU (FlashAttention-3, cuDNN 9).
+enum class AttentionKernel : std::uint8_t { flash1, flash2, fused };
+inline constexpr std::size_t kAttentionKernels = 3;
+
+struct AttentionRate {
+  double forward = 0, backward = 0;  ///< FLOP/s, causal, head dimension 128, long sequences
+};
+
+/// FLOP/s, bytes/s and bytes, of one GPU; links in one direction.
+struct Machine {
+  std::string name;
+  double memory_bytes = 0;                 ///< what a program can allocate
+  double hbm_bytes_per_second = 0;         ///< of the data sheet
+  int multiprocessors = 1;                 ///< that work on tiles of a matrix product
+  std::int64_t tile_rows = 128;            ///< of the fastest tile; its columns are 256
+  double watts = 0;                        ///< of a GPU under load
+  std::array<double, kFormats> peak{};     ///< dense, of the data sheet; 0: not supported
+  std::array<double, kFormats> ceiling{};  ///< best measured matrix product at this power limit
+  std::array<AttentionRate, kAttentionKernels> attention{};
+  double nvlink_bytes_per_second = 0;
+  int nvlink_domain = 1;             ///< GPUs that reach each other over it
+  double nic_bytes_per_second = 0;   ///< a GPU's share of the network
+  double host_bytes_per_second = 0;  ///< between a GPU and its host's memory
+
+  double peak_of(Format format) const { return peak[static_cast<std::size_t>(format)]; }
+  double ceiling_of(Format format) const { return ceiling[static_cast<std::size_t>(format)]; }
+};
+
+/// The names of the files that there are, sorted.
+std::vector<std::string> machine_names();
+
+/// Reads share/tessera/machines/`name`.toml, or the file itself if `name` ends in ".toml". Throws
+/// Error(usage) that lists the machines for a name that is not known, and with file and line for a
+/// key that a machine does not have.
+Machine load_machine(const std::string& name);
+
+}  // namespace tessera::planner

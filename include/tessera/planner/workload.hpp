@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is priced: a model, a mesh, a pipeline and policies, as values. It comes from a JobPlan, or
+// from what a published row says of a run of another program.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "tessera/plan/job_plan.hpp"
+#include "tessera/planner/architecture.hpp"
+#include "tessera/planner/stack.hpp"
+#include "tessera/schedule/action.hpp"
+#include "tessera/schedule/stage_map.hpp"
+#include "tessera/schedule/traits.hpp"
+
+namespace tessera::planner {
+
+enum class Precision : std::uint8_t {
+  f32,
+  bf16,
+  fp8_delayed,  ///< one scale a tensor, from earlier steps
+  fp8_current,  ///< one scale a tensor, of this tensor
+  mxfp8,        ///< one scale for 32 elements
+  nvfp4,        ///< one scale for 16 elements, and a Hadamard transform
+  fp8_torchao,  ///< one scale a tensor; weights are cast at each use
+};
+Format format_of(Precision precision);
+
+/// What the backward of a block makes again.
+enum class Recompute : std::uint8_t {
+  none,
+  full,
+  save_qkv,          ///< all but queries, keys and values
+  every_second_mm,   ///< TorchTitan's "op": every second product, and all elementwise operations
+  latent_up,         ///< queries, keys and values of latent attention
+  feed_forward,      ///< the feed-forward layer
+  expert_activation  ///< SwiGLU of experts
+};
+
+/// How tokens travel to experts: each copy on its own, or once to each rank or domain.
+enum class Dispatcher : std::uint8_t { alltoall, deduplicated };
+
+enum class Graphs : std::uint8_t { none, partial, full };
+
+/// The cells of one pipeline stage. A block of which a stage has a part counts as that part.
+struct StageContent {
+  double dense = 0, mixtures = 0;  ///< blocks
+  bool embedding = false, head = false;
+  std::int64_t predictors = 0;
+
+  double blocks() const { return dense + mixtures + static_cast<double>(predictors); }
+};
+
+struct Pipeline {
+  schedule::StageMap map = schedule::StageMap::loop(1);
+  IndexedVector<schedule::StageIndex, StageContent> stages;
+  std::optional<schedule::Kind> kind = schedule::Kind::one_f_one_b;
+  std::shared_ptr<const schedule::ActionLists> lists;  ///< of a round; null: made from `kind`
+  int microbatches = 1;                                ///< of a round
+  int rounds = 1;                                      ///< in a step
+
+  int ranks() const { return map.ranks(); }
+  int chunks() const { return map.stages() / map.ranks(); }
+  int microbatches_a_step() const { return microbatches * rounds; }
+};
+
+struct Workload {
+  Architecture model;
+  Pipeline pipeline;
+  int gpus = 1;
+  std::int64_t seq = 1, microbatch = 1;  ///< positions of a sequence; sequences
+  Precision precision = Precision::bf16;
+  double master_bytes = 4;  ///< of a weight, a gradient and each moment, with FSDP
+  int tp = 1, cp = 1, ep = 1;
+  int etp = 1;        ///< ranks that share each expert
+  int fsdp = 1;       ///< ranks that share weights, context-parallel ones among them
+  int replicate = 1;  ///< copies of these
+  bool distributed_optimizer = false;  ///< `fsdp` is of no meaning then
+  bool reshard = true;                 ///< weights are freed after the forward
+  bool unsharded_gradients = false;    ///< gradients are added up whole, and reduced once a step
+  Recompute recompute = Recompute::none;
+  double recomputed_blocks = 1;       ///< share of the blocks to which `recompute` applies
+  std::int64_t offloaded_layers = 0;  ///< activations of these go to the host
+  bool async_tp = false;
+  bool loss_parallel = true;
+  bool exchange_overlap = false;  ///< exchanges run beside another microbatch
+  bool balanced = true;           ///< experts get equal numbers of tokens
+  bool fused_grouped = false;     ///< SwiGLU of experts in the epilogue of their product
+  Dispatcher dispatcher = Dispatcher::alltoall;
+  Graphs graphs = Graphs::none;
+
+  int data_parallel() const { return gpus / (tp * pipeline.ranks() * cp); }
+  /// Of a microbatch, on one group of tensor-parallel ranks.
+  double local_tokens() const {
+    return static_cast<double>(microbatch * seq) / static_cast<double>(cp);
+  }
+  double step_tokens() const {
+    return static_cast<double>(microbatch * seq) * pipeline.microbatches_a_step() * data_parallel();
+  }
+};
+
+/// Of a job on the ranks of its plan, as `stack` would run it. Throws Error(usage) where the plan
+/// leaves stages to be timed first (pipeline_parallel_split = "measured").
+Workload workload_of(const plan::JobPlan& plan, const Stack& stack);
+
+}  // namespace tessera::planner

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// tessera plan: the time and the memory of a job's step on a machine that is not here; no ranks, no
+// GPU.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/metrics/human.hpp"
+#include "tessera/plan/job_plan.hpp"
+#include "tessera/planner/price.hpp"
+
+namespace {
+
+using tessera::ExitCode;
+using tessera::app::Args;
+namespace config = tessera::config;
+namespace planner = tessera::planner;
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+struct Request {
+  int gpus = 0;  ///< 0: as few as the mesh needs
+  std::string machine = "h100-700w", stack = "tessera";
+  bool json = false;
+  Args job;
+};
+
+std::string usage() {
+  return fmt::format(
+      "Usage: tessera plan [FILE.toml] [--gpus N] [--machine NAME] [--stack NAME] [--json]\n"
+      "                    [--section.key VALUE]...\n"
+      "\n"
+      "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
+      "\n"
+      "--gpus N         the number of GPUs (default: the fewest that the mesh needs).\n"
+      "--machine NAME   the machine (default: h100-700w), or a file that ends in .toml.\n"
+      "--stack NAME     the software (default: tessera), or a file that ends in .toml.\n"
+      "--json           print one JSON object.\n"
+      "\n"
+      "Machines:\n"
+      "  {}\n"
+      "\n"
+      "Stacks:\n"
+      "  {}\n"
+      "\n"
+      "Exit codes: 0 predicted, even if the job does not fit; 2 wrong configuration.\n",
+      fmt::join(planner::machine_names(), "\n  "), fmt::join(planner::stack_names(), "\n  "));
+}
+
+int gpus_in(const std::string& text) {
+  int gpus = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), gpus);
+  tessera::require(problem == std::errc{} && end == text.data() + text.size() && gpus >= 1,
+                   ExitCode::usage, "--gpus must be a whole number from 1, not '{}'",
+                   text.substr(0, 60));
+  return gpus;
+}
+
+/// Takes "--name VALUE" or "--name=VALUE" at `at`, and moves `at` to its last word.
+bool takes(const Args& args, std::size_t& at, const std::string& name, std::string& value) {
+  if (args[at].starts_with(name + "=")) {
+    value = args[at].substr(name.size() + 1);
+    return true;
+  }
+  if (args[at] != name) return false;
+  tessera::require(at + 1 < args.size(), ExitCode::usage, "{} needs a value", name);
+  value = args[++at];
+  return true;
+}
+
+Request request_of(const Args& args) {
+  Request request;
+  std::string gpus;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--json")
+      request.json = true;
+    else if (takes(args, i, "--gpus", gpus))
+      request.gpus = gpus_in(gpus);
+    else if (!takes(args, i, "--machine", request.machine) &&
+             !takes(args, i, "--stack", request.stack))
+      request.job.push_back(args[i]);
+  }
+  return request;
+}
+
+/// A job without data can be planned: none is read.
+void name_data(config::JobConfig& job) {
+  if (!job.training.dataset_path && job.training.mixture.empty())
+    job.training.dataset_path = "not read";
+  if (!job.validation.dataset_path && job.validation.split == 0) job.validation.enable = false;
+}
+
+tessera::plan::JobPlan plan_of(const Request& request) {
+  config::Reading job = config::read_job(request.job);
+  name_data(job.resolved.job);
+  const auto plan = tessera::plan::Planner().plan(job, request.gpus, 0);
+  for (const std::string& warning : job.resolved.warnings) tessera::log::warning("{}", warning);
+  config::throw_if_wrong(job.problems);
+  TESSERA_EXPECT(plan, "a job without problems has no plan");
+  return *plan;
+}
+
+nlohmann::json as_json(const planner::Workload& work, const Request& request,
+                       const planner::Price& price) {
+  nlohmann::json terms, exposed;
+  for (const planner::MemoryTerm& term : planner::kMemoryTerms)
+    terms[term.name] = price.memory.*term.bytes / kGiB;
+  const planner::Exposed& waits = price.exposed;
+  exposed = {
+      {"tp", waits.tp}, {"cp", waits.cp}, {"ep", waits.ep}, {"pp", waits.pp}, {"dp", waits.dp}};
+  return {{"machine", request.machine},
+          {"stack", request.stack},
+          {"gpus", work.gpus},
+          {"tokens_per_second_per_gpu", price.tokens_per_second_per_gpu},
+          {"step_seconds", price.step_seconds},
+          {"mfu_full", price.mfu_full},
+          {"mfu_causal", price.mfu_causal},
+          {"bubble", price.bubble},
+          {"exposed_seconds", exposed},
+          {"memory_gib", price.memory.total() / kGiB},
+          {"memory_terms_gib", terms},
+          {"fits", price.fits}};
+}
+
+void print_time(const planner::Workload& work, const planner::Price& price) {
+  std::cout << fmt::format("step        {:.3f} s, {} tokens\n", price.step_seconds,
+                           tessera::metrics::human_count(work.step_tokens()));
+  std::cout << fmt::format(
+      "speed       {:.0f} tokens/s a GPU, MFU {:.1f} % (full attention), {:.1f} "
+      "% (causal)\n",
+      price.tokens_per_second_per_gpu, 100 * price.mfu_full, 100 * price.mfu_causal);
+  if (work.pipeline.ranks() > 1)
+    std::cout << fmt::format("bubble      {:.1f} %\n", 100 * price.bubble);
+  double all = 0;
+  for (const auto& [name, seconds] : price.seconds) all += seconds;
+  std::cout << "time        ";
+  const char* separator = "";
+  for (const auto& [name, seconds] : price.seconds) {
+    if (seconds < 0.005 * all) continue;
+    std::cout << separator << fmt::format("{} {:.1f} %", name, 100 * seconds / all);
+    separator = ", ";
+  }
+  std::cout << '\n';
+}
+
+void print_memory(const planner::Price& price, const planner::Machine& machine) {
+  std::cout << fmt::format("memory      {:.1f} GiB of {:.1f}: ", price.memory.total() / kGiB,
+                           machine.memory_bytes / kGiB);
+  const char* separator = "";
+  for (const planner::MemoryTerm& term : planner::kMemoryTerms) {
+    const double gib = price.memory.*term.bytes / kGiB;
+    if (gib < 0.05) continue;
+    std::cout << separator << fmt::format("{} {:.1f}", term.name, gib);
+    separator = ", ";
+  }
+  std::cout << (price.fits ? "\n" : "\n            DOES NOT FIT\n");
+}
+
+int run(const Args& args) {
+  if (tessera::app::asks_for_help(args)) {
+    std::cout << usage();
+    return 0;
+  }
+  const Request request = request_of(args);
+  const planner::Machine machine = planner::load_machine(request.machine);
+  const planner::Stack stack = planner::load_stack(request.stack);
+  const planner::Workload work = planner::workload_of(plan_of(request), stack);
+  const planner::Price price = planner::price(work, machine, stack);
+  if (request.json) {
+    std::cout << as_json(work, request, price).dump(2) << '\n';
+    return 0;
+  }
+  std::cout << fmt::format("{}, {} parameters, on {} x {}, {}\n", work.model.name,
+                           tessera::metrics::human_count(work.model.params()), work.gpus,
+                           machine.name, stack.name);
+  print_time(work, price);
+  print_memory(price, machine);
+  return 0;
+}
+
+const tessera::app::CommandRegistration registration{
+    "plan", "predict the time and the memory of a job's step", &run};
+
+}  // namespace

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "cell_parts.hpp"
+
+namespace tessera::planner {
+
+void CellParts::attention() {
+  const Architecture& model = work.model;
+  const double dim = static_cast<double>(model.dim);
+  if (model.latent)
+    latent_projections();
+  else
+    projections();
+  stream(10 * dim * rows(), 8 * dim * rows(), elementwise_again());  // norm, and the sum
+  tensor_parallel(attention_again());
+}
+
+void CellParts::projections() {
+  const Architecture& model = work.model;
+  const double dim = static_cast<double>(model.dim), head = static_cast<double>(model.head_dim);
+  const double queries = static_cast<double>(model.heads) * head / work.tp;
+  const double keys = std::max(static_cast<double>(model.kv_heads) / work.tp, 1.0) * head;
+  if (recompute == Recompute::every_second_mm) {  // wq and wv are kept
+    linear(tokens(), queries + keys, dim);
+    linear(tokens(), keys, dim, {.again = true, .quantised = false});
+    linear(tokens(), dim, queries, {.again = true});
+  } else {
+    linear(tokens(), queries + 2 * keys, dim, {.again = full()});
+    linear(tokens(), dim, queries, {.again = attention_again()});
+  }
+  const double rope = 4 * (queries + keys) * tokens();
+  stream(rope, rope, elementwise_again());
+  if (model.qk_norm) stream(rope, 1.5 * rope, elementwise_again());
+  core(head, 2 * 2 * keys);
+}
+
+void CellParts::latent_projections() {
+  const Architecture& model = work.model;
+  const model::LatentAttention& latent = *model.latent;
+  const double dim = static_cast<double>(model.dim), heads = static_cast<double>(model.heads),
+               nope = static_cast<double>(latent.nope_dim),
+               rotated = static_cast<double>(latent.rope_dim),
+               value = static_cast<double>(latent.value_dim),
+               query_rank = static_cast<double>(latent.query_rank),
+               rank = static_cast<double>(latent.rank);
+  const bool up = full() || recompute == Recompute::latent_up;
+  const double width = heads * (nope + rotated);
+  if (query_rank > 0) {
+    linear(rows(), query_rank, dim, {.again = attention_again()});
+    linear(tokens(), width / work.tp, query_rank, {.again = up});
+  } else {
+    linear(tokens(), width / work.tp, dim, {.again = attention_again()});
+  }
+  linear(rows(), rank + rotated, dim, {.again = attention_again(), .quantised = false});
+  linear(tokens(), heads * (nope + value) / work.tp, rank, {.again = up});
+  linear(tokens(), dim, heads * value / work.tp, {.again = attention_again()});
+  // Queries are rotated in place; keys are put together from their parts.
+  const double rope = (4 * heads * rotated + 2 * heads * nope + 2 * width) / work.tp * tokens();
+  stream(rope, rope, elementwise_again() || up);
+  core(nope + rotated, 2 * 2 * width / work.tp);
+}
+
+void CellParts::core(double head_dim, double kv_bytes) {
+  const double seq = static_cast<double>(work.seq);
+  const double windowed =
+      work.model.window > 0 ? std::min(2.0 * static_cast<double>(work.model.window), seq) : seq;
+  const double rate = stack.gemm * stack.attention_rate;
+  double forward = 0, backward = 0;
+  for (const double span : std::array{seq, windowed}) {
+    AttentionWork one{tokens() * work.model.attention_width() / work.tp * span, span / work.cp,
+                      head_dim};
+    forward += attention_seconds(machine, stack.attention, one, rate) / 2;
+    one.backward = true;
+    backward += attention_seconds(machine, stack.attention, one, rate) / 2;
+  }
+  if (work.cp > 1) rotate_keys(forward, backward, kv_bytes);
+  time.forward[Category::attention] += forward;
+  time.input[Category::attention] += backward;
+  if (attention_again()) time.recomputed[Category::attention] += forward;
+}
+
+void CellParts::rotate_keys(double forward, double backward, double kv_bytes) {
+  const int steps = work.cp - 1;
+  const double send = send_seconds(machine, tokens() * kv_bytes, work.tp);
+  const double width = work.model.attention_width() / 2 / work.tp;
+  // Partial outputs are rescaled and added in float32; so are gradients of keys and values.
+  const double merge = stream_seconds(machine, tokens() * width * 12 * steps);
+  const double there = steps * std::max(0.0, send - forward / work.cp) + merge;
+  time.forward[Category::cp] += there;
+  time.input[Category::cp] +=
+      steps * std::max(0.0, 2 * send - backward / work.cp) +
+      stream_seconds(machine, tokens() * (kv_bytes + 2 * width) * 3 * steps);
+  if (attention_again()) time.recomputed[Category::cp] += there;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cell_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cell_parts.hpp"
+
+namespace tessera::planner {
+namespace {
+
+/// The longer of two, smoothly: a GPU and its host each wait for the other a little where they take
+/// about as long.
+double longer(double busy, double launches) {
+  return std::pow(std::pow(busy, 4) + std::pow(launches, 4), 0.25);
+}
+
+}  // namespace
+
+const char* name_of(Category category) {
+  constexpr std::array<const char*, kCategories> kNames{
+      "gemm",    "grouped gemm", "attention", "memory-bound", "casts", "loss",
+      "tp",      "cp",           "ep",        "dp",           "pp",    "fsdp copies",
+      "offload", "launches",     "optimizer", "waiting"};
+  return kNames[static_cast<std::size_t>(category)];
+}
+
+Times& Times::add(const Times& other, double factor) {
+  for (std::size_t i = 0; i < kCategories; ++i) seconds[i] += other.seconds[i] * factor;
+  return *this;
+}
+
+double Times::total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+
+CellTime& CellTime::add(const CellTime& other, double factor) {
+  forward.add(other.forward, factor);
+  input.add(other.input, factor);
+  weight.add(other.weight, factor);
+  recomputed.add(other.recomputed, factor);
+  return *this;
+}
+
+CellClock::CellClock(const Workload& work, const Machine& machine, const Stack& stack)
+    : work_(work), machine_(machine), stack_(stack) {}
+
+CellTime CellClock::block(bool mixture) const {
+  const double share = work_.recompute == Recompute::none ? 1 : work_.recomputed_blocks;
+  CellTime mean;
+  mean.add(block_with(mixture, work_.recompute), share);
+  if (share < 1) mean.add(block_with(mixture, Recompute::none), 1 - share);
+  return mean;
+}
+
+CellTime CellClock::block_with(bool mixture, Recompute recompute) const {
+  CellParts parts(work_, machine_, stack_, recompute);
+  parts.attention();
+  if (mixture)
+    parts.mixture();
+  else
+    parts.feed_forward(static_cast<double>(work_.model.hidden));
+  offload(parts.time);
+  host(parts.time, mixture);
+  return parts.time;
+}
+
+void CellClock::offload(CellTime& out) const {
+  if (work_.offloaded_layers == 0) return;
+  const Architecture& model = work_.model;
+  const double dim = static_cast<double>(model.dim),
+               heads = static_cast<double>(model.heads + 2 * model.kv_heads),
+               hidden = static_cast<double>(model.hidden);
+  const double share = std::min(
+      1.0, static_cast<double>(work_.offloaded_layers) / static_cast<double>(model.layers));
+  const double kept = format_of(work_.precision) == Format::bf16 ? 2 : 1;  // inputs of products
+  const double bytes = share * work_.local_tokens() / work_.tp *
+                       (4 * dim + 2 * heads * static_cast<double>(model.head_dim) + kept * 3 * dim +
+                        (4 + kept) * hidden);
+  const double link = bytes / machine_.host_bytes_per_second;
+  const double memory = stream_seconds(machine_, bytes);
+  out.forward[Category::offload] += std::max(0.0, link - out.forward.total()) + memory;
+  out.input[Category::offload] +=
+      std::max(0.0, link - out.input.total() - out.weight.total()) + memory;
+}
+
+void CellClock::host(CellTime& out, bool mixture) const {
+  constexpr std::array<double, 3> kLaunchedWithGraphs{1, 0.6, 0};
+  const double each =
+      stack_.host_us * 1e-6 * kLaunchedWithGraphs[static_cast<std::size_t>(work_.graphs)];
+  Launches launches = stack_.kernels;
+  if (mixture) {
+    const double local = static_cast<double>(work_.model.mixture->experts) / work_.ep;
+    launches = {stack_.mixture_kernels.forward + local * stack_.expert_kernels.forward,
+                stack_.mixture_kernels.backward + local * stack_.expert_kernels.backward};
+  }
+  const double forward = out.forward.total(), backward = out.backward();
+  out.forward[Category::host] += longer(forward, launches.forward * each) - forward;
+  out.input[Category::host] += longer(backward, launches.backward * each) - backward;
+}
+
+CellTime CellClock::embedding() const {
+  CellParts parts(work_, machine_, stack_, Recompute::none);
+  const double values = static_cast<double>(work_.model.dim) * work_.local_tokens();
+  parts.stream(4 * values, 10 * values, false);
+  return parts.time;
+}
+
+CellTime CellClock::head() const {
+  CellParts parts(work_, machine_, stack_, Recompute::none);
+  const double dim = static_cast<double>(work_.model.dim),
+               vocab = static_cast<double>(work_.model.vocab) / work_.tp;
+  const Format format = work_.precision == Precision::f32 ? Format::f32 : Format::bf16;
+  parts.linear(parts.tokens(), vocab, dim, {.format = format});
+  const double whole = work_.loss_parallel ? vocab : static_cast<double>(work_.model.vocab);
+  const double loss =
+      stream_seconds(machine_, stack_.loss_traffic_bytes * parts.tokens() * whole) / 2;
+  parts.time.forward[Category::loss] += loss;
+  parts.time.input[Category::loss] += loss;
+  parts.stream(4 * dim * parts.rows(), 8 * dim * parts.rows(), false);
+  return parts.time;
+}
+
+CellTime CellClock::predictor() const {
+  CellTime out = block(work_.model.is_mixture(work_.model.layers - 1));
+  CellParts parts(work_, machine_, stack_, Recompute::none);
+  const double dim = static_cast<double>(work_.model.dim);
+  parts.linear(parts.rows(), dim, 2 * dim);
+  return out.add(parts.time).add(head());
+}
+
+}  // namespace tessera::planner

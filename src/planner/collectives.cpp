@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives.hpp"
+
+#include <algorithm>
+
+#include "physics.hpp"
+
+namespace tessera::planner {
+namespace {
+
+double nvlink(const Machine& machine) {
+  return machine.nvlink_bytes_per_second * physics::kNvlinkEfficiency;
+}
+
+double nic(const Machine& machine) {
+  return machine.nic_bytes_per_second * physics::kNicEfficiency;
+}
+
+/// The latencies of all steps of a ring.
+double hop_seconds(const Group& group) {
+  const int domains = group.domains();
+  return domains * (group.local - 1) * physics::kNvlinkHopSeconds +
+         (domains > 1 ? domains * physics::kNicHopSeconds : 0);
+}
+
+}  // namespace
+
+Group group_of(const Machine& machine, int ranks, int stride) {
+  return {ranks, std::clamp(machine.nvlink_domain / std::max(1, stride), 1, std::max(1, ranks))};
+}
+
+double gather_seconds(const Machine& machine, double bytes, const Group& group) {
+  if (group.ranks <= 1 || bytes <= 0) return 0;
+  const double inside =
+      group.local > 1 ? bytes * (group.ranks - 1) / group.ranks / nvlink(machine) : 0;
+  const int domains = group.domains();
+  const double between =
+      domains > 1 ? bytes * (domains - 1) / domains / (nic(machine) * group.local) : 0;
+  return std::max(inside, between) + hop_seconds(group);
+}
+
+double all_reduce_seconds(const Machine& machine, double bytes, const Group& group) {
+  return 2 * gather_seconds(machine, bytes, group);
+}
+
+double exchange_seconds(const Machine& machine, double sent_bytes, const Group& group,
+                        double kept_between) {
+  if (group.ranks <= 1 || sent_bytes <= 0) return 0;
+  const double remote = static_cast<double>(group.ranks - group.local) / group.ranks;
+  double inside = sent_bytes * (group.local - 1) / group.ranks / nvlink(machine);
+  // What reaches a domain once is forwarded within it.
+  if (kept_between < 1) inside += sent_bytes * remote / nvlink(machine);
+  const double between = sent_bytes * remote * kept_between / nic(machine);
+  return std::max(inside, between) +
+         (group.domains() > 1 ? physics::kNicHopSeconds : physics::kMessageSeconds);
+}
+
+double send_seconds(const Machine& machine, double bytes, int stride) {
+  if (stride < machine.nvlink_domain) return bytes / nvlink(machine) + physics::kMessageSeconds;
+  return bytes / nic(machine) + physics::kNicHopSeconds;
+}
+
+}  // namespace tessera::planner

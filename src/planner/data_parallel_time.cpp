@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data_parallel_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "physics.hpp"
+
+namespace tessera::planner {
+namespace {
+
+/// Of n standard normal variables (Cramer's expansion).
+double expected_most(int n) {
+  if (n < 2) return 0;
+  const double a = std::sqrt(2 * std::log(n));
+  return std::max(0.5, a - (std::log(std::log(n)) + std::log(4 * std::numbers::pi)) / (2 * a));
+}
+
+double replica_seconds(const Workload& work, const Machine& machine, const Stack& stack,
+                       const Params& params) {
+  if (work.replicate <= 1) return 0;
+  const double bytes = params.all() / work.fsdp * stack.reduce_bytes;
+  return all_reduce_seconds(machine, bytes, group_of(machine, work.replicate, work.fsdp * work.tp));
+}
+
+}  // namespace
+
+Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& stack,
+                   const Params& params) {
+  const Group all = group_of(machine, shards_of(work), work.tp);
+  Traffic out{gather_seconds(machine, params.dense * stack.gather_bytes, all),
+              gather_seconds(machine, params.dense * stack.reduce_bytes, all)};
+  if (params.experts <= 0) return out;
+  const Group few = group_of(machine, expert_shards_of(work), work.ep * work.etp);
+  out.gather += gather_seconds(machine, params.experts * stack.gather_bytes, few);
+  out.reduce += gather_seconds(machine, params.experts * stack.reduce_bytes, few);
+  return out;
+}
+
+Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack,
+                const Params& params, const CellTime& time) {
+  Times out;
+  if (work.fsdp * work.replicate == 1) return out;
+  const double once_a_step = 1.0 / work.pipeline.microbatches_a_step();
+  const double gathers = work.reshard ? 1 : once_a_step;
+  const double reductions = work.unsharded_gradients ? once_a_step : 1;
+  const Traffic traffic = traffic_of(work, machine, stack, params);
+  const double forward = time.forward.total(), backward = time.backward();
+  const double there = gathers * traffic.gather;
+  const double back = (work.reshard ? traffic.gather : 0) + reductions * traffic.reduce +
+                      once_a_step * replica_seconds(work, machine, stack, params);
+  out[Category::dp] = std::max(0.0, there - forward) + std::max(0.0, back - backward) +
+                      stack.overlap_tax * (std::min(there, forward) + std::min(back, backward));
+  const double copied = stack.fsdp_copies * params.dense * stack.gather_bytes * 2;
+  out[Category::copies] = stream_seconds(machine, copied) * (work.reshard ? 3 : 2 * gathers);
+  return out;
+}
+
+Times distributed_optimizer(const Workload& work, const Machine& machine, const Stack& stack,
+                            schedule::PipelineRank rank, double forward, double backward) {
+  Times out;
+  if (work.data_parallel() * work.cp == 1) return out;
+  const Traffic traffic = traffic_of(work, machine, stack, params_of_rank(work, rank));
+  const int chunks = work.pipeline.chunks();
+  double units = 0;
+  for (const schedule::StageIndex stage : work.pipeline.map.stages_of(rank)) {
+    const StageContent& content = work.pipeline.stages[stage];
+    units += content.blocks() + (content.embedding ? 1 : 0) + (content.head ? 1 : 0);
+  }
+  // With chunks, the collectives of one run beside several microbatches of the others.
+  const double window = chunks == 1 ? 1 : work.pipeline.ranks();
+  const auto exposed = [&](double comm, double busy) {
+    // The first bucket has nothing in front of it, the last nothing behind it.
+    return std::max(0.0, comm - busy * window) + std::min(comm, busy * window) * stack.overlap_tax +
+           0.5 * comm / std::max(1.0, units);
+  };
+  out[Category::dp] = exposed(traffic.reduce, backward) + exposed(traffic.gather, forward);
+  return out;
+}
+
+double update_seconds(const Workload& work, const Machine& machine, const Stack& stack,
+                      const Params& params) {
+  const double own = params.dense / shards_of(work) + params.experts / expert_shards_of(work);
+  return stream_seconds(machine, own * stack.optimizer_traffic_bytes) + stack.step_ms * 1e-3;
+}
+
+double waiting_seconds(const Workload& work, double run_seconds) {
+  // Delayed scaling takes the largest value over all ranks after each microbatch.
+  const bool each = (!work.distributed_optimizer && work.fsdp > 1 && work.reshard) ||
+                    work.precision == Precision::fp8_delayed;
+  const int ranks = work.gpus / work.pipeline.ranks();
+  return run_seconds * physics::kJitter * expected_most(ranks) /
+         std::sqrt(each ? 1 : work.pipeline.microbatches_a_step());
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kept_bytes.hpp"
+
+#include <algorithm>
+
+namespace tessera::planner {
+namespace {
+
+/// Elements on this rank, and bytes of an element: `wide` where a kernel keeps the type of
+/// computation, `low` where it keeps the input of a product that may be cast.
+struct Sizes {
+  double wide, low, tokens, row, queries, keys;
+
+  explicit Sizes(const Workload& work)
+      : wide(work.precision == Precision::f32 ? 4 : 2),
+        low(keeps_wide(work.precision) ? wide : 1),
+        tokens(work.local_tokens() / work.tp),
+        row(static_cast<double>(work.model.dim) * tokens),
+        queries(static_cast<double>(work.model.heads * work.model.head_dim) * tokens),
+        keys(static_cast<double>(work.model.kv_heads * work.model.head_dim) * tokens) {}
+
+  static bool keeps_wide(Precision precision) {
+    return precision == Precision::f32 || precision == Precision::bf16 ||
+           precision == Precision::fp8_torchao;
+  }
+};
+
+double kept_by_latent_attention(const Workload& work, const Sizes& size, Recompute mode) {
+  const model::LatentAttention& latent = *work.model.latent;
+  const double heads = static_cast<double>(work.model.heads);
+  const double up =
+      mode == Recompute::latent_up
+          ? 0
+          : heads *
+                static_cast<double>(3 * latent.nope_dim + 2 * latent.rope_dim + latent.value_dim) *
+                size.tokens;
+  const double ranks =
+      static_cast<double>(2 * latent.query_rank + 2 * latent.rank + latent.rope_dim);
+  return size.wide * ranks * size.tokens + size.wide * up +
+         (size.wide + size.low / 2) * heads * static_cast<double>(latent.value_dim) * size.tokens;
+}
+
+double kept_by_attention(const Workload& work, const Sizes& size, Recompute mode) {
+  if (work.model.latent) return kept_by_latent_attention(work, size, mode);
+  double sum = size.wide * (size.queries + 2 * size.keys);
+  sum += (size.low < size.wide ? size.wide + size.low : size.wide) * size.queries;
+  if (work.model.qk_norm) sum += size.wide * (size.queries + size.keys);
+  return sum;
+}
+
+double kept_by_mixture(const Workload& work, const Sizes& size) {
+  const ExpertShape& shape = *work.model.mixture;
+  const double copies = static_cast<double>(shape.top_k) * size.tokens * work.etp;
+  const double products = work.model.gated ? 2 : 1;
+  const double expert =
+      (products * size.wide + size.low) * static_cast<double>(shape.hidden) / work.etp +
+      size.low * static_cast<double>(work.model.dim);
+  const double shared =
+      (2 * size.wide + size.low) * static_cast<double>(shape.shared) * size.tokens;
+  return copies * expert + shared + 4 * static_cast<double>(shape.experts) * size.tokens;
+}
+
+double kept_by_block(const Workload& work, bool mixture, Recompute mode) {
+  const Sizes size(work);
+  const double hidden = static_cast<double>(work.model.hidden) * size.tokens;
+  if (mode == Recompute::full) return size.wide * size.row;
+  if (mode == Recompute::save_qkv) return size.wide * (size.row + size.queries + 2 * size.keys);
+  if (mode == Recompute::every_second_mm)  // the block's input, wq, wv, attention, w1 and w2
+    return size.wide * (2 * size.row + 2 * size.queries + size.keys + hidden);
+  // Two norms: their inputs, and their outputs for products.
+  const double attention =
+      2 * (size.wide + size.low) * size.row + kept_by_attention(work, size, mode);
+  if (mixture) return attention + kept_by_mixture(work, size);
+  if (mode == Recompute::feed_forward) return attention;
+  return attention + ((work.model.gated ? 2 : 1) * size.wide + size.low) * hidden;
+}
+
+}  // namespace
+
+double kept_bytes(const Workload& work, bool mixture) {
+  const double share = work.recomputed_blocks;
+  const double kept = kept_by_block(work, mixture, work.recompute);
+  return share < 1 ? share * kept + (1 - share) * kept_by_block(work, mixture, Recompute::none)
+                   : kept;
+}
+
+double working_bytes(const Workload& work, const Stack& stack, bool mixture) {
+  const Sizes size(work);
+  const double recomputed =
+      kept_by_block(work, mixture, Recompute::none) - kept_by_block(work, mixture, work.recompute);
+  const double hidden =
+      mixture ? static_cast<double>(work.model.mixture->hidden * work.model.mixture->top_k)
+              : static_cast<double>(work.model.hidden);
+  const double gradients = size.wide * (3 * hidden * size.tokens + 2 * size.row);
+  double gathers = 0;  // whole sequences around products
+  if (work.tp > 1) gathers = work.recompute == Recompute::none ? 3 : (work.async_tp ? 4 : 6);
+  return (std::max(0.0, recomputed) + gradients) * stack.working_factor +
+         gathers * size.wide * size.row * work.tp;
+}
+
+double loss_bytes(const Workload& work, const Stack& stack) {
+  const int cut = work.loss_parallel ? work.tp : 1;
+  return stack.loss_bytes * work.local_tokens() * static_cast<double>(work.model.vocab) / cut;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of activations, of one microbatch on one rank: what the kernels of a block keep for their
+// backward. Korthikanti et al., https://arxiv.org/abs/2205.05198, count the same way.
+#pragma once
+
+#include "tessera/planner/workload.hpp"
+
+namespace tessera::planner {
+
+/// Kept by a block between its forward and its backward.
+double kept_bytes(const Workload& work, bool mixture);
+
+/// Held by the backward of a block beside that: what is recomputed, gradients, gathered tokens.
+double working_bytes(const Workload& work, const Stack& stack, bool mixture);
+
+/// Logits, and what the loss makes of them.
+double loss_bytes(const Workload& work, const Stack& stack);
+
+}  // namespace tessera::planner

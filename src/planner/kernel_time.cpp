@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_time.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "physics.hpp"
+
+namespace tessera::planner {
+namespace {
+
+/// Tiles of a result that libraries choose from, and the rate of each to the best one: a smaller
+/// tile loads more bytes of operands for each FLOP.
+struct Tile {
+  std::int64_t rows, columns;
+  double rate;
+};
+constexpr std::array<Tile, 4> kTiles{
+    {{128, 256, 1.0}, {128, 128, 0.92}, {64, 256, 0.85}, {64, 128, 0.75}}};
+constexpr std::array<Tile, 4> kWideTiles{
+    {{256, 256, 1.0}, {256, 128, 0.93}, {128, 128, 0.82}, {64, 128, 0.6}}};
+
+std::int64_t pieces(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
+
+double efficiency_of(const Tile& tile, int multiprocessors, std::int64_t rows,
+                     std::int64_t columns) {
+  const std::int64_t tiles = pieces(rows, tile.rows) * pieces(columns, tile.columns);
+  const std::int64_t computed =
+      pieces(tiles, multiprocessors) * multiprocessors * tile.rows * tile.columns;
+  return tile.rate * static_cast<double>(rows) * static_cast<double>(columns) /
+         static_cast<double>(computed);
+}
+
+/// With the scales of small blocks, where the format has them.
+double bytes_of(Format format) {
+  constexpr std::array<double, kFormats> kBytes{4, 2, 1, 0.5625};
+  return kBytes[static_cast<std::size_t>(format)];
+}
+
+}  // namespace
+
+double wave_efficiency(const Machine& machine, std::int64_t rows, std::int64_t columns) {
+  double best = 0;
+  for (const Tile& tile : machine.tile_rows >= 256 ? kWideTiles : kTiles) {
+    best = std::max(best, efficiency_of(tile, machine.multiprocessors, rows, columns));
+    const Tile turned{tile.columns, tile.rows, tile.rate};
+    best = std::max(best, efficiency_of(turned, machine.multiprocessors, rows, columns));
+  }
+  return best;
+}
+
+double product_seconds(const Machine& machine, Format format, const Product& product, double rate) {
+  if (product.rows <= 0 || product.columns <= 0 || product.inner <= 0) return 0;
+  const double each = std::max(product.rows, 1.0), rows = each * product.count;
+  double efficiency = wave_efficiency(machine, static_cast<std::int64_t>(std::ceil(rows)),
+                                      static_cast<std::int64_t>(std::ceil(product.columns)));
+  if (product.count > 1) efficiency *= each / (std::ceil(each / 128) * 128);  // each group's tail
+  const double compute =
+      2 * rows * product.columns * product.inner / (machine.ceiling_of(format) * rate * efficiency);
+  const double out = product.accumulate_bytes > 0 ? product.accumulate_bytes : 2;
+  const double traffic =
+      (rows * product.inner + product.count * product.inner * product.columns) * bytes_of(format) +
+      rows * product.columns * out;
+  return std::max(compute, stream_seconds(machine, traffic)) + physics::kKernelSeconds;
+}
+
+double attention_seconds(const Machine& machine, AttentionKernel kernel, const AttentionWork& work,
+                         double rate) {
+  const AttentionRate& measured = machine.attention[static_cast<std::size_t>(kernel)];
+  const double ramp = work.seq / (work.seq + physics::kAttentionRamp);
+  // Small heads: exponentials and rescaling take more of the time.
+  const double shape = std::min(1.0, 0.5 + work.head_dim / 256);
+  const double flops = work.flops * (work.backward ? physics::kAttentionBackward : 1);
+  return flops / ((work.backward ? measured.backward : measured.forward) * ramp * shape * rate) +
+         physics::kKernelSeconds;
+}
+
+double stream_seconds(const Machine& machine, double bytes) {
+  return bytes / (machine.hbm_bytes_per_second * physics::kHbmEfficiency);
+}
+
+}  // namespace tessera::planner

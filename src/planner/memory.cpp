@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/planner/memory.hpp"
+
+#include <algorithm>
+
+#include "kept_bytes.hpp"
+#include "physics.hpp"
+#include "pipeline_time.hpp"
+#include "shares.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using schedule::PipelineRank;
+using schedule::StageIndex;
+
+/// Masters, gradients and moments of a shard, and what is gathered beside them.
+void add_fsdp(const Workload& work, const Params& all, const Params& largest_block, double ends,
+              Memory& out) {
+  const double own = all.dense / shards_of(work) + all.experts / expert_shards_of(work);
+  out.weights = work.master_bytes * own;
+  out.gradients = work.master_bytes * own;
+  out.optimizer = 2 * work.master_bytes * own;
+  const double compute = work.precision == Precision::f32 ? 4 : 2;
+  // Freed: two blocks at a time, the embedding and the output; and the gradients of one block.
+  out.gathered = work.reshard ? compute * (2 * largest_block.all() + ends) + 4 * largest_block.all()
+                              : compute * all.all();
+  if (work.unsharded_gradients) out.gathered += work.master_bytes * all.all();
+}
+
+void add_distributed_optimizer(const Workload& work, const Stack& stack, const Params& all,
+                               Memory& out) {
+  out.weights = 2 * all.all();
+  out.gradients = stack.gradient_bytes * all.all();
+  out.optimizer =
+      stack.optimizer_bytes * (all.dense / shards_of(work) + all.experts / expert_shards_of(work));
+}
+
+/// Kept by the blocks of a stage, of one microbatch.
+double kept_by(const Workload& work, const StageContent& stage) {
+  const bool last_mixed = work.model.is_mixture(work.model.layers - 1);
+  double sum = 0;
+  if (stage.dense > 0) sum += stage.dense * kept_bytes(work, false);
+  if (stage.mixtures > 0) sum += stage.mixtures * kept_bytes(work, true);
+  return sum + static_cast<double>(stage.predictors) * kept_bytes(work, last_mixed);
+}
+
+Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank rank) {
+  Memory out;
+  Params all, largest;
+  double ends = 0;
+  for (const StageIndex index : work.pipeline.map.stages_of(rank)) {
+    const StageContent& stage = work.pipeline.stages[index];
+    all.add(params_of_stage(work, stage));
+    for (const bool mixture : {false, true}) {
+      if ((mixture ? stage.mixtures : stage.dense) <= 0) continue;
+      const Params block = params_of_block(work, mixture);
+      if (block.all() > largest.all()) largest = block;
+      out.working = std::max(out.working, working_bytes(work, stack, mixture));
+    }
+    if (stage.embedding) ends += params_of_embedding(work).all();
+    if (stage.head) ends += params_of_head(work).all();
+    if (stage.head) out.loss = loss_bytes(work, stack);
+  }
+  if (work.distributed_optimizer)
+    add_distributed_optimizer(work, stack, all, out);
+  else
+    add_fsdp(work, all, largest, ends, out);
+  out.activations = most_in_flight(work.pipeline, rank, [&](StageIndex stage) {
+    return kept_by(work, work.pipeline.stages[stage]);
+  });
+  if (work.offloaded_layers > 0)
+    out.activations *= std::max(0.1, 1 - static_cast<double>(work.offloaded_layers) /
+                                             static_cast<double>(work.model.layers));
+  return out;
+}
+
+}  // namespace
+
+double Memory::total() const {
+  double sum = 0;
+  for (const MemoryTerm& term : kMemoryTerms) sum += this->*term.bytes;
+  return sum;
+}
+
+Memory memory_of(const Workload& work, const Stack& stack) {
+  Memory most;
+  for (const PipelineRank rank : work.pipeline.map.each_rank()) {
+    const Memory here = memory_of_rank(work, stack, rank);
+    if (here.total() > most.total()) most = here;
+  }
+  return most;
+}
+
+bool fits(const Memory& memory, const Machine& machine) {
+  return memory.total() + physics::kRuntimeBytes <= machine.memory_bytes;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "cell_parts.hpp"
+#include "physics.hpp"
+
+namespace tessera::planner {
+
+void CellParts::mixture() {
+  const ExpertShape& shape = *work.model.mixture;
+  const double dim = static_cast<double>(work.model.dim),
+               count = static_cast<double>(shape.experts),
+               copies = static_cast<double>(shape.top_k);
+  const double routed = rows();  // tokens that this rank sends to experts
+  linear(routed, count, dim, {.again = full(), .format = Format::bf16});
+  stream(routed * count * 16, routed * count * 16, full());
+  const double busiest = work.balanced ? 1 : 1 + stack.imbalance;
+  experts(routed * copies * work.etp * busiest, count / work.ep);
+  // Rows are put in order on both sides of the exchange.
+  const double more = stack.mixture_traffic;
+  stream(8 * dim * routed * copies, 8 * dim * routed * copies, full(), more);
+  stream(10 * dim * routed, 8 * dim * routed, full());  // norm, and the sum
+  if (shape.shared > 0) shared_experts();
+  exchange(routed);
+}
+
+void CellParts::experts(double computed, double local) {
+  const ExpertShape& shape = *work.model.mixture;
+  const bool gated = work.model.gated;
+  const double dim = static_cast<double>(work.model.dim),
+               hidden = static_cast<double>(shape.hidden) / work.etp;
+  linear(computed / local, (gated ? 2 : 1) * hidden, dim, {.again = full(), .experts = local});
+  linear(computed / local, dim, hidden,
+         {.again = full(), .quantised = !work.fused_grouped, .experts = local});
+  double forward = gated ? 6 : 4, backward = gated ? 10 : 6;
+  if (work.fused_grouped) {  // in the product's epilogue, and cast there
+    forward = 0;
+    backward /= 2;
+  }
+  stream(forward * hidden * computed, backward * hidden * computed,
+         full() || recompute == Recompute::expert_activation, stack.mixture_traffic);
+}
+
+void CellParts::shared_experts() {
+  const double dim = static_cast<double>(work.model.dim),
+               width = static_cast<double>(work.model.mixture->shared) / work.tp;
+  linear(tokens(), 2 * width, dim, {.again = full(), .quantised = false});
+  linear(tokens(), dim, width, {.again = full()});
+  stream(6 * width * tokens(), 10 * width * tokens(), full());
+}
+
+void CellParts::exchange(double routed) {
+  if (work.ep == 1 && work.etp == 1) return;
+  const double copies = static_cast<double>(work.model.mixture->top_k);
+  const Group group = group_of(machine, work.ep, work.etp);
+  double sent = routed * copies * static_cast<double>(work.model.dim) * 2, kept = 1;
+  if (work.dispatcher == Dispatcher::deduplicated) {
+    // Of `n` equal targets, top_k random choices reach n (1 - (1 - 1/n)^top_k).
+    const auto reached = [&](int n) { return n * (1 - std::pow(1 - 1.0 / n, copies)); };
+    const double ranks = reached(group.ranks);
+    sent *= ranks / copies;
+    if (group.domains() > 1) kept = std::min(1.0, reached(group.domains()) / ranks);
+  }
+  const double both = 2 * exchange_seconds(machine, sent, group, kept) / stack.dispatch;
+  double forward = both, backward = both;
+  if (work.exchange_overlap) {
+    // Beside another microbatch's computation, from which it takes multiprocessors.
+    const auto exposed = [](double exchange, double busy) {
+      return std::max(0.0, exchange - busy) + physics::kExchangeShare * std::min(exchange, busy);
+    };
+    forward = exposed(forward, time.forward.total());
+    backward = exposed(backward, time.input.total() + time.weight.total());
+  }
+  if (work.etp > 1) {
+    const double gathers =
+        2 * gather_seconds(machine,
+                           routed * copies * work.etp * static_cast<double>(work.model.dim) * 2,
+                           group_of(machine, work.etp, 1));
+    forward += gathers;
+    backward += gathers;
+  }
+  time.forward[Category::ep] += forward;
+  time.input[Category::ep] += backward;
+  if (full()) time.recomputed[Category::ep] += forward;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline_time.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "tessera/schedule/schedule.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using schedule::ActionKind;
+using schedule::ActionLists;
+
+/// Generated lists that were asked for last: a search prices many workloads with the same ones.
+std::shared_ptr<const ActionLists> generated(schedule::Kind kind, const schedule::StageMap& map,
+                                             int microbatches) {
+  static std::mutex guard;
+  static std::map<std::tuple<int, int, int, int>, std::shared_ptr<const ActionLists>> known;
+  const std::lock_guard lock(guard);
+  if (known.size() > 256) known.clear();
+  auto& lists = known[{static_cast<int>(kind), map.ranks(), map.stages(), microbatches}];
+  if (!lists) lists = std::make_shared<const ActionLists>(compute_orders(kind, map, microbatches));
+  return lists;
+}
+
+double simulated(const Pipeline& pipeline, const StageDurations& durations, int microbatches) {
+  return simulate(*lists_of(pipeline, microbatches), pipeline.map, durations).end();
+}
+
+double sequential_seconds(const Pipeline& pipeline, const StageDurations& durations) {
+  double each = 0;
+  for (const schedule::Durations& stage : durations)
+    each += stage.forward + stage.input + stage.weight;
+  return each * pipeline.microbatches_a_step();
+}
+
+/// A steady state repeats after as many microbatches as there are ranks.
+double continued(const Pipeline& pipeline, const StageDurations& durations) {
+  const int period = pipeline.ranks(), whole = pipeline.microbatches;
+  const int shorter = 3 * period + whole % period;
+  if (whole <= shorter + period) return simulated(pipeline, durations, whole);
+  const double first = simulated(pipeline, durations, shorter);
+  const double second = simulated(pipeline, durations, shorter + period);
+  return first + (second - first) * (whole - shorter) / period;
+}
+
+}  // namespace
+
+std::shared_ptr<const ActionLists> lists_of(const Pipeline& pipeline, int microbatches) {
+  if (pipeline.lists) return pipeline.lists;
+  return generated(pipeline.kind.value(), pipeline.map, microbatches);
+}
+
+double pipeline_seconds(const Pipeline& pipeline, const StageDurations& durations) {
+  if (pipeline.ranks() == 1) return sequential_seconds(pipeline, durations);
+  const double round = pipeline.lists ? simulated(pipeline, durations, pipeline.microbatches)
+                                      : continued(pipeline, durations);
+  return round * pipeline.rounds;
+}
+
+double most_in_flight(const Pipeline& pipeline, schedule::PipelineRank rank,
+                      const std::function<double(schedule::StageIndex)>& bytes) {
+  if (pipeline.ranks() == 1) {
+    double all = 0;
+    for (const schedule::StageIndex stage : pipeline.map.each_stage()) all += bytes(stage);
+    return all;
+  }
+  const bool keeps_all = pipeline.kind && traits_of(*pipeline.kind).keeps_all;
+  const int shorter = 3 * pipeline.ranks() + pipeline.microbatches % pipeline.ranks();
+  const int microbatches =
+      keeps_all ? pipeline.microbatches : std::min(pipeline.microbatches, shorter);
+  double now = 0, most = 0;
+  for (const schedule::Action& action : (*lists_of(pipeline, microbatches))[rank]) {
+    if (action.kind == ActionKind::forward) now += bytes(action.stage);
+    if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient)
+      now -= bytes(action.stage);
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pipeline as its action lists: how long a step takes, and what is kept meanwhile.
+#pragma once
+
+#include <functional>
+
+#include "tessera/planner/workload.hpp"
+#include "tessera/schedule/timeline.hpp"
+
+namespace tessera::planner {
+
+using StageDurations = IndexedVector<schedule::StageIndex, schedule::Durations>;
+
+/// The lists of `microbatches` microbatches. Those of a plan are what they are.
+std::shared_ptr<const schedule::ActionLists> lists_of(const Pipeline& pipeline, int microbatches);
+
+/// Seconds of all rounds of a step.
+double pipeline_seconds(const Pipeline& pipeline, const StageDurations& durations);
+
+/// The largest sum of bytes(stage) over microbatches whose forward is done on `rank`, and whose
+/// backward is not.
+double most_in_flight(const Pipeline& pipeline, schedule::PipelineRank rank,
+                      const std::function<double(schedule::StageIndex)>& bytes);
+
+}  // namespace tessera::planner

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shares.hpp"
+
+#include <algorithm>
+
+namespace tessera::planner {
+
+Params params_of_block(const Workload& work, bool mixture) {
+  const double all = work.model.block_params(mixture);
+  if (!mixture) return {all / work.tp, 0};
+  const double experts =
+      static_cast<double>(work.model.mixture->experts) * work.model.expert_params();
+  return {(all - experts) / work.tp, experts / (work.ep * work.etp)};
+}
+
+Params params_of_embedding(const Workload& work) {
+  return {work.model.embedding_params() / work.tp, 0};
+}
+
+Params params_of_head(const Workload& work) {
+  if (work.model.tied && work.pipeline.ranks() == 1) return {};
+  return {work.model.head_params() / work.tp, 0};
+}
+
+Params params_of_stage(const Workload& work, const StageContent& stage) {
+  Params out;
+  if (stage.dense > 0) out.add(params_of_block(work, false), stage.dense);
+  if (stage.mixtures > 0) out.add(params_of_block(work, true), stage.mixtures);
+  if (stage.embedding) out.add(params_of_embedding(work));
+  if (stage.head) out.add(params_of_head(work));
+  if (stage.predictors > 0)
+    out.add(params_of_block(work, work.model.is_mixture(work.model.layers - 1)),
+            static_cast<double>(stage.predictors));
+  return out;
+}
+
+Params params_of_rank(const Workload& work, schedule::PipelineRank rank) {
+  Params out;
+  for (const schedule::StageIndex stage : work.pipeline.map.stages_of(rank))
+    out.add(params_of_stage(work, work.pipeline.stages[stage]));
+  return out;
+}
+
+int shards_of(const Workload& work) {
+  return work.distributed_optimizer ? work.data_parallel() * work.cp : work.fsdp;
+}
+
+int expert_shards_of(const Workload& work) {
+  return std::max(1, shards_of(work) * work.tp / (work.ep * work.etp));
+}
+
+}  // namespace tessera::planner

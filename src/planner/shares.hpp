@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a tensor-parallel rank: of all data-parallel ranks together, and of experts.
+#pragma once
+
+#include "tessera/planner/workload.hpp"
+
+namespace tessera::planner {
+
+struct Params {
+  double dense = 0, experts = 0;
+
+  double all() const { return dense + experts; }
+  Params& add(const Params& other, double factor = 1) {
+    dense += other.dense * factor;
+    experts += other.experts * factor;
+    return *this;
+  }
+};
+
+Params params_of_block(const Workload& work, bool mixture);
+Params params_of_embedding(const Workload& work);
+/// Nothing where the embedding on the same rank has the weights.
+Params params_of_head(const Workload& work);
+Params params_of_stage(const Workload& work, const StageContent& stage);
+Params params_of_rank(const Workload& work, schedule::PipelineRank rank);
+
+/// Ranks over which weights, or the state of the optimizer, are cut: of what all data-parallel
+/// ranks share, and of an expert.
+int shards_of(const Workload& work);
+int expert_shards_of(const Workload& work);
+
+}  // namespace tessera::planner

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/planner/workload.hpp"
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using mesh::Axis;
+
+/// The blocks of a model by layer: their FLOPs, and which are mixtures.
+struct Blocks {
+  std::vector<double> flops;
+  std::vector<bool> mixture;
+
+  Blocks(const model::ModelSpec& model, std::int64_t seq)
+      : flops(static_cast<std::size_t>(model.dimensions.layers), 0), mixture(flops.size(), false) {
+    for (const model::CellSpec& cell : model.cells) {
+      if (cell.layer < 0) continue;
+      flops[static_cast<std::size_t>(cell.layer)] += forward_flops(model, cell, seq);
+      if (cell.mixture >= 0) mixture[static_cast<std::size_t>(cell.layer)] = true;
+    }
+  }
+};
+
+/// The part of a block that a stage has, by FLOPs.
+StageContent content_of(const model::ModelSpec& model, const Blocks& blocks, const Range& cells,
+                        std::int64_t seq) {
+  StageContent content;
+  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
+    const model::CellSpec& cell = model.cells[static_cast<std::size_t>(i)];
+    content.embedding |= cell.kind == model::CellKind::embedding;
+    content.head |= cell.kind == model::CellKind::output;
+    if (cell.layer < 0) continue;
+    const auto layer = static_cast<std::size_t>(cell.layer);
+    (blocks.mixture[layer] ? content.mixtures : content.dense) +=
+        forward_flops(model, cell, seq) / blocks.flops[layer];
+  }
+  return content;
+}
+
+Pipeline pipeline_of(const plan::JobPlan& plan) {
+  const plan::PipelinePlan& from = plan.microbatches.pipeline;
+  require(from.ranges.has_value(), ExitCode::usage,
+          "the split \"measured\" times cells when a run starts, so that the stages are not known "
+          "before (parallelism.pipeline_parallel_split); set \"balanced\" or \"layers\"");
+  Pipeline out;
+  out.map = from.map;
+  out.kind.reset();
+  out.lists = std::make_shared<const schedule::ActionLists>(from.lists);
+  out.microbatches = plan.batch().microbatches;
+  out.rounds = plan.batch().rounds;
+  const model::ModelSpec& model = *plan.model.spec;
+  const std::int64_t seq = plan.batch().cut.seq();
+  const Blocks blocks(model, seq);
+  for (const Range& cells : *from.ranges)
+    out.stages.push_back(content_of(model, blocks, cells, seq));
+  return out;
+}
+
+void set_recompute(const plan::RecomputePolicy& policy, Workload& work) {
+  using Kind = plan::RecomputePolicy::Kind;
+  if (policy.kind == Kind::operations) {
+    work.recompute = Recompute::every_second_mm;
+  } else if (policy.kind == Kind::every) {
+    work.recompute = Recompute::full;
+    work.recomputed_blocks = 1 / static_cast<double>(policy.every);
+  } else if (policy.kind == Kind::budget) {
+    work.recompute = Recompute::full;
+    work.recomputed_blocks = 1 - policy.budget;
+  }
+}
+
+/// Of the policy for all units; rules for single units are not looked at.
+bool frees(const plan::ReshardPolicy& policy, bool pipelined) {
+  using Kind = plan::ReshardPolicy::Kind;
+  if (policy.kind == Kind::standard) return !pipelined;
+  return policy.kind != Kind::never;
+}
+
+void set_sharding(const plan::JobPlan& plan, Workload& work) {
+  const mesh::Layout& layout = plan.layout;
+  const bool pipelined = layout.degree(Axis::pp) > 1;
+  work.tp = layout.degree(Axis::tp);
+  work.cp = layout.degree(Axis::cp);
+  work.ep = layout.expert_degree();
+  work.etp = layout.experts_cut_by_tp() ? work.tp : 1;
+  work.fsdp = layout.degree(Axis::dp_shard) * work.cp;
+  work.replicate = layout.degree(Axis::dp_replicate);
+  work.reshard = frees(plan.sharding.reshard, pipelined);
+  work.unsharded_gradients =
+      plan.sharding.accumulation == plan::Accumulation::unsharded ||
+      (plan.sharding.accumulation == plan::Accumulation::standard && pipelined);
+}
+
+}  // namespace
+
+Format format_of(Precision precision) {
+  if (precision == Precision::f32) return Format::f32;
+  if (precision == Precision::bf16) return Format::bf16;
+  return precision == Precision::nvfp4 ? Format::fp4 : Format::fp8;
+}
+
+Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
+  Workload work;
+  work.model = architecture_of(plan.model.shape);
+  work.gpus = plan.layout.world();
+  work.seq = plan.batch().cut.seq();
+  work.microbatch = plan.batch().microbatch_rows;
+  work.pipeline = pipeline_of(plan);
+  set_sharding(plan, work);
+  set_recompute(plan.recompute, work);
+  work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
+  work.master_bytes = static_cast<double>(size_of(plan.precision.master));
+  work.distributed_optimizer = stack.distributed_optimizer;
+  work.async_tp = plan.tensor.token_chunks > 0;
+  work.loss_parallel = plan.tensor.loss_parallel;
+  return work;
+}
+
+}  // namespace tessera::planner

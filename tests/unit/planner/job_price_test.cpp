@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs become workloads: what is known exactly is checked exactly, the rest by how it must move.
+#include <gtest/gtest.h>
+
+#include "tessera/config/resolve.hpp"
+#include "tessera/planner/price.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using Flags = std::vector<std::string>;
+
+plan::JobPlan job(int gpus, const Flags& more) {
+  Flags flags{"--model.name",       "llama3", "--model.flavor",          "8B",
+              "--training.seq_len", "8192",   "--training.dataset_path", "x"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return plan::plan_job(config::resolve(flags), gpus, 0);
+}
+
+Price price_of(int gpus, const Flags& more = {}, const char* machine = "h100-700w") {
+  const Stack stack = load_stack("tessera");
+  return price(workload_of(job(gpus, more), stack), load_machine(machine), stack);
+}
+
+TEST(JobPrice, ParametersAreThoseOfTheModel) {
+  for (const auto& [family, flavor] : {std::pair{"llama3", "8B"},
+                                       {"llama3", "405B"},
+                                       {"qwen3", "0.6B"},
+                                       {"deepseek_v3", "671B"}}) {
+    const plan::JobPlan plan =
+        plan::plan_job(config::resolve({"--model.name", family, "--model.flavor", flavor,
+                                        "--training.dataset_path", "x"}),
+                       1, 0);
+    double stored = 0;
+    for (const model::ParamSpec& param : plan.model.spec->params)
+      stored += static_cast<double>(element_count(param.global_shape));
+    EXPECT_NEAR(architecture_of(plan.model.shape).params() / stored, 1, 2e-3)
+        << family << " " << flavor;
+  }
+}
+
+TEST(JobPrice, WeightsAndMomentsAreSharedByTheirRanks) {
+  const Price on_8 = price_of(8), on_16 = price_of(16);
+  EXPECT_NEAR(on_8.memory.weights, 8.03e9 * 4 / 8, 2e7);
+  EXPECT_DOUBLE_EQ(on_8.memory.optimizer, 2 * on_8.memory.weights);
+  EXPECT_DOUBLE_EQ(on_16.memory.weights, on_8.memory.weights / 2);
+}
+
+TEST(JobPrice, RecomputationTakesTimeAndSparesMemory) {
+  const Price kept = price_of(8, {"--activation_checkpoint.mode", "none"});
+  const Price made_again = price_of(8, {"--activation_checkpoint.mode", "full"});
+  EXPECT_LT(made_again.memory.activations, kept.memory.activations / 5);
+  EXPECT_GT(made_again.step_seconds, 1.15 * kept.step_seconds);
+  EXPECT_LT(made_again.step_seconds, 1.40 * kept.step_seconds);
+}
+
+TEST(JobPrice, APipelinesBubbleShrinksWithItsMicrobatches) {
+  const Flags base{"--parallelism.pipeline_parallel_degree", "4", "--training.local_batch_size"};
+  const auto with = [&](const char* batch) {
+    Flags flags = base;
+    flags.emplace_back(batch);
+    return price_of(8, flags);
+  };
+  const Price few = with("4"), many = with("32");
+  EXPECT_GT(few.bubble, 0.3);
+  EXPECT_LT(many.bubble, few.bubble / 2);
+  EXPECT_GT(many.tokens_per_second_per_gpu, few.tokens_per_second_per_gpu);
+  // 1F1B keeps as many microbatches as there are ranks.
+  EXPECT_DOUBLE_EQ(many.memory.activations, few.memory.activations);
+}
+
+TEST(JobPrice, TensorParallelismAcrossNodesIsSlower) {
+  const auto with = [](const char* degree) {
+    return price_of(16, {"--parallelism.tensor_parallel_degree", degree}).exposed.tp;
+  };
+  EXPECT_EQ(with("1"), 0);
+  EXPECT_GT(with("16"), with("8"));
+}
+
+TEST(JobPrice, WhatDoesNotFitIsSaid) {
+  EXPECT_TRUE(price_of(8, {"--training.local_batch_size", "1"}).fits);
+  EXPECT_FALSE(price_of(1, {"--training.local_batch_size", "1"}).fits);
+  EXPECT_TRUE(price_of(1, {"--activation_checkpoint.mode", "full"}, "b300").fits);
+}
+
+}  // namespace
+}  // namespace tessera::planner
