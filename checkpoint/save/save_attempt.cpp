@@ -45,8 +45,8 @@ SaveAttempt::SaveAttempt(comm::Communicator& control, const FileGroup& group, Sa
       options_(std::move(options)),
       state_(std::move(state)),
       views_(views.begin(), views.end()),
-      layout_(std::move(layout)),
-      final_(options_.folder / step_name(state_.step)) {}
+      file_{.writers = {}, .plans = {}, .layout = std::move(layout), .writer = {}, .checksums = {}},
+      folders_{.uuid = {}, .partial = {}, .whole = options_.folder / step_name(state_.step)} {}
 
 void SaveAttempt::stage(SaveStage stage) const {
   if (options_.on_stage) options_.on_stage(stage);
@@ -84,15 +84,15 @@ void SaveAttempt::plan() {
 
 /// What the ranks of this rank's file write into it.
 void SaveAttempt::plan_file() {
-  file_plans_ = all_gather_words(group_.ranks(), pack(parts_, tensors_));
-  writers_ = comm::all_gather_strings(group_.ranks(), options_.coord_name);
+  file_.plans = all_gather_words(group_.ranks(), pack(parts_, tensors_));
+  file_.writers = comm::all_gather_strings(group_.ranks(), options_.coord_name);
 }
 
 std::vector<PlannedBox> SaveAttempt::file_boxes() const {
   const int me = group_.ranks().rank();
   std::vector<PlannedBox> all;
   for (int writer = 0; writer < group_.ranks().size(); ++writer) {
-    std::vector<PlannedBox> boxes = unpack(file_plans_[static_cast<std::size_t>(writer)], tensors_);
+    std::vector<PlannedBox> boxes = unpack(file_.plans[static_cast<std::size_t>(writer)], tensors_);
     for (std::size_t i = 0; i < boxes.size(); ++i) {
       boxes[i].writer = writer;
       if (writer == me) boxes[i].data = static_cast<const std::byte*>(parts_[i].data);
@@ -114,18 +114,18 @@ void SaveAttempt::check_options() {
 
 /// Makes the partial folder. False when a valid checkpoint of this step is there already.
 bool SaveAttempt::make_attempt() {
-  uuid_ = comm::on_rank_zero(control_, [&] {
+  folders_.uuid = comm::on_rank_zero(control_, [&] {
     make_folders(options_.folder, ExitCode::checkpoint);
     if (group_.spans_nodes()) require_coherent(options_.folder);
     remove_dead_attempts(options_.folder, options_.stale_partial_seconds);
-    exists_ = fs::exists(final_);
+    folders_.exists = fs::exists(folders_.whole);
     return make_uuid();
   });
-  exists_ =
-      comm::all_reduce_scalar(control_, static_cast<std::int64_t>(exists_), comm::Op::max) != 0;
-  if (exists_ && existing_is_valid()) return false;
-  partial_ = comm::on_rank_zero(control_, [&] {
-    const fs::path partial = partial_path(options_.folder, state_.step, uuid_);
+  folders_.exists = comm::all_reduce_scalar(control_, static_cast<std::int64_t>(folders_.exists),
+                                            comm::Op::max) != 0;
+  if (folders_.exists && existing_is_valid()) return false;
+  folders_.partial = comm::on_rank_zero(control_, [&] {
+    const fs::path partial = partial_path(options_.folder, state_.step, folders_.uuid);
     make_folder(partial, ExitCode::checkpoint);
     return partial.string();
   });
@@ -135,7 +135,7 @@ bool SaveAttempt::make_attempt() {
 /// Every byte is looked at, by all ranks together: a checkpoint that could not be loaded must not
 /// shadow this one.
 bool SaveAttempt::existing_is_valid() const {
-  const auto findings = verify(final_, true, control_.rank(), control_.size());
+  const auto findings = verify(folders_.whole, true, control_.rank(), control_.size());
   for (const Finding& finding : findings) log::warning("{}", finding.what);
   return comm::all_reduce_scalar(control_, static_cast<std::int64_t>(findings.size()),
                                  comm::Op::max) == 0;
@@ -156,25 +156,27 @@ void SaveAttempt::write() {
   const int me = group_.ranks().rank();
   std::vector<PlannedBox> boxes = file_boxes();
   if (boxes.empty() || (parts_.empty() && me != 0)) return;
-  writer_.emplace(partial_ / group_.file_name(options_.coord_name), writers_, std::move(boxes),
-                  tensors_, layout_);
-  layout_ = writer_->layout();
-  checksums_.resize(1);
-  checksums_[0] = writer_->write_boxes(me, [](const PlannedBox& planned) { return planned.data; });
+  file_.writer.emplace(folders_.partial / group_.file_name(options_.coord_name), file_.writers,
+                       std::move(boxes), tensors_, file_.layout);
+  file_.layout = file_.writer->layout();
+  file_.checksums.resize(1);
+  file_.checksums[0] =
+      file_.writer->write_boxes(me, [](const PlannedBox& planned) { return planned.data; });
   if (group_.is_shared())
-    writer_->sync();
+    file_.writer->sync();
   else
-    record_ = to_text(writer_->finish(checksums_));
+    record_ = to_text(file_.writer->finish(file_.checksums));
 }
 
 void SaveAttempt::share_checksums() {
-  checksums_ =
-      all_gather_words(group_.ranks(), writer_ ? checksums_[0] : std::vector<std::uint32_t>());
+  file_.checksums = all_gather_words(
+      group_.ranks(), file_.writer ? file_.checksums[0] : std::vector<std::uint32_t>());
 }
 
 void SaveAttempt::seal() {
-  if (writer_ && group_.ranks().rank() == 0) record_ = to_text(writer_->finish(checksums_));
-  writer_.reset();
+  if (file_.writer && group_.ranks().rank() == 0)
+    record_ = to_text(file_.writer->finish(file_.checksums));
+  file_.writer.reset();
 }
 
 void SaveAttempt::collect() {
@@ -186,16 +188,16 @@ void SaveAttempt::collect() {
 
 void SaveAttempt::commit() {
   manifest_ = make_manifest();
-  write_text(partial_ / kManifestName, to_text(manifest_), ExitCode::checkpoint);
-  sync_folder(partial_, ExitCode::checkpoint);
+  write_text(folders_.partial / kManifestName, to_text(manifest_), ExitCode::checkpoint);
+  sync_folder(folders_.partial, ExitCode::checkpoint);
   result_.kept_existing = !make_visible();
 }
 
 Manifest SaveAttempt::make_manifest() const {
-  Manifest manifest =
-      new_manifest(uuid_, state_.step, options_.mesh, options_.config_toml, extra_, tensors_);
-  manifest.shards =
-      parse_shards("[" + record_ + "]", static_cast<std::int64_t>(tensors_.size()), partial_);
+  Manifest manifest = new_manifest(folders_.uuid, state_.step, options_.mesh, options_.config_toml,
+                                   extra_, tensors_);
+  manifest.shards = parse_shards("[" + record_ + "]", static_cast<std::int64_t>(tensors_.size()),
+                                 folders_.partial);
   std::sort(
       manifest.shards.begin(), manifest.shards.end(),
       [](const ShardRecord& a, const ShardRecord& b) { return NaturalOrder()(a.name, b.name); });
@@ -205,14 +207,15 @@ Manifest SaveAttempt::make_manifest() const {
 /// The commit: from now on, the checkpoint exists. False when another attempt was faster and its
 /// checkpoint is kept.
 bool SaveAttempt::make_visible() {
-  if (exists_)
-    rename_path(final_, damaged_path(options_.folder, state_.step, uuid_), ExitCode::checkpoint);
-  if (fs::exists(final_) && verify(final_, false).empty()) {
-    remove_quietly(partial_);
+  if (folders_.exists)
+    rename_path(folders_.whole, damaged_path(options_.folder, state_.step, folders_.uuid),
+                ExitCode::checkpoint);
+  if (fs::exists(folders_.whole) && verify(folders_.whole, false).empty()) {
+    remove_quietly(folders_.partial);
     return false;
   }
-  rename_path(partial_, final_, ExitCode::checkpoint);
-  partial_.clear();
+  rename_path(folders_.partial, folders_.whole, ExitCode::checkpoint);
+  folders_.partial.clear();
   sync_folder(options_.folder, ExitCode::checkpoint);
   return true;
 }
@@ -220,24 +223,25 @@ bool SaveAttempt::make_visible() {
 SaveResult SaveAttempt::conclude() {
   const auto kept = static_cast<std::int64_t>(result_.kept_existing);
   result_.kept_existing = comm::all_reduce_scalar(control_, kept, comm::Op::max) != 0;
-  result_.folder = final_;
+  result_.folder = folders_.whole;
   result_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   return result_;
 }
 
 void SaveAttempt::tidy() const {
-  warn_if_it_fails([&] { write_hint(options_.folder, final_.filename().string(), uuid_); });
+  warn_if_it_fails(
+      [&] { write_hint(options_.folder, folders_.whole.filename().string(), folders_.uuid); });
   warn_if_it_fails([&] {
     retain(options_.folder, {options_.keep_latest_k, options_.keep_every}, state_.step);
   });
   if (manifest_.uuid.empty() || result_.kept_existing) return;
   if (options_.write_index)
-    warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
+    warn_if_it_fails([&] { write_index(options_.folder, folders_.whole, manifest_); });
 }
 
 void SaveAttempt::abandon() {
-  if (is_root() && !partial_.empty()) remove_quietly(partial_);
+  if (is_root() && !folders_.partial.empty()) remove_quietly(folders_.partial);
 }
 
 }  // namespace tessera::checkpoint

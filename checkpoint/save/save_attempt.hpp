@@ -47,7 +47,7 @@ class SaveAttempt {
   /// Collective: every rank has written.
   void collect();
   /// Of this rank's file, once that is written; for the next save.
-  const std::shared_ptr<const ShardLayout>& layout() const { return layout_; }
+  const std::shared_ptr<const ShardLayout>& layout() const { return file_.layout; }
   /// Rank 0: the manifest and the rename. No communication: on any one thread.
   void commit();
   /// Collective: rank 0 has committed.
@@ -59,6 +59,19 @@ class SaveAttempt {
   void abandon();
 
  private:
+  /// The file to which this rank writes.
+  struct OwnFile {
+    Writers writers;                               ///< coordinates of its ranks
+    std::vector<std::vector<std::int64_t>> plans;  ///< what each of them writes, packed
+    std::shared_ptr<const ShardLayout> layout;
+    std::optional<ShardWriter> writer;
+    std::vector<std::vector<std::uint32_t>> checksums;  ///< of each writer's boxes
+  };
+  struct StepFolders {
+    std::string uuid;  ///< of this attempt, on all ranks
+    std::filesystem::path partial, whole;
+    bool exists = false;  ///< `whole` is there and damaged
+  };
   bool is_root() const { return control_.rank() == 0; }
   void stage(SaveStage stage) const;
   void plan();
@@ -78,16 +91,11 @@ class SaveAttempt {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<SliceView> parts_;
   std::vector<TensorInfo> tensors_;
-  Writers writers_;                                    ///< of this rank's file: their coordinates
-  std::vector<std::vector<std::int64_t>> file_plans_;  ///< and what each of them writes, packed
-  std::shared_ptr<const ShardLayout> layout_;
-  std::optional<ShardWriter> writer_;
-  std::vector<std::vector<std::uint32_t>> checksums_;  ///< of each writer's boxes
-  std::string extra_, uuid_;
+  OwnFile file_;
+  std::string extra_;   ///< the training state, as JSON text
   std::string record_;  ///< of this rank's file; after collect() on rank 0 those of all
   Manifest manifest_;   ///< rank 0, from commit() on
-  std::filesystem::path partial_, final_;
-  bool exists_ = false;  ///< a damaged checkpoint of this step
+  StepFolders folders_;
   SaveResult result_;
 };
 

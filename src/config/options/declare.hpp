@@ -29,8 +29,10 @@ class Declaration {
   Declaration& or_word_for_zero(std::string_view word) { return option_.zero_word = word, *this; }
   Declaration& or_list() { return option_.list_too = true, *this; }
   Declaration& or_count() { return option_.count_too = true, *this; }
-  Declaration& rows_of(Words v) { return option_.columns = std::move(v), *this; }
-  Declaration& last_may_lack() { return option_.spare_columns = 1, *this; }
+  /// Tables with these columns; `spare` of the last ones may be missing.
+  Declaration& rows_of(Words v, std::size_t spare = 0) {
+    return option_.columns = std::move(v), option_.spare_columns = spare, *this;
+  }
   Declaration& one_of(Words v) { return option_.allowed = std::move(v), *this; }
 
   Declaration& is_ours() { return option_.ours = true, *this; }

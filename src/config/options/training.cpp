@@ -22,8 +22,7 @@ OptionList training_proper() {
              "Several sources instead of dataset_path: [[training.mixture]] tables with path, "
              "weight and optionally "
              "name; as a flag \"web/*.tokens,0.7;books.tokens,0.3,books\"")
-          .rows_of({"path", "weight", "name"})
-          .last_may_lack()
+          .rows_of({"path", "weight", "name"}, 1)
           .is_ours(),
       OPTION(training.tokens_cache,
              "Folder for token files made from text; none = tokens, in job.dump_folder or in a "
