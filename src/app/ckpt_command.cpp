@@ -124,7 +124,7 @@ struct Import {
                    "job file with model name and flavor [the config.json next to the weights]");
     app.add_option("--dtype", type,
                    "float32, bfloat16 or float16 [as stored; bfloat16 for quantized weights]");
-    app.add_option("--ranks", files, "number of shard files [1]");
+    app.add_option("--files", files, "number of shard files [1]");
   }
 
   int run() const {
@@ -179,7 +179,7 @@ struct Reshard {
 
   void add_to(Flags& app) {
     app.add_option("to", to, "checkpoint folder in which to create the step folder").required();
-    app.add_option("--ranks", files, "number of shard files").required();
+    app.add_option("--files", files, "number of shard files").required();
   }
 
   int run(const std::string& folder) const {

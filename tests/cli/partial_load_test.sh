@@ -68,7 +68,7 @@ llama 2 >"$work/config.json"
 
 # Out to Hugging Face and in again; what a file lacks.
 "$tessera" ckpt export "$base" --to "$work/hf" >/dev/null
-"$tessera" ckpt import "$work/hf" --to "$work/in" --ranks 2 >"$work/import.log" 2>&1; check "import" $? 0
+"$tessera" ckpt import "$work/hf" --to "$work/in" --files 2 >"$work/import.log" 2>&1; check "import" $? 0
 says "says how to begin" import "use it as checkpoint.initial_load_path"
 check "verify what was imported" "$("$tessera" ckpt verify "$work/in" >/dev/null; echo $?)" 0
 check "a start from imported weights" "$(run imported --checkpoint.initial_load_path "$work/in/step-00000000")" 0
