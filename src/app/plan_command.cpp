@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -13,7 +14,7 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/plan/job_plan.hpp"
-#include "tessera/planner/price.hpp"
+#include "tessera/planner/search.hpp"
 
 namespace {
 
@@ -27,14 +28,15 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 struct Request {
   int gpus = 0;  ///< 0: as few as the mesh needs
   std::string machine = "h100-700w", stack = "tessera";
-  bool json = false;
+  bool json = false, search = false;
+  std::string write;  ///< empty: nothing is written
   Args job;
 };
 
 std::string usage() {
   return fmt::format(
       "Usage: tessera plan [FILE.toml] [--gpus N] [--machine NAME] [--stack NAME] [--json]\n"
-      "                    [--section.key VALUE]...\n"
+      "                    [--search] [--write FILE.toml] [--section.key VALUE]...\n"
       "\n"
       "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
       "\n"
@@ -42,6 +44,9 @@ std::string usage() {
       "--machine NAME   the machine (default: h100-700w), or a file that ends in .toml.\n"
       "--stack NAME     the software (default: tessera), or a file that ends in .toml.\n"
       "--json           print one JSON object.\n"
+      "--search         also print the five fastest variants that fit: mesh, schedule,\n"
+      "                 recomputation and microbatch, with the same batch a step.\n"
+      "--write FILE     search, and write the fastest variant as a job.\n"
       "\n"
       "Machines:\n"
       "  {}\n"
@@ -80,12 +85,17 @@ Request request_of(const Args& args) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "--json")
       request.json = true;
+    else if (args[i] == "--search")
+      request.search = true;
     else if (takes(args, i, "--gpus", gpus))
       request.gpus = gpus_in(gpus);
     else if (!takes(args, i, "--machine", request.machine) &&
-             !takes(args, i, "--stack", request.stack))
+             !takes(args, i, "--stack", request.stack) && !takes(args, i, "--write", request.write))
       request.job.push_back(args[i]);
   }
+  request.search |= !request.write.empty();
+  tessera::require(!request.json || !request.search, ExitCode::usage,
+                   "--json prints the job alone, without --search and --write");
   return request;
 }
 
@@ -162,6 +172,50 @@ void print_memory(const planner::Price& price, const planner::Machine& machine) 
   std::cout << (price.fits ? "\n" : "\n            DOES NOT FIT\n");
 }
 
+void print_option(const planner::Option& option, double own) {
+  std::cout << fmt::format(
+      "{:>6.0f} tokens/s a GPU ({:+.0f} %), {:.1f} GiB: {}\n",
+      option.price.tokens_per_second_per_gpu,
+      100 * (option.price.tokens_per_second_per_gpu / own - 1), option.price.memory.total() / kGiB,
+      option.changes.empty() ? "the job as it is"
+                             : fmt::format("{}", fmt::join(option.changes, ", ")));
+}
+
+/// The variant as a job: its data are those of the file, which planning does not need.
+void write_job(const std::string& path, planner::Option option, const Request& request) {
+  const config::Reading given = config::read_job(request.job);
+  option.job.job.training.dataset_path = given.resolved.job.training.dataset_path;
+  option.job.job.validation.enable = given.resolved.job.validation.enable;
+  std::ofstream file(path);
+  file << option.job.to_toml();
+  file.close();
+  tessera::require(!file.fail(), ExitCode::environment, "cannot write {}", path);
+  std::cout << "wrote       " << path << '\n';
+}
+
+/// Of a job that does not fit, or if it is asked for.
+void print_search(const Request& request, const planner::Workload& work, const planner::Price& own,
+                  const planner::Machine& machine, const planner::Stack& stack) {
+  config::Reading job = config::read_job(request.job);
+  name_data(job.resolved.job);
+  const planner::SearchResult found = planner::search(job, work, machine, stack);
+  if (found.best.empty()) {
+    std::cout << fmt::format("none of {} variants fits; take more GPUs\n", found.legal);
+    tessera::require(request.write.empty(), ExitCode::usage, "no variant fits: {} is not written",
+                     request.write);
+    return;
+  }
+  if (!own.fits) {
+    std::cout << "smallest change that makes it fit:\n";
+    print_option(*found.smallest, own.tokens_per_second_per_gpu);
+  }
+  if (!request.search) return;
+  std::cout << fmt::format("best of {} variants, of which {} fit:\n", found.legal, found.fitting);
+  for (const planner::Option& option : found.best)
+    print_option(option, own.tokens_per_second_per_gpu);
+  if (!request.write.empty()) write_job(request.write, found.best.front(), request);
+}
+
 int run(const Args& args) {
   if (tessera::app::asks_for_help(args)) {
     std::cout << usage();
@@ -181,6 +235,7 @@ int run(const Args& args) {
                            machine.name, stack.name);
   print_time(work, price);
   print_memory(price, machine);
+  if (request.search || !price.fits) print_search(request, work, price, machine, stack);
   return 0;
 }
 
