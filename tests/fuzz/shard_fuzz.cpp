@@ -64,7 +64,7 @@ void seal(Manifest& manifest, std::string& bytes, const fuzz::InputFolder& folde
   fuzz::takes({ExitCode::checkpoint}, [&] {
     const ShardTables tables = read_tables(file, shard, manifest.tensors);
     shard.header_crc =
-        header_checksum(file, shard.bytes, covered_extents(tables.boxes, shard, kName));
+        header_checksum(file, shard.bytes, covered_ranges(tables.boxes, shard, kName));
   });
 }
 
