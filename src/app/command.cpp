@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -106,6 +107,14 @@ const Command& find_command(const std::string& name) {
   const std::string hint = did_you_mean(name, names);
   fail(ExitCode::usage, "'{}' is not a command of tessera{}", name.substr(0, 60),
        hint.empty() ? "; `tessera --help` lists them" : hint);
+}
+
+int count_in(const std::string& flag, const std::string& value) {
+  int count = 0;
+  const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), count);
+  require(problem == std::errc{} && end == value.data() + value.size() && count >= 1,
+          ExitCode::usage, "{} must be a whole number from 1, not '{}'", flag, value.substr(0, 60));
+  return count;
 }
 
 bool asks_for_help(const Args& args) {

@@ -30,6 +30,10 @@ const std::vector<Command>& commands();
 /// Throws Error(usage) with the nearest name for one that is not registered.
 const Command& find_command(const std::string& name);
 
+/// The value of a flag of its own. Throws Error(usage) that names `flag` for all but a whole number
+/// from 1.
+int count_in(const std::string& flag, const std::string& value);
+
 /// Whether the user asks for help, wherever the flag is.
 bool asks_for_help(const Args& args);
 

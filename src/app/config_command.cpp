@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 
 #include "command.hpp"
@@ -42,15 +41,6 @@ struct Request {
   Args job;
 };
 
-int ranks_in(const std::string& text) {
-  int ranks = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  tessera::require(problem == std::errc{} && end == text.data() + text.size() && ranks >= 1,
-                   ExitCode::usage, "--ranks must be a whole number from 1, not '{}'",
-                   text.substr(0, 60));
-  return ranks;
-}
-
 Request request_of(const Args& args) {
   constexpr std::string_view kRanks = "--ranks";
   Request request;
@@ -58,9 +48,9 @@ Request request_of(const Args& args) {
     if (args[i] == "--no-files") {
       request.files = JobCheck::Files::ignored;
     } else if (args[i].starts_with("--ranks=")) {
-      request.ranks = ranks_in(args[i].substr(kRanks.size() + 1));
+      request.ranks = tessera::app::count_in("--ranks", args[i].substr(kRanks.size() + 1));
     } else if (args[i] == kRanks) {
-      request.ranks = ranks_in(i + 1 < args.size() ? args[++i] : "");
+      request.ranks = tessera::app::count_in("--ranks", i + 1 < args.size() ? args[++i] : "");
     } else {
       request.job.push_back(args[i]);
     }

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/human.hpp"
@@ -58,15 +57,6 @@ std::string usage() {
       fmt::join(planner::machine_names(), "\n  "), fmt::join(planner::stack_names(), "\n  "));
 }
 
-int gpus_in(const std::string& text) {
-  int gpus = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), gpus);
-  tessera::require(problem == std::errc{} && end == text.data() + text.size() && gpus >= 1,
-                   ExitCode::usage, "--gpus must be a whole number from 1, not '{}'",
-                   text.substr(0, 60));
-  return gpus;
-}
-
 /// Takes "--name VALUE" or "--name=VALUE" at `at`, and moves `at` to its last word.
 bool takes(const Args& args, std::size_t& at, const std::string& name, std::string& value) {
   if (args[at].starts_with(name + "=")) {
@@ -88,7 +78,7 @@ Request request_of(const Args& args) {
     else if (args[i] == "--search")
       request.search = true;
     else if (takes(args, i, "--gpus", gpus))
-      request.gpus = gpus_in(gpus);
+      request.gpus = tessera::app::count_in("--gpus", gpus);
     else if (!takes(args, i, "--machine", request.machine) &&
              !takes(args, i, "--stack", request.stack) && !takes(args, i, "--write", request.write))
       request.job.push_back(args[i]);
@@ -106,10 +96,8 @@ void name_data(config::JobConfig& job) {
   if (!job.validation.dataset_path && job.validation.split == 0) job.validation.enable = false;
 }
 
-tessera::plan::JobPlan plan_of(const Request& request) {
-  config::Reading job = config::read_job(request.job);
-  name_data(job.resolved.job);
-  const auto plan = tessera::plan::Planner().plan(job, request.gpus, 0);
+tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
+  const auto plan = tessera::plan::Planner().plan(job, gpus, 0);
   for (const std::string& warning : job.resolved.warnings) tessera::log::warning("{}", warning);
   config::throw_if_wrong(job.problems);
   TESSERA_EXPECT(plan, "a job without problems has no plan");
@@ -182,23 +170,16 @@ void print_option(const planner::Option& option, double own) {
 }
 
 /// The variant as a job: its data are those of the file, which planning does not need.
-void write_job(const std::string& path, planner::Option option, const Request& request) {
-  const config::Reading given = config::read_job(request.job);
-  option.job.job.training.dataset_path = given.resolved.job.training.dataset_path;
-  option.job.job.validation.enable = given.resolved.job.validation.enable;
-  std::ofstream file(path);
-  file << option.job.to_toml();
-  file.close();
-  tessera::require(!file.fail(), ExitCode::environment, "cannot write {}", path);
+void write_job(const std::string& path, config::Resolved job, const config::JobConfig& given) {
+  job.job.training.dataset_path = given.training.dataset_path;
+  job.job.validation.enable = given.validation.enable;
+  tessera::write_file_atomically(path, job.to_toml());
   std::cout << "wrote       " << path << '\n';
 }
 
 /// Of a job that does not fit, or if it is asked for.
-void print_search(const Request& request, const planner::Workload& work, const planner::Price& own,
-                  const planner::Machine& machine, const planner::Stack& stack) {
-  config::Reading job = config::read_job(request.job);
-  name_data(job.resolved.job);
-  const planner::SearchResult found = planner::search(job, work, machine, stack);
+void print_search(const Request& request, const planner::SearchResult& found,
+                  const planner::Price& own, const config::JobConfig& given) {
   if (found.best.empty()) {
     std::cout << fmt::format("none of {} variants fits; take more GPUs\n", found.legal);
     tessera::require(request.write.empty(), ExitCode::usage, "no variant fits: {} is not written",
@@ -213,7 +194,7 @@ void print_search(const Request& request, const planner::Workload& work, const p
   std::cout << fmt::format("best of {} variants, of which {} fit:\n", found.legal, found.fitting);
   for (const planner::Option& option : found.best)
     print_option(option, own.tokens_per_second_per_gpu);
-  if (!request.write.empty()) write_job(request.write, found.best.front(), request);
+  if (!request.write.empty()) write_job(request.write, found.best.front().job, given);
 }
 
 int run(const Args& args) {
@@ -224,7 +205,10 @@ int run(const Args& args) {
   const Request request = request_of(args);
   const planner::Machine machine = planner::load_machine(request.machine);
   const planner::Stack stack = planner::load_stack(request.stack);
-  const planner::Workload work = planner::workload_of(plan_of(request), stack);
+  config::Reading job = config::read_job(request.job);
+  const config::JobConfig given = job.resolved.job;
+  name_data(job.resolved.job);
+  const planner::Workload work = planner::workload_of(plan_of(job, request.gpus), stack);
   const planner::Price price = planner::price(work, machine, stack);
   if (request.json) {
     std::cout << as_json(work, request, price).dump(2) << '\n';
@@ -235,7 +219,8 @@ int run(const Args& args) {
                            machine.name, stack.name);
   print_time(work, price);
   print_memory(price, machine);
-  if (request.search || !price.fits) print_search(request, work, price, machine, stack);
+  if (request.search || !price.fits)
+    print_search(request, planner::search(job.resolved, work, machine, stack), price, given);
   return 0;
 }
 

@@ -89,7 +89,7 @@ std::optional<Option> changed(const config::Resolved& job, const Variant& varian
   return out;
 }
 
-SearchResult search(const config::Reading& job, const Workload& own, const Machine& machine,
+SearchResult search(const config::Resolved& job, const Workload& own, const Machine& machine,
                     const Stack& stack) {
   SearchResult out;
   plan::Planner planner;
@@ -97,7 +97,7 @@ SearchResult search(const config::Reading& job, const Workload& own, const Machi
       static_cast<std::int64_t>(own.step_tokens() / static_cast<double>(own.seq) + 0.5);
   std::vector<Option> options;
   for (const Variant& variant : variants(own.gpus, machine.nvlink_domain)) {
-    std::optional<Option> option = changed(job.resolved, variant, own.gpus, sequences);
+    std::optional<Option> option = changed(job, variant, own.gpus, sequences);
     if (!option) continue;
     config::Reading reading;
     reading.resolved = option->job;

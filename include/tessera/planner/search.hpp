@@ -40,7 +40,7 @@ std::optional<Option> changed(const config::Resolved& job, const Variant& varian
 /// Tries tensor and pipeline degrees, schedules, recomputation, microbatches and asynchronous
 /// tensor parallelism. Other keys stay; data-parallel ranks share what is left. `job` must have a
 /// plan for `ranks` GPUs, the workload `own`. Only variants that fit are timed.
-SearchResult search(const config::Reading& job, const Workload& own, const Machine& machine,
+SearchResult search(const config::Resolved& job, const Workload& own, const Machine& machine,
                     const Stack& stack);
 
 }  // namespace tessera::planner

@@ -20,7 +20,7 @@ Workload work_of(const config::Resolved& job, const Stack& stack) {
 }
 
 SearchResult found(const config::Reading& job, const Stack& stack) {
-  return search(job, work_of(job.resolved, stack), load_machine("h100-700w"), stack);
+  return search(job.resolved, work_of(job.resolved, stack), load_machine("h100-700w"), stack);
 }
 
 TEST(Search, TheBestAreSortedFitAndKeepTheBatch) {
