@@ -164,7 +164,7 @@ def check_dcp(tessera, folder):
     assert f"{len(random_llama()[1])} tensors" in said, said  # no moments among them
     assert len(list((folder / "safetensors").glob("*.safetensors"))) > 2
     job(folder, tied=False)
-    run(tessera, "ckpt", "import", folder / "safetensors", "--to", folder / "from-dcp", "--config", folder / "job.toml", "--ranks", 2)
+    run(tessera, "ckpt", "import", folder / "safetensors", "--to", folder / "from-dcp", "--config", folder / "job.toml", "--files", 2)
     (folder / "hf").mkdir()
     save_file(random_llama()[0], folder / "hf" / "model.safetensors")
     run(tessera, "ckpt", "import", folder / "hf", "--to", folder / "from-hf", "--config", folder / "job.toml")
