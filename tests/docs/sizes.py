@@ -12,9 +12,6 @@ LARGER = {  # what exceeds a limit, and by how much it may: split it when you ch
     "lines": {
         "include/tessera/config/job_config.hpp": 346,  # the keys, one a line
     },
-    "public functions": {
-        "tests/sim/nccl/communicator.hpp:Communicator": 32,
-    },
 }
 
 
@@ -38,7 +35,7 @@ def sizes_of(name, text):
 def findings_in(name, text, larger):
     """What is too large in a source file. Removes from LARGER what is there with reason."""
     for what, which, size, most in sizes_of(name, text):
-        if size > most and size > larger[what].pop(which, most):
+        if size > most and size > larger.get(what, {}).pop(which, most):
             yield f"{which}: {size} {what}, at most {most}"
 
 

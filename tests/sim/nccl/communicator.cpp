@@ -16,7 +16,7 @@ const char* name_of(Life life) {
   return kNames[static_cast<int>(life)];
 }
 
-std::string Communicator::name() const {
+std::string Members::name() const {
   if (!request_.name) return "without a name";
   std::string text(request_.name, strnlen(request_.name, 40));
   for (char& c : text)
@@ -24,14 +24,19 @@ std::string Communicator::name() const {
   return text;
 }
 
-std::string Communicator::title() const { return "communicator " + name(); }
+std::string Members::title() const { return "communicator " + name(); }
 
-std::string Communicator::place() const {
+std::string Members::place() const {
   return fmt::format("rank {} of {} of {}", rank(), size(), title());
 }
 
-void Communicator::ring_all() const {
+void Members::ring_all() const {
   for (int r = 0; r < size(); ++r) ring(r);
+}
+
+void Members::open(SharedSegment segment) {
+  segment_.emplace(std::move(segment));
+  open_ = true;
 }
 
 bool Communicator::meet(std::atomic<std::uint64_t>& arrivals, std::uint64_t& meetings) {
@@ -66,7 +71,7 @@ void Communicator::fail(ncclResult_t error, const std::string& why) {
 
 bool Communicator::stopped() {
   if (aborted_ || stopping()) return true;
-  if (open_ && segment().broken == Segment::Broken::yes) {
+  if (is_open() && segment().broken == Segment::Broken::yes) {
     if (state_ == ncclSuccess || state_ == ncclInProgress) remember(segment().why);
     set_state(ncclInvalidUsage);
   }
@@ -74,7 +79,7 @@ bool Communicator::stopped() {
 }
 
 std::string Communicator::reason() const {
-  return open_ && segment().broken == Segment::Broken::yes ? segment().why : text_of(state_);
+  return is_open() && segment().broken == Segment::Broken::yes ? segment().why : text_of(state_);
 }
 
 void Communicator::throw_reason() {
@@ -95,7 +100,7 @@ void Communicator::hold_until_aborted() {
 void Communicator::abort() {
   aborted_ = true;
   end(Life::aborted);
-  if (open_) ring(rank());
+  if (is_open()) ring(rank());
 }
 
 void Communicator::complete_launch() {

@@ -38,10 +38,11 @@ class Failure : public std::runtime_error {
 enum class Life { made, finalized, aborted, destroyed };
 const char* name_of(Life life);
 
-class Communicator {
+/// Who is in a communicator: this rank, and the memory that all of its members share.
+class Members {
  public:
-  explicit Communicator(const Request& request) : request_(request) {}
-  Communicator(const Communicator&) = delete;
+  explicit Members(const Request& request) : request_(request) {}
+  Members(const Members&) = delete;
 
   int rank() const { return request_.rank; }
   int size() const { return request_.size; }
@@ -52,10 +53,8 @@ class Communicator {
   /// "communicator tp"
   std::string title() const;
 
-  /// Collective over all who open the same segment; returns once all members have. `ids` is the
-  /// hash of all ids that the caller was given. Throws Failure for broken rules, std::runtime_error
-  /// for peers that cannot be reached.
-  void join(SharedSegment segment, std::uint64_t ids);
+  /// What follows needs an open segment.
+  bool is_open() const { return open_; }
   Segment& segment() const { return **segment_; }
   Slot& slot(int rank) const { return segment().slots[static_cast<std::size_t>(rank)]; }
   Slot& mine() const { return slot(rank()); }
@@ -63,6 +62,31 @@ class Communicator {
   const std::byte* memory(int rank, std::uint64_t offset) const {
     return memories_[static_cast<std::size_t>(rank)]->at(offset);
   }
+  void ring(int rank) const { slot(rank).bell.ring(); }
+  void ring_all() const;
+
+ protected:
+  void open(SharedSegment segment);
+  void map_memory_of(int rank) { memories_.push_back(PeerMemory::of(slot(rank).member)); }
+
+ private:
+  std::string name() const;
+
+  const Request request_;
+  std::optional<SharedSegment> segment_;
+  std::vector<std::shared_ptr<const PeerMemory>> memories_;
+  std::atomic<bool> open_{false};
+};
+
+/// How one rank joins the others, waits for them, fails and ends.
+class Communicator : public Members {
+ public:
+  using Members::Members;
+
+  /// Collective over all who open the same segment; returns once all members have. `ids` is the
+  /// hash of all ids that the caller was given. Throws Failure for broken rules, std::runtime_error
+  /// for peers that cannot be reached.
+  void join(SharedSegment segment, std::uint64_t ids);
 
   /// Waits until `ready`, which is called again and again on this thread. False: this rank has
   /// aborted the communicator, a member has broken a rule, or the process ends.
@@ -81,8 +105,6 @@ class Communicator {
   /// Returns once every member is here for the same time; false as await().
   bool meet_on_device() { return meet(segment().device_arrivals, device_meetings_); }
   bool meet_on_host() { return meet(segment().host_arrivals, host_meetings_); }
-  void ring(int rank) const { slot(rank).bell.ring(); }
-  void ring_all() const;
 
   /// ncclSuccess, ncclInProgress, or what has gone wrong: final.
   ncclResult_t state() const { return state_; }
@@ -105,7 +127,6 @@ class Communicator {
   Life life() const { return life_; }
   void end(Life life) { life_ = life; }
   void abort();
-  bool is_open() const { return open_; }  ///< it has begun to join
 
   /// Launches are numbered from 1; the streams run them in this order, whichever they are.
   std::uint64_t next_launch() { return ++launched_; }
@@ -122,12 +143,8 @@ class Communicator {
   bool meet(std::atomic<std::uint64_t>& arrivals, std::uint64_t& meetings);
   void enter(std::uint64_t ids);
   void compare_members();
-  std::string name() const;
 
-  const Request request_;
-  std::optional<SharedSegment> segment_;
-  std::vector<std::shared_ptr<const PeerMemory>> memories_;
-  std::atomic<bool> open_{false}, aborted_{false};
+  std::atomic<bool> aborted_{false};
   std::atomic<ncclResult_t> state_{ncclSuccess};
   std::atomic<Life> life_{Life::made};
   std::atomic<std::uint64_t> launched_{0}, completed_{0};

@@ -49,14 +49,13 @@ bool same_device(const Member& a, const Member& b) {
 }  // namespace
 
 void Communicator::join(SharedSegment segment, std::uint64_t ids) {
-  segment_.emplace(std::move(segment));
-  open_ = true;
+  open(std::move(segment));
   sends.resize(static_cast<std::size_t>(size()));
   receives.resize(static_cast<std::size_t>(size()));
   enter(ids);
   compare_members();
   for (int r = 0; r < size(); ++r) {
-    memories_.push_back(PeerMemory::of(slot(r).member));
+    map_memory_of(r);
     tell_order(*this, r);
   }
   if (!meet_on_host()) throw_reason();
