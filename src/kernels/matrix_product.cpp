@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/matrix_product.hpp"
 
+#include <ATen/ops/addmm.h>
+
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
@@ -30,6 +32,14 @@ void for_tiles(std::int64_t count, std::int64_t most, const Body& body) {
     body(begin, std::min(most, count - begin));
 }
 
+/// part <- a b, or part + a b, of float32 a and b; `part` may be bfloat16.
+void tile_product(const Tensor& part, const Tensor& a, const Tensor& b, bool add) {
+  if (part.scalar_type() == at::kBFloat16)
+    narrow_into(part, add ? widened(part).addmm_(a, b) : at::mm(a, b));
+  else
+    (add ? kernels::addmm_ : kernels::mm_out)(part, a, b);
+}
+
 /// out <- a b, or out + a b. Each element is one float32 sum over all of k.
 void widened_product(const Tensor& out, const Tensor& a, const Tensor& b, bool add) {
   const std::int64_t columns = tile_rows(a.size(1));
@@ -39,7 +49,7 @@ void widened_product(const Tensor& out, const Tensor& a, const Tensor& b, bool a
     for_tiles(a.size(0), rows, [&](std::int64_t row, std::int64_t height) {
       const Tensor part = out.narrow(0, row, height).narrow(1, column, width);
       const Tensor wide_a = widened(a.narrow(0, row, height));
-      narrow_into(part, add ? widened(part).addmm_(wide_a, wide_b) : at::mm(wide_a, wide_b));
+      tile_product(part, wide_a, wide_b, add);
     });
   });
 }
@@ -60,6 +70,11 @@ bool is_in_onednn(const Tensor& x) {
 
 bool is_in_onednn(const Tensor& a, const Tensor& b) {
   return is_in_onednn(a) && a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn;
+}
+
+/// Are these bfloat16 products to be left in float32?
+bool stays_wide(const Tensor& out, const Tensor& a) {
+  return a.scalar_type() == at::kBFloat16 && out.scalar_type() == at::kFloat;
 }
 
 void expect_fitting(const Tensor& out, const Tensor& a, const Tensor& b) {
@@ -130,8 +145,10 @@ Tensor mm(const Tensor& a, const Tensor& b) {
 void mm_out(Tensor out, const Tensor& a, const Tensor& b) {
   const at::NoGradGuard no_grad;
   expect_fitting(out, a, b);
-  if (widens(a))
+  if (widens(a) || (stays_wide(out, a) && a.is_cpu()))
     widened_product(out, a, b, false);
+  else if (stays_wide(out, a))
+    at::mm_out(out, a, b, at::kFloat);
   else if (is_in_onednn(a, b))
     mm_in_onednn(out, a, b, 0);
   else
@@ -141,8 +158,10 @@ void mm_out(Tensor out, const Tensor& a, const Tensor& b) {
 void addmm_(Tensor sum, const Tensor& a, const Tensor& b) {
   const at::NoGradGuard no_grad;
   expect_fitting(sum, a, b);
-  if (widens(a))
+  if (widens(a) || (stays_wide(sum, a) && a.is_cpu()))
     widened_product(sum, a, b, true);
+  else if (stays_wide(sum, a))
+    at::addmm_out(sum, sum, a, b, at::kFloat);
   else if (is_in_onednn(a, b))
     mm_in_onednn(sum, a, b, 1);
   else

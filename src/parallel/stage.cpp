@@ -58,6 +58,7 @@ TensorParallel Stage::tensor_parallel() {
                 &weight_gradients_};
   if (experts_.exchange()) how.exchange = experts_.exchange();
   how.experts_cut = cut;
+  how.fused_loss = options_.fused_loss;
   how.microbatch = cut ? &mesh_.along(Axis::cp) : &mesh_.along({Axis::cp, Axis::tp});
   return how;
 }

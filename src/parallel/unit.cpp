@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/operation.hpp"
+#include "tessera/parallel/linear_cross_entropy.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
 #include "unit_operations.hpp"
 
@@ -46,7 +47,11 @@ model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardG
 Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<ShardGroup*> groups,
            const TensorParallel& tensor, std::span<const at::Tensor> buffers,
            std::span<const std::string> remade)
-    : name_(spec.name), groups_(std::move(groups)), tensor_(tensor), balance_(model.balance) {
+    : name_(spec.name),
+      groups_(std::move(groups)),
+      tensor_(tensor),
+      balance_(model.balance),
+      vocab_(model.dimensions.vocab) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::CellSpec& cell = model.cells[static_cast<std::size_t>(i)];
     Step step{&cell, &model.functions[static_cast<std::size_t>(i)], {}, {}, {}};
@@ -154,9 +159,12 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
   model::CellContext context = given;
   context.operations = &operations;
   Flow flow = entry.in;
-  for (const Step& step : steps_) run(step, flow, context, operations);
+  const std::int64_t loss_tokens = loss ? loss_chunk(*loss) : 0;
+  const std::span cells(steps_.data(), steps_.size() - (loss_tokens > 0 ? 1 : 0));
+  for (const Step& step : cells) run(step, flow, context, operations);
   if (loss) {
-    TokenLoss made = loss_of(flow.take(Slot::logits), *loss);
+    TokenLoss made = loss_tokens > 0 ? fused_loss(steps_.back(), flow, *loss, loss_tokens)
+                                     : loss_of(flow.take(Slot::logits), *loss);
     entry.loss = std::move(made.loss);
     entry.token_losses = std::move(made.token_losses);
     if (flow[Slot::balance].defined()) add_balance(entry, flow.take(Slot::balance), *loss);
@@ -164,6 +172,25 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
   entry.out = std::move(flow);
   entry.remakes.drop(entry.in, entry.out);
   return entry;
+}
+
+/// Tokens of a chunk of the loss that the last cell, the output layer, is computed with; 0: logits
+/// are whole.
+std::int64_t Unit::loss_chunk(const LossInput& loss) const {
+  const at::Tensor& weight = steps_.back().weights[0].value;
+  return plan::loss_chunk_tokens(tensor_.fused_loss,
+                                 {loss.labels.size(0), vocab_ / tensor_.tp.size(), weight.size(1),
+                                  static_cast<std::int64_t>(weight.element_size())});
+}
+
+/// Of the hidden states, which are gathered as before any product.
+TokenLoss Unit::fused_loss(const Step& output, Flow& flow, const LossInput& loss,
+                           std::int64_t chunk_tokens) const {
+  comm::Communicator& tp = tensor_.tp;
+  const at::Tensor h = flow.take(Slot::h);
+  const at::Tensor whole = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
+  return linear_cross_entropy(whole, output.weights[0].value, loss.labels,
+                              {vocab_begin_, loss.scale, chunk_tokens, tp});
 }
 
 TokenLoss Unit::loss_of(const at::Tensor& logits, const LossInput& loss) const {

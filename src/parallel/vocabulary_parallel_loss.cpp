@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "row_losses.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
 
 namespace tessera::parallel {
-namespace {
 
 using at::Tensor;
 using kernels::Kept;
+
+RowLosses row_losses(const Tensor& logits, const Tensor& labels, std::int64_t vocab_begin,
+                     comm::Communicator& tp) {
+  const Tensor row_max = kernels::row_max(logits);
+  tp.all_reduce(buffer_of(row_max), comm::Op::max).wait();
+  const auto [sum_exp, target] = kernels::sum_exp_and_target(logits, row_max, labels, vocab_begin);
+  const Tensor sums = at::stack({sum_exp, target});  // one exchange for both
+  tp.all_reduce(buffer_of(sums)).wait();
+  const Tensor losses =
+      (sums[0].log() - sums[1]).masked_fill_(labels.eq(kernels::ignored_label), 0);
+  return {losses, row_max, sums[0].contiguous()};
+}
+
+Tensor scaled_sum(const Tensor& losses, double scale) {
+  return losses.sum(at::kDouble).mul(scale).to(losses.scalar_type());
+}
+
+namespace {
 
 /// Of logits and labels. The communicator outlives every graph.
 class Loss final : public kernels::Operation {
@@ -18,16 +36,10 @@ class Loss final : public kernels::Operation {
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const Tensor &logits = inputs[0], &labels = inputs[1];
-    const Tensor row_max = kernels::row_max(logits);
-    tp_.all_reduce(buffer_of(row_max), comm::Op::max).wait();
-    const auto [sum_exp, target] =
-        kernels::sum_exp_and_target(logits, row_max, labels, vocab_begin_);
-    const Tensor sums = at::stack({sum_exp, target});  // one exchange for both
-    tp_.all_reduce(buffer_of(sums)).wait();
-    const Tensor losses = (sums[0].log() - sums[1]).masked_fill_(labels.eq(-100), 0);
-    kept.save({logits, row_max, sums[0].contiguous(), labels});
-    token_losses_ = losses;
-    return {losses.sum(at::kDouble).mul(scale_).to(losses.scalar_type())};
+    const RowLosses rows = row_losses(logits, labels, vocab_begin_, tp_);
+    kept.save({logits, rows.row_max, rows.sum_exp, labels});
+    token_losses_ = rows.losses;
+    return {scaled_sum(rows.losses, scale_)};
   }
 
   /// The gradient takes the logits' memory: they are used by nobody else, and are the largest

@@ -47,6 +47,7 @@ JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
   plan.arithmetic = arithmetic_plan(job);
   plan.sharding = sharding_plan(job);
   plan.tensor = tensor_parallel_plan(job);
+  plan.fused_loss = fused_loss(job);
   plan.rotation = job.parallelism.context_parallel_rotate_method == "allgather"
                       ? Rotation::all_gather
                       : Rotation::ring;

@@ -37,6 +37,13 @@ class KeyRules : public Rules {
             "enable_async_tensor_parallel overlaps the transfers of sequence parallelism, which "
             "disable_sequence_parallel ({}) turns off; keep one of them",
             at(kNoSequenceParallel));
+    if (p.disable_loss_parallel && job_.training.fused_linear_cross_entropy == "always" &&
+        p.tensor_parallel_degree != 1)
+      wrong({"training.fused_linear_cross_entropy", "parallelism.disable_loss_parallel",
+             "parallelism.tensor_parallel_degree"},
+            "fused_linear_cross_entropy leaves logits cut over tensor-parallel ranks, and "
+            "disable_loss_parallel ({}) gathers them; keep one of them",
+            at("parallelism.disable_loss_parallel"));
   }
 
   void pipeline() {

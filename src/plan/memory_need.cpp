@@ -65,7 +65,9 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
       ++inputs;
     }
     const bool has_logits = range.end() == static_cast<std::int64_t>(model.cells.size());
-    if (has_logits) need.activations += tokens * (model.dimensions.vocab / tp) * compute;
+    if (has_logits)
+      need.activations += (options.loss_chunk_tokens > 0 ? options.loss_chunk_tokens : tokens) *
+                          (model.dimensions.vocab / tp) * compute;
   }
   const Elements elements = elements_of(model, all, layout);
   need.weights = elements.own * master;
@@ -89,10 +91,10 @@ std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRan
   for (const schedule::StageIndex stage : pipeline.map.stages_of(rank))
     mine.push_back((*pipeline.ranges)[stage]);
   const BatchPlan& batch = plan.batch();
-  return memory_need(
-      *plan.model.spec, plan.layout, mine,
-      {plan.precision, trains && plan.sharding.freeze.empty(), plan.sharding.offload,
-       plan.tensor.sequence_parallel, batch.microbatch_rows * batch.cut.positions()});
+  return memory_need(*plan.model.spec, plan.layout, mine,
+                     {plan.precision, trains && plan.sharding.freeze.empty(), plan.sharding.offload,
+                      plan.tensor.sequence_parallel, batch.microbatch_rows * batch.cut.positions(),
+                      loss_chunk_tokens(plan)});
 }
 
 void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,

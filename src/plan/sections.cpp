@@ -124,6 +124,14 @@ TensorParallelPlan tensor_parallel_plan(const config::JobConfig& job) {
   return plan;
 }
 
+FusedLoss fused_loss(const config::JobConfig& job) {
+  using enum FusedLoss;
+  const config::Parallelism& p = job.parallelism;
+  if (p.disable_loss_parallel && p.tensor_parallel_degree != 1) return never;
+  return named<FusedLoss>(job.training.fused_linear_cross_entropy,
+                          {{"auto", automatic}, {"always", always}, {"never", never}});
+}
+
 RecomputePolicy recompute_policy(const config::ActivationCheckpoint& wanted) {
   using Kind = RecomputePolicy::Kind;
   const std::vector<std::string>& products = wanted.per_op_sac_force_recompute_mm_shapes_by_fqns;

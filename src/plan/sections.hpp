@@ -13,6 +13,7 @@ PrecisionPlan precision_plan(const config::Training& training);
 ArithmeticPlan arithmetic_plan(const config::JobConfig& job);
 ShardingPlan sharding_plan(const config::JobConfig& job);
 TensorParallelPlan tensor_parallel_plan(const config::JobConfig& job);
+FusedLoss fused_loss(const config::JobConfig& job);
 RecomputePolicy recompute_policy(const config::ActivationCheckpoint& wanted);
 OptimizerPlan optimizer_plan(const config::JobConfig& job);
 FaultPlan fault_plan(const config::JobConfig& job, int ranks);

@@ -100,7 +100,12 @@ double working_bytes(const Workload& work, const Stack& stack, bool mixture) {
 
 double loss_bytes(const Workload& work, const Stack& stack) {
   const int cut = work.loss_parallel ? work.tp : 1;
-  return stack.loss_bytes * work.local_tokens() * static_cast<double>(work.model.vocab) / cut;
+  const double columns = static_cast<double>(work.model.vocab) / cut;
+  if (work.loss_chunk_tokens == 0) return stack.loss_bytes * work.local_tokens() * columns;
+  // The gradient of the weight exists from forward on: a float32 sum, and what is rounded of it.
+  const double gradient = work.precision == Precision::f32 ? 4 : 6;
+  return columns * (stack.loss_bytes * static_cast<double>(work.loss_chunk_tokens) +
+                    gradient * static_cast<double>(work.model.dim));
 }
 
 }  // namespace tessera::planner

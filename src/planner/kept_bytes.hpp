@@ -13,7 +13,7 @@ double kept_bytes(const Workload& work, bool mixture);
 /// Held by the backward of a block beside that: what is recomputed, gradients, gathered tokens.
 double working_bytes(const Workload& work, const Stack& stack, bool mixture);
 
-/// Logits, and what the loss makes of them.
+/// Logits of a microbatch or of a chunk of it, and what the loss makes of them.
 double loss_bytes(const Workload& work, const Stack& stack);
 
 }  // namespace tessera::planner

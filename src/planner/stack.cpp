@@ -28,11 +28,12 @@ constexpr std::array<Key<double>, 9> kNumbers{
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},
      {"fsdp_copies", &Stack::fsdp_copies}}};
-constexpr std::array<Key<bool>, 5> kTruths{
+constexpr std::array<Key<bool>, 6> kTruths{
     {{"tp_overlap", &Stack::tp_overlap},
      {"distributed_optimizer", &Stack::distributed_optimizer},
      {"recast_weights", &Stack::recast_weights},
      {"early_stop", &Stack::early_stop},
+     {"fused_loss", &Stack::fused_loss},
      {"defer_head_wgrad", &Stack::defer_head_wgrad}}};
 constexpr std::array<Key<Launches>, 3> kLaunches{{{"kernels", &Stack::kernels},
                                                   {"mixture_kernels", &Stack::mixture_kernels},

@@ -115,6 +115,7 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   work.distributed_optimizer = stack.distributed_optimizer;
   work.async_tp = plan.tensor.token_chunks > 0;
   work.loss_parallel = plan.tensor.loss_parallel;
+  if (stack.fused_loss) work.loss_chunk_tokens = plan::loss_chunk_tokens(plan);
   return work;
 }
 

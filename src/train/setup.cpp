@@ -54,7 +54,8 @@ parallel::StageOptions stage_options_of(const plan::JobPlan& plan, at::Device de
           plan.tensor,
           {batch.cut, plan.rotation},
           plan.recompute,
-          {batch.microbatch_rows, batch.cut.positions()}};
+          {batch.microbatch_rows, batch.cut.positions()},
+          plan.fused_loss};
 }
 
 }  // namespace tessera::train

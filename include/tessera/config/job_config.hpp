@@ -107,6 +107,8 @@ struct Training {
   double max_norm = 1.0;  ///< inf = measure, never clip
   std::int64_t steps = 10000;
   Strings freeze;  ///< ours: patterns of parameters that are not trained
+  /// ours: auto (where it saves much memory) | always | never
+  std::string fused_linear_cross_entropy = "never";
   bool enable_cpu_offload = false;
   std::string dtype = "float32";  ///< bfloat16 | float32 | float64 (ours: everything in float64)
   /// compute: bfloat16 | float32; float64 when dtype is

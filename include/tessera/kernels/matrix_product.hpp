@@ -26,9 +26,10 @@ std::string host_engines();
 
 /// a [m, k] times b [k, n] -> [m, n], of the operands' type. Not differentiable.
 at::Tensor mm(const at::Tensor& a, const at::Tensor& b);
-/// out [m, n] <- a b. Not differentiable.
+/// out [m, n] <- a b. `out` and `sum` have the operands' type, or float32 for bfloat16 operands:
+/// then nothing is rounded. Not differentiable.
 void mm_out(at::Tensor out, const at::Tensor& a, const at::Tensor& b);
-/// sum [m, n] <- sum + a b, rounded once. Not differentiable.
+/// sum [m, n] <- sum + a b, rounded at most once. Not differentiable.
 void addmm_(at::Tensor sum, const at::Tensor& a, const at::Tensor& b);
 
 /// x [..., in] times the transpose of weight [out, in] -> [..., out]; differentiable.

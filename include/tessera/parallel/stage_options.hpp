@@ -8,6 +8,7 @@
 #include "tessera/parallel/gradient_reducer.hpp"
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
+#include "tessera/plan/fused_loss.hpp"
 #include "tessera/plan/sharding_plan.hpp"
 
 namespace tessera::parallel {
@@ -37,6 +38,7 @@ struct StageOptions {
   ContextOptions context;
   plan::RecomputePolicy recompute;  ///< of blocks
   MicrobatchShape microbatch;
+  plan::FusedLoss fused_loss = plan::FusedLoss::never;
 };
 
 /// How gradients of such stages are reduced. `pipelined`: there are several stages.

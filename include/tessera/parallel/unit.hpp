@@ -21,6 +21,7 @@
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
+#include "tessera/plan/fused_loss.hpp"
 #include "tessera/plan/reshard_policy.hpp"
 
 namespace tessera::parallel {
@@ -56,6 +57,8 @@ struct TensorParallel {
   bool experts_cut = false;
   /// ranks that hold a microbatch's tokens, each its own; null = this one
   comm::Communicator* microbatch = nullptr;
+  /// where the loss is fused, logits stay cut
+  plan::FusedLoss fused_loss = plan::FusedLoss::never;
 };
 
 class UnitOperations;
@@ -98,6 +101,9 @@ class Unit {
     /// weights whose products are made again in Recompute::operations
     std::vector<const c10::TensorImpl*> remade;
   };
+  std::int64_t loss_chunk(const LossInput& loss) const;
+  TokenLoss fused_loss(const Step& output, model::Flow& flow, const LossInput& loss,
+                       std::int64_t chunk_tokens) const;
   TokenLoss loss_of(const at::Tensor& logits, const LossInput& loss) const;
   void add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput& loss) const;
   at::Tensor for_experts(const at::Tensor& tokens) const;
@@ -113,6 +119,7 @@ class Unit {
   std::shared_ptr<comm::Communicator> alone_ = comm::make_self_communicator("one rank");
   std::vector<Step> steps_;
   model::BalanceLoss balance_;
+  std::int64_t vocab_;
   std::int64_t vocab_begin_ = 0;
 };
 

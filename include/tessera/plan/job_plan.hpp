@@ -17,6 +17,7 @@
 #include "tessera/plan/checkpoint_plan.hpp"
 #include "tessera/plan/data_plan.hpp"
 #include "tessera/plan/execution_plan.hpp"
+#include "tessera/plan/fused_loss.hpp"
 #include "tessera/plan/optimizer_plan.hpp"
 #include "tessera/plan/pipeline_plan.hpp"
 #include "tessera/plan/run_plan.hpp"
@@ -52,6 +53,7 @@ struct JobPlan {
   std::vector<MicrobatchPlan> microbatch_trials;
   ShardingPlan sharding;
   TensorParallelPlan tensor;
+  FusedLoss fused_loss = FusedLoss::never;
   Rotation rotation = Rotation::all_gather;
   RecomputePolicy recompute;
   OptimizerPlan optimizer;

@@ -31,6 +31,7 @@ struct MemoryNeedOptions {
   bool offload = false;
   bool sequence_parallel = true;
   std::int64_t microbatch_tokens = 1;  ///< on this rank
+  std::int64_t loss_chunk_tokens = 0;  ///< whose logits exist at once; 0 = all
 };
 
 /// Of a rank whose pipeline stages have these cells of the model.

@@ -38,6 +38,7 @@ struct Stack {
   double fsdp_copies = 0;         ///< passes over weights and gradients beside their collectives
   bool recast_weights = false;    ///< weights are quantised again for each microbatch
   bool early_stop = false;        ///< recomputation stops before the last product
+  bool fused_loss = false;        ///< the loss is computed in chunks of tokens where a job says so
   bool defer_head_wgrad = false;  ///< the output's weight gradients run in the pipeline's drain
   Launches kernels{30, 50};       ///< of a block
   Launches mixture_kernels{150, 250};  ///< of a block with a mixture, and for each expert here

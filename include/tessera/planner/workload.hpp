@@ -84,9 +84,10 @@ struct Workload {
   std::int64_t offloaded_layers = 0;  ///< activations of these go to the host
   bool async_tp = false;
   bool loss_parallel = true;
-  bool exchange_overlap = false;  ///< exchanges run beside another microbatch
-  bool balanced = true;           ///< experts get equal numbers of tokens
-  bool fused_grouped = false;     ///< SwiGLU of experts in the epilogue of their product
+  std::int64_t loss_chunk_tokens = 0;  ///< whose logits exist at once; 0 = a microbatch's
+  bool exchange_overlap = false;       ///< exchanges run beside another microbatch
+  bool balanced = true;                ///< experts get equal numbers of tokens
+  bool fused_grouped = false;          ///< SwiGLU of experts in the epilogue of their product
   Dispatcher dispatcher = Dispatcher::alltoall;
   Graphs graphs = Graphs::none;
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What forward keeps for backward, and what a step needs at most: two ranks that share sequences of
 // 8192 tokens against one rank, in bytes that LibTorch's allocator gave out.
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "mpi/comm/mpi_main.hpp"
+#include "support/allocations.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/parallel/stage.hpp"
 
@@ -17,18 +14,6 @@ namespace {
 using mesh::Axis;
 using model::Slot;
 using test::world;
-
-/// Counts what this thread allocates and frees from now on.
-class Counter final : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
-                         c10::Device) override {
-    now += bytes;
-    peak = std::max(peak, now);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::int64_t now = 0, peak = 0;
-};
 
 struct Footprint {
   std::int64_t kept = 0;  ///< after forward
@@ -65,13 +50,12 @@ Footprint footprint(mesh::DeviceMesh& mesh, plan::Rotation rotation) {
   const LossInput input{in[Slot::tokens], 1.0 / kSeq};
   stage.begin_step(1);
   reducer.begin_step(1);
-  const auto counter = std::make_shared<Counter>();
-  const c10::DebugInfoGuard counting(c10::DebugInfoKind::PROFILER_STATE, counter);
+  const test::Allocations counted;
   const StagePass made = stage.forward(0, in, &input);
   Footprint result;
-  result.kept = counter->now;
+  result.kept = counted.now();
   stage.backward(0, {});
-  result.peak = counter->peak;
+  result.peak = counted.peak();
   reducer.finish();
   stage.weights().end_step();
   return result;

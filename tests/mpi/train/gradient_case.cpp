@@ -56,6 +56,7 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.context_parallel_rotate_method = row.rotate;
   if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
   job.training.document_mask = row.documents;
+  job.training.fused_linear_cross_entropy = row.fused_loss;
   return job;
 }
 
@@ -162,6 +163,7 @@ std::string GradientCase::name() const {
   add(!sequence_parallel, "no-sequence-parallel");
   add(!loss_parallel, "no-loss-parallel");
   add(async_tensor_parallel, "async-tp");
+  add(fused_loss != "never", "loss=" + fused_loss);
   add(cp > 1, rotate + (balanced ? " balanced" : " in-order"));
   add(documents, "documents");
   add(recompute != "none", "recompute=" + recompute);

@@ -36,6 +36,7 @@ struct GradientCase {
   bool documents = false;             ///< packed and masked
   std::string stage_map = "default";  ///< pipeline_parallel_stage_map
   std::string csv;                    ///< pipeline_parallel_schedule_csv
+  std::string fused_loss = "never";   ///< fused_linear_cross_entropy
 
   std::string name() const;
   /// Roundings to the 8 bits of bfloat16 leave up to 2e-2.
@@ -77,6 +78,9 @@ std::vector<GradientCase> mixed_schedule_cases(int world);
 /// Tensor parallelism without sequence parallelism or vocabulary-parallel loss, and with fewer
 /// key-value heads than ranks.
 std::vector<GradientCase> tensor_cases(int world);
+
+/// Output layer and loss in chunks of tokens, over every axis.
+std::vector<GradientCase> fused_loss_cases(int world);
 
 /// Every way of recomputing activations.
 std::vector<GradientCase> recompute_cases(int world);

@@ -191,6 +191,43 @@ std::vector<GradientCase> tensor_cases(int world) {
   return rows;
 }
 
+std::vector<GradientCase> fused_loss_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int pp = 1; pp <= world && pp <= 4; pp *= 2)
+    for (int tp = 1; pp * tp <= world; tp *= 2) {
+      GradientCase row;
+      row.fused_loss = "always";
+      row.pp = pp;
+      row.tp = tp;
+      row.dp = world / pp / tp;
+      add_pipelined(rows, row);
+      row.tied = true;
+      row.recompute = "full";
+      add_pipelined(rows, row);
+      row.sequence_parallel = false;
+      row.recompute = "op";
+      add_pipelined(rows, row);
+      row.sequence_parallel = true;
+      row.async_tensor_parallel = tp > 1;
+      row.accumulation = 2;
+      add_pipelined(rows, row);
+      row.tied = false;
+      row.deterministic = true;
+      row.reshard = "always";
+      add_pipelined(rows, row);
+      if (pp == 1) continue;
+      row.deterministic = false;
+      row.schedule = "ZBH1";
+      row.points = pp == 2 ? std::vector<std::string>{"output"} : std::vector<std::string>();
+      rows.push_back(row);
+      row.points.clear();
+      row.family = "qwen3_moe";
+      row.async_tensor_parallel = false;
+      rows.push_back(row);
+    }
+  return rows;
+}
+
 std::vector<GradientCase> recompute_cases(int world) {
   std::vector<GradientCase> rows;
   for (int pp = 1; pp <= world && pp <= 4; pp *= 2)
@@ -244,7 +281,7 @@ std::vector<GradientCase> all_cases(int world) {
   std::vector<GradientCase> rows;
   for (const auto make :
        {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
-        tensor_cases, recompute_cases, context_cases, mixture_cases})
+        tensor_cases, fused_loss_cases, recompute_cases, context_cases, mixture_cases})
     std::ranges::move(make(world), std::back_inserter(rows));
   // The tiny models have 8 heads, and 6 layers with an embedding and an output layer.
   std::erase_if(rows, [](const GradientCase& row) { return row.tp > 8 || row.pp > 8; });

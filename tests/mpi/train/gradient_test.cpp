@@ -120,6 +120,10 @@ TEST(Gradient, TensorParallel) {
   expect_sample(tensor_cases(world().size()), world().size() >= 4 ? 5 : 2);
 }
 
+TEST(Gradient, FusedLoss) {
+  expect_sample(fused_loss_cases(world().size()), world().size() >= 4 ? 3 : 1);
+}
+
 TEST(Gradient, Recompute) {
   expect_sample(recompute_cases(world().size()), world().size() >= 4 ? 3 : 2);
 }
@@ -179,20 +183,22 @@ TEST(Spread, DISABLED_PairsOfProperties) {
 }
 
 /// All of it, which takes hours: ctest -L matrix. One back end a call; with TESSERA_MATRIX_STRIDE=n
-/// every n-th row.
+/// every n-th row; with TESSERA_MATRIX_LOSS=always the loss is fused where it can be.
 TEST(Matrix, DISABLED_EveryFactorisation) {
   const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict
                                                                          : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
   const std::vector<GradientCase> rows = all_cases(world().size());
-  const std::string every = environment("TESSERA_MATRIX_STRIDE");
+  const std::string every = environment("TESSERA_MATRIX_STRIDE"),
+                    loss = environment("TESSERA_MATRIX_LOSS");
   const std::size_t stride = every.empty() ? 1 : std::stoul(every);
   for (const char* dtype : {"float64", "float32"})
     for (std::size_t i = 0; i < rows.size(); i += stride) {
       GradientCase row = rows[i];
       row.dtype = dtype;
       row.backend = backend;
+      if (loss == "always" && (row.loss_parallel || row.tp == 1)) row.fused_loss = loss;
       const GradientError error = compare_gradients(world(), row);
       EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
       EXPECT_LE(error.loss, row.tolerance()) << row.name();
