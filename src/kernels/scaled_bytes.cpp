@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/kernels/scaled_bytes.hpp"
+
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+#include "host/run.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+using at::Tensor;
+
+/// All bits if a < b, of numbers whose difference does not overflow. With comparisons, GCC makes
+/// branches and no vector instructions.
+std::uint32_t below(std::int32_t a, std::int32_t b) {
+  return static_cast<std::uint32_t>((a - b) >> 31);
+}
+std::uint32_t choose(std::uint32_t mask, std::uint32_t yes, std::uint32_t no) {
+  return (yes & mask) | (no & ~mask);
+}
+
+constexpr std::int32_t kInfinity = 0x7f800000;  ///< bits of float32; a NaN's magnitude is above
+constexpr std::uint32_t kNan = 0x7fc00000u;
+
+/// An 8-bit format: `Mantissa` explicit bits, `Bias` of the exponent, the largest number, and
+/// whether it has infinities.
+template <int Mantissa, int Bias, int Largest, bool Infinities>
+struct Format {
+  static constexpr float largest = Largest;
+
+  static std::uint8_t byte_of(float v) {
+    constexpr int kDropped = 23 - Mantissa;
+    // A float whose last place is the format's smallest number, so that adding it rounds.
+    constexpr auto kMagic = static_cast<std::uint32_t>(127 + kDropped - Bias + 1) << 23;
+    const auto bits = std::bit_cast<std::uint32_t>(v);
+    const auto magnitude = static_cast<std::int32_t>(bits & 0x7fffffffu);
+    constexpr auto kLargest = std::bit_cast<std::int32_t>(largest);
+    const std::uint32_t number =
+        choose(below(kLargest, magnitude), kLargest, static_cast<std::uint32_t>(magnitude));
+    const auto cut = static_cast<std::int32_t>(number);
+    const std::uint32_t tie = (number >> kDropped) & 1u;
+    const std::uint32_t normal = ((number + (1u << (kDropped - 1)) - 1u + tie) >> kDropped) -
+                                 (static_cast<std::uint32_t>(127 - Bias) << Mantissa);
+    const std::uint32_t tiny =
+        std::bit_cast<std::uint32_t>(std::bit_cast<float>(number) + std::bit_cast<float>(kMagic)) -
+        kMagic;
+    const std::uint32_t code = choose(below(kInfinity, magnitude), 0x7fu,
+                                      choose(below(cut, (128 - Bias) << 23), tiny, normal));
+    return static_cast<std::uint8_t>(code | ((bits >> 24) & 0x80u));
+  }
+
+  static float value_of(std::uint8_t byte) {
+    constexpr float kSmallest = 1.0F / (1 << (Bias + Mantissa - 1));
+    constexpr std::int32_t kFirstSpecial = Infinities ? 0x7c : 0x7f;
+    const std::int32_t code = byte & 0x7f;
+    const auto normal =
+        static_cast<std::uint32_t>((code << (23 - Mantissa)) + ((127 - Bias) << 23));
+    const auto tiny = std::bit_cast<std::uint32_t>(static_cast<float>(code) * kSmallest);
+    const std::uint32_t special =
+        Infinities ? choose(below(kFirstSpecial, code), kNan, kInfinity) : kNan;
+    const std::uint32_t size = choose(below(code, kFirstSpecial),
+                                      choose(below(code, 1 << Mantissa), tiny, normal), special);
+    return std::bit_cast<float>(size | (static_cast<std::uint32_t>(byte & 0x80u) << 24));
+  }
+};
+
+using E4m3 = Format<3, 7, 448, false>;
+using E5m2 = Format<2, 15, 57344, true>;
+
+template <class Body>
+decltype(auto) with_format(DType type, const Body& body) {
+  TESSERA_EXPECT(type == DType::f8e4m3 || type == DType::f8e5m2, "{} is no 8-bit float",
+                 name_of(type));
+  return type == DType::f8e4m3 ? body(E4m3{}) : body(E5m2{});
+}
+
+float wide(Bf16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
+float wide(float v) { return v; }
+double wide(double v) { return v; }
+
+template <class T>
+T narrow(Compute<T> v) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    const auto bits = std::bit_cast<std::uint32_t>(v);
+    const std::uint32_t nan = below(kInfinity, static_cast<std::int32_t>(bits & 0x7fffffffu));
+    return {static_cast<std::uint16_t>(
+        choose(nan, kNan >> 16, (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16))};
+  } else {
+    return v;
+  }
+}
+
+/// Bits of magnitudes order as the magnitudes do, and a NaN's are above all others.
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 8, std::int64_t,
+                                std::conditional_t<sizeof(T) == 4, std::int32_t, std::int16_t>>;
+
+template <class T>
+Bits<T> magnitude(T v) {
+  return static_cast<Bits<T>>(std::bit_cast<Bits<T>>(v) & std::numeric_limits<Bits<T>>::max());
+}
+
+std::int64_t blocks(std::int64_t size, std::int64_t block) {
+  return block >= size ? std::int64_t{size > 0} : (size + block - 1) / block;
+}
+
+/// body(block, begin, end) for the blocks of [0, size).
+template <class Body>
+void for_blocks(std::int64_t size, std::int64_t block, const Body& body) {
+  for (std::int64_t b = 0, begin = 0; begin < size; ++b) {
+    const std::int64_t end = size - begin > block ? begin + block : size;
+    body(b, begin, end);
+    begin = end;
+  }
+}
+
+/// Of one row, in blocks of columns: into[b] = at least what it is.
+template <class T>
+void raise(Bits<T>* into, const T* row, std::int64_t columns, std::int64_t block) {
+  if (block == 1) {
+    for (std::int64_t j = 0; j < columns; ++j) into[j] = std::max(into[j], magnitude(row[j]));
+    return;
+  }
+  for_blocks(columns, block, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+    Bits<T> most = into[b];
+    for (std::int64_t j = begin; j < end; ++j) most = std::max(most, magnitude(row[j]));
+    into[b] = most;
+  });
+}
+
+/// Threads take parts of the columns where each has a scale of its own, else rows.
+template <class T>
+std::vector<Bits<T>> largest_bits(const Tensor& x, ScaleBlock block) {
+  const std::int64_t rows = x.size(0), columns = x.size(1);
+  const std::int64_t down = blocks(rows, block.rows), across = blocks(columns, block.columns);
+  const T* data = const_pointer<T>(x);
+  const std::int64_t stride = x.stride(0);
+  std::vector<Bits<T>> result(static_cast<std::size_t>(down * across), 0);
+  if (block.columns == 1) {
+    parallel_for(
+        0, columns, std::max<std::int64_t>(64, elements_per_task / std::max<std::int64_t>(1, rows)),
+        [&](std::int64_t begin, std::int64_t end) {
+          for_blocks(rows, block.rows, [&](std::int64_t b, std::int64_t first, std::int64_t last) {
+            for (std::int64_t i = first; i < last; ++i)
+              raise(result.data() + b * across + begin, data + i * stride + begin, end - begin, 1);
+          });
+        });
+    return result;
+  }
+  std::vector<Bits<T>> of_rows(static_cast<std::size_t>(rows * across), 0);
+  for_rows(rows, columns, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t i = first; i < first + count; ++i)
+      raise(of_rows.data() + i * across, data + i * stride, columns, block.columns);
+  });
+  if (block.rows == 1) return of_rows;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t b = 0; b < across; ++b) {
+      Bits<T>& most = result[static_cast<std::size_t>(i / block.rows * across + b)];
+      most = std::max(most, of_rows[static_cast<std::size_t>(i * across + b)]);
+    }
+  return result;
+}
+
+/// Element j has scale[j * Step].
+template <class Format, int Step, class T>
+void write(std::uint8_t* __restrict to, const T* __restrict from, const float* __restrict scale,
+           std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j)
+    to[j] = Format::byte_of(static_cast<float>(wide(from[j]) * scale[j * Step]));
+}
+template <class Format, int Step, class T>
+void read(T* __restrict to, const std::uint8_t* __restrict from, const float* __restrict scale,
+          std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j)
+    to[j] = narrow<T>(static_cast<Compute<T>>(Format::value_of(from[j])) / scale[j * Step]);
+}
+
+/// body(row, begin, count, scale, step) for runs of elements with one scale, and step 0, or each
+/// with its own, and step 1.
+template <class Body>
+void for_scaled(const ScaledBytes& x, const Body& body) {
+  const std::int64_t columns = x.bytes.size(1), across = x.scales.size(1);
+  const float* scales = const_pointer<float>(x.scales);
+  for_rows(x.bytes.size(0), columns, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t i = first; i < first + count; ++i) {
+      const float* of_row = scales + i / x.block.rows * across;
+      if (x.block.columns == 1)
+        body(i, 0, columns, of_row, std::integral_constant<int, 1>());
+      else
+        for_blocks(columns, x.block.columns,
+                   [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+                     body(i, begin, end - begin, of_row + b, std::integral_constant<int, 0>());
+                   });
+    }
+  });
+}
+
+Tensor with_rows(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
+
+void expect_fitting(const Tensor& x, const Tensor& scales, ScaleBlock block) {
+  TESSERA_EXPECT(x.dim() == 2 && scales.dim() == 2 && x.is_cpu() &&
+                     scales.scalar_type() == at::kFloat && scales.is_contiguous() &&
+                     scales.size(0) == blocks(x.size(0), block.rows) &&
+                     scales.size(1) == blocks(x.size(1), block.columns),
+                 "scales do not fit the blocks of a matrix");
+}
+
+}  // namespace
+
+Tensor largest_magnitudes(const Tensor& of, ScaleBlock block) {
+  TESSERA_EXPECT(of.dim() == 2 && of.is_cpu(), "the magnitudes of no host matrix");
+  const Tensor x = with_rows(of);
+  return with_type(x.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const std::vector<Bits<T>> bits = largest_bits<T>(x, block);
+    const Tensor result =
+        at::empty({blocks(x.size(0), block.rows), blocks(x.size(1), block.columns)},
+                  x.options().dtype(sizeof(T) == 8 ? at::kDouble : at::kFloat));
+    auto* out = pointer<Compute<T>>(result);
+    for (std::size_t i = 0; i < bits.size(); ++i) out[i] = wide(std::bit_cast<T>(bits[i]));
+    return result;
+  });
+}
+
+Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
+  const double most = with_format(type, [](auto format) { return double{format.largest}; });
+  const Tensor scales = at::empty(largest.sizes(), largest.options().dtype(at::kFloat));
+  const Tensor wide = largest.to(at::kDouble).contiguous();
+  const auto* from = const_pointer<double>(wide);
+  auto* to = pointer<float>(scales);
+  for (std::int64_t i = 0; i < wide.numel(); ++i) {
+    const double size = from[i] < 1e-12 ? 1e-12 : from[i];
+    const auto scale = static_cast<float>(most / size);
+    const bool rounds = powers_of_two && scale > 0 && std::isfinite(scale);
+    to[i] = rounds ? std::ldexp(1.0F, std::ilogb(scale)) : scale;
+  }
+  return scales;
+}
+
+ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBlock block) {
+  expect_fitting(of, scales, block);
+  const Tensor x = with_rows(of);
+  ScaledBytes result{at::empty(x.sizes(), x.options().dtype(at::kByte)), scales, type, block};
+  with_type(x.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    with_format(type, [&](auto format) {
+      using Format = decltype(format);
+      const std::int64_t stride = x.stride(0), columns = x.size(1);
+      const T* from = const_pointer<T>(x);
+      auto* to = pointer<std::uint8_t>(result.bytes);
+      for_scaled(result, [&](std::int64_t i, std::int64_t begin, std::int64_t count,
+                             const float* scale, auto step) {
+        write<Format, step>(to + i * columns + begin, from + i * stride + begin, scale, count);
+      });
+    });
+  });
+  return result;
+}
+
+Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
+  expect_fitting(x.bytes, x.scales, x.block);
+  const Tensor result = at::empty(x.bytes.sizes(), x.bytes.options().dtype(type));
+  with_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    with_format(x.type, [&](auto format) {
+      using Format = decltype(format);
+      const std::int64_t columns = x.bytes.size(1);
+      const auto* from = const_pointer<std::uint8_t>(x.bytes);
+      T* to = pointer<T>(result);
+      for_scaled(x, [&](std::int64_t i, std::int64_t begin, std::int64_t count, const float* scale,
+                        auto step) {
+        read<Format, step>(to + i * columns + begin, from + i * columns + begin, scale, count);
+      });
+    });
+  });
+  return result;
+}
+
+}  // namespace tessera::kernels
