@@ -49,6 +49,10 @@ std::vector<Tensor> Operations::products(const Tensor& x, std::span<const Weight
   return result;
 }
 
+std::function<Tensor()> Operations::product_again(const Tensor& x, const Weight& weight) const {
+  return [x, weight = weight.value] { return kernels::linear(x, weight); };
+}
+
 Tensor Operations::expert_product(const Tensor& x, const Weight& weight,
                                   const Tensor& counts) const {
   return kernels::grouped_mm(x, weight.value, counts);

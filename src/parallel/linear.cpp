@@ -4,21 +4,13 @@
 #include "tessera/kernels/grouped_mm.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
+#include "tessera/parallel/rounded_linear.hpp"
 
 namespace tessera::parallel {
 namespace {
 
 using at::Tensor;
 using kernels::Kept;
-
-/// What autograd is to add to `weight`'s gradient: compute(), or nothing yet if it is to come
-/// later.
-template <class Compute>
-Tensor now_or_later(WeightGradients& gradients, const Tensor& weight, Compute compute) {
-  if (!gradients.puts_off(weight)) return compute();
-  gradients.defer([compute, leaf = weight]() mutable { add_gradient(leaf, compute()); });
-  return {};
-}
 
 /// Of x and weight. The queue outlives every graph.
 class Linear final : public kernels::Operation {
@@ -37,7 +29,7 @@ class Linear final : public kernels::Operation {
     if (kept.needs_gradient(0)) of_x = kernels::mm(g, weight);
     if (kept.needs_gradient(1))
       of_weight =
-          now_or_later(gradients_, weight, [g, x = x.detach()] { return kernels::mm(g.t(), x); });
+          gradients_.now_or_later(weight, [g, x = x.detach()] { return kernels::mm(g.t(), x); });
     return {of_x, of_weight};
   }
 
@@ -61,7 +53,7 @@ class ExpertLinear final : public kernels::Operation {
     Tensor of_x, of_weight;
     if (kept.needs_gradient(0)) of_x = kernels::grouped_mm(g, weight.transpose(1, 2), counts);
     if (kept.needs_gradient(1))
-      of_weight = now_or_later(gradients_, weight, [g, x = x.detach(), counts] {
+      of_weight = gradients_.now_or_later(weight, [g, x = x.detach(), counts] {
         return kernels::grouped_weight_gradient(g, x, counts);
       });
     return {of_x, of_weight, {}};
@@ -87,11 +79,32 @@ Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& counts
   return kernels::apply(ExpertLinear(gradients), {x, weight, counts});
 }
 
+/// Weights of one call have one input, which is rounded once for those that are.
 std::vector<Tensor> LinearOperations::products(const Tensor& x,
                                                std::span<const model::Weight> weights) const {
-  std::vector<Tensor> result;
-  for (const model::Weight& weight : weights) result.push_back(linear(x, weight.value, gradients_));
-  return result;
+  std::vector<Tensor> results(weights.size()), together;
+  std::vector<std::size_t> places;
+  const LinearRounding* how = nullptr;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (const LinearRounding* rounding = rounded_.find(weights[i].value)) {
+      how = rounding;
+      together.push_back(weights[i].value);
+      places.push_back(i);
+    } else {
+      results[i] = linear(x, weights[i].value, gradients_);
+    }
+  }
+  if (!how) return results;
+  const std::vector<Tensor> made = rounded_linear(x, std::move(together), *how, gradients_);
+  for (std::size_t i = 0; i < made.size(); ++i) results[places[i]] = made[i];
+  return results;
+}
+
+std::function<Tensor()> LinearOperations::product_again(const Tensor& x,
+                                                        const model::Weight& weight) const {
+  const LinearRounding* how = rounded_.find(weight.value);
+  if (!how) return inner_.product_again(x, weight);
+  return [x, weight = weight.value, how = *how] { return rounded_product(x, weight, how); };
 }
 
 }  // namespace tessera::parallel

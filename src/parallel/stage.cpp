@@ -25,7 +25,8 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
       weights_(model, cells, mesh, options, tied),
       experts_(model, cells, mesh, options.sharding.device),
       reducer_(reducer),
-      recompute_(options.recompute, options.sharding.device) {
+      recompute_(options.recompute, options.sharding.device),
+      rounded_(options.linears, mesh.along(Axis::tp)) {
   check_patterns();
   if (options_.context.cut.ranks() > 1)
     positions_ = options_.context.cut.ranges(mesh.coord(Axis::cp));
@@ -44,6 +45,7 @@ void Stage::add_units() {
     if (part.begin >= part.end) continue;
     std::vector<ShardGroup*> groups = weights_.make_groups(part);
     reducer_.add_unit(groups);
+    for (const ShardGroup* group : groups) rounded_.add(group->params());
     Unit unit(model_, part, std::move(groups), tensor_parallel(), weights_.buffers(),
               options_.recompute.products);
     units_.push_back({std::move(unit), number, number > 0 && number + 1 < count});

@@ -6,7 +6,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
-#include "tessera/kernels/matrix_product.hpp"
 
 namespace tessera::parallel {
 
@@ -37,8 +36,7 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x,
   }
   std::vector<Tensor> results = inner_.products(x, weights);
   for (std::size_t i = 0; i < weights.size(); ++i)
-    if (remade(weights[i]))
-      remakable(results[i], [x, weight = weights[i].value] { return kernels::linear(x, weight); });
+    if (remade(weights[i])) remakable(results[i], inner_.product_again(x, weights[i]));
   return results;
 }
 

@@ -34,6 +34,10 @@ class UnitOperations final : public model::Operations {
 
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    std::span<const model::Weight> weights) const override;
+  std::function<at::Tensor()> product_again(const at::Tensor& x,
+                                            const model::Weight& weight) const override {
+    return inner_.product_again(x, weight);
+  }
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
                             const at::Tensor& counts) const override;
   at::Tensor attention(const model::Attention& input) const override {

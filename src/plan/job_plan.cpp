@@ -44,6 +44,7 @@ JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
   plan.device = device_plan(job);
   plan.comm = comm_plan(job);
   plan.precision = precision_plan(job.training);
+  plan.linears = linear_precision(job);
   plan.arithmetic = arithmetic_plan(job);
   plan.sharding = sharding_plan(job);
   plan.tensor = tensor_parallel_plan(job);

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "key_rules.hpp"
 
+#include <algorithm>
+
 #include "rules.hpp"
+#include "tessera/config/converters.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
+#include "tessera/plan/linear_precision.hpp"
 
 namespace tessera::plan {
 namespace {
 
 using namespace config::key_names;
+
+constexpr std::string_view kConverters = "model.converters";
 
 class KeyRules : public Rules {
  public:
@@ -21,6 +27,7 @@ class KeyRules : public Rules {
     learning_rate();
     saves();
     profiling();
+    converters();
     of_model();
   }
 
@@ -94,6 +101,46 @@ class KeyRules : public Rules {
           std::pair{"training.mixed_precision_reduce", t.mixed_precision_reduce}})
       if (value == "float64" && t.dtype != "float64")
         wrong({key, "training.dtype"}, "{} = \"float64\" needs training.dtype = \"float64\"", key);
+  }
+
+  void converters() {
+    using config::Converter;
+    for (const std::string& name : job_.model.converters) {
+      const auto converter = config::converter_named(name);
+      if (!converter)
+        wrong({kConverters},
+              "model.converters: there is no \"{}\"; Tessera has "
+              "quantize.linear.float8",
+              config::shown(name));
+      else if (*converter == Converter::mx_linear)
+        wrong({kConverters},
+              "model.converters: {} is not supported: Tessera has no MX formats; "
+              "quantize.linear.float8 with quantize.linear.float8.recipe_name = \"rowwise\" is "
+              "the nearest",
+              name);
+      else if (*converter != Converter::float8_linear)
+        wrong({kConverters},
+              "model.converters: {} is not supported: experts multiply in "
+              "training.mixed_precision_param; quantize.linear.float8 is for the other layers",
+              name);
+    }
+    float8();
+  }
+
+  void float8() {
+    const config::Float8Linear& f = job_.quantize.linear.float8;
+    if (!config::wants(job_, config::Converter::float8_linear)) return;
+    if (job_.parallelism.enable_async_tensor_parallel)
+      reading_.resolved.warnings.push_back(
+          fmt::format("parallelism.enable_async_tensor_parallel ({}) has no effect with float8: "
+                      "the scales need "
+                      "all tokens before the first product",
+                      at("parallelism.enable_async_tensor_parallel")));
+    const bool automatic = std::ranges::find(f.filter_fqns, kSmallLayers) != f.filter_fqns.end();
+    if (automatic && f.recipe_name == "rowwise_with_gw_hp")
+      wrong({"quantize.linear.float8.filter_fqns", "quantize.linear.float8.recipe_name"},
+            "{} knows the recipes tensorwise and rowwise only, as in torchao; name the layers",
+            kSmallLayers);
   }
 
   void learning_rate() {

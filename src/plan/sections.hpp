@@ -10,6 +10,7 @@ RunPlan run_plan(const config::Resolved& resolved);
 DevicePlan device_plan(const config::JobConfig& job);
 CommPlan comm_plan(const config::JobConfig& job);
 PrecisionPlan precision_plan(const config::Training& training);
+LinearPrecision linear_precision(const config::JobConfig& job);
 ArithmeticPlan arithmetic_plan(const config::JobConfig& job);
 ShardingPlan sharding_plan(const config::JobConfig& job);
 TensorParallelPlan tensor_parallel_plan(const config::JobConfig& job);

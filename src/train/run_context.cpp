@@ -4,6 +4,7 @@
 #include "hang_watch.hpp"
 #include "memory_report.hpp"
 #include "take_folder.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/setup.hpp"
 
@@ -13,7 +14,11 @@ namespace {
 /// The first call that waits for others.
 OwnDevice watched_device(RunContext& run) {
   run.watch(run.plan.comm.init_timeout_seconds);
-  return choose_device(run.world, run.plan.device, run.plan.comm.wants_nccl());
+  const OwnDevice own = choose_device(run.world, run.plan.device, run.plan.comm.wants_nccl());
+  require(own.device.is_cpu() || !run.plan.linears.rounds(), ExitCode::environment,
+          "Tessera emulates float8 on the host, and multiplies in it on no GPU: leave "
+          "model.converters out, or set job.device = \"cpu\"");
+  return own;
 }
 
 std::unique_ptr<metrics::FolderLock> patient_lock(RunContext& run) {

@@ -56,6 +56,7 @@ parallel::StageOptions stage_options_of(const plan::JobPlan& plan, at::Device de
           plan.recompute,
           {batch.microbatch_rows, batch.cut.positions()},
           plan.fused_loss};
+          plan.linears};
 }
 
 }  // namespace tessera::train

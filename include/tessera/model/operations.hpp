@@ -39,6 +39,9 @@ class Operations {
   /// x [T, in] times the transpose of each weight [out, in]: [T, out] each.
   virtual std::vector<at::Tensor> products(const at::Tensor& x,
                                            std::span<const Weight> weights) const;
+  /// What computes product(x, weight) again, without a graph; it may outlive this, but no weight.
+  virtual std::function<at::Tensor()> product_again(const at::Tensor& x,
+                                                    const Weight& weight) const;
   /// Rows of x [R, in], sorted by expert, times the transpose of their expert's matrix of weight
   /// [experts, out, in]: [R, out]. `counts` [experts] int64 in host memory: rows of each.
   virtual at::Tensor expert_product(const at::Tensor& x, const Weight& weight,

@@ -49,6 +49,10 @@ class ContextOperations final : public model::Operations {
                                    std::span<const model::Weight> weights) const override {
     return inner_.products(x, weights);
   }
+  std::function<at::Tensor()> product_again(const at::Tensor& x,
+                                            const model::Weight& weight) const override {
+    return inner_.product_again(x, weight);
+  }
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
                             const at::Tensor& counts) const override {
     return inner_.expert_product(x, weight, counts);

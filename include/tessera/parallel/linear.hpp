@@ -26,6 +26,10 @@ class WeightGradients {
   /// Keeps `compute`, which adds a gradient to its leaf and must own what it needs. Only for what
   /// puts_off() says.
   void defer(std::function<void()> compute) { work_.push_back(std::move(compute)); }
+  /// What autograd is to add to `weight`'s gradient: compute(), or nothing yet if it is to come
+  /// later.
+  template <class Compute>
+  at::Tensor now_or_later(const at::Tensor& weight, Compute compute);
   /// What was put off, in the order in which it must run.
   Work take() {
     putting_off_ = false;
@@ -40,6 +44,13 @@ class WeightGradients {
 /// Adds to a leaf's gradient as autograd does.
 void add_gradient(at::Tensor& leaf, const at::Tensor& gradient);
 
+template <class Compute>
+at::Tensor WeightGradients::now_or_later(const at::Tensor& weight, Compute compute) {
+  if (!puts_off(weight)) return compute();
+  defer([compute, leaf = weight]() mutable { add_gradient(leaf, compute()); });
+  return {};
+}
+
 /// x [T, in] times the transpose of `weight` [out, in]: [T, out]. Backward computes the input's
 /// gradient at once, and that of a leaf when `gradients`, which must outlive the graph, says: the
 /// same bits either way.
@@ -49,14 +60,19 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, WeightGradients
 at::Tensor expert_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& counts,
                          WeightGradients& gradients);
 
-/// `inner` with these products.
+class RoundedWeights;
+
+/// `inner` with these products, those of `rounded` rounded.
 class LinearOperations final : public model::Operations {
  public:
-  LinearOperations(const model::Operations& inner, WeightGradients& gradients)
-      : inner_(inner), gradients_(gradients) {}
+  LinearOperations(const model::Operations& inner, const RoundedWeights& rounded,
+                   WeightGradients& gradients)
+      : inner_(inner), rounded_(rounded), gradients_(gradients) {}
 
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    std::span<const model::Weight> weights) const override;
+  std::function<at::Tensor()> product_again(const at::Tensor& x,
+                                            const model::Weight& weight) const override;
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
                             const at::Tensor& counts) const override {
     return expert_linear(x, weight.value, counts, gradients_);
@@ -70,6 +86,7 @@ class LinearOperations final : public model::Operations {
 
  private:
   const model::Operations& inner_;
+  const RoundedWeights& rounded_;
   WeightGradients& gradients_;
 };
 

@@ -17,6 +17,7 @@
 #include "tessera/parallel/gradient_reducer.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/recompute_budget.hpp"
+#include "tessera/parallel/rounded_linear.hpp"
 #include "tessera/parallel/stage_experts.hpp"
 #include "tessera/parallel/stage_options.hpp"
 #include "tessera/parallel/stage_weights.hpp"
@@ -136,7 +137,8 @@ class Stage {
   RecomputeBudget recompute_;
   std::vector<UnitState> units_;
   WeightGradients weight_gradients_;
-  LinearOperations operations_{model::plain_operations(), weight_gradients_};
+  RoundedWeights rounded_;
+  LinearOperations operations_{model::plain_operations(), rounded_, weight_gradients_};
   Tape tape_;
   std::vector<Range> positions_;  ///< of each sequence on this rank, if ranks share them
   std::function<void()> look_;

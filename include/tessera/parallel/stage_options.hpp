@@ -9,6 +9,7 @@
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/plan/fused_loss.hpp"
+#include "tessera/plan/linear_precision.hpp"
 #include "tessera/plan/sharding_plan.hpp"
 
 namespace tessera::parallel {
@@ -39,6 +40,7 @@ struct StageOptions {
   plan::RecomputePolicy recompute;  ///< of blocks
   MicrobatchShape microbatch;
   plan::FusedLoss fused_loss = plan::FusedLoss::never;
+  plan::LinearPrecision linears;  ///< see RoundedWeights
 };
 
 /// How gradients of such stages are reduced. `pipelined`: there are several stages.

@@ -18,6 +18,7 @@
 #include "tessera/plan/data_plan.hpp"
 #include "tessera/plan/execution_plan.hpp"
 #include "tessera/plan/fused_loss.hpp"
+#include "tessera/plan/linear_precision.hpp"
 #include "tessera/plan/optimizer_plan.hpp"
 #include "tessera/plan/pipeline_plan.hpp"
 #include "tessera/plan/run_plan.hpp"
@@ -43,6 +44,7 @@ struct JobPlan {
   DevicePlan device;
   CommPlan comm;
   PrecisionPlan precision;
+  LinearPrecision linears;
   ArithmeticPlan arithmetic;
   mesh::Layout layout;
   ModelPlan model;

@@ -65,13 +65,14 @@ OptionList job_options() {
       OPTION(model.moe_z_loss_coeff, "Weight of the routers' z-loss; none = 0")
           .at_least(0)
           .is_ours(),
-      OPTION(model.converters, "Conversions of the model, such as float8")
-          .refused("Tessera multiplies no matrices in float8 or MX; leave the key out, and "
-                   "training.mixed_precision_param = \"bfloat16\" is the fastest type"),
+      OPTION(model.converters,
+             "Conversions of the model: quantize.linear.float8 rounds the operands of linear "
+             "layers to float8"),
       OPTION(model.print_after_conversion, "Print the model after its conversions")
-          .refused("there are no conversions; `tessera config show` prints the job, and the start "
-                   "of a run its mesh and "
-                   "pipeline stages"),
+          .refused(
+              "conversions change no module; `tessera config show` prints the job, and the start "
+              "of a run its mesh and "
+              "pipeline stages"),
 
       OPTION(optimizer.name, "Optimizer")
           .one_of({"AdamW", "Adam"})

@@ -1,41 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "declare.hpp"
+#include "tessera/config/converters.hpp"
 
 namespace tessera::config {
 
+namespace {
+
+bool float8(const JobConfig& job) { return wants(job, Converter::float8_linear); }
+bool mx(const JobConfig& job) { return wants(job, Converter::mx_linear); }
+bool experts(const JobConfig& job) {
+  return wants(job, Converter::float8_experts) || wants(job, Converter::mx_experts);
+}
+
+}  // namespace
+
 OptionList quantize_options() {
-  constexpr std::string_view kConverters = "model.converters";
+  constexpr std::string_view kGather = "quantize.linear.float8.enable_fsdp_float8_all_gather";
+  constexpr std::string_view kNoMx =
+      "Tessera has no MX formats; quantize.linear.float8.recipe_name = \"rowwise\" is the nearest";
+  constexpr std::string_view kExperts =
+      "experts multiply in training.mixed_precision_param; quantize.linear.float8 is for the other "
+      "layers";
   return {
       OPTION(quantize.linear.float8.enable,
-             "Matrix products of linear layers in float8; as model.converters = [\"float8\"]")
-          .refused("Tessera multiplies no matrices in float8; leave the key out, and "
-                   "training.mixed_precision_param = \"bfloat16\" is the fastest type")
+             "Round the operands of linear layers to float8; as model.converters = "
+             "[\"quantize.linear.float8\"]")
           .is_ours(),
-      OPTION(quantize.linear.float8.recipe_name, "Which blocks share a scale")
-          .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"})
-          .refused_with(kConverters),
+      OPTION(quantize.linear.float8.recipe_name,
+             "What shares a scale: a tensor, or a row or column of it; with_gw_hp: gradients of "
+             "weights are not rounded; none = tensorwise")
+          .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"}),
       OPTION(quantize.linear.float8.enable_fsdp_float8_all_gather, "Gather parameters in float8")
-          .refused_with(kConverters),
+          .refused("parameters are gathered in training.mixed_precision_param and rounded "
+                   "afterwards; leave the key out")
+          .only_if(&float8),
       OPTION(quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp,
              "All scales in one reduction")
-          .refused_with(kConverters),
-      OPTION(quantize.linear.float8.filter_fqns, "Layers that are not converted")
-          .refused_with(kConverters),
+          .refused_with(kGather),
+      OPTION(quantize.linear.float8.filter_fqns,
+             "Layers that stay as they are: parts of names; auto_filter_small_kn = those that an "
+             "H100 multiplies no faster in float8"),
       OPTION(quantize.linear.float8.emulate, "Emulate float8 where the machine has none")
-          .refused_with(kConverters),
+          .harmless("the host always emulates float8")
+          .only_if(&float8),
       OPTION(quantize.linear.mx.recipe_name, "MX recipe of linear layers")
-          .refused_with(kConverters),
+          .refused(kNoMx)
+          .only_if(&mx),
       OPTION(quantize.linear.mx.mxfp8_dim1_cast_kernel_choice, "Kernel that casts along columns")
           .one_of({"triton", "cuda", "torch"})
-          .refused_with(kConverters),
+          .refused(kNoMx)
+          .only_if(&mx),
       OPTION(quantize.linear.mx.filter_fqns, "Layers that stay as they are")
-          .refused_with(kConverters),
+          .refused(kNoMx)
+          .only_if(&mx),
       OPTION(quantize.grouped_mm.float8.fqns, "Experts that compute in float8")
-          .refused_with(kConverters),
+          .refused(kExperts)
+          .only_if(&experts),
       OPTION(quantize.grouped_mm.mx.recipe_name, "MX recipe of experts")
           .one_of({"mxfp8"})
-          .refused_with(kConverters),
-      OPTION(quantize.grouped_mm.mx.fqns, "Experts that compute in MX").refused_with(kConverters),
+          .refused_with("quantize.grouped_mm.mx.fqns"),
+      OPTION(quantize.grouped_mm.mx.fqns, "Experts that compute in MX")
+          .refused(kExperts)
+          .only_if(&experts),
   };
 }
 

@@ -57,6 +57,8 @@ config::JobConfig job_of(const GradientCase& row) {
   if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
   job.training.document_mask = row.documents;
   job.training.fused_linear_cross_entropy = row.fused_loss;
+  job.quantize.linear.float8.enable = !row.recipe.empty();
+  if (!row.recipe.empty()) job.quantize.linear.float8.recipe_name = row.recipe;
   return job;
 }
 
@@ -68,14 +70,15 @@ struct Reference {
 
 model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
+  if (!row.recipe.empty()) return even_model(row.tied, !row.family.empty());
   if (!row.family.empty()) return tiny_family(row.family, type, device);
   return tiny_model(row.tied, type, row.kv_heads, device);
 }
 
-/// Balance losses are means over microbatches of what is no sum over tokens: the reference has the
-/// same microbatches.
+/// Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
+/// of microbatches: the reference has the same ones.
 int accumulation_of_reference(const GradientCase& row) {
-  if (row.family != "qwen3_moe") return 1;
+  if (row.family != "qwen3_moe" && row.recipe.empty()) return 1;
   const config::Training training = job_of(row).training;
   const std::int64_t rows = row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size
                                        : training.local_batch_size;
@@ -102,6 +105,7 @@ Reference compute_reference(const GradientCase& of) {
   row.family = of.family;
   row.accumulation = accumulation_of_reference(of);
   row.documents = of.documents;
+  row.recipe = of.recipe;
   const config::JobConfig job = job_of(row);
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, mesh::Rank(0));
@@ -118,9 +122,11 @@ Reference compute_reference(const GradientCase& of) {
 }
 
 const Reference& reference_for(const GradientCase& row) {
-  static std::map<std::tuple<bool, std::string, int, std::string, int, bool>, Reference> known;
-  const auto key = std::make_tuple(row.tied, type_of_reference(row), row.kv_heads, row.family,
-                                   accumulation_of_reference(row), row.documents);
+  using Key = std::tuple<bool, std::string, int, std::string, int, bool, std::string>;
+  static std::map<Key, Reference> known;
+  const Key key{row.tied,   type_of_reference(row),         row.kv_heads,
+                row.family, accumulation_of_reference(row), row.documents,
+                row.recipe};
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -166,6 +172,7 @@ std::string GradientCase::name() const {
   add(fused_loss != "never", "loss=" + fused_loss);
   add(cp > 1, rotate + (balanced ? " balanced" : " in-order"));
   add(documents, "documents");
+  add(!recipe.empty(), recipe);
   add(recompute != "none", "recompute=" + recompute);
   add(deterministic, "deterministic");
   add(backend == comm::Backend::strict, "strict");

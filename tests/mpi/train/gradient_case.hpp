@@ -37,6 +37,7 @@ struct GradientCase {
   std::string stage_map = "default";  ///< pipeline_parallel_stage_map
   std::string csv;                    ///< pipeline_parallel_schedule_csv
   std::string fused_loss = "never";   ///< fused_linear_cross_entropy
+  std::string recipe;                 ///< of float8, in even_model(); empty = nothing is rounded
 
   std::string name() const;
   /// Roundings to the 8 bits of bfloat16 leave up to 2e-2.
@@ -95,7 +96,11 @@ double compare_steps(comm::World& world, const GradientCase& row);
 /// heads, pipelines that are cut beside attention; documents on one rank, too.
 std::vector<GradientCase> context_cases(int world);
 
-/// All of these: the matrix.
+/// Linear layers that are rounded to float8, by each recipe over each axis but the context's, whose
+/// ranks have scales of their own.
+std::vector<GradientCase> rounded_cases(int world);
+
+/// All of these but the rounded ones: the matrix.
 std::vector<GradientCase> all_cases(int world);
 
 }  // namespace tessera::test

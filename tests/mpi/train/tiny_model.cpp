@@ -6,7 +6,9 @@
 
 namespace tessera::test {
 
-model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads, at::Device device) {
+namespace {
+
+model::DecoderShape tiny_shape(bool tied, std::int64_t kv_heads) {
   model::DecoderShape shape;
   shape.name = tied ? "tiny tied" : "tiny";
   shape.dim = 20;  // rows that 8 ranks cannot share evenly: short and empty shards
@@ -17,7 +19,13 @@ model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads, 
   shape.hidden = 40;
   shape.vocab = 48;
   shape.tied = tied;
-  return model::make_decoder(shape, 16, dtype, device);
+  return shape;
+}
+
+}  // namespace
+
+model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads, at::Device device) {
+  return model::make_decoder(tiny_shape(tied, kv_heads), 16, dtype, device);
 }
 
 namespace {
@@ -49,7 +57,9 @@ void make_gpt_oss(model::DecoderShape& shape) {
 
 }  // namespace
 
-model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::Device device) {
+namespace {
+
+model::DecoderShape family_shape(const std::string& family) {
   model::DecoderShape shape;
   shape.name = "tiny " + family;
   shape.dim = 20;
@@ -83,7 +93,24 @@ model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::De
   }
   if (family == "deepseek_v3") make_latent(shape);
   if (family == "gpt_oss") make_gpt_oss(shape);
-  return model::make_decoder(shape, 16, dtype, device);
+  return shape;
+}
+
+}  // namespace
+
+model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::Device device) {
+  return model::make_decoder(family_shape(family), 16, dtype, device);
+}
+
+model::Model even_model(bool tied, bool latent) {
+  model::DecoderShape shape = latent ? family_shape("deepseek_v3") : tiny_shape(tied, 8);
+  shape.dim = 32;
+  shape.hidden = 48;
+  if (latent) {
+    shape.latent = model::LatentAttention{16, 12, 4, 4, 6};
+    shape.mixture->routing.experts = 16;
+  }
+  return model::make_decoder(shape, 16, at::kDouble);
 }
 
 void UnevenSource::read(std::int64_t sample, std::span<std::int32_t> inputs,

@@ -16,6 +16,10 @@ namespace tessera::test {
 model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8,
                         at::Device device = at::kCPU);
 
+/// As tiny_model(false or true, float64) with matrices whose sizes are multiples of 16; `latent`:
+/// as tiny_family("deepseek_v3") with such matrices, but for one in each layer.
+model::Model even_model(bool tied, bool latent);
+
 /// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss),
 /// mixtral, deepseek_v3 (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8
 /// experts; mixtral 4, fewer than ranks.

@@ -139,8 +139,7 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
         {"--optimizer.name", "Adam"},
         {"--model.name", "lama3"},
         {"--comm.mode", "fake_backend"},
-        {"--model.converters", "float8"},
-        {"--quantize.linear.float8.enable", "true"},
+        {"--model.print_after_conversion", "true"},
         {"--optimizer.early_step_in_backward", "true"},
         {"--memory_estimation.enable", "true"},
         {"--fault_tolerance.enable", "true"}}) {

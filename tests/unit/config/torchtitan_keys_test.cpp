@@ -50,7 +50,7 @@ acts | model.name | qwen3 | tests/unit/plan/planner_test.cpp | mixtral
 acts | model.flavor | 8B | tests/unit/plan/planner_test.cpp | 405B
 acts | model.hf_assets_path | tok | tests/cli/data_test.sh | model.hf_assets_path
 acts | model.tokenizer_path | tok | tests/unit/config/resolve_test.cpp | model.tokenizer_path
-refused | model.converters | float8
+acts | model.converters | float8 | tests/cli/float8.test | model.converters float8
 refused | model.print_after_conversion | true
 refused | optimizer.name | Adam
 acts | optimizer.lr | 1e-3 | tests/jobs/jobs_test.sh | optimizer.lr
@@ -135,9 +135,9 @@ harmless | compile.components | loss
 harmless | compile.backend | eager
 refused | quantize.linear.float8.enable_fsdp_float8_all_gather | true
 refused | quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp | true
-refused | quantize.linear.float8.recipe_name | rowwise
-refused | quantize.linear.float8.filter_fqns | output
-refused | quantize.linear.float8.emulate | true
+acts | quantize.linear.float8.recipe_name | rowwise | tests/cli/float8.test | recipe_name rowwise
+acts | quantize.linear.float8.filter_fqns | output | tests/cli/float8.test | filter_fqns output
+harmless | quantize.linear.float8.emulate | true
 refused | quantize.linear.mx.mxfp8_dim1_cast_kernel_choice | cuda
 refused | quantize.linear.mx.recipe_name | mxfp8_emulated
 refused | quantize.linear.mx.filter_fqns | x
@@ -207,9 +207,9 @@ Reading job_of(const Row& row) {
     const Option& feature = *find_option(option.under);
     if (is_boolean(feature)) add(std::string(feature.key), "true");
     if (type_name(feature) == "integer") add(std::string(feature.key), "2");
-    if (feature.key == "model.converters") add("model.converters", "float8");
   }
   const std::string section(section_of(row.key));
+  if (section.starts_with("quantize.")) add("model.converters", section.c_str());
   if (section.ends_with("dataloader")) add(section + ".num_workers", "1");
   if (row.key == "validation.dataset") add("validation.dataset_path", "x");
   if (section.starts_with("validation") && !values.contains("validation.dataset_path"))
@@ -218,6 +218,7 @@ Reading job_of(const Row& row) {
   if (row.key == "checkpoint.create_seed_checkpoint") add("checkpoint.enable", "true");
   if (row.key == "checkpoint.initial_load_in_hf_quantized")
     add("checkpoint.initial_load_in_hf", "true");
+  if (option.under == "quantize.grouped_mm.mx.fqns") add("quantize.grouped_mm.mx.fqns", "experts");
   if (row.key == "parallelism.expert_tensor_parallel_degree")
     add("parallelism.tensor_parallel_degree", "2");
   std::vector<std::string> args;

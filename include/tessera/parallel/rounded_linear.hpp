@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers whose products have operands in 8-bit floating point, as torchao's recipes round
+// them. The products are emulated: of the values that the bytes stand for, summed in float32
+// (float64 for float64) and rounded once to the layer's type.
+//
+// Weights stay what they are; each use rounds them again. Where tensor parallelism cuts a matrix,
+// the elements that share a scale are those of the whole matrix, so that a mesh rounds as one rank
+// does: the largest magnitude over the ranks of tp decides, as it does where torchao has a
+// DTensor. Data- and context-parallel ranks do not know each other's tokens.
+#pragma once
+
+#include "tessera/kernels/tensor.hpp"
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "tessera/comm/communicator.hpp"
+#include "tessera/parallel/linear.hpp"
+#include "tessera/parallel/shard_group.hpp"
+#include "tessera/plan/linear_precision.hpp"
+
+namespace tessera::parallel {
+
+/// What ranks of tp have a part of, of tokens x inputs times outputs x inputs.
+enum class LinearCut : std::uint8_t { outputs, inputs, tokens };
+
+/// How the products of a layer are rounded.
+struct LinearRounding {
+  plan::LinearRecipe recipe = plan::LinearRecipe::none;
+  LinearCut cut = LinearCut::tokens;
+  comm::Communicator* tp = nullptr;  ///< must outlive every graph
+};
+
+/// The weights of a stage whose products are rounded.
+class RoundedWeights {
+ public:
+  RoundedWeights(plan::LinearPrecision plan, comm::Communicator& tp)
+      : plan_(std::move(plan)), tp_(&tp) {}
+
+  /// Takes those of the parameters that the plan names.
+  void add(const std::vector<ShardedParam>& params);
+  /// Null: the weight's products are not rounded.
+  const LinearRounding* find(const at::Tensor& weight) const;
+
+ private:
+  plan::LinearPrecision plan_;
+  comm::Communicator* tp_;
+  std::map<const c10::TensorImpl*, LinearRounding> roundings_;
+};
+
+/// linear() of x with each weight, rounded. Collective over tp, backward and what `gradients` puts
+/// off too.
+std::vector<at::Tensor> rounded_linear(const at::Tensor& x, std::vector<at::Tensor> weights,
+                                       const LinearRounding& how, WeightGradients& gradients);
+
+/// The values of that product, without a graph.
+at::Tensor rounded_product(const at::Tensor& x, const at::Tensor& weight,
+                           const LinearRounding& how);
+
+}  // namespace tessera::parallel

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// torchao's float8 linear layers (tests/golden/float8): bytes, scales, outputs and gradients.
+#include "tessera/parallel/rounded_linear.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tessera/hf/safetensors.hpp"
+#include "tessera/kernels/scaled_bytes.hpp"
+
+namespace tessera::parallel {
+namespace {
+
+using at::Tensor;
+using kernels::ScaleBlock;
+using plan::LinearRecipe;
+
+const hf::SafetensorsReader& golden() {
+  static const hf::SafetensorsReader reader(std::string(TESSERA_TEST_DATA) +
+                                            "/float8/float8_linear.safetensors");
+  return reader;
+}
+
+bool has(const std::string& name) { return golden().find(name) != nullptr; }
+
+Tensor stored(const std::string& name) {
+  const TensorInfo* entry = golden().find(name);
+  EXPECT_TRUE(entry) << name;
+  const bool bytes = entry->dtype == DType::u8;
+  const Tensor values = at::empty(entry->shape, bytes ? at::kByte : at::kFloat);
+  golden().read_whole(name, bytes ? DType::u8 : DType::f32, values.data_ptr());
+  return values;
+}
+
+constexpr std::pair<const char*, LinearRecipe> kRecipes[] = {
+    {"tensorwise", LinearRecipe::tensorwise},
+    {"rowwise", LinearRecipe::rowwise},
+    {"rowwise_with_gw_hp", LinearRecipe::rowwise_with_gw_hp}};
+
+constexpr ScaleBlock kRows{1, ScaleBlock::whole}, kColumns{ScaleBlock::whole, 1};
+
+/// The operand `name` of a recipe, such as x_fwd, as the kernels make it of tensor `of`. Is there
+/// one?
+bool expect_bytes(const std::string& recipe, const std::string& name, const std::string& of,
+                  ScaleBlock block) {
+  const std::string key = recipe + "." + name;
+  if (!has(key + "_q")) return false;
+  const Tensor matrix = stored(of).to(at::kBFloat16), scale = stored(key + "_scale");
+  if (scale.numel() == 1) block = {};
+  const bool tensorwise = recipe == "tensorwise";
+  const DType type = of == "dy" && tensorwise ? DType::f8e5m2 : DType::f8e4m3;
+  const Tensor scales =
+      kernels::scales_for(kernels::largest_magnitudes(matrix, block), type, !tensorwise);
+  EXPECT_TRUE(at::equal(scales.flatten(), scale)) << key;
+  Tensor bytes = kernels::to_bytes(matrix, scales, type, block).bytes;
+  const Tensor expected = stored(key + "_q");
+  if (bytes.sizes() != expected.sizes()) bytes = bytes.t();
+  EXPECT_TRUE(at::equal(bytes, expected)) << key;
+  return true;
+}
+
+TEST(RoundedLinear, BytesAndScalesAreTorchaos) {
+  int compared = 0;
+  for (const auto& [recipe, number] : kRecipes) {
+    compared += expect_bytes(recipe, "x_fwd", "x", kRows);
+    compared += expect_bytes(recipe, "w_fwd", "w", kRows);
+    compared += expect_bytes(recipe, "dy_dgrad", "dy", kRows);
+    compared += expect_bytes(recipe, "w_dgrad", "w", kColumns);
+    compared += expect_bytes(recipe, "dy_wgrad", "dy", kColumns);
+    compared += expect_bytes(recipe, "x_wgrad", "x", kColumns);
+  }
+  EXPECT_EQ(compared, 14);
+}
+
+struct Made {
+  Tensor y, dx, dw;
+};
+
+/// By the layer, in `type`; `later`: the weight's gradient is put off.
+Made make(LinearRecipe recipe, at::ScalarType type, bool later = false) {
+  static const auto alone = comm::make_self_communicator("tp");
+  WeightGradients gradients;
+  if (later) gradients.put_off();
+  const Tensor x = stored("x").to(type).requires_grad_(), w = stored("w").to(type).requires_grad_();
+  const LinearRounding how{recipe, LinearCut::outputs, alone.get()};
+  const Tensor y = rounded_linear(x, {w}, how, gradients)[0];
+  y.backward(stored("dy").to(type));
+  EXPECT_EQ(w.grad().defined(), !later);
+  for (const auto& compute : gradients.take()) compute();
+  EXPECT_TRUE(at::equal(y.detach(), rounded_product(x, w, how)));
+  return {y.detach(), x.grad(), w.grad()};
+}
+
+double distance(const Tensor& got, const Tensor& want) {
+  return ((got.to(at::kDouble) - want).norm() / want.to(at::kDouble).norm()).item<double>();
+}
+
+TEST(RoundedLinear, OutputsAndGradientsAreTorchaos) {
+  for (const auto& [recipe, number] : kRecipes)
+    for (const auto& [type, limit] :
+         {std::pair{at::kDouble, 1e-6}, {at::kFloat, 1e-6}, {at::kBFloat16, 3e-3}}) {
+      const Made made = make(number, type);
+      const std::string key = recipe;
+      EXPECT_LE(distance(made.y, stored(key + ".y_f32")), limit) << key;
+      EXPECT_LE(distance(made.dx, stored(key + ".dx_f32")), limit) << key;
+      EXPECT_LE(distance(made.dw, stored(key + ".dw_f32")), limit) << key;
+    }
+}
+
+TEST(RoundedLinear, GradientsOfWeightsMayComeLater) {
+  for (const auto& [recipe, number] : kRecipes) {
+    const Made at_once = make(number, at::kBFloat16), later = make(number, at::kBFloat16, true);
+    EXPECT_TRUE(at::equal(at_once.dw, later.dw)) << recipe;
+    EXPECT_TRUE(at::equal(at_once.dx, later.dx)) << recipe;
+  }
+}
+
+/// Weights of one call share their input, and each has the result that it has alone.
+TEST(RoundedLinear, SeveralWeightsAtOnce) {
+  const auto alone = comm::make_self_communicator("tp");
+  const LinearRounding how{LinearRecipe::rowwise, LinearCut::outputs, alone.get()};
+  WeightGradients gradients;
+  at::manual_seed(5);
+  const Tensor x = at::randn({12, 32}).requires_grad_(), a = at::randn({16, 32}).requires_grad_(),
+               b = at::randn({48, 32}), ga = at::randn({12, 16}), gb = at::randn({12, 48});
+  const auto both = rounded_linear(x, {a, b}, how, gradients);
+  ((both[0] * ga).sum() + (both[1] * gb).sum()).backward();
+  const Tensor of_both = x.grad().clone(), of_a = a.grad().clone();
+  x.mutable_grad() = a.mutable_grad() = Tensor();
+  const Tensor first = rounded_linear(x, {a}, how, gradients)[0],
+               second = rounded_linear(x, {b}, how, gradients)[0];
+  ((first * ga).sum() + (second * gb).sum()).backward();
+  EXPECT_TRUE(at::equal(both[0], first) && at::equal(both[1], second));
+  EXPECT_LE(distance(of_both, x.grad()), 1e-6);
+  EXPECT_TRUE(at::equal(of_a, a.grad()));
+  EXPECT_FALSE(b.grad().defined());
+}
+
+}  // namespace
+}  // namespace tessera::parallel
