@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rules.hpp"
+#include "sections.hpp"
 #include "tessera/config/converters.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
@@ -136,6 +137,11 @@ class KeyRules : public Rules {
                       "the scales need "
                       "all tokens before the first product",
                       at("parallelism.enable_async_tensor_parallel")));
+    if (job_.training.fused_linear_cross_entropy == "always" &&
+        linear_precision(job_).rounds(kOutputLayer))
+      wrong({"training.fused_linear_cross_entropy", "quantize.linear.float8.filter_fqns"},
+            "fused_linear_cross_entropy multiplies the output layer in high precision; add "
+            "\"output\" to quantize.linear.float8.filter_fqns, or fuse no loss");
     const bool automatic = std::ranges::find(f.filter_fqns, kSmallLayers) != f.filter_fqns.end();
     if (automatic && f.recipe_name == "rowwise_with_gw_hp")
       wrong({"quantize.linear.float8.filter_fqns", "quantize.linear.float8.recipe_name"},

@@ -22,7 +22,7 @@ bool is_matrix(const model::ParamSpec& param) {
 
 std::string module_of(const model::ParamSpec& weight) {
   return weight.fqn == model::kTokenEmbedding
-             ? "output"
+             ? std::string(kOutputLayer)
              : weight.fqn.substr(0, weight.fqn.size() - kWeight.size());
 }
 
@@ -58,10 +58,14 @@ LinearRecipe recipe_named(std::string_view name) {
 bool LinearPrecision::rounds(const model::ParamSpec& weight) const {
   if (!rounds() || !is_matrix(weight)) return false;
   const std::int64_t out = weight.global_shape[0], in = weight.global_shape[1];
-  const std::string module = module_of(weight);
   return out % 16 == 0 && in % 16 == 0 && !(keeps_small && is_small(out, in, recipe)) &&
-         std::ranges::none_of(
-             kept, [&](const std::string& part) { return module.find(part) != module.npos; });
+         rounds(std::string_view(module_of(weight)));
+}
+
+bool LinearPrecision::rounds(std::string_view module) const {
+  return rounds() && std::ranges::none_of(kept, [&](const std::string& part) {
+           return module.find(part) != module.npos;
+         });
 }
 
 std::string LinearPrecision::summary(const model::ModelSpec& model) const {

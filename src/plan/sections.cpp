@@ -129,6 +129,7 @@ FusedLoss fused_loss(const config::JobConfig& job) {
   using enum FusedLoss;
   const config::Parallelism& p = job.parallelism;
   if (p.disable_loss_parallel && p.tensor_parallel_degree != 1) return never;
+  if (linear_precision(job).rounds(kOutputLayer)) return never;
   return named<FusedLoss>(job.training.fused_linear_cross_entropy,
                           {{"auto", automatic}, {"always", always}, {"never", never}});
 }

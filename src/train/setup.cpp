@@ -55,7 +55,7 @@ parallel::StageOptions stage_options_of(const plan::JobPlan& plan, at::Device de
           {batch.cut, plan.rotation},
           plan.recompute,
           {batch.microbatch_rows, batch.cut.positions()},
-          plan.fused_loss};
+          plan.fused_loss,
           plan.linears};
 }
 

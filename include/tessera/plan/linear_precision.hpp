@@ -14,6 +14,9 @@ namespace tessera::plan {
 /// The filter that stands for LinearPrecision::keeps_small.
 inline constexpr std::string_view kSmallLayers = "auto_filter_small_kn";
 
+/// The module of the logits.
+inline constexpr std::string_view kOutputLayer = "output";
+
 /// torchao's names.
 enum class LinearRecipe : std::uint8_t { none, tensorwise, rowwise, rowwise_with_gw_hp };
 
@@ -28,6 +31,8 @@ struct LinearPrecision {
   /// size is no multiple of 16. The embedding multiplies where it is the output layer, too, and has
   /// that layer's name here.
   bool rounds(const model::ParamSpec& weight) const;
+  /// Does no name in `kept` keep this module as it is?
+  bool rounds(std::string_view module) const;
   /// "float8 rowwise in 28 of 29 linear layers"; empty without a recipe.
   std::string summary(const model::ModelSpec& model) const;
 };

@@ -196,12 +196,10 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
                                                                          : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
-  const std::vector<GradientCase> rows = all_cases(world().size());
   const std::string every = environment("TESSERA_MATRIX_STRIDE"),
                     loss = environment("TESSERA_MATRIX_LOSS");
   std::vector<GradientCase> rows = all_cases(world().size());
   if (!on_device()) std::ranges::move(rounded_cases(world().size()), std::back_inserter(rows));
-  const std::string every = environment("TESSERA_MATRIX_STRIDE");
   const std::size_t stride = every.empty() ? 1 : std::stoul(every);
   for (const char* dtype : {"float64", "float32"})
     for (std::size_t i = 0; i < rows.size(); i += stride) {
