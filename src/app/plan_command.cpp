@@ -8,12 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "plan_search.hpp"
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/plan/job_plan.hpp"
-#include "tessera/planner/search.hpp"
+#include "tessera/planner/variant_space.hpp"
 
 namespace {
 
@@ -43,8 +44,8 @@ std::string usage() {
       "--machine NAME   the machine (default: h100-700w), or a file that ends in .toml.\n"
       "--stack NAME     the software (default: tessera), or a file that ends in .toml.\n"
       "--json           print one JSON object.\n"
-      "--search         also print the five fastest variants that fit: mesh, schedule,\n"
-      "                 recomputation and microbatch, with the same batch a step.\n"
+      "--search         also print the five fastest variants that fit, why they are, and\n"
+      "                 what each knob of the first changes.\n"
       "--write FILE     search, and write the fastest variant as a job.\n"
       "\n"
       "Machines:\n"
@@ -84,8 +85,6 @@ Request request_of(const Args& args) {
       request.job.push_back(args[i]);
   }
   request.search |= !request.write.empty();
-  tessera::require(!request.json || !request.search, ExitCode::usage,
-                   "--json prints the job alone, without --search and --write");
   return request;
 }
 
@@ -160,41 +159,24 @@ void print_memory(const planner::Price& price, const planner::Machine& machine) 
   std::cout << (price.fits ? "\n" : "\n            DOES NOT FIT\n");
 }
 
-void print_option(const planner::Option& option, double own) {
-  std::cout << fmt::format(
-      "{:>6.0f} tokens/s a GPU ({:+.0f} %), {:.1f} GiB: {}\n",
-      option.price.tokens_per_second_per_gpu,
-      100 * (option.price.tokens_per_second_per_gpu / own - 1), option.price.memory.total() / kGiB,
-      option.changes.empty() ? "the job as it is"
-                             : fmt::format("{}", fmt::join(option.changes, ", ")));
-}
-
 /// The variant as a job: its data are those of the file, which planning does not need.
-void write_job(const std::string& path, config::Resolved job, const config::JobConfig& given) {
+void write_job(const std::string& path, const tessera::app::Advice& advice,
+               const config::JobConfig& given) {
+  tessera::require(!advice.found.best.empty(), ExitCode::usage,
+                   "no variant fits: {} is not written", path);
+  config::Resolved job = advice.found.best.front().job;
   job.job.training.dataset_path = given.training.dataset_path;
   job.job.validation.enable = given.validation.enable;
   tessera::write_file_atomically(path, job.to_toml());
-  std::cout << "wrote       " << path << '\n';
 }
 
-/// Of a job that does not fit, or if it is asked for.
-void print_search(const Request& request, const planner::SearchResult& found,
-                  const planner::Price& own, const config::JobConfig& given) {
-  if (found.best.empty()) {
-    std::cout << fmt::format("none of {} variants fits; take more GPUs\n", found.legal);
-    tessera::require(request.write.empty(), ExitCode::usage, "no variant fits: {} is not written",
-                     request.write);
-    return;
-  }
-  if (!own.fits) {
-    std::cout << "smallest change that makes it fit:\n";
-    print_option(*found.smallest, own.tokens_per_second_per_gpu);
-  }
-  if (!request.search) return;
-  std::cout << fmt::format("best of {} variants, of which {} fit:\n", found.legal, found.fitting);
-  for (const planner::Option& option : found.best)
-    print_option(option, own.tokens_per_second_per_gpu);
-  if (!request.write.empty()) write_job(request.write, found.best.front().job, given);
+void print(const planner::Workload& work, const planner::Price& price,
+           const planner::Machine& machine, const planner::Stack& stack) {
+  std::cout << fmt::format("{}, {} parameters, on {} x {}, {}\n", work.model.name,
+                           tessera::metrics::human_count(work.model.params()), work.gpus,
+                           machine.name, stack.name);
+  print_time(work, price);
+  print_memory(price, machine);
 }
 
 int run(const Args& args) {
@@ -208,19 +190,23 @@ int run(const Args& args) {
   config::Reading job = config::read_job(request.job);
   const config::JobConfig given = job.resolved.job;
   name_data(job.resolved.job);
-  const planner::Workload work = planner::workload_of(plan_of(job, request.gpus), stack);
+  const tessera::plan::JobPlan plan = plan_of(job, request.gpus);
+  const planner::VariantSpace space(job.resolved, plan, machine, stack);
+  const planner::Workload& work = space.own_work();
   const planner::Price price = planner::price(work, machine, stack);
+  const tessera::app::Advice advice =
+      tessera::app::advice_of(job.resolved, space, price, machine, stack, request.search);
   if (request.json) {
-    std::cout << as_json(work, request, price).dump(2) << '\n';
-    return 0;
+    nlohmann::json out = as_json(work, request, price);
+    if (request.search || !price.fits) out["search"] = as_json(advice);
+    std::cout << out.dump(2) << '\n';
+  } else {
+    print(work, price, machine, stack);
+    print(advice, request.search);
   }
-  std::cout << fmt::format("{}, {} parameters, on {} x {}, {}\n", work.model.name,
-                           tessera::metrics::human_count(work.model.params()), work.gpus,
-                           machine.name, stack.name);
-  print_time(work, price);
-  print_memory(price, machine);
-  if (request.search || !price.fits)
-    print_search(request, planner::search(job.resolved, work, machine, stack), price, given);
+  if (request.write.empty()) return 0;
+  write_job(request.write, advice, given);
+  if (!request.json) std::cout << "wrote       " << request.write << '\n';
   return 0;
 }
 

@@ -92,8 +92,10 @@ Memory memory_of(const Workload& work, const Stack& stack) {
   return most;
 }
 
-bool fits(const Memory& memory, const Machine& machine) {
-  return memory.total() + physics::kRuntimeBytes <= machine.memory_bytes;
+bool fits(const Memory& memory, const Machine& machine) { return may_fit(memory.total(), machine); }
+
+bool may_fit(double least_bytes, const Machine& machine) {
+  return least_bytes + physics::kRuntimeBytes <= machine.memory_bytes;
 }
 
 }  // namespace tessera::planner

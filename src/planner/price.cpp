@@ -18,6 +18,7 @@ struct StageTime {
   schedule::Durations durations;
   Times times;            ///< forward and backward, with what is waited for
   double head_wgrad = 0;  ///< of `durations.weight`
+  double recomputed = 0;  ///< of `durations.input`, without waiting
 };
 
 /// Prices one step. Keeps references to what it is given.
@@ -49,6 +50,12 @@ class StepClock {
       out.add(stages_[stage].times, work_.pipeline.microbatches_a_step());
     out[Category::pp] += run_ - work_of(busiest_);
     return out;
+  }
+  double recomputed() const {
+    double sum = 0;
+    for (const StageIndex stage : work_.pipeline.map.stages_of(busiest_))
+      sum += stages_[stage].recomputed;
+    return sum * work_.pipeline.microbatches_a_step();
   }
 
  private:
@@ -90,6 +97,9 @@ class StepClock {
     out.durations.input = sum.input.total() + sum.recomputed.total() + wait * 2 / 3;
     out.durations.weight = sum.weight.total();
     if (head) out.head_wgrad = head_.weight.total();
+    const Times& again = sum.recomputed;
+    out.recomputed =
+        again.total() - again[Category::tp] - again[Category::cp] - again[Category::ep];
     return out;
   }
 
@@ -208,6 +218,7 @@ Price price(const Workload& work, const Machine& machine, const Stack& stack) {
   const Times times = clock.categories();
   out.exposed = {times[Category::tp], times[Category::cp], times[Category::ep], times[Category::pp],
                  times[Category::dp]};
+  out.recompute_seconds = clock.recomputed();
   out.memory = memory_of(work, stack);
   out.fits = fits(out.memory, machine);
   out.seconds = listed(times);

@@ -1,122 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/planner/search.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
 
-#include "tessera/plan/job_plan.hpp"
+#include "each_variant.hpp"
+#include "step_bound.hpp"
 
 namespace tessera::planner {
 namespace {
 
 constexpr std::size_t kShown = 5;
 
-/// Sets keys of a job, and notes those that become different.
-class Changes {
- public:
-  explicit Changes(Option& option) : option_(option) {}
+/// What a rank computes for a microbatch, and who shares the rest.
+constexpr std::array kCells{Knob::tp,         Knob::cp,        Knob::ep,       Knob::etp,
+                            Knob::microbatch, Knob::recompute, Knob::async_tp, Knob::precision};
+constexpr std::array kShares{Knob::pp, Knob::replicate, Knob::reshard, Knob::accumulate};
 
-  template <typename Value>
-  void set(const char* key, Value& at, const Value& value) {
-    if (at == value) return;
-    at = value;
-    if constexpr (std::is_same_v<Value, std::string>)
-      option_.changes.push_back(fmt::format("{} = \"{}\"", key, value));
-    else
-      option_.changes.push_back(fmt::format("{} = {}", key, value));
-    option_.job.origins[key] = "tessera plan";
+/// Variants that look alike: only one of them is shown.
+bool alike(const Variant& a, const Variant& b) {
+  return std::ranges::all_of(std::array{Knob::tp, Knob::cp, Knob::ep, Knob::etp, Knob::pp},
+                             [&](Knob knob) { return a[knob] == b[knob]; });
+}
+
+/// Variants that compute the same, and the least time of any of them.
+struct Group {
+  Variant variant;
+  StepBound bound;
+  double seconds;
+};
+
+/// Those of a group that differ in the schedule alone.
+struct Branch {
+  Variant variant;
+  double seconds;
+};
+
+class Search {
+ public:
+  Search(const VariantSpace& space, const Machine& machine, const Stack& stack)
+      : space_(space), machine_(machine), stack_(stack) {}
+
+  SearchResult run() {
+    consider(space_.own());
+    std::vector<Group> groups = all_groups();
+    std::ranges::stable_sort(groups, {}, &Group::seconds);
+    for (const Group& group : groups) {
+      if (group.seconds > threshold()) break;
+      for (const Branch& branch : branches(group)) {
+        if (branch.seconds > threshold()) break;
+        Variant variant = branch.variant;
+        for (const int schedule : space_.values(Knob::schedule)) {
+          variant[Knob::schedule] = schedule;
+          if (space_.legal(variant)) consider(variant);
+        }
+      }
+    }
+    return std::move(out_);
   }
 
  private:
-  Option& option_;
-};
-
-std::vector<Variant> pipelines(int tp, int pp) {
-  std::vector<Variant> out;
-  for (const char* schedule : {"1F1B", "Interleaved1F1B", "ZBVZeroBubble"}) {
-    if (pp == 1 && !out.empty()) break;
-    for (const char* recompute : {"none", "selective", "full"})
-      for (const std::int64_t microbatch : {1, 2, 4})
-        for (const bool async_tp : {false, true})
-          if (tp > 1 || !async_tp)
-            out.push_back({tp, pp, schedule, recompute, microbatch, async_tp});
+  /// Nothing slower is among the best.
+  double threshold() const {
+    return out_.best.size() < kShown ? std::numeric_limits<double>::infinity()
+                                     : out_.best.back().price.step_seconds;
   }
-  return out;
-}
 
-std::vector<Variant> variants(int gpus, int domain) {
-  std::vector<Variant> out;
-  for (int tp = 1; tp <= std::min(domain, 8); tp *= 2)
-    for (int pp = 1; pp <= 16; pp *= 2) {
-      if (gpus % (tp * pp) != 0) continue;
-      const std::vector<Variant> more = pipelines(tp, pp);
-      out.insert(out.end(), more.begin(), more.end());
-    }
-  return out;
-}
+  std::vector<Group> all_groups() const {
+    std::vector<Group> out;
+    Variant first = space_.own();
+    for (const Knob knob : {Knob::pp, Knob::replicate}) first[knob] = 1;
+    each_variant(space_, kCells, first, [&](const Variant& variant) {
+      if (space_.own_work().gpus % (variant[Knob::tp] * variant[Knob::cp]) != 0) return;
+      const Workload work = space_.without_lists(variant);
+      const StepBound bound(work, machine_, stack_);
+      out.push_back({variant, bound, bound.computation(work, space_.sequences())});
+    });
+    return out;
+  }
+
+  /// Those that may fit and be among the best, the least bound first.
+  std::vector<Branch> branches(const Group& group) const {
+    std::vector<Branch> out;
+    each_variant(space_, kShares, group.variant, [&](const Variant& variant) {
+      if (!space_.divides(variant)) return;
+      const Workload work = space_.without_lists(variant);
+      if (!may_fit(least_bytes(work, stack_), machine_)) return;
+      const double seconds = group.bound.seconds(work);
+      if (seconds <= threshold()) out.push_back({variant, seconds});
+    });
+    std::ranges::stable_sort(out, {}, &Branch::seconds);
+    return out;
+  }
+
+  void consider(const Variant& variant) {
+    const Workload work = space_.workload(variant);
+    if (!fits(memory_of(work, stack_), machine_)) return;
+    ++out_.priced;
+    Option option{variant, {}, {}, price(work, machine_, stack_)};
+    if (option.price.step_seconds > threshold()) return;
+    const auto other = std::ranges::find_if(
+        out_.best, [&](const Option& one) { return alike(one.variant, variant); });
+    if (other != out_.best.end() && !better(option, *other)) return;
+    std::optional<ChangedJob> job = space_.job(variant);
+    if (!job) return;
+    option.changes = std::move(job->changes);
+    option.job = std::move(job->job);
+    if (other != out_.best.end()) out_.best.erase(other);
+    out_.best.insert(
+        std::ranges::upper_bound(out_.best, option,
+                                 [this](const Option& a, const Option& b) { return better(a, b); }),
+        std::move(option));
+    if (out_.best.size() > kShown) out_.best.pop_back();
+  }
+
+  /// Faster, or as fast with fewer knobs turned.
+  bool better(const Option& a, const Option& b) const {
+    if (a.price.step_seconds != b.price.step_seconds)
+      return a.price.step_seconds < b.price.step_seconds;
+    return space_.turned(a.variant) < space_.turned(b.variant);
+  }
+
+  const VariantSpace& space_;
+  const Machine& machine_;
+  const Stack& stack_;
+  SearchResult out_;
+};
 
 }  // namespace
 
-std::optional<Option> changed(const config::Resolved& job, const Variant& variant, int ranks,
-                              std::int64_t sequences) {
-  Option out;
-  out.job = job;
-  Changes changes(out);
-  config::JobConfig& to = out.job.job;
-  config::Parallelism& mesh = to.parallelism;
-  const int rest = variant.tp * variant.pp * mesh.context_parallel_degree;
-  if (ranks % rest != 0) return std::nullopt;
-  const std::int64_t data = ranks / rest;
-  if (sequences % (data * variant.microbatch) != 0) return std::nullopt;
-  if (mesh.tensor_parallel_degree * mesh.pipeline_parallel_degree != variant.tp * variant.pp)
-    changes.set("parallelism.data_parallel_shard_degree", mesh.data_parallel_shard_degree, -1);
-  changes.set("parallelism.tensor_parallel_degree", mesh.tensor_parallel_degree, variant.tp);
-  changes.set("parallelism.pipeline_parallel_degree", mesh.pipeline_parallel_degree, variant.pp);
-  changes.set("parallelism.enable_async_tensor_parallel", mesh.enable_async_tensor_parallel,
-              variant.async_tp);
-  changes.set("activation_checkpoint.mode", to.activation_checkpoint.mode, variant.recompute);
-  const std::int64_t local = variant.pp > 1 ? sequences / data : variant.microbatch;
-  if (variant.pp > 1) {
-    changes.set("parallelism.pipeline_parallel_schedule", mesh.pipeline_parallel_schedule,
-                variant.schedule);
-    changes.set("parallelism.pipeline_parallel_microbatch_size",
-                mesh.pipeline_parallel_microbatch_size, variant.microbatch);
-  }
-  changes.set("training.local_batch_size", to.training.local_batch_size, local);
-  if (to.training.global_batch_size != -1 || local * data != sequences)
-    changes.set("training.global_batch_size", to.training.global_batch_size, sequences);
-  return out;
-}
-
-SearchResult search(const config::Resolved& job, const Workload& own, const Machine& machine,
-                    const Stack& stack) {
-  SearchResult out;
-  plan::Planner planner;
-  const auto sequences =
-      static_cast<std::int64_t>(own.step_tokens() / static_cast<double>(own.seq) + 0.5);
-  std::vector<Option> options;
-  for (const Variant& variant : variants(own.gpus, machine.nvlink_domain)) {
-    std::optional<Option> option = changed(job, variant, own.gpus, sequences);
-    if (!option) continue;
-    config::Reading reading;
-    reading.resolved = option->job;
-    const std::optional<plan::JobPlan> plan = planner.plan(reading, own.gpus, 0);
-    if (!plan) continue;
-    ++out.legal;
-    const Workload work = workload_of(*plan, stack);
-    if (!fits(memory_of(work, stack), machine)) continue;
-    option->price = price(work, machine, stack);
-    options.push_back(std::move(*option));
-  }
-  out.fitting = static_cast<int>(options.size());
-  std::ranges::stable_sort(options, {}, [](const Option& one) { return one.price.step_seconds; });
-  const auto smallest =
-      std::ranges::min_element(options, {}, [](const Option& one) { return one.changes.size(); });
-  if (smallest != options.end()) out.smallest = *smallest;
-  options.resize(std::min(options.size(), kShown));
-  out.best = std::move(options);
-  return out;
+SearchResult search(const VariantSpace& space, const Machine& machine, const Stack& stack) {
+  return Search(space, machine, stack).run();
 }
 
 }  // namespace tessera::planner

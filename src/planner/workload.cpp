@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/planner/workload.hpp"
 
+#include "from_plan.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::planner {
@@ -50,11 +51,7 @@ Pipeline pipeline_of(const plan::JobPlan& plan) {
   out.lists = std::make_shared<const schedule::ActionLists>(from.lists);
   out.microbatches = plan.batch().microbatches;
   out.rounds = plan.batch().rounds;
-  const model::ModelSpec& model = *plan.model.spec;
-  const std::int64_t seq = plan.batch().cut.seq();
-  const Blocks blocks(model, seq);
-  for (const Range& cells : *from.ranges)
-    out.stages.push_back(content_of(model, blocks, cells, seq));
+  out.stages = stages_of(*plan.model.spec, *from.ranges, plan.batch().cut.seq());
   return out;
 }
 
@@ -71,13 +68,6 @@ void set_recompute(const plan::RecomputePolicy& policy, Workload& work) {
   }
 }
 
-/// Of the policy for all units; rules for single units are not looked at.
-bool frees(const plan::ReshardPolicy& policy, bool pipelined) {
-  using Kind = plan::ReshardPolicy::Kind;
-  if (policy.kind == Kind::standard) return !pipelined;
-  return policy.kind != Kind::never;
-}
-
 void set_sharding(const plan::JobPlan& plan, Workload& work) {
   const mesh::Layout& layout = plan.layout;
   const bool pipelined = layout.degree(Axis::pp) > 1;
@@ -88,12 +78,30 @@ void set_sharding(const plan::JobPlan& plan, Workload& work) {
   work.fsdp = layout.degree(Axis::dp_shard) * work.cp;
   work.replicate = layout.degree(Axis::dp_replicate);
   work.reshard = frees(plan.sharding.reshard, pipelined);
-  work.unsharded_gradients =
-      plan.sharding.accumulation == plan::Accumulation::unsharded ||
-      (plan.sharding.accumulation == plan::Accumulation::standard && pipelined);
+  work.unsharded_gradients = sums_whole(plan.sharding.accumulation, pipelined);
 }
 
 }  // namespace
+
+IndexedVector<schedule::StageIndex, StageContent> stages_of(const model::ModelSpec& model,
+                                                            const plan::StageRanges& ranges,
+                                                            std::int64_t seq) {
+  const Blocks blocks(model, seq);
+  IndexedVector<schedule::StageIndex, StageContent> out;
+  for (const Range& cells : ranges) out.push_back(content_of(model, blocks, cells, seq));
+  return out;
+}
+
+bool frees(const plan::ReshardPolicy& policy, bool pipelined) {
+  using Kind = plan::ReshardPolicy::Kind;
+  if (policy.kind == Kind::standard) return !pipelined;
+  return policy.kind != Kind::never;
+}
+
+bool sums_whole(plan::Accumulation accumulation, bool pipelined) {
+  if (accumulation == plan::Accumulation::standard) return pipelined;
+  return accumulation == plan::Accumulation::unsharded;
+}
 
 Format format_of(Precision precision) {
   if (precision == Precision::f32) return Format::f32;

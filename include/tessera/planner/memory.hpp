@@ -40,5 +40,7 @@ Memory memory_of(const Workload& work, const Stack& stack);
 
 /// Does it fit, with context, communicators' buffers and workspaces beside it?
 bool fits(const Memory& memory, const Machine& machine);
+/// The same of a lower bound.
+bool may_fit(double least_bytes, const Machine& machine);
 
 }  // namespace tessera::planner

@@ -1,46 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other ways to run a job on the same GPUs: which are fastest, and which change makes it fit.
+// Other ways to run a job on the same GPUs: which are fastest, and why.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tessera/config/resolve.hpp"
 #include "tessera/planner/price.hpp"
+#include "tessera/planner/variant_space.hpp"
 
 namespace tessera::planner {
 
-/// What the search varies. The batch of a step stays as it is.
-struct Variant {
-  int tp = 1, pp = 1;
-  std::string schedule = "1F1B", recompute = "selective";
-  std::int64_t microbatch = 1;  ///< sequences
-  bool async_tp = false;
-};
-
 struct Option {
+  Variant variant;
   std::vector<std::string> changes;  ///< "key = value", as a job file has them
   config::Resolved job;              ///< with these changes
   Price price;
 };
 
-struct SearchResult {
-  int legal = 0, fitting = 0;      ///< variants
-  std::vector<Option> best;        ///< at most five that fit, fastest first
-  std::optional<Option> smallest;  ///< fewest changes that fit, then the fastest
+/// Another value of a knob, the others as they are in the best variant.
+struct Turn {
+  std::string value;
+  bool fits = false;
+  double faster = 0;  ///< tokens/s to those of the best variant, - 1; of no meaning if not `fits`
 };
 
-/// The job with a variant's values, for `ranks` GPUs that share `sequences` a step. Nothing where
-/// these do not divide. Changed keys have the origin "tessera plan".
-std::optional<Option> changed(const config::Resolved& job, const Variant& variant, int ranks,
-                              std::int64_t sequences);
+struct KnobEffect {
+  std::string knob, value;  ///< of the best variant
+  std::vector<Turn> turns;
+};
 
-/// Tries tensor and pipeline degrees, schedules, recomputation, microbatches and asynchronous
-/// tensor parallelism. Other keys stay; data-parallel ranks share what is left. `job` must have a
-/// plan for `ranks` GPUs, the workload `own`. Only variants that fit are timed.
-SearchResult search(const config::Resolved& job, const Workload& own, const Machine& machine,
-                    const Stack& stack);
+struct SearchResult {
+  std::int64_t priced = 0;  ///< variants; the others do not fit, or cannot be among the best
+  /// At most five that fit, fastest first, no two with the same degrees of tp, cp, ep and pp; among
+  /// equals, the variant with the fewest changes.
+  std::vector<Option> best;
+};
+
+/// The fastest variants of a space. Prices those alone that may fit and be among them.
+SearchResult search(const VariantSpace& space, const Machine& machine, const Stack& stack);
+
+/// Of each knob of `best` that has other legal values.
+std::vector<KnobEffect> knob_effects(const VariantSpace& space, const Option& best,
+                                     const Machine& machine, const Stack& stack);
+
+/// What makes a job fit that does not.
+struct Remedy {
+  int gpus = 0;            ///< those of the job, or twice, four times ... as many
+  bool more_gpus = false;  ///< than the job has
+  int turned = 0;          ///< knobs
+  Option option;
+};
+
+/// The remedy of the fewest GPUs; among those, of the fewest knobs, and then the fastest. Nothing
+/// where no number of GPUs helps. `job`: of `space`, and does not fit.
+std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,
+                                      const Machine& machine, const Stack& stack);
+
+/// What a variant wins and loses against the job as it is, in one line: seconds of a step by cause,
+/// bubble and memory.
+std::string reason(const Price& own, const Price& other);
 
 }  // namespace tessera::planner

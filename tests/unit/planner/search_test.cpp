@@ -1,53 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search finds the best of what it tries, and the smallest change of a job that does not fit.
+// The search is compared with the price of every variant, and a variant with the plan of its job.
 #include "tessera/planner/search.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tessera/plan/job_plan.hpp"
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "unit/planner/planned_job.hpp"
 
 namespace tessera::planner {
 namespace {
 
-config::Reading job(const char* recompute, const char* batch) {
-  return config::read_job({"--model.name", "llama3", "--model.flavor", "8B", "--training.seq_len",
-                           "8192", "--training.dataset_path", "x", "--training.local_batch_size",
-                           batch, "--activation_checkpoint.mode", recompute});
-}
-
-Workload work_of(const config::Resolved& job, const Stack& stack) {
-  return workload_of(plan::plan_job(job, 8, 0), stack);
-}
-
-SearchResult found(const config::Reading& job, const Stack& stack) {
-  return search(job.resolved, work_of(job.resolved, stack), load_machine("h100-700w"), stack);
-}
-
-TEST(Search, TheBestAreSortedFitAndKeepTheBatch) {
-  const Stack stack = load_stack("tessera");
-  const config::Reading own = job("full", "1");
-  const SearchResult result = found(own, stack);
-  ASSERT_EQ(result.best.size(), 5U);
-  double last = 0;
-  for (const Option& option : result.best) {
-    EXPECT_TRUE(option.price.fits);
-    EXPECT_GE(option.price.step_seconds, last);
-    last = option.price.step_seconds;
-    EXPECT_EQ(work_of(option.job, stack).step_tokens(), work_of(own.resolved, stack).step_tokens());
+/// Calls use(variant) for every legal variant.
+template <class Use>
+void each_legal(const VariantSpace& space, const Use& use, std::size_t knob = 0,
+                const Variant& from = {}) {
+  if (knob == kKnobs) {
+    if (space.legal(from)) use(from);
+    return;
+  }
+  Variant variant = from;
+  for (const int value : space.values(kEachKnob[knob])) {
+    variant[kEachKnob[knob]] = value;
+    each_legal(space, use, knob + 1, variant);
   }
 }
 
-TEST(Search, AJobThatDoesNotFitGetsTheSmallestChange) {
-  const Stack stack = load_stack("tessera");
-  const SearchResult result = found(job("none", "2"), stack);
-  ASSERT_TRUE(result.smallest);
-  EXPECT_EQ(result.smallest->changes.size(), 1U);
-  EXPECT_TRUE(result.smallest->price.fits);
+using Degrees = std::array<int, 5>;
+
+Degrees degrees_of(const Variant& v) {
+  return {v[Knob::tp], v[Knob::cp], v[Knob::ep], v[Knob::etp], v[Knob::pp]};
 }
 
-TEST(Search, SequencesThatDoNotDivideAreNoVariant) {
-  EXPECT_FALSE(changed(job("full", "1").resolved, {.microbatch = 2}, 8, 8));
-  EXPECT_TRUE(changed(job("full", "1").resolved, {.tp = 2, .microbatch = 2}, 8, 8));
+/// Of the best variant of each mesh, the least first.
+std::vector<double> least_seconds(const PlannedJob& job) {
+  std::map<Degrees, double> best;
+  each_legal(job.space, [&](const Variant& variant) {
+    const Price it = price(job.space.workload(variant), job.machine, job.stack);
+    if (!it.fits) return;
+    const auto known = best.try_emplace(degrees_of(variant), it.step_seconds).first;
+    known->second = std::min(known->second, it.step_seconds);
+  });
+  std::vector<double> out;
+  for (const auto& [degrees, seconds] : best) out.push_back(seconds);
+  std::ranges::sort(out);
+  return out;
+}
+
+class EachJob : public testing::TestWithParam<JobCase> {};
+
+TEST_P(EachJob, TheBestAreThoseOfAllVariants) {
+  const PlannedJob job(GetParam());
+  std::vector<double> wanted = least_seconds(job);
+  const SearchResult found = search(job.space, job.machine, job.stack);
+  wanted.resize(std::min<std::size_t>(wanted.size(), 5));
+  ASSERT_EQ(found.best.size(), wanted.size());
+  std::set<Degrees> meshes;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_DOUBLE_EQ(found.best[i].price.step_seconds, wanted[i]) << "the best but " << i;
+    EXPECT_TRUE(found.best[i].price.fits);
+    EXPECT_TRUE(meshes.insert(degrees_of(found.best[i].variant)).second);
+  }
+}
+
+TEST_P(EachJob, VariantsCostWhatTheirJobsCost) {
+  const PlannedJob job(GetParam());
+  int count = 0, planned = 0;
+  each_legal(job.space, [&](const Variant& variant) {
+    if (count++ % 37 != 0) return;
+    const std::optional<ChangedJob> changed = job.space.job(variant);
+    if (!changed) return;
+    ++planned;
+    const Workload direct = job.space.workload(variant);
+    const Workload wanted =
+        workload_of(plan::plan_job(changed->job, job.space.own_work().gpus, 0), job.stack);
+    const Price a = price(direct, job.machine, job.stack),
+                b = price(wanted, job.machine, job.stack);
+    EXPECT_DOUBLE_EQ(a.step_seconds, b.step_seconds);
+    EXPECT_DOUBLE_EQ(a.memory.total(), b.memory.total());
+    EXPECT_DOUBLE_EQ(wanted.step_tokens(), job.space.own_work().step_tokens());
+  });
+  EXPECT_GT(planned, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Search, EachJob,
+    testing::Values(
+        JobCase{"Dense", 8, {"--model.flavor", "8B", "--training.local_batch_size", "2"}},
+        JobCase{"Tight",
+                4,
+                {"--model.flavor", "3B", "--training.local_batch_size", "2"},
+                "h100-700w",
+                20},
+        JobCase{"Grouped",
+                4,
+                {"--model.flavor", "8B", "--training.local_batch_size", "8",
+                 "--parallelism.pipeline_parallel_degree", "4",
+                 "--parallelism.pipeline_parallel_schedule", "GPipe",
+                 "--training.global_batch_size", "16"},
+                "b200"},
+        JobCase{"OtherStack",
+                8,
+                {"--model.flavor", "8B", "--training.local_batch_size", "2"},
+                "h100-700w",
+                0,
+                "megatron-bridge"},
+        JobCase{"Mixture",
+                8,
+                {"--model.name", "deepseek_v3", "--model.flavor", "16B",
+                 "--training.local_batch_size", "1", "--training.seq_len", "4096"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Search, AMeshIsNamedOnceAndItsReasonAddsUp) {
+  const PlannedJob job({"",
+                        8,
+                        {"--model.flavor", "8B", "--training.local_batch_size", "1",
+                         "--activation_checkpoint.mode", "full"}});
+  const Price own = price(job.space.own_work(), job.machine, job.stack);
+  const SearchResult found = search(job.space, job.machine, job.stack);
+  const std::string why = reason(own, found.best.front().price);
+  EXPECT_NE(why.find("recomputation -"), std::string::npos) << why;
+  EXPECT_NE(why.find("memory +"), std::string::npos) << why;
+}
+
+TEST(Search, AKnobsEffectIsThatOfItsVariantAlone) {
+  const PlannedJob job({"", 8, {"--model.flavor", "8B", "--training.local_batch_size", "2"}});
+  const Option best = search(job.space, job.machine, job.stack).best.front();
+  int fitting = 0;
+  for (const KnobEffect& effect : knob_effects(job.space, best, job.machine, job.stack))
+    for (const Turn& turn : effect.turns) {
+      if (!turn.fits) continue;
+      ++fitting;
+      EXPECT_LE(turn.faster, 0) << effect.knob << " " << turn.value;
+    }
+  EXPECT_GT(fitting, 5);
+}
+
+TEST(Search, WhatTheBatchDoesNotDivideIsNoVariant) {
+  const PlannedJob job({"", 8, {"--model.flavor", "8B", "--training.local_batch_size", "1"}});
+  Variant variant = job.space.own();
+  variant[Knob::microbatch] = 2;
+  EXPECT_FALSE(job.space.legal(variant));
+  variant[Knob::tp] = 2;
+  EXPECT_TRUE(job.space.legal(variant));
+  EXPECT_EQ(job.space.turned(variant), 2);
 }
 
 }  // namespace

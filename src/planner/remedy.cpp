@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The smallest change of a job that makes it fit.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "each_variant.hpp"
+#include "step_bound.hpp"
+#include "tessera/planner/search.hpp"
+
+namespace tessera::planner {
+namespace {
+
+constexpr int kMostGpus = 1 << 20;
+
+bool fits_as(const VariantSpace& space, const Variant& variant, const Machine& machine,
+             const Stack& stack) {
+  if (!space.legal(variant)) return false;
+  const Workload work = space.workload(variant);
+  return may_fit(least_bytes(work, stack), machine) && fits(memory_of(work, stack), machine);
+}
+
+/// Does any variant fit? Tries those that spare most.
+bool any_fits(const VariantSpace& space, const Machine& machine, const Stack& stack) {
+  Variant lean = space.own();
+  lean[Knob::microbatch] = 1;
+  lean[Knob::replicate] = 1;
+  lean[Knob::recompute] = space.most_recomputed();
+  bool found = false;
+  constexpr std::array kRest{Knob::tp,      Knob::cp,         Knob::ep,
+                             Knob::etp,     Knob::async_tp,   Knob::pp,
+                             Knob::reshard, Knob::accumulate, Knob::schedule};
+  each_variant(space, kRest, lean, [&](const Variant& variant) {
+    found = found || fits_as(space, variant, machine, stack);
+  });
+  return found;
+}
+
+/// Calls `use` with every variant that has `count` of these knobs turned.
+template <class Use>
+void turn(const VariantSpace& space, std::span<const Knob> knobs, int count, Variant variant,
+          const Use& use) {
+  if (count == 0) return use(variant);
+  if (static_cast<int>(knobs.size()) < count) return;
+  turn(space, knobs.subspan(1), count, variant, use);
+  for (const int value : space.values(knobs.front())) {
+    if (value == space.own()[knobs.front()]) continue;
+    variant[knobs.front()] = value;
+    turn(space, knobs.subspan(1), count - 1, variant, use);
+  }
+}
+
+/// The fastest variant that fits with `count` knobs turned.
+std::optional<Option> fastest(const VariantSpace& space, int count, const Machine& machine,
+                              const Stack& stack) {
+  std::optional<Option> best;
+  turn(space, kEachKnob, count, space.own(), [&](const Variant& variant) {
+    if (!fits_as(space, variant, machine, stack)) return;
+    Option option{variant, {}, {}, price(space.workload(variant), machine, stack)};
+    if (best && best->price.step_seconds <= option.price.step_seconds) return;
+    std::optional<ChangedJob> job = space.job(variant);
+    if (!job) return;
+    option.changes = std::move(job->changes);
+    option.job = std::move(job->job);
+    best = std::move(option);
+  });
+  return best;
+}
+
+std::optional<Remedy> of_space(const VariantSpace& space, const Machine& machine,
+                               const Stack& stack) {
+  if (!any_fits(space, machine, stack)) return std::nullopt;
+  for (int count = 0; count <= static_cast<int>(kKnobs); ++count)
+    if (std::optional<Option> option = fastest(space, count, machine, stack))
+      return Remedy{space.own_work().gpus, false, count, std::move(*option)};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,
+                                      const Machine& machine, const Stack& stack) {
+  if (std::optional<Remedy> remedy = of_space(space, machine, stack)) return remedy;
+  plan::Planner planner;
+  for (std::int64_t gpus = 2 * std::int64_t{space.own_work().gpus}; gpus <= kMostGpus; gpus *= 2) {
+    config::Reading reading;
+    reading.resolved = job;
+    const std::optional<plan::JobPlan> plan = planner.plan(reading, static_cast<int>(gpus), 0);
+    if (!plan) continue;
+    const VariantSpace more(job, *plan, machine, stack);
+    if (std::optional<Remedy> remedy = of_space(more, machine, stack)) {
+      remedy->more_gpus = true;
+      return remedy;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera::planner

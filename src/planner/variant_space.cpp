@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/planner/variant_space.hpp"
+
+#include <algorithm>
+
+#include "from_plan.hpp"
+#include "pipeline_time.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/plan/model_fit.hpp"
+#include "tessera/plan/pipeline_plan.hpp"
+#include "tessera/plan/stage_ranges.hpp"
+#include "tessera/schedule/schedule.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using mesh::Axis;
+
+std::vector<int> divisors(int number, int most) {
+  std::vector<int> out;
+  for (int d = 1; d <= std::min(number, most); ++d)
+    if (number % d == 0) out.push_back(d);
+  return out;
+}
+
+/// `own`, then the others.
+std::vector<int> own_first(int own, const std::vector<int>& all) {
+  std::vector<int> out{own};
+  for (const int value : all)
+    if (value != own) out.push_back(value);
+  return out;
+}
+
+bool tensor_parallelism_fits(const model::ModelSpec& model, int tp) {
+  try {
+    plan::check_tensor_parallel_fits(model, tp);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+VariantSpace::VariantSpace(const config::Resolved& job, const plan::JobPlan& plan,
+                           const Machine& machine, const Stack& stack)
+    : job_(job), plan_(plan), stack_(stack), work_(workload_of(plan, stack)) {
+  sequences_ = static_cast<std::int64_t>(work_.step_tokens() / static_cast<double>(work_.seq) + .5);
+  own_[Knob::tp] = work_.tp;
+  own_[Knob::cp] = work_.cp;
+  own_[Knob::ep] = work_.ep;
+  own_[Knob::etp] = plan.layout.experts_cut_by_tp() ? 1 : 0;
+  own_[Knob::microbatch] = static_cast<int>(work_.microbatch);
+  own_[Knob::async_tp] = job.job.parallelism.enable_async_tensor_parallel ? 1 : 0;
+  own_[Knob::pp] = work_.pipeline.ranks();
+  own_[Knob::replicate] = work_.replicate;
+  find_degrees(machine);
+  find_policies(machine);
+  find_schedules();
+}
+
+/// Tensor parallelism stays in an NVLink domain, but for the job's own.
+void VariantSpace::find_degrees(const Machine& machine) {
+  const int gpus = work_.gpus;
+  std::vector<int> tp, cp, ep{1}, microbatches;
+  for (const int degree : divisors(gpus, machine.nvlink_domain))
+    if (tensor_parallelism_fits(*plan_.model.spec, degree)) tp.push_back(degree);
+  for (const int degree : divisors(gpus, gpus))
+    if (work_.seq % (2 * degree) == 0 || degree == 1) cp.push_back(degree);
+  if (work_.model.mixture) ep = divisors(static_cast<int>(work_.model.mixture->experts), gpus);
+  for (const int rows : {1, 2, 4, 8})
+    if (rows <= sequences_) microbatches.push_back(rows);
+  const int deepest = static_cast<int>(work_.model.layers) + 2;
+  values_[Knob::tp] = own_first(own_[Knob::tp], tp);
+  values_[Knob::cp] = own_first(own_[Knob::cp], cp);
+  values_[Knob::ep] = own_first(own_[Knob::ep], ep);
+  values_[Knob::etp] =
+      own_first(own_[Knob::etp], work_.model.mixture ? std::vector{0, 1} : std::vector{0});
+  values_[Knob::microbatch] = own_first(own_[Knob::microbatch], microbatches);
+  values_[Knob::pp] = own_first(own_[Knob::pp], divisors(gpus, deepest));
+  values_[Knob::replicate] = own_first(own_[Knob::replicate], divisors(gpus, gpus));
+}
+
+void VariantSpace::find_policies(const Machine& machine) {
+  const config::JobConfig& job = job_.job;
+  recomputations_ = {{job.activation_checkpoint.mode, job.activation_checkpoint.selective_ac_option,
+                      work_.recompute, work_.recomputed_blocks}};
+  for (const Recomputation& other :
+       {Recomputation{"none", "", Recompute::none, 1},
+        Recomputation{"selective", "op", Recompute::every_second_mm, 1},
+        Recomputation{"selective", "4", Recompute::full, 1.0 / 4},
+        Recomputation{"selective", "3", Recompute::full, 1.0 / 3},
+        Recomputation{"selective", "2", Recompute::full, 1.0 / 2},
+        Recomputation{"full", "", Recompute::full, 1}})
+    if (other.kind != work_.recompute || other.blocks != work_.recomputed_blocks)
+      recomputations_.push_back(other);
+  for (std::size_t i = 0; i < recomputations_.size(); ++i)
+    values_[Knob::recompute].push_back(static_cast<int>(i));
+  const bool fixed = job.debug.deterministic;
+  values_[Knob::async_tp] = {own_[Knob::async_tp]};
+  if (!fixed && plan_.tensor.sequence_parallel)
+    values_[Knob::async_tp].push_back(1 - own_[Knob::async_tp]);
+  values_[Knob::reshard] = stack_.distributed_optimizer ? std::vector{0} : std::vector{0, 1, 2};
+  values_[Knob::accumulate] =
+      stack_.distributed_optimizer || fixed ? std::vector{0} : std::vector{0, 1, 2};
+  values_[Knob::precision] = {0};
+  const Format other = work_.precision == Precision::f32 ? Format::bf16 : Format::f32;
+  if (job_.origin("training.mixed_precision_param") == "default" &&
+      job.training.dtype != "float64" && machine.ceiling_of(other) > 0)
+    values_[Knob::precision].push_back(1);
+}
+
+void VariantSpace::find_schedules() {
+  using schedule::StagesPerRank;
+  cuts_ = {{schedule::find_traits(job_.job.parallelism.pipeline_parallel_schedule), 0}};
+  for (const schedule::Traits& traits : schedule::all_traits()) {
+    cuts_.push_back({&traits, traits.usual_stages()});
+    if (traits.stages != StagesPerRank::several) continue;
+    for (const int chunks : {3, 4, 6, 8}) cuts_.push_back({&traits, chunks});
+  }
+  for (std::size_t i = 0; i < cuts_.size(); ++i)
+    values_[Knob::schedule].push_back(static_cast<int>(i));
+}
+
+int VariantSpace::most_recomputed() const {
+  const auto whole = std::ranges::find_if(recomputations_, [](const Recomputation& one) {
+    return one.kind == Recompute::full && one.blocks == 1;
+  });
+  return static_cast<int>(whole - recomputations_.begin());
+}
+
+bool VariantSpace::frees_weights(const Variant& variant) const {
+  const int value = variant[Knob::reshard];
+  return value == 0 ? frees(plan_.sharding.reshard, variant[Knob::pp] > 1) : value == 1;
+}
+
+bool VariantSpace::adds_whole_gradients(const Variant& variant) const {
+  const int value = variant[Knob::accumulate];
+  return value == 0 ? sums_whole(plan_.sharding.accumulation, variant[Knob::pp] > 1) : value == 2;
+}
+
+bool VariantSpace::divides(const Variant& v) const {
+  const int tp = v[Knob::tp], cp = v[Knob::cp], pp = v[Knob::pp];
+  const std::int64_t sharers = std::int64_t{tp} * cp * pp;
+  if (work_.gpus % (sharers * v[Knob::replicate]) != 0) return false;
+  const std::int64_t data = work_.gpus / sharers, shard = data / v[Knob::replicate];
+  if (sequences_ % (data * v[Knob::microbatch]) != 0) return false;
+  const bool balanced = job_.job.parallelism.context_parallel_load_balancer.has_value();
+  const std::int64_t parts = (plan_.tensor.sequence_parallel ? tp : 1) *
+                             (cp > 1 ? (balanced ? 2 : 1) * std::int64_t{cp} : 1);
+  if (work_.seq % parts != 0) return false;
+  if (v[Knob::etp] == 1 && tp == 1) return false;
+  if (shard * cp * (v[Knob::etp] == 1 ? 1 : tp) % v[Knob::ep] != 0) return false;
+  return has_effect(v);
+}
+
+/// What has no effect stays as it is.
+bool VariantSpace::has_effect(const Variant& v) const {
+  if (v[Knob::tp] == 1 && v[Knob::async_tp] != own_[Knob::async_tp]) return false;
+  Variant usual = v;
+  usual[Knob::reshard] = usual[Knob::accumulate] = 0;
+  if (v[Knob::reshard] != 0 && frees_weights(v) == frees_weights(usual)) return false;
+  return v[Knob::accumulate] == 0 || adds_whole_gradients(v) != adds_whole_gradients(usual);
+}
+
+bool VariantSpace::legal(const Variant& v) const {
+  if (!divides(v)) return false;
+  const int pp = v[Knob::pp], which = v[Knob::schedule];
+  if (pp == 1) return which == 0;
+  if (keeps_batch(v)) return true;
+  const Pipeline* pipeline = pipeline_of(pp, which);
+  const schedule::Traits* schedule = cuts_[static_cast<std::size_t>(which)].schedule;
+  if (!pipeline || !schedule) return false;
+  const std::int64_t count = microbatches(v);
+  if (count < schedule->least_microbatches(pp) || !schedule->fills_rounds(count, pp)) return false;
+  // Not the job's own schedule under another number.
+  if (which == 0 || schedule != cuts_[0].schedule) return true;
+  const Pipeline* own = pipeline_of(pp, 0);
+  return !own || own->map.stages() != pipeline->map.stages();
+}
+
+/// The pipeline, and what passes it, as the job has them.
+bool VariantSpace::keeps_batch(const Variant& v) const {
+  return v[Knob::pp] == own_[Knob::pp] && v[Knob::schedule] == 0 &&
+         v[Knob::microbatch] == own_[Knob::microbatch] &&
+         v[Knob::tp] * v[Knob::cp] == own_[Knob::tp] * own_[Knob::cp];
+}
+
+std::int64_t VariantSpace::microbatches(const Variant& v) const {
+  const std::int64_t data = work_.gpus / (std::int64_t{v[Knob::tp]} * v[Knob::cp] * v[Knob::pp]);
+  return sequences_ / (data * v[Knob::microbatch]);
+}
+
+const Pipeline* VariantSpace::pipeline_of(int pp, int schedule) const {
+  const auto found = pipelines_.find({pp, schedule});
+  if (found != pipelines_.end()) return found->second ? &*found->second : nullptr;
+  std::optional<Pipeline>& made = pipelines_[{pp, schedule}];
+  try {
+    made = make_pipeline(pp, schedule);
+  } catch (const Error&) {  // not with these cuts, or on so many ranks
+  }
+  return made ? &*made : nullptr;
+}
+
+std::optional<Pipeline> VariantSpace::make_pipeline(int pp, int schedule) const {
+  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(schedule)];
+  if (pp == work_.pipeline.ranks() && schedule == 0) return work_.pipeline;
+  if (pp > 1 && !traits) return std::nullopt;
+  config::JobConfig job = job_.job;
+  job.parallelism = pipeline_keys(pp, schedule);
+  const model::ModelSpec& model = *plan_.model.spec;
+  Pipeline out;
+  out.map = plan::stage_map_of(job.parallelism, model, pp);
+  if (chunks > 0 && pp > 1 && out.map.stages() != pp * chunks) return std::nullopt;
+  const auto ranges = plan::stage_ranges_of(job, model, out.map.stages());
+  if (!ranges) return std::nullopt;
+  out.stages = stages_of(model, *ranges, work_.seq);
+  return out;
+}
+
+config::Parallelism VariantSpace::pipeline_keys(int pp, int schedule) const {
+  config::Parallelism keys = job_.job.parallelism;
+  keys.pipeline_parallel_degree = pp;
+  if (schedule == 0 || pp == 1) return keys;
+  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(schedule)];
+  keys.pipeline_parallel_schedule = traits->name;
+  keys.pipeline_parallel_schedule_csv.clear();
+  if (chunks == traits->usual_stages() && !keys.pipeline_parallel_layers_per_stage) return keys;
+  const std::int64_t layers = work_.model.layers + keys.pipeline_parallel_first_stage_less_layers +
+                              keys.pipeline_parallel_last_stage_less_layers;
+  const std::int64_t stages = std::int64_t{pp} * chunks;
+  keys.pipeline_parallel_layers_per_stage = (layers + stages - 1) / stages;
+  return keys;
+}
+
+Workload VariantSpace::workload(const Variant& v) const {
+  Workload out = without_lists(v);
+  if (v == own_ || v[Knob::pp] == 1 || out.pipeline.lists) return out;
+  Pipeline& pipeline = out.pipeline;
+  const schedule::Traits& traits = *cuts_[static_cast<std::size_t>(v[Knob::schedule])].schedule;
+  const int microbatches = pipeline.microbatches;
+  if (pipeline.map == traits.usual_map(v[Knob::pp], pipeline.chunks())) {
+    pipeline.kind = traits.kind;
+    pipeline.lists = lists_of(pipeline, microbatches);
+  } else {
+    pipeline.lists = std::make_shared<const schedule::ActionLists>(
+        compute_orders(traits.kind, pipeline.map, microbatches));
+  }
+  pipeline.kind.reset();
+  return out;
+}
+
+Workload VariantSpace::without_lists(const Variant& v) const {
+  if (v == own_) return work_;
+  Workload out = work_;
+  out.microbatch = v[Knob::microbatch];
+  out.tp = v[Knob::tp];
+  out.cp = v[Knob::cp];
+  out.ep = v[Knob::ep];
+  out.etp = v[Knob::etp] == 1 ? out.tp : 1;
+  out.replicate = v[Knob::replicate];
+  out.fsdp = out.gpus / (out.tp * v[Knob::pp] * out.replicate);
+  out.reshard = frees_weights(v);
+  out.unsharded_gradients = adds_whole_gradients(v);
+  const Recomputation& again = recomputations_[static_cast<std::size_t>(v[Knob::recompute])];
+  out.recompute = again.kind;
+  out.recomputed_blocks = again.blocks;
+  out.async_tp =
+      plan_.tensor.sequence_parallel && (v[Knob::async_tp] == 1 || job_.job.debug.deterministic);
+  if (v[Knob::precision] == 1)
+    out.precision = work_.precision == Precision::f32 ? Precision::bf16 : Precision::f32;
+  if (keeps_batch(v)) return out;
+  Pipeline& to = out.pipeline;
+  const Pipeline* from = pipeline_of(v[Knob::pp], v[Knob::schedule]);
+  to.map = from ? from->map : schedule::StageMap::loop(v[Knob::pp]);
+  to.stages = from ? from->stages : IndexedVector<schedule::StageIndex, StageContent>();
+  to.lists.reset();
+  to.microbatches = static_cast<int>(microbatches(v));
+  to.rounds = 1;
+  return out;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that cannot fit as they are, and the smallest change of each that makes it fit.
+#include <gtest/gtest.h>
+
+#include "tessera/planner/search.hpp"
+#include "unit/planner/planned_job.hpp"
+
+namespace tessera::planner {
+namespace {
+
+bool fits_as(const PlannedJob& job, const Variant& variant) {
+  return job.space.legal(variant) &&
+         fits(memory_of(job.space.workload(variant), job.stack), job.machine);
+}
+
+/// Does any variant with `count` of the knobs from `first` on turned fit? Its own enumeration.
+bool any_fits(const PlannedJob& job, int count, std::size_t first, const Variant& from) {
+  if (count == 0) return fits_as(job, from);
+  for (std::size_t i = first; i < kKnobs; ++i)
+    for (const int value : job.space.values(kEachKnob[i])) {
+      if (value == job.space.own()[kEachKnob[i]]) continue;
+      Variant variant = from;
+      variant[kEachKnob[i]] = value;
+      if (any_fits(job, count - 1, i + 1, variant)) return true;
+    }
+  return false;
+}
+
+struct Planted {
+  const char* flavor;
+  int gpus;
+  const char *seq, *batch, *recompute;
+  double memory_gib;
+  std::vector<std::string> more = {};
+};
+
+// clang-format off
+const Planted kPlanted[] = {
+    {"8B", 8, "8192", "1", "none", 60},   {"8B", 8, "8192", "1", "none", 50},
+    {"8B", 8, "8192", "1", "none", 40},   {"8B", 8, "8192", "1", "none", 32},
+    {"8B", 8, "8192", "2", "none", 79},   {"8B", 8, "8192", "4", "none", 79},
+    {"8B", 8, "8192", "2", "full", 40},   {"8B", 8, "8192", "8", "full", 79},
+    {"8B", 8, "16384", "1", "none", 79},  {"8B", 8, "16384", "1", "selective", 79},
+    {"8B", 8, "32768", "1", "selective", 79}, {"8B", 8, "65536", "1", "full", 79},
+    {"8B", 4, "8192", "1", "none", 79},   {"8B", 4, "8192", "1", "full", 40},
+    {"8B", 2, "8192", "1", "full", 79},   {"8B", 1, "8192", "1", "none", 79},
+    {"8B", 1, "8192", "1", "full", 79},   {"8B", 16, "8192", "2", "none", 60},
+    {"1B", 8, "8192", "4", "none", 40},   {"1B", 8, "32768", "1", "none", 40},
+    {"1B", 1, "8192", "1", "none", 20},   {"3B", 8, "8192", "4", "none", 79},
+    {"3B", 2, "8192", "1", "none", 40},   {"3B", 1, "8192", "1", "full", 40},
+    {"8B", 8, "8192", "1", "none", 79, {"--parallelism.fsdp_gradient_accumulation", "unsharded"}},
+    {"8B", 8, "8192", "1", "selective", 60, {"--parallelism.fsdp_reshard_after_forward", "never"}},
+    {"8B", 8, "8192", "1", "full", 79, {"--parallelism.data_parallel_replicate_degree", "8"}},
+    {"8B", 8, "8192", "8", "none", 79, {"--parallelism.pipeline_parallel_degree", "4",
+                                        "--parallelism.pipeline_parallel_schedule", "GPipe"}},
+    {"70B", 64, "8192", "1", "none", 79}, {"70B", 32, "8192", "1", "full", 60},
+    {"70B", 16, "8192", "1", "full", 60}, {"70B", 8, "8192", "1", "full", 79},
+};
+// clang-format on
+
+PlannedJob job_of(const Planted& planted) {
+  std::vector<std::string> flags{"--model.flavor",
+                                 planted.flavor,
+                                 "--training.seq_len",
+                                 planted.seq,
+                                 "--training.local_batch_size",
+                                 planted.batch,
+                                 "--activation_checkpoint.mode",
+                                 planted.recompute};
+  flags.insert(flags.end(), planted.more.begin(), planted.more.end());
+  return PlannedJob({"", planted.gpus, flags, "h100-700w", planted.memory_gib});
+}
+
+class Remedies : public testing::TestWithParam<int> {};
+
+TEST_P(Remedies, TheChangeFitsAndNoSmallerOneDoes) {
+  const PlannedJob job = job_of(kPlanted[GetParam()]);
+  ASSERT_FALSE(fits_as(job, job.space.own())) << "it is not impossible";
+  const std::optional<Remedy> remedy = smallest_remedy(job.job, job.space, job.machine, job.stack);
+  ASSERT_TRUE(remedy);
+  const plan::JobPlan plan = plan::plan_job(remedy->option.job, remedy->gpus, 0);
+  const Workload work = workload_of(plan, job.stack);
+  EXPECT_TRUE(fits(memory_of(work, job.stack), job.machine));
+  const int most = remedy->more_gpus ? 3 : remedy->turned - 1;
+  for (int count = 0; count <= most; ++count)
+    EXPECT_FALSE(any_fits(job, count, 0, job.space.own())) << count << " knobs are enough";
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, Remedies,
+                         testing::Range(0, static_cast<int>(std::size(kPlanted))));
+
+}  // namespace
+}  // namespace tessera::planner
