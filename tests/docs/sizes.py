@@ -10,7 +10,7 @@ SOURCES = CPP + (".py", ".sh", ".cmake", "CMakeLists.txt", "bootstrap", ".ci/run
 GENERATED = {"src/data/unicode_tables.inc"}
 LARGER = {  # what exceeds a limit, and by how much it may: split it when you change it
     "lines": {
-        "include/tessera/config/job_config.hpp": 346,  # the keys, one a line
+        "include/tessera/config/job_config.hpp": 348,  # the keys, one a line
     },
 }
 

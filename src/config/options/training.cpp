@@ -53,10 +53,11 @@ OptionList training_proper() {
           .at_least(0)
           .is_ours(),
       OPTION(training.freeze, "Parameters that are not trained, by regular expressions").is_ours(),
-      OPTION(training.fused_linear_cross_entropy,
-             "Compute output layer and loss a chunk of tokens at a time, so that the logits of a "
-             "microbatch never exist whole; auto = where they take much memory. Off by default: its "
-             "speed is not measured yet")
+      OPTION(
+          training.fused_linear_cross_entropy,
+          "Compute output layer and loss a chunk of tokens at a time, so that the logits of a "
+          "microbatch never exist whole; auto = where they take much memory. Off by default: its "
+          "speed is not measured yet")
           .one_of({"auto", "always", "never"})
           .is_ours(),
       OPTION(training.dtype, "Type of parameters, gradients and optimizer state")

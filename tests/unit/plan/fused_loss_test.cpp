@@ -48,8 +48,7 @@ TEST(FusedLoss, KeepsTheLogitsOfTensorParallelRanksApart) {
     flags.insert(flags.end(), {kFusedKey, how});
     return fused_plan(flags, ranks);
   };
-  EXPECT_GT(
-      loss_chunk_tokens(with("always", {"--parallelism.tensor_parallel_degree", "2"}, 2)), 0);
+  EXPECT_GT(loss_chunk_tokens(with("always", {"--parallelism.tensor_parallel_degree", "2"}, 2)), 0);
   EXPECT_EQ(loss_chunk_tokens(with("auto", whole, 2)), 0);
   EXPECT_GT(loss_chunk_tokens(with("always", {"--parallelism.disable_loss_parallel"}, 1)), 0);
   EXPECT_THAT(error_of(ExitCode::usage, [&] { with("always", whole, 2); }),

@@ -54,15 +54,14 @@ TEST(JobPrice, RecomputationTakesTimeAndSparesMemory) {
   EXPECT_LT(made_again.step_seconds, 1.40 * kept.step_seconds);
 }
 
-/// 8 x 2048 tokens: a sixteenth of the logits, and the weight's gradient in float32 and bfloat16.
+/// 8 x 8192 tokens: a sixteenth of the logits, and the weight's gradient in float32 and bfloat16.
 TEST(JobPrice, AFusedLossSparesLogits) {
   const auto with = [](const char* how) {
-    return price_of(8, {"--training.fused_linear_cross_entropy", how})
-        .memory.loss;
+    return price_of(8, {"--training.fused_linear_cross_entropy", how}).memory.loss;
   };
   const double vocab = 128256, bytes = load_stack("tessera").loss_bytes;
-  EXPECT_DOUBLE_EQ(with("never"), bytes * 8 * 2048 * vocab);
-  EXPECT_DOUBLE_EQ(with("always"), vocab * (bytes * 1024 + 6 * 4096));
+  EXPECT_DOUBLE_EQ(with("never"), bytes * 8 * 8192 * vocab);
+  EXPECT_DOUBLE_EQ(with("always"), vocab * (bytes * 4096 + 6 * 4096));
   EXPECT_DOUBLE_EQ(with("auto"), with("always"));
 }
 
