@@ -48,11 +48,11 @@ AxisSet spanned(const Layout& layout, AxisSet set) {
   return set;
 }
 
-std::string join_names(AxisSet set) {
-  std::string name;
+std::string name_of(const Layout& layout, AxisSet set) {
+  std::vector<Axis> axes;
   for (Axis axis : kAxes)
-    if (set.test(bit_of(axis))) name += fmt::format("{}{}", name.empty() ? "" : "+", name_of(axis));
-  return name;
+    if (set.test(bit_of(axis))) axes.push_back(axis);
+  return layout.group_name(axes);
 }
 
 /// Distinct rank groups of more than one rank that are smaller than the world, each once.
@@ -68,10 +68,10 @@ std::vector<AxisSet> distinct_groups(const Layout& layout) {
   return groups;
 }
 
-std::vector<comm::GridCut> cuts_of(const std::vector<AxisSet>& groups) {
+std::vector<comm::GridCut> cuts_of(const Layout& layout, const std::vector<AxisSet>& groups) {
   std::vector<comm::GridCut> cuts;
   for (const AxisSet& set : groups) {
-    comm::GridCut cut{std::vector<bool>(5), join_names(set)};
+    comm::GridCut cut{std::vector<bool>(5), name_of(layout, set)};
     for (std::size_t i = 0; i < 5; ++i) cut.keep[i] = set.test(i);
     cuts.push_back(std::move(cut));
   }
@@ -110,9 +110,9 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
   impl_->hosts = comm::all_gather_strings(world.control(), world.host());
   impl_->add_self(layout_);
   if (layout.world() == 1) return;
-  auto root = world.make(backend, join_names(spanned(layout, AxisSet(31))), memory);
+  auto root = world.make(backend, name_of(layout, AxisSet(31)), memory);
   const auto groups = distinct_groups(layout);
-  auto parts = comm::split_grid(*root, layout.degrees().values, cuts_of(groups));
+  auto parts = comm::split_grid(*root, layout.degrees().values, cuts_of(layout, groups));
   for (std::size_t i = 0; i < groups.size(); ++i)
     impl_->groups[groups[i].to_ulong()] = std::move(parts[i]);
   if (layout.degree(Axis::pp) > 2) impl_->embedding = split_ends(*root, layout, coord_);
@@ -136,7 +136,7 @@ DeviceMesh::DeviceMesh(const Layout& layout, Rank rank)
     if (set.none() || impl_->groups.count(set.to_ulong())) continue;
     const std::vector<Rank> ranks = layout.group_of(rank, axes);
     impl_->groups[set.to_ulong()] = comm::make_recording_communicator(
-        position(ranks, rank), static_cast<int>(ranks.size()), join_names(set));
+        position(ranks, rank), static_cast<int>(ranks.size()), name_of(layout, set));
   }
   impl_->rehearse_experts(layout, rank);
   if (layout.degree(Axis::pp) > 2 && ends_pipeline(layout, coord_))
@@ -181,16 +181,14 @@ comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
   const auto found = impl_->groups.find(set.to_ulong());
   TESSERA_EXPECT(found != impl_->groups.end(),
                  "the mesh has no communicator along {}; add it to combinations()",
-                 join_names(set));
+                 name_of(layout_, set));
   return *found->second;
 }
 
 comm::Communicator& DeviceMesh::neighbours(comm::Communicator& all, int ranks) {
   if (ranks == all.size()) return all;
   auto& group = impl_->neighbours[{&all, ranks}];
-  if (!group)
-    group = all.split(all.rank() / ranks, all.rank(),
-                      fmt::format("{} neighbours of {}", ranks, all.axis()));
+  if (!group) group = all.split(all.rank() / ranks, all.rank(), neighbours_name(ranks, all.axis()));
   return *group;
 }
 

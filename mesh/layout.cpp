@@ -131,6 +131,10 @@ void check_experts(const AxisDegrees& degrees, int ep, int etp) {
 
 std::string_view name_of(Axis axis) noexcept { return kNames[axis]; }
 
+std::string neighbours_name(int ranks, const std::string& of) {
+  return fmt::format("{} neighbours of {}", ranks, of);
+}
+
 Layout Layout::resolve(const Degrees& configured, int world) {
   require(world >= 1, ExitCode::usage, "a mesh of {} ranks cannot be made; start at least one",
           world);
@@ -174,6 +178,13 @@ Rank Layout::rank_of(const Coord& coord) const {
     rank = rank * degrees_[axis] + coord[axis];
   }
   return Rank(rank);
+}
+
+std::string Layout::group_name(const std::vector<Axis>& axes) const {
+  std::string name;
+  for (const Axis axis : axes)
+    if (degree(axis) > 1) name += fmt::format("{}{}", name.empty() ? "" : "+", mesh::name_of(axis));
+  return name;
 }
 
 std::vector<Rank> Layout::group_of(Rank rank, const std::vector<Axis>& axes) const {

@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "plan_search.hpp"
+#include "plan_traffic.hpp"
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/resolve.hpp"
@@ -28,7 +29,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 struct Request {
   int gpus = 0;  ///< 0: as few as the mesh needs
   std::string machine = "h100-700w", stack = "tessera";
-  bool json = false, search = false;
+  bool json = false, search = false, traffic = false;
   std::string write;  ///< empty: nothing is written
   Args job;
 };
@@ -36,7 +37,7 @@ struct Request {
 std::string usage() {
   return fmt::format(
       "Usage: tessera plan [FILE.toml] [--gpus N] [--machine NAME] [--stack NAME] [--json]\n"
-      "                    [--search] [--write FILE.toml] [--section.key VALUE]...\n"
+      "                    [--search] [--write FILE.toml] [--traffic] [--section.key VALUE]...\n"
       "\n"
       "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
       "\n"
@@ -46,6 +47,8 @@ std::string usage() {
       "--json           print one JSON object.\n"
       "--search         also print the five fastest variants that fit, why they are, and\n"
       "                 what each knob of the first changes.\n"
+      "--traffic        also print what communicators count in a step: calls and MiB by axis and\n"
+      "                 call, exactly as in a run over MPI.\n"
       "--write FILE     search, and write the fastest variant as a job.\n"
       "\n"
       "Machines:\n"
@@ -76,6 +79,8 @@ Request request_of(const Args& args) {
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "--json")
       request.json = true;
+    else if (args[i] == "--traffic")
+      request.traffic = true;
     else if (args[i] == "--search")
       request.search = true;
     else if (takes(args, i, "--gpus", gpus))
@@ -198,10 +203,12 @@ int run(const Args& args) {
       tessera::app::advice_of(job.resolved, space, price, machine, stack, request.search);
   if (request.json) {
     nlohmann::json out = as_json(work, request, price);
+    if (request.traffic) out["traffic"] = tessera::app::traffic_json(plan);
     if (request.search || !price.fits) out["search"] = as_json(advice);
     std::cout << out.dump(2) << '\n';
   } else {
     print(work, price, machine, stack);
+    if (request.traffic) std::cout << tessera::app::traffic_table(plan);
     print(advice, request.search);
   }
   if (request.write.empty()) return 0;

@@ -107,11 +107,11 @@ void Executor::move(const Action& action) {
 }
 
 void Executor::send(const Action& action, StageIndex to, std::map<Key, Flow>& from,
-                    const std::vector<Crossing>& slots) {
+                    const std::vector<plan::Crossing>& slots) {
   const Flow flow = std::move(from.extract({action.stage, action.microbatch}).mapped());
   Transfer sent;
   pp_.group_start();
-  for (const Crossing& crossing : slots) {
+  for (const plan::Crossing& crossing : slots) {
     const at::Tensor value = flow[crossing.slot].detach().contiguous();
     TESSERA_EXPECT(value.sizes() == crossing.shape,
                    "slot {} crosses the cut with a shape that its cell does not declare",
@@ -124,13 +124,14 @@ void Executor::send(const Action& action, StageIndex to, std::map<Key, Flow>& fr
 }
 
 void Executor::receive(const Action& action, StageIndex from, std::map<Key, Transfer>& into,
-                       const std::vector<Crossing>& slots) {
+                       const std::vector<plan::Crossing>& slots) {
   const StageOptions& options = stages_.options();
   Transfer incoming;
   pp_.group_start();
-  for (const Crossing& crossing : slots) {
+  for (const plan::Crossing& crossing : slots) {
     incoming.flow[crossing.slot] =
-        at::empty(crossing.shape, at::TensorOptions(crossing.type).device(options.sharding.device));
+        at::empty(crossing.shape,
+                  at::TensorOptions(scalar_type_of(crossing.type)).device(options.sharding.device));
     pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from).value());
   }
   incoming.request = pp_.group_end();

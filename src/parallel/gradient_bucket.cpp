@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/plan/stage_units.hpp"
 
 namespace tessera::parallel {
 
@@ -37,11 +38,11 @@ bool GradientBucket::reduces_over(plan::ReduceOver what) const {
   });
 }
 
-/// Nothing is exchanged over fsdp: microbatches add up in the gradient itself.
 bool GradientBucket::adds_in_place() const {
   const GroupOptions& options = group_.options();
-  return group_.fsdp().size() == 1 && options.precision.reduce == options.precision.master &&
-         !options.offload && !tree_;
+  return plan::adds_in_place(group_.fsdp().size(),
+                             options.precision.reduce == options.precision.master, options.offload,
+                             tree_);
 }
 
 void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool first) {

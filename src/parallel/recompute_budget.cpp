@@ -12,8 +12,7 @@ void RecomputeBudget::resolve(std::span<UnitState> units) {
   for (UnitState& state : units) {
     if (!state.block) continue;
     if (policy_.kind == Kind::operations) state.recompute = Recompute::operations;
-    if (policy_.kind == Kind::every && (state.number - 1) % policy_.every == 0)
-      state.recompute = Recompute::unit;
+    if (policy_.remakes_block(state.number - 1)) state.recompute = Recompute::unit;
   }
   if (policy_.kind == Kind::budget) activations_.resize(units.size());
 }

@@ -6,18 +6,12 @@
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/torch_internal.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/plan/stage_units.hpp"
 
 namespace tessera::parallel {
 namespace {
 
 using at::Tensor;
-
-// elements: 64 bytes in bfloat16, and whole vectors in float32
-constexpr std::int64_t kAlignment = 32;
-
-std::int64_t aligned(std::int64_t count) {
-  return (count + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 Shape with_rows(const Shape& shape, std::int64_t rows) {
   Shape changed = shape;
@@ -50,7 +44,7 @@ void ShardGroup::add(PlacedParam placed) {
   param.spec = placed.spec;
   param.place = std::move(placed.place);
   param.flat_begin = chunk_elements_;
-  chunk_elements_ += aligned(param.chunk_elements());
+  chunk_elements_ += plan::flat_elements(param.place);
   params_.push_back(std::move(param));
 }
 

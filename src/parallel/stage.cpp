@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/stage.hpp"
 
-#include <algorithm>
+#include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
 
@@ -9,11 +9,7 @@ using mesh::Axis;
 using model::Flow;
 
 ReducerOptions reducer_options_of(const StageOptions& options, bool pipelined) {
-  using enum plan::Accumulation;
-  const bool each =
-      options.sharding.accumulation == sharded ||
-      (options.sharding.accumulation == standard && !pipelined && !options.sharding.deterministic);
-  return {each, options.sharding.deterministic};
+  return {options.sharding.reduces_each_microbatch(pipelined), options.sharding.deterministic};
 }
 
 Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
@@ -35,20 +31,14 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
   recompute_.resolve(units_);
 }
 
-/// The first and the last unit of the model are the embedding and [norm, output].
 void Stage::add_units() {
-  const auto count = static_cast<std::int64_t>(model_.units.size());
-  for (std::int64_t number = 0; number < count; ++number) {
-    model::UnitSpec part = model_.units[static_cast<std::size_t>(number)];
-    part.begin = std::max(part.begin, static_cast<int>(cells_.begin));
-    part.end = std::min(part.end, static_cast<int>(cells_.end()));
-    if (part.begin >= part.end) continue;
-    std::vector<ShardGroup*> groups = weights_.make_groups(part);
+  for (const plan::UnitPart& part : plan::unit_parts(model_, cells_)) {
+    std::vector<ShardGroup*> groups = weights_.make_groups(part.spec);
     reducer_.add_unit(groups);
     for (const ShardGroup* group : groups) rounded_.add(group->params());
-    Unit unit(model_, part, std::move(groups), tensor_parallel(), weights_.buffers(),
+    Unit unit(model_, part.spec, std::move(groups), tensor_parallel(), weights_.buffers(),
               options_.recompute.products);
-    units_.push_back({std::move(unit), number, number > 0 && number + 1 < count});
+    units_.push_back({std::move(unit), part.number, part.block});
   }
 }
 
@@ -65,33 +55,19 @@ TensorParallel Stage::tensor_parallel() {
   return how;
 }
 
-std::vector<Crossing> Stage::inputs() const {
-  return first() ? std::vector<Crossing>() : crossings(cells_.begin);
+std::vector<plan::Crossing> Stage::inputs() const {
+  return first() ? std::vector<plan::Crossing>() : crossings(cells_.begin);
 }
 
-std::vector<Crossing> Stage::outputs() const {
-  return last() ? std::vector<Crossing>() : crossings(cells_.end());
+std::vector<plan::Crossing> Stage::outputs() const {
+  return last() ? std::vector<plan::Crossing>() : crossings(cells_.end());
 }
 
-std::vector<Crossing> Stage::crossings(std::int64_t cell) const {
-  const std::int64_t tp = mesh_.along(Axis::tp).size(), tokens = options_.microbatch.tokens();
-  std::vector<Crossing> result;
-  for (const model::Live& live : model_.cells[static_cast<std::size_t>(cell)].live) {
-    std::vector<std::int64_t> shape{tokens};
-    if (live.spread == model::Spread::tokens && options_.tensor.sequence_parallel) shape[0] /= tp;
-    if (live.spread == model::Spread::heads)
-      shape = {options_.microbatch.batch, options_.microbatch.seq};
-    if (live.spread == model::Spread::apart) shape.clear();
-    const std::size_t cut = shape.size();
-    shape.insert(shape.end(), live.features.begin(), live.features.end());
-    if (live.spread == model::Spread::features || live.spread == model::Spread::heads)
-      shape[cut] = std::max<std::int64_t>(1, shape[cut] / tp);  // few key-value heads: one
-    const bool wide =
-        live.slot == model::Slot::balance && options_.sharding.precision.compute != at::kDouble;
-    result.push_back(
-        {live.slot, std::move(shape), wide ? at::kFloat : options_.sharding.precision.compute});
-  }
-  return result;
+std::vector<plan::Crossing> Stage::crossings(std::int64_t cell) const {
+  return plan::crossings(
+      model_.cells[static_cast<std::size_t>(cell)],
+      {mesh_.along(Axis::tp).size(), options_.tensor.sequence_parallel, options_.microbatch.batch,
+       options_.microbatch.seq, dtype_of(options_.sharding.precision.compute)});
 }
 
 void Stage::begin_step(int microbatches) {

@@ -21,14 +21,10 @@ comm::Communicator& Stage::neighbours(int ranks) {
   return mesh_.neighbours(mesh_.along({Axis::dp_shard, Axis::cp}), ranks);
 }
 
-/// Those that share this rank's experts among the same ranks, if all of them do or none: the
-/// experts' own number of neighbours is an integer.
+/// Those that share this rank's experts among the same ranks; null where not all of them do.
 comm::Communicator* Stage::expert_neighbours(int ranks) {
-  const mesh::Layout& layout = mesh_.layout();
-  const int near = ranks * (layout.experts_cut_by_tp() ? 1 : layout.degree(Axis::tp)),
-            ep = layout.expert_degree();
-  if (near % ep != 0 && ep % near != 0) return nullptr;
-  return &mesh_.neighbours(mesh_.expert_shards(), std::max(1, near / ep));
+  const std::optional<int> experts = plan::expert_neighbours(mesh_.layout(), ranks);
+  return experts ? &mesh_.neighbours(mesh_.expert_shards(), *experts) : nullptr;
 }
 
 /// Collective over fsdp, whose ranks hold the same units and so ask for the same groups of

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/stage_weights.hpp"
 
-#include <algorithm>
-#include <array>
-#include <set>
-
 #include "tessera/base/name_pattern.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
@@ -13,21 +9,6 @@ namespace tessera::parallel {
 namespace {
 
 using mesh::Axis;
-
-std::set<int> params_of(const model::ModelSpec& model, const model::UnitSpec& unit) {
-  std::set<int> params;
-  for (int cell = unit.begin; cell < unit.end; ++cell)
-    for (const int param : model.cells[static_cast<std::size_t>(cell)].params) params.insert(param);
-  return params;
-}
-
-/// Units of the whole model that use a parameter: more than one if it is tied.
-int users(const model::ModelSpec& model, int param) {
-  int count = 0;
-  for (const model::UnitSpec& unit : model.units)
-    count += static_cast<int>(params_of(model, unit).count(param));
-  return count;
-}
 
 /// Of the ranks that shard a parameter; those of experts are sharded over others.
 comm::Communicator& shards_of(mesh::DeviceMesh& mesh, bool experts) {
@@ -73,12 +54,6 @@ void StageWeights::make_buffers() {
           at::zeros(model_.buffers[static_cast<std::size_t>(buffer)].shape, options);
 }
 
-bool StageWeights::frozen(const model::ParamSpec& spec) const {
-  return std::ranges::any_of(options_.sharding.freeze, [&](const std::string& pattern) {
-    return matches(pattern, spec.fqn);
-  });
-}
-
 ShardGroup* StageWeights::group_of(const model::ParamSpec* param) const {
   for (const auto& group : groups_)
     if (find(group->params(), param) >= 0) return group.get();
@@ -94,50 +69,36 @@ plan::PlacementOptions StageWeights::placement_options(bool tied) const {
   return how;
 }
 
-ShardGroup* StageWeights::make_group(const std::string& name,
-                                     const std::vector<const model::ParamSpec*>& specs, bool tied) {
+ShardGroup* StageWeights::make_group(const plan::WeightGroup& weights) {
+  const bool other_stage = weights.tied && !whole_model();
   GroupOptions options{options_.sharding.precision, options_.sharding.device,
-                       options_.sharding.offload, !frozen(*specs.front()),
-                       tied ? tied_weight_.home : nullptr};
+                       options_.sharding.offload, !weights.frozen,
+                       other_stage ? tied_weight_.home : nullptr};
   if (options_.sharding.offload && !options_.sharding.device.is_cpu()) {
     if (!copies_) copies_.emplace(options_.sharding.device);
     options.copies = &*copies_;
   }
   std::vector<PlacedParam> params;
-  for (const model::ParamSpec* spec : specs)
+  for (const int param : weights.params) {
+    const model::ParamSpec& spec = model_.params[static_cast<std::size_t>(param)];
     params.push_back(
-        {spec, plan::place(*spec, mesh_.layout(), mesh_.rank(), placement_options(tied))});
-  const bool experts = model::counts_experts(specs.front()->placement);
-  groups_.push_back(
-      std::make_unique<ShardGroup>(name, std::move(params), shards_of(mesh_, experts), options));
+        {&spec, plan::place(spec, mesh_.layout(), mesh_.rank(), placement_options(other_stage))});
+  }
+  groups_.push_back(std::make_unique<ShardGroup>(weights.name, std::move(params),
+                                                 shards_of(mesh_, weights.experts), options));
+  if (other_stage) tied_ = groups_.back().get();
   return groups_.back().get();
 }
 
-ShardGroup* StageWeights::tied_group(const model::ParamSpec* spec) {
-  if (ShardGroup* group = group_of(spec)) return group;
-  const bool other_stage = !whole_model();
-  ShardGroup* group = make_group(spec->fqn, {spec}, other_stage);
-  if (other_stage) tied_ = group;
-  return group;
-}
-
 std::vector<ShardGroup*> StageWeights::make_groups(const model::UnitSpec& unit) {
-  // Trained, frozen; experts' trained, frozen.
-  std::array<std::vector<const model::ParamSpec*>, 4> kinds;
   std::vector<ShardGroup*> result;
-  for (const int param : params_of(model_, unit)) {
-    const model::ParamSpec* spec = &model_.params[static_cast<std::size_t>(param)];
-    if (users(model_, param) > 1) {
-      result.push_back(tied_group(spec));
-      continue;
-    }
-    const int experts = model::counts_experts(spec->placement) ? 2 : 0;
-    kinds[static_cast<std::size_t>(experts + (frozen(*spec) ? 1 : 0))].push_back(spec);
+  for (const plan::WeightGroup& weights :
+       plan::weight_groups(model_, unit, options_.sharding.freeze)) {
+    ShardGroup* made =
+        weights.tied ? group_of(&model_.params[static_cast<std::size_t>(weights.params.front())])
+                     : nullptr;
+    result.push_back(made ? made : make_group(weights));
   }
-  constexpr std::array names{"", " (frozen)", " experts", " experts (frozen)"};
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-    if (!kinds[kind].empty())
-      result.push_back(make_group(unit.name + names[kind], kinds[kind], false));
   return result;
 }
 

@@ -73,6 +73,11 @@ bool ShardingPlan::weighs_memory() const {
          });
 }
 
+bool ShardingPlan::reduces_each_microbatch(bool pipelined) const {
+  return accumulation == Accumulation::sharded ||
+         (accumulation == Accumulation::standard && !pipelined && !deterministic);
+}
+
 const MicrobatchPlan& JobPlan::microbatches_at(std::int64_t step) const {
   const MicrobatchPlan* now = &microbatches;
   for (const auto& [first, plan] : later_microbatches)

@@ -8,21 +8,13 @@
 #include "tessera/base/error.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/plan/placement.hpp"
+#include "tessera/plan/stage_units.hpp"
 
 namespace tessera::plan {
 namespace {
 
 using mesh::Axis;
 using metrics::human_bytes;
-
-std::set<int> params_of(const model::ModelSpec& model, std::int64_t begin, std::int64_t end) {
-  std::set<int> params;
-  for (std::int64_t cell = begin; cell < end; ++cell) {
-    const std::vector<int>& used = model.cells[static_cast<std::size_t>(cell)].params;
-    params.insert(used.begin(), used.end());
-  }
-  return params;
-}
 
 /// Elements of the parameters as gathered, and of this rank's shards of them.
 struct Elements {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tessera/plan/step_traffic.hpp"
+
 namespace tessera::train {
 
 LossSums::LossSums(const data::SampleSource& source) : source_(source) {
@@ -39,6 +41,7 @@ void LossSums::add(const Rows& rows, const plan::BatchPlan& plan,
 
 StepVotes LossSums::reduce(comm::Communicator& control, const StepVotes& votes) {
   constexpr std::size_t kWords = kernels::ExactSum::word_count, kVotes = StepVotes::kCounts;
+  static_assert(kWords == plan::kSumWords && kVotes == plan::kVotes);
   std::vector<std::int64_t> words;
   std::ranges::copy(votes.counts(), std::back_inserter(words));
   std::ranges::copy(tokens_, std::back_inserter(words));

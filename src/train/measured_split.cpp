@@ -45,9 +45,9 @@ class Stopwatch {
         reducer_(model, mesh, parallel::reducer_options_of(options, true)),
         stage_(model, cells, mesh, options_, reducer_) {
     stage_.weights().initialize(1);
-    for (const parallel::Crossing& crossing : stage_.inputs())
+    for (const plan::Crossing& crossing : stage_.inputs())
       in_[crossing.slot] = random(crossing.shape);
-    for (const parallel::Crossing& crossing : stage_.outputs())
+    for (const plan::Crossing& crossing : stage_.outputs())
       gradients_[crossing.slot] = random(crossing.shape);
     labels_ = at::randint(vocab_, {options.microbatch.tokens()},
                           at::TensorOptions(at::kLong).device(options.sharding.device));

@@ -18,6 +18,8 @@ enum class Axis : std::uint8_t { pp, dp_replicate, dp_shard, cp, tp };
 inline constexpr std::array<Axis, 5> kAxes{Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::cp,
                                            Axis::tp};
 std::string_view name_of(Axis axis) noexcept;
+/// Of `ranks` neighbours among those of the group called `of`.
+std::string neighbours_name(int ranks, const std::string& of);
 
 /// One value for each axis, in the order of kAxes.
 template <class T>
@@ -57,6 +59,8 @@ class Layout {
   Rank rank_of(const Coord& coord) const;
   /// Ranks that share every coordinate with `rank` except those of `axes`, in mesh order.
   std::vector<Rank> group_of(Rank rank, const std::vector<Axis>& axes) const;
+  /// Of such a group: "dp_shard+cp", without axes of degree 1; empty for a single rank.
+  std::string group_name(const std::vector<Axis>& axes) const;
   /// Data-parallel ranks that read different samples (dp_replicate x dp_shard), and this rank's
   /// number among them.
   int dp_degree() const { return degree(Axis::dp_replicate) * degree(Axis::dp_shard); }

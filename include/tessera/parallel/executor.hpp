@@ -66,9 +66,9 @@ class Executor {
   void backward(const schedule::Action& action, const Pass& pass);
   void move(const schedule::Action& action);
   void send(const schedule::Action& action, schedule::StageIndex to,
-            std::map<Key, model::Flow>& from, const std::vector<Crossing>& slots);
+            std::map<Key, model::Flow>& from, const std::vector<plan::Crossing>& slots);
   void receive(const schedule::Action& action, schedule::StageIndex from,
-               std::map<Key, Transfer>& into, const std::vector<Crossing>& slots);
+               std::map<Key, Transfer>& into, const std::vector<plan::Crossing>& slots);
   void hand_over(const schedule::Action& made, schedule::StageIndex to, model::Flow flow,
                  std::map<Key, model::Flow>& sent, std::map<Key, Transfer>& local);
   static model::Flow arrived(const schedule::Action& action, std::map<Key, Transfer>& from);

@@ -22,15 +22,9 @@
 #include "tessera/parallel/stage_options.hpp"
 #include "tessera/parallel/stage_weights.hpp"
 #include "tessera/parallel/unit.hpp"
+#include "tessera/plan/stage_units.hpp"
 
 namespace tessera::parallel {
-
-/// One tensor that crosses a cut.
-struct Crossing {
-  model::Slot slot;
-  std::vector<std::int64_t> shape;  ///< on this rank
-  at::ScalarType type;
-};
 
 /// What a forward pass gives.
 struct StagePass {
@@ -58,8 +52,8 @@ class Stage {
   bool last() const { return cells_.end() == static_cast<std::int64_t>(model_.cells.size()); }
   /// What crosses the cut before (after) this stage, as this rank has it; empty at the model's
   /// ends.
-  std::vector<Crossing> inputs() const;
-  std::vector<Crossing> outputs() const;
+  std::vector<plan::Crossing> inputs() const;
+  std::vector<plan::Crossing> outputs() const;
   StageWeights& weights() { return weights_; }
   StageExperts& experts() { return experts_; }
 
@@ -119,7 +113,7 @@ class Stage {
   model::CellContext context_with(const model::Operations& operations) const;
   void add_units();
   TensorParallel tensor_parallel();
-  std::vector<Crossing> crossings(std::int64_t cell) const;
+  std::vector<plan::Crossing> crossings(std::int64_t cell) const;
   void check_patterns() const;
   void resolve_policies(std::int64_t budget_bytes);
   comm::Communicator& neighbours(int ranks);

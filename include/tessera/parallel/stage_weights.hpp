@@ -13,6 +13,7 @@
 #include "tessera/model_spec/model_spec.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/parallel/stage_options.hpp"
+#include "tessera/plan/stage_units.hpp"
 
 namespace tessera::parallel {
 
@@ -38,9 +39,8 @@ class StageWeights {
   StageWeights(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
                const StageOptions& options, const TiedWeight& tied);
 
-  /// Makes the groups of a unit, or of the part of it that the stage has. The unit's own parameters
-  /// form one group, its frozen ones another; those of experts are on other ranks, in groups of
-  /// their own; a tied one has a group of its own, shared by its users.
+  /// Makes the groups of a unit, or of the part of it that the stage has: plan::weight_groups().
+  /// Units that use a tied weight share its group.
   std::vector<ShardGroup*> make_groups(const model::UnitSpec& unit);
   const std::vector<std::unique_ptr<ShardGroup>>& groups() const { return groups_; }
   /// The group of a weight that another stage uses too; null if there is none.
@@ -64,12 +64,9 @@ class StageWeights {
  private:
   bool whole_model() const;
   void make_buffers();
-  bool frozen(const model::ParamSpec& spec) const;
   ShardGroup* group_of(const model::ParamSpec* param) const;
-  ShardGroup* tied_group(const model::ParamSpec* spec);
   plan::PlacementOptions placement_options(bool tied) const;
-  ShardGroup* make_group(const std::string& name, const std::vector<const model::ParamSpec*>& specs,
-                         bool tied);
+  ShardGroup* make_group(const plan::WeightGroup& weights);
 
   const model::ModelSpec& model_;
   Range cells_;

@@ -29,6 +29,8 @@ struct ShardingPlan {
 
   /// Does a policy ask for the free memory?
   bool weighs_memory() const;
+  /// Is each microbatch reduced by itself, in a model of several stages (`pipelined`) or one?
+  bool reduces_each_microbatch(bool pipelined) const;
 };
 
 struct TensorParallelPlan {
@@ -61,6 +63,8 @@ struct RecomputePolicy {
 
   /// Is every block recomputed whole?
   bool is_full() const { return kind == Kind::every && every == 1; }
+  /// Is block number `block` (from 0) recomputed whole, whatever memory there is?
+  bool remakes_block(std::int64_t block) const { return kind == Kind::every && block % every == 0; }
 };
 
 }  // namespace tessera::plan

@@ -30,6 +30,8 @@ void set_recompute(config::ActivationCheckpoint& to, const std::string& how) {
                                                      "feed_forward.w1", "attention.wv"};
 }
 
+}  // namespace
+
 config::JobConfig job_of(const GradientCase& row) {
   config::JobConfig job = tiny_job(row.dtype == "bfloat16" ? "float32" : row.dtype);
   if (row.dtype == "bfloat16") job.training.mixed_precision_param = row.dtype;
@@ -62,11 +64,15 @@ config::JobConfig job_of(const GradientCase& row) {
   return job;
 }
 
+namespace {
+
 /// Whole gradients by name, from a run of one rank without communication.
 struct Reference {
   std::map<std::string, at::Tensor> gradients;
   double loss = 0;
 };
+
+}  // namespace
 
 model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
@@ -77,6 +83,10 @@ model::Model model_of(const GradientCase& row, at::Device device) {
 
 /// Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
 /// of microbatches: the reference has the same ones.
+namespace {
+
+/// Balance losses are means over microbatches of what is no sum over tokens: the reference has the
+/// same microbatches.
 int accumulation_of_reference(const GradientCase& row) {
   if (row.family != "qwen3_moe" && row.recipe.empty()) return 1;
   const config::Training training = job_of(row).training;
@@ -90,12 +100,16 @@ std::string type_of_reference(const GradientCase& row) {
   return row.dtype == "bfloat16" ? "float32" : row.dtype;
 }
 
+}  // namespace
+
 mesh::Layout layout_of(const GradientCase& row, int world) {
   mesh::Degrees degrees{row.pp, row.replicate, row.dp, row.cp, row.tp};
   degrees.ep = row.ep;
   degrees.etp = row.etp;
   return mesh::Layout::resolve(degrees, world);
 }
+
+namespace {
 
 Reference compute_reference(const GradientCase& of) {
   GradientCase row;

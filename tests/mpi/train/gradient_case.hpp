@@ -3,11 +3,15 @@
 // the one-rank run's.
 #pragma once
 
+#include "tessera/kernels/tensor.hpp"
+
 #include <string>
 #include <vector>
 
 #include "tessera/comm/world.hpp"
+#include "tessera/config/job_config.hpp"
 #include "tessera/mesh/layout.hpp"
+#include "tessera/model/model.hpp"
 
 namespace tessera::test {
 
@@ -46,6 +50,11 @@ struct GradientCase {
     return dtype == "float64" ? (family.empty() ? 1e-10 : 1e-9) : 1e-5;
   }
 };
+
+/// What a row trains with, on `world` ranks.
+config::JobConfig job_of(const GradientCase& row);
+model::Model model_of(const GradientCase& row, at::Device device);
+mesh::Layout layout_of(const GradientCase& row, int world);
 
 struct GradientError {
   double worst = 0;       ///< largest relative L2 difference over all parameters

@@ -57,9 +57,7 @@ void make_gpt_oss(model::DecoderShape& shape) {
 
 }  // namespace
 
-namespace {
-
-model::DecoderShape family_shape(const std::string& family) {
+model::DecoderShape tiny_shape(const std::string& family) {
   model::DecoderShape shape;
   shape.name = "tiny " + family;
   shape.dim = 20;
@@ -96,14 +94,12 @@ model::DecoderShape family_shape(const std::string& family) {
   return shape;
 }
 
-}  // namespace
-
 model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::Device device) {
-  return model::make_decoder(family_shape(family), 16, dtype, device);
+  return model::make_decoder(tiny_shape(family), 16, dtype, device);
 }
 
 model::Model even_model(bool tied, bool latent) {
-  model::DecoderShape shape = latent ? family_shape("deepseek_v3") : tiny_shape(tied, 8);
+  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : tiny_shape(tied, 8);
   shape.dim = 32;
   shape.hidden = 48;
   if (latent) {

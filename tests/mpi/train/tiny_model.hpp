@@ -23,6 +23,7 @@ model::Model even_model(bool tied, bool latent);
 /// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss),
 /// mixtral, deepseek_v3 (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8
 /// experts; mixtral 4, fewer than ranks.
+model::DecoderShape tiny_shape(const std::string& family);
 model::Model tiny_family(const std::string& family, at::ScalarType dtype,
                          at::Device device = at::kCPU);
 

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plan predicts of a step's traffic, against what communicators count in a step.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/gradient_case.hpp"
+#include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
+#include "tessera/comm/hooks.hpp"
+#include "tessera/plan/step_traffic.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::test {
+namespace {
+
+using plan::TrafficRow;
+
+/// Counts the calls of all communicators of this rank, by axis and call.
+class Counter final : public comm::Hook {
+ public:
+  void before(const comm::HookedCall& call) override {
+    const std::lock_guard lock(mutex_);
+    TrafficRow& row = rows_[{std::string(call.axis), call.info.call}];
+    ++row.calls;
+    for (const comm::Buffer& buffer : call.in)
+      row.bytes += static_cast<std::int64_t>(buffer.bytes());
+  }
+  std::vector<TrafficRow> rows() const {
+    std::vector<TrafficRow> all;
+    for (const auto& [key, row] : rows_)
+      all.push_back({key.first, key.second, row.calls, row.bytes});
+    return all;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::string, comm::Call>, TrafficRow> rows_;
+};
+
+std::string text_of(const std::vector<TrafficRow>& rows) {
+  std::string text;
+  for (const TrafficRow& row : rows)
+    text += fmt::format("{} {}: {} calls, {} bytes\n", row.axis, comm::name_of(row.call), row.calls,
+                        row.bytes);
+  return text;
+}
+
+using Totals = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
+
+/// Calls and bytes that the communicators of the mesh have counted themselves, by axis.
+Totals totals_of(const mesh::DeviceMesh& mesh) {
+  Totals totals;
+  mesh.visit([&](const comm::Communicator& each) {
+    totals[each.axis()].first += each.traffic().calls;
+    totals[each.axis()].second += each.traffic().bytes;
+  });
+  return totals;
+}
+
+Totals totals_of(const std::vector<TrafficRow>& rows) {
+  Totals totals;
+  for (const TrafficRow& row : rows) {
+    totals[row.axis].first += row.calls;
+    totals[row.axis].second += row.bytes;
+  }
+  return totals;
+}
+
+model::Model model_for_traffic(const GradientCase& row, model::DecoderShape& shape) {
+  if (row.family.empty()) return model_of(row, at::kCPU);
+  shape = tiny_shape(row.family);
+  if (shape.mixture) shape.mixture->routing.forced_even = true;
+  return model::make_decoder(shape, 16, row.dtype == "float64" ? at::kDouble : at::kFloat,
+                             at::kCPU);
+}
+
+using Edit = void (*)(config::JobConfig&);
+
+/// The second step of a run counts what was predicted; false where nothing is.
+bool expect_predicted(
+    const GradientCase& row, Edit edit = [](config::JobConfig&) {}) {
+  const mesh::Layout layout = layout_of(row, world().size());
+  model::DecoderShape shape;
+  const model::Model model = model_for_traffic(row, shape);
+  config::JobConfig job = job_of(row);
+  edit(job);
+  plan::JobPlan plan = planned(job, model, layout);
+  plan.model.shape = shape;
+  mesh::DeviceMesh mesh(world(), layout, comm::Backend::mpi);
+  const plan::StepTraffic predicted = plan::step_traffic(plan, mesh.rank());
+  if (!predicted.unknown.empty()) return false;
+  const UnevenSource source;
+  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
+  trainer.stages().initialize(7);
+  trainer.step();
+  const Totals before = totals_of(mesh);
+  const auto counter = std::make_shared<Counter>();
+  comm::add_hook(counter);
+  trainer.step();
+  comm::remove_hook(counter);
+  EXPECT_EQ(text_of(predicted.rows), text_of(counter->rows())) << row.name();
+  Totals expected = totals_of(predicted.rows);
+  for (const auto& [axis, after] : totals_of(mesh)) {
+    const auto known = before.find(axis);
+    EXPECT_EQ(expected[axis].first, after.first - (known == before.end() ? 0 : known->second.first))
+        << row.name() << ", calls of " << axis;
+    EXPECT_EQ(expected[axis].second,
+              after.second - (known == before.end() ? 0 : known->second.second))
+        << row.name() << ", bytes of " << axis;
+  }
+  return true;
+}
+
+/// Every `stride`th row; dense ones in each type by turns.
+int expect_sample(const std::vector<GradientCase>& rows, std::size_t stride) {
+  const char* types[] = {"float64", "bfloat16", "float32"};
+  int predicted = 0;
+  for (std::size_t i = 0; i < rows.size(); i += stride) {
+    GradientCase row = rows[i];
+    row.dtype = row.family.empty() ? types[i / stride % 3] : types[i / stride % 2 * 2];
+    predicted += expect_predicted(row);
+  }
+  return predicted;
+}
+
+TEST(Traffic, Shards) {
+  GradientCase row;
+  row.dp = world().size();
+  EXPECT_TRUE(expect_predicted(row));
+}
+
+/// Weights without gradients, masters in host memory, and sums in another type.
+TEST(Traffic, OtherKeys) {
+  GradientCase row;
+  row.tp = 2;
+  row.dp = world().size() / 2;
+  row.dtype = "float32";
+  row.accumulation = 2;
+  EXPECT_TRUE(expect_predicted(row, [](config::JobConfig& job) {
+    job.training.freeze = {"tok_embeddings", "layers\\.[0-2]\\..*norm"};
+  }));
+  EXPECT_TRUE(expect_predicted(
+      row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; }));
+  EXPECT_TRUE(expect_predicted(row, [](config::JobConfig& job) {
+    job.training.mixed_precision_param = job.training.mixed_precision_reduce = "bfloat16";
+  }));
+}
+
+TEST(Traffic, RowsOfTheGradientTest) {
+  const int n = world().size();
+  const char* all = std::getenv("TESSERA_TRAFFIC_STRIDE");
+  int predicted = 0;
+  for (const auto make :
+       {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
+        tensor_cases, recompute_cases, context_cases, mixture_cases}) {
+    const std::vector<GradientCase> rows = make(n);
+    predicted +=
+        expect_sample(rows, all ? std::stoul(all) : std::max<std::size_t>(1, rows.size() / 7));
+  }
+  if (n == 8) {
+    EXPECT_GE(predicted, 50);
+  }
+  if (world().rank() == 0) std::printf("traffic: %d rows on %d ranks\n", predicted, n);
+}
+
+}  // namespace
+}  // namespace tessera::test
