@@ -187,7 +187,7 @@ TEST(MatrixProduct, AttentionDifferentiates) {
           return at::matmul(at::softmax(scores.masked_fill(hidden, -HUGE_VAL), -1), heads(v[2]))
               .transpose(1, 2);
         },
-        inputs);
+        inputs, 2);  // the gradient of probabilities and the product with it
   }
 }
 

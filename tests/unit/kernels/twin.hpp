@@ -44,9 +44,10 @@ inline void expect_close(const at::Tensor& got, const at::Tensor& want, double l
 using Kernel = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
 /// Runs kernel and twin on `inputs` (the twin on f64 copies), compares results and, for one random
-/// output gradient, the gradients.
+/// output gradient, the gradients. `roundings`: how often in a row the kernel rounds to the inputs'
+/// type on its way.
 inline void expect_twins(const Kernel& kernel, const Kernel& twin,
-                         const std::vector<at::Tensor>& inputs) {
+                         const std::vector<at::Tensor>& inputs, int roundings = 1) {
   const at::ScalarType dtype = inputs[0].scalar_type();
   std::vector<at::Tensor> ours, theirs;
   for (const at::Tensor& input : inputs) {
@@ -55,12 +56,13 @@ inline void expect_twins(const Kernel& kernel, const Kernel& twin,
   }
   const at::Tensor y = kernel(ours), want = twin(theirs);
   EXPECT_EQ(y.scalar_type(), dtype);
-  expect_close(y, want, tolerance(dtype));
+  const double limit = roundings * tolerance(dtype);
+  expect_close(y, want, limit);
   const at::Tensor dy = random(y.sizes(), dtype);
   torch::autograd::backward({y}, {dy});
   torch::autograd::backward({want}, {exact(dy)});
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    expect_close(ours[i].grad(), theirs[i].grad(), tolerance(dtype));
+    expect_close(ours[i].grad(), theirs[i].grad(), limit);
 }
 
 /// The three dtypes every kernel serves.
