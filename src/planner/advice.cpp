@@ -37,6 +37,12 @@ std::vector<Cause> causes_of(const Price& price) {
   return out;
 }
 
+/// "-0.31 s", "+2.4 ms"
+std::string seconds_text(double seconds) {
+  return std::abs(seconds) < 0.1 ? fmt::format("{:+.1f} ms", 1e3 * seconds)
+                                 : fmt::format("{:+.2f} s", seconds);
+}
+
 /// The values next to that of the best variant, where there are many.
 std::vector<int> nearest(const VariantSpace& space, Knob knob, int best) {
   std::vector<int> out = space.values(knob);
@@ -63,9 +69,10 @@ std::string reason(const Price& own, const Price& other) {
   std::ranges::stable_sort(differences, {}, [](const Cause& one) { return one.seconds; });
   std::vector<std::string> parts;
   for (const Cause& cause : differences)
-    parts.push_back(fmt::format("{} {:+.2f} s", cause.name, cause.seconds));
+    parts.push_back(fmt::format("{} {}", cause.name, seconds_text(cause.seconds)));
   if (std::abs(own.bubble - other.bubble) >= kNoticed)
-    parts.push_back(fmt::format("bubble {:.1f} -> {:.1f} %", 100 * own.bubble, 100 * other.bubble));
+    parts.push_back(fmt::format("bubble {:.1f} -> {:.1f} %", 100 * std::max(0.0, own.bubble),
+                                100 * std::max(0.0, other.bubble)));
   parts.push_back(
       fmt::format("memory {:+.1f} GiB", (other.memory.total() - own.memory.total()) / kGiB));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -80,7 +87,7 @@ std::vector<KnobEffect> knob_effects(const VariantSpace& space, const Option& be
       Variant variant = best.variant;
       variant[knob] = value;
       if (variant[Knob::pp] == 1) variant[Knob::schedule] = 0;
-      if (!space.legal(variant)) continue;
+      if (variant == best.variant || !space.legal(variant)) continue;
       Turn turn{space.text_of(knob, variant)};
       const Workload work = space.workload(variant);
       turn.fits = fits(memory_of(work, stack), machine);

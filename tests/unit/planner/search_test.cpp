@@ -132,6 +132,7 @@ TEST(Search, AKnobsEffectIsThatOfItsVariantAlone) {
   int fitting = 0;
   for (const KnobEffect& effect : knob_effects(job.space, best, job.machine, job.stack))
     for (const Turn& turn : effect.turns) {
+      EXPECT_NE(turn.value, effect.value) << effect.knob;
       if (!turn.fits) continue;
       ++fitting;
       EXPECT_LE(turn.faster, 0) << effect.knob << " " << turn.value;
