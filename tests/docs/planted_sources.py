@@ -36,7 +36,7 @@ FIRST_LINES = [  # (file, its first lines, whether they have the licence)
 
 
 def sizes_in(text):
-    return [finding for finding in sizes.findings_in("a.cpp", text, {"lines": {}, "members": {}, "public functions": {}})]
+    return list(sizes.findings_in("a.cpp", text))
 
 
 def missed(facts):

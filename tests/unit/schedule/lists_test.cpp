@@ -3,6 +3,7 @@
 // They change only with a schedule.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "tessera/base/crc32c.hpp"
@@ -112,6 +113,12 @@ TEST(Lists, TimesAndFaultsStayTheSame) {
     EXPECT_EQ(sums, row.expected) << traits_of(row.kind).name << std::hex << " " << sums.lists
                                   << " " << sums.times << " " << sums.faults;
   }
+}
+
+TEST(Lists, EveryScheduleHasARow) {
+  for (const Traits& traits : all_traits())
+    EXPECT_TRUE(std::ranges::any_of(kRows, [&](const Row& row) { return row.kind == traits.kind; }))
+        << traits.name;
 }
 
 /// A file may have few actions with large numbers.
