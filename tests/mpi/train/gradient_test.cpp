@@ -163,6 +163,8 @@ std::vector<GradientCase> typed_cases(int world) {
   for (const GradientCase& row : all_cases(world))
     for (const char* dtype : {"float64", "float32", "bfloat16"}) {
       if (std::string(dtype) == "bfloat16" && !row.family.empty()) continue;
+      // The simulated GPU has no products of bfloat16 into float32.
+      if (std::string(dtype) == "bfloat16" && on_device() && row.fused_loss != "never") continue;
       rows.push_back(row);
       rows.back().dtype = dtype;
     }
