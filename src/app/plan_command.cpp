@@ -24,7 +24,7 @@ using tessera::app::Args;
 namespace config = tessera::config;
 namespace planner = tessera::planner;
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+using planner::kGiB;
 
 struct Request {
   int gpus = 0;  ///< 0: as few as the mesh needs

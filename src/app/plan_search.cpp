@@ -9,7 +9,7 @@
 namespace tessera::app {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+using planner::kGiB;
 
 double faster(const planner::Price& own, const planner::Price& other) {
   return other.tokens_per_second_per_gpu / own.tokens_per_second_per_gpu - 1;

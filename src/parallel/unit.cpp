@@ -89,11 +89,15 @@ void Unit::reshard_within(comm::Communicator& inner, comm::Communicator* experts
   }
 }
 
+/// What a product with a part of the weight's rows or columns reads.
+at::Tensor Unit::for_product(const at::Tensor& tokens) const {
+  return tensor_.sequence ? gather_tokens(tokens, tensor_.tp) : share_tokens(tokens, tensor_.tp);
+}
+
 /// A router and its experts get this rank's part of the tokens or, where ranks share each expert,
 /// all of them.
 at::Tensor Unit::for_experts(const at::Tensor& tokens) const {
-  if (tensor_.experts_cut)
-    return tensor_.sequence ? gather_tokens(tokens, tensor_.tp) : share_tokens(tokens, tensor_.tp);
+  if (tensor_.experts_cut) return for_product(tokens);
   return tensor_.sequence ? tokens : own_tokens(tokens, tensor_.tp);
 }
 
@@ -114,7 +118,7 @@ void Unit::gather(const model::CellSpec& cell, Flow& flow, UnitOperations& opera
     return;
   }
   const at::Tensor h = flow.take(Slot::h);
-  flow[Slot::h] = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
+  flow[Slot::h] = for_product(h);
   if (tensor_.sequence)
     operations.remakable(flow[Slot::h], [h, &tp] { return gather_tokens(h, tp); });
 }
@@ -186,11 +190,8 @@ std::int64_t Unit::loss_chunk(const LossInput& loss) const {
 /// Of the hidden states, which are gathered as before any product.
 TokenLoss Unit::fused_loss(const Step& output, Flow& flow, const LossInput& loss,
                            std::int64_t chunk_tokens) const {
-  comm::Communicator& tp = tensor_.tp;
-  const at::Tensor h = flow.take(Slot::h);
-  const at::Tensor whole = tensor_.sequence ? gather_tokens(h, tp) : share_tokens(h, tp);
-  return linear_cross_entropy(whole, output.weights[0].value, loss.labels,
-                              {vocab_begin_, loss.scale, chunk_tokens, tp});
+  return linear_cross_entropy(for_product(flow.take(Slot::h)), output.weights[0].value, loss.labels,
+                              {vocab_begin_, loss.scale, chunk_tokens, tensor_.tp});
 }
 
 TokenLoss Unit::loss_of(const at::Tensor& logits, const LossInput& loss) const {

@@ -117,7 +117,7 @@ TensorParallelPlan tensor_parallel_plan(const config::JobConfig& job) {
   plan.sequence_parallel = !p.disable_sequence_parallel;
   plan.loss_parallel = !p.disable_loss_parallel;
   // In deterministic mode both ways cut products at the same rows, so that both have the same bits.
-  // Rounded products need all tokens at once, and are refused in chunks.
+  // The scales of rounded products need all tokens at once.
   const bool chunks = p.enable_async_tensor_parallel || job.debug.deterministic;
   if (chunks && plan.sequence_parallel && !linear_precision(job).rounds())
     plan.token_chunks = static_cast<int>(p.async_tensor_parallel_chunks);

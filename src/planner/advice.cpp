@@ -12,7 +12,6 @@
 namespace tessera::planner {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
 /// Of a step; less is not worth a word.
 constexpr double kNoticed = 0.005;
 constexpr std::size_t kMostTurns = 6;

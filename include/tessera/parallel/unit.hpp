@@ -106,6 +106,7 @@ class Unit {
                        std::int64_t chunk_tokens) const;
   TokenLoss loss_of(const at::Tensor& logits, const LossInput& loss) const;
   void add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput& loss) const;
+  at::Tensor for_product(const at::Tensor& tokens) const;
   at::Tensor for_experts(const at::Tensor& tokens) const;
   at::Tensor from_experts(const at::Tensor& tokens) const;
   void run(const Step& step, model::Flow& flow, model::CellContext context,

@@ -22,9 +22,9 @@ enum class LinearRecipe : std::uint8_t { none, tensorwise, rowwise, rowwise_with
 
 struct LinearPrecision {
   LinearRecipe recipe = LinearRecipe::none;
-  std::vector<std::string> kept =
-      {};                    ///< modules whose names contain one of these stay as they are
-  bool keeps_small = false;  ///< and those that an H100 multiplies no faster in float8
+  /// Modules whose names contain one of these stay as they are.
+  std::vector<std::string> kept = {};
+  bool keeps_small = false;  ///< so do those that an H100 multiplies no faster in float8
 
   bool rounds() const { return recipe != LinearRecipe::none; }
   /// Are products with this parameter rounded, if there are any? Not those of experts, nor where a

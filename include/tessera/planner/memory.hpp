@@ -10,6 +10,8 @@
 
 namespace tessera::planner {
 
+inline constexpr double kGiB = 1024.0 * 1024 * 1024;
+
 struct Memory {
   double weights = 0;  ///< masters of the shard, or working weights that stay
   double gradients = 0;
