@@ -9,8 +9,7 @@
 namespace tessera::test {
 namespace {
 
-constexpr int kSequences = 16;  // of a global batch
-constexpr int kPositions = 16;  // of a sequence
+constexpr int kSequences = 16, kPositions = 16;  // of a global batch; of a sequence
 
 void add_pipelined(std::vector<GradientCase>& rows, const GradientCase& row) {
   if (row.pp == 1) {
@@ -286,15 +285,13 @@ std::vector<GradientCase> all_cases(int world) {
        {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
         tensor_cases, fused_loss_cases, recompute_cases, context_cases, mixture_cases})
     std::ranges::move(make(world), std::back_inserter(rows));
-  // The tiny models have 8 heads, and 6 layers with an embedding and an output layer.
-  std::erase_if(rows, [](const GradientCase& row) { return row.tp > 8 || row.pp > 8; });
-  // 16 ranks may have more parts of a sequence than positions.
-  std::erase_if(
-      rows, [](const GradientCase& row) { return row.cp > 1 && 2 * row.cp * row.tp > kPositions; });
-  // A data-parallel rank of 16 ranks may have fewer sequences than its pipeline has stages.
+  // The tiny models have 8 heads, and 6 layers with an embedding and an output layer. Of 16 ranks,
+  // a sequence may have more parts than positions, and a pipeline fewer sequences than stages.
   std::erase_if(rows, [](const GradientCase& row) {
-    const int sequences = kSequences / (row.dp * row.replicate) / row.accumulation;
-    return row.pp > 1 && sequences < (row.schedule == "DualPipeV" ? 2 : 1) * row.pp;
+    const int sequences = kSequences / (row.dp * row.replicate) / row.accumulation,
+              least = (row.schedule == "DualPipeV" ? 2 : 1) * row.pp;
+    return row.tp > 8 || row.pp > 8 || (row.cp > 1 && 2 * row.cp * row.tp > kPositions) ||
+           (row.pp > 1 && sequences < least);
   });
   return rows;
 }
