@@ -29,7 +29,8 @@ double update_seconds(const Workload& work, const Machine& machine, const Stack&
                       const Params& params);
 
 /// Ranks wait for the slowest: of n normal times the largest is expected_most(n) deviations above
-/// the mean. Microbatches without a wait between them average out.
+/// the mean. Those that share weights, a sequence, experts or a pipeline do so in each microbatch,
+/// all in each step: microbatches without a wait between them average out.
 double waiting_seconds(const Workload& work, double run_seconds);
 
 }  // namespace tessera::planner

@@ -36,12 +36,12 @@ constexpr Bound kBounds[] = {
     {"llm-foundry", 29, 0.03, 0.10},
     {"maxtext", 10, 0.03, 0.05},
     {"megatron-bridge", 88, 0.06, 0.12},
-    {"nemo", 69, 0.06, 0.10},
-    {"torchtitan-compile", 8, 0.05, 0.10},
+    {"nemo", 69, 0.04, 0.10},
+    {"torchtitan-compile", 8, 0.04, 0.10},
     {"torchtitan-eager", 2, 0.04, 0.04},
 
-    {"megatron-lm", 5, 0.10, 0.15},
-    {"nemo-24.07", 5, 0.06, 0.10},
+    {"megatron-lm", 5, 0.09, 0.15},
+    {"nemo-24.07", 5, 0.03, 0.13},
     {"nemo-automodel", 3, 0.06, 0.15},
 };
 
