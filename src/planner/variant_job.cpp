@@ -70,6 +70,11 @@ void set_policies(const Variant& v, config::JobConfig& to, Changes& changes) {
                 std::string(compute == "float32" ? "bfloat16" : "float32"));
 }
 
+const char* text_of(Precision precision) {
+  if (precision == Precision::f32) return "float32";
+  return precision == Precision::bf16 ? "bfloat16" : "float8";
+}
+
 }  // namespace
 
 void VariantSpace::set_batch(const Variant& v, config::JobConfig& to, ChangedJob& out) const {
@@ -140,8 +145,7 @@ std::string VariantSpace::text_of(Knob knob, const Variant& v) const {
   }
   if (knob == Knob::reshard) return frees_weights(v) ? "freed" : "kept";
   if (knob == Knob::accumulate) return adds_whole_gradients(v) ? "whole" : "sharded";
-  if (knob == Knob::precision)
-    return without_lists(v).precision == Precision::f32 ? "float32" : "bfloat16";
+  if (knob == Knob::precision) return planner::text_of(without_lists(v).precision);
   if (knob == Knob::async_tp || knob == Knob::etp) return number == 1 ? "on" : "off";
   if (knob == Knob::schedule) {
     if (v[Knob::pp] == 1) return "none";

@@ -98,14 +98,13 @@ void VariantSpace::find_policies(const Machine& machine) {
     values_[Knob::recompute].push_back(static_cast<int>(i));
   const bool fixed = job.debug.deterministic;
   values_[Knob::async_tp] = {own_[Knob::async_tp]};
-  if (!fixed && plan_.tensor.sequence_parallel)
-    values_[Knob::async_tp].push_back(1 - own_[Knob::async_tp]);
+  if (can_overlap_chunks()) values_[Knob::async_tp].push_back(1 - own_[Knob::async_tp]);
   values_[Knob::reshard] = stack_.distributed_optimizer ? std::vector{0} : std::vector{0, 1, 2};
   values_[Knob::accumulate] =
       stack_.distributed_optimizer || fixed ? std::vector{0} : std::vector{0, 1, 2};
   values_[Knob::precision] = {0};
   const Format other = work_.precision == Precision::f32 ? Format::bf16 : Format::f32;
-  if (job_.origin("training.mixed_precision_param") == "default" &&
+  if (job_.origin("training.mixed_precision_param") == "default" && !plan_.linears.rounds() &&
       job.training.dtype != "float64" && machine.ceiling_of(other) > 0)
     values_[Knob::precision].push_back(1);
 }
@@ -120,6 +119,11 @@ void VariantSpace::find_schedules() {
   }
   for (std::size_t i = 0; i < cuts_.size(); ++i)
     values_[Knob::schedule].push_back(static_cast<int>(i));
+}
+
+/// The scales of rounded products need all tokens at once.
+bool VariantSpace::can_overlap_chunks() const {
+  return plan_.tensor.sequence_parallel && !plan_.linears.rounds();
 }
 
 int VariantSpace::most_recomputed() const {
@@ -265,8 +269,7 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   const Recomputation& again = recomputations_[static_cast<std::size_t>(v[Knob::recompute])];
   out.recompute = again.kind;
   out.recomputed_blocks = again.blocks;
-  out.async_tp =
-      plan_.tensor.sequence_parallel && (v[Knob::async_tp] == 1 || job_.job.debug.deterministic);
+  out.async_tp = v[Knob::async_tp] == 1 && can_overlap_chunks();
   if (v[Knob::precision] == 1)
     out.precision = work_.precision == Precision::f32 ? Precision::bf16 : Precision::f32;
   if (keeps_batch(v)) return out;

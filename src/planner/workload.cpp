@@ -119,9 +119,11 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   set_sharding(plan, work);
   set_recompute(plan.recompute, work);
   work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
+  if (plan.linears.rounds()) work.precision = Precision::fp8_torchao;
   work.master_bytes = static_cast<double>(size_of(plan.precision.master));
   work.distributed_optimizer = stack.distributed_optimizer;
-  work.async_tp = plan.tensor.token_chunks > 0;
+  // Deterministic jobs cut products without overlapping them.
+  work.async_tp = plan.tensor.token_chunks > 0 && plan.tensor.overlap_chunks;
   work.loss_parallel = plan.tensor.loss_parallel;
   if (stack.fused_loss) work.loss_chunk_tokens = plan::loss_chunk_tokens(plan);
   return work;

@@ -76,6 +76,7 @@ class VariantSpace {
   void find_degrees(const Machine& machine);
   void find_policies(const Machine& machine);
   void find_schedules();
+  bool can_overlap_chunks() const;
   bool has_effect(const Variant& variant) const;
   bool frees_weights(const Variant& variant) const;
   bool adds_whole_gradients(const Variant& variant) const;

@@ -88,6 +88,57 @@ TEST(JobPrice, TensorParallelismAcrossNodesIsSlower) {
   EXPECT_GT(with("16"), with("8"));
 }
 
+TEST(JobPrice, AsynchronousTensorParallelismSparesWaitingWhereItActs) {
+  const auto with = [](Flags more) {
+    more.insert(more.end(), {"--parallelism.tensor_parallel_degree", "4"});
+    return price_of(8, more).exposed.tp;
+  };
+  const Flags on{"--parallelism.enable_async_tensor_parallel"}, same_bits{"--debug.deterministic"},
+      low{"--model.converters", "quantize.linear.float8"};
+  const auto both = [](Flags a, const Flags& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  EXPECT_LT(with(on), 0.9 * with({}));
+  EXPECT_DOUBLE_EQ(with(same_bits), with({}));  // the same cuts, one after the other
+  EXPECT_DOUBLE_EQ(with(both(on, same_bits)), with(on));
+  EXPECT_DOUBLE_EQ(with(both(on, low)), with(low));
+}
+
+TEST(JobPrice, Float8ProductsAreFaster) {
+  const Flags low{"--model.converters", "quantize.linear.float8"};
+  EXPECT_GT(price_of(8, low).tokens_per_second_per_gpu,
+            1.1 * price_of(8).tokens_per_second_per_gpu);
+  EXPECT_THROW(price_of(8, low, "a100-80gb"), Error);
+}
+
+/// Of the rest of a step.
+double waiting_share(const Price& price) {
+  double waiting = 0, optimizer = 0;
+  for (const auto& [name, seconds] : price.seconds) {
+    if (name == "waiting") waiting = seconds;
+    if (name == "optimizer") optimizer = seconds;
+  }
+  return waiting / (price.step_seconds - waiting - optimizer);
+}
+
+TEST(JobPrice, WhoMeetsInEachMicrobatchWaitsForTheSlowest) {
+  const auto with = [&](Flags more, const char* local = "1") {
+    more.insert(more.end(),
+                {"--training.global_batch_size", "64", "--training.local_batch_size", local});
+    return waiting_share(price_of(8, more));
+  };
+  const double sharded = with({});
+  EXPECT_DOUBLE_EQ(with({"--parallelism.tensor_parallel_degree", "8"}), sharded);
+  EXPECT_DOUBLE_EQ(with({"--parallelism.context_parallel_degree", "8"}), sharded);
+  EXPECT_LT(with({"--parallelism.fsdp_reshard_after_forward", "never"}), 0.5 * sharded);
+  const double pipelined = with({"--parallelism.pipeline_parallel_degree", "8",
+                                 "--parallelism.pipeline_parallel_microbatch_size", "1"},
+                                "64");
+  EXPECT_LT(pipelined, sharded);
+  EXPECT_GT(pipelined, 0.5 * sharded);
+}
+
 TEST(JobPrice, WhatDoesNotFitIsSaid) {
   EXPECT_TRUE(price_of(8, {"--training.local_batch_size", "1"}).fits);
   EXPECT_FALSE(price_of(1, {"--training.local_batch_size", "1"}).fits);
