@@ -2,11 +2,13 @@
 #include "tessera/planner/memory.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "kept_bytes.hpp"
 #include "physics.hpp"
 #include "pipeline_time.hpp"
 #include "shares.hpp"
+#include "step_bound.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -45,7 +47,9 @@ double kept_by(const Workload& work, const StageContent& stage) {
   return sum + static_cast<double>(stage.predictors) * kept_bytes(work, last_mixed);
 }
 
-Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank rank) {
+/// `activations`: what is kept meanwhile.
+Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank rank,
+                      double activations) {
   Memory out;
   Params all, largest;
   double ends = 0;
@@ -66,9 +70,7 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
     add_distributed_optimizer(work, stack, all, out);
   else
     add_fsdp(work, all, largest, ends, out);
-  out.activations = most_in_flight(work.pipeline, rank, [&](StageIndex stage) {
-    return kept_by(work, work.pipeline.stages[stage]);
-  });
+  out.activations = activations;
   if (work.offloaded_layers > 0)
     out.activations *= std::max(0.1, 1 - static_cast<double>(work.offloaded_layers) /
                                              static_cast<double>(work.model.layers));
@@ -86,8 +88,23 @@ double Memory::total() const {
 Memory memory_of(const Workload& work, const Stack& stack) {
   Memory most;
   for (const PipelineRank rank : work.pipeline.map.each_rank()) {
-    const Memory here = memory_of_rank(work, stack, rank);
+    const double kept = most_in_flight(work.pipeline, rank, [&](StageIndex stage) {
+      return kept_by(work, work.pipeline.stages[stage]);
+    });
+    const Memory here = memory_of_rank(work, stack, rank, kept);
     if (here.total() > most.total()) most = here;
+  }
+  return most;
+}
+
+double least_bytes(const Workload& work, const Stack& stack, const std::vector<int>& in_flight) {
+  double most = 0;
+  for (const PipelineRank rank : work.pipeline.map.each_rank()) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const StageIndex stage : work.pipeline.map.stages_of(rank))
+      least = std::min(least, kept_by(work, work.pipeline.stages[stage]));
+    const double kept = least * in_flight[static_cast<std::size_t>(rank.value())];
+    most = std::max(most, memory_of_rank(work, stack, rank, kept).total());
   }
   return most;
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "collectives.hpp"
 #include "tessera/schedule/schedule.hpp"
 
 namespace tessera::planner {
@@ -48,6 +49,15 @@ double continued(const Pipeline& pipeline, const StageDurations& durations) {
 }
 
 }  // namespace
+
+MessageSeconds messages_of(const Workload& work, const Machine& machine, const Stack& stack) {
+  const int ranks = work.pipeline.ranks();
+  if (ranks == 1) return {};
+  const double bytes = work.local_tokens() * static_cast<double>(work.model.dim) * 2 / work.tp;
+  return {send_seconds(machine, bytes, work.gpus / ranks),
+          stack.p2p_overlap == MessageOverlap::never ||
+              (stack.p2p_overlap == MessageOverlap::chunks && work.pipeline.chunks() == 1)};
+}
 
 std::shared_ptr<const ActionLists> lists_of(const Pipeline& pipeline, int microbatches) {
   if (pipeline.lists) return pipeline.lists;

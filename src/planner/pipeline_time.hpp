@@ -11,6 +11,13 @@ namespace tessera::planner {
 
 using StageDurations = IndexedVector<schedule::StageIndex, schedule::Durations>;
 
+/// Between stages.
+struct MessageSeconds {
+  double delay = 0;     ///< until the other rank has it
+  bool blocks = false;  ///< both ranks compute nothing meanwhile
+};
+MessageSeconds messages_of(const Workload& work, const Machine& machine, const Stack& stack);
+
 /// The lists of `microbatches` microbatches. Those of a plan are what they are.
 std::shared_ptr<const schedule::ActionLists> lists_of(const Pipeline& pipeline, int microbatches);
 

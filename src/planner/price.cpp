@@ -125,13 +125,7 @@ class StepClock {
   }
 
   void set_transfers() {
-    const int ranks = work_.pipeline.ranks();
-    if (ranks == 1) return;
-    const double bytes = work_.local_tokens() * static_cast<double>(work_.model.dim) * 2 / work_.tp;
-    const double delay = send_seconds(machine_, bytes, work_.gpus / ranks);
-    const bool blocks =
-        stack_.p2p_overlap == MessageOverlap::never ||
-        (stack_.p2p_overlap == MessageOverlap::chunks && work_.pipeline.chunks() == 1);
+    const auto [delay, blocks] = messages_of(work_, machine_, stack_);
     for (const StageIndex stage : work_.pipeline.map.each_stage()) {
       schedule::Durations& durations = stages_[stage].durations;
       durations.transfer = delay;

@@ -82,14 +82,21 @@ std::optional<Remedy> smallest_remedy(const config::Resolved& job, const Variant
                                       const Machine& machine, const Stack& stack) {
   if (std::optional<Remedy> remedy = of_space(space, machine, stack)) return remedy;
   plan::Planner planner;
+  // The job's own degree is for its own number of GPUs.
+  config::Resolved open = job;
+  open.job.parallelism.data_parallel_shard_degree = -1;
+  open.origins["parallelism.data_parallel_shard_degree"] = "tessera plan";
   for (std::int64_t gpus = 2 * std::int64_t{space.own_work().gpus}; gpus <= kMostGpus; gpus *= 2) {
     config::Reading reading;
-    reading.resolved = job;
+    reading.resolved = open;
     const std::optional<plan::JobPlan> plan = planner.plan(reading, static_cast<int>(gpus), 0);
     if (!plan) continue;
-    const VariantSpace more(job, *plan, machine, stack);
+    const VariantSpace more(open, *plan, machine, stack);
     if (std::optional<Remedy> remedy = of_space(more, machine, stack)) {
       remedy->more_gpus = true;
+      if (job.job.parallelism.data_parallel_shard_degree != -1)
+        remedy->option.changes.insert(remedy->option.changes.begin(),
+                                      "parallelism.data_parallel_shard_degree = -1");
       return remedy;
     }
   }

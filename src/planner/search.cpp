@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <set>
+#include <map>
+#include <queue>
 
 #include "each_variant.hpp"
 #include "step_bound.hpp"
@@ -12,12 +13,11 @@
 namespace tessera::planner {
 namespace {
 
-constexpr std::size_t kShown = 5;
-
-/// What a rank computes for a microbatch, and who shares the rest.
+/// What a rank computes for a microbatch; what passes the pipeline; and who shares the rest.
 constexpr std::array kCells{Knob::tp,         Knob::cp,        Knob::ep,       Knob::etp,
                             Knob::microbatch, Knob::recompute, Knob::async_tp, Knob::precision};
-constexpr std::array kShares{Knob::pp, Knob::replicate, Knob::reshard, Knob::accumulate};
+constexpr std::array kPipelines{Knob::pp, Knob::schedule};
+constexpr std::array kShares{Knob::replicate, Knob::reshard, Knob::accumulate};
 
 /// Variants that look alike: only one of them is shown.
 bool alike(const Variant& a, const Variant& b) {
@@ -25,38 +25,39 @@ bool alike(const Variant& a, const Variant& b) {
                              [&](Knob knob) { return a[knob] == b[knob]; });
 }
 
-/// Variants that compute the same, and the least time of any of them.
-struct Group {
-  Variant variant;
-  StepBound bound;
+/// Variants that have some knobs in common, and take `seconds` at least.
+struct Node {
+  enum class Level : std::uint8_t { cells, pipeline, variant };
+
   double seconds;
+  Level level;
+  std::size_t bound;  ///< the number of that of its cells
+  Variant variant;
 };
 
-/// Those of a group that differ in the schedule alone.
-struct Branch {
-  Variant variant;
-  double seconds;
-};
+/// The least first; among equals, what is closest to a variant.
+bool later(const Node& a, const Node& b) {
+  return a.seconds != b.seconds ? a.seconds > b.seconds : a.level < b.level;
+}
 
 class Search {
  public:
-  Search(const VariantSpace& space, const Machine& machine, const Stack& stack)
-      : space_(space), machine_(machine), stack_(stack) {}
+  Search(const VariantSpace& space, const Machine& machine, const Stack& stack, std::size_t shown)
+      : space_(space), machine_(machine), stack_(stack), shown_(shown) {}
 
   SearchResult run() {
-    consider(space_.own());
-    std::vector<Group> groups = all_groups();
-    std::ranges::stable_sort(groups, {}, &Group::seconds);
-    for (const Group& group : groups) {
-      if (group.seconds > threshold()) break;
-      for (const Branch& branch : branches(group)) {
-        if (branch.seconds > threshold()) break;
-        Variant variant = branch.variant;
-        for (const int schedule : space_.values(Knob::schedule)) {
-          variant[Knob::schedule] = schedule;
-          if (space_.legal(variant)) consider(variant);
-        }
-      }
+    if (space_.has(space_.own())) consider(space_.own());
+    add_cells();
+    while (!nodes_.empty() && nodes_.top().seconds <= threshold()) {
+      const Node node = nodes_.top();
+      nodes_.pop();
+      if (node.seconds > threshold_of(node)) continue;
+      if (node.level == Node::Level::cells)
+        add_pipelines(node);
+      else if (node.level == Node::Level::pipeline)
+        add_variants(node);
+      else
+        consider(node.variant);
     }
     return std::move(out_);
   }
@@ -64,35 +65,81 @@ class Search {
  private:
   /// Nothing slower is among the best.
   double threshold() const {
-    return out_.best.size() < kShown ? std::numeric_limits<double>::infinity()
+    return out_.best.size() < shown_ ? std::numeric_limits<double>::infinity()
                                      : out_.best.back().price.step_seconds;
   }
 
-  std::vector<Group> all_groups() const {
-    std::vector<Group> out;
+  /// Nor is what is slower than another variant with the same degrees.
+  double threshold_of(const Node& node) const {
+    if (node.level == Node::Level::cells) return threshold();
+    const auto other = std::ranges::find_if(
+        out_.best, [&](const Option& one) { return alike(one.variant, node.variant); });
+    return other == out_.best.end() ? threshold()
+                                    : std::min(threshold(), other->price.step_seconds);
+  }
+
+  void push(double seconds, Node::Level level, std::size_t bound, const Variant& variant) {
+    const Node node{seconds, level, bound, variant};
+    if (seconds <= threshold_of(node)) nodes_.push(node);
+  }
+
+  void add_cells() {
     Variant first = space_.own();
     for (const Knob knob : {Knob::pp, Knob::replicate}) first[knob] = 1;
     each_variant(space_, kCells, first, [&](const Variant& variant) {
       if (space_.own_work().gpus % (variant[Knob::tp] * variant[Knob::cp]) != 0) return;
       const Workload work = space_.without_lists(variant);
-      const StepBound bound(work, machine_, stack_);
-      out.push_back({variant, bound, bound.computation(work, space_.sequences())});
+      bounds_.emplace_back(work, machine_, stack_);
+      push(bounds_.back().computation(work, space_.sequences()), Node::Level::cells,
+           bounds_.size() - 1, variant);
     });
-    return out;
   }
 
-  /// Those that may fit and be among the best, the least bound first.
-  std::vector<Branch> branches(const Group& group) const {
-    std::vector<Branch> out;
-    each_variant(space_, kShares, group.variant, [&](const Variant& variant) {
-      if (!space_.divides(variant)) return;
-      const Workload work = space_.without_lists(variant);
+  void add_pipelines(const Node& node) {
+    Variant first = node.variant;
+    first[Knob::replicate] = 1;
+    first[Knob::reshard] = first[Knob::accumulate] = 0;
+    each_variant(space_, kPipelines, first, [&](const Variant& variant) {
+      if (!space_.legal(variant)) return;
+      Workload work = space_.without_lists(variant);
+      work.unsharded_gradients = false;
+      work.reshard = true;
       if (!may_fit(least_bytes(work, stack_), machine_)) return;
-      const double seconds = group.bound.seconds(work);
-      if (seconds <= threshold()) out.push_back({variant, seconds});
+      push(bounds_[node.bound].pipeline(work, shapes_of(work.pipeline), splits(variant, work)),
+           Node::Level::pipeline, node.bound, variant);
     });
-    std::ranges::stable_sort(out, {}, &Branch::seconds);
-    return out;
+  }
+
+  void add_variants(const Node& node) {
+    Workload work = space_.without_lists(node.variant);
+    const std::vector<int>& in_flight = in_flight_of(node.variant, work.pipeline);
+    work.unsharded_gradients = false;
+    const bool fits = std::ranges::any_of(std::array{true, false}, [&](bool reshard) {
+      work.reshard = reshard;
+      return may_fit(least_bytes(work, stack_, in_flight), machine_);
+    });
+    if (!fits) return;
+    const std::vector<RankShape> shapes = shapes_of(work.pipeline);
+    each_variant(space_, kShares, node.variant, [&](const Variant& variant) {
+      if (!space_.legal(variant)) return;
+      const Workload one = space_.without_lists(variant);
+      const double seconds = bounds_[node.bound].seconds(one, shapes, splits(variant, one));
+      if (seconds > threshold() || !may_fit(least_bytes(one, stack_, in_flight), machine_)) return;
+      push(seconds, Node::Level::variant, node.bound, variant);
+    });
+  }
+
+  /// Nobody knows of lists that the job brings.
+  bool splits(const Variant& variant, const Workload& work) const {
+    const schedule::Traits* schedule = space_.schedule_of(variant);
+    return work.pipeline.lists || !schedule || schedule->splits_backward;
+  }
+
+  const std::vector<int>& in_flight_of(const Variant& variant, const Pipeline& pipeline) {
+    const std::array key{variant[Knob::pp], variant[Knob::schedule], pipeline.microbatches};
+    const auto [at, is_new] = in_flight_.try_emplace(key);
+    if (is_new) at->second = least_in_flight(pipeline, space_.schedule_of(variant));
+    return at->second;
   }
 
   void consider(const Variant& variant) {
@@ -113,7 +160,7 @@ class Search {
         std::ranges::upper_bound(out_.best, option,
                                  [this](const Option& a, const Option& b) { return better(a, b); }),
         std::move(option));
-    if (out_.best.size() > kShown) out_.best.pop_back();
+    if (out_.best.size() > shown_) out_.best.pop_back();
   }
 
   /// Faster, or as fast with fewer knobs turned.
@@ -126,13 +173,18 @@ class Search {
   const VariantSpace& space_;
   const Machine& machine_;
   const Stack& stack_;
+  std::size_t shown_;
+  std::vector<StepBound> bounds_;
+  std::map<std::array<int, 3>, std::vector<int>> in_flight_;
+  std::priority_queue<Node, std::vector<Node>, decltype(&later)> nodes_{later};
   SearchResult out_;
 };
 
 }  // namespace
 
-SearchResult search(const VariantSpace& space, const Machine& machine, const Stack& stack) {
-  return Search(space, machine, stack).run();
+SearchResult search(const VariantSpace& space, const Machine& machine, const Stack& stack,
+                    std::size_t shown) {
+  return Search(space, machine, stack, shown).run();
 }
 
 }  // namespace tessera::planner

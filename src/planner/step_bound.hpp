@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cell_time.hpp"
+#include "pipeline_shape.hpp"
 #include "shares.hpp"
 
 namespace tessera::planner {
@@ -16,24 +17,28 @@ class StepBound {
 
   /// At least so many seconds, of any of these workloads that has `sequences` a step.
   double computation(const Workload& work, std::int64_t sequences) const;
+  /// Of those with this pipeline, `ranks` being its shapes; `splits`: as in least_seconds().
+  double pipeline(const Workload& work, const std::vector<RankShape>& ranks, bool splits) const;
   /// The same with what this one waits for weights and gradients.
-  double seconds(const Workload& work) const;
+  double seconds(const Workload& work, const std::vector<RankShape>& ranks, bool splits) const;
 
  private:
-  struct Part {
-    CellTime time;
-    double count = 0;
-  };
-  /// Of one microbatch, with or without waiting.
-  double of_microbatch(const Workload& work, bool waits) const;
+  double run(const Workload& work, const std::vector<RankShape>& ranks, bool splits,
+             bool waits) const;
+  PerPart<PartSeconds> parts(const Workload& work, bool waits) const;
 
   const Machine* machine_;
   const Stack* stack_;
-  Part dense_, mixture_, predictor_, embedding_, head_;
+  PerPart<double> counts_;  ///< of the model
+  PerPart<CellTime> times_;
+  PerPart<PartSeconds> seconds_;
 };
 
 /// At least so many bytes are held by the rank that needs most: state, what is gathered, and a
 /// microbatch on its way through all stages.
 double least_bytes(const Workload& work, const Stack& stack);
+/// A better bound: `in_flight` activations are on each rank of the pipeline, whose stages are
+/// known.
+double least_bytes(const Workload& work, const Stack& stack, const std::vector<int>& in_flight);
 
 }  // namespace tessera::planner

@@ -120,7 +120,7 @@ std::optional<ChangedJob> VariantSpace::job(const Variant& v) const {
   if (!keeps_batch(v)) set_batch(v, to, out);
   config::Reading reading;
   reading.resolved = out.job;
-  if (!planner_.plan(reading, work_.gpus, 0)) return std::nullopt;
+  if (!planner_->plan(reading, work_.gpus, 0)) return std::nullopt;
   return out;
 }
 

@@ -143,6 +143,16 @@ bool VariantSpace::adds_whole_gradients(const Variant& variant) const {
   return value == 0 ? sums_whole(plan_.sharding.accumulation, variant[Knob::pp] > 1) : value == 2;
 }
 
+bool VariantSpace::has(const Variant& v) const {
+  return std::ranges::all_of(kEachKnob, [&](Knob knob) {
+    return std::ranges::find(values_[knob], v[knob]) != values_[knob].end();
+  });
+}
+
+const schedule::Traits* VariantSpace::schedule_of(const Variant& v) const {
+  return v[Knob::pp] == 1 ? nullptr : cuts_[static_cast<std::size_t>(v[Knob::schedule])].schedule;
+}
+
 bool VariantSpace::divides(const Variant& v) const {
   const int tp = v[Knob::tp], cp = v[Knob::cp], pp = v[Knob::pp];
   const std::int64_t sharers = std::int64_t{tp} * cp * pp;

@@ -32,13 +32,15 @@ struct KnobEffect {
 
 struct SearchResult {
   std::int64_t priced = 0;  ///< variants; the others do not fit, or cannot be among the best
-  /// At most five that fit, fastest first, no two with the same degrees of tp, cp, ep and pp; among
+  /// Those that fit, fastest first, no two with the same degrees of tp, cp, ep and pp; among
   /// equals, the variant with the fewest changes.
   std::vector<Option> best;
 };
 
-/// The fastest variants of a space. Prices those alone that may fit and be among them.
-SearchResult search(const VariantSpace& space, const Machine& machine, const Stack& stack);
+/// The fastest variants of a space, at most `shown`. Prices those alone that may fit and be among
+/// them.
+SearchResult search(const VariantSpace& space, const Machine& machine, const Stack& stack,
+                    std::size_t shown = 5);
 
 /// Of each knob of `best` that has other legal values.
 std::vector<KnobEffect> knob_effects(const VariantSpace& space, const Option& best,

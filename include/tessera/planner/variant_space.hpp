@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ class VariantSpace {
   const std::vector<int>& values(Knob knob) const { return values_[knob]; }
   /// Leaves these values alone.
   void restrict_to(Knob knob, std::vector<int> values) { values_[knob] = std::move(values); }
+  /// Are all values of this variant among them?
+  bool has(const Variant& variant) const;
   const Variant& own() const { return own_; }
   /// The job as it is, and its sequences a step.
   const Workload& own_work() const { return work_; }
@@ -65,6 +68,8 @@ class VariantSpace {
   /// Changed keys have the origin "tessera plan". Nothing if a rule of plans forbids the job.
   std::optional<ChangedJob> job(const Variant& variant) const;
 
+  /// Of a pipeline's variant; null for one of a single rank, and for the job's file.
+  const schedule::Traits* schedule_of(const Variant& variant) const;
   /// The value of Knob::recompute that keeps least.
   int most_recomputed() const;
   /// How many knobs are turned away from the job's own values.
@@ -99,7 +104,8 @@ class VariantSpace {
   std::vector<Recomputation> recomputations_;
   std::vector<Cut> cuts_;
   mutable std::map<std::pair<int, int>, std::optional<Pipeline>> pipelines_;
-  mutable plan::Planner planner_;
+  /// Copies share what it knows.
+  std::shared_ptr<plan::Planner> planner_ = std::make_shared<plan::Planner>();
 };
 
 }  // namespace tessera::planner

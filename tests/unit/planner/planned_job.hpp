@@ -52,4 +52,19 @@ struct PlannedJob {
   }
 };
 
+/// Calls use(variant) for every legal variant.
+template <class Use>
+void each_legal(const VariantSpace& space, const Use& use, std::size_t knob = 0,
+                const Variant& from = {}) {
+  if (knob == kKnobs) {
+    if (space.legal(from)) use(from);
+    return;
+  }
+  Variant variant = from;
+  for (const int value : space.values(kEachKnob[knob])) {
+    variant[kEachKnob[knob]] = value;
+    each_legal(space, use, knob + 1, variant);
+  }
+}
+
 }  // namespace tessera::planner

@@ -14,21 +14,6 @@
 namespace tessera::planner {
 namespace {
 
-/// Calls use(variant) for every legal variant.
-template <class Use>
-void each_legal(const VariantSpace& space, const Use& use, std::size_t knob = 0,
-                const Variant& from = {}) {
-  if (knob == kKnobs) {
-    if (space.legal(from)) use(from);
-    return;
-  }
-  Variant variant = from;
-  for (const int value : space.values(kEachKnob[knob])) {
-    variant[kEachKnob[knob]] = value;
-    each_legal(space, use, knob + 1, variant);
-  }
-}
-
 using Degrees = std::array<int, 5>;
 
 Degrees degrees_of(const Variant& v) {
