@@ -29,7 +29,7 @@ using planner::kGiB;
 struct Request {
   int gpus = 0;  ///< 0: as few as the mesh needs
   std::string machine = "h100-700w", stack = "tessera";
-  bool json = false, search = false, traffic = false;
+  bool json = false, search = false, explain = false, traffic = false;
   std::string write;  ///< empty: nothing is written
   Args job;
 };
@@ -37,7 +37,8 @@ struct Request {
 std::string usage() {
   return fmt::format(
       "Usage: tessera plan [FILE.toml] [--gpus N] [--machine NAME] [--stack NAME] [--json]\n"
-      "                    [--search] [--write FILE.toml] [--traffic] [--section.key VALUE]...\n"
+      "                    [--search] [--explain] [--write FILE.toml] [--traffic]\n"
+      "                    [--section.key VALUE]...\n"
       "\n"
       "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
       "\n"
@@ -47,6 +48,8 @@ std::string usage() {
       "--json           print one JSON object.\n"
       "--search         also print the five fastest variants that fit, why they are, and\n"
       "                 what each knob of the first changes.\n"
+      "--explain        also print how the fastest variant follows: which questions are asked in\n"
+      "                 which order, from one GPU to float8, and the figures that answer them.\n"
       "--traffic        also print what communicators count in a step: calls and MiB by axis and\n"
       "                 call, exactly as in a run over MPI.\n"
       "--write FILE     search, and write the fastest variant as a job.\n"
@@ -81,6 +84,8 @@ Request request_of(const Args& args) {
       request.json = true;
     else if (args[i] == "--traffic")
       request.traffic = true;
+    else if (args[i] == "--explain")
+      request.explain = true;
     else if (args[i] == "--search")
       request.search = true;
     else if (takes(args, i, "--gpus", gpus))
@@ -199,17 +204,18 @@ int run(const Args& args) {
   const planner::VariantSpace space(job.resolved, plan, machine, stack);
   const planner::Workload& work = space.own_work();
   const planner::Price price = planner::price(work, machine, stack);
-  const tessera::app::Advice advice =
-      tessera::app::advice_of(job.resolved, space, price, machine, stack, request.search);
+  const tessera::app::Advice advice = tessera::app::advice_of(
+      job.resolved, space, price, machine, stack, {request.search, request.explain});
   if (request.json) {
     nlohmann::json out = as_json(work, request, price);
     if (request.traffic) out["traffic"] = tessera::app::traffic_json(plan);
     if (request.search || !price.fits) out["search"] = as_json(advice);
+    if (advice.decision) out["explain"] = explained(advice);
     std::cout << out.dump(2) << '\n';
   } else {
     print(work, price, machine, stack);
     if (request.traffic) std::cout << tessera::app::traffic_table(plan);
-    print(advice, request.search);
+    print(advice);
   }
   if (request.write.empty()) return 0;
   write_job(request.write, advice, given);

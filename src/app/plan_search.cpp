@@ -41,9 +41,33 @@ void print_remedy(const Advice& advice) {
       option.price.memory.total() / kGiB);
 }
 
+void print_decision(const Advice& advice) {
+  std::cout << "how the choice follows:\n";
+  int number = 0;
+  for (const planner::Question& question : advice.decision->questions)
+    std::cout << fmt::format("{:>4}. {} {}: {}\n", ++number, question.text,
+                             question.yes ? "Yes" : "No", question.why);
+  std::cout << "choice, against the job as it is:\n";
+  if (advice.decision->choice)
+    print_option(*advice.decision->choice, advice.own);
+  else
+    std::cout << "  none: no variant fits\n";
+}
+
 std::string text_of(const planner::Turn& turn) {
   return turn.fits ? fmt::format("{} {:+.1f} %", turn.value, 100 * turn.faster)
                    : fmt::format("{} does not fit", turn.value);
+}
+
+nlohmann::json mesh_of(const planner::Option& option) {
+  nlohmann::json out;
+  for (const auto& [name, knob] : {std::pair{"pp", planner::Knob::pp},
+                                   {"dp_replicate", planner::Knob::replicate},
+                                   {"tp", planner::Knob::tp},
+                                   {"cp", planner::Knob::cp},
+                                   {"ep", planner::Knob::ep}})
+    out[name] = option.variant[knob];
+  return out;
 }
 
 nlohmann::json json_of(const planner::Option& option, const planner::Price& own) {
@@ -54,6 +78,7 @@ nlohmann::json json_of(const planner::Option& option, const planner::Price& own)
           {"step_seconds", price.step_seconds},
           {"bubble", price.bubble},
           {"memory_gib", price.memory.total() / kGiB},
+          {"mesh", mesh_of(option)},
           {"reason", planner::reason(own, price)}};
 }
 
@@ -61,18 +86,20 @@ nlohmann::json json_of(const planner::Option& option, const planner::Price& own)
 
 Advice advice_of(const config::Resolved& job, const planner::VariantSpace& space,
                  const planner::Price& own, const planner::Machine& machine,
-                 const planner::Stack& stack, bool all) {
-  Advice out{own, {}, {}, {}};
-  if (all) out.found = planner::search(space, machine, stack);
+                 const planner::Stack& stack, const Wanted& wanted) {
+  Advice out{own, {}, {}, {}, {}};
+  if (wanted.explain) out.decision = planner::decide(space, machine, stack);
+  if (wanted.search) out.found = planner::search(space, machine, stack);
   if (!out.found.best.empty())
     out.knobs = planner::knob_effects(space, out.found.best.front(), machine, stack);
   if (!own.fits) out.remedy = planner::smallest_remedy(job, space, machine, stack);
   return out;
 }
 
-void print(const Advice& advice, bool all) {
+void print(const Advice& advice) {
   if (!advice.own.fits) print_remedy(advice);
-  if (!all || advice.found.best.empty()) return;
+  if (advice.decision) print_decision(advice);
+  if (advice.found.best.empty()) return;
   std::cout << fmt::format("best variants, against the job as it is ({} were timed):\n",
                            advice.found.priced);
   for (const planner::Option& option : advice.found.best) print_option(option, advice.own);
@@ -83,6 +110,18 @@ void print(const Advice& advice, bool all) {
     std::cout << fmt::format("  {:<16} {}: {}\n", effect.knob, effect.value,
                              fmt::join(turns, ", "));
   }
+}
+
+nlohmann::json explained(const Advice& advice) {
+  nlohmann::json questions = nlohmann::json::array();
+  for (const planner::Question& question : advice.decision->questions) {
+    questions.push_back(
+        {{"question", question.text}, {"yes", question.yes}, {"why", question.why}});
+    if (question.best) questions.back()["best"] = json_of(*question.best, advice.own);
+  }
+  nlohmann::json out{{"questions", std::move(questions)}};
+  if (advice.decision->choice) out["choice"] = json_of(*advice.decision->choice, advice.own);
+  return out;
 }
 
 nlohmann::json as_json(const Advice& advice) {

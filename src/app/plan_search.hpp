@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tessera/planner/search.hpp"
+#include "tessera/planner/decision.hpp"
 
 namespace tessera::app {
 
@@ -14,15 +14,21 @@ struct Advice {
   planner::SearchResult found;
   std::vector<planner::KnobEffect> knobs;  ///< of the best variant
   std::optional<planner::Remedy> remedy;   ///< of a job that does not fit
+  std::optional<planner::Decision> decision;
 };
 
-/// Searches if `all`; finds a remedy if the job does not fit.
+/// What is asked for beside a remedy for a job that does not fit.
+struct Wanted {
+  bool search = false, explain = false;
+};
 Advice advice_of(const config::Resolved& job, const planner::VariantSpace& space,
                  const planner::Price& own, const planner::Machine& machine,
-                 const planner::Stack& stack, bool all);
+                 const planner::Stack& stack, const Wanted& wanted);
 
-/// `all`: the best variants and their knobs too.
-void print(const Advice& advice, bool all);
+/// What there is of it.
+void print(const Advice& advice);
 nlohmann::json as_json(const Advice& advice);
+/// The questions of its decision.
+nlohmann::json explained(const Advice& advice);
 
 }  // namespace tessera::app
