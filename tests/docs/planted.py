@@ -6,6 +6,7 @@ from pathlib import Path
 
 import help_texts
 import markdown
+import planner_tables
 
 LIES = [  # (a paragraph of Markdown, what the finding must say)
     ("The key `training.stpes` is false.", "no key training.stpes"),
@@ -42,6 +43,9 @@ PAGES = [  # (name of the page, its text, what the finding must say)
     ("exit-codes.md", "Nothing.", "the exit code 75 is not listed"),
     ("README.md", "| command | purpose |\n|---|---|\n| `trian` | false |", "has no command trian"),
     ("README.md", "Nothing.", "the table of commands lacks train"),
+    ("README.md", "Nothing.", "the table that the planner prints is missing"),
+    ("README.md", planner_tables.BEGIN + "| model |\n" + planner_tables.END, "the planner prints another table"),
+    ("performance.md", planner_tables.BEGIN + "| key |\n" + planner_tables.END, "the planner prints another table"),
     ("README.md", "Nothing.", "README's table lacks the rows"),
     ("CONTRIBUTING.md", "| 1 | `base`, `bass` |", "unknown ['bass']"),
     ("CONTRIBUTING.md", "| 1 | `base`, `comm` |", "component comm is on level 2"),
