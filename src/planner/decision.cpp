@@ -46,7 +46,8 @@ class Walk {
 
  private:
   Question& ask(std::string text, bool yes, std::string why) {
-    return out_.questions.emplace_back(std::move(text), yes, std::move(why), std::nullopt);
+    out_.questions.push_back({std::move(text), yes, std::move(why), std::nullopt});
+    return out_.questions.back();
   }
 
   /// One sequence a microbatch, everything recomputed and sharded, no axis but data parallelism.

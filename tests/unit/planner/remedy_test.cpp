@@ -53,7 +53,7 @@ const Planted kPlanted[] = {
     {"8B", 8, "8192", "1", "full", 79, {"--parallelism.data_parallel_replicate_degree", "8"}},
     {"8B", 8, "8192", "8", "none", 79, {"--parallelism.pipeline_parallel_degree", "4",
                                         "--parallelism.pipeline_parallel_schedule", "GPipe"}},
-    {"8B", 2, "8192", "4", "full", 79, {"--parallelism.data_parallel_shard_degree", "2"}},
+    {"8B", 1, "8192", "2", "full", 79, {"--parallelism.data_parallel_shard_degree", "1"}},
     {"70B", 64, "8192", "1", "none", 79}, {"70B", 32, "8192", "1", "full", 60},
     {"70B", 16, "8192", "1", "full", 60}, {"70B", 8, "8192", "1", "full", 79},
 };
