@@ -17,6 +17,7 @@ import keys
 import lists
 import markdown
 import pictures
+import planner_chart
 import planner_tables
 import planted
 import references
@@ -28,7 +29,8 @@ def findings_of(path, facts):
     """(line, what is wrong) of one document, in the order of its lines."""
     page = markdown.read(path)
     checks = [*rules.RULES, *references.RULES, *fenced.RULES, *features.RULES,
-              *lists.RULES, *pictures.RULES, *keys.RULES, *planner_tables.RULES]
+              *lists.RULES, *pictures.RULES, *keys.RULES, *planner_chart.RULES,
+              *planner_tables.RULES]
     return sorted({finding for check in checks for finding in check(page, facts)})
 
 
