@@ -82,20 +82,19 @@ Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& counts
 /// Weights of one call have one input, which is rounded once for those that are.
 std::vector<Tensor> LinearOperations::products(const Tensor& x,
                                                std::span<const model::Weight> weights) const {
-  std::vector<Tensor> results(weights.size()), together;
+  std::vector<Tensor> results(weights.size());
+  std::vector<RoundedWeight> together;
   std::vector<std::size_t> places;
-  const LinearRounding* how = nullptr;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (const LinearRounding* rounding = rounded_.find(weights[i].value)) {
-      how = rounding;
-      together.push_back(weights[i].value);
+    if (const LinearRounding* how = rounded_.find(weights[i].value)) {
+      together.push_back({weights[i].value, *how});
       places.push_back(i);
     } else {
       results[i] = linear(x, weights[i].value, gradients_);
     }
   }
-  if (!how) return results;
-  const std::vector<Tensor> made = rounded_linear(x, std::move(together), *how, gradients_);
+  if (together.empty()) return results;
+  const std::vector<Tensor> made = rounded_linear(x, together, gradients_);
   for (std::size_t i = 0; i < made.size(); ++i) results[places[i]] = made[i];
   return results;
 }

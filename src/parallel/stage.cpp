@@ -22,7 +22,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
       experts_(model, cells, mesh, options.sharding.device),
       reducer_(reducer),
       recompute_(options.recompute, options.sharding.device),
-      rounded_(options.linears, mesh.along(Axis::tp)) {
+      rounded_(options.linears, mesh) {
   check_patterns();
   if (options_.context.cut.ranks() > 1)
     positions_ = options_.context.cut.ranges(mesh.coord(Axis::cp));

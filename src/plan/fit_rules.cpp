@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sections.hpp"
 #include "tessera/base/name_pattern.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
@@ -185,7 +186,9 @@ void FitRules::sharding() {
 }
 
 void FitRules::fits() {
-  obey({kTp}, [&] { check_tensor_parallel_fits(*model_.spec, layout_->degree(Axis::tp)); });
+  if (obey({kTp}, [&] { check_tensor_parallel_fits(*model_.spec, layout_->degree(Axis::tp)); }))
+    obey({"quantize.linear.mx.filter_fqns", kTp},
+         [&] { check_blocks_fit(*model_.spec, *layout_, linear_precision(job_)); });
   obey({kEp, kEtp}, [&] { check_experts_fit(*model_.spec, *layout_); });
   for (const std::string_view key : {kBatch, kSeq, kMicro, kMicroSteps})
     if (reading_.blames(key)) return;
@@ -220,17 +223,23 @@ bool FitRules::knows_pipeline() const {
                               "parallelism.pipeline_parallel_last_stage_less_layers"});
 }
 
-/// Microbatches that fill the schedule's pipeline; true if they do.
+/// Microbatches that fill the schedule's pipeline, and blocks of MX; true if they do.
 bool FitRules::fill_pipeline(Keys keys, std::int64_t rows) {
-  return obey(keys, [&] {
-    check_microbatches(job_, layout_->degree(Axis::pp), BatchPlan::make(job_, *layout_, rows));
-  });
+  const auto batch = [&] { return BatchPlan::make(job_, *layout_, rows); };
+  return obey(keys, [&] { check_microbatches(job_, layout_->degree(Axis::pp), batch()); }) &&
+         obey({kSeq, kLocal, kMicro, kTp}, [&] { check_blocks(batch()); });
+}
+
+void FitRules::check_blocks(const BatchPlan& batch) const {
+  check_block_tokens(*model_.spec, *layout_, linear_precision(job_), batch,
+                     !job_.parallelism.disable_sequence_parallel);
 }
 
 MicrobatchPlan FitRules::with_microbatches(const schedule::StageMap& map, std::int64_t rows) const {
   const BatchPlan batch = BatchPlan::make(job_, *layout_, rows);
   check_microbatches(job_, map.ranks(), batch);
   check_routed_tokens(*model_.spec, *layout_, batch, !job_.parallelism.disable_sequence_parallel);
+  check_blocks(batch);
   return {batch, pipeline_plan_of(job_, *model_.spec, map, batch)};
 }
 

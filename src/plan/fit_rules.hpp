@@ -47,6 +47,7 @@ class FitRules : public Rules {
   bool pipelined() const;
   bool knows_pipeline() const;
   bool fill_pipeline(Keys keys, std::int64_t rows);
+  void check_blocks(const BatchPlan& batch) const;
   MicrobatchPlan with_microbatches(const schedule::StageMap& map, std::int64_t rows) const;
   bool divides_local_batch(std::string_view key, std::int64_t rows);
 

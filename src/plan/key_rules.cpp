@@ -111,37 +111,43 @@ class KeyRules : public Rules {
       if (!converter)
         wrong({kConverters},
               "model.converters: there is no \"{}\"; Tessera has "
-              "quantize.linear.float8",
+              "quantize.linear.float8 and quantize.linear.mx",
               config::shown(name));
-      else if (*converter == Converter::mx_linear)
-        wrong({kConverters},
-              "model.converters: {} is not supported: Tessera has no MX formats; "
-              "quantize.linear.float8 with quantize.linear.float8.recipe_name = \"rowwise\" is "
-              "the nearest",
-              name);
-      else if (*converter != Converter::float8_linear)
+      else if (*converter == Converter::float8_experts || *converter == Converter::mx_experts)
         wrong({kConverters},
               "model.converters: {} is not supported: experts multiply in "
-              "training.mixed_precision_param; quantize.linear.float8 is for the other layers",
+              "training.mixed_precision_param; quantize.linear.float8 and quantize.linear.mx are "
+              "for the other layers",
               name);
     }
-    float8();
+    if (config::wants(job_, Converter::float8_linear) && config::wants(job_, Converter::mx_linear))
+      wrong({kConverters, "quantize.linear.float8.enable"},
+            "quantize.linear.float8 and quantize.linear.mx round the same layers; choose one");
+    else
+      rounded_layers();
+    float8_filter();
   }
 
-  void float8() {
+  void rounded_layers() {
+    const LinearPrecision precision = linear_precision(job_);
+    if (!precision.rounds()) return;
+    if (job_.parallelism.enable_async_tensor_parallel)
+      reading_.resolved.warnings.push_back(fmt::format(
+          "parallelism.enable_async_tensor_parallel ({}) has no effect with {}: the "
+          "scales need all tokens before the first product",
+          at("parallelism.enable_async_tensor_parallel"), precision.is_mx() ? "MXFP8" : "float8"));
+    const char* filter =
+        precision.is_mx() ? "quantize.linear.mx.filter_fqns" : "quantize.linear.float8.filter_fqns";
+    if (job_.training.fused_linear_cross_entropy == "always" && precision.rounds(kOutputLayer))
+      wrong({"training.fused_linear_cross_entropy", filter},
+            "fused_linear_cross_entropy multiplies the output layer in high precision; add "
+            "\"output\" to {}, or fuse no loss",
+            filter);
+  }
+
+  void float8_filter() {
     const config::Float8Linear& f = job_.quantize.linear.float8;
     if (!config::wants(job_, config::Converter::float8_linear)) return;
-    if (job_.parallelism.enable_async_tensor_parallel)
-      reading_.resolved.warnings.push_back(
-          fmt::format("parallelism.enable_async_tensor_parallel ({}) has no effect with float8: "
-                      "the scales need "
-                      "all tokens before the first product",
-                      at("parallelism.enable_async_tensor_parallel")));
-    if (job_.training.fused_linear_cross_entropy == "always" &&
-        linear_precision(job_).rounds(kOutputLayer))
-      wrong({"training.fused_linear_cross_entropy", "quantize.linear.float8.filter_fqns"},
-            "fused_linear_cross_entropy multiplies the output layer in high precision; add "
-            "\"output\" to quantize.linear.float8.filter_fqns, or fuse no loss");
     const bool automatic = std::ranges::find(f.filter_fqns, kSmallLayers) != f.filter_fqns.end();
     if (automatic && f.recipe_name == "rowwise_with_gw_hp")
       wrong({"quantize.linear.float8.filter_fqns", "quantize.linear.float8.recipe_name"},

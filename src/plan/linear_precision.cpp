@@ -8,6 +8,7 @@
 #include "sections.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/config/converters.hpp"
+#include "tessera/plan/placement.hpp"
 
 namespace tessera::plan {
 namespace {
@@ -37,20 +38,42 @@ std::string_view name_of(LinearRecipe recipe) {
     case LinearRecipe::none:
       return "none";
     case LinearRecipe::tensorwise:
-      return "tensorwise";
+      return "float8 tensorwise";
     case LinearRecipe::rowwise:
-      return "rowwise";
+      return "float8 rowwise";
     case LinearRecipe::rowwise_with_gw_hp:
-      return "rowwise_with_gw_hp";
+      return "float8 rowwise_with_gw_hp";
+    case LinearRecipe::mxfp8_floor:
+      return "mxfp8 floor";
+    case LinearRecipe::mxfp8_rceil:
+      return "mxfp8 rceil";
   }
   return {};
 }
 
+/// None of what is refused.
 LinearRecipe recipe_named(std::string_view name) {
   using enum LinearRecipe;
-  for (const LinearRecipe recipe : {tensorwise, rowwise, rowwise_with_gw_hp})
-    if (name_of(recipe) == name) return recipe;
-  contract_violated("name", __FILE__, __LINE__, std::string(name));
+  for (const auto& [known, recipe] : {std::pair{"tensorwise", tensorwise},
+                                      {"rowwise", rowwise},
+                                      {"rowwise_with_gw_hp", rowwise_with_gw_hp},
+                                      {"mxfp8_emulated", mxfp8_floor},
+                                      {"mxfp8_cublas", mxfp8_floor},
+                                      {"mxfp8_cublas_rceil", mxfp8_rceil}})
+    if (known == name) return recipe;
+  return none;
+}
+
+constexpr std::int64_t kMxBlock = 32;
+
+void require_blocks(const model::ParamSpec& weight, std::int64_t size, const char* what,
+                    int ranks) {
+  require(size % kMxBlock == 0, ExitCode::usage,
+          "MXFP8 sums in blocks of {}, and {} has {} {}{}; add \"{}\" to "
+          "quantize.linear.mx.filter_fqns",
+          kMxBlock, weight.fqn, size, what,
+          ranks > 1 ? fmt::format(" on each of {} tensor-parallel ranks", ranks) : "",
+          module_of(weight));
 }
 
 }  // namespace
@@ -77,18 +100,55 @@ std::string LinearPrecision::summary(const model::ModelSpec& model) const {
     ++layers;
     if (rounds(param)) ++rounded;
   }
-  return fmt::format("float8 {}, emulated, in {} of {} linear layers", name_of(recipe), rounded,
-                     layers);
+  return fmt::format("{}, emulated, in {} of {} linear layers", name_of(recipe), rounded, layers);
 }
 
 LinearPrecision linear_precision(const config::JobConfig& job) {
-  const config::Float8Linear& f = job.quantize.linear.float8;
+  const config::QuantizedLinear& q = job.quantize.linear;
   LinearPrecision plan;
-  if (!config::wants(job, config::Converter::float8_linear)) return plan;
-  plan.recipe = recipe_named(f.recipe_name.value_or("tensorwise"));
-  plan.kept = f.filter_fqns;
-  plan.keeps_small = std::erase(plan.kept, kSmallLayers) > 0;
+  if (config::wants(job, config::Converter::mx_linear)) {
+    plan.recipe = recipe_named(q.mx.recipe_name);
+    plan.kept = q.mx.filter_fqns;
+  }
+  if (config::wants(job, config::Converter::float8_linear)) {
+    plan.recipe = recipe_named(q.float8.recipe_name.value_or("tensorwise"));
+    plan.kept = q.float8.filter_fqns;
+    plan.keeps_small = std::erase(plan.kept, kSmallLayers) > 0;
+  }
   return plan;
+}
+
+void check_blocks_fit(const model::ModelSpec& model, const mesh::Layout& layout,
+                      const LinearPrecision& precision) {
+  if (!precision.is_mx()) return;
+  for (const model::ParamSpec& param : model.params) {
+    if (!precision.rounds(param)) continue;
+    const Placement placed = place(param, layout, mesh::Rank(0));
+    const int cut = tp_dimension(param.placement);
+    const auto ranks = [&](int dimension) {
+      return dimension == cut ? layout.degree(mesh::Axis::tp) : 1;
+    };
+    require_blocks(param, placed.local_shape[0], "outputs", ranks(0));
+    require_blocks(param, placed.local_shape[1], "inputs", ranks(1));
+  }
+}
+
+void check_block_tokens(const model::ModelSpec& model, const mesh::Layout& layout,
+                        const LinearPrecision& precision, const BatchPlan& batch,
+                        bool sequence_parallel) {
+  if (!precision.is_mx()) return;
+  const int tp = layout.degree(mesh::Axis::tp);
+  const std::int64_t tokens = batch.microbatch_rows * batch.cut.positions();
+  for (const model::ParamSpec& param : model.params) {
+    if (!precision.rounds(param)) continue;
+    const bool routes = param.placement == model::Placement::shared && !layout.experts_cut_by_tp();
+    const bool part = tp_dimension(param.placement) < 0 && (sequence_parallel || routes);
+    const std::int64_t own = part ? tokens / tp : tokens;
+    require(own % kMxBlock == 0, ExitCode::usage,
+            "MXFP8 sums in blocks of {}, and gradients of {} are sums over the {} tokens of a "
+            "microbatch that a rank has; choose a multiple of {}",
+            kMxBlock, param.fqn, own, kMxBlock);
+  }
 }
 
 }  // namespace tessera::plan

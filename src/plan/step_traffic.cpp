@@ -26,8 +26,11 @@ std::string reason_against(const JobPlan& plan) {
     return "activation_checkpoint.mode = \"memory_budget\" depends on measured memory";
   if (loss_chunk_tokens(plan) > 0)
     return "training.fused_linear_cross_entropy communicates for each chunk of tokens";
-  if (plan.linears.rounds() && plan.layout.degree(Axis::tp) > 1)
+  const int tp = plan.layout.degree(Axis::tp);
+  if (plan.linears.rounds() && !plan.linears.is_mx() && tp > 1)
     return "tensor-parallel ranks agree on the scales of float8";
+  if (plan.linears.rounds() && tp > plan.model.spec->dimensions.kv_heads)
+    return "gradients of copies of key-value heads are added up before they are rounded";
   const auto& mixture = plan.model.shape.mixture;
   if (plan.layout.expert_degree() > 1 && mixture && !mixture->routing.forced_even)
     return "the rows of each expert depend on the data; debug.moe_force_load_balance makes them "

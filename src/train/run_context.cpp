@@ -16,7 +16,7 @@ OwnDevice watched_device(RunContext& run) {
   run.watch(run.plan.comm.init_timeout_seconds);
   const OwnDevice own = choose_device(run.world, run.plan.device, run.plan.comm.wants_nccl());
   require(own.device.is_cpu() || !run.plan.linears.rounds(), ExitCode::environment,
-          "Tessera emulates float8 on the host, and multiplies in it on no GPU: leave "
+          "Tessera emulates float8 and MXFP8 on the host, and multiplies in them on no GPU: leave "
           "model.converters out, or set job.device = \"cpu\"");
   return own;
 }

@@ -6,7 +6,8 @@
 // Weights stay what they are; each use rounds them again. Where tensor parallelism cuts a matrix,
 // the elements that share a scale are those of the whole matrix, so that a mesh rounds as one rank
 // does: the largest magnitude over the ranks of tp decides, as it does where torchao has a
-// DTensor. Data- and context-parallel ranks do not know each other's tokens.
+// DTensor, and a block of MX is in one rank's part. Gradients of copies of key-value heads are
+// summed first. Data- and context-parallel ranks do not know each other's tokens.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "tessera/comm/communicator.hpp"
+#include "tessera/mesh/device_mesh.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/shard_group.hpp"
 #include "tessera/plan/linear_precision.hpp"
@@ -29,30 +31,39 @@ enum class LinearCut : std::uint8_t { outputs, inputs, tokens };
 struct LinearRounding {
   plan::LinearRecipe recipe = plan::LinearRecipe::none;
   LinearCut cut = LinearCut::tokens;
-  comm::Communicator* tp = nullptr;  ///< must outlive every graph
+  /// These must outlive every graph.
+  comm::Communicator* tp = nullptr;
+  /// The ranks of tp that have the same rows of the weight, each of which knows a part of their
+  /// outputs' gradients; null: no others.
+  comm::Communicator* copies = nullptr;
 };
 
 /// The weights of a stage whose products are rounded.
 class RoundedWeights {
  public:
-  RoundedWeights(plan::LinearPrecision plan, comm::Communicator& tp)
-      : plan_(std::move(plan)), tp_(&tp) {}
+  RoundedWeights(plan::LinearPrecision plan, mesh::DeviceMesh& mesh)
+      : plan_(std::move(plan)), mesh_(&mesh) {}
 
-  /// Takes those of the parameters that the plan names.
+  /// Takes those of the parameters that the plan names. Collective over tp.
   void add(const std::vector<ShardedParam>& params);
   /// Null: the weight's products are not rounded.
   const LinearRounding* find(const at::Tensor& weight) const;
 
  private:
   plan::LinearPrecision plan_;
-  comm::Communicator* tp_;
+  mesh::DeviceMesh* mesh_;
   std::map<const c10::TensorImpl*, LinearRounding> roundings_;
 };
 
-/// linear() of x with each weight, rounded. Collective over tp, backward and what `gradients` puts
-/// off too.
-std::vector<at::Tensor> rounded_linear(const at::Tensor& x, std::vector<at::Tensor> weights,
-                                       const LinearRounding& how, WeightGradients& gradients);
+struct RoundedWeight {
+  at::Tensor value;
+  LinearRounding how;
+};
+
+/// linear() of x with each weight, rounded; all with one recipe and cut. Collective over tp,
+/// backward and what `gradients` puts off too.
+std::vector<at::Tensor> rounded_linear(const at::Tensor& x, std::span<const RoundedWeight> weights,
+                                       WeightGradients& gradients);
 
 /// The values of that product, without a graph.
 at::Tensor rounded_product(const at::Tensor& x, const at::Tensor& weight,

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/mesh/layout.hpp"
 #include "tessera/model_spec/model_spec.hpp"
+#include "tessera/plan/batch_plan.hpp"
 
 namespace tessera::plan {
 
@@ -17,8 +19,15 @@ inline constexpr std::string_view kSmallLayers = "auto_filter_small_kn";
 /// The module of the logits.
 inline constexpr std::string_view kOutputLayer = "output";
 
-/// torchao's names.
-enum class LinearRecipe : std::uint8_t { none, tensorwise, rowwise, rowwise_with_gw_hp };
+/// torchao's names; of MXFP8, those of its ways to choose a scale.
+enum class LinearRecipe : std::uint8_t {
+  none,
+  tensorwise,
+  rowwise,
+  rowwise_with_gw_hp,
+  mxfp8_floor,
+  mxfp8_rceil
+};
 
 struct LinearPrecision {
   LinearRecipe recipe = LinearRecipe::none;
@@ -27,14 +36,25 @@ struct LinearPrecision {
   bool keeps_small = false;  ///< so do those that an H100 multiplies no faster in float8
 
   bool rounds() const { return recipe != LinearRecipe::none; }
+  bool is_mx() const {
+    return recipe == LinearRecipe::mxfp8_floor || recipe == LinearRecipe::mxfp8_rceil;
+  }
   /// Are products with this parameter rounded, if there are any? Not those of experts, nor where a
   /// size is no multiple of 16. The embedding multiplies where it is the output layer, too, and has
   /// that layer's name here.
   bool rounds(const model::ParamSpec& weight) const;
   /// Does no name in `kept` keep this module as it is?
   bool rounds(std::string_view module) const;
-  /// "float8 rowwise in 28 of 29 linear layers"; empty without a recipe.
+  /// "float8 rowwise, emulated, in 28 of 29 linear layers"; empty without a recipe.
   std::string summary(const model::ModelSpec& model) const;
 };
+
+/// Each product of an MX layer sums over whole blocks of 32 elements, on each rank: what it sums of
+/// weights, and the tokens of a microbatch. Throws Error(usage).
+void check_blocks_fit(const model::ModelSpec& model, const mesh::Layout& layout,
+                      const LinearPrecision& precision);
+void check_block_tokens(const model::ModelSpec& model, const mesh::Layout& layout,
+                        const LinearPrecision& precision, const BatchPlan& batch,
+                        bool sequence_parallel);
 
 }  // namespace tessera::plan

@@ -66,8 +66,8 @@ OptionList job_options() {
           .at_least(0)
           .is_ours(),
       OPTION(model.converters,
-             "Conversions of the model: quantize.linear.float8 rounds the operands of linear "
-             "layers to float8"),
+             "Conversions of the model: quantize.linear.float8 or quantize.linear.mx rounds the "
+             "operands of linear layers to float8 or MXFP8"),
       OPTION(model.print_after_conversion, "Print the model after its conversions")
           .refused(
               "conversions change no module; `tessera config show` prints the job, and the start "

@@ -16,11 +16,9 @@ bool experts(const JobConfig& job) {
 
 OptionList quantize_options() {
   constexpr std::string_view kGather = "quantize.linear.float8.enable_fsdp_float8_all_gather";
-  constexpr std::string_view kNoMx =
-      "Tessera has no MX formats; quantize.linear.float8.recipe_name = \"rowwise\" is the nearest";
   constexpr std::string_view kExperts =
-      "experts multiply in training.mixed_precision_param; quantize.linear.float8 is for the other "
-      "layers";
+      "experts multiply in training.mixed_precision_param; quantize.linear.float8 and "
+      "quantize.linear.mx are for the other layers";
   return {
       OPTION(quantize.linear.float8.enable,
              "Round the operands of linear layers to float8; as model.converters = "
@@ -43,16 +41,20 @@ OptionList quantize_options() {
       OPTION(quantize.linear.float8.emulate, "Emulate float8 where the machine has none")
           .harmless("the host always emulates float8")
           .only_if(&float8),
-      OPTION(quantize.linear.mx.recipe_name, "MX recipe of linear layers")
-          .refused(kNoMx)
+      OPTION(
+          quantize.linear.mx.recipe_name,
+          "MX recipe of linear layers: 32 elements share a scale, which is rounded down, or with "
+          "rceil up")
+          .one_of({"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated", "mxfp4_cutlass",
+                   "mxfp4_emulated"})
+          .works_with({"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated"},
+                      "Tessera rounds to no 4-bit format; use \"mxfp8_cublas\"")
           .only_if(&mx),
       OPTION(quantize.linear.mx.mxfp8_dim1_cast_kernel_choice, "Kernel that casts along columns")
           .one_of({"triton", "cuda", "torch"})
-          .refused(kNoMx)
+          .harmless("the host has one kernel for both dimensions")
           .only_if(&mx),
-      OPTION(quantize.linear.mx.filter_fqns, "Layers that stay as they are")
-          .refused(kNoMx)
-          .only_if(&mx),
+      OPTION(quantize.linear.mx.filter_fqns, "Layers that stay as they are: parts of names"),
       OPTION(quantize.grouped_mm.float8.fqns, "Experts that compute in float8")
           .refused(kExperts)
           .only_if(&experts),

@@ -59,8 +59,16 @@ config::JobConfig job_of(const GradientCase& row) {
   if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
   job.training.document_mask = row.documents;
   job.training.fused_linear_cross_entropy = row.fused_loss;
-  job.quantize.linear.float8.enable = !row.recipe.empty();
-  if (!row.recipe.empty()) job.quantize.linear.float8.recipe_name = row.recipe;
+  if (row.in_blocks()) {
+    job.model.converters = {"quantize.linear.mx"};
+    job.quantize.linear.mx.recipe_name = row.recipe;
+    job.quantize.linear.mx.filter_fqns.clear();
+    auto& rows = job.parallelism.pipeline_parallel_microbatch_size;
+    rows = std::max<std::int64_t>(2, rows);  // 32 tokens
+  } else if (!row.recipe.empty()) {
+    job.model.converters = {"quantize.linear.float8"};
+    job.quantize.linear.float8.recipe_name = row.recipe;
+  }
   return job;
 }
 
@@ -76,17 +84,16 @@ struct Reference {
 
 model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
-  if (!row.recipe.empty()) return even_model(row.tied, !row.family.empty());
+  if (row.in_blocks()) return block_model(row.tied, row.kv_heads);
+  if (!row.recipe.empty()) return even_model(row.tied, !row.family.empty(), row.kv_heads);
   if (!row.family.empty()) return tiny_family(row.family, type, device);
   return tiny_model(row.tied, type, row.kv_heads, device);
 }
 
-/// Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
-/// of microbatches: the reference has the same ones.
 namespace {
 
-/// Balance losses are means over microbatches of what is no sum over tokens: the reference has the
-/// same microbatches.
+/// Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
+/// of microbatches: the reference has the same ones.
 int accumulation_of_reference(const GradientCase& row) {
   if (row.family != "qwen3_moe" && row.recipe.empty()) return 1;
   const config::Training training = job_of(row).training;

@@ -41,9 +41,11 @@ struct GradientCase {
   std::string stage_map = "default";  ///< pipeline_parallel_stage_map
   std::string csv;                    ///< pipeline_parallel_schedule_csv
   std::string fused_loss = "never";   ///< fused_linear_cross_entropy
-  std::string recipe;                 ///< of float8, in even_model(); empty = nothing is rounded
+  std::string recipe;                 ///< of float8 or MX; empty = nothing is rounded
 
   std::string name() const;
+  /// By an MX recipe, in block_model(); else float8 rounds even_model().
+  bool in_blocks() const { return recipe.starts_with("mx"); }
   /// Roundings to the 8 bits of bfloat16 leave up to 2e-2.
   double tolerance() const {
     if (dtype == "bfloat16") return 4e-2;
@@ -105,9 +107,11 @@ double compare_steps(comm::World& world, const GradientCase& row);
 /// heads, pipelines that are cut beside attention; documents on one rank, too.
 std::vector<GradientCase> context_cases(int world);
 
-/// Linear layers that are rounded to float8, by each recipe over each axis but the context's, whose
-/// ranks have scales of their own.
+/// Linear layers that are rounded to float8 or MXFP8, by each recipe over each axis but the
+/// context's, whose ranks have scales of their own.
 std::vector<GradientCase> rounded_cases(int world);
+/// With fewer key-value heads than tensor-parallel ranks, whose gradients are rounded as sums.
+std::vector<GradientCase> rounded_copies_cases(int world);
 
 /// All of these but the rounded ones: the matrix.
 std::vector<GradientCase> all_cases(int world);

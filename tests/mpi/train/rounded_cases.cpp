@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "mpi/train/gradient_case.hpp"
 
 namespace tessera::test {
@@ -26,11 +28,13 @@ void add_ways(std::vector<GradientCase>& rows, GradientCase row) {
   rows.push_back(row);
 }
 
+constexpr const char* kRecipes[] = {"tensorwise", "rowwise", "rowwise_with_gw_hp", "mxfp8_cublas"};
+
 }  // namespace
 
 std::vector<GradientCase> rounded_cases(int world) {
   std::vector<GradientCase> rows;
-  for (const char* recipe : {"tensorwise", "rowwise", "rowwise_with_gw_hp"})
+  for (const char* recipe : kRecipes)
     for (int pp = 1; pp <= world && pp <= 2; pp *= 2)
       for (int tp = 1; pp * tp <= world && tp <= 4; tp *= 2) {
         GradientCase row;
@@ -38,13 +42,32 @@ std::vector<GradientCase> rounded_cases(int world) {
         row.pp = pp;
         row.tp = tp;
         row.dp = world / pp / tp;
+        if (row.in_blocks() && pp * row.dp > 8) continue;  // too few tokens
         add_ways(rows, row);
-        if (pp * tp > 2) continue;
+        if (pp * tp > 2 || row.in_blocks()) continue;
         row.family = "deepseek_v3";
         row.ep = row.dp;
         row.recompute = tp == 1 ? "op" : "none";
         rows.push_back(row);
       }
+  return rows;
+}
+
+std::vector<GradientCase> rounded_copies_cases(int world) {
+  std::vector<GradientCase> rows;
+  if (world < 2) return rows;
+  for (const char* recipe : kRecipes) {
+    GradientCase row;
+    row.recipe = recipe;
+    row.tp = std::min(world, 4);
+    row.kv_heads = row.tp / 2;
+    row.pp = world > row.tp ? 2 : 1;
+    row.dp = world / row.tp / row.pp;
+    row.schedule = "ZBH1";
+    row.recompute = rows.size() % 2 == 0 ? "op" : "none";
+    row.sequence_parallel = rows.size() < 2;
+    rows.push_back(row);
+  }
   return rows;
 }
 

@@ -98,14 +98,23 @@ model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::De
   return model::make_decoder(tiny_shape(family), 16, dtype, device);
 }
 
-model::Model even_model(bool tied, bool latent) {
-  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : tiny_shape(tied, 8);
+model::Model even_model(bool tied, bool latent, std::int64_t kv_heads) {
+  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : tiny_shape(tied, kv_heads);
   shape.dim = 32;
   shape.hidden = 48;
+  if (kv_heads < 8) shape.head_dim = 16;
   if (latent) {
     shape.latent = model::LatentAttention{16, 12, 4, 4, 6};
     shape.mixture->routing.experts = 16;
   }
+  return model::make_decoder(shape, 16, at::kDouble);
+}
+
+model::Model block_model(bool tied, std::int64_t kv_heads) {
+  model::DecoderShape shape = tiny_shape(tied, kv_heads);
+  shape.layers = 3;
+  shape.dim = shape.hidden = shape.vocab = 128;
+  shape.head_dim = 32;
   return model::make_decoder(shape, 16, at::kDouble);
 }
 

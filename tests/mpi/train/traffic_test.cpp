@@ -136,6 +136,15 @@ TEST(Traffic, Shards) {
   EXPECT_TRUE(expect_predicted(row));
 }
 
+/// Blocks of MX are on one rank: the ranks of tp agree on no scale.
+TEST(Traffic, Blocks) {
+  GradientCase row;
+  row.tp = 2;
+  row.dp = world().size() / 2;
+  row.recipe = "mxfp8_cublas";
+  EXPECT_TRUE(expect_predicted(row));
+}
+
 /// Weights without gradients, masters in host memory, and sums in another type.
 TEST(Traffic, OtherKeys) {
   GradientCase row;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// torchao's float8 linear layers (tests/golden/float8): bytes, scales, outputs and gradients.
+// torchao's float8 and MXFP8 linear layers (tests/golden/float8): bytes, scales, outputs and
+// gradients.
 #include "tessera/parallel/rounded_linear.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tessera/hf/safetensors.hpp"
+#include "tessera/kernels/mx_scales.hpp"
 #include "tessera/kernels/scaled_bytes.hpp"
 
 namespace tessera::parallel {
@@ -14,27 +18,33 @@ using at::Tensor;
 using kernels::ScaleBlock;
 using plan::LinearRecipe;
 
-const hf::SafetensorsReader& golden() {
-  static const hf::SafetensorsReader reader(std::string(TESSERA_TEST_DATA) +
-                                            "/float8/float8_linear.safetensors");
-  return reader;
+std::string path_of(const char* file) { return std::string(TESSERA_TEST_DATA) + "/float8/" + file; }
+
+/// The file that has a tensor, or null.
+const hf::SafetensorsReader* golden(const std::string& name) {
+  static const hf::SafetensorsReader float8(path_of("float8_linear.safetensors")),
+      mx(path_of("mxfp8.safetensors"));
+  for (const auto* reader : {&float8, &mx})
+    if (reader->find(name)) return reader;
+  return nullptr;
 }
 
-bool has(const std::string& name) { return golden().find(name) != nullptr; }
-
 Tensor stored(const std::string& name) {
-  const TensorInfo* entry = golden().find(name);
-  EXPECT_TRUE(entry) << name;
+  const hf::SafetensorsReader* reader = golden(name);
+  EXPECT_TRUE(reader) << name;
+  const TensorInfo* entry = reader->find(name);
   const bool bytes = entry->dtype == DType::u8;
   const Tensor values = at::empty(entry->shape, bytes ? at::kByte : at::kFloat);
-  golden().read_whole(name, bytes ? DType::u8 : DType::f32, values.data_ptr());
+  reader->read_whole(name, bytes ? DType::u8 : DType::f32, values.data_ptr());
   return values;
 }
 
 constexpr std::pair<const char*, LinearRecipe> kRecipes[] = {
     {"tensorwise", LinearRecipe::tensorwise},
     {"rowwise", LinearRecipe::rowwise},
-    {"rowwise_with_gw_hp", LinearRecipe::rowwise_with_gw_hp}};
+    {"rowwise_with_gw_hp", LinearRecipe::rowwise_with_gw_hp},
+    {"linear.floor", LinearRecipe::mxfp8_floor},
+    {"linear.rceil", LinearRecipe::mxfp8_rceil}};
 
 constexpr ScaleBlock kRows{1, ScaleBlock::whole}, kColumns{ScaleBlock::whole, 1};
 
@@ -43,7 +53,7 @@ constexpr ScaleBlock kRows{1, ScaleBlock::whole}, kColumns{ScaleBlock::whole, 1}
 bool expect_bytes(const std::string& recipe, const std::string& name, const std::string& of,
                   ScaleBlock block) {
   const std::string key = recipe + "." + name;
-  if (!has(key + "_q")) return false;
+  if (!golden(key + "_q")) return false;
   const Tensor matrix = stored(of).to(at::kBFloat16), scale = stored(key + "_scale");
   if (scale.numel() == 1) block = {};
   const bool tensorwise = recipe == "tensorwise";
@@ -71,6 +81,28 @@ TEST(RoundedLinear, BytesAndScalesAreTorchaos) {
   EXPECT_EQ(compared, 14);
 }
 
+/// Of rows, and of columns of the transpose.
+void expect_mx_bytes(const std::string& key, DType type, kernels::MxScale how) {
+  const Tensor x = stored("t_f32"), bytes = stored(key + ".q"),
+               scale_bytes = stored(key + ".scale_e8m0");
+  for (const bool down : {false, true}) {
+    const Tensor matrix = down ? x.t() : x;
+    const ScaleBlock block = down ? ScaleBlock{32, 1} : ScaleBlock{1, 32};
+    const kernels::MxScales scales =
+        kernels::mx_scales(kernels::largest_magnitudes(matrix, block), type, how);
+    const Tensor ours = kernels::to_bytes(matrix, scales.stored, type, block).bytes;
+    EXPECT_TRUE(at::equal(down ? scales.bytes.t() : scales.bytes, scale_bytes)) << key;
+    EXPECT_TRUE(at::equal(down ? ours.t() : ours, bytes)) << key;
+  }
+}
+
+TEST(RoundedLinear, BytesAndScalesOfMxAreTorchaos) {
+  using kernels::MxScale;
+  for (const auto& [mode, how] : {std::pair{"floor", MxScale::floor}, {"rceil", MxScale::rceil}})
+    for (const auto& [name, type] : {std::pair{".e4m3", DType::f8e4m3}, {".e5m2", DType::f8e5m2}})
+      expect_mx_bytes(std::string(mode) + name, type, how);
+}
+
 struct Made {
   Tensor y, dx, dw;
 };
@@ -82,7 +114,7 @@ Made make(LinearRecipe recipe, at::ScalarType type, bool later = false) {
   if (later) gradients.put_off();
   const Tensor x = stored("x").to(type).requires_grad_(), w = stored("w").to(type).requires_grad_();
   const LinearRounding how{recipe, LinearCut::outputs, alone.get()};
-  const Tensor y = rounded_linear(x, {w}, how, gradients)[0];
+  const Tensor y = rounded_linear(x, std::array{RoundedWeight{w, how}}, gradients)[0];
   y.backward(stored("dy").to(type));
   EXPECT_EQ(w.grad().defined(), !later);
   for (const auto& compute : gradients.take()) compute();
@@ -122,12 +154,13 @@ TEST(RoundedLinear, SeveralWeightsAtOnce) {
   at::manual_seed(5);
   const Tensor x = at::randn({12, 32}).requires_grad_(), a = at::randn({16, 32}).requires_grad_(),
                b = at::randn({48, 32}), ga = at::randn({12, 16}), gb = at::randn({12, 48});
-  const auto both = rounded_linear(x, {a, b}, how, gradients);
+  const auto both =
+      rounded_linear(x, std::array{RoundedWeight{a, how}, RoundedWeight{b, how}}, gradients);
   ((both[0] * ga).sum() + (both[1] * gb).sum()).backward();
   const Tensor of_both = x.grad().clone(), of_a = a.grad().clone();
   x.mutable_grad() = a.mutable_grad() = Tensor();
-  const Tensor first = rounded_linear(x, {a}, how, gradients)[0],
-               second = rounded_linear(x, {b}, how, gradients)[0];
+  const Tensor first = rounded_linear(x, std::array{RoundedWeight{a, how}}, gradients)[0],
+               second = rounded_linear(x, std::array{RoundedWeight{b, how}}, gradients)[0];
   ((first * ga).sum() + (second * gb).sum()).backward();
   EXPECT_TRUE(at::equal(both[0], first) && at::equal(both[1], second));
   EXPECT_LE(distance(of_both, x.grad()), 1e-6);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "product_rounding.hpp"
+
+#include <array>
+
+#include "tessera/base/error.hpp"
+#include "tessera/kernels/matrix_product.hpp"
+#include "tessera/kernels/mx_scales.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
+
+namespace tessera::parallel {
+
+using at::Tensor;
+using kernels::MxScale;
+using kernels::ScaleBlock;
+using Tensors = std::vector<Tensor>;
+
+Recipe recipe_of(plan::LinearRecipe recipe) {
+  using enum ScaleShare;
+  constexpr ScaleShares kAll{all, all}, kLines{line, line}, kBlocks{block, block};
+  switch (recipe) {
+    case plan::LinearRecipe::tensorwise:
+      return {DType::f8e5m2, Scaling::exact, kAll, kAll, kAll};
+    case plan::LinearRecipe::rowwise:
+      return {DType::f8e4m3, Scaling::powers_of_two, kLines, kLines, kLines};
+    case plan::LinearRecipe::rowwise_with_gw_hp:
+      return {DType::f8e4m3, Scaling::powers_of_two, kLines, {line, all}, {nothing, nothing}};
+    case plan::LinearRecipe::mxfp8_floor:
+      return {DType::f8e4m3, Scaling::mx_floor, kBlocks, kBlocks, kBlocks};
+    case plan::LinearRecipe::mxfp8_rceil:
+      return {DType::f8e4m3, Scaling::mx_rceil, kBlocks, kBlocks, kBlocks};
+    case plan::LinearRecipe::none:
+      break;
+  }
+  contract_violated("a recipe", __FILE__, __LINE__, "products of this layer are not rounded");
+}
+
+/// A matrix on its way into a product.
+struct ProductRounding::Operand {
+  Tensor matrix;
+  DType type;
+  ScaleBlock block;
+  bool across;  ///< other ranks of tp have elements of the same blocks
+};
+
+namespace {
+
+constexpr int kUncut = -1;
+
+/// Of a product that sums over dimension `along` of a matrix.
+ScaleBlock scale_block(ScaleShare share, int along) {
+  ScaleBlock block;
+  if (share == ScaleShare::all) return block;
+  std::int64_t& summed = along == 1 ? block.columns : block.rows;
+  std::int64_t& other = along == 1 ? block.rows : block.columns;
+  if (share == ScaleShare::block) summed = kernels::mx_block;
+  other = 1;
+  return block;
+}
+
+}  // namespace
+
+Tensors ProductRounding::forward(const Tensor& x, const Tensors& weights) const {
+  std::vector<Operand> operands{operand_x(x, recipe_.forward.left, 1)};
+  for (const Tensor& weight : weights)
+    operands.push_back(operand_weight(weight, recipe_.forward.right, 1));
+  return rounded(operands);
+}
+
+Tensors ProductRounding::of_input(const Tensor& g, const Tensor& weight) const {
+  return rounded(std::array{operand_g(g, recipe_.of_input.left, 1),
+                            operand_weight(weight, recipe_.of_input.right, 0)});
+}
+
+Tensor ProductRounding::g_of_weight(const Tensor& g) const {
+  return rounded(std::array{operand_g(g, recipe_.of_weight.left, 0)})[0];
+}
+
+Tensor ProductRounding::x_of_weight(const Tensor& x) const {
+  return rounded(std::array{operand_x(x, recipe_.of_weight.right, 0)})[0];
+}
+
+namespace {
+
+/// `cut`: the dimension of which tp has parts. A block of MX is in one part.
+bool is_across(const Tensor& matrix, ScaleShare share, int along, int cut) {
+  if (share == ScaleShare::block) {
+    TESSERA_EXPECT(matrix.size(along) % kernels::mx_block == 0,
+                   "an MX product over {} elements, in blocks of {}", matrix.size(along),
+                   kernels::mx_block);
+    return false;
+  }
+  return cut != kUncut && (share == ScaleShare::all || cut == along);
+}
+
+}  // namespace
+
+ProductRounding::Operand ProductRounding::operand_x(const Tensor& x, ScaleShare share,
+                                                    int along) const {
+  const int cut = how_.cut == LinearCut::inputs ? 1 : how_.cut == LinearCut::tokens ? 0 : kUncut;
+  return {x, DType::f8e4m3, scale_block(share, along), is_across(x, share, along, cut)};
+}
+
+ProductRounding::Operand ProductRounding::operand_weight(const Tensor& weight, ScaleShare share,
+                                                         int along) const {
+  const int cut = how_.cut == LinearCut::inputs ? 1 : how_.cut == LinearCut::outputs ? 0 : kUncut;
+  return {weight, DType::f8e4m3, scale_block(share, along), is_across(weight, share, along, cut)};
+}
+
+ProductRounding::Operand ProductRounding::operand_g(const Tensor& g, ScaleShare share,
+                                                    int along) const {
+  const int cut = how_.cut == LinearCut::outputs ? 1 : how_.cut == LinearCut::tokens ? 0 : kUncut;
+  return {g, recipe_.gradients, scale_block(share, along), is_across(g, share, along, cut)};
+}
+
+Tensors ProductRounding::rounded(std::span<const Operand> operands) const {
+  Tensors largest, values;
+  for (const Operand& operand : operands)
+    largest.push_back(kernels::largest_magnitudes(operand.matrix, operand.block));
+  take_largest_of_ranks(operands, largest);
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    values.push_back(value_of(operands[i], largest[i]));
+  return values;
+}
+
+Tensor ProductRounding::value_of(const Operand& operand, const Tensor& largest) const {
+  const auto& [matrix, type, block, across] = operand;
+  const bool mx = recipe_.scaling == Scaling::mx_floor || recipe_.scaling == Scaling::mx_rceil;
+  kernels::ScaledBytes stored;
+  if (mx) {
+    const MxScale how = recipe_.scaling == Scaling::mx_floor ? MxScale::floor : MxScale::rceil;
+    const kernels::MxScales scales = kernels::mx_scales(largest, type, how);
+    stored = kernels::to_bytes(matrix, scales.stored, type, block);
+    stored.scales = scales.read;
+  } else {
+    const bool powers = recipe_.scaling == Scaling::powers_of_two;
+    stored = kernels::to_bytes(matrix, kernels::scales_for(largest, type, powers), type, block);
+  }
+  return kernels::from_bytes(stored, type_of_values(matrix));
+}
+
+/// In one message.
+void ProductRounding::take_largest_of_ranks(std::span<const Operand> operands,
+                                            Tensors& largest) const {
+  if (how_.tp->size() == 1) return;
+  Tensors shared;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].across) shared.push_back(largest[i].flatten());
+  if (shared.empty()) return;
+  const Tensor all = at::cat(shared);
+  how_.tp->all_reduce(buffer_of(all), comm::Op::max).wait();
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].across) continue;
+    const std::int64_t count = largest[i].numel();
+    largest[i] = all.narrow(0, begin, count).view(largest[i].sizes());
+    begin += count;
+  }
+}
+
+/// bfloat16 holds 8-bit values that are scaled by powers of two, and multiplies them faster.
+at::ScalarType ProductRounding::type_of_values(const Tensor& matrix) const {
+  const at::ScalarType type = matrix.scalar_type();
+  if (type != at::kBFloat16) return type;
+  return recipe_.scaling != Scaling::exact && !kernels::widens(matrix) ? type : at::kFloat;
+}
+
+}  // namespace tessera::parallel

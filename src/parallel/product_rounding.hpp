@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operands of a linear layer's three products are rounded to.
+#pragma once
+
+#include "tessera/kernels/tensor.hpp"
+
+#include <span>
+#include <vector>
+
+#include "tessera/base/dtype.hpp"
+#include "tessera/kernels/scaled_bytes.hpp"
+#include "tessera/parallel/rounded_linear.hpp"
+
+namespace tessera::parallel {
+
+/// Which elements of an operand share a scale.
+enum class ScaleShare : std::uint8_t {
+  nothing,  ///< it is not rounded
+  all,
+  line,   ///< those that one element of the product sums over
+  block,  ///< 32 of these
+};
+
+/// Of the two operands of a product.
+struct ScaleShares {
+  ScaleShare left, right;
+};
+
+/// How a scale follows from the largest magnitude.
+enum class Scaling : std::uint8_t { exact, powers_of_two, mx_floor, mx_rceil };
+
+/// torchao's recipes; inputs and weights are e4m3 in all of them.
+struct Recipe {
+  DType gradients;  ///< the type of outputs' gradients
+  Scaling scaling;
+  ScaleShares forward;    ///< x, weight
+  ScaleShares of_input;   ///< gradients, weight
+  ScaleShares of_weight;  ///< gradients, x
+};
+
+Recipe recipe_of(plan::LinearRecipe recipe);
+
+/// What the bytes of operands stand for. Collective over tp where a scale is other ranks' too.
+class ProductRounding {
+ public:
+  explicit ProductRounding(const LinearRounding& how) : how_(how), recipe_(recipe_of(how.recipe)) {}
+
+  bool rounds_weight_gradients() const { return recipe_.of_weight.left != ScaleShare::nothing; }
+
+  /// x and weights, for x times their transposes.
+  std::vector<at::Tensor> forward(const at::Tensor& x,
+                                  const std::vector<at::Tensor>& weights) const;
+  /// g and weight, for their product.
+  std::vector<at::Tensor> of_input(const at::Tensor& g, const at::Tensor& weight) const;
+  /// g and x, each by itself, for the transpose of g times x.
+  at::Tensor g_of_weight(const at::Tensor& g) const;
+  at::Tensor x_of_weight(const at::Tensor& x) const;
+
+ private:
+  struct Operand;
+
+  Operand operand_x(const at::Tensor& x, ScaleShare share, int along) const;
+  Operand operand_weight(const at::Tensor& weight, ScaleShare share, int along) const;
+  Operand operand_g(const at::Tensor& g, ScaleShare share, int along) const;
+  std::vector<at::Tensor> rounded(std::span<const Operand> operands) const;
+  at::Tensor value_of(const Operand& operand, const at::Tensor& largest) const;
+  void take_largest_of_ranks(std::span<const Operand> operands,
+                             std::vector<at::Tensor>& largest) const;
+  at::ScalarType type_of_values(const at::Tensor& matrix) const;
+
+  const LinearRounding how_;
+  const Recipe recipe_;
+};
+
+}  // namespace tessera::parallel
