@@ -44,7 +44,7 @@ std::vector<GradientCase> rounded_cases(int world) {
         row.dp = world / pp / tp;
         if (row.in_blocks() && pp * row.dp > 8) continue;  // too few tokens
         add_ways(rows, row);
-        if (pp * tp > 2 || row.in_blocks()) continue;
+        if (pp * tp > 2 || (row.in_blocks() && tp * row.dp > 8)) continue;
         row.family = "deepseek_v3";
         row.ep = row.dp;
         row.recompute = tp == 1 ? "op" : "none";

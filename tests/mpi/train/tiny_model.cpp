@@ -110,11 +110,16 @@ model::Model even_model(bool tied, bool latent, std::int64_t kv_heads) {
   return model::make_decoder(shape, 16, at::kDouble);
 }
 
-model::Model block_model(bool tied, std::int64_t kv_heads) {
-  model::DecoderShape shape = tiny_shape(tied, kv_heads);
+model::Model block_model(bool tied, bool latent, std::int64_t kv_heads) {
+  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : tiny_shape(tied, kv_heads);
   shape.layers = 3;
   shape.dim = shape.hidden = shape.vocab = 128;
   shape.head_dim = 32;
+  if (latent) {
+    shape.latent = model::LatentAttention{32, 32, 32, 32, 32};
+    shape.mixture->routing.experts = 32;
+    shape.mixture->hidden = 64;
+  }
   return model::make_decoder(shape, 16, at::kDouble);
 }
 

@@ -22,7 +22,7 @@ model::Model even_model(bool tied, bool latent, std::int64_t kv_heads = 8);
 
 /// The same with 3 layers, whose matrices have whole blocks of MX on each of up to 4
 /// tensor-parallel ranks.
-model::Model block_model(bool tied, std::int64_t kv_heads);
+model::Model block_model(bool tied, bool latent, std::int64_t kv_heads);
 
 /// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss),
 /// mixtral, deepseek_v3 (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8

@@ -136,13 +136,16 @@ TEST(Traffic, Shards) {
   EXPECT_TRUE(expect_predicted(row));
 }
 
-/// Blocks of MX are on one rank: the ranks of tp agree on no scale.
+/// Blocks of MX are on one rank: the ranks of tp agree on no scale. Sums over copies of heads are
+/// not predicted.
 TEST(Traffic, Blocks) {
   GradientCase row;
   row.tp = 2;
   row.dp = world().size() / 2;
   row.recipe = "mxfp8_cublas";
   EXPECT_TRUE(expect_predicted(row));
+  row.kv_heads = 1;
+  EXPECT_FALSE(expect_predicted(row));
 }
 
 /// Weights without gradients, masters in host memory, and sums in another type.
