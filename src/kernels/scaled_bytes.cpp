@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#define TESSERA_ISA_NAMESPACE scaled
 #include "tessera/kernels/scaled_bytes.hpp"
 
 #include <bit>
@@ -6,12 +7,15 @@
 #include <type_traits>
 
 #include "host/run.hpp"
+#include "stored.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::kernels {
 namespace {
 
 using at::Tensor;
+using scaled::narrow;
+using scaled::wide;
 
 /// All bits if a < b, of numbers whose difference does not overflow. With comparisons, GCC makes
 /// branches and no vector instructions.
@@ -75,22 +79,6 @@ decltype(auto) with_format(DType type, const Body& body) {
   TESSERA_EXPECT(type == DType::f8e4m3 || type == DType::f8e5m2, "{} is no 8-bit float",
                  name_of(type));
   return type == DType::f8e4m3 ? body(E4m3{}) : body(E5m2{});
-}
-
-float wide(Bf16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
-float wide(float v) { return v; }
-double wide(double v) { return v; }
-
-template <class T>
-T narrow(Compute<T> v) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    const auto bits = std::bit_cast<std::uint32_t>(v);
-    const std::uint32_t nan = below(kInfinity, static_cast<std::int32_t>(bits & 0x7fffffffu));
-    return {static_cast<std::uint16_t>(
-        choose(nan, kNan >> 16, (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16))};
-  } else {
-    return v;
-  }
 }
 
 /// Bits of magnitudes order as the magnitudes do, and a NaN's are above all others.
