@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "element_kernels.hpp"
 #include "row_types.hpp"
 #include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
@@ -27,6 +29,12 @@ RowsOf rows_of(const at::Tensor& x);
 /// f64 for f64, else f32.
 at::ScalarType compute_type(const at::Tensor& x);
 
+/// Rows of one extent and dtype, in the order of the kernel's type in element_kernels.hpp.
+struct ElementOperands {
+  std::vector<RowsOf> inputs, outputs;
+};
+using ElementKernel = void (*)(const ElementOperands& operands);
+
 struct Backend {
   /// x [rows, D] contiguous, weight [D] -> y, rstd [rows].
   std::pair<at::Tensor, at::Tensor> (*rms_norm)(const at::Tensor& x, const at::Tensor& weight,
@@ -35,9 +43,9 @@ struct Backend {
   std::pair<at::Tensor, at::Tensor> (*rms_norm_backward)(const at::Tensor& dy, const at::Tensor& x,
                                                          const at::Tensor& weight,
                                                          const at::Tensor& rstd);
-  void (*swiglu)(const RowsOf& gate, const RowsOf& up, const RowsOf& out);
-  void (*swiglu_backward)(const RowsOf& dy, const RowsOf& gate, const RowsOf& up,
-                          const RowsOf& dgate, const RowsOf& dup);
+#define TESSERA_MEMBER(name, Type) ElementKernel name;
+  TESSERA_ELEMENT_KERNELS(TESSERA_MEMBER)
+#undef TESSERA_MEMBER
   /// x [B, S, H, hd] with strides (any, any, hd, 1); y contiguous.
   void (*rope)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                const at::Tensor& y, bool inverse);

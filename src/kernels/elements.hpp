@@ -61,23 +61,6 @@ TESSERA_HD V sigmoid(V x) {
   return reciprocal(1 + exponential(-x));
 }
 
-/// silu(gate) * up.
-template <class V>
-TESSERA_HD V swiglu_element(V gate, V up) {
-  return gate * sigmoid(gate) * up;
-}
-
-template <class V>
-struct SwigluGradient {
-  V gate, up;
-};
-template <class V>
-TESSERA_HD SwigluGradient<V> swiglu_gradient(V dy, V gate, V up) {
-  const V s = sigmoid(gate);
-  const V silu = gate * s;
-  return {dy * up * fma(silu, 1 - s, s), dy * silu};
-}
-
 /// dx of y = x * rstd * weight; projection = rstd^3 * mean(dy * weight * x).
 template <class V>
 TESSERA_HD V rms_norm_gradient(V dy_weight, V x, V rstd, V projection) {

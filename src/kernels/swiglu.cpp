@@ -13,7 +13,7 @@ struct Swiglu final : Operation {
     const at::Tensor &gate = inputs[0], &up = inputs[1];
     kept.save({gate, up});
     at::Tensor out = at::empty(gate.sizes(), gate.options());
-    backend_of(gate).swiglu(rows_of(gate), rows_of(up), rows_of(out));
+    backend_of(gate).swiglu({{rows_of(gate), rows_of(up)}, {rows_of(out)}});
     return {out};
   }
 
@@ -21,8 +21,9 @@ struct Swiglu final : Operation {
     const auto saved = kept.saved();
     at::Tensor dgate = at::empty(saved[0].sizes(), saved[0].options());
     at::Tensor dup = at::empty(saved[1].sizes(), saved[1].options());
-    backend_of(dgate).swiglu_backward(rows_of(gradients[0]), rows_of(saved[0]), rows_of(saved[1]),
-                                      rows_of(dgate), rows_of(dup));
+    backend_of(dgate).swiglu_backward(
+        {{rows_of(gradients[0]), rows_of(saved[0]), rows_of(saved[1])},
+         {rows_of(dgate), rows_of(dup)}});
     return {dgate, dup};
   }
 };

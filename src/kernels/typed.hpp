@@ -59,4 +59,18 @@ Rows<const T> const_rows_from(const RowsOf& r, std::int64_t first) {
   return {const_pointer<T>(r.tensor) + first * r.stride, r.stride};
 }
 
+/// The rows of the operands from `first` on.
+template <class T>
+ElementRows<T> element_rows_from(const ElementOperands& operands, std::int64_t first) {
+  TESSERA_EXPECT(operands.inputs.size() <= most_element_operands &&
+                     operands.outputs.size() <= most_element_operands,
+                 "an element kernel with too many operands");
+  ElementRows<T> rows{};
+  for (std::size_t k = 0; k < operands.inputs.size(); ++k)
+    rows.inputs[k] = const_rows_from<T>(operands.inputs[k], first);
+  for (std::size_t k = 0; k < operands.outputs.size(); ++k)
+    rows.outputs[k] = rows_from<T>(operands.outputs[k], first);
+  return rows;
+}
+
 }  // namespace tessera::kernels

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwiGLU and rotary embedding on the device: element-wise, threads over packs of 16 bytes.
+// Element kernels and the rotary embedding on the device: threads over packs of 16 bytes.
+#include <utility>
+
 #include "cuda/launch.cuh"
 
 namespace tessera::kernels::device {
@@ -7,50 +9,50 @@ namespace {
 
 /// body(row, column) for each pack of a rows x width box.
 template <int size, class Body>
-void for_packs(const char* name, Extent extent, cudaStream_t stream,
-               std::initializer_list<Operand> operands, const Body& body) {
+void for_packs(const char* name, Extent extent, cudaStream_t stream, std::vector<Operand> operands,
+               const Body& body) {
   const std::int64_t packs_per_row = extent.width / size, packs = extent.rows * packs_per_row;
-  launch({name, (packs + threads_per_block - 1) / threads_per_block, 0, stream, operands},
-         [=] __device__(std::int64_t block, unsigned char*) {
-           const std::int64_t i = block * threads_per_block + threadIdx.x;
-           if (i < packs) body(i / packs_per_row, i % packs_per_row * size);
-         });
+  launch(
+      {name, (packs + threads_per_block - 1) / threads_per_block, 0, stream, std::move(operands)},
+      [=] __device__(std::int64_t block, unsigned char*) {
+        const std::int64_t i = block * threads_per_block + threadIdx.x;
+        if (i < packs) body(i / packs_per_row, i % packs_per_row * size);
+      });
 }
 
-template <int size, class T>
-void gated(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
+template <int size, class Kernel, class T>
+void packs_of_elements(const char* name, const ElementRows<T>& rows, Extent extent,
+                       cudaStream_t stream) {
+  using C = Compute<T>;
   const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
-    const auto g = load<size>(gate.data + row * gate.stride + i),
-               u = load<size>(up.data + row * up.stride + i);
-    Pack<T, size> y;
-    for (int k = 0; k < size; ++k)
-      y.items[k] = narrow<T>(swiglu_element(wide(g.items[k]), wide(u.items[k])));
-    store<size>(out.data + row * out.stride + i, y);
-  };
-  for_packs<size>("swiglu", extent, stream,
-                  {reads(gate, extent), reads(up, extent), writes(out, extent)}, body);
-}
-
-template <int size, class T>
-void gated_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
-                    Rows<T> dup, Extent extent, cudaStream_t stream) {
-  const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
-    const auto d = load<size>(dy.data + row * dy.stride + i),
-               g = load<size>(gate.data + row * gate.stride + i),
-               u = load<size>(up.data + row * up.stride + i);
-    Pack<T, size> dg, du;
-    for (int k = 0; k < size; ++k) {
-      const auto gradient = swiglu_gradient(wide(d.items[k]), wide(g.items[k]), wide(u.items[k]));
-      dg.items[k] = narrow<T>(gradient.gate);
-      du.items[k] = narrow<T>(gradient.up);
+    Pack<T, size> inputs[Kernel::inputs], outputs[Kernel::outputs];
+    for (int k = 0; k < Kernel::inputs; ++k)
+      inputs[k] = load<size>(rows.inputs[k].data + row * rows.inputs[k].stride + i);
+    for (int item = 0; item < size; ++item) {
+      C in[Kernel::inputs], out[Kernel::outputs];
+      for (int k = 0; k < Kernel::inputs; ++k) in[k] = wide(inputs[k].items[item]);
+      Kernel::apply(in, out);
+      for (int k = 0; k < Kernel::outputs; ++k) outputs[k].items[item] = narrow<T>(out[k]);
     }
-    store<size>(dgate.data + row * dgate.stride + i, dg);
-    store<size>(dup.data + row * dup.stride + i, du);
+    for (int k = 0; k < Kernel::outputs; ++k)
+      store<size>(rows.outputs[k].data + row * rows.outputs[k].stride + i, outputs[k]);
   };
-  for_packs<size>("swiglu_backward", extent, stream,
-                  {reads(dy, extent), reads(gate, extent), reads(up, extent), writes(dgate, extent),
-                   writes(dup, extent)},
-                  body);
+  std::vector<Operand> operands;
+  for (int k = 0; k < Kernel::inputs; ++k) operands.push_back(reads(rows.inputs[k], extent));
+  for (int k = 0; k < Kernel::outputs; ++k) operands.push_back(writes(rows.outputs[k], extent));
+  for_packs<size>(name, extent, stream, std::move(operands), body);
+}
+
+template <class Kernel, class T>
+void elements(const char* name, const ElementRows<T>& rows, Extent extent, cudaStream_t stream) {
+  constexpr int size = pack_size<T>;
+  bool fit = true;
+  for (int k = 0; k < Kernel::inputs; ++k)
+    fit = fit && rows_fit(size, extent.width, rows.inputs[k]);
+  for (int k = 0; k < Kernel::outputs; ++k)
+    fit = fit && rows_fit(size, extent.width, rows.outputs[k]);
+  fit ? packs_of_elements<size, Kernel>(name, rows, extent, stream)
+      : packs_of_elements<1, Kernel>(name, rows, extent, stream);
 }
 
 /// Operands of one rotation: `batch` sequences, the input's batch_stride apart.
@@ -100,24 +102,16 @@ void rotate(const Rotation<T>& r, cudaStream_t stream) {
 
 }  // namespace
 
-template <class T>
-void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream) {
-  constexpr int size = pack_size<T>;
-  if (rows_fit(size, extent.width, gate, up, out))
-    gated<size>(gate, up, out, extent, stream);
-  else
-    gated<1>(gate, up, out, extent, stream);
-}
-
-template <class T>
-void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
-                     Rows<T> dup, Extent extent, cudaStream_t stream) {
-  constexpr int size = pack_size<T>;
-  if (rows_fit(size, extent.width, dy, gate, up, dgate, dup))
-    gated_backward<size>(dy, gate, up, dgate, dup, extent, stream);
-  else
-    gated_backward<1>(dy, gate, up, dgate, dup, extent, stream);
-}
+#define TESSERA_LAUNCHER(name, Type)                                          \
+  template <class T>                                                          \
+  void name(const ElementRows<T>& rows, Extent extent, cudaStream_t stream) { \
+    elements<Type>(#name, rows, extent, stream);                              \
+  }                                                                           \
+  template void name(const ElementRows<double>&, Extent, cudaStream_t);       \
+  template void name(const ElementRows<float>&, Extent, cudaStream_t);        \
+  template void name(const ElementRows<Bf16>&, Extent, cudaStream_t);
+TESSERA_ELEMENT_KERNELS(TESSERA_LAUNCHER)
+#undef TESSERA_LAUNCHER
 
 template <class T>
 void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,
@@ -134,9 +128,6 @@ void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeEx
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                     \
-  template void swiglu(Rows<const T>, Rows<const T>, Rows<T>, Extent, cudaStream_t);               \
-  template void swiglu_backward(Rows<const T>, Rows<const T>, Rows<const T>, Rows<T>, Rows<T>,     \
-                                Extent, cudaStream_t);                                             \
   template void rope(const T*, const Compute<T>*, const Compute<T>*, T*, RopeExtent, std::int64_t, \
                      std::int64_t, bool, cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)

@@ -69,21 +69,16 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
   return {dx, sums.sum(0).to(weight.scalar_type())};
 }
 
-void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out) {
-  with_type(out.tensor.scalar_type(), [&]<class T>(T) {
-    device::swiglu(const_rows_from<T>(gate), const_rows_from<T>(up), rows_from<T>(out),
-                   {out.rows, out.width}, stream_of(out.tensor));
-  });
-}
-
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
-                     const RowsOf& dup) {
-  with_type(dy.tensor.scalar_type(), [&]<class T>(T) {
-    device::swiglu_backward(const_rows_from<T>(dy), const_rows_from<T>(gate),
-                            const_rows_from<T>(up), rows_from<T>(dgate), rows_from<T>(dup),
-                            {dy.rows, dy.width}, stream_of(dy.tensor));
-  });
-}
+#define TESSERA_ON_TENSORS(name, Type)                                       \
+  void name(const ElementOperands& operands) {                               \
+    const RowsOf& out = operands.outputs.front();                            \
+    with_type(out.tensor.scalar_type(), [&]<class T>(T) {                    \
+      device::name(element_rows_from<T>(operands, 0), {out.rows, out.width}, \
+                   stream_of(out.tensor));                                   \
+    });                                                                      \
+  }
+TESSERA_ELEMENT_KERNELS(TESSERA_ON_TENSORS)
+#undef TESSERA_ON_TENSORS
 
 void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
           bool inverse) {
@@ -164,9 +159,10 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
 const Backend device_table{
     .rms_norm = &rms_norm,
     .rms_norm_backward = &rms_norm_backward,
-    .swiglu = &swiglu,
-    .swiglu_backward = &swiglu_backward,
-    .rope = &rope,
+#define TESSERA_ENTRY(name, Type) .name = &name,
+    TESSERA_ELEMENT_KERNELS(TESSERA_ENTRY)
+#undef TESSERA_ENTRY
+        .rope = &rope,
     .row_max = &row_max,
     .sum_exp = &sum_exp,
     .softmax_gradient = &softmax_gradient,

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "element_kernels.hpp"
 #include "row_types.hpp"
 
 namespace tessera::kernels::device {
@@ -24,11 +25,11 @@ void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent
 template <class T>
 void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
                        Compute<T>* dweight, Extent extent, cudaStream_t stream);
-template <class T>
-void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent, cudaStream_t stream);
-template <class T>
-void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
-                     Rows<T> dup, Extent extent, cudaStream_t stream);
+#define TESSERA_LAUNCHER(name, Type) \
+  template <class T>                 \
+  void name(const ElementRows<T>& rows, Extent extent, cudaStream_t stream);
+TESSERA_ELEMENT_KERNELS(TESSERA_LAUNCHER)
+#undef TESSERA_LAUNCHER
 /// `batch` sequences, input sequences batch_stride apart.
 template <class T>
 void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,

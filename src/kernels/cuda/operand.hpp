@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <vector>
 
 #include "row_types.hpp"
 
@@ -16,8 +16,8 @@ namespace tessera::kernels::device {
 /// are `row_stride` bytes apart, groups group_stride. A launch on a GPU does not look at them; the
 /// simulated one (tests/sim/kernels) reports every access outside.
 struct Operand {
-  const void* data;
-  std::int64_t bytes, rows = 1, row_stride = 0, groups = 1, group_stride = 0;
+  const void* data = nullptr;
+  std::int64_t bytes = 0, rows = 1, row_stride = 0, groups = 1, group_stride = 0;
   bool written = false;
 };
 
@@ -51,7 +51,7 @@ struct Launch {
   std::int64_t blocks;
   std::size_t shared_bytes;
   cudaStream_t stream;
-  std::initializer_list<Operand> operands;
+  std::vector<Operand> operands;
 };
 
 }  // namespace tessera::kernels::device

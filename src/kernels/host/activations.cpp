@@ -56,27 +56,6 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
   return {dx, sum_of_blocks(partial).to(weight.scalar_type())};
 }
 
-void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out) {
-  with_type(out.tensor.scalar_type(), [&]<class T>(T t) {
-    for_rows(out.rows, out.width, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).swiglu(const_rows_from<T>(gate, first), const_rows_from<T>(up, first),
-                             rows_from<T>(out, first), {rows, out.width});
-    });
-  });
-}
-
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
-                     const RowsOf& dup) {
-  with_type(dy.tensor.scalar_type(), [&]<class T>(T t) {
-    for_rows(dy.rows, dy.width, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).swiglu_backward(const_rows_from<T>(dy, first),
-                                      const_rows_from<T>(gate, first),
-                                      const_rows_from<T>(up, first), rows_from<T>(dgate, first),
-                                      rows_from<T>(dup, first), {rows, dy.width});
-    });
-  });
-}
-
 void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
           bool inverse) {
   const std::int64_t seq = x.size(1), heads = x.size(2), head_dim = x.size(3),

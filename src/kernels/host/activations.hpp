@@ -11,9 +11,6 @@ std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor
 std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
                                                     const at::Tensor& weight,
                                                     const at::Tensor& rstd);
-void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out);
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
-                     const RowsOf& dup);
 void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
           bool inverse);
 void row_max(const RowsOf& logits, const at::Tensor& max);

@@ -88,14 +88,27 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
   });
 }
 
+#define TESSERA_ON_TENSORS(name, Type)                                                  \
+  void name(const ElementOperands& operands) {                                          \
+    const RowsOf& out = operands.outputs.front();                                       \
+    with_type(out.tensor.scalar_type(), [&]<class T>(T t) {                             \
+      for_rows(out.rows, out.width, [&](std::int64_t first, std::int64_t rows) {        \
+        functions_of(t).name(element_rows_from<T>(operands, first), {rows, out.width}); \
+      });                                                                               \
+    });                                                                                 \
+  }
+TESSERA_ELEMENT_KERNELS(TESSERA_ON_TENSORS)
+#undef TESSERA_ON_TENSORS
+
 }  // namespace
 
 const Backend host_backend{
     .rms_norm = &host::rms_norm,
     .rms_norm_backward = &host::rms_norm_backward,
-    .swiglu = &host::swiglu,
-    .swiglu_backward = &host::swiglu_backward,
-    .rope = &host::rope,
+#define TESSERA_ENTRY(name, Type) .name = &name,
+    TESSERA_ELEMENT_KERNELS(TESSERA_ENTRY)
+#undef TESSERA_ENTRY
+        .rope = &host::rope,
     .row_max = &host::row_max,
     .sum_exp = &host::sum_exp,
     .softmax_gradient = &host::softmax_gradient,

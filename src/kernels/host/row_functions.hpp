@@ -3,6 +3,7 @@
 // one in Kokkos. No library code in here: this header is compiled for every instruction set.
 #pragma once
 
+#include "element_kernels.hpp"
 #include "row_types.hpp"
 
 namespace tessera::kernels {
@@ -15,9 +16,9 @@ struct RowFunctions {
   /// dx, and dweight [width] += these rows' part.
   void (*rms_norm_backward)(const T* dy, const T* x, const T* weight, const C* rstd, T* dx,
                             C* dweight, Extent extent);
-  void (*swiglu)(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent);
-  void (*swiglu_backward)(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
-                          Rows<T> dup, Extent extent);
+#define TESSERA_MEMBER(name, Type) void (*name)(const ElementRows<T>& rows, Extent extent);
+  TESSERA_ELEMENT_KERNELS(TESSERA_MEMBER)
+#undef TESSERA_MEMBER
   /// sign +1 rotates forward, -1 back.
   void (*rope)(const T* x, const C* cos, const C* sin, T* y, RopeExtent extent, C sign);
   void (*row_max)(Rows<const T> logits, C* max, Extent extent);

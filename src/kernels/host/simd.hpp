@@ -3,10 +3,10 @@
 // compiled with other flags would be merged by the linker with everybody else's copy.
 #pragma once
 
-#include "host/row_functions.hpp"
-#include "host/vectors.hpp"
+#include "host/vectors.hpp"  // before elements.hpp, which calls its functions
 
 #include "elements.hpp"
+#include "host/row_functions.hpp"
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 

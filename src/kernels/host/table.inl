@@ -4,12 +4,14 @@
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
-template <class T> constexpr RowFunctions<T> row_functions() {
+template <class T>
+constexpr RowFunctions<T> row_functions() {
   return {.rms_norm = &rms_norm<T>,
           .rms_norm_backward = &rms_norm_backward<T>,
-          .swiglu = &swiglu<T>,
-          .swiglu_backward = &swiglu_backward<T>,
-          .rope = &rope<T>,
+#define TESSERA_ENTRY(name, Type) .name = &element_rows<Type, T>,
+          TESSERA_ELEMENT_KERNELS(TESSERA_ENTRY)
+#undef TESSERA_ENTRY
+              .rope = &rope<T>,
           .row_max = &row_max<T>,
           .sum_exp = &sum_exp<T>,
           .softmax_gradient = &softmax_gradient<T>,

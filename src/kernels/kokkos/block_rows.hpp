@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RMSNorm, SwiGLU and the rotary embedding: team policies, one team for each row.
+// RMSNorm and the rotary embedding: team policies, one team for each row.
 #pragma once
 
 #include "kokkos/loops.hpp"
@@ -65,34 +65,6 @@ void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T
             dweight[i] = fma(wide(g[i]), wide(in[i]) * r, dweight[i]);
           });
         }
-      });
-}
-
-template <class T>
-void swiglu(Rows<const T> gate, Rows<const T> up, Rows<T> out, Extent extent) {
-  for_rows(
-      extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
-        const T *const g = gate.data + row * gate.stride, *const u = up.data + row * up.stride;
-        T* const o = out.data + row * out.stride;
-        for_columns(team, 0, extent.width, [=](std::int64_t i) {
-          o[i] = narrow<T>(swiglu_element(wide(g[i]), wide(u[i])));
-        });
-      });
-}
-
-template <class T>
-void swiglu_backward(Rows<const T> dy, Rows<const T> gate, Rows<const T> up, Rows<T> dgate,
-                     Rows<T> dup, Extent extent) {
-  for_rows(
-      extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
-        const T *const d = dy.data + row * dy.stride, *const g = gate.data + row * gate.stride;
-        const T* const u = up.data + row * up.stride;
-        T *const dg = dgate.data + row * dgate.stride, *const du = dup.data + row * dup.stride;
-        for_columns(team, 0, extent.width, [=](std::int64_t i) {
-          const auto gradient = swiglu_gradient(wide(d[i]), wide(g[i]), wide(u[i]));
-          dg[i] = narrow<T>(gradient.gate);
-          du[i] = narrow<T>(gradient.up);
-        });
       });
 }
 

@@ -4,6 +4,7 @@
 #include "kokkos/kernels.hpp"
 
 #include "kokkos/block_rows.hpp"
+#include "kokkos/element_rows.hpp"
 #include "kokkos/flat_rows.hpp"
 #include "kokkos/softmax_rows.hpp"
 

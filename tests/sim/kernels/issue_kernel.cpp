@@ -35,9 +35,8 @@ std::string misplaced_operand(const Launch& launch) {
 
 /// All blocks, up to the first fault. The last one follows the first in the same threads and the
 /// same shared memory, as blocks do where there are more of them than a grid may have.
-std::string run_blocks(const Launch& launch, const std::vector<Operand>& operands,
-                       const BlockBody& body) {
-  KernelAccesses accesses(launch.name, operands);
+std::string run_blocks(const Launch& launch, const BlockBody& body) {
+  KernelAccesses accesses(launch.name, launch.operands);
   Block block(kernels::device::threads_per_block, launch.shared_bytes, accesses);
   const std::int64_t grid = std::max<std::int64_t>(1, launch.blocks - 1);
   const BlockBody stride = [&](std::int64_t index, unsigned char* shared) {
@@ -53,9 +52,8 @@ std::string run_blocks(const Launch& launch, const std::vector<Operand>& operand
 void issue_kernel(const Launch& launch, BlockBody body) {
   const std::string misplaced = misplaced_operand(launch);
   if (!misplaced.empty()) return fail_device(cudaErrorIllegalAddress, misplaced);
-  const Work work = [launch, operands = std::vector<Operand>(launch.operands),
-                     body = std::move(body)] {
-    const std::string fault = run_blocks(launch, operands, body);
+  const Work work = [launch, body = std::move(body)] {
+    const std::string fault = run_blocks(launch, body);
     if (fault.empty()) return cudaSuccess;
     fail_device(cudaErrorIllegalAddress, fault);
     return cudaErrorIllegalAddress;

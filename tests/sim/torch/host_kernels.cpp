@@ -76,20 +76,13 @@ std::pair<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x, c
   return {dx, dweight};
 }
 
-void swiglu(const RowsOf& gate, const RowsOf& up, const RowsOf& out) {
-  HostKernel kernel("swiglu", gate.tensor);
-  kernel.issue([gate = kernel.reads(gate), up = kernel.reads(up), out = kernel.writes(out)] {
-    host_backend.swiglu(gate, up, out);
-  });
-}
-
-void swiglu_backward(const RowsOf& dy, const RowsOf& gate, const RowsOf& up, const RowsOf& dgate,
-                     const RowsOf& dup) {
-  HostKernel kernel("swiglu_backward", dy.tensor);
-  kernel.issue([dy = kernel.reads(dy), gate = kernel.reads(gate), up = kernel.reads(up),
-                dgate = kernel.writes(dgate), dup = kernel.writes(dup)] {
-    host_backend.swiglu_backward(dy, gate, up, dgate, dup);
-  });
+void run_elements(const char* name, kernels::ElementKernel on_host,
+                  const kernels::ElementOperands& operands) {
+  HostKernel kernel(name, operands.outputs.front().tensor);
+  kernels::ElementOperands twins;
+  for (const RowsOf& rows : operands.inputs) twins.inputs.push_back(kernel.reads(rows));
+  for (const RowsOf& rows : operands.outputs) twins.outputs.push_back(kernel.writes(rows));
+  kernel.issue([on_host, twins = std::move(twins)] { on_host(twins); });
 }
 
 void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& y, bool inverse) {
@@ -187,9 +180,13 @@ AttentionGradients attention_part_backward(const AttentionPart& part, const Atte
 const kernels::Backend table{
     .rms_norm = &rms_norm,
     .rms_norm_backward = &rms_norm_backward,
-    .swiglu = &swiglu,
-    .swiglu_backward = &swiglu_backward,
-    .rope = &rope,
+#define TESSERA_ENTRY(name, Type)                        \
+  .name = [](const kernels::ElementOperands& operands) { \
+    run_elements(#name, host_backend.name, operands);    \
+  },
+    TESSERA_ELEMENT_KERNELS(TESSERA_ENTRY)
+#undef TESSERA_ENTRY
+        .rope = &rope,
     .row_max = &row_max,
     .sum_exp = &sum_exp,
     .softmax_gradient = &softmax_gradient,

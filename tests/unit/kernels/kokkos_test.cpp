@@ -67,19 +67,27 @@ const RowFunctions<T>& sse_of() {
   return of<T>(sse::host_functions);
 }
 
-TYPED_TEST(Kokkos, SwigluHasTheBitsOfSse) {
+TYPED_TEST(Kokkos, EachElementKernelHasTheBitsOfSse) {
   using T = TypeParam;
-  const auto gate = some<T>(rows * width, 4), up = some<T>(rows * width),
-             dy = some<T>(rows * width);
-  const auto both = [&](const RowFunctions<T>& table) {
-    std::vector<T> out(3 * rows * width);
-    table.swiglu({gate.data(), width}, {up.data(), width}, {out.data(), width}, extent);
-    table.swiglu_backward({dy.data(), width}, {gate.data(), width}, {up.data(), width},
-                          {out.data() + rows * width, width},
-                          {out.data() + 2 * rows * width, width}, extent);
+  std::vector<std::vector<T>> inputs;
+  for (int k = 0; k < most_element_operands; ++k)
+    inputs.push_back(some<T>(rows * width, k == 0 ? 1 : 4));
+  const auto of_table = [&](const RowFunctions<T>& table, auto kernel) {
+    std::vector<T> out(most_element_operands * rows * width);
+    ElementRows<T> operands{};
+    for (int k = 0; k < most_element_operands; ++k) {
+      operands.inputs[k] = {inputs[k].data(), width};
+      operands.outputs[k] = {out.data() + k * rows * width, width};
+    }
+    (table.*kernel)(operands, extent);
     return out;
   };
-  EXPECT_TRUE(same_bits(both(this->kokkos), both(sse_of<T>())));
+#define TESSERA_COMPARE(name, Type)                                     \
+  EXPECT_TRUE(same_bits(of_table(this->kokkos, &RowFunctions<T>::name), \
+                        of_table(sse_of<T>(), &RowFunctions<T>::name))) \
+      << #name;
+  TESSERA_ELEMENT_KERNELS(TESSERA_COMPARE)
+#undef TESSERA_COMPARE
 }
 
 TYPED_TEST(Kokkos, RopeHasTheBitsOfSse) {
