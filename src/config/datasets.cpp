@@ -2,12 +2,15 @@
 // Data that a job names: in the folder TESSERA_DATA, or the sample text that comes with Tessera.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 
 #include "draft.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/base/shipped_files.hpp"
+#include "tessera/config/datasets.hpp"
 
 namespace tessera::config {
 
@@ -83,6 +86,12 @@ void find_tokenizer(Draft& draft) {
 }
 
 }  // namespace
+
+const Dataset& dataset_of(std::string_view name) {
+  const auto found = std::ranges::find(kDatasets, name, &Dataset::name);
+  TESSERA_EXPECT(found != kDatasets.end(), "the key let the dataset '{}' pass", name);
+  return *found;
+}
 
 void find_data(Draft& draft) {
   Training& training = draft.job.training;

@@ -5,12 +5,12 @@
 #include <functional>
 #include <optional>
 
+#include "readers.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/config/mixture.hpp"
 #include "tessera/data/data_files.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/window_source.hpp"
-#include "tessera/inputs/replay_source.hpp"
 
 namespace tessera::inputs {
 namespace {
@@ -28,14 +28,15 @@ class NamedFiles {
     const Windows trained{understood({"training.seq_len"}, t.seq_len), v.split};
     const Windows validated{understood({"validation.seq_len", "training.seq_len"}, v.seq_len), 0};
     constexpr std::string_view kDataset = "training.dataset";
+    const config::Dataset& trained_on = config::dataset_of(t.dataset);
     if (t.dataset_path)
-      source({"training.dataset_path", kDataset}, t.dataset, *t.dataset_path, trained);
+      source({"training.dataset_path", kDataset}, trained_on, *t.dataset_path, trained);
     for (const config::Strings& row : t.mixture)
       if (const auto entry = config::mixture_entry(row))
-        source({"training.mixture", kDataset}, t.dataset, entry->path, trained);
+        source({"training.mixture", kDataset}, trained_on, entry->path, trained);
     if (v.enable && v.dataset_path)
-      source({"validation.dataset_path", "validation.dataset"}, v.dataset, *v.dataset_path,
-             validated);
+      source({"validation.dataset_path", "validation.dataset"}, config::dataset_of(v.dataset),
+             *v.dataset_path, validated);
     if (reads_text_) tokenizer();
     weights();
     return vocabulary_;
@@ -71,25 +72,22 @@ class NamedFiles {
   /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must
   /// then be there. Data that is missing counts as text, so that a missing tokenizer is named with
   /// it.
-  void source(Keys keys, const std::string& dataset, const std::string& path,
+  void source(Keys keys, const config::Dataset& dataset, const std::string& path,
               const Windows& windows) {
     if (!reading_.understood(keys)) return;
-    const bool replay = dataset == "replay";
-    if (replay && !windows.seq_len) return;
+    if (!dataset.windows && !windows.seq_len) return;
     const std::string made_by = reading_.understood({kTokenizer}) ? job_.model.hf_assets_path : "";
     bool looked = false;
     obey(keys, [&] {
-      const std::string name = fmt::format("{}\n{}\n{}\n{}\n{}", dataset, path,
+      const std::string name = fmt::format("{}\n{}\n{}\n{}\n{}", dataset.name, path,
                                            windows.seq_len.value_or(0), windows.held_out, made_by);
       const std::int64_t found = remembered(name, [&]() -> std::int64_t {
-        if (replay) return ReplaySource(path, 0, *windows.seq_len), 0;
+        if (!dataset.windows)
+          return open_reader(dataset.kind, path, {.seq_len = *windows.seq_len}), 0;
         const std::vector<fs::path> files = data::data_files(path);
         if (data::TokenFile::is_token_file(files.front()))
           return vocabulary_of(files, made_by, windows);
-        require(dataset != "tokens", ExitCode::data,
-                "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = "
-                "\"text\"",
-                files.front().string());
+        require_text_is_read(dataset.kind, files.front());
         return kText;
       });
       looked = true;
@@ -101,7 +99,7 @@ class NamedFiles {
               "prepare both with the model's",
               path, found, vocabulary_);
     });
-    reads_text_ = reads_text_ || (!looked && dataset != "tokens" && !replay);
+    reads_text_ = reads_text_ || (!looked && dataset.kind == config::DataKind::text);
   }
 
   static std::int64_t vocabulary_of(const std::vector<fs::path>& files, const fs::path& made_by,

@@ -51,7 +51,7 @@ void ReplaySource::read(std::int64_t sample, std::span<std::int32_t> inputs,
 }
 
 std::vector<std::int64_t> ReplaySource::document_starts(std::int64_t sample) const {
-  if (!knows_documents()) return {};
+  if (documents_.empty()) return {};
   const auto first = documents_.begin() + first_value(sample);
   std::vector<std::int64_t> starts{0};
   for (std::int64_t t = 1; t < seq_len_; ++t)

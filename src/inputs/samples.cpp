@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "readers.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/agreement.hpp"
@@ -12,7 +13,6 @@
 #include "tessera/data/mixture_source.hpp"
 #include "tessera/data/prepare.hpp"
 #include "tessera/data/window_source.hpp"
-#include "tessera/inputs/replay_source.hpp"
 
 namespace tessera::inputs {
 namespace {
@@ -22,7 +22,7 @@ using data::WindowSource;
 
 /// Data of one kind at one path.
 struct Named {
-  plan::DataKind kind;
+  config::DataKind kind;
   fs::path path;
 };
 
@@ -31,10 +31,7 @@ std::vector<fs::path> token_files(const plan::DataPlan& plan, const Named& sourc
   const fs::path& path = source.path;
   const std::vector<fs::path> files = data::data_files(path);
   if (data::TokenFile::is_token_file(files.front())) return files;
-  require(
-      source.kind != plan::DataKind::tokens, ExitCode::data,
-      "'{}' is not a token file; make one with `tessera data prepare`, or set dataset = \"text\"",
-      files.front().string());
+  require_text_is_read(source.kind, files.front());
   const data::Tokenizer tokenizer = data::Tokenizer::load(plan.tokenizer);
   log::info("reading {} with the tokenizer in {}", path.string(), plan.tokenizer.string());
   std::error_code problem;
@@ -74,7 +71,7 @@ struct Opened {
 std::vector<Opened> open_sources(const plan::DataPlan& plan, comm::Communicator& control) {
   std::vector<Opened> sources;
   for (const config::MixtureEntry& entry : plan.sources)
-    sources.push_back({entry, open_files(plan, {plan.kind, entry.path}, control)});
+    sources.push_back({entry, open_files(plan, {plan.dataset.kind, entry.path}, control)});
   return sources;
 }
 
@@ -107,14 +104,14 @@ void make_windows(const plan::DataPlan& plan, const std::vector<Opened>& sources
   if (!held_out.empty()) samples.validation = one_or_mixed(std::move(held_out), 0);
 }
 
-std::unique_ptr<data::SampleSource> open_replay(const plan::DataPlan& plan, const fs::path& file,
-                                                std::int64_t global_batch, std::int64_t seq_len) {
-  auto source = std::make_unique<ReplaySource>(file, global_batch, seq_len);
-  require(!plan.documents_masked || plan.knows_document_end || source->knows_documents(),
+std::unique_ptr<data::SampleSource> open_whole(const plan::DataPlan& plan, const Named& named,
+                                               const ReaderOptions& options) {
+  auto source = open_reader(named.kind, named.path, options);
+  require(!plan.documents_masked || plan.knows_document_end || !source->document_starts(0).empty(),
           ExitCode::usage,
           "documents are masked, and {} does not mark them; give it a tensor \"documents\", or set "
           "training.document_end_id to the token that ends one",
-          file.string());
+          named.path.string());
   return source;
 }
 
@@ -122,13 +119,14 @@ std::unique_ptr<data::SampleSource> open_validation(const plan::DataPlan& plan,
                                                     const data::TokenFile* trained_on,
                                                     comm::Communicator& control) {
   const plan::ValidationPlan& validation = *plan.validation;
-  const fs::path path = *validation.path;
+  const Named named{validation.dataset.kind, *validation.path};
   std::unique_ptr<data::SampleSource> source;
-  if (validation.kind == plan::DataKind::replay) {
-    comm::on_all_ranks(control, [&] { source = open_replay(plan, path, 0, validation.seq_len); });
+  if (!validation.dataset.windows) {
+    comm::on_all_ranks(control,
+                       [&] { source = open_whole(plan, named, {.seq_len = validation.seq_len}); });
     return source;
   }
-  const std::vector<data::TokenFile> files = open_files(plan, {validation.kind, path}, control);
+  const std::vector<data::TokenFile> files = open_files(plan, named, control);
   comm::on_all_ranks(control, [&] {
     if (trained_on) data::check_same_tokenizer(*trained_on, files.front());
     source =
@@ -144,9 +142,10 @@ Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
                      comm::Communicator& control) {
   Samples samples;
   std::vector<Opened> sources;
-  if (plan.kind == plan::DataKind::replay) {
+  if (!plan.dataset.windows) {
     comm::on_all_ranks(control, [&] {
-      samples.source = open_replay(plan, plan.sources.front().path, global_batch, plan.seq_len);
+      samples.source = open_whole(plan, {plan.dataset.kind, plan.sources.front().path},
+                                  {plan.seq_len, global_batch, plan.seed});
     });
   } else {
     sources = open_sources(plan, control);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "key_rules.hpp"
+#include "tessera/config/datasets.hpp"
 
 namespace tessera::plan {
 
@@ -23,9 +24,10 @@ void check_training(config::Reading& reading) {
         fmt::format(
             "training.mixture and training.dataset_path ({}) both set the training data; keep one",
             reading.place_of("training.dataset_path").exact()));
-  if (training.dataset == "replay")
+  if (!config::dataset_of(training.dataset).windows)
     reading.complain_of({"training.mixture", "training.dataset"},
-                        "training.mixture mixes text or tokens; training.dataset is \"replay\"");
+                        fmt::format("training.mixture mixes text or tokens; training.dataset is {}",
+                                    config::shown(training.dataset)));
 }
 
 void check_held_out(config::Reading& reading) {
@@ -37,10 +39,12 @@ void check_held_out(config::Reading& reading) {
         fmt::format("validation.split and validation.dataset_path ({}) both set the "
                     "validation data; keep one",
                     reading.place_of("validation.dataset_path").exact()));
-  if (reading.resolved.job.training.dataset == "replay")
-    reading.complain_of(
-        {"validation.split", "training.dataset"},
-        "validation.split holds out windows of text or tokens; training.dataset is \"replay\"");
+  const std::string& dataset = reading.resolved.job.training.dataset;
+  if (!config::dataset_of(dataset).windows)
+    reading.complain_of({"validation.split", "training.dataset"},
+                        fmt::format("validation.split holds out windows of text or tokens; "
+                                    "training.dataset is {}",
+                                    config::shown(dataset)));
 }
 
 void check_validation(config::Reading& reading) {

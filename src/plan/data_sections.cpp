@@ -9,12 +9,6 @@
 namespace tessera::plan {
 namespace {
 
-DataKind kind_of(const std::string& dataset) {
-  return dataset == "replay"   ? DataKind::replay
-         : dataset == "tokens" ? DataKind::tokens
-                               : DataKind::text;
-}
-
 ReadAheadPlan read_ahead_plan(const config::DataLoader& loader) {
   if (loader.num_workers == 0) return {1, 1};
   constexpr std::int64_t kMostSteps = 1024, kMostThreads = 64;
@@ -33,7 +27,7 @@ std::filesystem::path tokens_folder(const config::JobConfig& job) {
 ValidationPlan validation_plan(const config::Validation& v) {
   ValidationPlan plan;
   plan.path = v.dataset_path;
-  plan.kind = kind_of(v.dataset);
+  plan.dataset = config::dataset_of(v.dataset);
   plan.seq_len = v.seq_len;
   plan.freq = v.freq;
   plan.steps = v.steps;
@@ -65,7 +59,7 @@ std::string replay_start_flags(const config::Checkpoint& c) {
 DataPlan data_plan(const config::JobConfig& job) {
   const config::Training& t = job.training;
   DataPlan plan;
-  plan.kind = kind_of(t.dataset);
+  plan.dataset = config::dataset_of(t.dataset);
   for (const config::Strings& row : t.mixture)
     plan.sources.push_back(config::mixture_entry(row).value());
   if (plan.sources.empty()) plan.sources.push_back({t.dataset_path.value(), 1, ""});

@@ -95,8 +95,7 @@ struct DataLoader {
 };
 
 struct Training {
-  /// text | tokens | replay (ours); c4 | c4_test | c4_validation read text or JSONL from
-  /// dataset_path.
+  /// a name in datasets.hpp
   std::string dataset = "c4_test";
   std::optional<std::string> dataset_path;
   /// sequences of one data-parallel rank in one forward and backward pass

@@ -24,7 +24,6 @@ class ReplaySource final : public data::SampleSource {
   void read(std::int64_t sample, std::span<std::int32_t> inputs,
             std::span<std::int32_t> labels) const override;
   std::vector<std::int64_t> document_starts(std::int64_t sample) const override;
-  bool knows_documents() const { return !documents_.empty(); }
 
  private:
   std::int64_t first_value(std::int64_t sample) const;

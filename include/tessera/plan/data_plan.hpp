@@ -8,16 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "tessera/config/datasets.hpp"
 #include "tessera/config/mixture.hpp"
 #include "tessera/plan/batch_plan.hpp"
 
 namespace tessera::plan {
-
-enum class DataKind : std::uint8_t {
-  text,    ///< text, JSONL, or token files
-  tokens,  ///< token files only
-  replay,  ///< the batches of another run
-};
 
 /// Steps whose rows are read before they are needed, and the threads that read them.
 struct ReadAheadPlan {
@@ -26,7 +21,7 @@ struct ReadAheadPlan {
 
 struct ValidationPlan {
   std::optional<std::string> path;  ///< of data of its own; none: what is held out
-  DataKind kind = DataKind::text;
+  config::Dataset dataset;
   std::int64_t seq_len = 0;
   std::int64_t freq = 10;               ///< steps from one validation to the next
   std::int64_t steps = -1;              ///< batches; -1: all data
@@ -36,7 +31,7 @@ struct ValidationPlan {
 };
 
 struct DataPlan {
-  DataKind kind = DataKind::text;
+  config::Dataset dataset;
   std::vector<config::MixtureEntry> sources;  ///< one, or those of a mixture
   std::int64_t seq_len = 0;
   std::filesystem::path tokenizer;      ///< folder with tokenizer.json

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "declare.hpp"
+#include "tessera/config/datasets.hpp"
 
 namespace tessera::config {
 
 namespace {
 
+Declaration::Words dataset_names() {
+  Declaration::Words names;
+  for (const Dataset& dataset : kDatasets) names.push_back(dataset.name);
+  return names;
+}
+
 OptionList training_proper() {
   return {
-      OPTION(training.dataset,
-             "Kind of data in dataset_path: text (plain or JSONL), tokens (`tessera data "
-             "prepare`), replay (a "
-             "safetensors file of batches); TorchTitan's c4 names mean text; c4_test without a "
-             "path is a text that "
-             "comes with Tessera")
-          .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"}),
+      OPTION(training.dataset, kDatasetHelp).one_of(dataset_names()),
       OPTION(training.dataset_path,
              "File or folder of the data, or a pattern of files such as text/*.jsonl")
           .short_flag("--data")
@@ -155,7 +156,7 @@ OptionList validation() {
           validation.enable,
           "Compute the loss on the validation data after step 1 and every validation.freq steps"),
       OPTION(validation.dataset, "Like training.dataset")
-          .one_of({"text", "tokens", "replay", "c4", "c4_test", "c4_validation"})
+          .one_of(dataset_names())
           .with("validation.enable"),
       OPTION(validation.dataset_path,
              "Like training.dataset_path; none = the windows that validation.split holds out")
