@@ -30,8 +30,8 @@ struct AttentionGradients {
   at::Tensor q, k, v;  ///< of the shapes of the part
 };
 
-/// By LibTorch's flash attention where it can, else by products. Where widens(q) it computes in
-/// float32 and rounds the results.
+/// In blocks: on x86 processors by own vector code, else by LibTorch's flash attention where it
+/// can, else by products. Own code computes bfloat16 in float32, and rounds the results.
 AttentionValue attention_part(const AttentionPart& part);
 /// `merged`: output and logarithm over all parts of these queries; `grad_out` is the gradient of
 /// that output.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on the host: LibTorch's flash attention where its shapes allow, else by products.
+// Attention on the host: by own loops where the processor has them, else by LibTorch's flash
+// attention where its shapes allow, else by products.
 #include "host/attention.hpp"
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 
+#include "host/attention_in_rows.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "widening.hpp"
 
@@ -87,18 +89,38 @@ AttentionGradients flash_widened_backward(const AttentionPart& part, const Atten
 /// Flash attention wants values as wide as keys.
 bool in_flash(const AttentionPart& part) { return part.q.size(3) == part.v.size(3); }
 
-}  // namespace
-
-AttentionValue attention_part(const AttentionPart& part) {
+AttentionValue by_library(const AttentionPart& part) {
   if (!in_flash(part)) return attention_part_by_products(part);
   return widens(part.q) ? flash_widened(part) : flash(part);
 }
 
-AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
-                                           const Tensor& grad_out) {
+AttentionGradients by_library_backward(const AttentionPart& part, const AttentionValue& merged,
+                                       const Tensor& grad_out) {
   if (!in_flash(part)) return attention_part_by_products_backward(part, merged, grad_out);
   return widens(part.q) ? flash_widened_backward(part, merged, grad_out)
                         : flash_backward(part, merged, grad_out);
+}
+
+/// LibTorch multiplies bfloat16 where the processor does. From this width on, that gains more than
+/// its blocks lose.
+constexpr std::int64_t kWideHead = 128;
+
+bool library_is_faster(const AttentionPart& part) {
+  return part.q.scalar_type() == at::kBFloat16 && !widens(part.q) && in_flash(part) &&
+         part.q.size(3) >= kWideHead && !part.mask.defined();
+}
+
+}  // namespace
+
+AttentionValue attention_part(const AttentionPart& part) {
+  return has_attention_rows() ? attention_in_rows(part) : by_library(part);
+}
+
+AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
+                                           const Tensor& grad_out) {
+  return has_attention_rows() && !library_is_faster(part)
+             ? attention_in_rows_backward(part, merged, grad_out)
+             : by_library_backward(part, merged, grad_out);
 }
 
 }  // namespace tessera::kernels::host

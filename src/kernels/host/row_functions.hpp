@@ -4,6 +4,7 @@
 #pragma once
 
 #include "element_kernels.hpp"
+#include "host/attention_shape.hpp"
 #include "row_types.hpp"
 
 namespace tessera::kernels {
@@ -45,6 +46,10 @@ struct HostFunctions {
   RowFunctions<double> f64;
   RowFunctions<float> f32;
   RowFunctions<Bf16> bf16;
+  /// Null in Kokkos.
+  AttentionFunctions<double> attention_f64;
+  AttentionFunctions<float> attention_f32;
+  AttentionFunctions<Bf16> attention_bf16;
   AdamWSweep<double, double, double> adamw_f64;
   AdamWSweep<float, float, float> adamw_f32;
   AdamWSweep<float, Bf16, float> adamw_bf16_gradient;

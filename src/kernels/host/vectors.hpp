@@ -37,16 +37,22 @@ struct ElementOf<F64> {
 };
 
 #if defined(__AVX512F__)
+TESSERA_HD F32 broadcast(float a) { return F32(_mm512_set1_ps(a)); }
+TESSERA_HD F64 broadcast(double a) { return F64(_mm512_set1_pd(a)); }
 TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return F32(_mm512_fmadd_ps(a, b, c)); }
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return F64(_mm512_fmadd_pd(a, b, c)); }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm512_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm512_sqrt_pd(a)); }
 #elif defined(__AVX2__)
+TESSERA_HD F32 broadcast(float a) { return F32(_mm256_set1_ps(a)); }
+TESSERA_HD F64 broadcast(double a) { return F64(_mm256_set1_pd(a)); }
 TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return F32(_mm256_fmadd_ps(a, b, c)); }
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return F64(_mm256_fmadd_pd(a, b, c)); }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm256_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm256_sqrt_pd(a)); }
 #else
+TESSERA_HD F32 broadcast(float a) { return F32(_mm_set1_ps(a)); }
+TESSERA_HD F64 broadcast(double a) { return F64(_mm_set1_pd(a)); }
 TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return a * b + c; }
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return a * b + c; }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm_sqrt_ps(a)); }

@@ -8,6 +8,18 @@
 #include "kokkos/flat_rows.hpp"
 #include "kokkos/softmax_rows.hpp"
 
+#include "host/attention_shape.hpp"
+
+namespace tessera::kernels::kokkos {
+
+/// None: LibTorch's flash attention serves.
+template <class T>
+constexpr AttentionFunctions<T> attention_functions() {
+  return {};
+}
+
+}  // namespace tessera::kernels::kokkos
+
 #include "host/table.inl"
 
 namespace tessera::kernels::kokkos {

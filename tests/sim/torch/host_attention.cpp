@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// LibTorch's attention takes another algorithm on a GPU than on the host, whose bits differ. With
-// the host's kernels it takes the host's.
+// A model's attention is LibTorch's on a GPU, and own code on the host, whose bits differ. With the
+// host's kernels, LibTorch's becomes that of the host.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <torch/library.h>
 
 #include "fallback.hpp"
 #include "host_kernels.hpp"
+#include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::sim {
@@ -24,8 +24,7 @@ struct WithAutograd {
 /// have given the inputs other memory since, which a graph of twins would not see.
 class HostAttention final : public kernels::Operation {
  public:
-  HostAttention(bool causal, std::optional<double> scale, bool grouped)
-      : causal_(causal), scale_(scale), grouped_(grouped) {}
+  HostAttention(bool causal, double scale) : causal_(causal), scale_(scale) {}
 
   std::vector<Tensor> forward(kernels::Kept& kept, std::span<const Tensor> inputs) override {
     kept.save({inputs.begin(), inputs.end()});
@@ -58,24 +57,24 @@ class HostAttention final : public kernels::Operation {
     return leaves;
   }
   Tensor attend(const std::vector<Tensor>& qkv, const std::vector<Tensor>& twins) const {
-    const auto mask = twins.size() > 3 ? std::optional(twins[3]) : std::nullopt;
-    return at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, 0.0, causal_, scale_,
-                                            grouped_);
+    return kernels::attention({qkv[0].transpose(1, 2), qkv[1].transpose(1, 2),
+                               qkv[2].transpose(1, 2), scale_, causal_,
+                               twins.size() > 3 ? twins[3] : Tensor()})
+        .transpose(1, 2);
   }
 
   static constexpr const char* name = "aten::scaled_dot_product_attention";
   bool causal_;
-  std::optional<double> scale_;
-  bool grouped_;
+  double scale_;
 };
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
-                 std::optional<double> scale, bool grouped) {
+                 std::optional<double> scale, bool) {
   TORCH_CHECK(dropout == 0, "the simulated attention has no dropout");
   std::vector<Tensor> inputs{q, k, v};
   if (mask.has_value() && mask->defined()) inputs.push_back(*mask);
-  return kernels::apply(HostAttention(causal, scale, grouped), std::move(inputs));
+  return kernels::apply(HostAttention(causal, scale.value()), std::move(inputs));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace tessera::sim {
 /// all results then have the host's bits. The .cu files do not run, which makes a model's step
 /// several times faster.
 void use_host_kernels();
-/// The same for LibTorch's scaled_dot_product_attention.
+/// LibTorch's scaled_dot_product_attention becomes the host's attention, too.
 void use_host_attention();
 
 }  // namespace tessera::sim

@@ -82,7 +82,8 @@ TEST(HostKernels, Attention) {
         {{2, 64, 4, 16}, {2, 64, kv_heads, 16}, {2, 64, kv_heads, 16}});
 }
 
-TEST(HostKernels, AttentionOfLibTorch) {
+/// The model's attention is src's own on the host, and LibTorch's on a device.
+TEST(HostKernels, AttentionOfModels) {
   for (const bool causal : {true, false})
     for (const std::int64_t kv_heads : {4, 2})
       expect_bits_of_host(
@@ -91,9 +92,13 @@ TEST(HostKernels, AttentionOfLibTorch) {
                 at::arange(64, in[0].options().dtype(at::kLong).requires_grad(false));
             const auto mask =
                 causal ? std::nullopt : std::optional(positions <= positions.unsqueeze(1));
+            if (in[0].is_cpu())
+              return kernels::attention(
+                  {in[0], in[1], in[2], 0.25, causal, mask.value_or(Tensor())});
             return at::scaled_dot_product_attention(in[0].transpose(1, 2), in[1].transpose(1, 2),
                                                     in[2].transpose(1, 2), mask, 0.0, causal, 0.25,
-                                                    kv_heads != 4);
+                                                    kv_heads != 4)
+                .transpose(1, 2);
           },
           {{2, 64, 4, 16}, {2, 64, kv_heads, 16}, {2, 64, kv_heads, 16}});
 }

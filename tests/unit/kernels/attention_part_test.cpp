@@ -97,6 +97,41 @@ TEST(AttentionPart, FlashAndProductsAgreeWithTheBook) {
     }
 }
 
+/// Sizes at the ends of blocks of 48 queries and 256 keys, and of vectors of any width.
+TEST(AttentionPart, BlocksEndAnywhere) {
+  constexpr Sizes sizes[] = {{1, 49, 49, 2, 1, 24, 24},   {1, 97, 257, 3, 1, 5, 40},
+                             {1, 300, 300, 4, 2, 33, 17}, {2, 48, 512, 2, 2, 16, 16},
+                             {1, 1, 2, 1, 1, 1, 1},       {1, 515, 515, 1, 1, 8, 8}};
+  for (const Sizes& shape : sizes)
+    for (const AttentionPart& part : parts_of(shape, at::kDouble)) {
+      SCOPED_TRACE(testing::Message()
+                   << shape.queries << " queries, " << shape.keys << " keys"
+                   << (part.causal ? ", causal" : "") << (part.mask.defined() ? ", masked" : ""));
+      expect_by_the_book(part, true, 1e-12);
+    }
+}
+
+/// A block of keys that some of its queries do not see, and one that none does.
+TEST(AttentionPart, DocumentsBeginInLaterBlocks) {
+  AttentionPart part = part_of({1, 700, 700, 2, 1, 8, 8}, at::kDouble);
+  const Tensor position = at::arange(700),
+               document = position.ge(270).to(at::kInt) + position.ge(540);
+  part.mask = position.unsqueeze(1)
+                  .ge(position)
+                  .logical_and_(document.unsqueeze(1).eq(document))
+                  .to(tessera::test::test_device());
+  expect_by_the_book(part, true, 1e-12);
+}
+
+TEST(AttentionPart, NotANumberReachesItsRowsOnly) {
+  AttentionPart part = part_of({1, 60, 60, 1, 1, 8, 8}, at::kFloat);
+  part.causal = true;
+  part.q[0][3][0][0] = NAN;
+  const Tensor out = attention_part(part).out.cpu();
+  EXPECT_TRUE(out[0][3].isnan().all().item<bool>());
+  EXPECT_FALSE(out[0].narrow(0, 4, 56).isnan().any().item<bool>());
+}
+
 TEST(AttentionPart, HalfPrecisionKeepsItsLogarithmInFloat32) {
   for (const AttentionPart& part : parts_of(kSizes[3], at::kBFloat16)) {
     const AttentionValue flash = attention_part(part), products = attention_part_by_products(part);
