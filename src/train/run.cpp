@@ -153,6 +153,7 @@ ExitCode run_training(comm::World& world, const plan::JobPlan& plan,
                       const std::vector<std::string>& command_line, const OnFailure& failed) {
   const SignalGuard signals;
   use_share_of_cores(world);
+  keep_freed_memory();
   kernels::choose_host_kernels(plan.device.kernels);
   FailureTeller teller(failed);
   return teller.around(nullptr, [&] {

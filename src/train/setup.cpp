@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/setup.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -35,6 +37,14 @@ void use_share_of_cores(comm::World& world) {
         "each core (rank 0: "
         "{} threads requested, {} cores)",
         fewer, world.size(), wanted, cores);
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int largest_threshold = 32 << 20;  // glibc accepts no larger one
+  mallopt(M_MMAP_THRESHOLD, largest_threshold);
+  mallopt(M_TRIM_THRESHOLD, -1);  // never
+#endif
 }
 
 parallel::Precision precision_of(const plan::PrecisionPlan& types) {
