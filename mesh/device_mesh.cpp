@@ -188,8 +188,19 @@ comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
 comm::Communicator& DeviceMesh::neighbours(comm::Communicator& all, int ranks) {
   if (ranks == all.size()) return all;
   auto& group = impl_->neighbours[{&all, ranks}];
-  if (!group) group = all.split(all.rank() / ranks, all.rank(), neighbours_name(ranks, all.axis()));
+  if (group) return *group;
+  const std::string name = neighbours_name(ranks, all.axis());
+  group = impl_->is_rehearsal() ? comm::make_recording_communicator(all.rank() % ranks, ranks, name)
+                                : all.split(all.rank() / ranks, all.rank(), name);
   return *group;
+}
+
+std::unique_ptr<comm::Communicator> DeviceMesh::pipeline_pair(int first, int last) {
+  comm::Communicator& pipeline = along(Axis::pp);
+  const bool member = pipeline.rank() == first || pipeline.rank() == last;
+  const int place = pipeline.rank() == first ? 0 : 1;
+  if (!impl_->is_rehearsal()) return pipeline.split(member ? 0 : -1, place, "embedding");
+  return member ? comm::make_recording_communicator(place, 2, "embedding") : nullptr;
 }
 
 comm::Communicator& DeviceMesh::experts() {

@@ -28,6 +28,7 @@ struct DeviceMesh::Impl {
   comm::Communicator* control = nullptr;
   std::vector<std::string> hosts;  ///< of each rank; empty in a rehearsal
 
+  bool is_rehearsal() const { return own_control != nullptr; }
   void add_self(const Layout& layout);
   void rehearse_experts(const Layout& layout, Rank rank);
   void decorate_with(const Decorate& decorate);

@@ -35,15 +35,12 @@ void GradientReducer::make_neighbours(const model::ModelSpec& model) {
 }
 
 void GradientReducer::tie_ends() {
-  comm::Communicator& pipeline = mesh_.along(Axis::pp);
-  const schedule::PipelineRank first = options_.first_rank, last = options_.last_rank,
-                               rank(pipeline.rank());
-  if (first.value() == 0 && last.value() == pipeline.size() - 1) {
+  const schedule::PipelineRank first = options_.first_rank, last = options_.last_rank;
+  if (first.value() == 0 && last.value() == mesh_.along(Axis::pp).size() - 1) {
     ends_ = mesh_.embedding_group();
     return;
   }
-  const bool member = rank == first || rank == last;
-  own_ends_ = pipeline.split(member ? 0 : -1, rank == first ? 0 : 1, "embedding");
+  own_ends_ = mesh_.pipeline_pair(first.value(), last.value());
   ends_ = own_ends_.get();
 }
 

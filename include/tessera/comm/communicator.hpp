@@ -128,9 +128,10 @@ class Communicator {
 /// algorithm has a special case.
 std::unique_ptr<Communicator> make_self_communicator(const std::string& axis);
 
-/// A communicator without traffic: rank `rank` of `size` counts calls and bytes; results are left
-/// as they are (all_gather and the like copy this rank's own part). For rehearsing one rank of a
-/// job that is not running.
+/// A communicator without traffic: rank `rank` of `size` counts calls and bytes. Results are those
+/// of ranks that all give what this one gives, but for sums, which are left as they are. Transfers
+/// and unequal parts arrive in host memory as zeros. For rehearsing one rank of a job that is not
+/// running.
 std::unique_ptr<Communicator> make_recording_communicator(int rank, int size,
                                                           const std::string& axis);
 

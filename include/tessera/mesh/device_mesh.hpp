@@ -49,6 +49,9 @@ class DeviceMesh {
   /// First and last pipeline stage of this rank's pipeline (rank 0 = first), for tied embeddings;
   /// self communicator when pp = 1; null on the stages between.
   comm::Communicator* embedding_group();
+  /// Of the pipeline's ranks `first` and `last`, made by each call, which is collective over pp;
+  /// null on the other ranks.
+  std::unique_ptr<comm::Communicator> pipeline_pair(int first, int last);
   /// Ranks that hold the other experts of this rank's copy (ep), and those that share its experts'
   /// parameters (efsdp).
   comm::Communicator& experts();

@@ -25,6 +25,21 @@ TEST(Rehearsal, OneRankOfALargeJob) {
   EXPECT_EQ(mesh.control().size(), 16384);
 }
 
+TEST(Rehearsal, HasNeighbours) {
+  DeviceMesh mesh(Layout::resolve({}, 16), Rank(11));
+  comm::Communicator& near = mesh.neighbours(mesh.along(Axis::dp_shard), 8);
+  EXPECT_EQ(near.size(), 8);
+  EXPECT_EQ(near.rank(), 3);
+  EXPECT_EQ(&mesh.neighbours(mesh.along(Axis::dp_shard), 8), &near);
+}
+
+TEST(Rehearsal, HasPairsOfAPipeline) {
+  const Layout layout = Layout::resolve({.pp = 4}, 4);
+  EXPECT_EQ(DeviceMesh(layout, Rank(1)).pipeline_pair(1, 2)->rank(), 0);
+  EXPECT_EQ(DeviceMesh(layout, Rank(2)).pipeline_pair(1, 2)->rank(), 1);
+  EXPECT_EQ(DeviceMesh(layout, Rank(3)).pipeline_pair(1, 2), nullptr);
+}
+
 TEST(Rehearsal, OverviewNamesEveryAxis) {
   const DeviceMesh mesh(Layout::resolve({.pp = 2, .tp = 2}, 8), Rank(3));
   EXPECT_EQ(mesh.overview(),
