@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cell_traffic.hpp"
+#include "tessera/plan/unknowns.hpp"
 #include "traffic_rows.hpp"
 #include "weight_traffic.hpp"
 
@@ -15,15 +16,7 @@ using mesh::Axis;
 using schedule::ActionKind;
 
 std::string reason_against(const JobPlan& plan) {
-  using Kind = RecomputePolicy::Kind;
-  if (!plan.microbatches.pipeline.ranges)
-    return "parallelism.pipeline_parallel_split = \"measured\" decides when the job starts";
-  if (!plan.microbatch_trials.empty())
-    return "the microbatch is chosen by its time, in the first steps";
-  if (plan.sharding.weighs_memory())
-    return "parallelism.fsdp_reshard_after_forward = \"auto\" depends on the free memory";
-  if (plan.recompute.kind == Kind::budget)
-    return "activation_checkpoint.mode = \"memory_budget\" depends on measured memory";
+  if (std::string measured = measured_first(plan); !measured.empty()) return measured;
   if (loss_chunk_tokens(plan) > 0)
     return "training.fused_linear_cross_entropy communicates for each chunk of tokens";
   const int tp = plan.layout.degree(Axis::tp);
@@ -31,11 +24,7 @@ std::string reason_against(const JobPlan& plan) {
     return "tensor-parallel ranks agree on the scales of float8";
   if (plan.linears.rounds() && tp > plan.model.spec->dimensions.kv_heads)
     return "gradients of copies of key-value heads are added up before they are rounded";
-  const auto& mixture = plan.model.shape.mixture;
-  if (plan.layout.expert_degree() > 1 && mixture && !mixture->routing.forced_even)
-    return "the rows of each expert depend on the data; debug.moe_force_load_balance makes them "
-           "equal";
-  return {};
+  return uneven_experts(plan);
 }
 
 /// One step of one rank.

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
-#include "support/allocations.hpp"
+#include "tessera/kernels/allocations.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/parallel/stage.hpp"
 
@@ -50,7 +50,7 @@ Footprint footprint(mesh::DeviceMesh& mesh, plan::Rotation rotation) {
   const LossInput input{in[Slot::tokens], 1.0 / kSeq};
   stage.begin_step(1);
   reducer.begin_step(1);
-  const test::Allocations counted;
+  const kernels::Allocations counted;
   const StagePass made = stage.forward(0, in, &input);
   Footprint result;
   result.kept = counted.now();

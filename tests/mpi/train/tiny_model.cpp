@@ -6,9 +6,7 @@
 
 namespace tessera::test {
 
-namespace {
-
-model::DecoderShape tiny_shape(bool tied, std::int64_t kv_heads) {
+model::DecoderShape dense_shape(bool tied, std::int64_t kv_heads) {
   model::DecoderShape shape;
   shape.name = tied ? "tiny tied" : "tiny";
   shape.dim = 20;  // rows that 8 ranks cannot share evenly: short and empty shards
@@ -22,10 +20,8 @@ model::DecoderShape tiny_shape(bool tied, std::int64_t kv_heads) {
   return shape;
 }
 
-}  // namespace
-
 model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads, at::Device device) {
-  return model::make_decoder(tiny_shape(tied, kv_heads), 16, dtype, device);
+  return model::make_decoder(dense_shape(tied, kv_heads), 16, dtype, device);
 }
 
 namespace {
@@ -99,7 +95,7 @@ model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::De
 }
 
 model::Model even_model(bool tied, bool latent, std::int64_t kv_heads) {
-  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : tiny_shape(tied, kv_heads);
+  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : dense_shape(tied, kv_heads);
   shape.dim = 32;
   shape.hidden = 48;
   if (kv_heads < 8) shape.head_dim = 16;
@@ -111,7 +107,7 @@ model::Model even_model(bool tied, bool latent, std::int64_t kv_heads) {
 }
 
 model::Model block_model(bool tied, bool latent, std::int64_t kv_heads) {
-  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : tiny_shape(tied, kv_heads);
+  model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : dense_shape(tied, kv_heads);
   shape.layers = 3;
   shape.dim = shape.hidden = shape.vocab = 128;
   shape.head_dim = 32;

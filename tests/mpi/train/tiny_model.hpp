@@ -13,6 +13,7 @@ namespace tessera::test {
 
 /// 6 layers, 8 heads: divisible by every degree that 8 ranks can form. Vocabulary 48, so that it is
 /// not a power of two.
+model::DecoderShape dense_shape(bool tied, std::int64_t kv_heads);
 model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8,
                         at::Device device = at::kCPU);
 

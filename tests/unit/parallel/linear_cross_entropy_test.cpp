@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "support/allocations.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/allocations.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/plan/fused_loss.hpp"
@@ -165,7 +165,7 @@ TEST_F(LinearCrossEntropy, NeedsAnEighthOfTheLogits) {
     const std::int64_t chunk =
         plan::loss_chunk_tokens(plan::FusedLoss::always, {tokens, vocab, dim, 4});
     const auto peak_of = [&](const auto& run) {
-      const test::Allocations counted;
+      const kernels::Allocations counted;
       run();
       return counted.peak();
     };
