@@ -8,8 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "plan_data.hpp"
 #include "plan_search.hpp"
 #include "plan_traffic.hpp"
+#include "tensor_commands.hpp"
+#include "tensor_program.hpp"
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/resolve.hpp"
@@ -29,7 +32,7 @@ using planner::kGiB;
 struct Request {
   int gpus = 0;  ///< 0: as few as the mesh needs
   std::string machine = "h100-700w", stack = "tessera";
-  bool json = false, search = false, explain = false, traffic = false;
+  bool json = false, search = false, explain = false, traffic = false, rehearse = false;
   std::string write;  ///< empty: nothing is written
   Args job;
 };
@@ -39,6 +42,7 @@ std::string usage() {
       "Usage: tessera plan [FILE.toml] [--gpus N] [--machine NAME] [--stack NAME] [--json]\n"
       "                    [--search] [--explain] [--write FILE.toml] [--traffic]\n"
       "                    [--section.key VALUE]...\n"
+      "       tessera plan --rehearse [FILE.toml] [--gpus N] [--json] [--section.key VALUE]...\n"
       "\n"
       "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
       "\n"
@@ -53,6 +57,8 @@ std::string usage() {
       "                 one GPU to float8, each with the figures that answer it.\n"
       "--traffic        also print what communicators count in a step: calls and MiB by axis and\n"
       "                 call, exactly as in a run over MPI.\n"
+      "--rehearse       for a job on hosts: the memory of its ranks, found by taking two steps of\n"
+      "                 each pipeline rank here, without the others.\n"
       "--write FILE     search, and write the fastest variant as a job.\n"
       "\n"
       "Machines:\n"
@@ -87,6 +93,8 @@ Request request_of(const Args& args) {
       request.traffic = true;
     else if (args[i] == "--explain")
       request.explain = true;
+    else if (args[i] == "--rehearse")
+      request.rehearse = true;
     else if (args[i] == "--search")
       request.search = true;
     else if (takes(args, i, "--gpus", gpus))
@@ -97,13 +105,6 @@ Request request_of(const Args& args) {
   }
   request.search |= !request.write.empty();
   return request;
-}
-
-/// A job without data can be planned: none is read.
-void name_data(config::JobConfig& job) {
-  if (!job.training.dataset_path && job.training.mixture.empty())
-    job.training.dataset_path = "not read";
-  if (!job.validation.dataset_path && job.validation.split == 0) job.validation.enable = false;
 }
 
 tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
@@ -170,6 +171,13 @@ void print_memory(const planner::Price& price, const planner::Machine& machine) 
   std::cout << (price.fits ? "\n" : "\n            DOES NOT FIT\n");
 }
 
+Args rehearsal_of(const Request& request) {
+  Args words = request.job;
+  if (request.gpus > 0) words.push_back(fmt::format("--gpus={}", request.gpus));
+  if (request.json) words.emplace_back("--json");
+  return words;
+}
+
 /// The variant as a job: its data are those of the file, which planning does not need.
 void write_job(const std::string& path, const tessera::app::Advice& advice,
                const config::JobConfig& given) {
@@ -196,11 +204,13 @@ int run(const Args& args) {
     return 0;
   }
   const Request request = request_of(args);
+  if (request.rehearse)
+    tessera::app::become_tensor_program(tessera::app::kRehearse.name, rehearsal_of(request));
   const planner::Machine machine = planner::load_machine(request.machine);
   const planner::Stack stack = planner::load_stack(request.stack);
   config::Reading job = config::read_job(request.job);
   const config::JobConfig given = job.resolved.job;
-  name_data(job.resolved.job);
+  tessera::app::name_data(job.resolved.job);
   const tessera::plan::JobPlan plan = plan_of(job, request.gpus);
   const planner::VariantSpace space(job.resolved, plan, machine, stack);
   const planner::Workload& work = space.own_work();

@@ -13,6 +13,8 @@ inline constexpr TensorCommand kTrain{"train", "train a model on all ranks of th
     kEval{"eval", "compute the validation loss, or the logits of given tokens"},
     kBench{"bench", "measure this machine beside its limits"},
     kGenerate{"generate", "generate text with a trained model"},
+    /// of the program with LibTorch alone: what `tessera plan --rehearse` becomes
+    kRehearse{"rehearse", "the memory of a job's ranks, found by taking their steps"},
     kShowVersion{"version", "print version and build information"};
 
 }  // namespace tessera::app

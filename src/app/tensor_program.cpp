@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // train, bench, eval, generate and --version: this process becomes the program that has them.
+#include "tensor_program.hpp"
+
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "command.hpp"
 #include "tensor_commands.hpp"
 #include "this_program.hpp"
 
@@ -24,7 +25,11 @@ std::filesystem::path tensor_program(const std::filesystem::path& folder) {
                                                   : folder / "../libexec/tessera/tessera-tensors";
 }
 
-[[noreturn]] void become(const std::string& command, const Args& args) {
+}  // namespace
+
+namespace tessera::app {
+
+void become_tensor_program(const std::string& command, const Args& args) {
   const std::string self = this_program();
   const std::filesystem::path program = tensor_program(std::filesystem::path(self).parent_path());
   std::vector<std::string> words{self, command};  // the name that users look for among processes
@@ -37,9 +42,13 @@ std::filesystem::path tensor_program(const std::filesystem::path& folder) {
                 program.string(), std::strerror(errno));
 }
 
+}  // namespace tessera::app
+
+namespace {
+
 template <const TensorCommand& command>
 int run(const Args& args) {
-  become(command.name, args);
+  become_tensor_program(command.name, args);
 }
 
 template <const TensorCommand& command>

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// tessera plan --rehearse: the memory of a job's ranks on hosts, without MPI.
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "plan_data.hpp"
+#include "tensor_commands.hpp"
+#include "tessera/base/log.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/inputs/job_check.hpp"
+#include "tessera/kernels/host_kernels.hpp"
+#include "tessera/metrics/human.hpp"
+#include "tessera/metrics/memory.hpp"
+#include "tessera/train/rehearsal.hpp"
+#include "tessera/train/setup.hpp"
+
+namespace tessera::app {
+namespace {
+
+using parallel::MemoryKinds;
+
+struct Request {
+  int ranks = 0;  ///< 0: as few as the mesh needs
+  bool json = false;
+  Args job;
+};
+
+Request request_of(const Args& args) {
+  const std::string ranks = "--gpus=";
+  Request request;
+  for (const std::string& word : args) {
+    if (word == "--json")
+      request.json = true;
+    else if (word.starts_with(ranks))
+      request.ranks = count_in("--gpus", word.substr(ranks.size()));
+    else
+      request.job.push_back(word);
+  }
+  return request;
+}
+
+/// As `train` makes it. Data that the job names tell the size of its vocabulary.
+plan::JobPlan plan_of(const Request& request) {
+  using Files = inputs::JobCheck::Files;
+  config::Reading job = config::read_job(request.job);
+  const Files files = names_data(job.resolved.job) ? Files::looked_at : Files::ignored;
+  name_data(job.resolved.job);
+  const std::int64_t vocabulary = inputs::JobCheck(files).find_problems(job, request.ranks);
+  for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
+  config::throw_if_wrong(job.problems);
+  return plan::plan_job(job.resolved, request.ranks, vocabulary);
+}
+
+struct RankMemory {
+  mesh::Rank rank;
+  train::RehearsedMemory memory;
+};
+
+/// The first rank of each rank of the pipeline: others differ by short shards at most.
+std::vector<RankMemory> by_pipeline_rank(const plan::JobPlan& plan) {
+  std::vector<RankMemory> all;
+  for (int pp = 0; pp < plan.layout.degree(mesh::Axis::pp); ++pp) {
+    mesh::Coord coord;
+    coord[mesh::Axis::pp] = pp;
+    const mesh::Rank rank = plan.layout.rank_of(coord);
+    all.push_back({rank, train::rehearse_memory(plan, rank)});
+    malloc_trim(0);  // what one rank leaves must not count for the next
+  }
+  return all;
+}
+
+nlohmann::json as_json(const std::vector<RankMemory>& all, std::int64_t resident) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (const auto& [rank, memory] : all) {
+    const MemoryKinds& kinds = memory.kinds;
+    ranks.push_back({{"rank", rank.value()},
+                     {"memory_bytes", memory.peak_bytes},
+                     {"terms_bytes",
+                      {{"weights", kinds.weights},
+                       {"gradients", kinds.gradients},
+                       {"moments", kinds.moments},
+                       {"gathered", kinds.gathered},
+                       {"communication", kinds.communication},
+                       {"activations", kinds.activations}}}});
+  }
+  return {{"ranks", std::move(ranks)}, {"resident_bytes", resident}};
+}
+
+void print(const std::vector<RankMemory>& all, std::int64_t resident) {
+  std::string label = "memory";
+  for (const auto& [rank, memory] : all) {
+    std::cout << fmt::format("{:<12}rank {}: {}: {}\n", label, rank,
+                             metrics::human_bytes(memory.peak_bytes), memory.kinds.text());
+    label.clear();
+  }
+  std::cout << fmt::format("resident    {}, of a process with the largest rank\n",
+                           metrics::human_bytes(resident));
+}
+
+int rehearse(const Args& args) {
+  const Request request = request_of(args);
+  const plan::JobPlan plan = plan_of(request);
+  const std::string against = train::why_not_rehearsed(plan);
+  if (!against.empty()) {
+    if (request.json)
+      std::cout << nlohmann::json{{"ranks", "not predicted: " + against}}.dump(2) << '\n';
+    else
+      std::cout << fmt::format("memory      not predicted: {}\n", against);
+    return 0;
+  }
+  kernels::choose_host_kernels(plan.device.kernels);
+  train::keep_freed_memory();
+  const std::vector<RankMemory> all = by_pipeline_rank(plan);
+  const std::int64_t resident = metrics::process_memory().peak_resident_bytes;
+  if (request.json)
+    std::cout << as_json(all, resident).dump(2) << '\n';
+  else
+    print(all, resident);
+  return 0;
+}
+
+const CommandRegistration registration{kRehearse.name, kRehearse.summary, &rehearse};
+
+}  // namespace
+}  // namespace tessera::app
