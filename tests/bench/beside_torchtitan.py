@@ -116,11 +116,18 @@ class TorchTitan:
         return max(rank["start"]["first_step"] for rank in seen), throughput(slowest, tokens), max(rank["hwm"] for rank in seen)
 
 
+def one_pair(ours, theirs, theirs_first, arguments):
+    if theirs_first:
+        other = theirs.run(*arguments)
+        return ours.run(*arguments), other
+    return ours.run(*arguments), theirs.run(*arguments)
+
+
 def compare(ours, theirs, pairs, *arguments):
-    """(first loss, tokens a second) of both, pair by pair."""
+    """(first loss, tokens a second, memory) of both, pair by pair. The second of two runs is often slower: they take turns."""
     kept, repeats = [], 0
     while len(kept) < pairs:
-        pair, others = foreign_cores(lambda: (ours.run(*arguments), theirs.run(*arguments)))
+        pair, others = foreign_cores(lambda: one_pair(ours, theirs, len(kept) % 2 == 1, arguments))
         if others > 0.12 and repeats < pairs:
             repeats += 1
             print(f"# a pair beside {others:.2f} foreign cores is run again", flush=True)
