@@ -107,6 +107,15 @@ Request request_of(const Args& args) {
   return request;
 }
 
+/// A rehearsal prices nothing: it has no use for these flags.
+void refuse_beside_rehearsal(const Args& args) {
+  for (const std::string& word : args)
+    for (const char* flag :
+         {"--machine", "--stack", "--search", "--explain", "--traffic", "--write"})
+      tessera::require(word != flag && !word.starts_with(std::string(flag) + "="), ExitCode::usage,
+                       "{} has no effect with --rehearse; omit one of them", flag);
+}
+
 tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
   const auto plan = tessera::plan::Planner().plan(job, gpus, 0);
   for (const std::string& warning : job.resolved.warnings) tessera::log::warning("{}", warning);
@@ -204,8 +213,10 @@ int run(const Args& args) {
     return 0;
   }
   const Request request = request_of(args);
-  if (request.rehearse)
+  if (request.rehearse) {
+    refuse_beside_rehearsal(args);
     tessera::app::become_tensor_program(tessera::app::kRehearse.name, rehearsal_of(request));
+  }
   const planner::Machine machine = planner::load_machine(request.machine);
   const planner::Stack stack = planner::load_stack(request.stack);
   config::Reading job = config::read_job(request.job);

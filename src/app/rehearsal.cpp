@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "plan_data.hpp"
 #include "tensor_commands.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/inputs/job_check.hpp"
@@ -107,6 +108,9 @@ void print(const std::vector<RankMemory>& all, std::int64_t resident) {
 int rehearse(const Args& args) {
   const Request request = request_of(args);
   const plan::JobPlan plan = plan_of(request);
+  require(plan.device.choice != plan::DeviceChoice::cuda, ExitCode::usage,
+          "job.device is \"cuda\", and --rehearse takes the steps on the host; omit "
+          "--rehearse, or set job.device = \"cpu\"");
   const std::string against = train::why_not_rehearsed(plan);
   if (!against.empty()) {
     if (request.json)
