@@ -2,6 +2,8 @@
 // Bytes that LibTorch's allocators hand out.
 #pragma once
 
+#include "tessera/kernels/tensor.hpp"
+
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
