@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "tessera/config/datasets.hpp"
 #include "tessera/data/sample_source.hpp"
@@ -15,8 +14,6 @@ namespace tessera::inputs {
 struct ReaderOptions {
   std::int64_t seq_len = 0;
   std::int64_t global_batch = 0;  ///< sequences of a step; 0: no steps, as in validation
-  /// Of the order in training, for readers that have no order of their own; none: as they come.
-  std::optional<std::uint64_t> seed = std::nullopt;
 };
 
 /// Throws Error(data) for a file of text where the kind wants token files.

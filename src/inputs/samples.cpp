@@ -145,7 +145,7 @@ Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
   if (!plan.dataset.windows) {
     comm::on_all_ranks(control, [&] {
       samples.source = open_whole(plan, {plan.dataset.kind, plan.sources.front().path},
-                                  {plan.seq_len, global_batch, plan.seed});
+                                  {plan.seq_len, global_batch});
     });
   } else {
     sources = open_sources(plan, control);

@@ -53,7 +53,7 @@ ScaleBlock scale_block(ScaleShare share, int along) {
   if (share == ScaleShare::all) return block;
   std::int64_t& summed = along == 1 ? block.columns : block.rows;
   std::int64_t& other = along == 1 ? block.rows : block.columns;
-  if (share == ScaleShare::block) summed = kernels::mx_block;
+  if (share == ScaleShare::block) summed = mx_block;
   other = 1;
   return block;
 }
@@ -85,9 +85,8 @@ namespace {
 /// `cut`: the dimension of which tp has parts. A block of MX is in one part.
 bool is_across(const Tensor& matrix, ScaleShare share, int along, int cut) {
   if (share == ScaleShare::block) {
-    TESSERA_EXPECT(matrix.size(along) % kernels::mx_block == 0,
-                   "an MX product over {} elements, in blocks of {}", matrix.size(along),
-                   kernels::mx_block);
+    TESSERA_EXPECT(matrix.size(along) % mx_block == 0,
+                   "an MX product over {} elements, in blocks of {}", matrix.size(along), mx_block);
     return false;
   }
   return cut != kUncut && (share == ScaleShare::all || cut == along);

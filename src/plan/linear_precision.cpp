@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sections.hpp"
+#include "tessera/base/dtype.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/config/converters.hpp"
 #include "tessera/plan/placement.hpp"
@@ -64,14 +65,12 @@ LinearRecipe recipe_named(std::string_view name) {
   return none;
 }
 
-constexpr std::int64_t kMxBlock = 32;
-
 void require_blocks(const model::ParamSpec& weight, std::int64_t size, const char* what,
                     int ranks) {
-  require(size % kMxBlock == 0, ExitCode::usage,
+  require(size % mx_block == 0, ExitCode::usage,
           "MXFP8 sums in blocks of {}, and {} has {} {}{}; add \"{}\" to "
           "quantize.linear.mx.filter_fqns",
-          kMxBlock, weight.fqn, size, what,
+          mx_block, weight.fqn, size, what,
           ranks > 1 ? fmt::format(" on each of {} tensor-parallel ranks", ranks) : "",
           module_of(weight));
 }
@@ -144,10 +143,10 @@ void check_block_tokens(const model::ModelSpec& model, const mesh::Layout& layou
     const bool routes = param.placement == model::Placement::shared && !layout.experts_cut_by_tp();
     const bool part = tp_dimension(param.placement) < 0 && (sequence_parallel || routes);
     const std::int64_t own = part ? tokens / tp : tokens;
-    require(own % kMxBlock == 0, ExitCode::usage,
+    require(own % mx_block == 0, ExitCode::usage,
             "MXFP8 sums in blocks of {}, and gradients of {} are sums over the {} tokens of a "
             "microbatch that a rank has; choose a multiple of {}",
-            kMxBlock, param.fqn, own, kMxBlock);
+            mx_block, param.fqn, own, mx_block);
   }
 }
 

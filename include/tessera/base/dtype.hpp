@@ -11,6 +11,9 @@ namespace tessera {
 
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, f8e4m3, f8e5m2 };
 
+/// Elements of a block of the MX formats, which share a scale.
+inline constexpr std::int64_t mx_block = 32;
+
 /// Bytes of one element.
 std::size_t size_of(DType dtype) noexcept;
 

@@ -10,9 +10,6 @@
 
 namespace tessera::kernels {
 
-/// The elements of an MX block.
-inline constexpr std::int64_t mx_block = 32;
-
 /// How a scale follows from the largest magnitude of its block. torchao's names.
 enum class MxScale : std::uint8_t {
   floor,  ///< it brings the power of two below that to the type's: elements may exceed the type's

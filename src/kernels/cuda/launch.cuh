@@ -5,7 +5,6 @@
 #define TESSERA_ISA_NAMESPACE device
 #include "cuda/launch_kernel.cuh"
 #include "cuda/launchers.hpp"
-#include "element_kernels.hpp"
 #include "elements.hpp"
 #include "stored.hpp"
 

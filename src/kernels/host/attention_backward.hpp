@@ -32,15 +32,6 @@ void weigh(std::int64_t columns, C logsumexp, C dot, C* scores, C* gradients) {
 }
 
 template <class T>
-void load_keys(const AttentionShape& s, const AttentionInputs<T>& inputs, Compute<T>* value_rows,
-               const KeySide<Compute<T>>& keys) {
-  widen_rows<T>(inputs.k, s.keys, s.head_dim, 1, keys.rows);
-  transpose_rows(keys.rows, s.keys, s.head_dim, keys.columns);
-  widen_rows<T>(inputs.v, s.keys, s.value_dim, 1, value_rows);
-  transpose_rows(value_rows, s.keys, s.value_dim, keys.value_columns);
-}
-
-template <class T>
 void load_queries(const AttentionShape& s, HeadRows<const T> q, QueryRange range,
                   const AttentionMerged<T>& merged, std::int64_t head,
                   const QuerySide<Compute<T>>& to) {
@@ -92,7 +83,9 @@ void attention_backward(const AttentionShape& s, const AttentionInputs<T>& input
   const KeySide<C> keys{scratch.take(s.keys * width), scratch.take(padded(s.keys) * width),
                         scratch.take(padded(s.keys) * value_width), key_gradients,
                         key_gradients + s.keys * width};
-  load_keys(s, inputs, scratch.take(s.keys * value_width), keys);
+  widen_columns<T>(inputs.k, s.keys, s.head_dim, keys.rows, keys.columns);
+  widen_columns<T>(inputs.v, s.keys, s.value_dim, scratch.take(s.keys * value_width),
+                   keys.value_columns);
   const QuerySide<C> queries{scratch.take(count * width), scratch.take(count * value_width),
                              scratch.take(count * width), scratch.take(count), scratch.take(count)};
   C* const scores = scratch.take(attention_queries * attention_keys);

@@ -58,13 +58,16 @@ void widen_rows(Rows<const T> source, std::int64_t rows, std::int64_t width, Com
   }
 }
 
-/// destination [width, padded(rows)] of a source [rows, padded(width)]; zeros behind the rows.
-template <class C>
-void transpose_rows(const C* source, std::int64_t rows, std::int64_t width, C* destination) {
+/// The source as widened [rows, padded(width)] and as columns [width, padded(rows)], zeros behind
+/// the rows.
+template <class T>
+void widen_columns(Rows<const T> source, std::int64_t rows, std::int64_t width, Compute<T>* widened,
+                   Compute<T>* columns) {
+  widen_rows<T>(source, rows, width, 1, widened);
   const std::int64_t stride = padded(width);
   for (std::int64_t i = 0; i < width; ++i) {
-    C* const to = destination + i * padded(rows);
-    for (std::int64_t row = 0; row < rows; ++row) to[row] = source[row * stride + i];
+    Compute<T>* const to = columns + i * padded(rows);
+    for (std::int64_t row = 0; row < rows; ++row) to[row] = widened[row * stride + i];
     for (std::int64_t row = rows; row < padded(rows); ++row) to[row] = 0;
   }
 }

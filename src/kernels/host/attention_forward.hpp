@@ -22,7 +22,7 @@ void soften(std::int64_t columns, std::int64_t width, C* scores, Seen<C>& seen, 
     largest = larger(load(scores + i, Whole{}), largest);
   const C top = fold_max(largest);
   if (top == invisible<C>) {  // no key so far
-    for (std::int64_t i = 0; i < columns; i += lanes<C>) store(scores + i, V{}, Whole{});
+    clear(scores, columns);
     return;
   }
   const V base = broadcast(top);
@@ -51,8 +51,7 @@ void attention_forward(const AttentionShape& s, const AttentionInputs<T>& inputs
            *const out = scratch.take(attention_queries * width),
            *const scores = scratch.take(attention_queries * attention_keys);
   C* const rows_of_keys = scratch.take(s.keys * padded(s.head_dim));
-  widen_rows<T>(inputs.k, s.keys, s.head_dim, 1, rows_of_keys);
-  transpose_rows(rows_of_keys, s.keys, s.head_dim, keys);
+  widen_columns<T>(inputs.k, s.keys, s.head_dim, rows_of_keys, keys);
   widen_rows<T>(inputs.v, s.keys, s.value_dim, 1, values);
   for (std::int64_t head = 0; head < s.group; ++head)
     for (std::int64_t query = range.first; query < range.last; query += attention_queries) {

@@ -34,9 +34,8 @@ class Calls {
               part.scale,
               part.causal,
               mask_.defined() ? const_pointer<unsigned char>(mask_) : nullptr};
-    const std::int64_t heads = q_.size(0) * kv_heads_,
-                       blocks = (queries + attention_queries - 1) / attention_queries;
-    parts_ = std::clamp<std::int64_t>(calls_wanted / std::max<std::int64_t>(1, heads), 1,
+    const std::int64_t blocks = (queries + attention_queries - 1) / attention_queries;
+    parts_ = std::clamp<std::int64_t>(calls_wanted / std::max<std::int64_t>(1, heads()), 1,
                                       std::max<std::int64_t>(1, blocks));
     queries_of_part_ = (blocks + parts_ - 1) / parts_ * attention_queries;
   }

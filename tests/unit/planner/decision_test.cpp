@@ -65,21 +65,15 @@ TEST_P(EachDecision, AnswersAreThoseOfAllVariants) {
   EXPECT_EQ(decision.choice->variant, found.best.front().variant);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Decisions, EachDecision,
-    testing::Values(
-        JobCase{"Dense", 8, {"--model.flavor", "8B", "--training.local_batch_size", "2"}},
-        JobCase{"Tight",
-                4,
-                {"--model.flavor", "3B", "--training.local_batch_size", "2"},
-                "h100-700w",
-                20},
-        JobCase{"Mixture",
-                4,
-                {"--model.name", "deepseek_v3", "--model.flavor", "16B",
-                 "--training.local_batch_size", "1", "--training.seq_len", "4096"},
-                "b300"}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Decisions, EachDecision,
+                         testing::Values(dense_job(), tight_job(),
+                                         JobCase{"Mixture",
+                                                 4,
+                                                 {"--model.name", "deepseek_v3", "--model.flavor",
+                                                  "16B", "--training.local_batch_size", "1",
+                                                  "--training.seq_len", "4096"},
+                                                 "b300"}),
+                         &name_of_case);
 
 TEST(Decision, MemoryAndBatchDecideFirst) {
   const Decision small = decision_of(PlannedJob({"", 8, {"--model.flavor", "1B"}}));

@@ -2,6 +2,8 @@
 // A job on GPUs that are not here, for tests of the search.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -19,6 +21,20 @@ struct JobCase {
   double memory_gib = 0;  ///< 0: that of the machine
   const char* stack = "tessera";
 };
+
+/// Eight GPUs with room for a choice.
+inline JobCase dense_job() {
+  return {"Dense", 8, {"--model.flavor", "8B", "--training.local_batch_size", "2"}};
+}
+/// Memory decides.
+inline JobCase tight_job() {
+  return {
+      "Tight", 4, {"--model.flavor", "3B", "--training.local_batch_size", "2"}, "h100-700w", 20};
+}
+
+inline std::string name_of_case(const testing::TestParamInfo<JobCase>& info) {
+  return info.param.name;
+}
 
 struct PlannedJob {
   Machine machine;
