@@ -33,7 +33,7 @@ void CellParts::projections() {
   const double rope = 4 * (queries + keys) * tokens();
   stream(rope, rope, elementwise_again());
   if (model.qk_norm) stream(rope, 1.5 * rope, elementwise_again());
-  core(head, 2 * 2 * keys);
+  core(head, 2 * element_bytes(work.precision) * keys);
 }
 
 void CellParts::latent_projections() {
@@ -59,7 +59,7 @@ void CellParts::latent_projections() {
   // Queries are rotated in place; keys are put together from their parts.
   const double rope = (4 * heads * rotated + 2 * heads * nope + 2 * width) / work.tp * tokens();
   stream(rope, rope, elementwise_again() || up);
-  core(nope + rotated, 2 * 2 * width / work.tp);
+  core(nope + rotated, 2 * element_bytes(work.precision) * width / work.tp);
 }
 
 void CellParts::core(double head_dim, double kv_bytes) {

@@ -58,7 +58,8 @@ void CellParts::quantise(double rows, double out, double in, const Linear& how) 
 }
 
 void CellParts::stream(double forward_bytes, double backward_bytes, bool again, double factor) {
-  const double traffic = factor > 0 ? factor : stack.traffic;
+  // Bytes are counted for elements of two.
+  const double traffic = (factor > 0 ? factor : stack.traffic) * element_bytes(work.precision) / 2;
   const double forward = stream_seconds(machine, forward_bytes * traffic);
   time.forward[Category::stream] += forward;
   time.input[Category::stream] += stream_seconds(machine, backward_bytes * traffic);
@@ -67,7 +68,8 @@ void CellParts::stream(double forward_bytes, double backward_bytes, bool again, 
 
 void CellParts::tensor_parallel(bool again) {
   if (work.tp == 1) return;
-  const double bytes = tokens() * static_cast<double>(work.model.dim) * 2;
+  const double bytes =
+      tokens() * static_cast<double>(work.model.dim) * element_bytes(work.precision);
   const bool overlaps =
       (stack.tp_overlap && format_of(work.precision) != Format::fp4) || work.async_tp;
   const double seconds = 2 * gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) *

@@ -94,6 +94,14 @@ void CellClock::host(CellTime& out, bool mixture) const {
                 stack_.mixture_kernels.backward + local * stack_.expert_kernels.backward};
   }
   const double forward = out.forward.total(), backward = out.backward();
+  if (machine_.host) {  // the same cores start an operation and do it
+    const HostRank& host = *machine_.host;
+    const double operation =
+        host.node.kernel_seconds + (host.threads > 1 ? host.node.fork_seconds : 0);
+    out.forward[Category::host] += launches.forward * operation;
+    out.input[Category::host] += launches.backward * operation;
+    return;
+  }
   out.forward[Category::host] += longer(forward, launches.forward * each) - forward;
   out.input[Category::host] += longer(backward, launches.backward * each) - backward;
 }

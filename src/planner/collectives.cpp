@@ -2,6 +2,7 @@
 #include "collectives.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "physics.hpp"
 
@@ -9,15 +10,23 @@ namespace tessera::planner {
 namespace {
 
 double nvlink(const Machine& machine) {
+  if (machine.host) return machine.nvlink_bytes_per_second;  // measured between ranks
   return machine.nvlink_bytes_per_second * physics::kNvlinkEfficiency;
 }
 
 double nic(const Machine& machine) {
+  if (machine.host) return machine.nic_bytes_per_second;
   return machine.nic_bytes_per_second * physics::kNicEfficiency;
 }
 
-/// The latencies of all steps of a ring.
-double hop_seconds(const Group& group) {
+/// Until a message has started on a host.
+double host_call_seconds(const HostRank& host) {
+  return host.node.call_seconds + (host.crowd > 1 ? host.node.switch_seconds : 0);
+}
+
+/// The latencies of all steps of a ring, and on a host of all rounds of a tree.
+double hop_seconds(const Machine& machine, const Group& group) {
+  if (machine.host) return std::ceil(std::log2(group.ranks)) * host_call_seconds(*machine.host);
   const int domains = group.domains();
   return domains * (group.local - 1) * physics::kNvlinkHopSeconds +
          (domains > 1 ? domains * physics::kNicHopSeconds : 0);
@@ -36,7 +45,7 @@ double gather_seconds(const Machine& machine, double bytes, const Group& group) 
   const int domains = group.domains();
   const double between =
       domains > 1 ? bytes * (domains - 1) / domains / (nic(machine) * group.local) : 0;
-  return std::max(inside, between) + hop_seconds(group);
+  return std::max(inside, between) + hop_seconds(machine, group);
 }
 
 double all_reduce_seconds(const Machine& machine, double bytes, const Group& group) {
@@ -51,11 +60,13 @@ double exchange_seconds(const Machine& machine, double sent_bytes, const Group& 
   // What reaches a domain once is forwarded within it.
   if (kept_between < 1) inside += sent_bytes * remote / nvlink(machine);
   const double between = sent_bytes * remote * kept_between / nic(machine);
+  if (machine.host) return std::max(inside, between) + hop_seconds(machine, group);
   return std::max(inside, between) +
          (group.domains() > 1 ? physics::kNicHopSeconds : physics::kMessageSeconds);
 }
 
 double send_seconds(const Machine& machine, double bytes, int stride) {
+  if (machine.host) return bytes / nvlink(machine) + host_call_seconds(*machine.host);
   if (stride < machine.nvlink_domain) return bytes / nvlink(machine) + physics::kMessageSeconds;
   return bytes / nic(machine) + physics::kNicHopSeconds;
 }

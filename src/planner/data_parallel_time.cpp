@@ -38,11 +38,12 @@ double replica_seconds(const Workload& work, const Machine& machine, const Stack
 Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& stack,
                    const Params& params) {
   const Group all = group_of(machine, shards_of(work), work.tp);
-  Traffic out{gather_seconds(machine, params.dense * stack.gather_bytes, all),
+  const double gather_bytes = stack.gather_bytes * element_bytes(work.precision) / 2;
+  Traffic out{gather_seconds(machine, params.dense * gather_bytes, all),
               gather_seconds(machine, params.dense * stack.reduce_bytes, all)};
   if (params.experts <= 0) return out;
   const Group few = group_of(machine, expert_shards_of(work), work.ep * work.etp);
-  out.gather += gather_seconds(machine, params.experts * stack.gather_bytes, few);
+  out.gather += gather_seconds(machine, params.experts * gather_bytes, few);
   out.reduce += gather_seconds(machine, params.experts * stack.reduce_bytes, few);
   return out;
 }
@@ -61,7 +62,8 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
                       once_a_step * replica_seconds(work, machine, stack, params);
   out[Category::dp] = std::max(0.0, there - forward) + std::max(0.0, back - backward) +
                       stack.overlap_tax * (std::min(there, forward) + std::min(back, backward));
-  const double copied = stack.fsdp_copies * params.dense * stack.gather_bytes * 2;
+  const double copied =
+      stack.fsdp_copies * params.dense * stack.gather_bytes * element_bytes(work.precision);
   out[Category::copies] = stream_seconds(machine, copied) * (work.reshard ? 3 : 2 * gathers);
   return out;
 }

@@ -38,6 +38,31 @@ double bytes_of(Format format) {
   return kBytes[static_cast<std::size_t>(format)];
 }
 
+/// On cores: operands are packed, and the result is written, before and after the multiplication.
+double host_product_seconds(const Machine& machine, Format format, const Product& product,
+                            double rate) {
+  const Host& node = machine.host->node;
+  const bool wide = format == Format::f32;
+  const double rows = product.rows * product.count;
+  const double elements = rows * product.inner + product.count * product.inner * product.columns +
+                          rows * product.columns;
+  const double bandwidth = machine.host->speed * (wide ? node.f32_operand_bytes_per_second
+                                                       : node.bf16_operand_bytes_per_second);
+  return 2 * rows * product.columns * product.inner / (machine.ceiling_of(format) * rate) +
+         elements * (wide ? 4 : 2) / bandwidth;
+}
+
+/// `flops` of the forward: 4 for each visible score and element of a head.
+double host_attention_seconds(const Machine& machine, const AttentionWork& work, double rate) {
+  const HostRank& host = *machine.host;
+  const AttentionRate& measured = machine.attention.front();
+  const double scores = work.flops / (4 * work.head_dim);
+  const double flops = work.flops * (work.backward ? physics::kAttentionBackward : 1);
+  return flops / ((work.backward ? measured.backward : measured.forward) * rate) +
+         scores /
+             ((work.backward ? host.node.scores_backward : host.node.scores_forward) * host.speed);
+}
+
 }  // namespace
 
 double wave_efficiency(const Machine& machine, std::int64_t rows, std::int64_t columns) {
@@ -52,6 +77,7 @@ double wave_efficiency(const Machine& machine, std::int64_t rows, std::int64_t c
 
 double product_seconds(const Machine& machine, Format format, const Product& product, double rate) {
   if (product.rows <= 0 || product.columns <= 0 || product.inner <= 0) return 0;
+  if (machine.host) return host_product_seconds(machine, format, product, rate);
   const double each = std::max(product.rows, 1.0), rows = each * product.count;
   double efficiency = wave_efficiency(machine, static_cast<std::int64_t>(std::ceil(rows)),
                                       static_cast<std::int64_t>(std::ceil(product.columns)));
@@ -67,6 +93,7 @@ double product_seconds(const Machine& machine, Format format, const Product& pro
 
 double attention_seconds(const Machine& machine, AttentionKernel kernel, const AttentionWork& work,
                          double rate) {
+  if (machine.host) return host_attention_seconds(machine, work, rate);
   const AttentionRate& measured = machine.attention[static_cast<std::size_t>(kernel)];
   const double ramp = work.seq / (work.seq + physics::kAttentionRamp);
   // Small heads: exponentials and rescaling take more of the time.
@@ -77,7 +104,7 @@ double attention_seconds(const Machine& machine, AttentionKernel kernel, const A
 }
 
 double stream_seconds(const Machine& machine, double bytes) {
-  return bytes / (machine.hbm_bytes_per_second * physics::kHbmEfficiency);
+  return bytes / (machine.hbm_bytes_per_second * (machine.host ? 1 : physics::kHbmEfficiency));
 }
 
 }  // namespace tessera::planner

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "facts_file.hpp"
+#include "host_keys.hpp"
 #include "physics.hpp"
 #include "tessera/base/error.hpp"
 
@@ -125,6 +126,7 @@ std::vector<std::string> machine_names() { return names_in("machines"); }
 
 Machine load_machine(const std::string& name) {
   const FactsFile facts(file_of("machine", "machines", name));
+  if (const std::optional<Host> host = host_in(facts)) return machine_of(*host, 1, name);
   Machine machine;
   machine.name = name;
   Reader(facts, machine).read();

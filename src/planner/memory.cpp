@@ -112,7 +112,8 @@ double least_bytes(const Workload& work, const Stack& stack, const std::vector<i
 bool fits(const Memory& memory, const Machine& machine) { return may_fit(memory.total(), machine); }
 
 bool may_fit(double least_bytes, const Machine& machine) {
-  return least_bytes + physics::kRuntimeBytes <= machine.memory_bytes;
+  const double beside = machine.host ? physics::kHostRuntimeBytes : physics::kRuntimeBytes;
+  return least_bytes + beside <= machine.memory_bytes;
 }
 
 }  // namespace tessera::planner

@@ -54,7 +54,9 @@ void CellParts::exchange(double routed) {
   if (work.ep == 1 && work.etp == 1) return;
   const double copies = static_cast<double>(work.model.mixture->top_k);
   const Group group = group_of(machine, work.ep, work.etp);
-  double sent = routed * copies * static_cast<double>(work.model.dim) * 2, kept = 1;
+  double sent =
+      routed * copies * static_cast<double>(work.model.dim) * element_bytes(work.precision);
+  double kept = 1;
   if (work.dispatcher == Dispatcher::deduplicated) {
     // Of `n` equal targets, top_k random choices reach n (1 - (1 - 1/n)^top_k).
     const auto reached = [&](int n) { return n * (1 - std::pow(1 - 1.0 / n, copies)); };
@@ -75,7 +77,8 @@ void CellParts::exchange(double routed) {
   if (work.etp > 1) {
     const double gathers =
         2 * gather_seconds(machine,
-                           routed * copies * work.etp * static_cast<double>(work.model.dim) * 2,
+                           routed * copies * work.etp * static_cast<double>(work.model.dim) *
+                               element_bytes(work.precision),
                            group_of(machine, work.etp, 1));
     forward += gathers;
     backward += gathers;

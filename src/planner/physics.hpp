@@ -30,5 +30,7 @@ inline constexpr double kJitter = 0.02;
 inline constexpr double kExchangeShare = 0.2;
 /// Allocated beside the allocator's peak: CUDA context, NCCL's buffers, libraries' workspaces.
 inline constexpr double kRuntimeBytes = 2.0 * 1024 * 1024 * 1024;
+/// The same of a rank on a host: LibTorch and MPI (a rehearsal's resident bytes, less its tensors).
+inline constexpr double kHostRuntimeBytes = 160.0 * 1024 * 1024;
 
 }  // namespace tessera::planner::physics

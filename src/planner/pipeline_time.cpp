@@ -53,7 +53,8 @@ double continued(const Pipeline& pipeline, const StageDurations& durations) {
 MessageSeconds messages_of(const Workload& work, const Machine& machine, const Stack& stack) {
   const int ranks = work.pipeline.ranks();
   if (ranks == 1) return {};
-  const double bytes = work.local_tokens() * static_cast<double>(work.model.dim) * 2 / work.tp;
+  const double bytes = work.local_tokens() * static_cast<double>(work.model.dim) *
+                       element_bytes(work.precision) / work.tp;
   return {send_seconds(machine, bytes, work.gpus / ranks),
           stack.p2p_overlap == MessageOverlap::never ||
               (stack.p2p_overlap == MessageOverlap::chunks && work.pipeline.chunks() == 1)};

@@ -16,9 +16,10 @@ using schedule::StageIndex;
 /// One microbatch on one stage.
 struct StageTime {
   schedule::Durations durations;
-  Times times;            ///< forward and backward, with what is waited for
-  double head_wgrad = 0;  ///< of `durations.weight`
-  double recomputed = 0;  ///< of `durations.input`, without waiting
+  Times times;                       ///< forward and backward, with what is waited for
+  double forward = 0, backward = 0;  ///< without waiting
+  double head_wgrad = 0;             ///< of `durations.weight`
+  double recomputed = 0;             ///< of `durations.input`, without waiting
 };
 
 /// Prices one step. Keeps references to what it is given.
@@ -31,31 +32,28 @@ class StepClock {
       stages_.push_back(stage_time(stage));
     defer_head();
     set_transfers();
-    run_ = pipeline_seconds(work.pipeline, durations());
+    run_ = std::max(pipeline_seconds(work.pipeline, durations()), crowd() * mean_work());
     busiest_ = busiest_rank();
     add_data_parallel();
   }
 
   double seconds() const { return run_ + tail_.total(); }
   /// 1 - work of the mean rank / time of the pipeline.
-  double bubble() const {
-    double sum = 0;
-    for (const PipelineRank rank : work_.pipeline.map.each_rank()) sum += work_of(rank);
-    return 1 - sum / work_.pipeline.ranks() / run_;
-  }
+  double bubble() const { return 1 - crowd() * mean_work() / run_; }
   /// Of the busiest rank, by category.
   Times categories() const {
     Times out = tail_;
     for (const StageIndex stage : work_.pipeline.map.stages_of(busiest_))
-      out.add(stages_[stage].times, work_.pipeline.microbatches_a_step());
-    out[Category::pp] += run_ - work_of(busiest_);
+      out.add(stages_[stage].times, crowd() * work_.pipeline.microbatches_a_step());
+    out[Category::pp] += std::max(0.0, run_ - crowd() * work_of(busiest_));
     return out;
   }
-  double recomputed() const {
+  /// Of the busiest rank's microbatches.
+  double sum_of(double StageTime::*part) const {
     double sum = 0;
     for (const StageIndex stage : work_.pipeline.map.stages_of(busiest_))
-      sum += stages_[stage].recomputed;
-    return sum * work_.pipeline.microbatches_a_step();
+      sum += stages_[stage].*part;
+    return sum * crowd() * work_.pipeline.microbatches_a_step();
   }
 
  private:
@@ -97,10 +95,23 @@ class StepClock {
     out.durations.input = sum.input.total() + sum.recomputed.total() + wait * 2 / 3;
     out.durations.weight = sum.weight.total();
     if (head) out.head_wgrad = head_.weight.total();
-    const Times& again = sum.recomputed;
-    out.recomputed =
-        again.total() - again[Category::tp] - again[Category::cp] - again[Category::ep];
+    out.recomputed = computed(sum.recomputed);
+    out.forward = computed(sum.forward);
+    out.backward = computed(sum.input) + computed(sum.weight) + out.recomputed;
     return out;
+  }
+
+  static double computed(const Times& times) {
+    return times.total() - times[Category::tp] - times[Category::cp] - times[Category::ep];
+  }
+
+  /// Ranks that take turns on a core work one after the other, also where one waits for another.
+  double crowd() const { return machine_.host ? machine_.host->crowd : 1; }
+
+  double mean_work() const {
+    double sum = 0;
+    for (const PipelineRank rank : work_.pipeline.map.each_rank()) sum += work_of(rank);
+    return sum / work_.pipeline.ranks();
   }
 
   /// Of a rank's first unit: nothing hides it.
@@ -159,7 +170,7 @@ class StepClock {
     for (const PipelineRank rank : work_.pipeline.map.each_rank())
       update =
           std::max(update, update_seconds(work_, machine_, stack_, params_of_rank(work_, rank)));
-    tail_[Category::optimizer] = update;
+    tail_[Category::optimizer] = update * crowd();
     tail_[Category::jitter] = waiting_seconds(work_, run_);
     if (!work_.distributed_optimizer) return;
     double forward = 0, backward = 0;
@@ -212,7 +223,10 @@ Price price(const Workload& work, const Machine& machine, const Stack& stack) {
   const Times times = clock.categories();
   out.exposed = {times[Category::tp], times[Category::cp], times[Category::ep], times[Category::pp],
                  times[Category::dp]};
-  out.recompute_seconds = clock.recomputed();
+  out.recompute_seconds = clock.sum_of(&StageTime::recomputed);
+  out.forward_seconds = clock.sum_of(&StageTime::forward);
+  out.backward_seconds = clock.sum_of(&StageTime::backward);
+  out.optimizer_seconds = times[Category::optimizer];
   out.memory = memory_of(work, stack);
   out.fits = fits(out.memory, machine);
   out.seconds = listed(times);

@@ -109,6 +109,8 @@ Format format_of(Precision precision) {
   return precision == Precision::nvfp4 ? Format::fp4 : Format::fp8;
 }
 
+double element_bytes(Precision precision) { return precision == Precision::f32 ? 4 : 2; }
+
 Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   Workload work;
   work.model = architecture_of(plan.model.shape);

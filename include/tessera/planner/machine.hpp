@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine: what its GPUs and links do, from share/tessera/machines/NAME.toml. Facts alone; how
-// well a program uses them is in the stack's file.
+// A machine: what its GPUs and links do, from share/tessera/machines/NAME.toml, or its cores, from
+// `tessera plan calibrate`. Facts alone; how well a program uses them is in the stack's file.
 #pragma once
 
 #include <array>
@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "tessera/planner/host.hpp"
 
 namespace tessera::planner {
 
@@ -25,7 +27,7 @@ struct AttentionRate {
   double forward = 0, backward = 0;  ///< FLOP/s, causal, head dimension 128, long sequences
 };
 
-/// FLOP/s, bytes/s and bytes, of one GPU; links in one direction.
+/// FLOP/s, bytes/s and bytes, of one GPU, or of the cores of a rank; links in one direction.
 struct Machine {
   std::string name;
   double memory_bytes = 0;                 ///< what a program can allocate
@@ -40,6 +42,7 @@ struct Machine {
   int nvlink_domain = 1;             ///< GPUs that reach each other over it
   double nic_bytes_per_second = 0;   ///< a GPU's share of the network
   double host_bytes_per_second = 0;  ///< between a GPU and its host's memory
+  std::optional<HostRank> host;      ///< of a node without GPUs
 
   double peak_of(Format format) const { return peak[static_cast<std::size_t>(format)]; }
   double ceiling_of(Format format) const { return ceiling[static_cast<std::size_t>(format)]; }
@@ -52,5 +55,10 @@ std::vector<std::string> machine_names();
 /// Error(usage) that lists the machines for a name that is not known, and with file and line for a
 /// key that a machine does not have.
 Machine load_machine(const std::string& name);
+
+/// A rank of a host, of which the node has `ranks`.
+Machine machine_of(const Host& host, int ranks, const std::string& name = "this host");
+/// A host as one of `ranks` ranks of its node has it. A machine of GPUs stays as it is.
+Machine share_of(const Machine& machine, int ranks);
 
 }  // namespace tessera::planner

@@ -26,9 +26,10 @@ struct Price {
   double mfu_full = 0, mfu_causal = 0;
   double bubble = 0;  ///< 1 - work of the mean rank / time of the pipeline
   Exposed exposed;
-  double recompute_seconds = 0;  ///< of the busiest rank in a step, without waiting
-  Memory memory;                 ///< of the rank that needs most
-  bool fits = false;             ///< with what a process needs beside its allocator
+  /// Of the busiest rank in a step, without waiting; recomputation is in backward, too.
+  double forward_seconds = 0, backward_seconds = 0, optimizer_seconds = 0, recompute_seconds = 0;
+  Memory memory;      ///< of the rank that needs most
+  bool fits = false;  ///< with what a process needs beside its allocator
   /// Seconds of the busiest rank by category, longest first, without zeros.
   std::vector<std::pair<std::string, double>> seconds;
 };

@@ -26,6 +26,8 @@ enum class Precision : std::uint8_t {
   fp8_torchao,  ///< one scale a tensor; weights are cast at each use
 };
 Format format_of(Precision precision);
+/// Of what is neither cast for a product nor a sum.
+double element_bytes(Precision precision);
 
 /// What the backward of a block makes again.
 enum class Recompute : std::uint8_t {
