@@ -19,8 +19,10 @@ struct BenchRow {
   double limit = 0;  ///< the machine's, of `rate`; 0: unknown
 };
 
-/// Collective: the median time of one call of `work` on the slowest rank, over at least 5 calls.
-double median_seconds(comm::Communicator& all, const std::function<void()>& work);
+/// Collective: the median time of one call of `work` on the slowest rank, over at least 5 calls,
+/// and as many as `budget` seconds have.
+double median_seconds(comm::Communicator& all, const std::function<void()>& work,
+                      double budget = 0.2);
 
 struct GemmShape {
   std::int64_t m = 0, k = 0, n = 0;

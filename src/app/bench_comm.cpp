@@ -66,8 +66,7 @@ double copy_rate(comm::World& world, Buffers& buffers) {
 
 }  // namespace
 
-double median_seconds(Communicator& all, const std::function<void()>& work) {
-  constexpr double kBudget_seconds = 0.2;
+double median_seconds(Communicator& all, const std::function<void()>& work, double budget) {
   const auto timed = [&] {
     const double begin = metrics::monotonic_seconds();
     work();
@@ -76,7 +75,7 @@ double median_seconds(Communicator& all, const std::function<void()>& work) {
   timed();
   all.barrier();
   const double once = comm::all_reduce_scalar(all, timed(), comm::Op::max);
-  const auto times = static_cast<std::size_t>(std::clamp(kBudget_seconds / once, 5.0, 2000.0));
+  const auto times = static_cast<std::size_t>(std::clamp(budget / once, 5.0, 2000.0));
   metrics::Window window(times);
   all.barrier();
   for (std::size_t i = 0; i < times; ++i) window.add(timed());

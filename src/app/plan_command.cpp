@@ -31,7 +31,8 @@ using planner::kGiB;
 
 struct Request {
   int gpus = 0;  ///< 0: as few as the mesh needs
-  std::string machine = "h100-700w", stack = "tessera";
+  std::string machine = "h100-700w";
+  std::string stack;  ///< empty: Tessera on GPUs or on a host
   bool json = false, search = false, explain = false, traffic = false, rehearse = false;
   std::string write;  ///< empty: nothing is written
   Args job;
@@ -43,12 +44,16 @@ std::string usage() {
       "                    [--search] [--explain] [--write FILE.toml] [--traffic]\n"
       "                    [--section.key VALUE]...\n"
       "       tessera plan --rehearse [FILE.toml] [--gpus N] [--json] [--section.key VALUE]...\n"
+      "       tessera plan calibrate [--to FILE.toml] [--folder DIR] [--seconds N]\n"
       "\n"
       "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
       "\n"
       "--gpus N         the number of GPUs (default: the fewest that the mesh needs).\n"
-      "--machine NAME   the machine (default: h100-700w), or a file that ends in .toml.\n"
-      "--stack NAME     the software (default: tessera), or a file that ends in .toml.\n"
+      "--machine NAME   the machine (default: h100-700w), or a file that ends in .toml. `host`: "
+      "the\n"
+      "                 cores of this node, as the processor describes itself.\n"
+      "--stack NAME     the software (default: tessera, on hosts tessera-host), or a file that\n"
+      "                 ends in .toml.\n"
       "--json           print one JSON object.\n"
       "--search         also print the five fastest variants that fit, why they are, and\n"
       "                 what each knob of the first changes.\n"
@@ -60,6 +65,7 @@ std::string usage() {
       "--rehearse       for a job on hosts: the memory of its ranks, found by taking two steps of\n"
       "                 each pipeline rank here, without the others.\n"
       "--write FILE     search, and write the fastest variant as a job.\n"
+      "calibrate        measure this node, and write a machine file (default: host.toml).\n"
       "\n"
       "Machines:\n"
       "  {}\n"
@@ -124,8 +130,19 @@ tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
   return *plan;
 }
 
+/// Of one of the ranks, where the machine is a host.
+planner::Machine machine_of(const Request& request, int ranks) {
+  if (request.machine == "host") return planner::machine_of(planner::this_host(), ranks);
+  return planner::share_of(planner::load_machine(request.machine), ranks);
+}
+
+std::string stack_of(const Request& request, const planner::Machine& machine) {
+  if (!request.stack.empty()) return request.stack;
+  return machine.host ? "tessera-host" : "tessera";
+}
+
 nlohmann::json as_json(const planner::Workload& work, const Request& request,
-                       const planner::Price& price) {
+                       const planner::Stack& stack, const planner::Price& price) {
   nlohmann::json terms, exposed;
   for (const planner::MemoryTerm& term : planner::kMemoryTerms)
     terms[term.name] = price.memory.*term.bytes / kGiB;
@@ -133,7 +150,7 @@ nlohmann::json as_json(const planner::Workload& work, const Request& request,
   exposed = {
       {"tp", waits.tp}, {"cp", waits.cp}, {"ep", waits.ep}, {"pp", waits.pp}, {"dp", waits.dp}};
   return {{"machine", request.machine},
-          {"stack", request.stack},
+          {"stack", stack.name},
           {"gpus", work.gpus},
           {"tokens_per_second_per_gpu", price.tokens_per_second_per_gpu},
           {"step_seconds", price.step_seconds},
@@ -146,13 +163,14 @@ nlohmann::json as_json(const planner::Workload& work, const Request& request,
           {"fits", price.fits}};
 }
 
-void print_time(const planner::Workload& work, const planner::Price& price) {
+void print_time(const planner::Workload& work, const planner::Price& price, bool on_host) {
   std::cout << fmt::format("step        {:.3f} s, {} tokens\n", price.step_seconds,
                            tessera::metrics::human_count(work.step_tokens()));
   std::cout << fmt::format(
-      "speed       {:.0f} tokens/s a GPU, MFU {:.1f} % (full attention), {:.1f} "
+      "speed       {:.0f} tokens/s a {}, MFU {:.1f} % (full attention), {:.1f} "
       "% (causal)\n",
-      price.tokens_per_second_per_gpu, 100 * price.mfu_full, 100 * price.mfu_causal);
+      price.tokens_per_second_per_gpu, on_host ? "rank" : "GPU", 100 * price.mfu_full,
+      100 * price.mfu_causal);
   if (work.pipeline.ranks() > 1)
     std::cout << fmt::format("bubble      {:.1f} %\n", 100 * price.bubble);
   double all = 0;
@@ -203,11 +221,14 @@ void print(const planner::Workload& work, const planner::Price& price,
   std::cout << fmt::format("{}, {} parameters, on {} x {}, {}\n", work.model.name,
                            tessera::metrics::human_count(work.model.params()), work.gpus,
                            machine.name, stack.name);
-  print_time(work, price);
+  print_time(work, price, machine.host.has_value());
   print_memory(price, machine);
 }
 
 int run(const Args& args) {
+  if (!args.empty() && args.front() == "calibrate")
+    tessera::app::become_tensor_program(tessera::app::kCalibrate.name,
+                                        {args.begin() + 1, args.end()});
   if (tessera::app::asks_for_help(args)) {
     std::cout << usage();
     return 0;
@@ -217,19 +238,19 @@ int run(const Args& args) {
     refuse_beside_rehearsal(args);
     tessera::app::become_tensor_program(tessera::app::kRehearse.name, rehearsal_of(request));
   }
-  const planner::Machine machine = planner::load_machine(request.machine);
-  const planner::Stack stack = planner::load_stack(request.stack);
+  const planner::Stack stack = planner::load_stack(stack_of(request, machine_of(request, 1)));
   config::Reading job = config::read_job(request.job);
   const config::JobConfig given = job.resolved.job;
   tessera::app::name_data(job.resolved.job);
   const tessera::plan::JobPlan plan = plan_of(job, request.gpus);
+  const planner::Machine machine = machine_of(request, plan.layout.world());
   const planner::VariantSpace space(job.resolved, plan, machine, stack);
   const planner::Workload& work = space.own_work();
   const planner::Price price = planner::price(work, machine, stack);
   const tessera::app::Advice advice = tessera::app::advice_of(
       job.resolved, space, price, machine, stack, {request.search, request.explain});
   if (request.json) {
-    nlohmann::json out = as_json(work, request, price);
+    nlohmann::json out = as_json(work, request, stack, price);
     if (request.traffic) out["traffic"] = tessera::app::traffic_json(plan);
     if (request.search || !price.fits) out["search"] = as_json(advice);
     if (advice.decision) out["explain"] = explained(advice);

@@ -15,6 +15,8 @@ inline constexpr TensorCommand kTrain{"train", "train a model on all ranks of th
     kGenerate{"generate", "generate text with a trained model"},
     /// of the program with LibTorch alone: what `tessera plan --rehearse` becomes
     kRehearse{"rehearse", "the memory of a job's ranks, found by taking their steps"},
+    /// what `tessera plan calibrate` becomes
+    kCalibrate{"calibrate", "measure this node, and write its machine file"},
     kShowVersion{"version", "print version and build information"};
 
 }  // namespace tessera::app

@@ -239,8 +239,11 @@ def table_of_commands(page):
 
 
 def leaves(facts):
-    """Commands that do something: `ckpt list`, not `ckpt`."""
-    above = {command[0] for command in facts.helps if len(command) == 2}
+    """Commands that do something: `ckpt list`, not `ckpt`; but `plan`, beside `plan calibrate`."""
+    def works_alone(name):
+        return re.search(rf"tessera {name} \[(?!OPTIONS\] COMMAND)", facts.helps[name,])
+
+    above = {command[0] for command in facts.helps if len(command) == 2 and not works_alone(command[0])}
     names = {" ".join(command) for command in facts.helps if command and (len(command) == 2 or command[0] not in above)}
     return names - {"version"}
 

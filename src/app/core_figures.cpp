@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// The speed of this node's cores in what a step is made of.
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "bench.hpp"
+#include "calibration.hpp"
+#include "tessera/kernels/adamw.hpp"
+#include "tessera/kernels/attention_part.hpp"
+#include "tessera/kernels/host_kernels.hpp"
+#include "tessera/kernels/matrix_product.hpp"
+#include "tessera/kernels/rms_norm.hpp"
+#include "tessera/kernels/swiglu.hpp"
+#include "tessera/metrics/meter.hpp"
+#include "tessera/train/cores.hpp"
+#include "tessera/train/setup.hpp"
+#include "two_part_fit.hpp"
+
+namespace tessera::app {
+namespace {
+
+using planner::Host;
+
+/// Those of small and of middle-sized models: forward, and gradients of inputs and of weights.
+constexpr std::array kProducts{GemmShape{512, 256, 256},   GemmShape{1024, 256, 768},
+                               GemmShape{1024, 768, 256},  GemmShape{256, 1024, 768},
+                               GemmShape{1024, 256, 2048}, GemmShape{1024, 512, 1536},
+                               GemmShape{512, 2048, 512},  GemmShape{2048, 1024, 1024}};
+/// Sequences, positions, heads and elements of a head.
+constexpr std::array kAttentions{
+    std::array<std::int64_t, 4>{4, 256, 8, 16}, std::array<std::int64_t, 4>{4, 256, 4, 64},
+    std::array<std::int64_t, 4>{1, 1024, 4, 16}, std::array<std::int64_t, 4>{1, 1024, 2, 64}};
+constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 6;
+
+/// As many sets of tensors as exceed the caches: a step comes back to a tensor after many others.
+template <class Set>
+class Cold {
+ public:
+  template <class Make>
+  Cold(double bytes, const Make& make) {
+    constexpr double kBeyondCaches = 96 << 20;
+    const auto count = static_cast<std::size_t>(std::clamp(kBeyondCaches / bytes, 1.0, 256.0));
+    for (std::size_t i = 0; i <= count; ++i) sets_.push_back(make());
+  }
+  Set& next() { return sets_[++at_ % sets_.size()]; }
+
+ private:
+  std::vector<Set> sets_;
+  std::size_t at_ = 0;
+};
+
+struct ProductTensors {
+  at::Tensor a, b, out;
+
+  ProductTensors(const GemmShape& s, at::ScalarType type)
+      : a(at::ones({s.m, s.k}, at::TensorOptions(type))),
+        b(at::ones({s.k, s.n}, at::TensorOptions(type))),
+        out(at::zeros({s.m, s.n}, at::TensorOptions(type))) {}
+  void multiply() { kernels::mm_out(out, a, b); }
+  double bytes() const { return static_cast<double>(a.nbytes() + b.nbytes() + out.nbytes()); }
+};
+
+struct AttentionTensors {
+  kernels::AttentionPart part;
+  kernels::AttentionValue value;
+  at::Tensor gradient;
+};
+
+double flops_of(const GemmShape& s) { return 2.0 * static_cast<double>(s.m * s.k * s.n); }
+
+/// Seconds of one call on this rank, the median of calls for `budget` seconds.
+double seconds_here(const std::function<void()>& work, double budget) {
+  metrics::Window window(10'000);
+  work();
+  const double end = metrics::monotonic_seconds() + budget;
+  while (window.size() < 5 || (metrics::monotonic_seconds() < end && window.size() < 10'000)) {
+    const double begin = metrics::monotonic_seconds();
+    work();
+    window.add(metrics::monotonic_seconds() - begin);
+  }
+  return window.median();
+}
+
+/// Lets this process run on all cores on which its node's ranks may run.
+void use_cores_of_all(comm::World& world) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const std::string& mask : comm::all_gather_strings(world.control(), train::allowed_cores()))
+    for (std::size_t core = 0; core < 8 * mask.size(); ++core)
+      if ((static_cast<unsigned char>(mask[core / 8]) >> core % 8 & 1) != 0) CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+/// What all ranks measure at once.
+class CoreMeter {
+ public:
+  CoreMeter(comm::World& world, double budget) : world_(world), budget_(budget) {}
+
+  double seconds(const std::function<void()>& work) const {
+    return median_seconds(world_.control(), work, budget_);
+  }
+
+  TwoRates products(at::ScalarType type, double operation) const {
+    std::vector<TimedWork> works;
+    for (const GemmShape& s : kProducts) {
+      const double bytes = ProductTensors(s, type).bytes();
+      Cold<ProductTensors> tensors(bytes, [&] { return ProductTensors(s, type); });
+      const double all = seconds([&] { tensors.next().multiply(); });
+      works.push_back({flops_of(s), bytes, std::max(all - operation, all / 2)});
+    }
+    return fit_two_rates(works);
+  }
+
+  void attention(Host& host) const {
+    std::vector<TimedWork> forward, backward;
+    for (const auto& [rows, seq, heads, dim] : kAttentions) {
+      const auto tensor = [&, rows = rows, seq = seq, heads = heads, dim = dim] {
+        return at::randn({rows, seq, heads, dim}, at::TensorOptions(at::kFloat));
+      };
+      const double scale = 1 / std::sqrt(static_cast<double>(dim));
+      const double bytes = 5 * 4.0 * static_cast<double>(rows * seq * heads * dim);
+      Cold<AttentionTensors> parts(bytes, [&] {
+        const kernels::AttentionPart part{tensor(), tensor(), tensor(), scale, true, {}};
+        return AttentionTensors{part, kernels::attention_part(part), tensor()};
+      });
+      const double scores = static_cast<double>(rows * heads * seq * seq) / 2;
+      const double flops = 4 * scores * static_cast<double>(dim);
+      forward.push_back(
+          {flops, scores, seconds([&] { kernels::attention_part(parts.next().part); })});
+      backward.push_back({2.5 * flops, scores, seconds([&] {
+                            const AttentionTensors& one = parts.next();
+                            kernels::attention_part_backward(one.part, one.value, one.gradient);
+                          })});
+    }
+    const TwoRates there = fit_two_rates(forward), back = fit_two_rates(backward);
+    host.attention_forward = there.first;
+    host.scores_forward = there.second;
+    host.attention_backward = back.first;
+    host.scores_backward = back.second;
+  }
+
+  /// A small operation with its gradient.
+  double operation() const {
+    const auto tensor = [] { return at::ones({8, 8}, at::TensorOptions(at::kFloat)); };
+    const at::Tensor x = tensor().requires_grad_(), weight = tensor().requires_grad_(),
+                     scale = at::ones({8}, at::TensorOptions(at::kFloat));
+    const at::AutoGradMode with_gradients(true);
+    constexpr double kOperations = 8;  // four, with their gradients
+    return seconds([&] {
+             const at::Tensor y = kernels::linear(kernels::rms_norm(x, scale, 1e-5), weight);
+             kernels::swiglu(y, y).sum().backward();
+           }) /
+           kOperations;
+  }
+
+  double copy() const {
+    const at::Tensor from = at::ones({1 << 22}, at::TensorOptions(at::kFloat)),
+                     to = at::empty_like(from);
+    return 2.0 * static_cast<double>(from.nbytes()) / seconds([&] { to.copy_(from); });
+  }
+
+ private:
+  comm::World& world_;
+  double budget_;
+};
+
+struct ThreadFigures {
+  double rate = 1, fork = 0;
+};
+
+/// Of rank 0 alone with all cores. `rate`: FLOP/s of a core in the same product.
+ThreadFigures measure_threads(const Host& host, double budget) {
+  const GemmShape s{1024, 512, 1536};
+  const double bytes = ProductTensors(s, at::kFloat).bytes();
+  Cold<ProductTensors> tensors(bytes, [&] { return ProductTensors(s, at::kFloat); });
+  const std::int64_t elements = 1 << 15;
+  const at::Tensor small = at::empty({elements}), large = at::empty({elements * host.cores});
+  at::set_num_threads(host.cores);
+  const double all = seconds_here([&] { tensors.next().multiply(); }, budget);
+  const double forked = seconds_here([&] { large.fill_(1); }, budget);
+  at::set_num_threads(1);
+  const double one =
+      flops_of(s) / host.f32_flops_per_second + bytes / host.f32_operand_bytes_per_second;
+  const double alone = seconds_here([&] { small.fill_(1); }, budget);
+  return {std::clamp(one / all / host.cores, 0.1, 1.2), std::max(0.0, forked - alone)};
+}
+
+/// Other ranks sleep until rank 0 is done: waiting in MPI would take their cores.
+template <class Work>
+void on_rank_zero_alone(comm::World& world, const Work& work) {
+  std::int64_t done = 0;
+  if (world.rank() == 0) work();
+  comm::Request all = world.control().all_reduce({&done, 1, DType::i64});
+  while (!all.test()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+void measure_cores(comm::World& world, double seconds, Host& host) {
+  kernels::choose_host_kernels("auto");
+  train::keep_freed_memory();
+  use_cores_of_all(world);
+  at::set_num_threads(1);
+  const at::AutoGradMode without_gradients(false);
+  const CoreMeter meter(world, seconds / kMeasurements);
+  host.kernel_seconds = meter.operation();
+  const TwoRates f32 = meter.products(at::kFloat, host.kernel_seconds),
+                 bf16 = meter.products(at::kBFloat16, host.kernel_seconds);
+  host.f32_flops_per_second = f32.first;
+  host.f32_operand_bytes_per_second = f32.second;
+  host.bf16_flops_per_second = bf16.first;
+  host.bf16_operand_bytes_per_second = bf16.second;
+  meter.attention(host);
+  host.copy_bytes_per_second = meter.copy();
+  if (host.cores == 1) return;
+  on_rank_zero_alone(world, [&] {
+    const ThreadFigures figures = measure_threads(host, seconds / kMeasurements);
+    host.thread_rate = figures.rate;
+    host.fork_seconds = figures.fork;
+  });
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times that are sums of two parts, as FLOPs at one rate and bytes at another.
+#pragma once
+
+#include <vector>
+
+namespace tessera::app {
+
+struct TimedWork {
+  double first = 0, second = 0;  ///< amounts
+  double seconds = 0;
+};
+
+/// Units a second of each part.
+struct TwoRates {
+  double first = 0, second = 0;
+};
+
+/// The rates with the least sum of squared relative errors. A part that takes no time by that gets
+/// the rate 1e15. `works`: at least one, with amounts above 0.
+TwoRates fit_two_rates(const std::vector<TimedWork>& works);
+
+}  // namespace tessera::app
