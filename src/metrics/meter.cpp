@@ -37,6 +37,7 @@ double Window::median() const {
 void StepMeter::add(std::int64_t tokens, double seconds) {
   window_.add(seconds);
   total_tokens_ += tokens;
+  ++steps_;
   total_seconds_ += seconds;
 }
 

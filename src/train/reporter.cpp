@@ -13,6 +13,8 @@
 #include <set>
 
 #include "run_pictures.hpp"
+#include "run_prediction.hpp"
+#include "tessera/base/host_name.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/metrics/human.hpp"
@@ -243,13 +245,29 @@ void Reporter::tell_memory() {
   if (peak.total() > 0) note("memory at the peak: " + std::ranges::max(all).substr(20));
 }
 
+std::string Reporter::prediction(const std::vector<metrics::Times>& times,
+                                 const std::vector<std::string>& hosts,
+                                 std::int64_t memory_bytes) const {
+  constexpr std::int64_t kLeastSteps = 3;  // the first ones are slower
+  if (!trainer_.stages().options().sharding.device.is_cpu() || meter_.steps() < kLeastSteps)
+    return "";
+  const auto here = std::ranges::count(hosts, hosts.front());
+  return prediction_lines(plan_, static_cast<int>(here),
+                          measured_figures(meter_, times, memory_bytes));
+}
+
 void Reporter::finish(bool complete) {
-  const std::vector<metrics::Times> times = times_.of_ranks(trainer_.mesh().control());
+  comm::Communicator& control = trainer_.mesh().control();
+  const std::vector<metrics::Times> times = times_.of_ranks(control);
+  const std::vector<std::string> hosts = comm::all_gather_strings(control, host_name());
+  const std::int64_t memory =
+      comm::all_reduce_scalar(control, trainer_.memory_peak().kinds().total(), comm::Op::max);
   if (!console_) return;
   console_->finish();
   write_run_pictures(*folder_, trainer_);
   const std::string where = metrics::time_table(times) +
-                            metrics::time_notes(times, plan_.run.time_hints) + times_.late_rank();
+                            metrics::time_notes(times, plan_.run.time_hints) + times_.late_rank() +
+                            prediction(times, hosts, memory);
   std::cout << (complete ? summary_.text(folder_->path(), plan_.save.enabled, where) : where)
             << std::flush;
 }

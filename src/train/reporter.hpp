@@ -57,6 +57,9 @@ class Reporter {
   void set_metrics_aside() const;
   metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
   void add_shares(metrics::StepRecord& record) const;
+  /// Lines; none of a run on GPUs, whose machine is not known. `hosts`: of all ranks.
+  std::string prediction(const std::vector<metrics::Times>& times,
+                         const std::vector<std::string>& hosts, std::int64_t memory_bytes) const;
 
   const plan::JobPlan& plan_;
   Trainer& trainer_;

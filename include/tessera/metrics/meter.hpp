@@ -36,6 +36,7 @@ class StepMeter {
   void add(std::int64_t tokens, double seconds);
 
   std::int64_t total_tokens() const noexcept { return total_tokens_; }  ///< since the process began
+  std::int64_t steps() const noexcept { return steps_; }
   double total_seconds() const noexcept { return total_seconds_; }
   double median_step_seconds() const { return window_.median(); }
   /// Seconds until `steps_left` more steps are done, at the window's median; NaN before the first
@@ -44,7 +45,7 @@ class StepMeter {
 
  private:
   Window window_;
-  std::int64_t total_tokens_ = 0;
+  std::int64_t total_tokens_ = 0, steps_ = 0;
   double total_seconds_ = 0;
 };
 
