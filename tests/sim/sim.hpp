@@ -127,6 +127,19 @@ std::vector<std::string> races();
 /// Forgets them and the sticky error: for tests that plant a race.
 void forget_races();
 
+/// What a process gives its devices, and how often its threads wait for them:
+/// - wait: a call in which a thread waits for work that it had not waited for before, by a stream,
+/// an
+///   event, a device, or a copy that holds its caller;
+/// - launch: an operator, a kernel, or a copy within the device;
+/// - copy: between host and device;
+/// - collective: a launch of NCCL; a group of calls is one for each communicator.
+enum class WorkKind : std::uint8_t { wait, launch, copy, collective };
+/// One more. `what` says which, such as "aten::mm".
+void count_work(WorkKind kind, const std::string& what);
+/// So far in this process: lines such as "launch aten::mm 12", in alphabetical order of a kind.
+std::string work_by_name();
+
 /// Copies between host and device so far, and what held the host.
 struct CopyCounts {
   std::int64_t asynchronous = 0;  ///< of pinned memory, after which the caller may go on

@@ -50,6 +50,7 @@ std::string run_blocks(const Launch& launch, const BlockBody& body) {
 }  // namespace
 
 void issue_kernel(const Launch& launch, BlockBody body) {
+  count_work(WorkKind::launch, launch.name);
   const std::string misplaced = misplaced_operand(launch);
   if (!misplaced.empty()) return fail_device(cudaErrorIllegalAddress, misplaced);
   const Work work = [launch, body = std::move(body)] {

@@ -78,6 +78,7 @@ std::string name_of(const Launch& launch) {
 }
 
 cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {
+  count_work(WorkKind::collective, name_of(launch->operations.front().kind));
   const OnDevice device(launch->communicator().device());  // whose default stream a null stream is
   const std::vector<cudaStream_t> streams = streams_of(*launch);
   cudaError_t error = cudaSuccess;

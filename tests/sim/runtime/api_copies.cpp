@@ -78,7 +78,7 @@ tessera::sim::Work work_of(const Copy& copy, const std::byte* staged) {
 
 cudaError_t run_and_wait(Stream& stream, const Copy& copy) {
   const cudaError_t error = run_at_once(stream, copy_name, copy.accesses(), work_of(copy, nullptr));
-  return error != cudaSuccess ? error : wait_for(stream);
+  return error != cudaSuccess ? error : wait_for(stream, copy_name);
 }
 
 cudaError_t stage_and_enqueue(Stream& stream, const Copy& copy) {
@@ -99,6 +99,8 @@ cudaError_t issue_copy(Stream& stream, void* to, const void* from, std::size_t b
   if (!fits(kind, to_device, from_device)) return cudaErrorInvalidMemcpyDirection;
   const bool within_device = to_device && from_device;
   const bool across = to_device != from_device, pageable = copy.from_place == Place::pageable;
+  if (across) tessera::sim::count_work(tessera::sim::WorkKind::copy, copy_name);
+  if (within_device) tessera::sim::count_work(tessera::sim::WorkKind::launch, copy_name);
   if (across)
     ++(copy.holds_caller() || synchronous || pageable ? held_callers : asynchronous_copies);
   if (copy.holds_caller() || (synchronous && !within_device && copy.from_place != Place::pageable))
@@ -111,6 +113,7 @@ cudaError_t issue_memset(Stream& stream, void* data, int value, std::size_t byte
   if (bytes == 0) return cudaSuccess;
   const Place place = place_of(data, bytes);
   if (place != Place::device && place != Place::pinned) return cudaErrorInvalidValue;
+  tessera::sim::count_work(tessera::sim::WorkKind::launch, "memset");
   const tessera::sim::Access access{data, bytes, true};
   return enqueue(stream, "memset", {&access, 1}, [=] {
     std::memset(data, value, bytes);

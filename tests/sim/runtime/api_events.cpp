@@ -70,6 +70,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return event_call(handle, [](Event& event) {
     const auto record = event.record();
     if (!record) return cudaSuccess;
+    count_wait(record->known(), "event");
     record->wait();
     const std::lock_guard lock(Runtime::get().issue);
     Runtime::get().races.host_waited(record->known());

@@ -49,7 +49,7 @@ cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   ++held_callers;
-  return stream_call(handle, [](Runtime&, Stream& stream) { return wait_for(stream); });
+  return stream_call(handle, [](Runtime&, Stream& stream) { return wait_for(stream, "stream"); });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {

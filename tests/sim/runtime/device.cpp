@@ -91,13 +91,18 @@ void Runtime::forget(HostThread& thread) {
 int current_device() { return device_of_thread; }
 void set_current_device(int device) { device_of_thread = device; }
 
-cudaError_t wait_for(Stream& stream) {
+void count_wait(const Clock& known, const char* what) {
+  if (!HostThread::current().knows()->covers(known)) sim::count_work(sim::WorkKind::wait, what);
+}
+
+cudaError_t wait_for(Stream& stream, const char* what) {
   Runtime& runtime = Runtime::get();
   std::shared_ptr<const Clock> known;
   {
     const std::lock_guard lock(runtime.issue);
     known = runtime.races.end_of(stream.time);
   }
+  count_wait(*known, what);
   stream.wait();
   const std::lock_guard lock(runtime.issue);
   runtime.races.host_waited(*known);
@@ -106,7 +111,7 @@ cudaError_t wait_for(Stream& stream) {
 
 cudaError_t wait_for_device(int device) {
   Runtime& runtime = Runtime::get();
-  for (const auto& stream : runtime.streams_of(device)) wait_for(*stream);
+  for (const auto& stream : runtime.streams_of(device)) wait_for(*stream, "device");
   return runtime.device(device).sticky();
 }
 

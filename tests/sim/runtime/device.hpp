@@ -105,8 +105,12 @@ class Runtime {
 int current_device();
 void set_current_device(int device);
 
-/// Waits for a stream's tasks, which the host then knows. Returns the device's error.
-cudaError_t wait_for(Stream& stream);
+/// The calling thread is about to wait for `known`: counts (sim/work_counts.hpp) unless it knows
+/// all of it.
+void count_wait(const Clock& known, const char* what);
+/// Waits for a stream's tasks, which the host then knows. Returns the device's error. `what` names
+/// the call that waits.
+cudaError_t wait_for(Stream& stream, const char* what);
 cudaError_t wait_for_device(int device);
 
 /// Takes care that no task runs while static objects are destroyed that exist by now.

@@ -50,6 +50,7 @@ void copy_on_device(const Tensor& to, const Tensor& from) {
               "the simulated GPU does not copy from one device to another");
   if (same_type(to, from) && lie_alike(to, from))
     return copy_bytes(to, from, cudaMemcpyDeviceToDevice, true);
+  count_work(WorkKind::launch, "aten::copy_");
   HostTwins twins;
   OperatorTask task{"aten::copy_", to.device().index(), {}, {}};
   add_accesses(task.accesses, from, false);

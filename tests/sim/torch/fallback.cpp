@@ -187,6 +187,7 @@ class Call {
 }  // namespace
 
 void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  count_work(WorkKind::launch, op.schema().name());
   torch::jit::Stack results = Call(op, *stack).run();
   torch::jit::drop(*stack, op.schema().arguments().size());
   for (c10::IValue& result : results) stack->push_back(std::move(result));
@@ -206,6 +207,7 @@ at::Tensor to_device(const std::string& name, const at::Tensor& host, at::Device
 
 std::vector<at::Tensor> run_on_host(const std::string& name, const std::vector<at::Tensor>& inputs,
                                     const HostFunction& function) {
+  count_work(WorkKind::launch, name);
   const at::Device device = inputs.at(0).device();
   HostTwins twins;
   OperatorTask task{name, device.index(), {}, {}};
