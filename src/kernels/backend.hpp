@@ -55,8 +55,9 @@ struct Backend {
                   std::int64_t vocab_begin, const SumExpAndTarget& out);
   void (*softmax_gradient)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& sum_exp,
                            const at::Tensor& labels, std::int64_t vocab_begin, double scale);
-  double (*sum_of_squares)(const at::Tensor& values);
-  void (*exact_squares)(const at::Tensor& values, ExactSum& sum);
+  /// See square_sums.hpp.
+  at::Tensor (*block_squares)(const at::Tensor& values);
+  at::Tensor (*exact_squares)(const at::Tensor& values);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
                 const at::Tensor& compute_copy);

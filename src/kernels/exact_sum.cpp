@@ -12,6 +12,7 @@
 #include "fixed_point.hpp"
 #include "host/row_functions.hpp"
 #include "tessera/base/dtype.hpp"
+#include "tessera/kernels/square_sums.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -86,8 +87,12 @@ void ExactSum::add_squares_bf16(std::span<const std::uint16_t> bits) {
 }
 
 void ExactSum::add_squares(const at::Tensor& values) {
-  const at::NoGradGuard no_grad;
-  if (values.numel() > 0) backend_of(values).exact_squares(values.contiguous(), *this);
+  if (values.numel() == 0) return;
+  const at::Tensor words = exact_squares(values).to(at::kCPU);
+  ExactSum part;
+  part.set_words(
+      std::span<const std::int64_t, word_count>(words.const_data_ptr<std::int64_t>(), word_count));
+  merge(part);
 }
 
 void ExactSum::merge(const ExactSum& other) {

@@ -66,7 +66,6 @@ void Executor::forward(const Action& action, Pass& pass) {
   const LossInput input{data.labels, pass.scale};
   StagePass made =
       pass.evaluates ? stage.evaluate(number, in, &input) : stage.forward(number, in, &input);
-  if (made.loss.defined()) pass.result.loss += made.loss.item<double>();
   // A schedule may run them in any order; they are given back in that of the batch.
   pass.result.token_losses.resize(pass.microbatches.size());
   pass.result.token_losses[action.microbatch.position()] = std::move(made.token_losses);

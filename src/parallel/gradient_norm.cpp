@@ -1,33 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/gradient_norm.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
 
-#include "tessera/kernels/elementwise.hpp"
 #include "tessera/kernels/exact_sum.hpp"
+#include "tessera/kernels/square_sums.hpp"
 
 namespace tessera::parallel {
 namespace {
-
-double fast_sum(const Params& params, comm::Communicator& control) {
-  double sum = 0;
-  for (const ShardedParam* param : params)
-    if (param->place.counted() && param->gradient.numel() > 0)
-      sum += kernels::sum_of_squares(param->gradient);
-  return comm::all_reduce_scalar(control, sum);
-}
-
-double exact_sum(const Params& params, comm::Communicator& control) {
-  kernels::ExactSum sum;
-  for (const ShardedParam* param : params)
-    if (param->place.counted() && param->gradient.numel() > 0) sum.add_squares(param->gradient);
-  std::array<std::int64_t, kernels::ExactSum::word_count> words;
-  std::ranges::copy(sum.words(), words.begin());
-  control.all_reduce({words.data(), static_cast<std::int64_t>(words.size()), DType::i64}).wait();
-  sum.set_words(words);
-  return sum.value();
-}
 
 /// The slow path, taken when the norm is not finite: looks at each parameter by itself.
 std::string find_nonfinite(const Params& params, comm::Communicator& control) {
@@ -44,12 +29,54 @@ std::string find_nonfinite(const Params& params, comm::Communicator& control) {
 
 }  // namespace
 
-GradientNorm gradient_norm(const Params& trained, comm::Communicator& control, bool exact) {
+SquaredGradients::SquaredGradients(Params trained, bool exact)
+    : trained_(std::move(trained)), exact_(exact) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> sums;
+  for (const ShardedParam* param : trained_) {
+    if (!param->place.counted() || param->gradient.numel() == 0) continue;
+    sums.push_back(exact ? kernels::exact_squares(param->gradient)
+                         : kernels::block_squares(param->gradient));
+    sizes_.push_back(sums.back().numel());
+  }
+  if (!sums.empty()) sums_ = kernels::HostCopy(at::cat(sums));
+}
+
+double SquaredGradients::fast_sum(comm::Communicator& control) const {
+  double sum = 0;
+  const at::Tensor& blocks = sums_.wait();
+  const double* block = blocks.defined() ? blocks.const_data_ptr<double>() : nullptr;
+  for (const std::int64_t size : sizes_) {
+    double of_param = 0;
+    for (std::int64_t i = 0; i < size; ++i) of_param += *block++;
+    sum += of_param;
+  }
+  return comm::all_reduce_scalar(control, sum);
+}
+
+double SquaredGradients::exact_sum(comm::Communicator& control) const {
+  using Words = std::span<const std::int64_t, kernels::ExactSum::word_count>;
+  kernels::ExactSum sum;
+  const at::Tensor& all = sums_.wait();
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    kernels::ExactSum of_param;
+    of_param.set_words(
+        Words(all.const_data_ptr<std::int64_t>() + i * Words::extent, Words::extent));
+    sum.merge(of_param);
+  }
+  std::array<std::int64_t, Words::extent> words;
+  std::ranges::copy(sum.words(), words.begin());
+  control.all_reduce({words.data(), std::ssize(words), DType::i64}).wait();
+  sum.set_words(words);
+  return sum.value();
+}
+
+GradientNorm SquaredGradients::norm(comm::Communicator& control) const {
   GradientNorm result;
-  result.norm = std::sqrt(exact ? exact_sum(trained, control) : fast_sum(trained, control));
+  result.norm = std::sqrt(exact_ ? exact_sum(control) : fast_sum(control));
   if (std::isfinite(result.norm)) return result;
   result.norm = std::numeric_limits<double>::quiet_NaN();
-  result.first_nonfinite = find_nonfinite(trained, control);
+  result.first_nonfinite = find_nonfinite(trained_, control);
   return result;
 }
 

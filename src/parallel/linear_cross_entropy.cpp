@@ -41,8 +41,8 @@ struct Sums {
 /// Of x, weight and labels.
 class LinearCrossEntropy final : public kernels::Operation {
  public:
-  LinearCrossEntropy(const LinearLoss& how, bool wants_x, bool wants_weight, Tensor& token_losses)
-      : how_(how), wants_x_(wants_x), wants_weight_(wants_weight), token_losses_(token_losses) {}
+  LinearCrossEntropy(const LinearLoss& how, bool wants_x, bool wants_weight, TokenLoss& made)
+      : how_(how), wants_x_(wants_x), wants_weight_(wants_weight), made_(made) {}
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const Tensor &x = inputs[0], &weight = inputs[1], &labels = inputs[2];
@@ -64,27 +64,25 @@ class LinearCrossEntropy final : public kernels::Operation {
     }
     if (sums.wanted())
       kept.save({sums.of_x, wants_weight_ ? sums.of_weight.to(weight.scalar_type()) : Tensor()});
-    token_losses_ = losses;
-    return {scaled_sum(losses, how_.scale)};
+    made_.token_losses = losses;
+    const Tensor sum = scaled_sum(losses, how_.scale);
+    made_.one = one_ = at::ones_like(sum);
+    return {sum};
   }
 
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     std::vector<Tensor> result = kept.saved();
     for (const Tensor& gradient : result)
-      if (gradient.defined()) scale(gradient, gradients[0]);
+      if (gradient.defined() && !is_one(gradients[0], one_)) gradient.mul_(gradients[0]);
     result.emplace_back();
     return result;
   }
 
  private:
-  /// By 1, as a unit's backward does: nothing to do on the host; a device is not asked.
-  static void scale(const Tensor& gradient, const Tensor& by) {
-    if (!by.is_cpu() || by.item<double>() != 1) gradient.mul_(by);
-  }
-
   LinearLoss how_;
   bool wants_x_, wants_weight_;
-  Tensor& token_losses_;  ///< written in forward only, which apply() runs
+  TokenLoss& made_;  ///< written in forward only, which apply() runs
+  Tensor one_;
 };
 
 }  // namespace
@@ -96,10 +94,9 @@ TokenLoss linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tens
                  "hidden states, weight and labels of a linear cross-entropy do not fit");
   const bool grad = at::GradMode::is_enabled();
   TokenLoss result;
-  result.loss =
-      kernels::apply(LinearCrossEntropy(how, grad && x.requires_grad(),
-                                        grad && weight.requires_grad(), result.token_losses),
-                     {x, weight, labels});
+  result.loss = kernels::apply(
+      LinearCrossEntropy(how, grad && x.requires_grad(), grad && weight.requires_grad(), result),
+      {x, weight, labels});
   return result;
 }
 

@@ -21,4 +21,8 @@ RowLosses row_losses(const at::Tensor& logits, const at::Tensor& labels, std::in
 /// The sum of losses, times `scale`, in their type.
 at::Tensor scaled_sum(const at::Tensor& losses, double scale);
 
+/// Whether a loss's gradient is known to be 1: it is TokenLoss::one, or a 1 in host memory. No
+/// device is asked.
+bool is_one(const at::Tensor& gradient, const at::Tensor& one);
+
 }  // namespace tessera::parallel

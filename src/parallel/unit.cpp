@@ -171,6 +171,7 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
                                      : loss_of(flow.take(Slot::logits), *loss);
     entry.loss = std::move(made.loss);
     entry.token_losses = std::move(made.token_losses);
+    entry.one = std::move(made.one);
     if (flow[Slot::balance].defined()) add_balance(entry, flow.take(Slot::balance), *loss);
   }
   entry.out = std::move(flow);
@@ -224,7 +225,7 @@ Flow Unit::backward(TapeEntry entry, const model::CellContext& context,
   std::vector<at::Tensor> roots, gradients;
   if (entry.loss.defined()) {
     roots.push_back(entry.loss);
-    gradients.push_back(at::ones_like(entry.loss));
+    gradients.push_back(entry.one);
   }
   for (const Slot slot : kSlotList) {
     if (!entry.out[slot].defined() || !out_gradients[slot].defined() ||

@@ -26,27 +26,33 @@ Tensor scaled_sum(const Tensor& losses, double scale) {
   return losses.sum(at::kDouble).mul(scale).to(losses.scalar_type());
 }
 
+bool is_one(const Tensor& gradient, const Tensor& one) {
+  return gradient.is_alias_of(one) || (gradient.is_cpu() && gradient.item<double>() == 1);
+}
+
 namespace {
 
 /// Of logits and labels. The communicator outlives every graph.
 class Loss final : public kernels::Operation {
  public:
-  Loss(std::int64_t vocab_begin, double scale, comm::Communicator& tp, Tensor& token_losses)
-      : vocab_begin_(vocab_begin), scale_(scale), tp_(tp), token_losses_(token_losses) {}
+  Loss(std::int64_t vocab_begin, double scale, comm::Communicator& tp, TokenLoss& made)
+      : vocab_begin_(vocab_begin), scale_(scale), tp_(tp), made_(made) {}
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const Tensor &logits = inputs[0], &labels = inputs[1];
     const RowLosses rows = row_losses(logits, labels, vocab_begin_, tp_);
     kept.save({logits, rows.row_max, rows.sum_exp, labels});
-    token_losses_ = rows.losses;
-    return {scaled_sum(rows.losses, scale_)};
+    made_.token_losses = rows.losses;
+    const Tensor sum = scaled_sum(rows.losses, scale_);
+    made_.one = one_ = at::ones_like(sum);
+    return {sum};
   }
 
   /// The gradient takes the logits' memory: they are used by nobody else, and are the largest
   /// tensor of a step.
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     const auto saved = kept.saved();
-    const double scale = scale_ * gradients[0].item<double>();
+    const double scale = is_one(gradients[0], one_) ? scale_ : scale_ * gradients[0].item<double>();
     Tensor gradient = saved[0].detach();
     kernels::softmax_gradient_(gradient, saved[1], saved[2], saved[3], vocab_begin_, scale);
     return {gradient, {}};
@@ -56,7 +62,8 @@ class Loss final : public kernels::Operation {
   std::int64_t vocab_begin_;
   double scale_;
   comm::Communicator& tp_;
-  Tensor& token_losses_;  ///< written in forward only, which apply() runs
+  TokenLoss& made_;  ///< written in forward only, which apply() runs
+  Tensor one_;
 };
 
 }  // namespace
@@ -64,7 +71,7 @@ class Loss final : public kernels::Operation {
 TokenLoss vocabulary_parallel_loss(const Tensor& logits, const Tensor& labels,
                                    std::int64_t vocab_begin, double scale, comm::Communicator& tp) {
   TokenLoss result;
-  result.loss = kernels::apply(Loss(vocab_begin, scale, tp, result.token_losses), {logits, labels});
+  result.loss = kernels::apply(Loss(vocab_begin, scale, tp, result), {logits, labels});
   return result;
 }
 

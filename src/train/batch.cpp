@@ -37,14 +37,21 @@ std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t beg
   return {values.data() + begin, static_cast<std::size_t>(size)};
 }
 
-/// Values [begin, begin + count); undefined where there are none. From pinned memory they travel
-/// while others compute.
-at::Tensor to_device(const std::vector<std::int32_t>& values, std::int64_t begin,
-                     std::int64_t count, at::Device device, bool pinned) {
-  if (values.empty()) return {};
-  auto* from = const_cast<std::int32_t*>(values.data()) + begin;
-  const at::Tensor ids = at::from_blob(from, {count}, at::kInt).to(at::kLong);
-  return pinned && !device.is_cpu() ? ids.pin_memory().to(device, at::kLong, true) : ids.to(device);
+/// Inputs and labels behind each other; those that are not needed are missing. One transfer, for
+/// which the host does not wait: CUDA copies pageable memory before it returns, and pinned memory
+/// later.
+at::Tensor to_device(const Rows& rows, at::Device device, bool pinned) {
+  const std::int64_t inputs = std::ssize(rows.inputs), labels = std::ssize(rows.labels);
+  const at::Tensor ids = at::empty(
+      {inputs + labels}, at::TensorOptions(at::kLong).pinned_memory(pinned && !device.is_cpu()));
+  std::ranges::copy(rows.inputs, ids.mutable_data_ptr<std::int64_t>());
+  std::ranges::copy(rows.labels, ids.mutable_data_ptr<std::int64_t>() + inputs);
+  return ids.to(device, /*non_blocking=*/true);
+}
+
+/// Part `number` of a step's values in parts of `size`; undefined where there are no values.
+at::Tensor part(const at::Tensor& values, std::int64_t number, std::int64_t size) {
+  return values.numel() == 0 ? at::Tensor() : values.narrow(0, number * size, size);
 }
 
 }  // namespace
@@ -74,13 +81,15 @@ Rows read_rows(const data::SampleSource& source, const plan::BatchPlan& plan, st
 Batch batch_of(const Rows& rows, const plan::BatchPlan& plan, at::Device device) {
   Batch batch;
   const std::int64_t each = plan.microbatch_rows, size = each * plan.cut.positions();
+  const at::Tensor ids = to_device(rows, device, plan.pinned);
+  const at::Tensor inputs = ids.narrow(0, 0, std::ssize(rows.inputs)),
+                   labels = ids.narrow(0, inputs.numel(), std::ssize(rows.labels));
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {
     parallel::Documents documents;
     if (plan.documents)
       documents.assign(rows.documents.begin() + m * each, rows.documents.begin() + (m + 1) * each);
-    batch.microbatches.push_back({to_device(rows.inputs, m * size, size, device, plan.pinned),
-                                  to_device(rows.labels, m * size, size, device, plan.pinned),
-                                  std::move(documents)});
+    batch.microbatches.push_back(
+        {part(inputs, m, size), part(labels, m, size), std::move(documents)});
   }
   batch.valid_tokens =
       std::ranges::count_if(rows.labels, [](std::int32_t label) { return label != -100; });

@@ -8,6 +8,10 @@
 
 namespace tessera::train {
 
+at::Tensor joined(const std::vector<at::Tensor>& token_losses) {
+  return token_losses.empty() ? at::Tensor() : at::cat(token_losses);
+}
+
 LossSums::LossSums(const data::SampleSource& source) : source_(source) {
   for (const data::SourceShare& share : source.shares(0)) names_.push_back(share.name);
   losses_.resize(std::max<std::size_t>(1, names_.size()));
@@ -21,11 +25,10 @@ std::size_t LossSums::part_of(std::int64_t sample) const {
   return found == names_.end() ? 0 : static_cast<std::size_t>(found - names_.begin());
 }
 
-void LossSums::add(const Rows& rows, const plan::BatchPlan& plan,
-                   const std::vector<at::Tensor>& token_losses, std::int64_t first,
-                   std::int64_t end) {
-  if (token_losses.empty()) return;
-  const at::Tensor losses = at::cat(token_losses).to(at::kCPU, at::kDouble).contiguous();
+void LossSums::add(const Rows& rows, const plan::BatchPlan& plan, const at::Tensor& token_losses,
+                   std::int64_t first, std::int64_t end) {
+  if (!token_losses.defined()) return;
+  const at::Tensor losses = token_losses.to(at::kCPU, at::kDouble);
   const std::span<const double> values(losses.data_ptr<double>(),
                                        static_cast<std::size_t>(losses.numel()));
   const auto each = static_cast<std::size_t>(plan.cut.positions());

@@ -18,17 +18,19 @@
 
 namespace tessera::train {
 
+/// Of a step's microbatches, in the order of the batch; undefined where there are none.
+at::Tensor joined(const std::vector<at::Tensor>& token_losses);
+
 class LossSums {
  public:
   /// `source` names the parts, and must outlive this.
   explicit LossSums(const data::SampleSource& source);
 
-  /// Losses of this rank's positions of a step: of the rows that begin with sample `first`, by
-  /// microbatch, in the rows' order; samples from `end` on do not count. Call it where these are
-  /// the rank's alone: once among the ranks of tp.
-  void add(const Rows& rows, const plan::BatchPlan& plan,
-           const std::vector<at::Tensor>& token_losses, std::int64_t first,
-           std::int64_t end = std::numeric_limits<std::int64_t>::max());
+  /// Losses of this rank's positions of a step, on any device: of the rows that begin with sample
+  /// `first`, in their order; undefined where there are none. Samples from `end` on do not count.
+  /// Call it where these are the rank's alone: once among the ranks of tp.
+  void add(const Rows& rows, const plan::BatchPlan& plan, const at::Tensor& token_losses,
+           std::int64_t first, std::int64_t end = std::numeric_limits<std::int64_t>::max());
   /// Collective: the sums over all ranks. The votes travel with them; those of all ranks are
   /// returned.
   StepVotes reduce(comm::Communicator& control, const StepVotes& votes = {});

@@ -54,13 +54,13 @@ void Trainer::set_microbatches(const plan::MicrobatchPlan& microbatches) {
   stages_.set_batch(batch_plan().microbatch_rows);
 }
 
-Gradients Trainer::compute(const Vote& vote) {
+void Trainer::compute() {
   timer_.reset();
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
   comm::Watchdog::at("", "reading data");
   const plan::BatchPlan& sizes = batch_plan();
-  const Rows rows = ahead_.take(sizes, state_.samples, first_sample(plan_.run.steps));
-  const Batch batch = batch_of(rows, sizes, device_);
+  found_.rows = ahead_.take(sizes, state_.samples, first_sample(plan_.run.steps));
+  const Batch batch = batch_of(found_.rows, sizes, device_);
   // Only the last stage reads labels; of its ranks, those of tp read the same.
   const bool counts = mesh_.coord(Axis::tp) == 0;
   const std::int64_t valid =
@@ -69,7 +69,7 @@ Gradients Trainer::compute(const Vote& vote) {
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
   const schedule::ActionList& actions = pipeline().lists[parallel::pipeline_rank(mesh_)];
-  token_losses_.clear();
+  found_.token_losses.clear();
   stages_.begin_step(sizes.microbatches_a_step());
   phase.emplace(timer_, metrics::Phase::forward);  // the executor charges backward to its own
   for (int round = 0; round < sizes.rounds; ++round) {
@@ -78,33 +78,46 @@ Gradients Trainer::compute(const Vote& vote) {
         std::span(batch.microbatches)
             .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(sizes.microbatches));
     auto pass = executor_.run(actions, part, first, scale);
-    std::ranges::move(pass.token_losses, std::back_inserter(token_losses_));
+    std::ranges::move(pass.token_losses, std::back_inserter(found_.token_losses));
   }
+  found_.losses = kernels::HostCopy(joined(found_.token_losses));
   phase.reset();
   phase.emplace(timer_, metrics::Phase::communication);
   stages_.finish_gradients();
-  return reduce_loss(rows, vote);
 }
 
-Gradients Trainer::reduce_loss(const Rows& rows, const Vote& vote) {
+void Trainer::reduce_loss(StepOutcome& outcome, const Vote& vote) {
+  const auto phase = timer_.time(metrics::Phase::communication);
+  comm::Watchdog::at("", "reducing the loss");
   // Exact sums in fixed point, so that the reported loss has the same bits on every mesh whose
   // token losses have.
   LossSums sums(source_);
-  if (mesh_.coord(Axis::tp) == 0) sums.add(rows, batch_plan(), token_losses_, first_own_sample());
-  const StepVotes votes = sums.reduce(mesh_.control(), vote ? vote() : StepVotes());
-  return {sums.tokens() > 0 ? sums.loss() : 0.0, sums.parts(), votes};
+  if (mesh_.coord(Axis::tp) == 0)
+    sums.add(found_.rows, batch_plan(), found_.losses.wait(), first_own_sample());
+  outcome.votes = sums.reduce(mesh_.control(), vote ? vote() : StepVotes());
+  outcome.loss = sums.tokens() > 0 ? sums.loss() : 0.0;
+  outcome.source_losses = sums.parts();
 }
 
-StepOutcome Trainer::apply(const Gradients& gradients) {
+/// The host needs loss and norm before it may issue the update: they decide whether there is one.
+parallel::GradientNorm Trainer::wait_for_gradients(StepOutcome& outcome, const Vote& vote) {
+  const parallel::SquaredGradients squares(stages_.trained_params(),
+                                           plan_.arithmetic.deterministic);
+  {
+    const auto phase = timer_.time(metrics::Phase::device);
+    squares.wait();
+  }
+  reduce_loss(outcome, vote);
+  comm::Watchdog::at("", "gradient norm and optimizer");
+  return squares.norm(mesh_.control());
+}
+
+StepOutcome Trainer::apply(const Vote& vote) {
   StepOutcome outcome;
   outcome.lr = weights_.rate(state_.step - state_.schedule_start);
-  outcome.loss = gradients.loss;
-  outcome.source_losses = gradients.source_losses;
-  outcome.votes = gradients.votes;
   const auto phase = timer_.time(metrics::Phase::optimizer);
   comm::Watchdog::at("", "gradient norm and optimizer");
-  const parallel::GradientNorm norm = parallel::gradient_norm(
-      stages_.trained_params(), mesh_.control(), plan_.arithmetic.deterministic);
+  const parallel::GradientNorm norm = wait_for_gradients(outcome, vote);
   outcome.grad_norm = norm.norm;
   outcome.nonfinite = norm.first_nonfinite.empty() ? "the loss alone" : norm.first_nonfinite;
   outcome.skipped = !std::isfinite(norm.norm) || !std::isfinite(outcome.loss);
@@ -142,6 +155,8 @@ std::string Trainer::whereabouts() const {
                          executor_.current_microbatch() + 1, batch_plan().microbatches_a_step());
     case metrics::Phase::communication:
       return "reducing gradients and the loss";
+    case metrics::Phase::device:
+      return "waiting for the GPU";
     case metrics::Phase::optimizer:
       return "gradient norm and optimizer";
     default:
@@ -154,12 +169,13 @@ std::string Trainer::whereabouts() const {
 std::string Trainer::nonfinite_samples() {
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
   const std::int64_t begin = first_own_sample();
-  const auto bad = std::ranges::find_if(token_losses_, [](const at::Tensor& losses) {
+  const auto bad = std::ranges::find_if(found_.token_losses, [](const at::Tensor& losses) {
     return !losses.isfinite().all().item<bool>();
   });
-  const std::int64_t here = bad == token_losses_.end() ? kNone
-                                                       : begin + (bad - token_losses_.begin()) *
-                                                                     batch_plan().microbatch_rows;
+  const std::int64_t here =
+      bad == found_.token_losses.end()
+          ? kNone
+          : begin + (bad - found_.token_losses.begin()) * batch_plan().microbatch_rows;
   const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), here, comm::Op::min);
   if (first == kNone) return "";
   return fmt::format("; the loss of samples {} to {}", first,

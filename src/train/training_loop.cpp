@@ -91,12 +91,10 @@ void TrainingLoop::end_traces(std::int64_t step) {
 }
 
 StepOutcome TrainingLoop::step_once() {
-  const Gradients gradients = trainer_.compute([this] { return policy_.votes(); });
+  trainer_.compute();
   after_compute();
-  StepOutcome outcome = trainer_.apply(gradients);
+  StepOutcome outcome = trainer_.apply([this] { return policy_.votes(); });
   comm::Watchdog::at("", "after the optimizer");
-  const auto phase = trainer_.timer().time(metrics::Phase::device);
-  synchronize(run_.device);
   return outcome;
 }
 

@@ -66,7 +66,8 @@ ValidationResult Validator::run(std::int64_t step) {
     stages_.begin_step(sizes.microbatches);
     const Batch batch = batch_of(rows, sizes, stages_.options().sharding.device);
     const parallel::PassResult pass = executor_.evaluate(actions, batch.microbatches);
-    if (mesh_.coord(Axis::tp) == 0) sums.add(rows, sizes, pass.token_losses, first + own, samples_);
+    if (mesh_.coord(Axis::tp) == 0)
+      sums.add(rows, sizes, joined(pass.token_losses), first + own, samples_);
   }
   stages_.end_step();
   stages_.set_batch(trained_batch);

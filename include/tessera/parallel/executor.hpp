@@ -25,7 +25,6 @@ struct Microbatch {
 
 /// What the last stage learnt; empty elsewhere.
 struct PassResult {
-  double loss = 0;  ///< sum over microbatches of the scaled losses
   /// unscaled, [T] a microbatch, in the order of their forwards
   std::vector<at::Tensor> token_losses;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/comm/communicator.hpp"
+#include "tessera/kernels/host_copy.hpp"
 #include "tessera/parallel/stage.hpp"
 
 namespace tessera::parallel {
@@ -17,9 +18,28 @@ struct GradientNorm {
                                 ///< rank's first such parameter
 };
 
-/// Of this rank's trained parameters. Collective over `control` (host memory, all ranks). With
-/// `exact` the sum of squares is exact, so that its bits do not depend on the mesh
-/// (kernels/exact_sum.hpp); otherwise it is summed in double, rank by rank.
-GradientNorm gradient_norm(const Params& trained, comm::Communicator& control, bool exact);
+/// Sums of squares that are being computed where the gradients are.
+class SquaredGradients {
+ public:
+  /// Of this rank's trained parameters, whose gradients must not change before norm(). With `exact`
+  /// the sum of squares is exact, so that its bits do not depend on the mesh
+  /// (kernels/exact_sum.hpp); otherwise it is summed in double, rank by rank.
+  SquaredGradients(Params trained, bool exact);
+
+  /// Holds the caller until the device is done. It is then done with all that was before these sums
+  /// on its stream.
+  void wait() const { sums_.wait(); }
+  /// Waits. Collective over `control` (host memory, all ranks).
+  GradientNorm norm(comm::Communicator& control) const;
+
+ private:
+  double fast_sum(comm::Communicator& control) const;
+  double exact_sum(comm::Communicator& control) const;
+
+  Params trained_;
+  bool exact_;
+  std::vector<std::int64_t> sizes_;  ///< of each counted parameter's part of `sums_`
+  kernels::HostCopy sums_;
+};
 
 }  // namespace tessera::parallel

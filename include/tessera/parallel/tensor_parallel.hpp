@@ -41,6 +41,9 @@ at::Tensor gather_columns(const at::Tensor& piece, comm::Communicator& tp);
 struct TokenLoss {
   at::Tensor loss;          ///< scalar, scaled
   at::Tensor token_losses;  ///< [T], unscaled, without a graph; 0 where ignored
+  /// The gradient from which backward starts: 1. Of any other tensor the host must ask a device for
+  /// the value, and wait.
+  at::Tensor one;
 };
 
 /// Cross-entropy of logits [T, vocab / tp] (this rank's columns from `vocab_begin`) with labels [T]

@@ -38,6 +38,7 @@ struct TapeEntry {
   model::Flow in, out;
   at::Tensor loss;          ///< scalar; defined after the last unit of the model only
   at::Tensor token_losses;  ///< with the loss: unscaled, [T]
+  at::Tensor one;           ///< with the loss: TokenLoss::one
   double balance = 0;       ///< this rank's part of the balance loss in it
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
   Remakes remakes;

@@ -53,14 +53,6 @@ struct StepOutcome {
   std::vector<std::pair<std::string, double>> source_losses;
 };
 
-/// What Trainer::compute() found; the same on every rank. The gradients themselves are in the
-/// stages' groups, summed over the job and unclipped.
-struct Gradients {
-  double loss = 0;                                            ///< see StepOutcome
-  std::vector<std::pair<std::string, double>> source_losses;  ///< see StepOutcome
-  StepVotes votes;
-};
-
 /// What this rank of the mesh reads of a batch.
 Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map);
 
@@ -74,13 +66,18 @@ class Trainer {
   /// What this rank votes for, asked when the loss is reduced.
   using Vote = std::function<StepVotes()>;
 
-  /// The first half of the next step, collective: its gradients.
-  Gradients compute(const Vote& vote = {});
+  /// The first half of the next step, collective: its gradients, which are in the stages' groups
+  /// then, summed over the job and unclipped. Does not wait for the device.
+  void compute();
   /// The second half, collective: updates the weights, or skips the step if loss or gradients are
-  /// not finite. What looks at gradients, or changes them, does so before.
-  StepOutcome apply(const Gradients& gradients);
+  /// not finite. What looks at gradients, or changes them, does so before. Waits for the device
+  /// once, before the update, which may still run when this returns.
+  StepOutcome apply(const Vote& vote = {});
   /// Both.
-  StepOutcome step(const Vote& vote = {}) { return apply(compute(vote)); }
+  StepOutcome step(const Vote& vote = {}) {
+    compute();
+    return apply(vote);
+  }
 
   /// From the next step on: the same global batch in other microbatches.
   void set_microbatches(const plan::MicrobatchPlan& microbatches);
@@ -113,8 +110,15 @@ class Trainer {
   parallel::MemoryPeak& memory_peak() { return memory_peak_; }
 
  private:
+  /// What compute() has found on this rank, until apply() needs it.
+  struct Found {
+    Rows rows;
+    std::vector<at::Tensor> token_losses;  ///< of its microbatches, on the last stage
+    kernels::HostCopy losses;              ///< the same
+  };
   const plan::PipelinePlan& pipeline() const { return microbatches_.pipeline; }
-  Gradients reduce_loss(const Rows& rows, const Vote& vote);
+  parallel::GradientNorm wait_for_gradients(StepOutcome& outcome, const Vote& vote);
+  void reduce_loss(StepOutcome& outcome, const Vote& vote);
   std::int64_t first_own_sample() const;  ///< of this rank's rows in the next step
   void balance(StepOutcome& outcome);
   std::string nonfinite_samples();
@@ -133,8 +137,7 @@ class Trainer {
   metrics::PhaseTimer timer_;
   parallel::MemoryPeak memory_peak_;
   TrainState state_;
-  /// of this rank's microbatches in the last step, on the last stage
-  std::vector<at::Tensor> token_losses_;
+  Found found_;
 };
 
 }  // namespace tessera::train

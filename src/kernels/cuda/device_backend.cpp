@@ -117,7 +117,7 @@ void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Ten
   });
 }
 
-double sum_of_squares(const at::Tensor& values) {
+at::Tensor block_squares(const at::Tensor& values) {
   const std::int64_t blocks =
       (values.numel() + device::squares_per_block - 1) / device::squares_per_block;
   const at::Tensor sums = at::empty({blocks}, values.options().dtype(at::kDouble));
@@ -125,24 +125,16 @@ double sum_of_squares(const at::Tensor& values) {
     device::sum_of_squares(const_pointer<T>(values), values.numel(), pointer<double>(sums),
                            stream_of(values));
   });
-  const at::Tensor on_host = sums.cpu();
-  double total = 0;
-  for (std::int64_t block = 0; block < blocks; ++block)
-    total += on_host.const_data_ptr<double>()[block];
-  return total;
+  return sums;
 }
 
-void exact_squares(const at::Tensor& values, ExactSum& sum) {
+at::Tensor exact_squares(const at::Tensor& values) {
   const at::Tensor words = at::zeros({ExactSum::word_count}, values.options().dtype(at::kLong));
   with_type(values.scalar_type(), [&]<class T>(T) {
     device::exact_squares(const_pointer<T>(values), values.numel(), pointer<std::int64_t>(words),
                           stream_of(values));
   });
-  const at::Tensor on_host = words.cpu();
-  ExactSum part;
-  part.set_words(std::span<const std::int64_t, ExactSum::word_count>(
-      on_host.const_data_ptr<std::int64_t>(), ExactSum::word_count));
-  sum.merge(part);
+  return words;
 }
 
 void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
@@ -166,7 +158,7 @@ const Backend device_table{
     .row_max = &row_max,
     .sum_exp = &sum_exp,
     .softmax_gradient = &softmax_gradient,
-    .sum_of_squares = &sum_of_squares,
+    .block_squares = &block_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
     .attention_part = &device::attention_part,

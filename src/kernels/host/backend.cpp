@@ -2,8 +2,9 @@
 // The host's table, and its flat kernels.
 #include "backend.hpp"
 
+#include <algorithm>
 #include <mutex>
-#include <vector>
+#include <span>
 
 #include "host/activations.hpp"
 #include "host/attention.hpp"
@@ -22,9 +23,11 @@ void for_elements(std::int64_t count, const Body& body) {
   });
 }
 
-double sum_of_squares(const at::Tensor& values) {
+at::Tensor block_squares(const at::Tensor& values) {
   constexpr std::int64_t block_size = 65536;
-  std::vector<double> sums((values.numel() + block_size - 1) / block_size);
+  const at::Tensor result =
+      at::empty({(values.numel() + block_size - 1) / block_size}, at::kDouble);
+  const std::span sums(pointer<double>(result), static_cast<std::size_t>(result.numel()));
   with_type(values.scalar_type(), [&]<class T>(T t) {
     parallel_for(
         0, static_cast<std::int64_t>(sums.size()), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -35,9 +38,7 @@ double sum_of_squares(const at::Tensor& values) {
           }
         });
   });
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
+  return result;
 }
 
 template <class T>
@@ -48,7 +49,8 @@ void add_squares(ExactSum& sum, std::span<const T> values) {
     sum.add_squares(values);
 }
 
-void exact_squares(const at::Tensor& values, ExactSum& sum) {
+at::Tensor exact_squares(const at::Tensor& values) {
+  ExactSum sum;
   std::mutex merging;
   with_type(values.scalar_type(), [&]<class T>(T) {
     for_elements(values.numel(), [&](std::int64_t first, std::int64_t count) {
@@ -59,6 +61,9 @@ void exact_squares(const at::Tensor& values, ExactSum& sum) {
       sum.merge(part);
     });
   });
+  const at::Tensor words = at::empty({ExactSum::word_count}, at::kLong);
+  std::ranges::copy(sum.words(), pointer<std::int64_t>(words));
+  return words;
 }
 
 AdamWSweep<double, double, double> sweep_of(double, double, double) {
@@ -112,7 +117,7 @@ const Backend host_backend{
     .row_max = &host::row_max,
     .sum_exp = &host::sum_exp,
     .softmax_gradient = &host::softmax_gradient,
-    .sum_of_squares = &sum_of_squares,
+    .block_squares = &block_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
     .attention_part = &host::attention_part,

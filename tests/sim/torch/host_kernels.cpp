@@ -28,14 +28,9 @@ class HostKernel {
 
   /// `work` owns twins only.
   void issue(std::function<void()> work) {
+    count_work(WorkKind::launch, task_.name);
     task_.work = std::move(work);
     settings().queued_operators ? queue_operator(task_) : run_operator(task_);
-  }
-  /// For results that are numbers of the host.
-  void run_and_wait(std::function<void()> work) {
-    task_.work = std::move(work);
-    run_operator(task_);
-    wait_for_current_stream(task_.device);
   }
 
  private:
@@ -118,18 +113,16 @@ void softmax_gradient(const RowsOf& logits, const Tensor& max, const Tensor& sum
        scale] { host_backend.softmax_gradient(logits, max, sum_exp, labels, vocab_begin, scale); });
 }
 
-double sum_of_squares(const Tensor& values) {
-  HostKernel kernel("sum_of_squares", values);
-  double sum = 0;
-  kernel.run_and_wait(
-      [&sum, values = kernel.reads(values)] { sum = host_backend.sum_of_squares(values); });
-  return sum;
+Tensor block_squares(const Tensor& values) {
+  return run_on_host("sum_of_squares", {values}, [](const std::vector<Tensor>& twins) {
+    return std::vector<Tensor>{host_backend.block_squares(twins[0])};
+  })[0];
 }
 
-void exact_squares(const Tensor& values, kernels::ExactSum& sum) {
-  HostKernel kernel("exact_squares", values);
-  kernel.run_and_wait(
-      [&sum, values = kernel.reads(values)] { host_backend.exact_squares(values, sum); });
+Tensor exact_squares(const Tensor& values) {
+  return run_on_host("exact_squares", {values}, [](const std::vector<Tensor>& twins) {
+    return std::vector<Tensor>{host_backend.exact_squares(twins[0])};
+  })[0];
 }
 
 void adamw(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
@@ -190,7 +183,7 @@ const kernels::Backend table{
     .row_max = &row_max,
     .sum_exp = &sum_exp,
     .softmax_gradient = &softmax_gradient,
-    .sum_of_squares = &sum_of_squares,
+    .block_squares = &block_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
     .attention_part = &attention_part,
