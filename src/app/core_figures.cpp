@@ -35,7 +35,7 @@ constexpr std::array kProducts{GemmShape{512, 256, 256},   GemmShape{1024, 256, 
 constexpr std::array kAttentions{
     std::array<std::int64_t, 4>{4, 256, 8, 16}, std::array<std::int64_t, 4>{4, 256, 4, 64},
     std::array<std::int64_t, 4>{1, 1024, 4, 16}, std::array<std::int64_t, 4>{1, 1024, 2, 64}};
-constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 6;
+constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 10;
 
 /// As many sets of tensors as exceed the caches: a step comes back to a tensor after many others.
 template <class Set>
@@ -173,21 +173,33 @@ struct ThreadFigures {
   double rate = 1, fork = 0;
 };
 
-/// Of rank 0 alone with all cores. `rate`: FLOP/s of a core in the same product.
+/// Seconds of a product on one core, as fitted, to those on all cores: 1 if nothing is lost.
+double thread_rate(const Host& host, const GemmShape& s, at::ScalarType type, double budget) {
+  const double bytes = ProductTensors(s, type).bytes();
+  Cold<ProductTensors> tensors(bytes, [&] { return ProductTensors(s, type); });
+  const bool wide = type == at::kFloat;
+  const double one =
+      flops_of(s) / (wide ? host.f32_flops_per_second : host.bf16_flops_per_second) +
+      bytes / (wide ? host.f32_operand_bytes_per_second : host.bf16_operand_bytes_per_second);
+  const double all = seconds_here([&] { tensors.next().multiply(); }, budget);
+  return one / (all * host.cores);
+}
+
+/// Of rank 0 alone with all cores. `rate`: the mean of small and middle-sized products.
 ThreadFigures measure_threads(const Host& host, double budget) {
-  const GemmShape s{1024, 512, 1536};
-  const double bytes = ProductTensors(s, at::kFloat).bytes();
-  Cold<ProductTensors> tensors(bytes, [&] { return ProductTensors(s, at::kFloat); });
+  constexpr std::array kShapes{kProducts[0], kProducts[1], kProducts[5]};
+  ThreadFigures out{0, 0};
+  at::set_num_threads(host.cores);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const GemmShape& s : kShapes)
+      out.rate += thread_rate(host, s, type, budget) / (2 * kShapes.size());
+  out.rate = std::clamp(out.rate, 0.1, 1.0);
   const std::int64_t elements = 1 << 15;
   const at::Tensor small = at::empty({elements}), large = at::empty({elements * host.cores});
-  at::set_num_threads(host.cores);
-  const double all = seconds_here([&] { tensors.next().multiply(); }, budget);
   const double forked = seconds_here([&] { large.fill_(1); }, budget);
   at::set_num_threads(1);
-  const double one =
-      flops_of(s) / host.f32_flops_per_second + bytes / host.f32_operand_bytes_per_second;
-  const double alone = seconds_here([&] { small.fill_(1); }, budget);
-  return {std::clamp(one / all / host.cores, 0.1, 1.2), std::max(0.0, forked - alone)};
+  out.fork = std::max(0.0, forked - seconds_here([&] { small.fill_(1); }, budget));
+  return out;
 }
 
 /// Other ranks sleep until rank 0 is done: waiting in MPI would take their cores.

@@ -83,14 +83,17 @@ void CellParts::core(double head_dim, double kv_bytes) {
 
 void CellParts::rotate_keys(double forward, double backward, double kv_bytes) {
   const int steps = work.cp - 1;
-  const double send = send_seconds(machine, tokens() * kv_bytes, work.tp);
+  const double send =
+      send_seconds(machine, tokens() * kv_bytes, work.tp) + turn_seconds(machine, 2);
+  // The cores of a host copy what they send; links of GPUs do it beside the computation.
+  const double hidden = machine.host ? 0 : 1.0 / work.cp;
   const double width = work.model.attention_width() / 2 / work.tp;
   // Partial outputs are rescaled and added in float32; so are gradients of keys and values.
   const double merge = stream_seconds(machine, tokens() * width * 12 * steps);
-  const double there = steps * std::max(0.0, send - forward / work.cp) + merge;
+  const double there = steps * std::max(0.0, send - forward * hidden) + merge;
   time.forward[Category::cp] += there;
   time.input[Category::cp] +=
-      steps * std::max(0.0, 2 * send - backward / work.cp) +
+      steps * std::max(0.0, 2 * send - backward * hidden) +
       stream_seconds(machine, tokens() * (kv_bytes + 2 * width) * 3 * steps);
   if (attention_again()) time.recomputed[Category::cp] += there;
 }

@@ -72,8 +72,9 @@ void CellParts::tensor_parallel(bool again) {
       tokens() * static_cast<double>(work.model.dim) * element_bytes(work.precision);
   const bool overlaps =
       (stack.tp_overlap && format_of(work.precision) != Format::fp4) || work.async_tp;
-  const double seconds = 2 * gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) *
-                         (overlaps ? stack.tp_exposed : 1);
+  const double call = gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) +
+                      turn_seconds(machine, work.tp);
+  const double seconds = 2 * call * (overlaps ? stack.tp_exposed : 1);
   time.forward[Category::tp] += seconds;
   time.input[Category::tp] += seconds;
   if (again) time.recomputed[Category::tp] += seconds;

@@ -19,14 +19,9 @@ double nic(const Machine& machine) {
   return machine.nic_bytes_per_second * physics::kNicEfficiency;
 }
 
-/// Until a message has started on a host.
-double host_call_seconds(const HostRank& host) {
-  return host.node.call_seconds + (host.crowd > 1 ? host.node.switch_seconds : 0);
-}
-
 /// The latencies of all steps of a ring, and on a host of all rounds of a tree.
 double hop_seconds(const Machine& machine, const Group& group) {
-  if (machine.host) return std::ceil(std::log2(group.ranks)) * host_call_seconds(*machine.host);
+  if (machine.host) return std::ceil(std::log2(group.ranks)) * machine.host->node.call_seconds;
   const int domains = group.domains();
   return domains * (group.local - 1) * physics::kNvlinkHopSeconds +
          (domains > 1 ? domains * physics::kNicHopSeconds : 0);
@@ -36,6 +31,11 @@ double hop_seconds(const Machine& machine, const Group& group) {
 
 Group group_of(const Machine& machine, int ranks, int stride) {
   return {ranks, std::clamp(machine.nvlink_domain / std::max(1, stride), 1, std::max(1, ranks))};
+}
+
+double turn_seconds(const Machine& machine, int ranks) {
+  if (!machine.host || machine.host->crowd <= 1) return 0;
+  return (ranks - 1) * machine.host->node.switch_seconds;
 }
 
 double gather_seconds(const Machine& machine, double bytes, const Group& group) {
@@ -66,7 +66,7 @@ double exchange_seconds(const Machine& machine, double sent_bytes, const Group& 
 }
 
 double send_seconds(const Machine& machine, double bytes, int stride) {
-  if (machine.host) return bytes / nvlink(machine) + host_call_seconds(*machine.host);
+  if (machine.host) return bytes / nvlink(machine) + machine.host->node.call_seconds;
   if (stride < machine.nvlink_domain) return bytes / nvlink(machine) + physics::kMessageSeconds;
   return bytes / nic(machine) + physics::kNicHopSeconds;
 }

@@ -20,6 +20,10 @@ struct Group {
 /// `stride`: distance of neighbours in the numbering of all GPUs.
 Group group_of(const Machine& machine, int ranks, int stride);
 
+/// Where ranks take turns on a core: more of a call that all of `ranks` must enter before one
+/// continues. What is started early, as FSDP's gathers, meets ranks that had their turn.
+double turn_seconds(const Machine& machine, int ranks);
+
 /// all_gather to, or reduce_scatter of, `bytes` on every rank.
 double gather_seconds(const Machine& machine, double bytes, const Group& group);
 double all_reduce_seconds(const Machine& machine, double bytes, const Group& group);

@@ -62,6 +62,7 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
                       once_a_step * replica_seconds(work, machine, stack, params);
   out[Category::dp] = std::max(0.0, there - forward) + std::max(0.0, back - backward) +
                       stack.overlap_tax * (std::min(there, forward) + std::min(back, backward));
+  if (work.fsdp == 1) return out;  // whole weights stay where they are
   const double copied =
       stack.fsdp_copies * params.dense * stack.gather_bytes * element_bytes(work.precision);
   out[Category::copies] = stream_seconds(machine, copied) * (work.reshard ? 3 : 2 * gathers);

@@ -90,7 +90,7 @@ Host this_host() {
   host.fork_seconds = 3e-6;
   host.rank_bytes_per_second = 5e9;
   host.call_seconds = 2e-6;
-  host.switch_seconds = 5e-5;
+  host.switch_seconds = 2e-4;
   return host;
 }
 

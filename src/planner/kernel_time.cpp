@@ -44,8 +44,9 @@ double host_product_seconds(const Machine& machine, Format format, const Product
   const Host& node = machine.host->node;
   const bool wide = format == Format::f32;
   const double rows = product.rows * product.count;
+  const double passes = product.accumulate_bytes > 0 ? 2 : 1;  // over the result
   const double elements = rows * product.inner + product.count * product.inner * product.columns +
-                          rows * product.columns;
+                          passes * rows * product.columns;
   const double bandwidth = machine.host->speed * (wide ? node.f32_operand_bytes_per_second
                                                        : node.bf16_operand_bytes_per_second);
   return 2 * rows * product.columns * product.inner / (machine.ceiling_of(format) * rate) +

@@ -55,7 +55,7 @@ MessageSeconds messages_of(const Workload& work, const Machine& machine, const S
   if (ranks == 1) return {};
   const double bytes = work.local_tokens() * static_cast<double>(work.model.dim) *
                        element_bytes(work.precision) / work.tp;
-  return {send_seconds(machine, bytes, work.gpus / ranks),
+  return {send_seconds(machine, bytes, work.gpus / ranks) + turn_seconds(machine, 2),
           stack.p2p_overlap == MessageOverlap::never ||
               (stack.p2p_overlap == MessageOverlap::chunks && work.pipeline.chunks() == 1)};
 }

@@ -46,6 +46,7 @@ Price price_on(const Machine& machine, int ranks, const std::vector<std::string>
   std::vector<std::string> flags{"--model.name", "llama3", "--model.flavor", "debugmodel"};
   flags.insert(flags.end(), {"--training.dataset_path", "x", "--training.seq_len", "256"});
   flags.insert(flags.end(), {"--training.global_batch_size", "64"});
+  flags.insert(flags.end(), {"--activation_checkpoint.mode", "none"});
   flags.insert(flags.end(), {"--training.mixed_precision_param", type});
   flags.insert(flags.end(), more.begin(), more.end());
   const Stack stack = load_stack("tessera-host");
@@ -132,6 +133,32 @@ TEST(HostPrice, RanksBeyondTheCoresTakeTurns) {
   // A pipeline's idle ranks leave their core to others.
   const std::vector<std::string> pipeline{"--parallelism.pipeline_parallel_degree", "2"};
   EXPECT_GT(price_on(host, 4, pipeline).bubble, 1.5 * price_on(host, 8, pipeline).bubble);
+}
+
+TEST(HostPrice, WaitingForARanksTurnCosts) {
+  Host slow = made_up(), fast = made_up();
+  fast.switch_seconds = 0;
+  const std::vector<std::string> tensor{"--parallelism.tensor_parallel_degree", "4"};
+  const auto exposed = [&](const Host& host, int ranks) {
+    return price_on(machine_of(host, 1), ranks, tensor).exposed.tp;
+  };
+  EXPECT_DOUBLE_EQ(exposed(slow, 4), exposed(fast, 4));  // a core for each rank
+  // Six layers with four pairs of calls, of three turns each, on a core that two ranks share.
+  const double microbatches = 64.0 / 2 / 8;
+  EXPECT_NEAR(exposed(slow, 8) - exposed(fast, 8), microbatches * 6 * 4 * 2 * 3 * 4e-5 * 2, 1e-9);
+}
+
+TEST(HostPrice, ReplicasCopyNoShardedWeights) {
+  const Machine host = machine_of(made_up(), 1);
+  const auto copies = [&](const std::vector<std::string>& flags) {
+    for (const auto& [name, seconds] : price_on(host, 4, flags).seconds)
+      if (name == "fsdp copies") return seconds;
+    return 0.0;
+  };
+  EXPECT_GT(copies({}), 0);
+  EXPECT_EQ(copies({"--parallelism.data_parallel_replicate_degree", "4",
+                    "--parallelism.data_parallel_shard_degree", "1"}),
+            0);
 }
 
 TEST(HostPrice, BytesOfFloat32AreTwiceThoseOfBfloat16) {
