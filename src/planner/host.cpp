@@ -66,6 +66,8 @@ Machine machine_of(const Host& host, int ranks, const std::string& name) {
   out.nvlink_bytes_per_second = out.nic_bytes_per_second = host.rank_bytes_per_second;
   out.nvlink_domain = ranks;
   out.host_bytes_per_second = host.copy_bytes_per_second;
+  if (host.checkpoint_bytes_per_second > 0)
+    out.storage_bytes_per_second = host.checkpoint_bytes_per_second / ranks;
   out.host = rank;
   return out;
 }

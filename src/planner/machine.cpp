@@ -23,13 +23,16 @@ struct Quantity {
   double unit;
   double Machine::*value;
 };
-constexpr std::array<Quantity, 3> kGpu{
+constexpr std::array<Quantity, 4> kGpu{
     {{"memory_gib", 1024.0 * 1024 * 1024, &Machine::memory_bytes},
      {"hbm_tb_s", 1e12, &Machine::hbm_bytes_per_second},
-     {"power_w", 1, &Machine::watts}}};
-constexpr std::array<Quantity, 3> kLinks{{{"nvlink_gb_s", 1e9, &Machine::nvlink_bytes_per_second},
-                                          {"nic_gb_s", 1e9, &Machine::nic_bytes_per_second},
-                                          {"host_gb_s", 1e9, &Machine::host_bytes_per_second}}};
+     {"power_w", 1, &Machine::watts},
+     {"node_w", 1, &Machine::node_watts}}};
+constexpr std::array<Quantity, 4> kLinks{
+    {{"nvlink_gb_s", 1e9, &Machine::nvlink_bytes_per_second},
+     {"nic_gb_s", 1e9, &Machine::nic_bytes_per_second},
+     {"host_gb_s", 1e9, &Machine::host_bytes_per_second},
+     {"storage_gb_s", 1e9, &Machine::storage_bytes_per_second}}};
 
 /// Fills a Machine from the sections of its file.
 class Reader {
@@ -74,7 +77,7 @@ class Reader {
       quantity(entry, kLinks);
   }
 
-  void quantity(const TomlEntry& entry, const std::array<Quantity, 3>& known) {
+  void quantity(const TomlEntry& entry, const std::array<Quantity, 4>& known) {
     const auto found = std::ranges::find(known, entry.key, &Quantity::key);
     if (found == known.end()) {
       std::vector<std::string> names;
@@ -131,6 +134,11 @@ Machine load_machine(const std::string& name) {
   machine.name = name;
   Reader(facts, machine).read();
   return machine;
+}
+
+Machine machine_of(const std::string& name, int ranks) {
+  if (name == "host") return machine_of(this_host(), ranks);
+  return share_of(load_machine(name), ranks);
 }
 
 }  // namespace tessera::planner

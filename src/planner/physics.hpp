@@ -28,6 +28,9 @@ inline constexpr double kAttentionBackward = 2.5;
 inline constexpr double kJitter = 0.02;
 /// Multiprocessors that an overlapped exchange of tokens takes (DeepEP 20 to 24 of 132).
 inline constexpr double kExchangeShare = 0.2;
+/// From a failure to a started job: failures are found and diagnosed in ten minutes
+/// (MegaScale, https://arxiv.org/abs/2402.15627, section 6.3).
+inline constexpr double kDetectionSeconds = 600;
 /// Allocated beside the allocator's peak: CUDA context, NCCL's buffers, libraries' workspaces.
 inline constexpr double kRuntimeBytes = 2.0 * 1024 * 1024 * 1024;
 /// The same of a rank on a host: LibTorch and MPI (a rehearsal's resident bytes, less its tensors).

@@ -133,6 +133,8 @@ const std::vector<Constant>& constants() {
 
 std::vector<std::string> stack_names() { return names_in("stacks"); }
 
+std::string stack_of(const Machine& machine) { return machine.host ? "tessera-host" : "tessera"; }
+
 Stack load_stack(const std::string& name) { return load(name, 0); }
 
 }  // namespace tessera::planner

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 
+#include "tessera/plan/failures.hpp"
 #include "tessera/train/signals.hpp"
 
 namespace tessera::train {
@@ -23,7 +24,7 @@ SaveAndStop::SaveAndStop(const plan::JobPlan& plan, int rank, int ranks) : plan_
   SaveTimer::Options options;
   if (plan.save.interval == 0)
     options.failures = plan.save.mtbf_hours > 0 ? plan.save.mtbf_hours * 3600
-                                                : usual_seconds_between_failures(ranks);
+                                                : plan::usual_seconds_between_failures(ranks);
   options.end = job_end_from_environment();
   timer_.emplace(options, now());
 }

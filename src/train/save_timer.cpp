@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
 #include "tessera/base/log.hpp"
+#include "tessera/plan/failures.hpp"
 
 namespace tessera::train {
 namespace {
@@ -40,7 +40,7 @@ double SaveTimer::longest_step() const {
 
 bool SaveTimer::is_due(double now) const {
   if (options_.failures <= 0) return false;
-  double interval = std::sqrt(2 * cost_.value_or(kUnknownCost) * options_.failures);
+  double interval = plan::young_interval(cost_.value_or(kUnknownCost), options_.failures);
   if (!cost_) interval = std::min(interval, kFirstSave);
   if (!cost_ && options_.end) interval = std::min(interval, (*options_.end - last_save_) / 2);
   interval = std::max(interval, durable_.value_or(0));
@@ -70,7 +70,5 @@ std::optional<double> job_end_from_environment() {
   }
   return std::nullopt;
 }
-
-double usual_seconds_between_failures(int ranks) { return 50'000.0 * 3600 / ranks; }
 
 }  // namespace tessera::train

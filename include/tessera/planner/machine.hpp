@@ -35,6 +35,7 @@ struct Machine {
   int multiprocessors = 1;                 ///< that work on tiles of a matrix product
   std::int64_t tile_rows = 128;            ///< of the fastest tile; its columns are 256
   double watts = 0;                        ///< of a GPU under load
+  double node_watts = 0;                   ///< a GPU's share of its node's rating; 0: unknown
   std::array<double, kFormats> peak{};     ///< dense, of the data sheet; 0: not supported
   std::array<double, kFormats> ceiling{};  ///< best measured matrix product at this power limit
   std::array<AttentionRate, kAttentionKernels> attention{};
@@ -43,6 +44,9 @@ struct Machine {
   double nic_bytes_per_second = 0;   ///< a GPU's share of the network
   double host_bytes_per_second = 0;  ///< between a GPU and its host's memory
   std::optional<HostRank> host;      ///< of a node without GPUs
+  /// A GPU's share of the file system: 2 TB/s on 16,384 GPUs, if the file does not say
+  /// ("The Llama 3 Herd of Models", 2024, section 3.3.1).
+  double storage_bytes_per_second = 2e12 / 16'384;
 
   double peak_of(Format format) const { return peak[static_cast<std::size_t>(format)]; }
   double ceiling_of(Format format) const { return ceiling[static_cast<std::size_t>(format)]; }
@@ -58,6 +62,8 @@ Machine load_machine(const std::string& name);
 
 /// A rank of a host, of which the node has `ranks`.
 Machine machine_of(const Host& host, int ranks, const std::string& name = "this host");
+/// Of one of `ranks` ranks: "host" is the node that this runs on, and else a name or a file.
+Machine machine_of(const std::string& name, int ranks);
 /// A host as one of `ranks` ranks of its node has it. A machine of GPUs stays as it is.
 Machine share_of(const Machine& machine, int ranks);
 

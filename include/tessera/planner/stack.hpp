@@ -67,6 +67,9 @@ const std::vector<Constant>& constants();
 /// The names of the files that there are, sorted.
 std::vector<std::string> stack_names();
 
+/// The name of Tessera's on such a machine.
+std::string stack_of(const Machine& machine);
+
 /// Reads share/tessera/stacks/`name`.toml, or the file itself if `name` ends in ".toml"; what it
 /// does not say, the stack that it `inherits` does. Throws Error(usage) that lists the stacks for a
 /// name that is not known, and with file and line for a key that a stack does not have.

@@ -28,11 +28,9 @@ class SaveTimer {
   /// `waited`: how long training stood still for it; `durable`: until it was committed.
   void save_took(double waited, double durable);
 
-  /// Should a save follow the step that begins now? By Young's interval, sqrt(2 x cost of a save x
-  /// mean time between failures) (J. W. Young, "A first order approximation to the optimum
-  /// checkpoint interval", CACM 17(9), 1974), and never sooner than the last one took. Until a cost
-  /// is known it is taken for a second, and the first save comes after ten minutes, or half of what
-  /// is left of the allocation, at the latest.
+  /// Should a save follow the step that begins now? By plan::young_interval(), and never sooner
+  /// than the last one took. Until a cost is known it is taken for a second, and the first save
+  /// comes after ten minutes, or half of what is left of the allocation, at the latest.
   bool is_due(double now) const;
   /// Would a step after the one that begins now, and the last save, end too late?
   bool is_last(double now) const;
@@ -52,10 +50,5 @@ class SaveTimer {
 /// The end of the allocation as TESSERA_JOB_END or Slurm's SLURM_JOB_END_TIME gives it; a value
 /// that is not a time is ignored with a warning.
 std::optional<double> job_end_from_environment();
-
-/// Mean time between failures of a job on `ranks` ranks if nobody has counted them: 50,000 hours
-/// for each rank, from 419 unplanned interruptions in 54 days on 16,384 GPUs ("The Llama 3 Herd of
-/// Models", 2024, section 3.3.4).
-double usual_seconds_between_failures(int ranks);
 
 }  // namespace tessera::train

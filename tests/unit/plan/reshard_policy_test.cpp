@@ -11,7 +11,7 @@ namespace tessera::plan {
 namespace {
 
 using tessera::test::error_of;
-using Kind = ReshardPolicy::Kind;
+using Frees = ReshardPolicy::Kind;
 
 const std::vector<UnitWeights> kUnits{{"tok_embeddings", 50, false},
                                       {"layers.0", 10, false},
@@ -29,43 +29,43 @@ std::string resolved(const ReshardPolicy& policy, const std::vector<ReshardRule>
 }
 
 TEST(ReshardPolicy, Parses) {
-  EXPECT_EQ(ReshardPolicy::parse("default")->kind, Kind::standard);
-  EXPECT_EQ(ReshardPolicy::parse("last_layer")->kind, Kind::last_layer);
-  EXPECT_EQ(ReshardPolicy::parse("auto")->kind, Kind::automatic);
+  EXPECT_EQ(ReshardPolicy::parse("default")->kind, Frees::standard);
+  EXPECT_EQ(ReshardPolicy::parse("last_layer")->kind, Frees::last_layer);
+  EXPECT_EQ(ReshardPolicy::parse("auto")->kind, Frees::automatic);
   EXPECT_EQ(ReshardPolicy::parse("8")->group, 8);
   for (const char* wrong : {"", "0", "-1", "8x", "Always", " 8", "99999999999"})
     EXPECT_FALSE(ReshardPolicy::parse(wrong)) << wrong;
 }
 
 TEST(ReshardPolicy, DecidesUnitByUnit) {
-  EXPECT_EQ(resolved({Kind::standard}), "ffffk");
-  EXPECT_EQ(resolved({Kind::standard}, {}, /*pipelined=*/true), "kkkkk");
-  EXPECT_EQ(resolved({Kind::always}), "fffff");
-  EXPECT_EQ(resolved({Kind::never}), "kkkkk");
-  EXPECT_EQ(resolved({Kind::last_layer}, {}, /*pipelined=*/true), "ffffk");
-  EXPECT_EQ(resolved({Kind::group, 4}), "44444");
-  EXPECT_EQ(resolved({Kind::group, 8}), "fffff");
-  EXPECT_EQ(resolved({Kind::group, 1}), "kkkkk");
+  EXPECT_EQ(resolved({Frees::standard}), "ffffk");
+  EXPECT_EQ(resolved({Frees::standard}, {}, /*pipelined=*/true), "kkkkk");
+  EXPECT_EQ(resolved({Frees::always}), "fffff");
+  EXPECT_EQ(resolved({Frees::never}), "kkkkk");
+  EXPECT_EQ(resolved({Frees::last_layer}, {}, /*pipelined=*/true), "ffffk");
+  EXPECT_EQ(resolved({Frees::group, 4}), "44444");
+  EXPECT_EQ(resolved({Frees::group, 8}), "fffff");
+  EXPECT_EQ(resolved({Frees::group, 1}), "kkkkk");
 }
 
 TEST(ReshardPolicy, AutoKeepsTheLastUnitsThatFit) {
-  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 0), "fffff");
-  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 70), "ffkkk");
-  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 45), "fkkkf");
-  EXPECT_EQ(resolved({Kind::automatic}, {}, false, 1000), "kkkkk");
+  EXPECT_EQ(resolved({Frees::automatic}, {}, false, 0), "fffff");
+  EXPECT_EQ(resolved({Frees::automatic}, {}, false, 70), "ffkkk");
+  EXPECT_EQ(resolved({Frees::automatic}, {}, false, 45), "fkkkf");
+  EXPECT_EQ(resolved({Frees::automatic}, {}, false, 1000), "kkkkk");
 }
 
 TEST(ReshardPolicy, TheFirstRuleWins) {
-  EXPECT_EQ(resolved({Kind::always}, {{"layers\\.[0-3]$", {Kind::never}}}), "fkkff");
+  EXPECT_EQ(resolved({Frees::always}, {{"layers\\.[0-3]$", {Frees::never}}}), "fkkff");
   EXPECT_EQ(
-      resolved({Kind::never}, {{"layers\\.1$", {Kind::group, 2}}, {"layers", {Kind::always}}}),
+      resolved({Frees::never}, {{"layers\\.1$", {Frees::group, 2}}, {"layers", {Frees::always}}}),
       "kf2fk");
 }
 
 TEST(ReshardPolicy, GroupsMustDivide) {
   EXPECT_THAT(error_of(ExitCode::usage,
                        [] {
-                         resolved({Kind::group, 3});
+                         resolved({Frees::group, 3});
                        }),
               testing::HasSubstr("choose a divisor of 8"));
 }

@@ -77,9 +77,5 @@ TEST(SaveTimer, TakesTheEndFromTheEnvironment) {
   unsetenv("TESSERA_JOB_END");
 }
 
-TEST(SaveTimer, FailuresComeMoreOftenToMoreRanks) {
-  EXPECT_NEAR(usual_seconds_between_failures(16'384) / 3600, 54.0 * 24 / 419, 0.1);
-}
-
 }  // namespace
 }  // namespace tessera::train

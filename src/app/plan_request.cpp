@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan_request.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/machine.hpp"
+#include "tessera/planner/stack.hpp"
+
+namespace tessera::app {
+namespace {
+
+/// Takes "--name VALUE" or "--name=VALUE" at `at`, and moves `at` to its last word.
+bool takes(const Args& args, std::size_t& at, const std::string& name, std::string& value) {
+  if (args[at].starts_with(name + "=")) {
+    value = args[at].substr(name.size() + 1);
+    return true;
+  }
+  if (args[at] != name) return false;
+  require(at + 1 < args.size(), ExitCode::usage, "{} needs a value", name);
+  value = args[++at];
+  return true;
+}
+
+/// The same of an amount.
+bool takes(const Args& args, std::size_t& at, const std::string& name,
+           std::optional<double>& amount) {
+  std::string text;
+  if (!takes(args, at, name, text)) return false;
+  amount = amount_in(name, text);
+  return true;
+}
+
+/// A rehearsal prices nothing: it has no use for these flags.
+void refuse_beside_rehearsal(const Args& args) {
+  for (const std::string& word : args)
+    for (const char* flag : {"--machine", "--stack", "--search", "--explain", "--traffic",
+                             "--write", "--tokens", "--price", "--gpu-mtbf"})
+      require(word != flag && !word.starts_with(std::string(flag) + "="), ExitCode::usage,
+              "{} has no effect with --rehearse; omit one of them", flag);
+}
+
+}  // namespace
+
+std::string plan_usage() {
+  return fmt::format(
+      "Usage: tessera plan [FILE.toml] [--gpus N] [--machine NAME] [--stack NAME] [FLAG]...\n"
+      "                    [--section.key VALUE]...\n"
+      "       tessera plan --rehearse [FILE.toml] [--gpus N] [--json] [--section.key VALUE]...\n"
+      "       tessera plan calibrate [--to FILE.toml] [--folder DIR] [--seconds N]\n"
+      "\n"
+      "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
+      "\n"
+      "--gpus N         the number of GPUs (default: the fewest that the mesh needs).\n"
+      "--machine NAME   the machine (default: h100-700w), or a file that ends in\n"
+      "                 .toml. `host`: the cores of this node, as the processor describes itself.\n"
+      "--stack NAME     the software (default: tessera, on hosts tessera-host), or a file that\n"
+      "                 ends in .toml.\n"
+      "--json           print one JSON object.\n"
+      "--search         also print the five fastest variants that fit, why they are, and\n"
+      "                 what each knob of the first changes.\n"
+      "--explain        also print how the fastest variant follows: questions in their order, "
+      "from\n"
+      "                 one GPU to float8, each with the figures that answer it.\n"
+      "--traffic        also print what communicators count in a step: calls and MiB by axis and\n"
+      "                 call, exactly as in a run over MPI.\n"
+      "--tokens N       also print time, GPU-hours and energy of a run over N tokens (15e12, "
+      "15T),\n"
+      "                 and its goodput (default: those of training.steps).\n"
+      "--price DOLLARS  the same, and the cost of the run, at this price of a GPU for an hour.\n"
+      "--gpu-mtbf HOURS the same, with a failure of each GPU every HOURS (default:\n"
+      "                 checkpoint.mtbf_hours of the job, or 50000).\n"
+      "--rehearse       for a job on hosts: the memory of its ranks, found by taking two steps of\n"
+      "                 each pipeline rank here, without the others.\n"
+      "--write FILE     search, and write the fastest variant as a job.\n"
+      "calibrate        measure this node, and write a machine file (default: host.toml).\n"
+      "\n"
+      "Machines:\n"
+      "  {}\n"
+      "\n"
+      "Stacks:\n"
+      "  {}\n"
+      "\n"
+      "Exit codes: 0 predicted, even if the job does not fit; 2 wrong configuration.\n",
+      fmt::join(planner::machine_names(), "\n  "), fmt::join(planner::stack_names(), "\n  "));
+}
+
+PlanRequest plan_request_of(const Args& args) {
+  PlanRequest request;
+  std::string gpus;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--json")
+      request.json = true;
+    else if (args[i] == "--traffic")
+      request.traffic = true;
+    else if (args[i] == "--explain")
+      request.explain = true;
+    else if (args[i] == "--rehearse")
+      request.rehearse = true;
+    else if (args[i] == "--search")
+      request.search = true;
+    else if (takes(args, i, "--gpus", gpus))
+      request.gpus = count_in("--gpus", gpus);
+    else if (!takes(args, i, "--machine", request.machine) &&
+             !takes(args, i, "--stack", request.stack) &&
+             !takes(args, i, "--write", request.write) &&
+             !takes(args, i, "--tokens", request.run.tokens) &&
+             !takes(args, i, "--price", request.run.dollars) &&
+             !takes(args, i, "--gpu-mtbf", request.run.mtbf_hours))
+      request.job.push_back(args[i]);
+  }
+  request.search |= !request.write.empty();
+  if (request.rehearse) refuse_beside_rehearsal(args);
+  return request;
+}
+
+Args rehearsal_of(const PlanRequest& request) {
+  Args words = request.job;
+  if (request.gpus > 0) words.push_back(fmt::format("--gpus={}", request.gpus));
+  if (request.json) words.emplace_back("--json");
+  return words;
+}
+
+}  // namespace tessera::app
