@@ -61,6 +61,7 @@ Request request_of(const Args& args) {
 config::Reading read_and_check(const Request& request) {
   config::Reading job = config::read_job(request.job);
   JobCheck(request.files).find_problems(job, request.ranks);
+  for (const std::string& choice : job.resolved.choices) tessera::log::info("{}", choice);
   for (const std::string& warning : job.resolved.warnings) tessera::log::warning("{}", warning);
   return job;
 }

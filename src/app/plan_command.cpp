@@ -20,6 +20,7 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/plan/job_plan.hpp"
+#include "tessera/planner/automatic.hpp"
 #include "tessera/planner/variant_space.hpp"
 
 namespace {
@@ -36,6 +37,7 @@ constexpr const char* kUsualMachine = "h100-700w";
 
 tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
   const auto plan = tessera::plan::Planner().plan(job, gpus, 0);
+  for (const std::string& choice : job.resolved.choices) tessera::log::info("{}", choice);
   for (const std::string& warning : job.resolved.warnings) tessera::log::warning("{}", warning);
   config::throw_if_wrong(job.problems);
   TESSERA_EXPECT(plan, "a job without problems has no plan");
@@ -131,13 +133,15 @@ int run(const Args& args) {
   if (request.rehearse)
     tessera::app::become_tensor_program(tessera::app::kRehearse.name, rehearsal_of(request));
   config::Reading job = config::read_job(request.job);
-  if (request.machine.empty()) request.machine = kUsualMachine;
+  if (request.machine.empty())
+    request.machine = job.resolved.job.job.machine.value_or(kUsualMachine);
   const planner::Machine chosen_for =
       planner::machine_of(request.machine, std::max(1, request.gpus));
   const planner::Stack stack =
       planner::load_stack(request.stack.empty() ? planner::stack_of(chosen_for) : request.stack);
   const config::JobConfig given = job.resolved.job;
   tessera::app::name_data(job.resolved.job);
+  planner::choose_values(job, request.gpus, 0, chosen_for, stack);
   const tessera::plan::JobPlan plan = plan_of(job, request.gpus);
   const planner::Machine machine = planner::machine_of(request.machine, plan.layout.world());
   const planner::VariantSpace space(job.resolved, plan, machine, stack);

@@ -53,7 +53,7 @@ std::string plan_usage() {
       "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
       "\n"
       "--gpus N         the number of GPUs (default: the fewest that the mesh needs).\n"
-      "--machine NAME   the machine (default: h100-700w), or a file that ends in\n"
+      "--machine NAME   the machine (default: job.machine, or h100-700w), or a file that ends in\n"
       "                 .toml. `host`: the cores of this node, as the processor describes itself.\n"
       "--stack NAME     the software (default: tessera, on hosts tessera-host), or a file that\n"
       "                 ends in .toml.\n"

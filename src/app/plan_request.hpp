@@ -11,7 +11,7 @@ namespace tessera::app {
 
 struct PlanRequest {
   int gpus = 0;         ///< 0: as few as the mesh needs
-  std::string machine;  ///< empty: the usual one
+  std::string machine;  ///< empty: that of the job
   std::string stack;    ///< empty: Tessera on GPUs or on a host
   bool json = false, search = false, explain = false, traffic = false, rehearse = false;
   std::string write;         ///< empty: nothing is written

@@ -35,6 +35,7 @@ plan::JobPlan agree_on_plan(comm::World& world, const Args& args, const FindOnRa
     config::Reading job = config::read_job(args);
     const std::int64_t vocabulary = find(job, world.size());
     config::throw_if_wrong(job.problems);
+    for (const std::string& choice : job.resolved.choices) log::info("{}", choice);
     for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
     return fmt::format("{} {}", vocabulary, job.resolved.serialize());
   });

@@ -54,6 +54,7 @@ plan::JobPlan plan_of(const Request& request) {
   const Files files = names_data(job.resolved.job) ? Files::looked_at : Files::ignored;
   name_data(job.resolved.job);
   const std::int64_t vocabulary = inputs::JobCheck(files).find_problems(job, request.ranks);
+  for (const std::string& choice : job.resolved.choices) log::info("{}", choice);
   for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
   config::throw_if_wrong(job.problems);
   return plan::plan_job(job.resolved, request.ranks, vocabulary);

@@ -21,6 +21,7 @@ Resolved Resolved::with_absolute_paths() const {
   Resolved result = *this;
   JobConfig& j = result.job;
   make_absolute(j.job.dump_folder);
+  if (j.job.machine && j.job.machine->ends_with(".toml")) make_absolute(*j.job.machine);
   for (auto* path :
        {&j.model.tokenizer_path, &j.model.hf_config, &j.training.dataset_path,
         &j.training.tokens_cache, &j.validation.dataset_path, &j.checkpoint.initial_load_path})

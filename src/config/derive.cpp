@@ -49,7 +49,7 @@ void share_sizes(Draft& draft) {
   const auto share = [&draft](const char* key, std::int64_t& value, const char* from,
                               std::int64_t given) {
     if (draft.written(key)) return;
-    value = given;
+    if (given != kAutomatic) value = given;
     draft.derived[key] = from;
   };
   const Training& training = draft.job.training;

@@ -87,6 +87,14 @@ bool matters(const Option& option, const JobConfig& job) {
   return option.under.empty() || turned_on(*find_option(option.under), job);
 }
 
+std::vector<const Option*> left_to_planner(const JobConfig& job) {
+  std::vector<const Option*> out;
+  for (const Option& option : options())
+    if (may_be_left_to_planner(option) && to_text(get(option, job)) == "auto")
+      out.push_back(&option);
+  return out;
+}
+
 bool honoured(const Option& option, const JobConfig& job) {
   if (option.support != Support::refused || !matters(option, job)) return true;
   const Value value = get(option, job);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
 #include "draft.hpp"
@@ -14,6 +13,8 @@
 namespace tessera::config {
 
 namespace {
+
+constexpr std::string_view kAuto = "auto";
 
 template <class... F>
 struct Overloaded : F... {
@@ -106,7 +107,8 @@ std::string range_text(const Option& option) {
   if (std::isfinite(option.maximum))
     text += fmt::format("{}{} {}", text.empty() ? "" : " and ",
                         option.below_maximum ? "below" : "at most", option.maximum);
-  return option.minus_one ? text + ", or -1" : text;
+  if (option.minus_one) text += ", or -1";
+  return may_be_left_to_planner(option) ? text + ", or auto" : text;
 }
 
 std::optional<std::string> check_range(const Option& option, double number) {
@@ -120,6 +122,7 @@ std::optional<std::string> check_range(const Option& option, double number) {
 }
 
 std::optional<std::string> check_integer(const Option& option, std::int64_t number) {
+  if (may_be_left_to_planner(option) && number == kAutomatic) return {};
   constexpr std::int64_t kLargest = std::numeric_limits<int>::max();
   if (std::holds_alternative<int*>(member_of(option)) && number > kLargest)
     return fmt::format("must be at most {}, not {}", kLargest, number);
@@ -173,16 +176,6 @@ std::optional<std::string> check(const Option& option, Value& value) {
   return {};
 }
 
-Strings split(std::string_view text, char separator) {
-  Strings parts;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(separator), text.size());
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
 /// Words for booleans, for who writes `true` where a word is expected.
 void interpret_boolean(const Option& option, Value& value) {
   if (option.true_word.empty()) return;
@@ -207,34 +200,12 @@ void interpret(const Option& option, Value& value) {
     value = fmt::format("{}", *count);
   const auto* text = std::get_if<std::string>(&value);
   if (!text) return;
-  if (!option.zero_word.empty() && *text == option.zero_word)
-    value = std::int64_t{0};
+  if (option.automatic && *text == kAuto && type_name(option) == "integer")
+    value = std::int64_t{*option.automatic};
   else if (is_optional(option) && (*text == "none" || *text == "None"))
     value = std::monostate{};
   else if (leaf_of(option.key) == "fqns")
-    value = split(*text, ',');
-}
-
-template <class T>
-Value read_number(std::string_view text) {
-  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
-  T number{};
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc{} || end != digits.data() + digits.size() || digits.empty())
-    return std::string(text);
-  return number;
-}
-
-Value read_boolean(std::string_view text) {
-  if (text == "true" || text == "True") return true;
-  if (text == "false" || text == "False") return false;
-  return std::string(text);
-}
-
-std::vector<Strings> split_twice(std::string_view text) {
-  std::vector<Strings> lists;
-  for (const std::string& part : split(text, ';')) lists.push_back(split(part, ','));
-  return lists;
+    value = value_from_text(option, *text);
 }
 
 }  // namespace
@@ -258,7 +229,12 @@ bool is_optional(const Option& option) {
 Value get(const Option& option, const JobConfig& job) {
   // The table has one accessor for reading and writing; nothing is written here.
   const Member member = option.member(const_cast<JobConfig&>(job));
-  return std::visit(Overloaded{[](int* number) -> Value { return std::int64_t{*number}; },
+  const auto whole = [&](std::int64_t number) -> Value {
+    if (may_be_left_to_planner(option) && number == kAutomatic) return std::string(kAuto);
+    return number;
+  };
+  return std::visit(Overloaded{[&](int* number) { return whole(*number); },
+                               [&](std::int64_t* number) { return whole(*number); },
                                []<class T>(std::optional<T>* maybe) -> Value {
                                  return *maybe ? Value{**maybe} : Value{};
                                },
@@ -283,17 +259,6 @@ std::optional<std::string> assign(const Option& option, JobConfig& job, Value va
   if (auto wrong = check(option, value)) return wrong;
   std::visit([&](auto* member) { store(*member, value); }, option.member(job));
   return {};
-}
-
-Value value_from_text(const Option& option, std::string_view text) {
-  if (is_optional(option) && (text == "none" || text == "None")) return {};
-  const std::string_view type = type_name(option);
-  if (type == "boolean") return read_boolean(text);
-  if (type == "integer") return read_number<std::int64_t>(text);
-  if (type == "number") return read_number<double>(text);
-  if (type == "list of strings") return split(text, ',');
-  if (type == "list of lists") return split_twice(text);
-  return std::string(text);
 }
 
 }  // namespace tessera::config

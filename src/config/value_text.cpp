@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as text.
+// Values as text, and back.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 
 #include "tessera/config/option_table.hpp"
@@ -44,6 +45,38 @@ std::string list_text(const Strings& list) {
   return bracketed(list, [](const std::string& text) { return quoted_text(text); });
 }
 
+Strings split(std::string_view text, char separator) {
+  Strings parts;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(separator), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+template <class T>
+Value read_number(std::string_view text) {
+  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  T number{};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || digits.empty())
+    return std::string(text);
+  return number;
+}
+
+Value read_boolean(std::string_view text) {
+  if (text == "true" || text == "True") return true;
+  if (text == "false" || text == "False") return false;
+  return std::string(text);
+}
+
+std::vector<Strings> split_twice(std::string_view text) {
+  std::vector<Strings> lists;
+  for (const std::string& part : split(text, ';')) lists.push_back(split(part, ','));
+  return lists;
+}
+
 }  // namespace
 
 std::string to_toml(const Value& value) {
@@ -60,6 +93,17 @@ std::string to_toml(const Value& value) {
 std::string to_text(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   return text ? *text : to_toml(value);
+}
+
+Value value_from_text(const Option& option, std::string_view text) {
+  if (is_optional(option) && (text == "none" || text == "None")) return {};
+  const std::string_view type = type_name(option);
+  if (type == "boolean") return read_boolean(text);
+  if (type == "integer") return read_number<std::int64_t>(text);
+  if (type == "number") return read_number<double>(text);
+  if (type == "list of strings") return split(text, ',');
+  if (type == "list of lists") return split_twice(text);
+  return std::string(text);
 }
 
 }  // namespace tessera::config

@@ -11,6 +11,7 @@
 #include "fit_rules.hpp"
 #include "key_rules.hpp"
 #include "sections.hpp"
+#include "tessera/config/option_table.hpp"
 #include "tessera/plan/model_shape.hpp"
 #include "time_hints.hpp"
 
@@ -35,6 +36,17 @@ config::Reading reading_of(const config::Resolved& resolved) {
   for (const auto& [key, origin] : resolved.origins)
     if (origin != "default") reading.places[key] = {origin};
   return reading;
+}
+
+/// Of values that nobody has chosen, no rule says anything. Complains unless they may be misread.
+bool asks_planner(config::Reading& job) {
+  const std::vector<const config::Option*> open = config::left_to_planner(job.resolved.job);
+  if (!open.empty() && job.problems.empty())
+    job.complain_of({open.front()->key},
+                    fmt::format("{} = \"auto\" has no value here: `tessera train`, `plan` and "
+                                "`config check --ranks N` choose one",
+                                open.front()->key));
+  return !open.empty();
 }
 
 JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
@@ -108,7 +120,7 @@ Planner::Planner(ModelSource spec_of)
 Planner::~Planner() = default;
 
 std::optional<JobPlan> Planner::plan(config::Reading& job, int ranks, std::int64_t vocabulary) {
-  if (!job.whole) return std::nullopt;
+  if (!job.whole || asks_planner(job)) return std::nullopt;
   config::find_unsupported(job);
   check_keys(job);
   FitRules fit(job, ranks, vocabulary, [&](const model::DecoderShape& shape) {

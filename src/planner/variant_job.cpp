@@ -118,6 +118,9 @@ std::optional<ChangedJob> VariantSpace::job(const Variant& v) const {
                 to.activation_checkpoint.selective_ac_option, again.option);
   set_policies(v, to, changes);
   if (!keeps_batch(v)) set_batch(v, to, out);
+  if (changeable_)
+    for (const std::string& change : out.changes)
+      if (!changeable_->contains(change.substr(0, change.find(' ')))) return std::nullopt;
   config::Reading reading;
   reading.resolved = out.job;
   if (!planner_->plan(reading, work_.gpus, 0)) return std::nullopt;

@@ -52,7 +52,7 @@ inline plan::JobPlan planned(config::Resolved resolved, const model::ModelSpec& 
 }
 inline plan::JobPlan planned(const config::JobConfig& job, const model::ModelSpec& model,
                              const mesh::Layout& layout) {
-  return planned(config::Resolved{job, {}, {}}, model, layout);
+  return planned(config::Resolved{job, {}, {}, {}}, model, layout);
 }
 
 }  // namespace tessera::test

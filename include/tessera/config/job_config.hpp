@@ -23,6 +23,8 @@ struct Job {
   /// ours: auto (a GPU in a build with CUDA, else the host) | cuda | cpu
   std::string device = "auto";
   bool share_device = false;  ///< ours: whether ranks of a node may have the same GPU
+  /// ours: for which the planner chooses values, see left_to_planner()
+  std::optional<std::string> machine;
 };
 
 struct Profiling {

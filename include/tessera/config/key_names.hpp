@@ -26,6 +26,10 @@ inline constexpr std::string_view kCsv = "parallelism.pipeline_parallel_schedule
 inline constexpr std::string_view kParts = "parallelism.module_fqns_per_model_part";
 inline constexpr std::string_view kCuts = "parallelism.pipeline_parallel_split_points";
 inline constexpr std::string_view kLayers = "parallelism.pipeline_parallel_layers_per_stage";
+inline constexpr std::string_view kSplit = "parallelism.pipeline_parallel_split";
+inline constexpr std::string_view kMode = "activation_checkpoint.mode";
+inline constexpr std::string_view kOption = "activation_checkpoint.selective_ac_option";
+inline constexpr std::string_view kMachine = "job.machine";
 inline constexpr std::string_view kMap = "parallelism.pipeline_parallel_stage_map";
 
 }  // namespace tessera::config::key_names

@@ -33,6 +33,9 @@ enum class Support : std::uint8_t {
   harmless,  ///< accepted, and changes nothing that a run computes: `Option::why` says why not
 };
 
+/// What a number has that is left to the planner; it reads and prints as "auto".
+inline constexpr int kAutomatic = std::numeric_limits<int>::min();
+
 /// One key of a job; declared in src/config/options.
 struct Option {
   std::string_view key;                     ///< "section.key", as in JobConfig
@@ -61,8 +64,9 @@ struct Option {
   std::string_view short_flag{};                 ///< "--data": a flag without the section
   bool looked_up = false;  ///< of an optional: one that is not written is looked up by name, so
                            ///< "none" is printed
-  std::string_view zero_word{};  ///< of an integer: a word that means 0
-  bool list_too = false;         ///< of a string: a list of numbers serves, too, as "1,2,3"
+  /// What "auto" is: a number of the key, or kAutomatic. A string has the word itself.
+  std::optional<int> automatic{};
+  bool list_too = false;  ///< of a string: a list of numbers serves, too, as "1,2,3"
   std::string_view true_word{}, false_word{};  ///< of a string: what the booleans mean
 };
 
@@ -105,6 +109,11 @@ Value value_from_text(const Option& option, std::string_view text);
 std::string to_toml(const Value& value);
 /// The same without quotes around strings: for messages.
 std::string to_text(const Value& value);
+
+/// Is "auto" a value of this option that the planner replaces?
+inline bool may_be_left_to_planner(const Option& option) { return option.automatic == kAutomatic; }
+/// The options with that value.
+std::vector<const Option*> left_to_planner(const JobConfig& job);
 
 /// Can a run start with this option as it is set in `job`? True also where the option does not
 /// matter in that job.

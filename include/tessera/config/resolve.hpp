@@ -19,6 +19,8 @@ struct Resolved {
   /// For people, each printed once by rank 0. At most one of them is about keys that Tessera does
   /// not act on yet.
   std::vector<std::string> warnings;
+  /// For people: what the planner chose, and why. Not part of serialize().
+  std::vector<std::string> choices;
 
   /// "job.toml:12" | "command line" | "default"; the key may be spelt in any way that a file may.
   const std::string& origin(std::string_view key) const;

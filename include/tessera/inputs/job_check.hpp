@@ -22,9 +22,10 @@ class JobCheck {
   };
   explicit JobCheck(Files files) : files_(files) {}
 
-  /// Appends to `job.problems` what `train` would refuse on `ranks` ranks; 0 = the fewest. Problems
-  /// of a key that was misread, or that follow from one that is listed already, are omitted.
-  /// Returns the vocabulary of the training data, 0 = unknown.
+  /// Chooses the values that the job leaves to the planner. Appends to `job.problems` what `train`
+  /// would refuse on `ranks` ranks; 0 = the fewest. Problems of a key that was misread, or that
+  /// follow from one that is listed already, are omitted. Returns the vocabulary of the training
+  /// data, 0 = unknown.
   std::int64_t find_problems(config::Reading& job, int ranks = 0);
 
  private:

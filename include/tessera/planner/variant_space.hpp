@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,8 @@ class VariantSpace {
   const std::vector<int>& values(Knob knob) const { return values_[knob]; }
   /// Leaves these values alone.
   void restrict_to(Knob knob, std::vector<int> values) { values_[knob] = std::move(values); }
+  /// Lets a variant's job differ from the job in these keys alone.
+  void change_only(std::set<std::string, std::less<>> keys) { changeable_ = std::move(keys); }
   /// Are all values of this variant among them?
   bool has(const Variant& variant) const;
   const Variant& own() const { return own_; }
@@ -65,7 +68,8 @@ class VariantSpace {
   /// The same without action lists: enough for what ranks compute and store, but not for the order
   /// of the pipeline.
   Workload without_lists(const Variant& variant) const;
-  /// Changed keys have the origin "tessera plan". Nothing if a rule of plans forbids the job.
+  /// Changed keys have the origin "tessera plan". Nothing if a rule of plans forbids the job, or
+  /// it would change other keys than change_only() says.
   std::optional<ChangedJob> job(const Variant& variant) const;
 
   /// Of a pipeline's variant; null for one of a single rank, and for the job's file.
@@ -103,6 +107,7 @@ class VariantSpace {
   PerKnob<std::vector<int>> values_;
   std::vector<Recomputation> recomputations_;
   std::vector<Cut> cuts_;
+  std::optional<std::set<std::string, std::less<>>> changeable_;  ///< nothing: all
   mutable std::map<std::pair<int, int>, std::optional<Pipeline>> pipelines_;
   /// Copies share what it knows.
   std::shared_ptr<plan::Planner> planner_ = std::make_shared<plan::Planner>();

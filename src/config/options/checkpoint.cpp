@@ -19,7 +19,7 @@ OptionList checkpoint_options() {
              "Steps between checkpoints; auto (or 0) = computed from the cost of a save and "
              "mtbf_hours")
           .at_least(0)
-          .or_word_for_zero("auto"),
+          .or_auto(0),
       OPTION(checkpoint.mtbf_hours,
              "Mean time between failures of the whole job in hours, for interval = auto; 0 = "
              "50,000 / ranks")

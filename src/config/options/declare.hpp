@@ -26,7 +26,8 @@ class Declaration {
   Declaration& or_minus_one() { return option_.minus_one = true, *this; }
   Declaration& short_flag(std::string_view flag) { return option_.short_flag = flag, *this; }
   Declaration& looked_up() { return option_.looked_up = true, *this; }
-  Declaration& or_word_for_zero(std::string_view word) { return option_.zero_word = word, *this; }
+  /// "auto" is this number; kAutomatic leaves a value to the planner, that of a string, too.
+  Declaration& or_auto(int meaning) { return option_.automatic = meaning, *this; }
   Declaration& or_list() { return option_.list_too = true, *this; }
   Declaration& or_count() { return option_.count_too = true, *this; }
   /// Tables with these columns; `spare` of the last ones may be missing.

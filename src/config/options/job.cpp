@@ -33,6 +33,12 @@ OptionList job_options() {
              "(NCCL_MULTI_RANK_GPU_ENABLE=1, since 2.30)")
           .is_ours(),
 
+      OPTION(
+          job.machine,
+          "Machine for which values of auto are chosen: a name that `tessera plan --help` lists, "
+          "or a file that ends in .toml")
+          .is_ours(),
+
       OPTION(model.name, "Architecture")
           .works_with({"llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss"},
                       "Tessera trains llama3, qwen3, mixtral, deepseek_v3 and gpt_oss; name one of "

@@ -20,9 +20,11 @@ Declaration::Words schedules() {
 
 OptionList parallelism_options() {
   return {
-      OPTION(parallelism.data_parallel_replicate_degree, "Copies of the sharded model")
+      OPTION(parallelism.data_parallel_replicate_degree,
+             "Copies of the sharded model; auto = the planner's choice")
           .at_least(1)
-          .or_minus_one(),
+          .or_minus_one()
+          .or_auto(kAutomatic),
       OPTION(parallelism.data_parallel_shard_degree,
              "Ranks that share one copy of parameters; -1 = the ranks that are left")
           .at_least(1)
@@ -51,10 +53,13 @@ OptionList parallelism_options() {
              "default = sharded unless pipelined or deterministic")
           .one_of({"default", "unsharded", "sharded"})
           .is_ours(),
-      OPTION(parallelism.tensor_parallel_degree,
-             "Ranks over which each weight matrix is split, and the tokens between matrix products")
+      OPTION(
+          parallelism.tensor_parallel_degree,
+          "Ranks over which each weight matrix is split, and the tokens between matrix products; "
+          "auto = the planner's choice")
           .at_least(1)
-          .or_minus_one(),
+          .or_minus_one()
+          .or_auto(kAutomatic),
       OPTION(parallelism.disable_loss_parallel,
              "Gather the logits of all tensor-parallel ranks before the loss"),
       OPTION(parallelism.disable_sequence_parallel,
@@ -67,17 +72,22 @@ OptionList parallelism_options() {
       OPTION(parallelism.async_tensor_parallel_chunks, "Chunks of each rank's tokens")
           .at_least(1)
           .is_ours(),
-      OPTION(parallelism.pipeline_parallel_degree, "Ranks that share the layers")
+      OPTION(parallelism.pipeline_parallel_degree,
+             "Ranks that share the layers; auto = the planner's choice")
           .at_least(1)
-          .or_minus_one(),
+          .or_minus_one()
+          .or_auto(kAutomatic),
       OPTION(parallelism.module_fqns_per_model_part,
              "Modules of each pipeline stage; as a flag: a,b;c,d")
           .only_if(&pipelined),
-      OPTION(parallelism.pipeline_parallel_split,
-             "Where stages begin: layers = as in TorchTitan; balanced, balanced_sublayer = even "
-             "FLOPs, cut between "
-             "blocks or at any cell; measured = even times of the cells")
-          .one_of({"layers", "balanced", "balanced_sublayer", "measured"})
+      OPTION(
+          parallelism.pipeline_parallel_split,
+          "Where stages begin: layers = as in TorchTitan; balanced, balanced_sublayer = even "
+          "FLOPs, cut between "
+          "blocks or at any cell; measured = even times of the cells; auto = the planner's choice "
+          "of the first three")
+          .one_of({"layers", "balanced", "balanced_sublayer", "measured", "auto"})
+          .or_auto(kAutomatic)
           .only_if(&pipelined)
           .is_ours(),
       OPTION(parallelism.pipeline_parallel_split_points,
@@ -112,7 +122,7 @@ OptionList parallelism_options() {
              "Sequences of a microbatch; divides local_batch_size; auto (or 0) = the fastest size "
              "in the first steps")
           .at_least(0)
-          .or_word_for_zero("auto"),
+          .or_auto(0),
       OPTION(parallelism.pipeline_parallel_microbatch_steps,
              "Other microbatch sizes from given steps on, as STEP:SIZE: 101:2,1001:4; the global "
              "batch stays the same")
@@ -122,9 +132,11 @@ OptionList parallelism_options() {
              "Overlap expert and pipeline traffic under DualPipeV")
           .with("parallelism.expert_parallel_degree")
           .harmless("Tessera sends experts' tokens inside each pass; results are the same"),
-      OPTION(parallelism.context_parallel_degree, "Ranks that share each sequence")
+      OPTION(parallelism.context_parallel_degree,
+             "Ranks that share each sequence; auto = the planner's choice")
           .at_least(1)
-          .or_minus_one(),
+          .or_minus_one()
+          .or_auto(kAutomatic),
       OPTION(parallelism.context_parallel_load_balancer,
              "Positions of each context-parallel rank: headtail = equal work under a causal mask; "
              "none = in order")
@@ -140,8 +152,9 @@ OptionList parallelism_options() {
           .one_of({"allgather", "alltoall", "ring"}),
       OPTION(parallelism.expert_parallel_degree,
              "Ranks that share the experts, taken from data_parallel_shard x context_parallel x "
-             "tensor_parallel")
-          .at_least(1),
+             "tensor_parallel; auto = the planner's choice")
+          .at_least(1)
+          .or_auto(kAutomatic),
       OPTION(parallelism.expert_tensor_parallel_degree,
              "Ranks that share each expert: 1 or tensor_parallel_degree")
           .at_least(1),

@@ -29,8 +29,10 @@ OptionList training_proper() {
              "Folder for token files made from text; none = tokens, in job.dump_folder or in a "
              "sweep's folder")
           .is_ours(),
-      OPTION(training.local_batch_size, "Sequences of one data-parallel rank in one pass")
-          .at_least(1),
+      OPTION(training.local_batch_size,
+             "Sequences of one data-parallel rank in one pass; auto = the planner's choice")
+          .at_least(1)
+          .or_auto(kAutomatic),
       OPTION(training.global_batch_size,
              "Sequences of one step over all ranks; -1 = local_batch_size on each data-parallel "
              "rank; more = gradient "
@@ -96,11 +98,13 @@ OptionList training_proper() {
 
 OptionList recompute() {
   return {
-      OPTION(activation_checkpoint.mode,
-             "What backward recomputes: nothing (none), every block (full), some of it "
-             "(selective), or as little as "
-             "memory_budget allows")
-          .one_of({"none", "full", "selective", "memory_budget"}),
+      OPTION(
+          activation_checkpoint.mode,
+          "What backward recomputes: nothing (none), every block (full), some of it "
+          "(selective), or as little as "
+          "memory_budget allows; auto = the fastest of the first three that fits, by the planner")
+          .one_of({"none", "full", "selective", "memory_budget", "auto"})
+          .or_auto(kAutomatic),
       OPTION(activation_checkpoint.selective_ac_option,
              "With mode selective: n = recompute every n-th block; op = recompute norms, SwiGLU "
              "and gathered tokens "

@@ -29,7 +29,7 @@ TEST(Errors, ListAllProblemsInOnePassInReadingOrder) {
         file.at(2) + "2: unknown section 'trainning'; did you mean 'training'?",
         file.at(5) + "1: unknown key 'training.stpes'; did you mean 'training.steps'?",
         file.at(6) + "1: training.seq_len must be an integer, not a string (long)",
-        file.at(7) + "1: training.local_batch_size must be at least 1, not -3",
+        file.at(7) + "1: training.local_batch_size must be at least 1, or auto, not -3",
         file.at(9) + "9: key 'steps' is given twice",
         file.at(10) + "1: training.dtype must be one of float32, bfloat16, float64, not 'bf16'; "
                       "did you mean 'bfloat16'?",

@@ -9,6 +9,7 @@
 
 #include "tessera/config/closest_key.hpp"
 #include "tessera/config/document.hpp"
+#include "tessera/config/resolve.hpp"
 
 namespace tessera::config {
 namespace {
@@ -136,6 +137,24 @@ TEST(ClosestKey, FindsTheNearest) {
   EXPECT_EQ(closest_key("fault_tolerance.sync_steps"), std::nullopt);
   EXPECT_EQ(closest_key("paralelism.tensor_paralel_degree"), "parallelism.tensor_parallel_degree");
   EXPECT_EQ(closest_key(std::string(100000, 'x')), std::nullopt);
+}
+
+TEST(OptionTable, AutoIsLeftToThePlannerUntilItHasAValue) {
+  const Option& degree = *find_option("parallelism.tensor_parallel_degree");
+  Resolved resolved;
+  EXPECT_EQ(assign(degree, resolved.job, std::string("auto")), std::nullopt);
+  EXPECT_EQ(to_toml(get(degree, resolved.job)), "\"auto\"");
+  EXPECT_EQ(left_to_planner(resolved.job), std::vector{&degree});
+  const Resolved sent = Resolved::deserialize(resolved.serialize());
+  EXPECT_EQ(left_to_planner(sent.job), std::vector{&degree});
+  for (const std::int64_t wrong : {0, -2})
+    EXPECT_TRUE(assign(degree, resolved.job, wrong)) << wrong;
+  EXPECT_EQ(assign(degree, resolved.job, std::int64_t{2}), std::nullopt);
+  EXPECT_TRUE(left_to_planner(resolved.job).empty());
+  // Others have a number for the word.
+  const Option& interval = *find_option("checkpoint.interval");
+  EXPECT_EQ(assign(interval, resolved.job, std::string("auto")), std::nullopt);
+  EXPECT_EQ(resolved.job.checkpoint.interval, 0);
 }
 
 }  // namespace
