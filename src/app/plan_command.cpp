@@ -10,6 +10,7 @@
 
 #include "command.hpp"
 #include "plan_data.hpp"
+#include "plan_pictures.hpp"
 #include "plan_request.hpp"
 #include "plan_search.hpp"
 #include "plan_traffic.hpp"
@@ -168,6 +169,12 @@ int run(const Args& args) {
   const auto wrote = [&](const std::string& file) {
     if (!request.json) std::cout << "wrote       " << file << '\n';
   };
+  if (!request.picture.empty()) {
+    tessera::write_file_atomically(
+        request.out,
+        tessera::app::picture_of(request.picture, {job.resolved, work, machine, stack}));
+    wrote(request.out);
+  }
   if (request.write.empty()) return 0;
   write_job(request.write, advice, given);
   wrote(request.write);

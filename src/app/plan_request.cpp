@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "plan_pictures.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/suggest.hpp"
 #include "tessera/planner/machine.hpp"
 #include "tessera/planner/stack.hpp"
 
@@ -36,9 +40,19 @@ bool takes(const Args& args, std::size_t& at, const std::string& name,
 void refuse_beside_rehearsal(const Args& args) {
   for (const std::string& word : args)
     for (const char* flag : {"--machine", "--stack", "--search", "--explain", "--traffic",
-                             "--write", "--tokens", "--price", "--gpu-mtbf"})
+                             "--write", "--picture", "--out", "--tokens", "--price", "--gpu-mtbf"})
       require(word != flag && !word.starts_with(std::string(flag) + "="), ExitCode::usage,
               "{} has no effect with --rehearse; omit one of them", flag);
+}
+
+void check_picture(const PlanRequest& request) {
+  require(request.picture.empty() == request.out.empty(), ExitCode::usage, "{} needs {}",
+          request.picture.empty() ? "--out" : "--picture",
+          request.picture.empty() ? "--picture KIND" : "--out FILE.svg");
+  const std::vector<std::string>& known = picture_names();
+  require(request.picture.empty() || std::ranges::find(known, request.picture) != known.end(),
+          ExitCode::usage, "--picture draws {}, not '{}'{}", fmt::join(known, ", "),
+          request.picture, did_you_mean(request.picture, known));
 }
 
 }  // namespace
@@ -71,6 +85,9 @@ std::string plan_usage() {
       "--price DOLLARS  the same, and the cost of the run, at this price of a GPU for an hour.\n"
       "--gpu-mtbf HOURS the same, with a failure of each GPU every HOURS (default:\n"
       "                 checkpoint.mtbf_hours of the job, or 50000).\n"
+      "--picture KIND   also draw memory (of each rank over a step), roofline (kernels below the\n"
+      "                 machine's limits) or scaling (over numbers of GPUs) into --out.\n"
+      "--out FILE.svg   the picture's file.\n"
       "--rehearse       for a job on hosts: the memory of its ranks, found by taking two steps of\n"
       "                 each pipeline rank here, without the others.\n"
       "--write FILE     search, and write the fastest variant as a job.\n"
@@ -105,12 +122,15 @@ PlanRequest plan_request_of(const Args& args) {
     else if (!takes(args, i, "--machine", request.machine) &&
              !takes(args, i, "--stack", request.stack) &&
              !takes(args, i, "--write", request.write) &&
+             !takes(args, i, "--picture", request.picture) &&
+             !takes(args, i, "--out", request.out) &&
              !takes(args, i, "--tokens", request.run.tokens) &&
              !takes(args, i, "--price", request.run.dollars) &&
              !takes(args, i, "--gpu-mtbf", request.run.mtbf_hours))
       request.job.push_back(args[i]);
   }
   request.search |= !request.write.empty();
+  check_picture(request);
   if (request.rehearse) refuse_beside_rehearsal(args);
   return request;
 }

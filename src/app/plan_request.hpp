@@ -15,6 +15,7 @@ struct PlanRequest {
   std::string stack;    ///< empty: Tessera on GPUs or on a host
   bool json = false, search = false, explain = false, traffic = false, rehearse = false;
   std::string write;         ///< empty: nothing is written
+  std::string picture, out;  ///< its kind, and its file; both or none
   RunRequest run;
   Args job;  ///< what is not of the command
 };

@@ -75,6 +75,8 @@ void CellParts::core(double head_dim, double kv_bytes) {
     one.backward = true;
     backward += attention_seconds(machine, stack.attention, one, rate) / 2;
   }
+  note("attention", tokens() * work.model.attention_width() / work.tp * (seq + windowed) / 2,
+       tokens() * (kv_bytes + 2 * work.model.attention_width() / work.tp), forward);
   if (work.cp > 1) rotate_keys(forward, backward, kv_bytes);
   time.forward[Category::attention] += forward;
   time.input[Category::attention] += backward;

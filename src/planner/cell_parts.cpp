@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cell_parts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "physics.hpp"
@@ -32,6 +34,10 @@ CastBytes cast_bytes(Precision precision, bool grouped) {
 
 }  // namespace
 
+void CellParts::note(const std::string& name, double flops, double bytes, double seconds) const {
+  if (kernels) kernels->push_back({name, flops, bytes, seconds});
+}
+
 void CellParts::linear(double rows, double out, double in, const Linear& how) {
   const Format format = how.format.value_or(format_of(work.precision));
   const Category category = how.experts > 1 ? Category::grouped : Category::gemm;
@@ -43,6 +49,9 @@ void CellParts::linear(double rows, double out, double in, const Linear& how) {
   time.input[category] += seconds({rows, in, out, how.experts});
   time.weight[category] += seconds({out, in, rows, how.experts, 2 * stack.gradient_bytes});
   if (how.again) time.recomputed[category] += forward;
+  if (kernels)
+    note(fmt::format("{:.0f} x {:.0f}", in, out), 2 * rows * how.experts * out * in,
+         product_bytes(format, {rows, out, in, how.experts}), forward);
   if (format == Format::fp8 || format == Format::fp4) quantise(rows, out, in, how);
 }
 
@@ -62,6 +71,7 @@ void CellParts::stream(double forward_bytes, double backward_bytes, bool again, 
   const double traffic = (factor > 0 ? factor : stack.traffic) * element_bytes(work.precision) / 2;
   const double forward = stream_seconds(machine, forward_bytes * traffic);
   time.forward[Category::stream] += forward;
+  note("memory-bound", forward_bytes * traffic, forward_bytes * traffic, forward);
   time.input[Category::stream] += stream_seconds(machine, backward_bytes * traffic);
   if (again) time.recomputed[Category::stream] += forward;
 }

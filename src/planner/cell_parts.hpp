@@ -2,6 +2,8 @@
 // The parts of a block: products, memory-bound kernels and collectives, added up in a CellTime.
 #pragma once
 
+#include <vector>
+
 #include "cell_time.hpp"
 
 namespace tessera::planner {
@@ -17,6 +19,7 @@ class CellParts {
   const Stack& stack;
   const Recompute recompute;
   CellTime time{};
+  std::vector<Kernel>* kernels = nullptr;  ///< where those of the forward are noted
 
   /// How a product is done.
   struct Linear {
@@ -50,6 +53,7 @@ class CellParts {
   void mixture();
 
  private:
+  void note(const std::string& name, double flops, double bytes, double seconds) const;
   void quantise(double rows, double out, double in, const Linear& how);
   void projections();
   void latent_projections();

@@ -54,6 +54,7 @@ CellTime CellClock::block(bool mixture) const {
 
 CellTime CellClock::block_with(bool mixture, Recompute recompute) const {
   CellParts parts(work_, machine_, stack_, recompute);
+  parts.kernels = kernels_;
   parts.attention();
   if (mixture)
     parts.mixture();
@@ -115,6 +116,7 @@ CellTime CellClock::embedding() const {
 
 CellTime CellClock::head() const {
   CellParts parts(work_, machine_, stack_, Recompute::none);
+  parts.kernels = kernels_;
   const double dim = static_cast<double>(work_.model.dim),
                vocab = static_cast<double>(work_.model.vocab) / work_.tp;
   const Format format = work_.precision == Precision::f32 ? Format::f32 : Format::bf16;

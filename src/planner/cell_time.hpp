@@ -8,6 +8,7 @@
 
 #include "collectives.hpp"
 #include "kernel_time.hpp"
+#include "tessera/planner/roofline.hpp"
 #include "tessera/planner/workload.hpp"
 
 namespace tessera::planner {
@@ -57,6 +58,9 @@ class CellClock {
  public:
   CellClock(const Workload& work, const Machine& machine, const Stack& stack);
 
+  /// Notes the kernels of forwards in this list from now on.
+  void note_in(std::vector<Kernel>* kernels) { kernels_ = kernels; }
+
   CellTime block(bool mixture) const;
   CellTime embedding() const;
   CellTime head() const;
@@ -71,6 +75,7 @@ class CellClock {
   const Workload& work_;
   const Machine& machine_;
   const Stack& stack_;
+  std::vector<Kernel>* kernels_ = nullptr;
 };
 
 }  // namespace tessera::planner

@@ -108,4 +108,12 @@ double loss_bytes(const Workload& work, const Stack& stack) {
                     gradient * static_cast<double>(work.model.dim));
 }
 
+double kept_bytes(const Workload& work, const StageContent& stage) {
+  const bool last_mixed = work.model.is_mixture(work.model.layers - 1);
+  double sum = 0;
+  if (stage.dense > 0) sum += stage.dense * kept_bytes(work, false);
+  if (stage.mixtures > 0) sum += stage.mixtures * kept_bytes(work, true);
+  return sum + static_cast<double>(stage.predictors) * kept_bytes(work, last_mixed);
+}
+
 }  // namespace tessera::planner

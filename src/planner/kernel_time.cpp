@@ -76,6 +76,14 @@ double wave_efficiency(const Machine& machine, std::int64_t rows, std::int64_t c
   return best;
 }
 
+double product_bytes(Format format, const Product& product) {
+  const double rows = std::max(product.rows, 1.0) * product.count;
+  const double out = product.accumulate_bytes > 0 ? product.accumulate_bytes : 2;
+  return (rows * product.inner + product.count * product.inner * product.columns) *
+             bytes_of(format) +
+         rows * product.columns * out;
+}
+
 double product_seconds(const Machine& machine, Format format, const Product& product, double rate) {
   if (product.rows <= 0 || product.columns <= 0 || product.inner <= 0) return 0;
   if (machine.host) return host_product_seconds(machine, format, product, rate);
@@ -85,11 +93,8 @@ double product_seconds(const Machine& machine, Format format, const Product& pro
   if (product.count > 1) efficiency *= each / (std::ceil(each / 128) * 128);  // each group's tail
   const double compute =
       2 * rows * product.columns * product.inner / (machine.ceiling_of(format) * rate * efficiency);
-  const double out = product.accumulate_bytes > 0 ? product.accumulate_bytes : 2;
-  const double traffic =
-      (rows * product.inner + product.count * product.inner * product.columns) * bytes_of(format) +
-      rows * product.columns * out;
-  return std::max(compute, stream_seconds(machine, traffic)) + physics::kKernelSeconds;
+  return std::max(compute, stream_seconds(machine, product_bytes(format, product))) +
+         physics::kKernelSeconds;
 }
 
 double attention_seconds(const Machine& machine, AttentionKernel kernel, const AttentionWork& work,

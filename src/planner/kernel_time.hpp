@@ -20,6 +20,9 @@ struct Product {
 /// Share of the ceiling that the best shape of tiles reaches: padding, and the last wave of tiles.
 double wave_efficiency(const Machine& machine, std::int64_t rows, std::int64_t columns);
 
+/// Moved by a product.
+double product_bytes(Format format, const Product& product);
+
 /// `rate`: of the ceiling, which the stack reaches.
 double product_seconds(const Machine& machine, Format format, const Product& product, double rate);
 

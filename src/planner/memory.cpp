@@ -38,15 +38,6 @@ void add_distributed_optimizer(const Workload& work, const Stack& stack, const P
       stack.optimizer_bytes * (all.dense / shards_of(work) + all.experts / expert_shards_of(work));
 }
 
-/// Kept by the blocks of a stage, of one microbatch.
-double kept_by(const Workload& work, const StageContent& stage) {
-  const bool last_mixed = work.model.is_mixture(work.model.layers - 1);
-  double sum = 0;
-  if (stage.dense > 0) sum += stage.dense * kept_bytes(work, false);
-  if (stage.mixtures > 0) sum += stage.mixtures * kept_bytes(work, true);
-  return sum + static_cast<double>(stage.predictors) * kept_bytes(work, last_mixed);
-}
-
 /// `activations`: what is kept meanwhile.
 Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank rank,
                       double activations) {
@@ -85,13 +76,17 @@ double Memory::total() const {
   return sum;
 }
 
+Memory memory_of(const Workload& work, const Stack& stack, PipelineRank rank) {
+  const double kept = most_in_flight(work.pipeline, rank, [&](StageIndex stage) {
+    return kept_bytes(work, work.pipeline.stages[stage]);
+  });
+  return memory_of_rank(work, stack, rank, kept);
+}
+
 Memory memory_of(const Workload& work, const Stack& stack) {
   Memory most;
   for (const PipelineRank rank : work.pipeline.map.each_rank()) {
-    const double kept = most_in_flight(work.pipeline, rank, [&](StageIndex stage) {
-      return kept_by(work, work.pipeline.stages[stage]);
-    });
-    const Memory here = memory_of_rank(work, stack, rank, kept);
+    const Memory here = memory_of(work, stack, rank);
     if (here.total() > most.total()) most = here;
   }
   return most;
@@ -102,7 +97,7 @@ double least_bytes(const Workload& work, const Stack& stack, const std::vector<i
   for (const PipelineRank rank : work.pipeline.map.each_rank()) {
     double least = std::numeric_limits<double>::infinity();
     for (const StageIndex stage : work.pipeline.map.stages_of(rank))
-      least = std::min(least, kept_by(work, work.pipeline.stages[stage]));
+      least = std::min(least, kept_bytes(work, work.pipeline.stages[stage]));
     const double kept = least * in_flight[static_cast<std::size_t>(rank.value())];
     most = std::max(most, memory_of_rank(work, stack, rank, kept).total());
   }

@@ -38,6 +38,11 @@ class StepClock {
   }
 
   double seconds() const { return run_ + tail_.total(); }
+  StageDurations durations() const {
+    StageDurations out;
+    for (const StageTime& stage : stages_) out.push_back(stage.durations);
+    return out;
+  }
   /// 1 - work of the mean rank / time of the pipeline.
   double bubble() const { return 1 - crowd() * mean_work() / run_; }
   /// Of the busiest rank, by category.
@@ -145,12 +150,6 @@ class StepClock {
     }
   }
 
-  StageDurations durations() const {
-    StageDurations out;
-    for (const StageTime& stage : stages_) out.push_back(stage.durations);
-    return out;
-  }
-
   double work_of(PipelineRank rank) const {
     double sum = 0;
     for (const StageIndex stage : work_.pipeline.map.stages_of(rank))
@@ -231,6 +230,11 @@ Price price(const Workload& work, const Machine& machine, const Stack& stack) {
   out.fits = fits(out.memory, machine);
   out.seconds = listed(times);
   return out;
+}
+
+StageDurations stage_seconds(const Workload& work, const Machine& machine, const Stack& stack) {
+  check(work, machine);
+  return StepClock(work, machine, stack).durations();
 }
 
 }  // namespace tessera::planner

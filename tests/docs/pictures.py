@@ -14,6 +14,12 @@ SCHEDULES = {  # file: arguments of `tessera schedule`
     "1f1b.svg": ["1F1B", "--ranks", "4", "--microbatches", "8"],
     "zbv.svg": ["ZBVZeroBubble", "--ranks", "4", "--microbatches", "8"],
 }
+RECIPES = "share/tessera/recipes"
+PLANS = {  # file: recipe and arguments of `tessera plan`
+    "memory.svg": ("llama3_8b", "memory", ["--gpus", "8", "--parallelism.pipeline_parallel_degree", "4"]),
+    "roofline.svg": ("llama3_8b", "roofline", ["--gpus", "8"]),
+    "scaling.svg": ("llama3_8b", "scaling", ["--gpus", "64"]),
+}
 
 
 def drawn_by_scripts(page, facts):
@@ -38,6 +44,18 @@ def drawn_by_the_program(page, facts):
                 yield 1, f"{name} is not up to date; run tessera schedule {' '.join(arguments)} --out {IMAGES}/{name}"
 
 
+def planned(page, facts):
+    if page.path.name != "planner.md":
+        return
+    for name, (recipe, kind, arguments) in PLANS.items():
+        words = ["plan", f"{RECIPES}/{recipe}.toml", *arguments, "--picture", kind, "--out"]
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / name
+            output_of(facts.tessera, words[0], facts.root / words[1], *words[2:], made)
+            if not made.exists() or made.read_text("utf-8") != (facts.root / IMAGES / name).read_text("utf-8"):
+                yield 1, f"{name} is not up to date; run tessera {' '.join(words)} {IMAGES}/{name}"
+
+
 def shown(page, facts):
     """Each picture is on a page."""
     if page.path.name != "README.md":
@@ -48,4 +66,4 @@ def shown(page, facts):
             yield 1, f"no page shows {picture.name}"
 
 
-RULES = [drawn_by_scripts, drawn_by_the_program, shown]
+RULES = [drawn_by_scripts, drawn_by_the_program, planned, shown]

@@ -39,6 +39,8 @@ inline constexpr std::array<MemoryTerm, 7> kMemoryTerms{{{"weights", &Memory::we
 /// Of the rank that needs most. Activations are counted from what each kernel keeps for its
 /// backward; how many microbatches are in flight follows from the schedule's action lists.
 Memory memory_of(const Workload& work, const Stack& stack);
+/// The same of one rank of the pipeline.
+Memory memory_of(const Workload& work, const Stack& stack, schedule::PipelineRank rank);
 
 /// Does it fit, with context, communicators' buffers and workspaces beside it?
 bool fits(const Memory& memory, const Machine& machine);

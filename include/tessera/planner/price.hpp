@@ -10,6 +10,7 @@
 #include "tessera/planner/memory.hpp"
 #include "tessera/planner/stack.hpp"
 #include "tessera/planner/workload.hpp"
+#include "tessera/schedule/timeline.hpp"
 
 namespace tessera::planner {
 
@@ -38,5 +39,10 @@ struct Price {
 /// of the schedule's action lists. Long runs of a generated schedule are continued from their
 /// steady state. Throws Error(usage) for a precision that the machine does not have.
 Price price(const Workload& work, const Machine& machine, const Stack& stack);
+
+/// Of one microbatch on each stage, with what is waited for.
+IndexedVector<schedule::StageIndex, schedule::Durations> stage_seconds(const Workload& work,
+                                                                       const Machine& machine,
+                                                                       const Stack& stack);
 
 }  // namespace tessera::planner

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job on other numbers of GPUs.
+#pragma once
+
+#include <vector>
+
+#include "tessera/planner/price.hpp"
+
+namespace tessera::planner {
+
+struct ScalingPoint {
+  int gpus = 0;
+  Price price;
+};
+
+struct Scaling {
+  std::vector<ScalingPoint> larger_batch;  ///< as many sequences a step on each GPU
+  std::vector<ScalingPoint> same_batch;    ///< as many sequences a step
+};
+
+/// The job, which is planned for `gpus`, with its mesh but more or fewer data-parallel ranks: on
+/// half, a quarter, twice ... as many GPUs, at most 64 times, where its rules allow it.
+Scaling scaling(const config::Resolved& job, int gpus, const Machine& machine, const Stack& stack);
+
+}  // namespace tessera::planner

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures of a planned job, as SVG.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/planner/roofline.hpp"
+#include "tessera/planner/scaling.hpp"
+#include "tessera/planner/step_memory.hpp"
+
+namespace tessera::app {
+
+/// What `tessera plan --picture` draws.
+const std::vector<std::string>& picture_names();
+
+struct PicturedJob {
+  const config::Resolved& job;
+  const planner::Workload& work;
+  const planner::Machine& machine;
+  const planner::Stack& stack;
+};
+/// `name`: one of picture_names().
+std::string picture_of(const std::string& name, const PicturedJob& job);
+
+/// Ranks of the pipeline as rows, time to the right, what does not change below the activations.
+std::string memory_picture(const PicturedJob& job);
+/// Tokens/s of a GPU by their number: with a batch that grows with them, and with the job's.
+std::string scaling_picture(const PicturedJob& job);
+/// Kernels by FLOPs for each byte, below what the machine can do.
+std::string roofline_picture(const PicturedJob& job);
+
+}  // namespace tessera::app

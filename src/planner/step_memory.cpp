@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/planner/step_memory.hpp"
+
+#include <algorithm>
+
+#include "kept_bytes.hpp"
+#include "pipeline_time.hpp"
+#include "tessera/planner/price.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using schedule::ActionKind;
+using schedule::PipelineRank;
+using schedule::StageIndex;
+using schedule::TimedAction;
+
+/// Of one rank alone: forward and backward of each microbatch in turn.
+schedule::Timeline in_turn(const Pipeline& pipeline, const StageDurations& durations) {
+  schedule::Timeline out;
+  out.ranks.push_back({});
+  double now = 0;
+  const auto run = [&](ActionKind kind, StageIndex stage, int microbatch) {
+    const double end = now + durations[stage].of(kind);
+    out.ranks[PipelineRank(0)].push_back(
+        {{kind, stage, schedule::MicrobatchIndex(microbatch)}, now, end});
+    now = end;
+  };
+  for (int i = 0; i < pipeline.microbatches; ++i) {
+    for (const StageIndex stage : pipeline.map.each_stage()) run(ActionKind::forward, stage, i);
+    for (const StageIndex stage : pipeline.map.each_stage()) run(ActionKind::backward, stage, i);
+  }
+  return out;
+}
+
+/// Does an action add (1), free (-1) or leave (0) what its stage keeps?
+int sign_of(ActionKind kind) {
+  if (kind == ActionKind::forward) return 1;
+  return kind == ActionKind::backward || kind == ActionKind::weight_gradient ? -1 : 0;
+}
+
+}  // namespace
+
+IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
+                                                         const Machine& machine,
+                                                         const Stack& stack) {
+  const Pipeline& pipeline = work.pipeline;
+  const StageDurations durations = stage_seconds(work, machine, stack);
+  const schedule::Timeline timeline =
+      pipeline.ranks() == 1
+          ? in_turn(pipeline, durations)
+          : simulate(*lists_of(pipeline, pipeline.microbatches), pipeline.map, durations);
+  IndexedVector<PipelineRank, RankMemory> out;
+  for (const PipelineRank rank : pipeline.map.each_rank()) {
+    const Memory memory = memory_of(work, stack, rank);
+    RankMemory here{memory.total() - memory.activations, {}};
+    double now = 0, most = 0;
+    for (const TimedAction& timed : timeline.ranks[rank]) {
+      here.activations.push_back({timed.begin, now});
+      now += sign_of(timed.action.kind) * kept_bytes(work, pipeline.stages[timed.action.stage]);
+      here.activations.push_back({timed.end, now});
+      most = std::max(most, now);
+    }
+    // Offloading takes its share of what is kept.
+    for (MemoryPoint& point : here.activations)
+      point.bytes *= most > 0 ? memory.activations / most : 0;
+    out.push_back(std::move(here));
+  }
+  return out;
+}
+
+}  // namespace tessera::planner
