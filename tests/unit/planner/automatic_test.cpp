@@ -9,6 +9,7 @@
 
 #include "tessera/config/option_table.hpp"
 #include "tessera/planner/price.hpp"
+#include "unit/planner/planned_job.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -113,6 +114,39 @@ TEST(Automatic, FindsMicrobatchAndSplitOfAPipeline) {
   EXPECT_DOUBLE_EQ(price_of(job.resolved, 8).step_seconds, least_seconds(common, variants));
   EXPECT_EQ(job.resolved.origin("parallelism.pipeline_parallel_microbatch_size"),
             "training.local_batch_size");
+}
+
+TEST(Automatic, TakesLargerMicrobatchesWhereTheyAreFaster) {
+  const Flags common = Flags{"--model.name",
+                             "llama3",
+                             "--model.flavor",
+                             "1B",
+                             "--training.seq_len",
+                             "1024",
+                             "--training.dataset_path",
+                             "x",
+                             "--training.global_batch_size",
+                             "64",
+                             "--activation_checkpoint.mode",
+                             "none"};
+  std::vector<Flags> variants;
+  for (const char* rows : {"1", "2", "4", "8"})
+    variants.push_back({"--training.local_batch_size", rows});
+  const config::Reading job = chosen(common + Flags{"--training.local_batch_size", "auto"});
+  ASSERT_TRUE(job.problems.empty()) << job.problems.front().text;
+  EXPECT_DOUBLE_EQ(price_of(job.resolved, 8).step_seconds, least_seconds(common, variants));
+  EXPECT_GT(job.resolved.job.training.local_batch_size, 1);
+}
+
+TEST(Automatic, AVariantMayBeHeldToSomeKeys) {
+  PlannedJob job({"Held", 8, {"--model.flavor", "8B", "--training.local_batch_size", "4"}});
+  Variant variant = job.space.own();
+  variant[Knob::pp] = 2;
+  variant[Knob::microbatch] = 1;
+  ASSERT_TRUE(job.space.job(variant));
+  job.space.change_only({"parallelism.pipeline_parallel_degree"});
+  EXPECT_FALSE(job.space.job(variant)) << "the batch of a rank would change, too";
+  EXPECT_TRUE(job.space.job(job.space.own()));
 }
 
 TEST(Automatic, ChangesOnlyWhatIsLeftToIt) {
