@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "device_scaled_bytes.hpp"
 #include "tessera/base/error.hpp"
 #include "typed.hpp"
 
@@ -55,6 +56,7 @@ float stored_factor(int byte, MxScale how) {
 
 MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
   const LargestNumber of = largest_number(type);
+  if (!largest.is_cpu()) return on_device::mx_scales(largest, of.value, of.exponent, how);
   const Tensor magnitudes = largest.to(at::kFloat).contiguous();
   const auto* from = const_pointer<float>(magnitudes);
   MxScales scales{at::empty(largest.sizes(), largest.options().dtype(at::kByte)),

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <type_traits>
 
+#include "device_scaled_bytes.hpp"
 #include "host/run.hpp"
 #include "stored.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/matrix_product.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -79,6 +81,10 @@ decltype(auto) with_format(DType type, const Body& body) {
   TESSERA_EXPECT(type == DType::f8e4m3 || type == DType::f8e5m2, "{} is no 8-bit float",
                  name_of(type));
   return type == DType::f8e4m3 ? body(E4m3{}) : body(E5m2{});
+}
+
+double largest_value(DType type) {
+  return with_format(type, [](auto format) { return double{format.largest}; });
 }
 
 /// Bits of magnitudes order as the magnitudes do, and a NaN's are above all others.
@@ -189,7 +195,7 @@ void for_scaled(const ScaledBytes& x, const Body& body) {
 Tensor with_rows(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
 
 void expect_fitting(const Tensor& x, const Tensor& scales, ScaleBlock block) {
-  TESSERA_EXPECT(x.dim() == 2 && scales.dim() == 2 && x.is_cpu() &&
+  TESSERA_EXPECT(x.dim() == 2 && scales.dim() == 2 && x.device() == scales.device() &&
                      scales.scalar_type() == at::kFloat && scales.is_contiguous() &&
                      scales.size(0) == blocks(x.size(0), block.rows) &&
                      scales.size(1) == blocks(x.size(1), block.columns),
@@ -199,7 +205,8 @@ void expect_fitting(const Tensor& x, const Tensor& scales, ScaleBlock block) {
 }  // namespace
 
 Tensor largest_magnitudes(const Tensor& of, ScaleBlock block) {
-  TESSERA_EXPECT(of.dim() == 2 && of.is_cpu(), "the magnitudes of no host matrix");
+  TESSERA_EXPECT(of.dim() == 2, "the magnitudes of {} dims", of.dim());
+  if (!of.is_cpu()) return on_device::largest_magnitudes(of, block);
   const Tensor x = with_rows(of);
   return with_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
@@ -214,7 +221,8 @@ Tensor largest_magnitudes(const Tensor& of, ScaleBlock block) {
 }
 
 Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
-  const double most = with_format(type, [](auto format) { return double{format.largest}; });
+  const double most = largest_value(type);
+  if (!largest.is_cpu()) return on_device::scales_for(largest, most, powers_of_two);
   const Tensor scales = at::empty(largest.sizes(), largest.options().dtype(at::kFloat));
   const Tensor wide = largest.to(at::kDouble).contiguous();
   const auto* from = const_pointer<double>(wide);
@@ -230,6 +238,8 @@ Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
 
 ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBlock block) {
   expect_fitting(of, scales, block);
+  if (!of.is_cpu())
+    return {on_device::to_bytes(of, scales, largest_value(type), type, block), scales, type, block};
   const Tensor x = with_rows(of);
   ScaledBytes result{at::empty(x.sizes(), x.options().dtype(at::kByte)), scales, type, block};
   with_type(x.scalar_type(), [&](auto zero) {
@@ -250,6 +260,7 @@ ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBl
 
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
   expect_fitting(x.bytes, x.scales, x.block);
+  if (!x.bytes.is_cpu()) return on_device::from_bytes(x, type);
   const Tensor result = at::empty(x.bytes.sizes(), x.bytes.options().dtype(type));
   with_type(type, [&](auto zero) {
     using T = decltype(zero);
@@ -265,6 +276,20 @@ Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
     });
   });
   return result;
+}
+
+ScaledBytes transposed(const ScaledBytes& x) {
+  return {x.bytes.t(), x.scales.t(), x.type, {x.block.columns, x.block.rows}};
+}
+
+Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast) {
+  TESSERA_EXPECT(
+      a.bytes.size(1) == b.bytes.size(0) && a.scales.size(1) <= 1 && b.scales.size(0) <= 1,
+      "a product of {} and {} elements, with {} and {} scales along them", a.bytes.size(1),
+      b.bytes.size(0), a.scales.size(1), b.scales.size(0));
+  if (!a.bytes.is_cpu()) return on_device::scaled_mm(a, b, fast);
+  const auto value = [](const ScaledBytes& x) { return from_bytes(x, at::kFloat); };
+  return kernels::mm(value(a), value(b)).to(at::kBFloat16);
 }
 
 }  // namespace tessera::kernels

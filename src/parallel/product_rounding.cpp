@@ -14,6 +14,7 @@ using at::Tensor;
 using kernels::MxScale;
 using kernels::ScaleBlock;
 using Tensors = std::vector<Tensor>;
+using RoundedOperands = std::vector<RoundedOperand>;
 
 Recipe recipe_of(plan::LinearRecipe recipe) {
   using enum ScaleShare;
@@ -60,23 +61,28 @@ ScaleBlock scale_block(ScaleShare share, int along) {
 
 }  // namespace
 
-Tensors ProductRounding::forward(const Tensor& x, const Tensors& weights) const {
+RoundedOperand transposed(const RoundedOperand& operand) {
+  if (operand.value.defined()) return {operand.value.t(), {}};
+  return {{}, kernels::transposed(operand.bytes)};
+}
+
+RoundedOperands ProductRounding::forward(const Tensor& x, const Tensors& weights) const {
   std::vector<Operand> operands{operand_x(x, recipe_.forward.left, 1)};
   for (const Tensor& weight : weights)
     operands.push_back(operand_weight(weight, recipe_.forward.right, 1));
   return rounded(operands);
 }
 
-Tensors ProductRounding::of_input(const Tensor& g, const Tensor& weight) const {
+RoundedOperands ProductRounding::of_input(const Tensor& g, const Tensor& weight) const {
   return rounded(std::array{operand_g(g, recipe_.of_input.left, 1),
                             operand_weight(weight, recipe_.of_input.right, 0)});
 }
 
-Tensor ProductRounding::g_of_weight(const Tensor& g) const {
+RoundedOperand ProductRounding::g_of_weight(const Tensor& g) const {
   return rounded(std::array{operand_g(g, recipe_.of_weight.left, 0)})[0];
 }
 
-Tensor ProductRounding::x_of_weight(const Tensor& x) const {
+RoundedOperand ProductRounding::x_of_weight(const Tensor& x) const {
   return rounded(std::array{operand_x(x, recipe_.of_weight.right, 0)})[0];
 }
 
@@ -112,17 +118,18 @@ ProductRounding::Operand ProductRounding::operand_g(const Tensor& g, ScaleShare 
   return {g, recipe_.gradients, scale_block(share, along), is_across(g, share, along, cut)};
 }
 
-Tensors ProductRounding::rounded(std::span<const Operand> operands) const {
-  Tensors largest, values;
+RoundedOperands ProductRounding::rounded(std::span<const Operand> operands) const {
+  Tensors largest;
+  RoundedOperands results;
   for (const Operand& operand : operands)
     largest.push_back(kernels::largest_magnitudes(operand.matrix, operand.block));
   take_largest_of_ranks(operands, largest);
   for (std::size_t i = 0; i < operands.size(); ++i)
-    values.push_back(value_of(operands[i], largest[i]));
-  return values;
+    results.push_back(rounded_by(operands[i], largest[i]));
+  return results;
 }
 
-Tensor ProductRounding::value_of(const Operand& operand, const Tensor& largest) const {
+RoundedOperand ProductRounding::rounded_by(const Operand& operand, const Tensor& largest) const {
   const auto& [matrix, type, block, across] = operand;
   const bool mx = recipe_.scaling == Scaling::mx_floor || recipe_.scaling == Scaling::mx_rceil;
   kernels::ScaledBytes stored;
@@ -135,7 +142,13 @@ Tensor ProductRounding::value_of(const Operand& operand, const Tensor& largest) 
     const bool powers = recipe_.scaling == Scaling::powers_of_two;
     stored = kernels::to_bytes(matrix, kernels::scales_for(largest, type, powers), type, block);
   }
-  return kernels::from_bytes(stored, type_of_values(matrix));
+  if (device_multiplies(matrix)) return {{}, stored};
+  return {kernels::from_bytes(stored, type_of_values(matrix)), {}};
+}
+
+bool ProductRounding::device_multiplies(const Tensor& matrix) const {
+  return matrix.is_cuda() && !how_.emulated &&
+         plan::has_8bit_products(how_.recipe, dtype_of(matrix.scalar_type()));
 }
 
 /// In one message.

@@ -40,7 +40,16 @@ struct Recipe {
 
 Recipe recipe_of(plan::LinearRecipe recipe);
 
-/// What the bytes of operands stand for. Collective over tp where a scale is other ranks' too.
+/// An operand of a product: what its bytes stand for, or the bytes where the device multiplies
+/// them.
+struct RoundedOperand {
+  at::Tensor value;
+  kernels::ScaledBytes bytes;
+};
+
+RoundedOperand transposed(const RoundedOperand& operand);
+
+/// Rounds the operands of products. Collective over tp where a scale is other ranks' too.
 class ProductRounding {
  public:
   explicit ProductRounding(const LinearRounding& how) : how_(how), recipe_(recipe_of(how.recipe)) {}
@@ -48,13 +57,13 @@ class ProductRounding {
   bool rounds_weight_gradients() const { return recipe_.of_weight.left != ScaleShare::nothing; }
 
   /// x and weights, for x times their transposes.
-  std::vector<at::Tensor> forward(const at::Tensor& x,
-                                  const std::vector<at::Tensor>& weights) const;
+  std::vector<RoundedOperand> forward(const at::Tensor& x,
+                                      const std::vector<at::Tensor>& weights) const;
   /// g and weight, for their product.
-  std::vector<at::Tensor> of_input(const at::Tensor& g, const at::Tensor& weight) const;
+  std::vector<RoundedOperand> of_input(const at::Tensor& g, const at::Tensor& weight) const;
   /// g and x, each by itself, for the transpose of g times x.
-  at::Tensor g_of_weight(const at::Tensor& g) const;
-  at::Tensor x_of_weight(const at::Tensor& x) const;
+  RoundedOperand g_of_weight(const at::Tensor& g) const;
+  RoundedOperand x_of_weight(const at::Tensor& x) const;
 
  private:
   struct Operand;
@@ -62,8 +71,9 @@ class ProductRounding {
   Operand operand_x(const at::Tensor& x, ScaleShare share, int along) const;
   Operand operand_weight(const at::Tensor& weight, ScaleShare share, int along) const;
   Operand operand_g(const at::Tensor& g, ScaleShare share, int along) const;
-  std::vector<at::Tensor> rounded(std::span<const Operand> operands) const;
-  at::Tensor value_of(const Operand& operand, const at::Tensor& largest) const;
+  std::vector<RoundedOperand> rounded(std::span<const Operand> operands) const;
+  RoundedOperand rounded_by(const Operand& operand, const at::Tensor& largest) const;
+  bool device_multiplies(const at::Tensor& matrix) const;
   void take_largest_of_ranks(std::span<const Operand> operands,
                              std::vector<at::Tensor>& largest) const;
   at::ScalarType type_of_values(const at::Tensor& matrix) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/rounded_linear.hpp"
 
+#include <optional>
+
 #include "product_rounding.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
@@ -13,22 +15,26 @@ using at::Tensor;
 using kernels::Kept;
 using Tensors = std::vector<Tensor>;
 
+/// How a device sums products of bytes. torchao's choice: only outputs in fewer bits than float32.
+enum class Sum : std::uint8_t { fast, exact };
+
 /// a times b in `type`, rounded once.
-Tensor product(const Tensor& a, const Tensor& b, at::ScalarType type) {
-  return kernels::mm(a, b).to(type);
+Tensor product(const RoundedOperand& a, const RoundedOperand& b, at::ScalarType type, Sum sum) {
+  if (a.value.defined()) return kernels::mm(a.value, b.value).to(type);
+  return kernels::scaled_mm(a.bytes, b.bytes, sum == Sum::fast);
 }
 
 Tensors forward_products(const Tensor& x, const Tensors& weights, const LinearRounding& how) {
-  const Tensors values = ProductRounding(how).forward(x, weights);
+  const auto operands = ProductRounding(how).forward(x, weights);
   Tensors results;
-  for (std::size_t i = 1; i < values.size(); ++i)
-    results.push_back(product(values[0], values[i].t(), x.scalar_type()));
+  for (std::size_t i = 1; i < operands.size(); ++i)
+    results.push_back(product(operands[0], transposed(operands[i]), x.scalar_type(), Sum::fast));
   return results;
 }
 
 Tensor input_gradient(const Tensor& g, const Tensor& weight, const LinearRounding& how) {
-  const Tensors values = ProductRounding(how).of_input(g, weight);
-  return product(values[0], values[1], g.scalar_type());
+  const auto operands = ProductRounding(how).of_input(g, weight);
+  return product(operands[0], operands[1], g.scalar_type(), Sum::exact);
 }
 
 /// x as the gradients of weights need it, rounded once for `users` of them.
@@ -40,17 +46,18 @@ class SharedInput {
   /// Of the weight whose outputs have the gradients g.
   Tensor weight_gradient(const Tensor& g) {
     if (!rounding_.rounds_weight_gradients()) return kernels::mm(g.t(), x_);
-    const Tensor rounded_g = rounding_.g_of_weight(g);
-    if (!rounded_.defined()) rounded_ = rounding_.x_of_weight(x_);
-    const Tensor x = --users_ > 0 ? rounded_ : std::exchange(rounded_, Tensor());
-    return product(rounded_g.t(), x, x_.scalar_type());
+    const RoundedOperand rounded_g = rounding_.g_of_weight(g);
+    if (!rounded_) rounded_ = rounding_.x_of_weight(x_);
+    const RoundedOperand x = *rounded_;
+    if (--users_ == 0) rounded_.reset();
+    return product(transposed(rounded_g), x, x_.scalar_type(), Sum::exact);
   }
 
  private:
   const Tensor x_;
   const ProductRounding rounding_;
   int users_;
-  Tensor rounded_;  ///< from the first user to the last
+  std::optional<RoundedOperand> rounded_;  ///< from the first user to the last
 };
 
 /// What is rounded is the whole gradient, which the first of the copies uses; the others add zeros.
@@ -111,7 +118,7 @@ void RoundedWeights::add(const std::vector<ShardedParam>& params) {
     const LinearCut cut = cut_of(param.spec->placement);
     const bool copied = cut == LinearCut::outputs && param.place.tp_copies > 1;
     comm::Communicator* copies = copied ? &mesh_->neighbours(tp, param.place.tp_copies) : nullptr;
-    roundings_[param.leaf.unsafeGetTensorImpl()] = {plan_.recipe, cut, &tp, copies};
+    roundings_[param.leaf.unsafeGetTensorImpl()] = {plan_.recipe, cut, &tp, copies, plan_.emulated};
   }
 }
 

@@ -90,7 +90,11 @@ bool LinearPrecision::rounds(std::string_view module) const {
          });
 }
 
-std::string LinearPrecision::summary(const model::ModelSpec& model) const {
+bool LinearPrecision::wants_8bit_products(DType type) const {
+  return !emulated && has_8bit_products(recipe, type);
+}
+
+std::string LinearPrecision::summary(const model::ModelSpec& model, bool by_device) const {
   if (!rounds()) return {};
   int layers = 0, rounded = 0;
   for (const model::ParamSpec& param : model.params) {
@@ -99,7 +103,14 @@ std::string LinearPrecision::summary(const model::ModelSpec& model) const {
     ++layers;
     if (rounds(param)) ++rounded;
   }
-  return fmt::format("{}, emulated, in {} of {} linear layers", name_of(recipe), rounded, layers);
+  return fmt::format("{}{} in {} of {} linear layers", name_of(recipe),
+                     by_device ? "" : ", emulated,", rounded, layers);
+}
+
+bool has_8bit_products(LinearRecipe recipe, DType type) {
+  using enum LinearRecipe;
+  const bool float8 = recipe == tensorwise || recipe == rowwise || recipe == rowwise_with_gw_hp;
+  return float8 && type == DType::bf16;
 }
 
 LinearPrecision linear_precision(const config::JobConfig& job) {
@@ -113,6 +124,7 @@ LinearPrecision linear_precision(const config::JobConfig& job) {
     plan.recipe = recipe_named(q.float8.recipe_name.value_or("tensorwise"));
     plan.kept = q.float8.filter_fqns;
     plan.keeps_small = std::erase(plan.kept, kSmallLayers) > 0;
+    plan.emulated = q.float8.emulate;
   }
   return plan;
 }

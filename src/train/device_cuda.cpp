@@ -137,11 +137,24 @@ at::Device default_device() {
   return (c10::cuda::device_count() > 0) ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
 }
 
-std::string device_name(at::Device device) {
-  if (!device.is_cuda()) return {};
+namespace {
+
+cudaDeviceProp properties_of(at::Device device) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, device.index()), "cudaGetDeviceProperties");
-  return properties.name;
+  return properties;
+}
+
+}  // namespace
+
+std::string device_name(at::Device device) {
+  return device.is_cuda() ? properties_of(device).name : "";
+}
+
+bool multiplies_float8(at::Device device) {
+  if (!device.is_cuda()) return false;
+  const cudaDeviceProp properties = properties_of(device);
+  return properties.major * 10 + properties.minor >= 89;
 }
 
 DeviceMemory device_memory(at::Device device) {

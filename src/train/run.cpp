@@ -68,7 +68,11 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
                             plan.layout.to_string(), run.device.str(), batch.global_batch,
                             plan.data.seq_len));
   if (run.device.is_cpu()) reporter.note("kernels: " + kernels::host_engines());
-  if (plan.linears.rounds()) reporter.note(plan.linears.summary(*plan.model.spec));
+  if (plan.linears.rounds()) {
+    const bool by_device =
+        run.device.is_cuda() && plan.linears.wants_8bit_products(plan.precision.compute);
+    reporter.note(plan.linears.summary(*plan.model.spec, by_device));
+  }
   const int ranks = plan.layout.degree(mesh::Axis::pp);
   if (batch.microbatches < ranks && run.world.rank() == 0)
     log::warning(

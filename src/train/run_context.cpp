@@ -6,6 +6,7 @@
 #include "take_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/train/arithmetic.hpp"
+#include "tessera/train/device.hpp"
 #include "tessera/train/setup.hpp"
 
 namespace tessera::train {
@@ -15,9 +16,12 @@ namespace {
 OwnDevice watched_device(RunContext& run) {
   run.watch(run.plan.comm.init_timeout_seconds);
   const OwnDevice own = choose_device(run.world, run.plan.device, run.plan.comm.wants_nccl());
-  require(own.device.is_cpu() || !run.plan.linears.rounds(), ExitCode::environment,
-          "Tessera emulates float8 and MXFP8 on the host, and multiplies in them on no GPU: leave "
-          "model.converters out, or set job.device = \"cpu\"");
+  require(own.device.is_cpu() || multiplies_float8(own.device) ||
+              !run.plan.linears.wants_8bit_products(run.plan.precision.compute),
+          ExitCode::environment,
+          "{} does not multiply in float8: set quantize.linear.float8.emulate = true, or leave "
+          "quantize.linear.float8 out of model.converters",
+          device_name(own.device));
   return own;
 }
 

@@ -95,6 +95,7 @@ struct Settings {
   std::size_t memory_bytes = 0;
   int devices = 1;          ///< TESSERA_SIM_DEVICES
   std::string device_name;  ///< TESSERA_SIM_DEVICE_NAME
+  int capability = 0;       ///< TESSERA_SIM_CAPABILITY: of computing, 89 for 8.9
   /// TESSERA_SIM_DRIVER: CUDA of the driver, 13000 for 13.0; below that no device works
   int driver = 0;
   /// TESSERA_SIM_CUDA_AWARE_MPI=1: MPI says that it takes device pointers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices in 8-bit floating point with scales (https://arxiv.org/abs/2209.05433), in host memory.
+// Matrices in 8-bit floating point with scales (https://arxiv.org/abs/2209.05433).
 //
 // A block of elements shares a scale s: an element t is stored as q = the 8-bit number nearest to
 // t s, ties to even, at most the largest finite one, and read as q / s. A NaN stays one, and an
@@ -42,5 +42,13 @@ ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, 
 /// The values, rounded to nearest in `type`: float64, float32 or bfloat16. Exact if scales are
 /// powers of two.
 at::Tensor from_bytes(const ScaledBytes& x, at::ScalarType type);
+
+/// Without a copy.
+ScaledBytes transposed(const ScaledBytes& x);
+
+/// a [m, k] times b [k, n] in bfloat16, rounded once. An operand has one scale, or one for each row
+/// of a or column of b. On devices by LibTorch's _scaled_mm: `fast` sums in fewer bits than
+/// float32, and sizes that are no multiples of 16 cost copies.
+at::Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast);
 
 }  // namespace tessera::kernels

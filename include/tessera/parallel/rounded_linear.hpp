@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers whose products have operands in 8-bit floating point, as torchao's recipes round
-// them. The products are emulated: of the values that the bytes stand for, summed in float32
-// (float64 for float64) and rounded once to the layer's type.
+// them. CUDA devices multiply the bytes of float8 operands into bfloat16. All other products are
+// emulated: of the values that the bytes stand for, summed in float32 (float64 for float64) and
+// rounded once to the layer's type.
 //
 // Weights stay what they are; each use rounds them again. Where tensor parallelism cuts a matrix,
 // the elements that share a scale are those of the whole matrix, so that a mesh rounds as one rank
@@ -36,6 +37,7 @@ struct LinearRounding {
   /// The ranks of tp that have the same rows of the weight, each of which knows a part of their
   /// outputs' gradients; null: no others.
   comm::Communicator* copies = nullptr;
+  bool emulated = false;  ///< on devices, too
 };
 
 /// The weights of a stage whose products are rounded.

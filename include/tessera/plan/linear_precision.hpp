@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/dtype.hpp"
 #include "tessera/mesh/layout.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 #include "tessera/plan/batch_plan.hpp"
@@ -34,6 +35,7 @@ struct LinearPrecision {
   /// Modules whose names contain one of these stay as they are.
   std::vector<std::string> kept = {};
   bool keeps_small = false;  ///< so do those that an H100 multiplies no faster in float8
+  bool emulated = false;     ///< GPUs do not multiply in float8, either
 
   bool rounds() const { return recipe != LinearRecipe::none; }
   bool is_mx() const {
@@ -45,9 +47,16 @@ struct LinearPrecision {
   bool rounds(const model::ParamSpec& weight) const;
   /// Does no name in `kept` keep this module as it is?
   bool rounds(std::string_view module) const;
-  /// "float8 rowwise, emulated, in 28 of 29 linear layers"; empty without a recipe.
-  std::string summary(const model::ModelSpec& model) const;
+  /// Are GPUs to multiply in 8 bits, where layers compute in `type`?
+  bool wants_8bit_products(DType type) const;
+  /// "float8 rowwise, emulated, in 28 of 29 linear layers"; empty without a recipe. `by_device`: it
+  /// is not emulated.
+  std::string summary(const model::ModelSpec& model, bool by_device) const;
 };
+
+/// Do GPUs multiply the operands of a recipe in 8 bits, into `type`? Where they do not, and on the
+/// host, products are emulated.
+bool has_8bit_products(LinearRecipe recipe, DType type);
 
 /// Each product of an MX layer sums over whole blocks of 32 elements, on each rank: what it sums of
 /// weights, and the tokens of a microbatch. Throws Error(usage).

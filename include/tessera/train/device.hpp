@@ -35,6 +35,9 @@ at::Device default_device();
 /// "NVIDIA H200"; empty for the host.
 std::string device_name(at::Device device);
 
+/// Does a GPU multiply 8-bit floats? From compute capability 8.9 on. The host does not.
+bool multiplies_float8(at::Device device);
+
 /// Bytes of a GPU and of LibTorch's allocator in this process. All zeros for the host.
 struct DeviceMemory {
   std::int64_t total = 0, free = 0;  ///< of the GPU; other processes take part of it too

@@ -38,8 +38,7 @@ OptionList quantize_options() {
       OPTION(quantize.linear.float8.filter_fqns,
              "Layers that stay as they are: parts of names; auto_filter_small_kn = those that an "
              "H100 multiplies no faster in float8"),
-      OPTION(quantize.linear.float8.emulate, "Emulate float8 where the machine has none")
-          .harmless("the host always emulates float8")
+      OPTION(quantize.linear.float8.emulate, "Emulate float8 on GPUs, too; the host always does")
           .only_if(&float8),
       OPTION(
           quantize.linear.mx.recipe_name,

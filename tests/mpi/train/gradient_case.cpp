@@ -85,8 +85,8 @@ struct Reference {
 model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
   const bool latent = !row.family.empty();
-  if (row.in_blocks()) return block_model(row.tied, latent, row.kv_heads);
-  if (!row.recipe.empty()) return even_model(row.tied, latent, row.kv_heads);
+  if (row.in_blocks()) return block_model(row.tied, latent, row.kv_heads, device);
+  if (!row.recipe.empty()) return even_model(row.tied, latent, row.kv_heads, device);
   if (!row.family.empty()) return tiny_family(row.family, type, device);
   return tiny_model(row.tied, type, row.kv_heads, device);
 }

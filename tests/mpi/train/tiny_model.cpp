@@ -94,7 +94,7 @@ model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::De
   return model::make_decoder(tiny_shape(family), 16, dtype, device);
 }
 
-model::Model even_model(bool tied, bool latent, std::int64_t kv_heads) {
+model::Model even_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device) {
   model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : dense_shape(tied, kv_heads);
   shape.dim = 32;
   shape.hidden = 48;
@@ -103,10 +103,10 @@ model::Model even_model(bool tied, bool latent, std::int64_t kv_heads) {
     shape.latent = model::LatentAttention{16, 12, 4, 4, 6};
     shape.mixture->routing.experts = 16;
   }
-  return model::make_decoder(shape, 16, at::kDouble);
+  return model::make_decoder(shape, 16, at::kDouble, device);
 }
 
-model::Model block_model(bool tied, bool latent, std::int64_t kv_heads) {
+model::Model block_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device) {
   model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : dense_shape(tied, kv_heads);
   shape.layers = 3;
   shape.dim = shape.hidden = shape.vocab = 128;
@@ -116,7 +116,7 @@ model::Model block_model(bool tied, bool latent, std::int64_t kv_heads) {
     shape.mixture->routing.experts = 32;
     shape.mixture->hidden = 64;
   }
-  return model::make_decoder(shape, 16, at::kDouble);
+  return model::make_decoder(shape, 16, at::kDouble, device);
 }
 
 void UnevenSource::read(std::int64_t sample, std::span<std::int32_t> inputs,

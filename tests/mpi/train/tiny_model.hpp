@@ -19,11 +19,11 @@ model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads =
 
 /// As tiny_model(false or true, float64) with matrices whose sizes are multiples of 16; `latent`:
 /// as tiny_family("deepseek_v3") with such matrices, but for one in each layer.
-model::Model even_model(bool tied, bool latent, std::int64_t kv_heads = 8);
+model::Model even_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device);
 
 /// The same with 3 layers, whose matrices have whole blocks of MX on each of up to 4
 /// tensor-parallel ranks.
-model::Model block_model(bool tied, bool latent, std::int64_t kv_heads);
+model::Model block_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device);
 
 /// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss),
 /// mixtral, deepseek_v3 (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8

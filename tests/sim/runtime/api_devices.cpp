@@ -40,7 +40,8 @@ cudaDeviceProp properties_of(int device) {
   static_assert(sizeof identity == sizeof p.uuid);
   std::memcpy(&p.uuid, identity, sizeof identity);
   p.totalGlobalMem = tessera::sim::settings().memory_bytes;
-  p.major = 9;
+  p.major = tessera::sim::settings().capability / 10;
+  p.minor = tessera::sim::settings().capability % 10;
   set_launch_limits(p);
   p.memPitch = 2147483647;
   p.textureAlignment = 512;

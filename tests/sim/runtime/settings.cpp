@@ -78,6 +78,7 @@ Settings read_settings() {
           .memory_bytes = number("TESSERA_SIM_MEMORY_BYTES", std::uint64_t{16} << 30, 1),
           .devices = static_cast<int>(number("TESSERA_SIM_DEVICES", 1, 0)),
           .device_name = text("TESSERA_SIM_DEVICE_NAME", "Tessera simulated GPU"),
+          .capability = static_cast<int>(number("TESSERA_SIM_CAPABILITY", 90, 10)),
           .driver = static_cast<int>(number("TESSERA_SIM_DRIVER", 13000, 0)),
           .cuda_aware_mpi = is_set_to("TESSERA_SIM_CUDA_AWARE_MPI", "1", "0"),
           .host_kernels = is_set_to("TESSERA_SIM_KERNELS", "host", "cuda"),

@@ -10,6 +10,7 @@
 #include "tessera/hf/safetensors.hpp"
 #include "tessera/kernels/mx_scales.hpp"
 #include "tessera/kernels/scaled_bytes.hpp"
+#include "test_device.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -36,7 +37,7 @@ Tensor stored(const std::string& name) {
   const bool bytes = entry->dtype == DType::u8;
   const Tensor values = at::empty(entry->shape, bytes ? at::kByte : at::kFloat);
   reader->read_whole(name, bytes ? DType::u8 : DType::f32, values.data_ptr());
-  return values;
+  return values.to(test::test_device());
 }
 
 constexpr std::pair<const char*, LinearRecipe> kRecipes[] = {
@@ -152,8 +153,11 @@ TEST(RoundedLinear, SeveralWeightsAtOnce) {
   const LinearRounding how{LinearRecipe::rowwise, LinearCut::outputs, alone.get()};
   WeightGradients gradients;
   at::manual_seed(5);
-  const Tensor x = at::randn({12, 32}).requires_grad_(), a = at::randn({16, 32}).requires_grad_(),
-               b = at::randn({48, 32}), ga = at::randn({12, 16}), gb = at::randn({12, 48});
+  const auto random = [](at::IntArrayRef shape) {
+    return at::randn(shape).to(test::test_device());
+  };
+  const Tensor x = random({12, 32}).requires_grad_(), a = random({16, 32}).requires_grad_(),
+               b = random({48, 32}), ga = random({12, 16}), gb = random({12, 48});
   const auto both =
       rounded_linear(x, std::array{RoundedWeight{a, how}, RoundedWeight{b, how}}, gradients);
   ((both[0] * ga).sum() + (both[1] * gb).sum()).backward();
