@@ -85,4 +85,20 @@ def exit_codes(page, facts):
         yield 1, f"the exit code {code} is not listed"
 
 
-RULES = [metrics, environment, build_options, exit_codes]
+COUNTED = {r"(\d+) are supported": "acts", r"(\d+) are refused": "refused", r"(\d+) have no effect": "harmless",
+           r"(\d+) keys": None}
+
+
+def counts_of_keys(page, facts):
+    """How many of TorchTitan's keys are supported, refused or have no effect."""
+    for block in page.of("prose"):
+        if not re.search(r"TorchTitan\S*( v[\d.]+'s)? \d+ keys", block.text):
+            continue
+        for pattern, support in COUNTED.items():
+            true = sum(not option["ours"] and support in (None, option["support"]) for option in facts.options)
+            for number in re.findall(pattern, block.text):
+                if int(number) != true:
+                    yield block.line, f"{number} of TorchTitan's keys: it is {true}"
+
+
+RULES = [metrics, environment, build_options, exit_codes, counts_of_keys]

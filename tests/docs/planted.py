@@ -33,6 +33,7 @@ LIES = [  # (a paragraph of Markdown, what the finding must say)
     ("The step is left out.", "say skipped"),
     (" ".join(["word"] * 26) + ".", "26 words"),
     ("x" * 101, "101 columns"),
+    ("Of TorchTitan's 149 keys, 1 have no effect.", "1 of TorchTitan's keys"),
 ]
 PAGES = [  # (name of the page, its text, what the finding must say)
     ("metrics.md", "| name | meaning |\n|---|---|\n| `no/such` | false |", "nothing writes the metric no/such"),

@@ -137,7 +137,7 @@ refused | quantize.linear.float8.enable_fsdp_float8_all_gather | true
 refused | quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp | true
 acts | quantize.linear.float8.recipe_name | rowwise | tests/cli/float8.test | recipe_name rowwise
 acts | quantize.linear.float8.filter_fqns | output | tests/cli/float8.test | filter_fqns output
-harmless | quantize.linear.float8.emulate | true
+acts | quantize.linear.float8.emulate | true | tests/sim/float8_test.sh | --quantize.linear.float8.emulate
 harmless | quantize.linear.mx.mxfp8_dim1_cast_kernel_choice | cuda
 acts | quantize.linear.mx.recipe_name | mxfp8_cublas_rceil | tests/cli/float8.test | recipe_name mxfp8_cublas_rceil
 acts | quantize.linear.mx.filter_fqns | attention | tests/cli/float8.test | filter_fqns attention
