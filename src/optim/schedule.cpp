@@ -20,12 +20,10 @@ std::int64_t round_half_even(double value) {
 }  // namespace
 
 Schedule::Schedule(const plan::LearningRatePlan& p)
-    : total_steps_(p.total_steps),
+    : plan_(p),
       warmup_steps_(std::min(p.warmup_steps, p.total_steps)),
       decay_steps_(p.total_steps - warmup_steps_),
-      stable_steps_(1),
-      decay_(p.decay),
-      min_lr_factor_(p.min_lr_factor) {
+      stable_steps_(1) {
   TESSERA_EXPECT(p.warmup_steps >= 0 && p.total_steps >= 0, "warm-up {} of {} steps",
                  p.warmup_steps, p.total_steps);
   if (!p.decay_ratio) return;
@@ -39,14 +37,14 @@ double Schedule::factor(std::int64_t step) const {
   const std::int64_t stable_end = warmup_steps_ + stable_steps_;
   if (step < warmup_steps_)
     return static_cast<double>(step + 1) / static_cast<double>(warmup_steps_);
-  const std::int64_t last = std::min(step, total_steps_ - 1);
+  const std::int64_t last = std::min(step, plan_.total_steps - 1);
   if (last < stable_end) return 1.0;
   return decayed(static_cast<double>(last + 1 - stable_end) / static_cast<double>(decay_steps_));
 }
 
 double Schedule::decayed(double progress) const {
   const auto shape = [&] {
-    switch (decay_) {
+    switch (plan_.decay) {
       case plan::Decay::sqrt:
         return 1.0 - std::sqrt(progress);
       case plan::Decay::cosine:
@@ -55,7 +53,7 @@ double Schedule::decayed(double progress) const {
         return 1.0 - progress;
     }
   };
-  return min_lr_factor_ + (1.0 - min_lr_factor_) * shape();
+  return plan_.min_lr_factor + (1.0 - plan_.min_lr_factor) * shape();
 }
 
 }  // namespace tessera::optim

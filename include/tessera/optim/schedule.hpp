@@ -21,12 +21,10 @@ class Schedule {
  private:
   double decayed(double progress) const;
 
-  std::int64_t total_steps_;
+  plan::LearningRatePlan plan_;
   std::int64_t warmup_steps_;
   std::int64_t decay_steps_;
   std::int64_t stable_steps_;  ///< one more than the plateau: the last step does not reach 0
-  plan::Decay decay_;
-  double min_lr_factor_;
 };
 
 }  // namespace tessera::optim
