@@ -101,4 +101,39 @@ def counts_of_keys(page, facts):
                     yield block.line, f"{number} of TorchTitan's keys: it is {true}"
 
 
-RULES = [metrics, environment, build_options, exit_codes, counts_of_keys]
+TABLES = [  # (page, first header, key): the first column has the values of the key, and no other
+    ("pipelines.md", "schedule", "parallelism.pipeline_parallel_schedule"),
+    ("models.md", "`model.name`", "model.name"),
+]
+
+
+def values(facts, key):
+    """What a key may be; without TorchTitan's words for a schedule from a file."""
+    option = next(option for option in facts.options if option["key"] == key)
+    return {value for value in option["allowed"] or option["works_with"] if not value.startswith("PipelineSchedule")}
+
+
+def first_column(page, header):
+    """{name: line} below that header."""
+    names, in_table = {}, False
+    for block in page.of("row", "heading", "prose"):
+        cell = block.text.split("|")[1].strip() if block.kind == "row" else ""
+        if in_table and cell.strip("-"):
+            names[cell.strip("`")] = block.line
+        in_table = block.kind == "row" and (in_table or cell == header)
+    return names
+
+
+def tables_of_values(page, facts):
+    """A table of what a key may be is whole."""
+    for name, header, key in TABLES:
+        if page.path.name != name:
+            continue
+        known, rows = values(facts, key), first_column(page, header)
+        for value in sorted(known - rows.keys()):
+            yield 1, f"the table lacks {value}, which {key} may be"
+        for value in sorted(rows.keys() - known):
+            yield rows[value], f"{key} cannot be {value}"
+
+
+RULES = [metrics, environment, build_options, exit_codes, counts_of_keys, tables_of_values]

@@ -157,8 +157,8 @@ struct Parallelism {
   std::int64_t pipeline_parallel_first_stage_less_layers = 1;
   std::int64_t pipeline_parallel_last_stage_less_layers = 1;
   std::optional<std::int64_t> pipeline_parallel_layers_per_stage;
-  /// PyTorch's spelling after resolve(), however it was typed: 1F1B | GPipe | Interleaved1F1B |
-  /// LoopedBFS | ZBH1 (ours) | InterleavedZeroBubble | ZBVZeroBubble | DualPipeV |
+  /// PyTorch's spelling after resolve(), however it was typed: a name in the table of
+  /// schedule/traits.hpp, or one of the two words for a schedule from a file,
   /// PipelineScheduleSingle | PipelineScheduleMulti.
   std::string pipeline_parallel_schedule = "1F1B";
   std::string pipeline_parallel_schedule_csv;

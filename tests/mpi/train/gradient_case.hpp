@@ -79,8 +79,7 @@ std::vector<GradientCase> sub_layer_cases(int world);
 /// Sharding policies beyond the matrix: neighbours, rules, sharded accumulation, replicas.
 std::vector<GradientCase> policy_cases(int world);
 
-/// Schedules with several stages a rank, or with input and weight gradients apart; stages in other
-/// places.
+/// Every schedule but 1F1B and GPipe, which the others have; stages in other places.
 std::vector<GradientCase> schedule_cases(int world);
 
 /// Those with experts, context and asynchronous tensor parallelism, whose gradients of weights are

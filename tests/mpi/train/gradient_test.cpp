@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
@@ -81,8 +82,15 @@ TEST(Gradient, CutsInsideBlocks) {
   expect_sample(sub_layer_cases(world().size()), world().size() >= 4 ? 3 : 2);
 }
 
+/// And a row of each schedule that the sample lacks.
 TEST(Gradient, Schedules) {
-  expect_sample(schedule_cases(world().size()), world().size() >= 4 ? 7 : 2);
+  const std::vector<GradientCase> rows = schedule_cases(world().size());
+  const std::size_t stride = world().size() >= 4 ? 7 : 2;
+  expect_sample(rows, stride);
+  std::set<std::string> met;
+  for (std::size_t i = 0; i < rows.size(); i += stride) met.insert(rows[i].schedule);
+  for (const GradientCase& row : rows)
+    if (met.insert(row.schedule).second) expect_equal(row);
 }
 
 TEST(Gradient, SchedulesOfOtherModels) {
@@ -192,17 +200,22 @@ TEST(Spread, DISABLED_PairsOfProperties) {
 }
 
 /// All of it, which takes hours: ctest -L matrix. One back end a call; with TESSERA_MATRIX_STRIDE=n
-/// every n-th row; with TESSERA_MATRIX_LOSS=always the loss is fused where it can be.
+/// every n-th row; with TESSERA_MATRIX_ROWS=TEXT the rows with it in their names; with
+/// TESSERA_MATRIX_LOSS=always the loss is fused where it can be.
 TEST(Matrix, DISABLED_EveryFactorisation) {
   const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict
                                                                          : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
   const std::string every = environment("TESSERA_MATRIX_STRIDE"),
-                    loss = environment("TESSERA_MATRIX_LOSS");
+                    loss = environment("TESSERA_MATRIX_LOSS"),
+                    named = environment("TESSERA_MATRIX_ROWS");
   std::vector<GradientCase> rows = all_cases(world().size());
   for (auto& more : {rounded_cases(world().size()), rounded_copies_cases(world().size())})
     std::ranges::copy(more, std::back_inserter(rows));
+  std::erase_if(
+      rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });
+  ASSERT_FALSE(rows.empty()) << "no row on " << world().size() << " ranks has " << named;
   const std::size_t stride = every.empty() ? 1 : std::stoul(every);
   for (const char* dtype : {"float64", "float32"})
     for (std::size_t i = 0; i < rows.size(); i += stride) {
