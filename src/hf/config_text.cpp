@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config_classes.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/hf/config.hpp"
@@ -11,38 +12,6 @@ namespace {
 
 using namespace model;
 using OrderedJson = nlohmann::ordered_json;
-
-const char* architecture_of(const DecoderShape& shape) {
-  switch (shape.family) {
-    case Family::llama:
-      return "LlamaForCausalLM";
-    case Family::qwen3:
-      return shape.mixture ? "Qwen3MoeForCausalLM" : "Qwen3ForCausalLM";
-    case Family::mixtral:
-      return "MixtralForCausalLM";
-    case Family::deepseek_v3:
-      return "DeepseekV3ForCausalLM";
-    case Family::gpt_oss:
-      return "GptOssForCausalLM";
-  }
-  return "";
-}
-
-const char* model_type_of(const DecoderShape& shape) {
-  switch (shape.family) {
-    case Family::llama:
-      return "llama";
-    case Family::qwen3:
-      return shape.mixture ? "qwen3_moe" : "qwen3";
-    case Family::mixtral:
-      return "mixtral";
-    case Family::deepseek_v3:
-      return "deepseek_v3";
-    case Family::gpt_oss:
-      return "gpt_oss";
-  }
-  return "";
-}
 
 OrderedJson scaling_of(const DecoderShape& shape) {
   if (const auto& s = shape.rope_scaling)
@@ -114,8 +83,9 @@ std::string config_text(const DecoderShape& shape, DType dtype) {
   const std::string torch_dtype = dtype == DType::bf16  ? "bfloat16"
                                   : dtype == DType::f16 ? "float16"
                                                         : "float32";
-  OrderedJson config{{"architectures", {architecture_of(shape)}},
-                     {"model_type", model_type_of(shape)},
+  const ConfigClass& described_by = class_of(shape);
+  OrderedJson config{{"architectures", {described_by.architecture}},
+                     {"model_type", described_by.model_type},
                      {"hidden_size", shape.dim},
                      {"num_hidden_layers", shape.layers},
                      {"num_attention_heads", shape.heads},

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes share/doc/tessera/reference/keys.md from the table of keys.
+"""Writes share/doc/tessera/reference/keys.md, and the tables of from-torchtitan.md, from the table of keys.
 
 keys.py --tessera PROGRAM
 """
@@ -10,7 +10,10 @@ import json
 import subprocess
 from pathlib import Path
 
+from facts import output_of
+
 PAGE = "share/doc/tessera/reference/keys.md"
+TORCHTITAN = "share/doc/tessera/from-torchtitan.md"
 HEAD = """# Keys of a job file
 
 Every key is also a flag: `--section.key VALUE`. A key with a star is Tessera's own; the others are
@@ -59,10 +62,29 @@ def page(options):
     return "".join(lines)
 
 
+def with_tables(text, tables):
+    """from-torchtitan.md with the tables of what is refused and of what has no effect."""
+    begin, last = text.find("| refused |"), text.find("| no effect |")
+    if begin < 0 or last < begin:
+        raise ValueError(f"{TORCHTITAN} lacks the tables that `tessera config keys --markdown` prints")
+    end = text.find("\n\n", last)
+    return text[:begin] + tables + (text[end + 1:] if end >= 0 else "")
+
+
+def printed_tables(tessera):
+    return output_of(tessera, "config", "keys", "--markdown")
+
+
 def up_to_date(page_of, facts):
     """A rule of check_docs.py."""
-    if page_of.path.name == "keys.md" and page_of.path.read_text("utf-8") != page(facts.options):
-        yield 1, "the keys have changed; run tests/docs/keys.py --tessera build/bin/tessera"
+    text = page_of.path.read_text("utf-8")
+    try:
+        whole = (page_of.path.name != "keys.md" or text == page(facts.options)) and (
+            page_of.path.name != "from-torchtitan.md" or text == with_tables(text, printed_tables(facts.tessera)))
+        if not whole:
+            yield 1, "the keys have changed; run tests/docs/keys.py --tessera build/bin/tessera"
+    except ValueError as error:
+        yield 1, str(error)
 
 
 def main():
@@ -70,7 +92,11 @@ def main():
     parser.add_argument("--tessera", required=True)
     args = parser.parse_args()
     keys = subprocess.run([args.tessera, "config", "keys", "--json"], check=True, text=True, stdout=subprocess.PIPE)
-    (Path(__file__).resolve().parents[2] / PAGE).write_text(page(json.loads(keys.stdout)), encoding="utf-8")
+    root = Path(__file__).resolve().parents[2]
+    (root / PAGE).write_text(page(json.loads(keys.stdout)), encoding="utf-8")
+    torchtitan = root / TORCHTITAN
+    text = torchtitan.read_text("utf-8")
+    torchtitan.write_text(with_tables(text, printed_tables(args.tessera)), encoding="utf-8")
 
 
 RULES = [up_to_date]

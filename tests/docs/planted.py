@@ -45,6 +45,8 @@ PAGES = [  # (name of the page, its text, what the finding must say)
     ("pipelines.md", "| schedule |\n|---|\n| 2F2B |", "pipeline_parallel_schedule cannot be 2F2B"),
     ("pipelines.md", "Nothing.", "the table lacks ZBH1"),
     ("models.md", "| `model.name` |\n|---|\n| `llama3` |", "the table lacks gpt_oss"),
+    ("from-torchtitan.md", "Nothing.", "lacks the tables"),
+    ("from-torchtitan.md", "| refused |\n|---|\n\n| no effect |\n|---|", "the keys have changed"),
     ("README.md", "| command | purpose |\n|---|---|\n| `trian` | false |", "has no command trian"),
     ("README.md", "Nothing.", "the table of commands lacks train"),
     ("README.md", "Nothing.", "the table that the planner prints is missing"),

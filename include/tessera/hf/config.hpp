@@ -10,9 +10,9 @@
 
 namespace tessera::hf {
 
-/// A config.json with model_type llama, qwen3, qwen3_moe, mixtral, deepseek_v3 or gpt_oss, in the
-/// spelling of transformers 4 or 5; what the file lacks takes Hugging Face's default. Throws
-/// Error(usage) that names the file and the key.
+/// A config.json of a model_type in config_classes.cpp, in the spelling of transformers 4 or 5;
+/// what the file lacks takes Hugging Face's default. Throws Error(usage) that names the file and
+/// the key.
 model::DecoderShape read_config(const std::filesystem::path& file);
 
 /// The config.json (transformers 4 spelling, which 5 reads too) that describes this shape; `dtype`

@@ -10,7 +10,7 @@
 
 namespace tessera::model {
 
-/// "llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss".
+/// "llama3", "qwen3" and so on: what model.name may be.
 std::vector<std::string> family_names();
 /// Throws Error(usage) that lists the families.
 std::vector<std::string> flavors_of(const std::string& family);

@@ -1,9 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include "declare.hpp"
+#include "tessera/model_spec/families.hpp"
 
 namespace tessera::config {
 
 namespace {
+
+/// What the keys say of the families of models; the table of keys refers to it.
+struct FamilyTexts {
+  std::vector<std::string> stored = model::family_names();
+  Declaration::Words names{stored.begin(), stored.end()};
+  std::string why = fmt::format(
+      "Tessera trains {}; name one of them, or describe a model of these families by "
+      "model.hf_config",
+      fmt::join(stored, ", "));
+  std::string flavors = "Size of the model, by name: " + sizes();
+
+ private:
+  std::string sizes() const {
+    std::vector<std::string> each;
+    for (const std::string& family : stored)
+      each.push_back(fmt::format("{} for {}", fmt::join(model::flavors_of(family), ", "), family));
+    return fmt::format("{}", fmt::join(each, "; "));
+  }
+};
+
+const FamilyTexts& families() {
+  static const FamilyTexts texts;
+  return texts;
+}
 
 /// A config.json names the architecture itself.
 bool named(const JobConfig& job) { return !job.model.hf_config; }
@@ -40,16 +67,9 @@ OptionList job_options() {
           .is_ours(),
 
       OPTION(model.name, "Architecture")
-          .works_with({"llama3", "qwen3", "mixtral", "deepseek_v3", "gpt_oss"},
-                      "Tessera trains llama3, qwen3, mixtral, deepseek_v3 and gpt_oss; name one of "
-                      "them, or describe a "
-                      "model of these families by model.hf_config")
+          .works_with(families().names, families().why)
           .only_if(&named),
-      OPTION(model.flavor,
-             "Size of the model, by name: debugmodel, 1B, 3B, 8B, 70B, 405B for llama3; 0.6B to "
-             "235B-A22B for qwen3; "
-             "16B, 236B, 671B "
-             "for deepseek_v3; 20b, 120b for gpt_oss; 8x7B, 8x22B for mixtral"),
+      OPTION(model.flavor, families().flavors),
       OPTION(model.hf_assets_path,
              "Folder with tokenizer.json (and weights, with checkpoint.initial_load_in_hf)")
           .short_flag("--tokenizer"),

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/error_of.hpp"
+#include "support/golden_families.hpp"
 #include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 
@@ -30,7 +31,7 @@ class Config : public testing::Test {
 
 TEST_F(Config, WrittenAndReadAgainIsTheSame) {
   const std::string families = std::string(TESSERA_TEST_DATA) + "/families/";
-  for (const char* family : {"qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"})
+  for (const std::string& family : tessera::test::golden_families())
     for (const char* spelling : {"config.json", "config.v4.json"}) {
       const model::DecoderShape shape =
           read_config(std::filesystem::path(families) / family / spelling);

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "support/error_of.hpp"
+#include "support/golden_families.hpp"
 #include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/hf/safetensors.hpp"
@@ -48,10 +49,9 @@ at::Tensor expected(const std::string& family, const char* name, DType dtype) {
   return values;
 }
 
-class Families : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, Families,
-                         testing::Values("qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "gpt_oss"),
-                         [](const auto& info) { return std::string(info.param); });
+class Families : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(tessera::test::golden_families()),
+                         [](const auto& info) { return info.param; });
 
 TEST_P(Families, LogitsAreThoseOfTransformers) {
   const at::Tensor ids = expected(GetParam(), "input_ids", DType::i64);

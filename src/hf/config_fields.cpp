@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config_fields.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::hf {
+
+using namespace model;
+
+namespace {
+
+RopeScaling llama3_scaling(const JsonNode& config) {
+  RopeScaling scaling;
+  scaling.factor = config["factor"].number(scaling.factor);
+  scaling.low_freq_factor = config["low_freq_factor"].number(scaling.low_freq_factor);
+  scaling.high_freq_factor = config["high_freq_factor"].number(scaling.high_freq_factor);
+  scaling.original_max_position =
+      positive(config["original_max_position_embeddings"], scaling.original_max_position);
+  return scaling;
+}
+
+/// `positions`: what transformers takes for the original positions if the file does not say.
+Yarn yarn_scaling(const JsonNode& config, std::int64_t positions) {
+  Yarn yarn;
+  yarn.original_max_position = positive(config["original_max_position_embeddings"], positions);
+  if (config["factor"].is_null()) config["factor"].refuse("YaRN needs it");
+  yarn.factor = config["factor"].number(0);
+  yarn.beta_fast = config["beta_fast"].number(32);
+  yarn.beta_slow = config["beta_slow"].number(1);
+  yarn.truncate = config["truncate"].boolean(true);
+  yarn.mscale = config["mscale"].number(0);
+  yarn.mscale_all_dim = config["mscale_all_dim"].number(0);
+  yarn.attention_factor = config["attention_factor"].number(0);
+  return yarn;
+}
+
+/// `scaling` is null where nothing is scaled.
+void read_scaling(DecoderShape& shape, const JsonNode& scaling, const JsonNode& config) {
+  shape.rope_scaling.reset();
+  if (scaling.is_null()) return;
+  const std::string type = scaling["rope_type"].string_or(scaling["type"].string_or("default"));
+  if (type == "llama3") {
+    shape.rope_scaling = llama3_scaling(scaling);
+  } else if (type == "yarn") {
+    shape.yarn = yarn_scaling(scaling, positive(config["max_position_embeddings"], 4096));
+  } else {
+    require(type == "default", ExitCode::usage,
+            "{}: RoPE scaling of type \"{}\" is not supported; use llama3, yarn or default",
+            scaling.where(), type);
+  }
+}
+
+void read_rope(DecoderShape& shape, const JsonNode& config, double default_theta) {
+  const JsonNode parameters = config["rope_parameters"];  // transformers 5
+  read_scaling(shape, parameters.is_null() ? config["rope_scaling"] : parameters, config);
+  shape.rope_theta = config["rope_theta"].number(default_theta);
+  if (!parameters.is_null()) shape.rope_theta = parameters["rope_theta"].number(shape.rope_theta);
+}
+
+}  // namespace
+
+std::int64_t at_least(std::int64_t least, const JsonNode& node, std::int64_t otherwise) {
+  const double value = node.number(static_cast<double>(otherwise));
+  if (value != std::floor(value) || value < static_cast<double>(least) || value >= 0x1p31)
+    node.refuse(fmt::format("{} is not a whole number from {}", value, least));
+  return static_cast<std::int64_t>(value);
+}
+
+std::int64_t positive(const JsonNode& node, std::int64_t otherwise) {
+  return at_least(1, node, otherwise);
+}
+
+void refuse_if_set(const JsonNode& config, const char* key) {
+  if (config[key].boolean(false))
+    config[key].refuse(fmt::format("true is not supported for model_type {}",
+                                   config["model_type"].string_or("llama")));
+}
+
+DecoderShape read_common(const JsonNode& config, Family family, const Defaults& d) {
+  const auto activation = config["hidden_act"].string_or("silu");
+  require(activation == "silu", ExitCode::usage, "{}: hidden_act \"{}\" is not supported; use silu",
+          config.where(), activation);
+  DecoderShape shape;
+  shape.family = family;
+  shape.dim = positive(config["hidden_size"], d.dim);
+  shape.layers = positive(config["num_hidden_layers"], d.layers);
+  shape.heads = positive(config["num_attention_heads"], d.heads);
+  shape.kv_heads =
+      positive(config["num_key_value_heads"], d.kv_heads > 0 ? d.kv_heads : shape.heads);
+  shape.head_dim =
+      positive(config["head_dim"],
+               d.head_dim > 0 ? d.head_dim : std::max<std::int64_t>(1, shape.dim / shape.heads));
+  shape.hidden = positive(config["intermediate_size"], d.hidden);
+  shape.vocab = positive(config["vocab_size"], d.vocab);
+  shape.norm_eps = config["rms_norm_eps"].number(d.eps);
+  shape.tied = config["tie_word_embeddings"].boolean(false);
+  read_rope(shape, config, d.theta);
+  require(shape.heads % shape.kv_heads == 0, ExitCode::usage,
+          "{}: {} attention heads are not a multiple of {} key-value heads", config.where(),
+          shape.heads, shape.kv_heads);
+  require(shape.head_dim % 2 == 0, ExitCode::usage,
+          "{}: head_dim {} must be even (RoPE rotates pairs)", config.where(), shape.head_dim);
+  return shape;
+}
+
+MixtureShape read_mixture(const JsonNode& config, const char* experts_key, std::int64_t experts,
+                          std::int64_t top_k) {
+  MixtureShape mixture;
+  const char* other =
+      std::string_view(experts_key) == "num_local_experts" ? "num_experts" : "num_local_experts";
+  mixture.routing.experts = positive(config[experts_key], positive(config[other], experts));
+  mixture.routing.top_k = positive(config["num_experts_per_tok"], top_k);
+  require(mixture.routing.top_k <= mixture.routing.experts, ExitCode::usage,
+          "{}: {} experts a token, of {}", config.where(), mixture.routing.top_k,
+          mixture.routing.experts);
+  if (config["output_router_logits"].boolean(false))
+    mixture.auxiliary = config["router_aux_loss_coef"].number(0.001);
+  return mixture;
+}
+
+}  // namespace tessera::hf
