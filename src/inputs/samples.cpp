@@ -109,8 +109,8 @@ std::unique_ptr<data::SampleSource> open_whole(const plan::DataPlan& plan, const
   auto source = open_reader(named.kind, named.path, options);
   require(!plan.documents_masked || plan.knows_document_end || !source->document_starts(0).empty(),
           ExitCode::usage,
-          "documents are masked, and {} does not mark them; give it a tensor \"documents\", or set "
-          "training.document_end_id to the token that ends one",
+          "documents are masked, and {} does not mark them; set training.document_end_id to the "
+          "token that ends one, or mark them in the file (replay: by a tensor \"documents\")",
           named.path.string());
   return source;
 }
