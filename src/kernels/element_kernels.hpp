@@ -7,6 +7,10 @@
 #include "row_types.hpp"
 
 /// X(name, Type): Backend::name computes Type.
+///
+/// Type::apply<V> computes with V: float, double, or on the host a vector of them. `V{}` is zero,
+/// and `a < b ? x : y` chooses lane by lane if all four are of type V. elements.hpp and numbers.hpp
+/// have the functions of V: fma, square_root, reciprocal, exponential, sigmoid.
 #define TESSERA_ELEMENT_KERNELS(X) \
   X(swiglu, Swiglu)                \
   X(swiglu_backward, SwigluBackward)
