@@ -12,15 +12,25 @@ namespace {
 
 using at::Tensor;
 
-std::span<const std::int64_t> values_of(const Tensor& counts) {
-  return {counts.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(counts.numel())};
+/// In host memory.
+class HostCounts {
+ public:
+  explicit HostCounts(const Tensor& counts) : counts_(counts.to(at::kCPU)) {}
+  std::int64_t operator[](std::int64_t group) const {
+    return counts_.const_data_ptr<std::int64_t>()[group];
+  }
+
+ private:
+  Tensor counts_;
+};
+
+bool in_one_kernel(const Tensor& x, std::int64_t columns) {
+  return groups_in_one_kernel(x) && x.size(0) > 0 && x.size(1) % 8 == 0 && columns % 8 == 0;
 }
 
-/// One kernel for all groups: bfloat16 on devices, where rows of every matrix begin at multiples of
-/// 16 bytes.
-bool in_one_kernel(const Tensor& x, const Tensor& w) {
-  return !x.is_cpu() && x.scalar_type() == at::kBFloat16 && w.size(1) % 8 == 0 &&
-         w.size(2) % 8 == 0 && x.size(0) > 0;
+/// Where groups end.
+Tensor ends_of(const Tensor& counts, const Tensor& x) {
+  return counts.cumsum(0, at::kInt).to(x.device(), /*non_blocking=*/true);
 }
 
 /// out <- a b. Experts have other rows in each step, and oneDNN makes a kernel for each new shape:
@@ -35,12 +45,13 @@ void multiply(Tensor out, const Tensor& a, const Tensor& b) {
 /// x_g times w_g (or its transpose) for every group.
 Tensor product(const Tensor& x, const Tensor& w, const Tensor& counts, bool transposed) {
   const Tensor matrices = transposed ? w.transpose(1, 2) : w;
-  if (in_one_kernel(x, w))
-    return at::_grouped_mm(x, matrices, counts.cumsum(0).to(x.device(), at::kInt));
+  if (in_one_kernel(x, matrices.size(2))) return at::_grouped_mm(x, matrices, ends_of(counts, x));
   Tensor y = at::empty({x.size(0), matrices.size(2)}, x.options());
+  if (x.size(0) == 0) return y;
+  const HostCounts rows_of(counts);
   std::int64_t row = 0;
   for (std::int64_t g = 0; g < w.size(0); ++g) {
-    const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
+    const std::int64_t rows = rows_of[g];
     Tensor part = y.narrow(0, row, rows);
     if (rows > 0) multiply(part, x.narrow(0, row, rows), matrices[g]);
     row += rows;
@@ -66,21 +77,30 @@ struct GroupedMm final : Operation {
 
 }  // namespace
 
+bool groups_in_one_kernel(const Tensor& rows) {
+  return !rows.is_cpu() && rows.scalar_type() == at::kBFloat16;
+}
+
 Tensor grouped_mm(const Tensor& x, const Tensor& w, const Tensor& counts) {
   TESSERA_EXPECT(x.dim() == 2 && w.dim() == 3 && x.size(1) == w.size(2),
                  "rows do not fit the groups' matrices");
-  TESSERA_EXPECT(counts.is_cpu() && counts.scalar_type() == at::kLong && counts.is_contiguous() &&
-                     counts.numel() == w.size(0) && counts.sum().item<std::int64_t>() == x.size(0),
-                 "{} counts in host memory must add up to {} rows", w.size(0), x.size(0));
+  TESSERA_EXPECT(counts.scalar_type() == at::kLong && counts.is_contiguous() &&
+                     counts.numel() == w.size(0) &&
+                     (!counts.is_cpu() || counts.sum().item<std::int64_t>() == x.size(0)),
+                 "{} counts must add up to {} rows", w.size(0), x.size(0));
   return apply(GroupedMm(), {x, w, counts});
 }
 
 Tensor grouped_weight_gradient(const Tensor& dy, const Tensor& x, const Tensor& counts) {
   const at::NoGradGuard no_grad;
+  if (in_one_kernel(x, dy.size(1)))
+    return at::_grouped_mm(dy.contiguous().t(), x.contiguous(), ends_of(counts, x));
   Tensor dw = at::empty({counts.numel(), dy.size(1), x.size(1)}, x.options());
+  if (x.size(0) == 0) return dw.zero_();
+  const HostCounts rows_of(counts);
   std::int64_t row = 0;
   for (std::int64_t g = 0; g < counts.numel(); ++g) {
-    const std::int64_t rows = values_of(counts)[static_cast<std::size_t>(g)];
+    const std::int64_t rows = rows_of[g];
     Tensor part = dw[g];
     if (rows > 0)
       multiply(part, dy.narrow(0, row, rows).t(), x.narrow(0, row, rows));

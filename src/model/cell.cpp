@@ -2,14 +2,14 @@
 #include "tessera/model/cell.hpp"
 
 #include "tessera/base/error.hpp"
+#include "tessera/model/routing.hpp"
 
 namespace tessera::model {
 
 void ExpertLoads::add(int mixture, const at::Tensor& chosen) {
   at::NoGradGuard no_grad;
   at::Tensor& count = counts[static_cast<std::size_t>(mixture)];
-  if (count.defined())
-    count += at::bincount(chosen.flatten(), {}, count.size(0)).to(count.device());
+  if (count.defined()) count += count_choices(chosen, count.size(0));
 }
 
 const TokenExchange& no_exchange() {

@@ -3,6 +3,7 @@
 // token is dropped.
 #include "cell_functions.hpp"
 #include "row_order.hpp"
+#include "tessera/kernels/grouped_mm.hpp"
 #include "tessera/kernels/swiglu.hpp"
 #include "tessera/model/balance_loss.hpp"
 #include "tessera/model/routing.hpp"
@@ -13,9 +14,16 @@ namespace {
 using at::Tensor;
 
 /// Each row's expert's bias [experts, features].
-Tensor bias_of_rows(const Tensor& bias, const Tensor& counts) {
-  const Tensor experts = at::arange(counts.size(0)).repeat_interleave(counts).to(bias.device());
-  return bias.index_select(0, experts);
+Tensor bias_of_rows(const Tensor& bias, const Tensor& counts, std::int64_t rows) {
+  const Tensor of_experts = counts.to(bias.device(), /*non_blocking=*/true);
+  return bias.index_select(
+      0, at::arange(counts.size(0), of_experts.options()).repeat_interleave(of_experts, 0, rows));
+}
+
+/// Whether the host must know how many rows each expert gets, for which it waits: to send them to
+/// other ranks, or to multiply group by group.
+bool host_counts(const CellContext& context, const Tensor& rows) {
+  return context.exchange->sends() || !kernels::groups_in_one_kernel(rows);
 }
 
 Tensor clamped_gate(const Tensor& gate, const Tensor& up, const ClampedGate& how) {
@@ -52,7 +60,8 @@ CellFunction CellMaker::dispatch() const {
                                                                 const CellContext& context) {
     const Tensor chosen = flow.take(Slot::route).flatten();
     const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
-    const Tensor sent = at::bincount(chosen, {}, experts).to(at::kCPU);
+    const Tensor counts = count_choices(chosen, experts),
+                 sent = host_counts(context, flow[Slot::m]) ? counts.to(at::kCPU) : counts;
     const Tensor received = context.exchange->counts(sent);
     Tensor rows = rows_of_choices(flow.take(Slot::m), order);
     if (before) {
@@ -60,8 +69,7 @@ CellFunction CellMaker::dispatch() const {
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
     }
     rows = context.exchange->to_experts(rows, sent, received);
-    flow[Slot::m] =
-        received.size(0) > 1 ? reordered(rows, expert_order(received, rows.device())) : rows;
+    flow[Slot::m] = received.size(0) > 1 ? reordered(rows, expert_order(received, rows)) : rows;
     flow[Slot::route] = order;
     flow[Slot::sent] = sent;
     flow[Slot::received] = received;
@@ -75,7 +83,7 @@ CellFunction CellMaker::experts() const {
     const auto product = [&](const Tensor& x, std::size_t weight) {
       const Tensor y = context.operations->expert_product(x, context.weights[weight], counts);
       if (!biased) return y;
-      const Tensor bias = bias_of_rows(context.weights[3 + weight].value, counts);
+      const Tensor bias = bias_of_rows(context.weights[3 + weight].value, counts, x.size(0));
       return y + (weight == 2 ? bias / context.expert_parts : bias);  // outputs of parts add up
     };
     const Tensor gate = product(rows, 0), up = product(rows, 1);
@@ -88,8 +96,7 @@ CellFunction CellMaker::combine() const {
   return [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
     const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
     Tensor rows = flow.take(Slot::m);
-    if (received.size(0) > 1)
-      rows = reordered(rows, undoing(expert_order(received, rows.device())));
+    if (received.size(0) > 1) rows = reordered(rows, undoing(expert_order(received, rows)));
     rows = context.exchange->from_experts(rows, sent, received);
     rows = reordered(rows, undoing(flow.take(Slot::route)));
     const Tensor scores = flow.take(Slot::scores);

@@ -45,6 +45,14 @@ Routing route(const Tensor& logits, const Tensor& bias, const RoutingRule& rule)
   return routing;
 }
 
+/// LibTorch's bincount asks a device for the largest value.
+Tensor count_choices(const Tensor& chosen, std::int64_t experts) {
+  const at::NoGradGuard no_grad;
+  const Tensor choices = chosen.flatten();
+  if (choices.is_cpu()) return at::bincount(choices, {}, experts);
+  return at::zeros({experts}, choices.options()).scatter_add_(0, choices, at::ones_like(choices));
+}
+
 void balance_bias(Tensor bias, const Tensor& load, double rate) {
   at::NoGradGuard no_grad;
   const Tensor tokens = load.to(bias.device(), at::kDouble);

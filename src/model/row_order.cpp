@@ -53,10 +53,10 @@ Tensor reordered(const Tensor& rows, const Tensor& order) {
   return kernels::apply(Reordered(), {rows, order});
 }
 
-Tensor expert_order(const Tensor& received, at::Device device) {
-  const Tensor experts = at::arange(received.size(1)).repeat({received.size(0)});
-  const Tensor of_rows = experts.repeat_interleave(received.flatten());
-  return of_rows.argsort(/*stable=*/true, 0, false).to(device);
+Tensor expert_order(const Tensor& received, const Tensor& rows) {
+  const Tensor counts = received.flatten().to(rows.device(), /*non_blocking=*/true);
+  const Tensor experts = at::arange(received.size(1), counts.options()).repeat({received.size(0)});
+  return experts.repeat_interleave(counts, 0, rows.size(0)).argsort(/*stable=*/true, 0, false);
 }
 
 }  // namespace tessera::model

@@ -18,7 +18,7 @@ at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order);
 at::Tensor undoing(const at::Tensor& order);
 
 /// received [ranks, experts]: rows of each rank for each expert, lying rank by rank -> the order
-/// that puts them expert by expert (within one, rank by rank).
-at::Tensor expert_order(const at::Tensor& received, at::Device device);
+/// that puts `rows`, which these are, expert by expert (within one, rank by rank).
+at::Tensor expert_order(const at::Tensor& received, const at::Tensor& rows);
 
 }  // namespace tessera::model

@@ -18,7 +18,7 @@ StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::Dev
             at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
 }
 
-std::vector<at::Tensor> StageExperts::balance(bool update, std::vector<at::Tensor>& buffers) {
+std::vector<at::Tensor> StageExperts::take_loads() {
   at::NoGradGuard no_grad;
   using enum mesh::Axis;
   const bool apart = !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
@@ -30,16 +30,29 @@ std::vector<at::Tensor> StageExperts::balance(bool update, std::vector<at::Tenso
     if (!count.defined()) continue;
     loads[m] = all_reduced(count, all);
     count.zero_();
-    const model::MixtureSpec& mixture = model_.mixtures[m];
-    if (update && mixture.bias >= 0 && mixture.balance_rate > 0)
-      model::balance_bias(buffers[static_cast<std::size_t>(mixture.bias)], loads[m],
-                          mixture.balance_rate);
   }
   return loads;
 }
 
+void StageExperts::balance(const std::vector<at::Tensor>& loads,
+                           std::vector<at::Tensor>& buffers) const {
+  at::NoGradGuard no_grad;
+  for (std::size_t m = 0; m < model_.mixtures.size(); ++m) {
+    const model::MixtureSpec& mixture = model_.mixtures[m];
+    if (loads_.counts[m].defined() && mixture.bias >= 0 && mixture.balance_rate > 0)
+      model::balance_bias(buffers[static_cast<std::size_t>(mixture.bias)], loads[m],
+                          mixture.balance_rate);
+  }
+}
+
+void StageExperts::add_loss(const at::Tensor& part) {
+  if (!part.defined()) return;
+  const at::Tensor wide = part.to(at::kDouble);
+  loss_ = loss_.defined() ? loss_ + wide : wide;
+}
+
 void StageExperts::begin_step(int microbatches) {
-  loss_ = 0;
+  loss_ = at::Tensor();
   loss_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
 

@@ -97,17 +97,18 @@ void fill(std::vector<at::Tensor>& into, const std::vector<at::Tensor>& from) {
 
 }  // namespace
 
-std::vector<at::Tensor> Stages::balance_experts(bool update) {
-  std::vector<at::Tensor> loads;
-  for (const auto& stage : stages_)
-    fill(loads, stage->experts().balance(update, stage->weights().buffers()));
-  return loads;
+ExpertFigures Stages::take_expert_figures() {
+  ExpertFigures figures;
+  for (const auto& stage : stages_) {
+    fill(figures.loads, stage->experts().take_loads());
+    if (const at::Tensor& loss = stage->experts().loss(); loss.defined())
+      figures.losses.push_back(loss);
+  }
+  return figures;
 }
 
-double Stages::balance_loss() const {
-  double sum = 0;
-  for (const auto& stage : stages_) sum += stage->experts().loss();
-  return sum;
+void Stages::balance_experts(const std::vector<at::Tensor>& loads) {
+  for (const auto& stage : stages_) stage->experts().balance(loads, stage->weights().buffers());
 }
 
 Holdings Stages::holdings() {

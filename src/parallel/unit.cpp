@@ -214,7 +214,7 @@ void Unit::add_balance(TapeEntry& entry, const at::Tensor& slot, const LossInput
       loss.labels.size(0) * holders / (tensor_.experts_cut ? 1 : tensor_.tp.size());
   const at::Tensor part =
       model::balance_loss(balance_, slot, tokens, sum) * (loss.balance_scale / copies);
-  entry.balance = part.item<double>();
+  entry.balance = part.detach();
   entry.loss = entry.loss + part.to(entry.loss.scalar_type());
 }
 

@@ -8,8 +8,8 @@
 
 namespace tessera::train {
 
-at::Tensor joined(const std::vector<at::Tensor>& token_losses) {
-  return token_losses.empty() ? at::Tensor() : at::cat(token_losses);
+at::Tensor joined(const std::vector<at::Tensor>& tensors) {
+  return tensors.empty() ? at::Tensor() : at::cat(tensors);
 }
 
 LossSums::LossSums(const data::SampleSource& source) : source_(source) {

@@ -18,8 +18,9 @@
 
 namespace tessera::train {
 
-/// Of a step's microbatches, in the order of the batch; undefined where there are none.
-at::Tensor joined(const std::vector<at::Tensor>& token_losses);
+/// All values behind each other, such as the losses of a step's microbatches; undefined where there
+/// are none.
+at::Tensor joined(const std::vector<at::Tensor>& tensors);
 
 class LossSums {
  public:

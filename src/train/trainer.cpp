@@ -101,6 +101,7 @@ void Trainer::reduce_loss(StepOutcome& outcome, const Vote& vote) {
 
 /// The host needs loss and norm before it may issue the update: they decide whether there is one.
 parallel::GradientNorm Trainer::wait_for_gradients(StepOutcome& outcome, const Vote& vote) {
+  take_expert_figures();
   const parallel::SquaredGradients squares(stages_.trained_params(),
                                            plan_.arithmetic.deterministic);
   {
@@ -182,21 +183,37 @@ std::string Trainer::nonfinite_samples() {
                      first + batch_plan().microbatch_rows - 1);
 }
 
+/// What the host is to learn of mixtures, in one copy.
+void Trainer::take_expert_figures() {
+  if (model_.mixtures.empty()) return;
+  found_.experts = stages_.take_expert_figures();
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& loss : found_.experts.losses) values.push_back(loss.view({1}));
+  for (const at::Tensor& load : found_.experts.loads)
+    if (load.defined()) values.push_back(load.to(at::kDouble));
+  found_.of_experts = kernels::HostCopy(joined(values));
+}
+
 /// Evens out the experts' loads, which every rank then learns of.
 void Trainer::balance(StepOutcome& outcome) {
   if (model_.mixtures.empty()) return;
-  const std::vector<at::Tensor> loads = stages_.balance_experts(!outcome.skipped);
+  const std::vector<at::Tensor>& loads = found_.experts.loads;
+  if (!outcome.skipped) stages_.balance_experts(loads);
   std::vector<double> figures(1 + 2 * loads.size(), 0);
-  figures[0] = stages_.balance_loss();
+  const at::Tensor& values = found_.of_experts.wait();
+  std::int64_t at = std::ssize(found_.experts.losses);
+  for (std::int64_t i = 0; i < at; ++i) figures[0] += values.const_data_ptr<double>()[i];
   const bool speaks = mesh_.coord(Axis::dp_replicate) == 0 && mesh_.coord(Axis::dp_shard) == 0 &&
                       mesh_.coord(Axis::cp) == 0 && mesh_.coord(Axis::tp) == 0;
   for (std::size_t m = 0; m < loads.size(); ++m) {
-    if (!speaks || !loads[m].defined()) continue;
-    const at::Tensor share = loads[m].to(at::kCPU, at::kDouble) / loads[m].sum().item<double>();
-    const auto experts = static_cast<double>(share.size(0));
-    figures[1 + 2 * m] = share.max().item<double>() * experts;
-    figures[2 + 2 * m] =
-        -at::xlogy(share, share).sum().item<double>() / std::log(std::max(experts, 2.0));
+    if (!loads[m].defined()) continue;
+    const std::int64_t experts = loads[m].size(0);
+    const at::Tensor load = values.narrow(0, at, experts), share = load / load.sum();
+    at += experts;
+    if (!speaks) continue;
+    figures[1 + 2 * m] = share.max().item<double>() * static_cast<double>(experts);
+    figures[2 + 2 * m] = -at::xlogy(share, share).sum().item<double>() /
+                         std::log(std::max(static_cast<double>(experts), 2.0));
   }
   mesh_.control()
       .all_reduce({figures.data(), static_cast<std::int64_t>(figures.size()), DType::f64})

@@ -6,8 +6,13 @@
 
 namespace tessera::kernels {
 
+/// Whether one kernel multiplies all groups of such rows, where every row of every matrix begins at
+/// a multiple of 16 bytes, too: bfloat16 on devices. The host need not know the counts then.
+bool groups_in_one_kernel(const at::Tensor& rows);
+
 /// y [R, out]: rows of x [R, in], group after group, times the transpose of their group's matrix of
-/// w [G, out, in]. `counts` [G] int64 in host memory: rows of each group, R in all; 0 is allowed.
+/// w [G, out, in]. `counts` [G] int64: rows of each group, R in all; 0 is allowed. They are in host
+/// memory or on x's device, of which the host asks them if it multiplies group by group.
 /// Differentiable in x and w. Each row's bits depend on its group's rows only. Throws
 /// ContractViolation when shapes do not fit.
 at::Tensor grouped_mm(const at::Tensor& x, const at::Tensor& w, const at::Tensor& counts);

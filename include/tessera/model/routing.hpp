@@ -18,6 +18,10 @@ struct Routing {
 /// choice only (https://arxiv.org/abs/2408.15664).
 Routing route(const at::Tensor& logits, const at::Tensor& bias, const RoutingRule& rule);
 
+/// How often each of `experts` was chosen: [experts] int64, on the device of `chosen`, for which
+/// the host does not wait.
+at::Tensor count_choices(const at::Tensor& chosen, std::int64_t experts);
+
 /// Loss-free balancing: d = rate * sign(mean(load) - load); bias += d - mean(d). `load` [E]: tokens
 /// of each expert.
 void balance_bias(at::Tensor bias, const at::Tensor& load, double rate);

@@ -7,10 +7,13 @@
 namespace tessera::model {
 
 /// Differentiable. `sent` [experts] int64: rows of this rank for each expert, experts in order;
-/// `received` [ranks, experts here]: rows of each rank for the experts here. Both in host memory.
+/// `received` [ranks, experts here]: rows of each rank for the experts here. Both in host memory
+/// where rows are sent.
 class TokenExchange {
  public:
   virtual ~TokenExchange() = default;
+  /// Whether rows go to other ranks.
+  virtual bool sends() const { return false; }
   /// `received` from `sent`.
   virtual at::Tensor counts(const at::Tensor& sent) const { return sent.unsqueeze(0); }
   /// Rows sorted by expert -> rows for the experts here, rank by rank, each rank's sorted by

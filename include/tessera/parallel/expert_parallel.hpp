@@ -13,6 +13,7 @@ namespace tessera::parallel {
 class ExpertExchange final : public model::TokenExchange {
  public:
   explicit ExpertExchange(comm::Communicator& ep) : ep_(ep) {}
+  bool sends() const override { return true; }
   at::Tensor counts(const at::Tensor& sent) const override;
   at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& sent,
                         const at::Tensor& received) const override;

@@ -15,6 +15,15 @@
 
 namespace tessera::parallel {
 
+/// What a step has found of mixtures.
+struct ExpertFigures {
+  /// Tokens that each expert got, summed over the ranks of its stage, by mixture of the model;
+  /// undefined where other ranks hold it.
+  std::vector<at::Tensor> loads;
+  /// This rank's parts of the balance loss, float64; other ranks hold the rest.
+  std::vector<at::Tensor> losses;
+};
+
 class StageExperts {
  public:
   /// Of cells [cells.begin, cells.end()) of `model`. Model and mesh must outlive this.
@@ -25,25 +34,28 @@ class StageExperts {
   const model::TokenExchange* exchange() const { return exchange_ ? &*exchange_ : nullptr; }
   /// Counts of this step, by mixture of the model; undefined for other stages'.
   model::ExpertLoads& loads() { return loads_; }
-  /// Tokens that each expert got in this step, summed over all ranks of the stage; evens the loads
-  /// out by the biases of the choice in `buffers` if `update`, and forgets the counts. Collective
-  /// over the ranks of the stage.
-  std::vector<at::Tensor> balance(bool update, std::vector<at::Tensor>& buffers);
+  /// Tokens that each expert got in this step, summed over all ranks of the stage; forgets the
+  /// counts. Collective over the ranks of the stage.
+  std::vector<at::Tensor> take_loads();
+  /// Evens such loads out by the biases of the choice in `buffers`.
+  void balance(const std::vector<at::Tensor>& loads, std::vector<at::Tensor>& buffers) const;
 
   /// A step of this many microbatches begins on this rank.
   void begin_step(int microbatches);
   /// LossInput::balance_scale of the step.
   double loss_scale() const { return loss_scale_; }
-  void add_loss(double part) { loss_ += part; }
-  /// This rank's part of the step's balance loss; other ranks hold the rest.
-  double loss() const { return loss_; }
+  /// A microbatch's part of the balance loss; undefined: none.
+  void add_loss(const at::Tensor& part);
+  /// This rank's part of the step's balance loss, float64; other ranks hold the rest. Undefined: 0.
+  const at::Tensor& loss() const { return loss_; }
 
  private:
   const model::ModelSpec& model_;
   mesh::DeviceMesh& mesh_;
   std::optional<ExpertExchange> exchange_;
   model::ExpertLoads loads_;
-  double loss_ = 0, loss_scale_ = 1;
+  at::Tensor loss_;
+  double loss_scale_ = 1;
 };
 
 }  // namespace tessera::parallel

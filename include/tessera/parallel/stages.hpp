@@ -41,11 +41,10 @@ class Stages {
   void finish_gradients();
   void end_step();
   GatherCount gather_count() const;
-  /// Tokens that each expert got in this step, summed over the ranks of each stage, by mixture of
-  /// the model (undefined where other ranks hold it); evens the loads out if `update`. Collective
-  /// over the ranks of the stages.
-  std::vector<at::Tensor> balance_experts(bool update);
-  double balance_loss() const;
+  /// Of the step, whose counts are forgotten. Collective over the ranks of the stages.
+  ExpertFigures take_expert_figures();
+  /// Evens out such loads.
+  void balance_experts(const std::vector<at::Tensor>& loads);
   std::int64_t kept_bytes();
   /// What the stages have allocated now on the device of forward and backward; activations are not
   /// counted.

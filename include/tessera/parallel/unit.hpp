@@ -39,7 +39,7 @@ struct TapeEntry {
   at::Tensor loss;          ///< scalar; defined after the last unit of the model only
   at::Tensor token_losses;  ///< with the loss: unscaled, [T]
   at::Tensor one;           ///< with the loss: TokenLoss::one
-  double balance = 0;       ///< this rank's part of the balance loss in it
+  at::Tensor balance;       ///< this rank's part of the balance loss in it, if there is one
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
   Remakes remakes;
 };

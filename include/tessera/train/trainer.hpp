@@ -115,10 +115,13 @@ class Trainer {
     Rows rows;
     std::vector<at::Tensor> token_losses;  ///< of its microbatches, on the last stage
     kernels::HostCopy losses;              ///< the same
+    parallel::ExpertFigures experts;
+    kernels::HostCopy of_experts;  ///< the same: losses, then loads
   };
   const plan::PipelinePlan& pipeline() const { return microbatches_.pipeline; }
   parallel::GradientNorm wait_for_gradients(StepOutcome& outcome, const Vote& vote);
   void reduce_loss(StepOutcome& outcome, const Vote& vote);
+  void take_expert_figures();
   std::int64_t first_own_sample() const;  ///< of this rank's rows in the next step
   void balance(StepOutcome& outcome);
   std::string nonfinite_samples();

@@ -141,10 +141,15 @@ class Call {
 
   /// For numbers, and for tensors whose shape only the device knew.
   bool host_waits() const {
-    return op_.hasTag(at::Tag::dynamic_output_shape) ||
+    return (op_.hasTag(at::Tag::dynamic_output_shape) && !size_is_given()) ||
            op_.hasTag(at::Tag::data_dependent_output) ||
            std::any_of(schema_.returns().begin(), schema_.returns().end(),
                        [](const c10::Argument& result) { return !holds_tensors(*result.type()); });
+  }
+  /// As repeat_interleave's may be.
+  bool size_is_given() const {
+    const auto index = schema_.argumentIndexWithName("output_size");
+    return index.has_value() && !arguments_[static_cast<std::size_t>(*index)].isNone();
   }
   static bool holds_tensors(const c10::Type& type) {
     return type.kind() == c10::TypeKind::TensorType || type.kind() == c10::TypeKind::ListType;

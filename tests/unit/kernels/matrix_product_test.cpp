@@ -127,32 +127,42 @@ TEST(MatrixProduct, TilesFitTogether) {
 }
 
 /// Gradients too: of small whole numbers they are exact.
+template <class Kernel, class Twin>
+void expect_exact(const std::vector<Tensor>& inputs, const Kernel& kernel, const Twin& twin) {
+  std::vector<Tensor> ours, theirs;
+  for (const Tensor& input : inputs) {
+    ours.push_back(input.clone().requires_grad_());
+    theirs.push_back(input.to(at::kDouble).requires_grad_());
+  }
+  const Tensor y = kernel(ours), want = twin(theirs), dy = whole_numbers(y.sizes());
+  EXPECT_TRUE(at::equal(y, want.to(at::kBFloat16)));
+  run_backward({y}, {dy});
+  run_backward({want}, {dy.to(at::kDouble)});
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    EXPECT_TRUE(at::equal(ours[i].grad(), theirs[i].grad().to(at::kBFloat16)));
+}
+
 TEST(MatrixProduct, LinearAndMatmulDifferentiate) {
-  const auto exact = [](const std::vector<Tensor>& inputs, const auto& kernel, const auto& twin) {
-    std::vector<Tensor> ours, theirs;
-    for (const Tensor& input : inputs) {
-      ours.push_back(input.clone().requires_grad_());
-      theirs.push_back(input.to(at::kDouble).requires_grad_());
-    }
-    const Tensor y = kernel(ours), want = twin(theirs), dy = whole_numbers(y.sizes());
-    EXPECT_TRUE(at::equal(y, want.to(at::kBFloat16)));
-    run_backward({y}, {dy});
-    run_backward({want}, {dy.to(at::kDouble)});
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      EXPECT_TRUE(at::equal(ours[i].grad(), theirs[i].grad().to(at::kBFloat16)));
-  };
   const auto linear = [](const auto& v) { return kernels::linear(v[0], v[1]); };
-  exact({whole_numbers({3, 5, 7}), whole_numbers({9, 7})}, linear,
-        [](const auto& v) { return at::linear(v[0], v[1]); });
+  expect_exact({whole_numbers({3, 5, 7}), whole_numbers({9, 7})}, linear,
+               [](const auto& v) { return at::linear(v[0], v[1]); });
   const auto matmul = [](const auto& v) { return kernels::matmul(v[0], v[1]); };
-  exact({whole_numbers({2, 3, 5, 7}), whole_numbers({2, 3, 7, 4})}, matmul,
-        [](const auto& v) { return at::matmul(v[0], v[1]); });
-  const Tensor counts = at::tensor({4, 0, 3}, at::kLong);
-  const auto grouped = [&](const auto& v) { return kernels::grouped_mm(v[0], v[1], counts); };
-  exact({whole_numbers({7, 5}), whole_numbers({3, 6, 5})}, grouped, [](const auto& v) {
-    return at::cat(
-        {at::linear(v[0].narrow(0, 0, 4), v[1][0]), at::linear(v[0].narrow(0, 4, 3), v[1][2])});
-  });
+  expect_exact({whole_numbers({2, 3, 5, 7}), whole_numbers({2, 3, 7, 4})}, matmul,
+               [](const auto& v) { return at::matmul(v[0], v[1]); });
+}
+
+/// A width of 8 is that of one kernel for all groups on devices.
+TEST(MatrixProduct, GroupsDifferentiate) {
+  const Tensor on_host = at::tensor({4, 0, 3}, at::kLong);
+  for (const std::int64_t width : {5, 8})
+    for (const Tensor& counts : {on_host, on_host.to(tessera::test::test_device())})
+      expect_exact(
+          {whole_numbers({7, width}), whole_numbers({3, 2 * width, width})},
+          [&](const auto& v) { return kernels::grouped_mm(v[0], v[1], counts); },
+          [](const auto& v) {
+            return at::cat({at::linear(v[0].narrow(0, 0, 4), v[1][0]),
+                            at::linear(v[0].narrow(0, 4, 3), v[1][2])});
+          });
 }
 
 /// What the tests above would not notice: that products are not widened where they should be.
