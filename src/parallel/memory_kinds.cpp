@@ -28,7 +28,10 @@ std::int64_t bytes_on(at::Device device, const at::Tensor& tensor) {
   return static_cast<std::int64_t>(kernels::storage_bytes(tensor));
 }
 
-std::int64_t MemoryPeak::allocated(at::Device device) { return kernels::allocated_bytes(device); }
+MemoryPeak::MemoryPeak(at::Device device)
+    : device_(device), before_(device.is_cpu() ? kernels::allocated_bytes(device) : 0) {}
+
+std::int64_t MemoryPeak::allocated() const { return kernels::allocated_bytes(device_) - before_; }
 
 void MemoryPeak::note(std::int64_t allocated, const MemoryKinds& known) {
   most_ = allocated;

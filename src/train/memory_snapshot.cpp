@@ -10,7 +10,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/comm/hooks.hpp"
-#include "tessera/kernels/torch_internal.hpp"
 #include "tessera/metrics/trace_file.hpp"
 
 namespace tessera::train {
@@ -23,9 +22,9 @@ class MemorySnapshot::Sampler final : public comm::Hook {
 
   void comes_to(std::string_view, std::string_view) noexcept override { look(); }
   void look() {
-    const at::Device device = trainer_.stages().options().sharding.device;
     parallel::MemoryKinds kinds = trainer_.known_memory();
-    kinds.activations = std::max<std::int64_t>(0, kernels::allocated_bytes(device) - kinds.total());
+    kinds.activations =
+        std::max<std::int64_t>(0, trainer_.memory_peak().allocated() - kinds.total());
     events_.push_back(metrics::counter_event(trainer_.mesh().control().rank(), "memory",
                                              metrics::monotonic_seconds() - began_,
                                              {{"weights", kinds.weights},

@@ -39,6 +39,7 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       mesh_(mesh),
       source_(source),
       device_(device),
+      memory_peak_(device),
       microbatches_(plan.microbatches),
       ranges_(stage_ranges_of(pipeline(), model, mesh, stage_options_of(plan, device))),
       stages_(model, ranges_, pipeline().map, mesh, stage_options_of(plan, device)),
@@ -46,7 +47,7 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       weights_(plan.optimizer, stages_),
       ahead_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab, plan.data.read_ahead),
       timer_(&metrics::monotonic_seconds, [&mesh] { return seconds_waited(mesh); }) {
-  stages_.on_high_water([this] { memory_peak_.look(device_, [this] { return known_memory(); }); });
+  stages_.on_high_water([this] { memory_peak_.look([this] { return known_memory(); }); });
 }
 
 void Trainer::set_microbatches(const plan::MicrobatchPlan& microbatches) {

@@ -31,22 +31,28 @@ std::int64_t bytes_on(at::Device device, const at::Tensor& tensor);
 /// The greatest memory that was seen, and what took it.
 class MemoryPeak {
  public:
+  /// On the host, what is allocated by now does not count: tables of LibTorch and MPI take 60 MiB.
+  explicit MemoryPeak(at::Device device);
+
   /// From now on look() looks, or does not: on the host a look takes some 10 microseconds.
   void watch(bool on) { on_ = on; }
-  /// `kinds` counts what its caller knows of, and is called where `device` has more allocated than
-  /// ever before; the rest becomes activations.
+  /// `kinds` counts what its caller knows of, and is called where the device has more allocated
+  /// than ever before; the rest becomes activations.
   template <class Kinds>
-  void look(at::Device device, const Kinds& kinds) {
+  void look(const Kinds& kinds) {
     if (!on_) return;
-    if (const std::int64_t now = allocated(device); now > most_) note(now, kinds());
+    if (const std::int64_t now = allocated(); now > most_) note(now, kinds());
   }
+  /// What is allocated now.
+  std::int64_t allocated() const;
   /// Zeros before the first look.
   const MemoryKinds& kinds() const { return kinds_; }
 
  private:
-  static std::int64_t allocated(at::Device device);
   void note(std::int64_t allocated, const MemoryKinds& known);
 
+  const at::Device device_;
+  const std::int64_t before_;
   bool on_ = false;
   std::int64_t most_ = 0;
   MemoryKinds kinds_;

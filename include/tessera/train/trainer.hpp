@@ -131,6 +131,7 @@ class Trainer {
   mesh::DeviceMesh& mesh_;
   const data::SampleSource& source_;
   at::Device device_;
+  parallel::MemoryPeak memory_peak_;  ///< made before what it counts
   plan::MicrobatchPlan microbatches_;
   plan::StageRanges ranges_;
   parallel::Stages stages_;
@@ -138,7 +139,6 @@ class Trainer {
   WeightUpdate weights_;
   ReadAhead ahead_;
   metrics::PhaseTimer timer_;
-  parallel::MemoryPeak memory_peak_;
   TrainState state_;
   Found found_;
 };

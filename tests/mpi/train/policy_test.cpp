@@ -196,6 +196,7 @@ TEST_F(Policy, MemoryIsCountedByKind) {
       << "those of the first microbatch wait for the second";
   EXPECT_LT(peak.gradients, shards + 2 * accumulators);
   EXPECT_GT(peak.activations, 0);
+  EXPECT_LT(peak.activations, 30 << 20) << "tables of LibTorch and MPI do not count";
 }
 
 /// What is kept back for a step's gradients and communication is enough, and not far too much.
