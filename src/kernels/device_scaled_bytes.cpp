@@ -6,9 +6,11 @@
 #include <ATen/ops/_scaled_mm.h>
 #include <ATen/ops/constant_pad_nd.h>
 
+#include <cmath>
 #include <limits>
 
 #include "backend.hpp"
+#include "float8.hpp"
 
 namespace tessera::kernels::on_device {
 namespace {
@@ -35,10 +37,6 @@ Tensor padded(const Tensor& x, std::int64_t rows, std::int64_t columns) {
 
 std::int64_t up_to_multiple(std::int64_t size, std::int64_t of) {
   return (size + of - 1) / of * of;
-}
-
-std::int64_t blocks(std::int64_t size, std::int64_t block) {
-  return block >= size ? std::int64_t{size > 0} : up_to_multiple(size, block) / block;
 }
 
 /// Over blocks of `block` elements along `dim`.
@@ -77,7 +75,7 @@ Tensor powers_of_two(const Tensor& exponents) {
 
 Tensor largest_magnitudes(const Tensor& x, ScaleBlock block) {
   if (x.numel() == 0)
-    return at::zeros({blocks(x.size(0), block.rows), blocks(x.size(1), block.columns)},
+    return at::zeros({blocks_in(x.size(0), block.rows), blocks_in(x.size(1), block.columns)},
                      x.options().dtype(compute_type(x)));
   if (block.rows == 1 && block.columns == 1) return x.abs().to(compute_type(x));
   if (block.rows >= x.size(0) && block.columns >= x.size(1))
@@ -85,15 +83,17 @@ Tensor largest_magnitudes(const Tensor& x, ScaleBlock block) {
   return largest_along(largest_along(x, 1, block.columns), 0, block.rows).to(compute_type(x));
 }
 
-Tensor scales_for(const Tensor& largest, double most, bool powers_of_two) {
+Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
   const Tensor sizes = largest.to(at::kDouble).clamp_min(1e-12);
-  const Tensor scales = at::full({}, most, sizes.options()).div(sizes).to(at::kFloat).contiguous();
+  const Tensor scales =
+      at::full({}, largest_number(type), sizes.options()).div(sizes).to(at::kFloat).contiguous();
   if (!powers_of_two) return scales;
   const Tensor powers = bits_of(scales).bitwise_and(kSignAndExponent).view(at::kFloat);
   return at::where(scales.isnan(), scales, powers);
 }
 
-MxScales mx_scales(const Tensor& largest, double most, int exponent, MxScale how) {
+MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
+  const double most = largest_number(type);
   const Tensor sizes = largest.to(at::kFloat).contiguous();
   const bool floor = how == MxScale::floor;
   const Tensor factors = floor ? sizes : sizes.div(at::full({}, most, sizes.options()));
@@ -102,7 +102,7 @@ MxScales mx_scales(const Tensor& largest, double most, int exponent, MxScale how
   // number.
   const Tensor least = at::where(exponents.eq(0), at::full({}, 0x400000, bits.options()),
                                  exponents.bitwise_left_shift(kExponentPlace));
-  Tensor bytes = floor ? exponents.sub(exponent).clamp_min(0)
+  Tensor bytes = floor ? exponents.sub(std::ilogb(most)).clamp_min(0)
                        : exponents.add(bits.gt(least).to(at::kInt)).clamp_max(kNanScale - 1);
   bytes = at::where(sizes.isnan(), at::full({}, kNanScale, bits.options()), bytes);
   const Tensor is_nan = bytes.eq(kNanScale);
@@ -116,9 +116,11 @@ MxScales mx_scales(const Tensor& largest, double most, int exponent, MxScale how
   return {bytes.to(at::kByte), stored, read};
 }
 
-Tensor to_bytes(const Tensor& x, const Tensor& scales, double most, DType type, ScaleBlock block) {
+ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlock block) {
+  const double most = largest_number(type);
   const Tensor scaled = x.to(compute_type(x)).mul(spread(scales, x, block)).to(at::kFloat);
-  return scaled.clamp(-most, most).to(scalar_type(type)).contiguous().view(at::kByte);
+  const Tensor rounded = scaled.clamp(-most, most).to(scalar_type(type)).contiguous();
+  return {rounded.view(at::kByte), scales, type, block};
 }
 
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {

@@ -10,15 +10,10 @@
 namespace tessera::kernels::on_device {
 
 at::Tensor largest_magnitudes(const at::Tensor& x, ScaleBlock block);
-/// `most`: the type's largest number.
-at::Tensor scales_for(const at::Tensor& largest, double most, bool powers_of_two);
-/// `exponent`: of that number.
-MxScales mx_scales(const at::Tensor& largest, double most, int exponent, MxScale how);
-at::Tensor to_bytes(const at::Tensor& x, const at::Tensor& scales, double most, DType type,
-                    ScaleBlock block);
+at::Tensor scales_for(const at::Tensor& largest, DType type, bool powers_of_two);
+MxScales mx_scales(const at::Tensor& largest, DType type, MxScale how);
+ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block);
 at::Tensor from_bytes(const ScaledBytes& x, at::ScalarType type);
-
-/// See scaled_mm().
 at::Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast);
 
 }  // namespace tessera::kernels::on_device

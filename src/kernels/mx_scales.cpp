@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "device_scaled_bytes.hpp"
-#include "tessera/base/error.hpp"
+#include "float8.hpp"
 #include "typed.hpp"
 
 namespace tessera::kernels {
@@ -17,25 +17,13 @@ using at::Tensor;
 
 constexpr int kNanScale = 255;
 
-/// Of an 8-bit format.
-struct LargestNumber {
-  float value;
-  int exponent;
-};
-
-LargestNumber largest_number(DType type) {
-  TESSERA_EXPECT(type == DType::f8e4m3 || type == DType::f8e5m2, "{} is no type of MX elements",
-                 name_of(type));
-  return type == DType::f8e4m3 ? LargestNumber{448, 8} : LargestNumber{57344, 15};
-}
-
 int exponent_bits(float v) { return static_cast<int>(std::bit_cast<std::uint32_t>(v) >> 23) & 255; }
 std::uint32_t mantissa_bits(float v) { return std::bit_cast<std::uint32_t>(v) & 0x7fffffu; }
 
-int scale_byte(float largest, LargestNumber of, MxScale how) {
+int scale_byte(float largest, float most, MxScale how) {
   if (std::isnan(largest)) return kNanScale;
-  if (how == MxScale::floor) return std::max(0, exponent_bits(largest) - of.exponent);
-  const float scale = largest / of.value;
+  if (how == MxScale::floor) return std::max(0, exponent_bits(largest) - std::ilogb(most));
+  const float scale = largest / most;
   if (std::isinf(scale)) return kNanScale - 1;
   // 2^-127 has half the mantissa of the smallest normal number.
   if (exponent_bits(scale) == 0) return mantissa_bits(scale) > 0x400000u;
@@ -55,8 +43,8 @@ float stored_factor(int byte, MxScale how) {
 }  // namespace
 
 MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
-  const LargestNumber of = largest_number(type);
-  if (!largest.is_cpu()) return on_device::mx_scales(largest, of.value, of.exponent, how);
+  if (!largest.is_cpu()) return on_device::mx_scales(largest, type, how);
+  const auto most = static_cast<float>(largest_number(type));
   const Tensor magnitudes = largest.to(at::kFloat).contiguous();
   const auto* from = const_pointer<float>(magnitudes);
   MxScales scales{at::empty(largest.sizes(), largest.options().dtype(at::kByte)),
@@ -66,7 +54,7 @@ MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
   auto* stored = pointer<float>(scales.stored);
   auto* read = pointer<float>(scales.read);
   for (std::int64_t i = 0; i < magnitudes.numel(); ++i) {
-    const int byte = scale_byte(from[i], of, how);
+    const int byte = scale_byte(from[i], most, how);
     bytes[i] = static_cast<std::uint8_t>(byte);
     stored[i] = stored_factor(byte, how);
     read[i] = read_factor(byte);

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "device_scaled_bytes.hpp"
+#include "float8.hpp"
 #include "host/run.hpp"
 #include "stored.hpp"
 #include "tessera/base/error.hpp"
@@ -83,10 +84,6 @@ decltype(auto) with_format(DType type, const Body& body) {
   return type == DType::f8e4m3 ? body(E4m3{}) : body(E5m2{});
 }
 
-double largest_value(DType type) {
-  return with_format(type, [](auto format) { return double{format.largest}; });
-}
-
 /// Bits of magnitudes order as the magnitudes do, and a NaN's are above all others.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, std::int64_t,
@@ -95,10 +92,6 @@ using Bits = std::conditional_t<sizeof(T) == 8, std::int64_t,
 template <class T>
 Bits<T> magnitude(T v) {
   return static_cast<Bits<T>>(std::bit_cast<Bits<T>>(v) & std::numeric_limits<Bits<T>>::max());
-}
-
-std::int64_t blocks(std::int64_t size, std::int64_t block) {
-  return block >= size ? std::int64_t{size > 0} : (size + block - 1) / block;
 }
 
 /// body(block, begin, end) for the blocks of [0, size).
@@ -129,7 +122,7 @@ void raise(Bits<T>* into, const T* row, std::int64_t columns, std::int64_t block
 template <class T>
 std::vector<Bits<T>> largest_bits(const Tensor& x, ScaleBlock block) {
   const std::int64_t rows = x.size(0), columns = x.size(1);
-  const std::int64_t down = blocks(rows, block.rows), across = blocks(columns, block.columns);
+  const std::int64_t down = blocks_in(rows, block.rows), across = blocks_in(columns, block.columns);
   const T* data = const_pointer<T>(x);
   const std::int64_t stride = x.stride(0);
   std::vector<Bits<T>> result(static_cast<std::size_t>(down * across), 0);
@@ -197,12 +190,16 @@ Tensor with_rows(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous()
 void expect_fitting(const Tensor& x, const Tensor& scales, ScaleBlock block) {
   TESSERA_EXPECT(x.dim() == 2 && scales.dim() == 2 && x.device() == scales.device() &&
                      scales.scalar_type() == at::kFloat && scales.is_contiguous() &&
-                     scales.size(0) == blocks(x.size(0), block.rows) &&
-                     scales.size(1) == blocks(x.size(1), block.columns),
+                     scales.size(0) == blocks_in(x.size(0), block.rows) &&
+                     scales.size(1) == blocks_in(x.size(1), block.columns),
                  "scales do not fit the blocks of a matrix");
 }
 
 }  // namespace
+
+double largest_number(DType type) {
+  return with_format(type, [](auto format) { return double{format.largest}; });
+}
 
 Tensor largest_magnitudes(const Tensor& of, ScaleBlock block) {
   TESSERA_EXPECT(of.dim() == 2, "the magnitudes of {} dims", of.dim());
@@ -212,7 +209,7 @@ Tensor largest_magnitudes(const Tensor& of, ScaleBlock block) {
     using T = decltype(zero);
     const std::vector<Bits<T>> bits = largest_bits<T>(x, block);
     const Tensor result =
-        at::empty({blocks(x.size(0), block.rows), blocks(x.size(1), block.columns)},
+        at::empty({blocks_in(x.size(0), block.rows), blocks_in(x.size(1), block.columns)},
                   x.options().dtype(sizeof(T) == 8 ? at::kDouble : at::kFloat));
     auto* out = pointer<Compute<T>>(result);
     for (std::size_t i = 0; i < bits.size(); ++i) out[i] = wide(std::bit_cast<T>(bits[i]));
@@ -221,8 +218,8 @@ Tensor largest_magnitudes(const Tensor& of, ScaleBlock block) {
 }
 
 Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
-  const double most = largest_value(type);
-  if (!largest.is_cpu()) return on_device::scales_for(largest, most, powers_of_two);
+  if (!largest.is_cpu()) return on_device::scales_for(largest, type, powers_of_two);
+  const double most = largest_number(type);
   const Tensor scales = at::empty(largest.sizes(), largest.options().dtype(at::kFloat));
   const Tensor wide = largest.to(at::kDouble).contiguous();
   const auto* from = const_pointer<double>(wide);
@@ -238,8 +235,7 @@ Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
 
 ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBlock block) {
   expect_fitting(of, scales, block);
-  if (!of.is_cpu())
-    return {on_device::to_bytes(of, scales, largest_value(type), type, block), scales, type, block};
+  if (!of.is_cpu()) return on_device::to_bytes(of, scales, type, block);
   const Tensor x = with_rows(of);
   ScaledBytes result{at::empty(x.sizes(), x.options().dtype(at::kByte)), scales, type, block};
   with_type(x.scalar_type(), [&](auto zero) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "float8_types.hpp"
 #include "twin.hpp"
 
 namespace tessera::kernels::test {
@@ -11,12 +12,9 @@ namespace {
 
 using at::Tensor;
 
-constexpr DType kTypes[] = {DType::f8e4m3, DType::f8e5m2};
 constexpr auto kWhole = ScaleBlock::whole;
 constexpr ScaleBlock kBlocks[] = {{},     {1, kWhole}, {kWhole, 1}, {1, 32}, {32, 1},
                                   {1, 1}, {3, 1},      {2, 5},      {1, 4}};
-
-double largest_of(DType type) { return type == DType::f8e4m3 ? 448 : 57344; }
 
 Tensor on_test_device(const Tensor& x) { return x.to(test_device()); }
 
@@ -31,8 +29,8 @@ void expect_bits(const Tensor& device, const Tensor& host) {
 
 /// The signs of NaN are free.
 void expect_bytes(const Tensor& device, const Tensor& host, DType type) {
-  const at::ScalarType format = type == DType::f8e4m3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
-  expect_bits(device.to(at::kCPU).view(format).to(at::kFloat), host.view(format).to(at::kFloat));
+  expect_bits(device.to(at::kCPU).view(torchs(type)).to(at::kFloat),
+              host.view(torchs(type)).to(at::kFloat));
 }
 
 /// Of many sizes; with what is not finite in one row where `bad`.
@@ -53,7 +51,7 @@ ScaledBytes copied(const ScaledBytes& x) {
 TEST(DeviceScaledBytes, EqualTheHosts) {
   at::manual_seed(8);
   for (const at::ScalarType dtype : dtypes)
-    for (const DType type : kTypes)
+    for (const DType type : float8_types)
       for (const ScaleBlock block : kBlocks)
         for (const bool powers : {false, true}) {
           SCOPED_TRACE(::testing::Message()
@@ -63,12 +61,10 @@ TEST(DeviceScaledBytes, EqualTheHosts) {
           const Tensor largest = largest_magnitudes(x, block),
                        scales = scales_for(largest, type, powers);
           expect_bits(on_device::largest_magnitudes(on_test_device(x), block), largest);
-          expect_bits(on_device::scales_for(on_test_device(largest), largest_of(type), powers),
-                      scales);
+          expect_bits(on_device::scales_for(on_test_device(largest), type, powers), scales);
           const ScaledBytes host = to_bytes(x, scales, type, block), device = copied(host);
-          expect_bytes(
-              on_device::to_bytes(on_test_device(x), device.scales, largest_of(type), type, block),
-              host.bytes, type);
+          expect_bytes(on_device::to_bytes(on_test_device(x), device.scales, type, block).bytes,
+                       host.bytes, type);
           for (const at::ScalarType read : dtypes)
             expect_bits(on_device::from_bytes(device, read), from_bytes(host, read));
         }
@@ -84,7 +80,7 @@ TEST(DeviceScaledBytes, ReadTransposesAndNothing) {
       const Tensor device =
           on_test_device(x).as_strided(view.sizes(), view.strides(), view.storage_offset());
       expect_bits(on_device::largest_magnitudes(device, block), largest);
-      expect_bytes(on_device::to_bytes(device, on_test_device(scales), 448, DType::f8e4m3, block),
+      expect_bytes(on_device::to_bytes(device, on_test_device(scales), DType::f8e4m3, block).bytes,
                    to_bytes(view, scales, DType::f8e4m3, block).bytes, DType::f8e4m3);
     }
 }
@@ -98,11 +94,10 @@ TEST(DeviceScaledBytes, ScalesOfMxEqualTheHosts) {
                powers * 448 / 512, ends})
           .to(at::kFloat)
           .view({1, -1});
-  for (const auto& [type, exponent] : {std::pair{DType::f8e4m3, 8}, {DType::f8e5m2, 15}})
+  for (const DType type : float8_types)
     for (const MxScale how : {MxScale::floor, MxScale::rceil}) {
       const MxScales host = mx_scales(largest, type, how),
-                     device = on_device::mx_scales(on_test_device(largest), largest_of(type),
-                                                   exponent, how);
+                     device = on_device::mx_scales(on_test_device(largest), type, how);
       expect_bits(device.bytes, host.bytes);
       expect_bits(device.stored, host.stored);
       expect_bits(device.read, host.read);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "float8_types.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/scaled_bytes.hpp"
 #include "twin.hpp"
@@ -12,16 +13,12 @@ namespace {
 
 using at::Tensor;
 
-constexpr DType kElementTypes[] = {DType::f8e4m3, DType::f8e5m2};
-
-double largest_element(DType type) { return type == DType::f8e4m3 ? 448 : 57344; }
-
 /// The scale by the definition, without limits of E8M0.
 double scale_twin(double largest, DType type, MxScale how) {
   const double power = type == DType::f8e4m3 ? 256 : 32768;
   if (how == MxScale::floor) return std::exp2(std::floor(std::log2(largest)) - std::log2(power));
-  double scale = std::exp2(std::floor(std::log2(largest / largest_element(type))));
-  while (scale * largest_element(type) < largest) scale *= 2;
+  double scale = std::exp2(std::floor(std::log2(largest / largest_of(type))));
+  while (scale * largest_of(type) < largest) scale *= 2;
   return scale;
 }
 
@@ -30,8 +27,8 @@ double value_of(int byte) { return std::exp2(byte - 127); }
 TEST(MxScales, FollowTheDefinition) {
   at::manual_seed(6);
   const Tensor powers = at::pow(2.0, at::randint(-100, 120, {400}).to(at::kDouble));
-  for (const DType type : kElementTypes) {
-    const Tensor edges = powers.narrow(0, 0, 200) * largest_element(type) / 512;
+  for (const DType type : float8_types) {
+    const Tensor edges = powers.narrow(0, 0, 200) * largest_of(type) / 512;
     const Tensor largest =
         at::cat({powers * (1 + at::randint(0, 1000, {400}) / 1000), powers, edges, edges * 1.001})
             .to(at::kFloat)

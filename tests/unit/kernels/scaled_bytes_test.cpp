@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "float8_types.hpp"
 #include "tessera/base/error.hpp"
 #include "twin.hpp"
 
@@ -12,14 +13,8 @@ namespace {
 
 using at::Tensor;
 
-constexpr DType kTypes[] = {DType::f8e4m3, DType::f8e5m2};
 constexpr ScaleBlock kBlocks[] = {
     {}, {1, ScaleBlock::whole}, {ScaleBlock::whole, 1}, {1, 4}, {3, 1}, {2, 5}};
-
-at::ScalarType torchs(DType type) {
-  return type == DType::f8e4m3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
-}
-double largest_of(DType type) { return type == DType::f8e4m3 ? 448 : 57344; }
 
 /// The scale of each element of a matrix like `x`.
 Tensor spread(const Tensor& scales, const Tensor& x, ScaleBlock block) {
@@ -55,7 +50,7 @@ Tensor values(at::IntArrayRef shape, at::ScalarType dtype) {
 TEST(ScaledBytes, EqualTorchsCasts) {
   at::manual_seed(3);
   for (const at::ScalarType dtype : dtypes)
-    for (const DType type : kTypes)
+    for (const DType type : float8_types)
       for (const ScaleBlock block : kBlocks)
         for (const bool powers : {false, true}) {
           const Tensor x = values({7, 19}, dtype);
@@ -78,7 +73,7 @@ TEST(ScaledBytes, EqualTorchsCasts) {
 
 TEST(ScaledBytes, EveryByteStandsForTorchsValue) {
   const Tensor bytes = at::arange(256).to(at::kByte).view({16, 16}), one = at::ones({1, 1});
-  for (const DType type : kTypes) {
+  for (const DType type : float8_types) {
     const Tensor ours = from_bytes({bytes, one, type, {}}, at::kFloat),
                  torchs_own = bytes.view(torchs(type)).to(at::kFloat);
     EXPECT_TRUE(at::equal(ours.isnan(), torchs_own.isnan()));
@@ -109,7 +104,7 @@ TEST(ScaledBytes, ScalesArePowersOfTwoOnlyIfWanted) {
 
 TEST(ScaledBytes, WhatIsNotFiniteSpoilsItsBlockOnly) {
   for (const float bad : {std::nanf(""), HUGE_VALF})
-    for (const DType type : kTypes) {
+    for (const DType type : float8_types) {
       Tensor x = at::ones({2, 3});
       x[0][1] = bad;
       const ScaleBlock rows{1, ScaleBlock::whole};
