@@ -14,7 +14,6 @@
 
 #include "run_pictures.hpp"
 #include "run_prediction.hpp"
-#include "tessera/base/host_name.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/metrics/human.hpp"
@@ -84,7 +83,6 @@ Reporter::Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& train
     : plan_(plan),
       trainer_(trainer),
       speaks_(world.rank() == 0),
-
       flops_(flops_of(trainer.model(), plan.data.seq_len)),
       peak_(peak_of(plan.run.metrics, trainer.stages().options(), world.local_size())),
       traffic_(trainer),
@@ -246,20 +244,16 @@ void Reporter::tell_memory() {
 }
 
 std::string Reporter::prediction(const std::vector<metrics::Times>& times,
-                                 const std::vector<std::string>& hosts,
-                                 std::int64_t memory_bytes) const {
+                                 std::int64_t memory_bytes, int ranks_on_node) const {
   constexpr std::int64_t kLeastSteps = 3;  // the first ones are slower
   if (!trainer_.stages().options().sharding.device.is_cpu() || meter_.steps() < kLeastSteps)
     return "";
-  const auto here = std::ranges::count(hosts, hosts.front());
-  return prediction_lines(plan_, static_cast<int>(here),
-                          measured_figures(meter_, times, memory_bytes));
+  return prediction_lines(plan_, ranks_on_node, measured_figures(meter_, times, memory_bytes));
 }
 
-void Reporter::finish(bool complete) {
+void Reporter::finish(bool complete, int ranks_on_node) {
   comm::Communicator& control = trainer_.mesh().control();
   const std::vector<metrics::Times> times = times_.of_ranks(control);
-  const std::vector<std::string> hosts = comm::all_gather_strings(control, host_name());
   const std::int64_t memory =
       comm::all_reduce_scalar(control, trainer_.memory_peak().kinds().total(), comm::Op::max);
   if (!console_) return;
@@ -267,7 +261,7 @@ void Reporter::finish(bool complete) {
   write_run_pictures(*folder_, trainer_);
   const std::string where = metrics::time_table(times) +
                             metrics::time_notes(times, plan_.run.time_hints) + times_.late_rank() +
-                            prediction(times, hosts, memory);
+                            prediction(times, memory, ranks_on_node);
   std::cout << (complete ? summary_.text(folder_->path(), plan_.save.enabled, where) : where)
             << std::flush;
 }

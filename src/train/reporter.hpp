@@ -45,8 +45,8 @@ class Reporter {
   /// Collective: what took the memory of the rank that took the most, as a line.
   void tell_memory();
   /// Collective. Draws the loss curve, removes the bar, and says where the time went. `complete`:
-  /// the last step is done, and what came out is said.
-  void finish(bool complete);
+  /// the last step is done, and what came out is said. `ranks_on_node`: of this rank's node.
+  void finish(bool complete, int ranks_on_node);
 
  private:
   std::int64_t step_tokens() const;  ///< of the whole job
@@ -57,9 +57,9 @@ class Reporter {
   void set_metrics_aside() const;
   metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
   void add_shares(metrics::StepRecord& record) const;
-  /// Lines; none of a run on GPUs, whose machine is not known. `hosts`: of all ranks.
-  std::string prediction(const std::vector<metrics::Times>& times,
-                         const std::vector<std::string>& hosts, std::int64_t memory_bytes) const;
+  /// Lines; none of a run on GPUs, whose machine is not known.
+  std::string prediction(const std::vector<metrics::Times>& times, std::int64_t memory_bytes,
+                         int ranks_on_node) const;
 
   const plan::JobPlan& plan_;
   Trainer& trainer_;

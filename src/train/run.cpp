@@ -146,7 +146,7 @@ ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>
     loop.reset();
     reporter.tell_memory();
     run.watchdog.reset();
-    reporter.finish(code == ExitCode::done);
+    reporter.finish(code == ExitCode::done, run.world.local_size());
     return code;
   });
 }
