@@ -19,21 +19,21 @@ DecoderShape read_llama(const JsonNode& config) {
   return read_common(config, Family::llama, {4096, 11008, 32, 32, 0, 0, 32000, 1e-6, 10000});
 }
 
-DecoderShape read_qwen3(const JsonNode& config) {
+/// What the dense Qwen3 and the mixture share.
+DecoderShape read_any_qwen3(const JsonNode& config, const Defaults& defaults) {
   refuse_if_set(config, "attention_bias");
   refuse_if_set(config, "use_sliding_window");
-  DecoderShape shape =
-      read_common(config, Family::qwen3, {4096, 22016, 32, 32, 32, 128, 151936, 1e-6, 10000});
+  DecoderShape shape = read_common(config, Family::qwen3, defaults);
   shape.qk_norm = true;
   return shape;
 }
 
+DecoderShape read_qwen3(const JsonNode& config) {
+  return read_any_qwen3(config, {4096, 22016, 32, 32, 32, 128, 151936, 1e-6, 10000});
+}
+
 DecoderShape read_qwen3_moe(const JsonNode& config) {
-  refuse_if_set(config, "attention_bias");
-  refuse_if_set(config, "use_sliding_window");
-  DecoderShape shape =
-      read_common(config, Family::qwen3, {2048, 6144, 24, 32, 4, 0, 151936, 1e-6, 10000});
-  shape.qk_norm = true;
+  DecoderShape shape = read_any_qwen3(config, {2048, 6144, 24, 32, 4, 0, 151936, 1e-6, 10000});
   const JsonNode dense = config["mlp_only_layers"];
   require(at_least(0, config["decoder_sparse_step"], 1) == 1 &&
               (dense.is_null() || dense.array().empty()),
