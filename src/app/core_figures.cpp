@@ -17,6 +17,7 @@
 #include "tessera/kernels/rms_norm.hpp"
 #include "tessera/kernels/swiglu.hpp"
 #include "tessera/metrics/meter.hpp"
+#include "tessera/planner/machine.hpp"
 #include "tessera/train/cores.hpp"
 #include "tessera/train/setup.hpp"
 #include "two_part_fit.hpp"
@@ -132,7 +133,7 @@ class CoreMeter {
       const double flops = 4 * scores * static_cast<double>(dim);
       forward.push_back(
           {flops, scores, seconds([&] { kernels::attention_part(parts.next().part); })});
-      backward.push_back({2.5 * flops, scores, seconds([&] {
+      backward.push_back({planner::kAttentionBackward * flops, scores, seconds([&] {
                             const AttentionTensors& one = parts.next();
                             kernels::attention_part_backward(one.part, one.value, one.gradient);
                           })});

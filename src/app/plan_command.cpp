@@ -67,13 +67,14 @@ nlohmann::json as_json(const planner::Workload& work, const Request& request,
           {"fits", price.fits}};
 }
 
-void print_time(const planner::Workload& work, const planner::Price& price, bool on_host) {
+void print_time(const planner::Workload& work, const planner::Price& price,
+                const planner::Machine& machine) {
   std::cout << fmt::format("step        {:.3f} s, {} tokens\n", price.step_seconds,
                            tessera::metrics::human_count(work.step_tokens()));
   std::cout << fmt::format(
       "speed       {:.0f} tokens/s a {}, MFU {:.1f} % (full attention), {:.1f} "
       "% (causal)\n",
-      price.tokens_per_second_per_gpu, on_host ? "rank" : "GPU", 100 * price.mfu_full,
+      price.tokens_per_second_per_gpu, planner::unit_of(machine), 100 * price.mfu_full,
       100 * price.mfu_causal);
   if (work.pipeline.ranks() > 1)
     std::cout << fmt::format("bubble      {:.1f} %\n", 100 * price.bubble);
@@ -118,7 +119,7 @@ void print(const planner::Workload& work, const planner::Price& price,
   std::cout << fmt::format("{}, {} parameters, on {} x {}, {}\n", work.model.name,
                            tessera::metrics::human_count(work.model.params()), work.gpus,
                            machine.name, stack.name);
-  print_time(work, price, machine.host.has_value());
+  print_time(work, price, machine);
   print_memory(price, machine);
 }
 

@@ -101,11 +101,11 @@ std::string memory_picture(const PicturedJob& job) {
   }
   svg += svg_text(kLeft, top + 8, fmt::format("0 s")) +
          svg_text(Row::x(1), top + 8, fmt::format("{:.3g} s", seconds), "right");
+  const std::string has = fmt::format("what a {} has", planner::unit_of(job.machine));
   double left = kLeft + 90;
   for (const auto& [hue, words, width] :
        {std::tuple{Hue::grey, "weights, gradients, moments and buffers", 280.0},
-        std::tuple{Hue::blue, "activations", 130.0},
-        std::tuple{Hue::red, "what a GPU has", 130.0}}) {
+        std::tuple{Hue::blue, "activations", 130.0}, std::tuple{Hue::red, has.c_str(), 130.0}}) {
     svg +=
         svg_area({{left, top - 2}, {left + 14, top - 2}, {left + 14, top + 12}, {left, top + 12}},
                  hue) +

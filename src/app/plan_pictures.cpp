@@ -26,16 +26,17 @@ Values values_of(const std::vector<planner::ScalingPoint>& points) {
   return out;
 }
 
-std::string dots(const Chart& chart, const std::vector<planner::ScalingPoint>& points, Hue hue) {
+std::string dots(const Chart& chart, const std::vector<planner::ScalingPoint>& points, Hue hue,
+                 const std::string& unit) {
   std::string svg;
   const double first = points.front().price.tokens_per_second_per_gpu;
   for (const planner::ScalingPoint& point : points) {
     const double speed = point.price.tokens_per_second_per_gpu;
     const auto [x, y] = chart.at(point.gpus, speed);
-    svg +=
-        svg_dot(x, y, hue, !point.price.fits,
-                fmt::format("{} GPUs: {:.0f} tokens/s a GPU, {:.1f} % of the first{}", point.gpus,
-                            speed, 100 * speed / first, point.price.fits ? "" : ", does not fit"));
+    svg += svg_dot(
+        x, y, hue, !point.price.fits,
+        fmt::format("{0} {1}s: {2:.0f} tokens/s a {1}, {3:.1f} % of the first{4}", point.gpus, unit,
+                    speed, 100 * speed / first, point.price.fits ? "" : ", does not fit"));
   }
   if (points.size() == 1) return svg;
   const auto [x, y] = chart.at(points.back().gpus, points.back().price.tokens_per_second_per_gpu);
@@ -78,6 +79,7 @@ std::string picture_of(const std::string& name, const PicturedJob& job) {
 
 std::string scaling_picture(const PicturedJob& job) {
   const planner::Scaling found = planner::scaling(job.job, job.work.gpus, job.machine, job.stack);
+  const std::string unit = planner::unit_of(job.machine);
   double most = 0, fewest = job.work.gpus, largest = 2.0 * job.work.gpus;
   for (const auto* points : {&found.larger_batch, &found.same_batch})
     for (const planner::ScalingPoint& point : *points) {
@@ -86,15 +88,16 @@ std::string scaling_picture(const PicturedJob& job) {
       largest = std::max<double>(largest, point.gpus);
     }
   const Chart chart({fewest, largest, true}, {0, 1.1 * most});
-  std::string svg = chart.axes("GPUs", "tokens/s a GPU; hollow where memory does not suffice");
+  std::string svg = chart.axes(
+      unit + "s", fmt::format("tokens/s a {}; hollow where memory does not suffice", unit));
   for (const auto& [points, hue] :
        {std::pair{&found.larger_batch, Hue::blue}, {&found.same_batch, Hue::brown}}) {
     if (points->empty()) continue;
-    svg += chart.line(values_of(*points), hue) + dots(chart, *points, hue);
+    svg += chart.line(values_of(*points), hue) + dots(chart, *points, hue, unit);
   }
   const double y = Chart::kHeight - 76;
   svg += svg_line({{100, y - 20}, {124, y - 20}}, Hue::blue) +
-         svg_text(130, y - 16, "as many sequences a step on each GPU") +
+         svg_text(130, y - 16, "as many sequences a step on each " + unit) +
          svg_line({{100, y}, {124, y}}, Hue::brown) +
          svg_text(130, y + 4, "as many sequences a step");
   return svg_page(Chart::kWidth, Chart::kHeight, "Scaling of " + name_of(job), svg);
@@ -109,7 +112,8 @@ std::string roofline_picture(const PicturedJob& job) {
     densest = std::max(densest, kernel.flops / kernel.bytes);
   const Span x{0.5, std::max(2.0 * densest, 4 * roofs.peak / roofs.memory), true};
   const Chart chart(x, {roofs.memory * x.least, 2 * roofs.peak, true});
-  std::string svg = chart.axes("FLOPs for each byte of memory", "FLOP/s of a GPU");
+  std::string svg = chart.axes("FLOPs for each byte of memory",
+                               fmt::format("FLOP/s of a {}", planner::unit_of(job.machine)));
   for (const auto& [roof, dashed] : {std::pair{roofs.peak, true}, {roofs.ceiling, false}})
     svg +=
         chart.line({{x.least, roofs.memory * x.least}, {roof / roofs.memory, roof}, {x.most, roof}},

@@ -65,7 +65,7 @@ RunForecast forecast_of(const RunRequest& request, const plan::JobPlan& plan,
   out.goodput = share(out.steps_between_saves);
   out.best_goodput = share(out.best_steps_between_saves);
   out.cost = planner::run_cost(work, price, machine, out.tokens, out.goodput);
-  out.on_host = machine.host.has_value();
+  out.unit = planner::unit_of(machine);
   if (request.dollars) out.dollars = *request.dollars * out.cost.gpu_hours;
   return out;
 }
@@ -73,9 +73,9 @@ RunForecast forecast_of(const RunRequest& request, const plan::JobPlan& plan,
 std::string run_text(const RunForecast& run) {
   using metrics::human_count;
   using metrics::human_duration;
-  std::string text = fmt::format("run         {} tokens: {}, {} {}-hours", human_count(run.tokens),
-                                 human_duration(run.cost.seconds), human_count(run.cost.gpu_hours),
-                                 run.on_host ? "rank" : "GPU");
+  std::string text =
+      fmt::format("run         {} tokens: {}, {} {}-hours", human_count(run.tokens),
+                  human_duration(run.cost.seconds), human_count(run.cost.gpu_hours), run.unit);
   if (run.cost.joules > 0)
     text += fmt::format(", {}{}", energy_text(run.cost.joules),
                         run.cost.with_nodes ? "" : " of GPUs alone");

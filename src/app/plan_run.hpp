@@ -31,7 +31,7 @@ struct RunForecast {
   double goodput = 0, best_goodput = 0;
   planner::RunCost cost;
   std::optional<double> dollars;  ///< of the run
-  bool on_host = false;
+  const char* unit = "GPU";       ///< what hours are of
 };
 RunForecast forecast_of(const RunRequest& request, const plan::JobPlan& plan,
                         const planner::Workload& work, const planner::Price& price,

@@ -19,11 +19,13 @@ std::string words_of(const std::vector<std::string>& changes) {
   return changes.empty() ? "the job as it is" : fmt::format("{}", fmt::join(changes, ", "));
 }
 
-void print_option(const planner::Option& option, const planner::Price& own) {
-  std::cout << fmt::format("{:>6.0f} tokens/s a GPU ({:+.1f} %), {:.1f} GiB: {}\n",
-                           option.price.tokens_per_second_per_gpu, 100 * faster(own, option.price),
+void print_option(const planner::Option& option, const Advice& advice) {
+  std::cout << fmt::format("{:>6.0f} tokens/s a {} ({:+.1f} %), {:.1f} GiB: {}\n",
+                           option.price.tokens_per_second_per_gpu, advice.unit,
+                           100 * faster(advice.own, option.price),
                            option.price.memory.total() / kGiB, words_of(option.changes));
-  if (!option.changes.empty()) std::cout << "       " << planner::reason(own, option.price) << '\n';
+  if (!option.changes.empty())
+    std::cout << "       " << planner::reason(advice.own, option.price) << '\n';
 }
 
 void print_remedy(const Advice& advice) {
@@ -36,8 +38,8 @@ void print_remedy(const Advice& advice) {
   if (advice.remedy->more_gpus)
     changes.insert(changes.begin(), fmt::format("--gpus {}", advice.remedy->gpus));
   std::cout << fmt::format(
-      "smallest change that makes it fit:\n  {}: {:.0f} tokens/s a GPU, {:.1f} GiB\n",
-      fmt::join(changes, ", "), option.price.tokens_per_second_per_gpu,
+      "smallest change that makes it fit:\n  {}: {:.0f} tokens/s a {}, {:.1f} GiB\n",
+      fmt::join(changes, ", "), option.price.tokens_per_second_per_gpu, advice.unit,
       option.price.memory.total() / kGiB);
 }
 
@@ -49,7 +51,7 @@ void print_decision(const Advice& advice) {
                              question.yes ? "Yes" : "No", question.why);
   std::cout << "choice, against the job as it is:\n";
   if (advice.decision->choice)
-    print_option(*advice.decision->choice, advice.own);
+    print_option(*advice.decision->choice, advice);
   else
     std::cout << "  none: no variant fits\n";
 }
@@ -87,7 +89,7 @@ nlohmann::json json_of(const planner::Option& option, const planner::Price& own)
 Advice advice_of(const config::Resolved& job, const planner::VariantSpace& space,
                  const planner::Price& own, const planner::Machine& machine,
                  const planner::Stack& stack, const Wanted& wanted) {
-  Advice out{own, {}, {}, {}, {}};
+  Advice out{own, {}, {}, {}, {}, planner::unit_of(machine)};
   if (wanted.explain) out.decision = planner::decide(space, machine, stack);
   if (wanted.search) out.found = planner::search(space, machine, stack);
   if (!out.found.best.empty())
@@ -102,7 +104,7 @@ void print(const Advice& advice) {
   if (advice.found.best.empty()) return;
   std::cout << fmt::format("best variants, against the job as it is ({} were timed):\n",
                            advice.found.priced);
-  for (const planner::Option& option : advice.found.best) print_option(option, advice.own);
+  for (const planner::Option& option : advice.found.best) print_option(option, advice);
   std::cout << "what each knob of the first changes:\n";
   for (const planner::KnobEffect& effect : advice.knobs) {
     std::vector<std::string> turns;

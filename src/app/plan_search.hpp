@@ -15,6 +15,7 @@ struct Advice {
   std::vector<planner::KnobEffect> knobs;  ///< of the best variant
   std::optional<planner::Remedy> remedy;   ///< of a job that does not fit
   std::optional<planner::Decision> decision;
+  const char* unit = "GPU";  ///< what speeds are of
 };
 
 /// What is asked for beside a remedy for a job that does not fit.

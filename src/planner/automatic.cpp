@@ -162,10 +162,10 @@ class Choice {
       values.push_back(fmt::format("{} = \"{}\"", kOption, recompute.selective_ac_option));
     std::vector<std::string>& out = job_.resolved.choices;
     out.push_back(fmt::format(
-        "auto on {} x {}: {}: the fastest of those that fit, {:.0f} tokens/s a GPU, {:.1f} of "
+        "auto on {} x {}: {}: the fastest of those that fit, {:.0f} tokens/s a {}, {:.1f} of "
         "{:.1f} GiB",
         ranks_, machine_.name, fmt::join(values, ", "), price.tokens_per_second_per_gpu,
-        price.memory.total() / kGiB, machine_.memory_bytes / kGiB));
+        unit_of(machine_), price.memory.total() / kGiB, machine_.memory_bytes / kGiB));
     for (const KnobEffect& effect : knob_effects(trial.space, *trial.best, machine_, stack_)) {
       std::vector<std::string> turns;
       for (const Turn& turn : effect.turns)

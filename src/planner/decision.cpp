@@ -189,10 +189,11 @@ class Walk {
                                {Knob::ep, "", "ep"}})
       if (v[axis.knob] > 1) mesh += fmt::format("{} {} x ", axis.name, v[axis.knob]);
     const Workload work = space_.without_lists(v);
-    return fmt::format("the best, {}{} {}, has {:.0f} tokens/s a GPU, {}", mesh,
+    return fmt::format("the best, {}{} {}, has {:.0f} tokens/s a {}, {}", mesh,
                        work.distributed_optimizer ? "dp" : "fsdp",
                        work.distributed_optimizer ? work.data_parallel() : work.fsdp / work.cp,
-                       option.price.tokens_per_second_per_gpu, gib(option.price.memory.total()));
+                       option.price.tokens_per_second_per_gpu, unit_of(machine_),
+                       gib(option.price.memory.total()));
   }
 
   static double gain(const Option& from, const Option& to) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/memory.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -23,9 +24,8 @@ struct HostKey {
   bool may_lack = false;
 };
 
-constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 constexpr std::array<HostKey, 19> kHostKeys{{
-    {"host", "memory_gib", kGibibyte, &Host::memory_bytes, "of the node"},
+    {"host", "memory_gib", kGiB, &Host::memory_bytes, "of the node"},
     {"host", "copy_gb_s", 1e9, &Host::copy_bytes_per_second, "of a core, read and written"},
     {"host", "thread_rate", 1, &Host::thread_rate, "of threads of one rank, to that of ranks"},
     {"host", "kernel_us", 1e-6, &Host::kernel_seconds, "of an operation, beside its work"},

@@ -58,7 +58,7 @@ double host_attention_seconds(const Machine& machine, const AttentionWork& work,
   const HostRank& host = *machine.host;
   const AttentionRate& measured = machine.attention.front();
   const double scores = work.flops / (4 * work.head_dim);
-  const double flops = work.flops * (work.backward ? physics::kAttentionBackward : 1);
+  const double flops = work.flops * (work.backward ? kAttentionBackward : 1);
   return flops / ((work.backward ? measured.backward : measured.forward) * rate) +
          scores /
              ((work.backward ? host.node.scores_backward : host.node.scores_forward) * host.speed);
@@ -104,13 +104,15 @@ double attention_seconds(const Machine& machine, AttentionKernel kernel, const A
   const double ramp = work.seq / (work.seq + physics::kAttentionRamp);
   // Small heads: exponentials and rescaling take more of the time.
   const double shape = std::min(1.0, 0.5 + work.head_dim / 256);
-  const double flops = work.flops * (work.backward ? physics::kAttentionBackward : 1);
+  const double flops = work.flops * (work.backward ? kAttentionBackward : 1);
   return flops / ((work.backward ? measured.backward : measured.forward) * ramp * shape * rate) +
          physics::kKernelSeconds;
 }
 
-double stream_seconds(const Machine& machine, double bytes) {
-  return bytes / (machine.hbm_bytes_per_second * (machine.host ? 1 : physics::kHbmEfficiency));
+double stream_rate(const Machine& machine) {
+  return machine.hbm_bytes_per_second * (machine.host ? 1 : physics::kHbmEfficiency);
 }
+
+double stream_seconds(const Machine& machine, double bytes) { return bytes / stream_rate(machine); }
 
 }  // namespace tessera::planner

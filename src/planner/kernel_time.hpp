@@ -34,6 +34,8 @@ struct AttentionWork {
 double attention_seconds(const Machine& machine, AttentionKernel kernel, const AttentionWork& work,
                          double rate);
 
+/// Bytes/s of kernels that memory bounds. A host's is measured as it is.
+double stream_rate(const Machine& machine);
 /// Of a kernel that memory bounds.
 double stream_seconds(const Machine& machine, double bytes);
 

@@ -8,6 +8,7 @@
 #include "host_keys.hpp"
 #include "physics.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/planner/memory.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -23,11 +24,10 @@ struct Quantity {
   double unit;
   double Machine::*value;
 };
-constexpr std::array<Quantity, 4> kGpu{
-    {{"memory_gib", 1024.0 * 1024 * 1024, &Machine::memory_bytes},
-     {"hbm_tb_s", 1e12, &Machine::hbm_bytes_per_second},
-     {"power_w", 1, &Machine::watts},
-     {"node_w", 1, &Machine::node_watts}}};
+constexpr std::array<Quantity, 4> kGpu{{{"memory_gib", kGiB, &Machine::memory_bytes},
+                                        {"hbm_tb_s", 1e12, &Machine::hbm_bytes_per_second},
+                                        {"power_w", 1, &Machine::watts},
+                                        {"node_w", 1, &Machine::node_watts}}};
 constexpr std::array<Quantity, 4> kLinks{
     {{"nvlink_gb_s", 1e9, &Machine::nvlink_bytes_per_second},
      {"nic_gb_s", 1e9, &Machine::nic_bytes_per_second},

@@ -21,9 +21,6 @@ inline constexpr double kNicHopSeconds = 8e-6;
 inline constexpr double kMessageSeconds = 3e-6;
 /// Causal attention reaches s / (s + this) of its rate (FlashAttention-2 and 3, figures 5 and 6).
 inline constexpr double kAttentionRamp = 600;
-/// FLOPs of the backward of flash attention to those of its forward
-/// (https://arxiv.org/abs/2307.08691).
-inline constexpr double kAttentionBackward = 2.5;
 /// Relative spread of a microbatch's time between ranks: clocks and hosts.
 inline constexpr double kJitter = 0.02;
 /// Multiprocessors that an overlapped exchange of tokens takes (DeepEP 20 to 24 of 132).

@@ -2,7 +2,6 @@
 #include "tessera/planner/roofline.hpp"
 
 #include "cell_parts.hpp"
-#include "physics.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -25,8 +24,7 @@ void merge(std::vector<Kernel>& into, const std::vector<Kernel>& kernels) {
 
 Roofs roofs_of(const Workload& work, const Machine& machine) {
   const Format format = format_of(work.precision);
-  return {machine.peak_of(format), machine.ceiling_of(format),
-          machine.hbm_bytes_per_second * physics::kHbmEfficiency};
+  return {machine.peak_of(format), machine.ceiling_of(format), stream_rate(machine)};
 }
 
 std::vector<Kernel> kernels_of(const Workload& work, const Machine& machine, const Stack& stack) {

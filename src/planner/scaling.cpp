@@ -11,7 +11,7 @@ void open_degree(config::Parallelism& mesh) {
   if (mesh.data_parallel_shard_degree != -1) mesh.data_parallel_replicate_degree = -1;
 }
 
-/// `factor`: of the ranks, times `up`, or divided by `down`.
+/// As the ranks: times `up`, divided by `down`.
 void scale_batch(config::Training& training, std::int64_t up, std::int64_t down) {
   if (training.global_batch_size != -1)
     training.global_batch_size = training.global_batch_size * up / down;
@@ -31,7 +31,8 @@ Scaling scaling(const config::Resolved& job, int gpus, const Machine& machine, c
   if (!own) return out;
   const auto add = [&](std::vector<ScalingPoint>& to, const config::Resolved& resolved, int ranks) {
     const std::optional<plan::JobPlan> plan = plan_of(resolved, ranks);
-    if (plan) to.push_back({ranks, price(workload_of(*plan, stack), machine, stack)});
+    if (plan)
+      to.push_back({ranks, price(workload_of(*plan, stack), share_of(machine, ranks), stack)});
   };
   const auto at = [&](int up, int down) {
     if (gpus % down != 0) return;

@@ -27,6 +27,10 @@ struct AttentionRate {
   double forward = 0, backward = 0;  ///< FLOP/s, causal, head dimension 128, long sequences
 };
 
+/// FLOPs of the backward of flash attention to those of its forward
+/// (https://arxiv.org/abs/2307.08691).
+inline constexpr double kAttentionBackward = 2.5;
+
 /// FLOP/s, bytes/s and bytes, of one GPU, or of the cores of a rank; links in one direction.
 struct Machine {
   std::string name;
@@ -51,6 +55,9 @@ struct Machine {
   double peak_of(Format format) const { return peak[static_cast<std::size_t>(format)]; }
   double ceiling_of(Format format) const { return ceiling[static_cast<std::size_t>(format)]; }
 };
+
+/// What the figures of a machine belong to.
+inline const char* unit_of(const Machine& machine) { return machine.host ? "rank" : "GPU"; }
 
 /// The names of the files that there are, sorted.
 std::vector<std::string> machine_names();

@@ -7,6 +7,8 @@
 #include "support/temporary_folder.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/planner/price.hpp"
+#include "tessera/planner/roofline.hpp"
+#include "tessera/planner/scaling.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -41,16 +43,20 @@ Host made_up() {
           .checkpoint_bytes_per_second = 0.5e9};
 }
 
-Price price_on(const Machine& machine, int ranks, const std::vector<std::string>& more = {},
-               const char* type = "float32") {
+config::Resolved job_with(const std::vector<std::string>& more = {}, const char* type = "float32") {
   std::vector<std::string> flags{"--model.name", "llama3", "--model.flavor", "debugmodel"};
   flags.insert(flags.end(), {"--training.dataset_path", "x", "--training.seq_len", "256"});
   flags.insert(flags.end(), {"--training.global_batch_size", "64"});
   flags.insert(flags.end(), {"--activation_checkpoint.mode", "none"});
   flags.insert(flags.end(), {"--training.mixed_precision_param", type});
   flags.insert(flags.end(), more.begin(), more.end());
+  return config::resolve(flags);
+}
+
+Price price_on(const Machine& machine, int ranks, const std::vector<std::string>& more = {},
+               const char* type = "float32") {
   const Stack stack = load_stack("tessera-host");
-  const plan::JobPlan plan = plan::plan_job(config::resolve(flags), ranks, 0);
+  const plan::JobPlan plan = plan::plan_job(job_with(more, type), ranks, 0);
   return price(workload_of(plan, stack), share_of(machine, ranks), stack);
 }
 
@@ -168,6 +174,23 @@ TEST(HostPrice, BytesOfFloat32AreTwiceThoseOfBfloat16) {
                low = price_on(host, 2, tensor, "bfloat16").exposed.tp;
   EXPECT_GT(wide, 1.8 * low);
   EXPECT_LT(wide, 2.0 * low);
+}
+
+/// Each number of ranks has its own share of the node.
+TEST(HostPictures, RanksShareTheNodeAtEachPoint) {
+  const Machine host = machine_of(made_up(), 4);
+  const Scaling found = scaling(job_with(), 4, host, load_stack("tessera-host"));
+  for (const ScalingPoint& point : found.same_batch)
+    EXPECT_DOUBLE_EQ(point.price.step_seconds, price_on(host, point.gpus).step_seconds)
+        << point.gpus;
+  EXPECT_GE(found.same_batch.size(), 4U);
+}
+
+TEST(HostPictures, MemoryHasTheRateThatWasMeasured) {
+  const Machine host = machine_of(made_up(), 4);
+  const Stack stack = load_stack("tessera-host");
+  const Workload work = workload_of(plan::plan_job(job_with(), 4, 0), stack);
+  EXPECT_DOUBLE_EQ(roofs_of(work, host).memory, 10e9);
 }
 
 }  // namespace
