@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tessera bench gemm | kernels | comm | checkpoint: the speed of this machine beside its limits.
+// tessera bench gemm | kernels | comm | checkpoint | step: the speed of this machine beside its
+// limits.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "bench_step.hpp"
 #include "command.hpp"
 #include "command_line.hpp"
 #include "ranks.hpp"
@@ -106,10 +108,18 @@ int measure(const Wanted& wanted) {
   });
 }
 
+/// `bench step` alone takes a job's flags, too.
+tessera::app::SplitArgs split(const Args& args) {
+  if (args.empty() || args.front() != "step") return {args, {}};
+  return tessera::app::split_job_flags(args);
+}
+
 int run(const Args& args) {
   Wanted wanted;
+  int steps = 10;
+  std::string job_file;
   tessera::app::Flags app(
-      "Measures this machine on the host, beside its limits. All ranks work at once; the figures\n"
+      "Measures this machine beside its limits. All ranks work at once; the figures\n"
       "are those of the slowest rank. Start it on all ranks with srun, mpirun or `tessera launch`.",
       "bench");
   auto gemm = app.add_subcommand(
@@ -132,10 +142,21 @@ int run(const Args& args) {
   checkpoint.add_option("--mebibytes", wanted.mebibytes, "size of the checkpoint, of all ranks")
       .between(1, 1 << 24)
       .show_default();
-  for (auto* command : {&gemm, &kernels, &comm, &checkpoint})
+  auto step = app.add_subcommand(
+      "step",
+      "steps of the job [FILE] [--section.key value ...] on random tokens; the limit is the\n"
+      "estimated peak of each rank");
+  step.add_option("config", job_file, "job file");
+  step.add_option("--steps", steps, "after two that do not count").between(1, 10000).show_default();
+  for (auto* command : {&gemm, &kernels, &comm, &checkpoint, &step})
     command->add_flag("--json", wanted.json, "print the figures as JSON");
   app.require_subcommand();
-  if (!app.parse(args)) return 0;
+  auto [own, job] = split(args);
+  if (!app.parse(own)) return 0;
+  if (step.parsed()) {
+    if (!job_file.empty()) job.insert(job.begin(), job_file);
+    return tessera::app::bench_step(job, steps, wanted.json);
+  }
   if (kernels.parsed()) wanted.what = What::kernels;
   if (comm.parsed()) wanted.what = What::calls;
   if (checkpoint.parsed()) wanted.what = What::checkpoints;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/rehearsal.hpp"
 
+#include "drawn_tokens.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/allocations.hpp"
-#include "tessera/kernels/philox.hpp"
 #include "tessera/plan/unknowns.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/trainer.hpp"
@@ -14,29 +14,6 @@ namespace {
 /// Tensors need no more in the second one. The resident size does: malloc's free memory is in
 /// pieces then. It stays in later steps.
 constexpr int kSteps = 2;
-
-/// Samples of one document with tokens at random, whose labels all count.
-class DrawnTokens final : public data::SampleSource {
- public:
-  DrawnTokens(std::int64_t seq_len, std::int64_t vocab) : seq_len_(seq_len), vocab_(vocab) {}
-
-  std::int64_t seq_len() const override { return seq_len_; }
-  std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
-  void read(std::int64_t sample, std::span<std::int32_t> inputs,
-            std::span<std::int32_t> labels) const override {
-    for (std::size_t t = 0; t < inputs.size(); ++t) inputs[t] = token(sample, t);
-    for (std::size_t t = 0; t < labels.size(); ++t) labels[t] = token(sample, t + 1);
-  }
-  std::vector<std::int64_t> document_starts(std::int64_t) const override { return {0}; }
-
- private:
-  std::int32_t token(std::int64_t sample, std::size_t position) const {
-    const kernels::Philox random{0, static_cast<std::uint64_t>(sample)};
-    return static_cast<std::int32_t>(random.block(position)[0] % vocab_);
-  }
-
-  std::int64_t seq_len_, vocab_;
-};
 
 }  // namespace
 

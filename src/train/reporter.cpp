@@ -14,6 +14,7 @@
 
 #include "run_pictures.hpp"
 #include "run_prediction.hpp"
+#include "speed.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/metrics/human.hpp"
@@ -23,13 +24,6 @@
 
 namespace tessera::train {
 namespace {
-
-metrics::FlopsPerToken flops_of(const model::ModelSpec& model, std::int64_t seq) {
-  const model::Dimensions& d = model.dimensions;
-  return metrics::flops_per_token({model.active_parameter_count(),
-                                   model.embedding_parameter_count(), d.layers, d.heads,
-                                   d.head_dim + d.value_dim, seq});
-}
 
 /// Of the busiest mixture, and of each.
 void add_experts(metrics::StepRecord& record, const StepOutcome& outcome) {
@@ -52,15 +46,6 @@ void add_validation(metrics::StepRecord& record, const ValidationResult& result)
     record.extra.emplace_back("validation/" + name + "/loss", loss);
   record.extra.emplace_back("validation/tokens", static_cast<double>(result.tokens));
   record.extra.emplace_back("time/validation", result.seconds);
-}
-
-metrics::Peak peak_of(const plan::MetricsPlan& plan, const parallel::StageOptions& options,
-                      int local_size) {
-  if (plan.peak_flops) return {*plan.peak_flops, "metrics.peak_flops"};
-  const DType dtype = parallel::dtype_of(options.sharding.precision.compute);
-  const std::string name = device_name(options.sharding.device);
-  if (name.empty()) return metrics::host_peak(dtype, local_size);
-  return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
 }
 
 /// Launchers give ranks terminals of their own; `tessera launch` says where their output goes.
