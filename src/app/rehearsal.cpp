@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tessera plan --rehearse: the memory of a job's ranks on hosts, without MPI.
+// tessera plan --rehearse and tessera train --rehearse: the memory of a job's ranks on hosts, and
+// its start, without MPI.
+#include "rehearsal.hpp"
+
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -11,6 +14,7 @@
 
 #include "command.hpp"
 #include "plan_data.hpp"
+#include "plan_traffic.hpp"
 #include "tensor_commands.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
@@ -48,16 +52,21 @@ Request request_of(const Args& args) {
 }
 
 /// As `train` makes it. Data that the job names tell the size of its vocabulary.
+plan::JobPlan plan_of(config::Reading& job, int ranks, inputs::JobCheck::Files files) {
+  const std::int64_t vocabulary = inputs::JobCheck(files).find_problems(job, ranks);
+  for (const std::string& choice : job.resolved.choices) log::info("{}", choice);
+  for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
+  config::throw_if_wrong(job.problems);
+  return plan::plan_job(job.resolved, ranks, vocabulary);
+}
+
+/// The job may lack data.
 plan::JobPlan plan_of(const Request& request) {
   using Files = inputs::JobCheck::Files;
   config::Reading job = config::read_job(request.job);
   const Files files = names_data(job.resolved.job) ? Files::looked_at : Files::ignored;
   name_data(job.resolved.job);
-  const std::int64_t vocabulary = inputs::JobCheck(files).find_problems(job, request.ranks);
-  for (const std::string& choice : job.resolved.choices) log::info("{}", choice);
-  for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
-  config::throw_if_wrong(job.problems);
-  return plan::plan_job(job.resolved, request.ranks, vocabulary);
+  return plan_of(job, request.ranks, files);
 }
 
 struct RankMemory {
@@ -106,23 +115,35 @@ void print(const std::vector<RankMemory>& all, std::int64_t resident) {
                            metrics::human_bytes(resident));
 }
 
-int rehearse(const Args& args) {
-  const Request request = request_of(args);
-  const plan::JobPlan plan = plan_of(request);
+void require_host(const plan::JobPlan& plan) {
   require(plan.device.choice != plan::DeviceChoice::cuda, ExitCode::usage,
           "job.device is \"cuda\", and --rehearse takes the steps on the host; omit "
           "--rehearse, or set job.device = \"cpu\"");
+}
+
+std::vector<RankMemory> rehearse(const plan::JobPlan& plan) {
+  kernels::choose_host_kernels(plan.device.kernels);
+  train::keep_freed_memory();
+  return by_pipeline_rank(plan);
+}
+
+void print_not_predicted(const std::string& reason) {
+  std::cout << fmt::format("memory      not predicted: {}\n", reason);
+}
+
+int run(const Args& args) {
+  const Request request = request_of(args);
+  const plan::JobPlan plan = plan_of(request);
+  require_host(plan);
   const std::string against = train::why_not_rehearsed(plan);
   if (!against.empty()) {
     if (request.json)
       std::cout << nlohmann::json{{"ranks", "not predicted: " + against}}.dump(2) << '\n';
     else
-      std::cout << fmt::format("memory      not predicted: {}\n", against);
+      print_not_predicted(against);
     return 0;
   }
-  kernels::choose_host_kernels(plan.device.kernels);
-  train::keep_freed_memory();
-  const std::vector<RankMemory> all = by_pipeline_rank(plan);
+  const std::vector<RankMemory> all = rehearse(plan);
   const std::int64_t resident = metrics::process_memory().peak_resident_bytes;
   if (request.json)
     std::cout << as_json(all, resident).dump(2) << '\n';
@@ -131,7 +152,30 @@ int rehearse(const Args& args) {
   return 0;
 }
 
-const CommandRegistration registration{kRehearse.name, kRehearse.summary, &rehearse};
+const CommandRegistration registration{kRehearse.name, kRehearse.summary, &run};
 
 }  // namespace
+
+int rehearse_training(int ranks, const Args& job) {
+  config::Reading reading = config::read_job(job);
+  const plan::JobPlan plan = plan_of(reading, ranks, inputs::JobCheck::Files::looked_at);
+  require_host(plan);
+  const plan::BatchPlan& batch = plan.batch();
+  std::cout << fmt::format(
+      "job         {}: {} parameters, {} on {} ranks\n"
+      "step        {} x {} tokens; of each data-parallel rank {} x {} sequences\n",
+      plan.model.spec->name, metrics::human_count(plan.model.spec->parameter_count()),
+      plan.layout.to_string(), ranks, batch.global_batch, plan.data.seq_len,
+      batch.microbatches_a_step(), batch.microbatch_rows);
+  std::cout << traffic_table(plan) << std::flush;
+  const std::string against = train::why_not_rehearsed(plan);
+  if (!against.empty()) {
+    print_not_predicted(against);
+    return 0;
+  }
+  const std::vector<RankMemory> all = rehearse(plan);
+  print(all, metrics::process_memory().peak_resident_bytes);
+  return 0;
+}
+
 }  // namespace tessera::app

@@ -2,7 +2,10 @@
 // tessera train [FILE] [--section.key value ...]
 #include <iostream>
 
+#include <algorithm>
+
 #include "ranks.hpp"
+#include "rehearsal.hpp"
 #include "tensor_commands.hpp"
 #include "tessera/inputs/job_check.hpp"
 #include "tessera/train/run.hpp"
@@ -11,6 +14,20 @@
 namespace {
 
 using tessera::app::Args;
+
+/// Takes `--rehearse RANKS` out of `args`; 0 where it is not there.
+int take_rehearsal(Args& args) {
+  const std::string flag = "--rehearse";
+  const auto at = std::ranges::find_if(
+      args, [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
+  if (at == args.end()) return 0;
+  const bool apart = *at == flag;
+  tessera::require(!apart || at + 1 != args.end(), tessera::ExitCode::usage,
+                   "--rehearse needs a number of ranks");
+  const int ranks = tessera::app::count_in(flag, apart ? *(at + 1) : at->substr(flag.size() + 1));
+  args.erase(at, at + (apart ? 2 : 1));
+  return ranks;
+}
 
 int run(const Args& args) {
   if (tessera::app::asks_for_help(args)) {
@@ -23,11 +40,17 @@ int run(const Args& args) {
            "valid\n"
            "checkpoint. The mesh may differ.\n"
            "--profile writes traces of some steps for Perfetto.\n"
+           "--rehearse RANKS checks the job as its start on RANKS ranks would. It prints what a "
+           "step sends,\n"
+           "and takes two steps of each pipeline rank, here and without the others, for the "
+           "memory.\n"
            "\n"
            "`tessera config keys` lists all keys.\n\n"
         << tessera::app::kExitCodes;
     return 0;
   }
+  Args job = args;
+  if (const int ranks = take_rehearsal(job)) return tessera::app::rehearse_training(ranks, job);
   // From before MPI's start until the process ends: a run that has saved must not end as a crash.
   static const auto* signals = new tessera::train::SignalGuard;
   static_cast<void>(signals);

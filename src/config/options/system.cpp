@@ -35,9 +35,8 @@ OptionList communication() {
       OPTION(comm.mode, "Real communication, or none for rehearsals")
           .one_of({"default", "fake_backend", "local_tensor"})
           .works_with({"default"},
-                      "Tessera always communicates; `tessera config check --ranks N` checks a job "
-                      "without its ranks, "
-                      "and `tessera schedule` draws its pipeline"),
+                      "Tessera always communicates; `tessera train --rehearse RANKS` checks a job "
+                      "without its ranks, and tells what they send and take"),
   };
 }
 
@@ -131,8 +130,8 @@ OptionList debugging() {
 OptionList others() {
   return {
       OPTION(memory_estimation.enable, "Estimate memory instead of training")
-          .refused("Tessera has no estimate without a run; train 3 steps, and metrics.jsonl has "
-                   "the peak memory"),
+          .refused("a run trains; `tessera train --rehearse RANKS` tells the memory of a job on "
+                   "hosts, and `tessera plan --gpus N` that on GPUs"),
       OPTION(memory_estimation.disable_fake_mode, "Estimate memory with real tensors")
           .refused_with("memory_estimation.enable"),
 
