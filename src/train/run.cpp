@@ -130,6 +130,19 @@ LoadedState begin(RunContext& run, Trainer& trainer) {
   return begin_state(run.plan, run.mesh, trainer);
 }
 
+/// A run that could not end would lose what it has computed since its last checkpoint.
+void require_samples(const plan::JobPlan& plan, const Trainer& trainer) {
+  const auto limit = trainer.source().sample_limit();
+  const std::int64_t first = trainer.first_sample(trainer.state().step),
+                     batch = trainer.batch_plan().global_batch;
+  require(!limit || trainer.first_sample(plan.run.steps) <= *limit, ExitCode::data,
+          "training.steps = {} needs {} samples, and training.dataset_path has {}; set "
+          "training.steps to at "
+          "most {}, or name more data",
+          plan.run.steps, trainer.first_sample(plan.run.steps), limit.value_or(0),
+          trainer.state().step + std::max<std::int64_t>(0, limit.value_or(0) - first) / batch);
+}
+
 ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>& command_line,
                FailureTeller& teller) {
   if (run.plan.sharding.weighs_memory())
@@ -138,6 +151,7 @@ ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>
   comm::set_check_collectives(run.plan.comm.check_collectives);
   if (run.world.rank() == 0) print_job(run, trainer);
   const LoadedState start = begin(run, trainer);
+  if (!run.plan.save.seed_only) require_samples(run.plan, trainer);
   Reporter reporter(run.world, run.plan, trainer, start.state.step + 1, command_line);
   std::optional<TrainingLoop> loop(std::in_place, run, trainer, policy, reporter);
   return teller.around(&trainer, [&] {

@@ -55,7 +55,7 @@ sed 's/"num_attention_heads": 4/"num_attention_heads": 6/' "$work/config.json" >
 check "heads that tp does not divide" "$(run wrong3 --model.hf_config "$work/six_heads.json" --parallelism.tensor_parallel_degree 4 --parallelism.pipeline_parallel_degree 1 --parallelism.data_parallel_shard_degree 1)" 2
 check "missing data is 4" "$(run wrong4 --training.dataset_path "$work/nowhere.safetensors")" 4
 check "too few steps of data is 4" "$(run wrong5 --training.steps 30 --checkpoint.interval 100)" 4
-check "said once" "$(grep -c 'batches.safetensors' "$work/wrong5.log")" 1
+check "said once" "$(grep -c 'set training.steps to at most 20' "$work/wrong5.log")" 1
 check "a checkpoint that is not there is 5" "$(run wrong6 --checkpoint.load_step 77)" 5
 touch "$work/file"
 timeout 200 "$tessera" launch -n 4 -- train "$work/job.toml" --job.dump_folder "$work/file/sub" >"$work/unwritable.log" 2>&1
