@@ -56,9 +56,9 @@ std::string as_json(const train::BenchedStep& step, int steps) {
 }  // namespace
 
 int bench_step(const Args& job, int steps, bool json) {
-  const auto measure = [&](comm::World& world, const plan::JobPlan& plan, const Args&,
+  const auto measure = [&](comm::World& world, const AgreedJob& agreed, const Args&,
                            const train::OnFailure& failed) {
-    const train::BenchedStep step = train::bench_step(world, plan, steps, failed);
+    const train::BenchedStep step = train::bench_step(world, agreed.plan, steps, failed);
     if (world.rank() == 0)
       std::cout << (json ? as_json(step, steps) : as_text(step, world.size())) << std::flush;
     return ExitCode::done;

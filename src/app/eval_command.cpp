@@ -81,8 +81,8 @@ int run_loss(Args job, bool json) {
     return word.starts_with("--validation.enable") || word.starts_with("--validation.no_enable");
   });
   if (!said) job.emplace_back("--validation.enable");  // whatever the file says: it is asked for
-  const auto evaluate = [json](auto& world, const auto& plan, const Args&, const auto& failed) {
-    const ValidationResult result = tessera::train::evaluate(world, plan, failed);
+  const auto evaluate = [json](auto& world, const auto& job, const Args&, const auto& failed) {
+    const ValidationResult result = tessera::train::evaluate(world, job.plan, failed);
     if (world.rank() == 0) std::cout << (json ? as_json(result) : as_text(result)) << std::flush;
     return ExitCode::done;
   };

@@ -34,8 +34,6 @@ using Request = tessera::app::PlanRequest;
 
 using planner::kGiB;
 
-constexpr const char* kUsualMachine = "h100-700w";
-
 tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
   const auto plan = tessera::plan::Planner().plan(job, gpus, 0);
   for (const std::string& choice : job.resolved.choices) tessera::log::info("{}", choice);
@@ -136,7 +134,7 @@ int run(const Args& args) {
     tessera::app::become_tensor_program(tessera::app::kRehearse.name, rehearsal_of(request));
   config::Reading job = config::read_job(request.job);
   if (request.machine.empty())
-    request.machine = job.resolved.job.job.machine.value_or(kUsualMachine);
+    request.machine = job.resolved.job.job.machine.value_or(planner::kUsualMachine);
   const planner::Machine chosen_for =
       planner::machine_of(request.machine, std::max(1, request.gpus));
   const planner::Stack stack =

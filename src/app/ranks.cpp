@@ -7,6 +7,7 @@
 #include <iostream>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "tessera/base/deterministic_form.hpp"
 #include "tessera/base/file_trouble.hpp"
@@ -30,7 +31,7 @@ constexpr int kLooks = 2500;
 constexpr int kLooksOfCheckpoints = 12 * kLooks;
 
 /// Rank 0 reads and checks; all make the same plan of what it found.
-plan::JobPlan agree_on_plan(comm::World& world, const Args& args, const FindOnRanks& find) {
+AgreedJob agree_on_job(comm::World& world, const Args& args, const FindOnRanks& find) {
   const std::string text = comm::on_rank_zero(world.control(), [&] {
     config::Reading job = config::read_job(args);
     const std::int64_t vocabulary = find(job, world.size());
@@ -40,8 +41,9 @@ plan::JobPlan agree_on_plan(comm::World& world, const Args& args, const FindOnRa
     return fmt::format("{} {}", vocabulary, job.resolved.serialize());
   });
   const std::size_t blank = text.find(' ');
-  return plan::plan_job(config::Resolved::deserialize(std::string_view(text).substr(blank + 1)),
-                        world.size(), std::stoll(text.substr(0, blank)));
+  config::Resolved keys = config::Resolved::deserialize(std::string_view(text).substr(blank + 1));
+  plan::JobPlan plan = plan::plan_job(keys, world.size(), std::stoll(text.substr(0, blank)));
+  return {std::move(keys), std::move(plan)};
 }
 
 /// With what all ranks leave, and the first that says so.
@@ -92,7 +94,8 @@ Failure failure_at_hand() {
     if (const std::string operation = without_deterministic_form(error); !operation.empty())
       return {static_cast<int>(ExitCode::usage), operation};
     if (const std::string memory = out_of_memory(error); !memory.empty())
-      return {environment, memory + "; use a smaller batch, more ranks or recompute"};
+      return {environment,
+              memory + "; " + memory_advice("use a smaller batch, more ranks or recompute")};
     if (const std::string gpu = gpu_failure(error); !gpu.empty()) return {environment, gpu};
     return {kBug, fmt::format("internal error, please report it: {}", error.what())};
   } catch (...) {
@@ -166,7 +169,7 @@ int run_on_world(const WorldBody& body) {
 
 int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find) {
   return run_on_world([&](comm::World& world, const train::OnFailure& failed) {
-    return body(world, agree_on_plan(world, args, find), args, failed);
+    return body(world, agree_on_job(world, args, find), args, failed);
   });
 }
 

@@ -13,8 +13,14 @@
 
 namespace tessera::app {
 
-using RankBody = std::function<ExitCode(comm::World&, const plan::JobPlan&, const Args&,
-                                        const train::OnFailure&)>;
+/// A job as all ranks agree on it.
+struct AgreedJob {
+  config::Resolved keys;
+  plan::JobPlan plan;
+};
+
+using RankBody =
+    std::function<ExitCode(comm::World&, const AgreedJob&, const Args&, const train::OnFailure&)>;
 
 /// Appends to a job's problems what keeps it from running on this many ranks. Returns the
 /// vocabulary of its data, 0 = unknown.

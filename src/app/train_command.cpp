@@ -56,8 +56,11 @@ int run(const Args& args) {
   static_cast<void>(signals);
   return tessera::app::run_on_ranks(
       args,
-      [](auto& world, const auto& plan, const Args& words, const auto& failed) {
-        return tessera::train::run_training(world, plan, words, failed);
+      [](auto& world, const auto& job, const Args& words, const auto& failed) {
+        const auto adviser = [&](const auto& place) {
+          return tessera::planner::advice_for(job.keys, job.plan, place);
+        };
+        return tessera::train::run_training(world, job.plan, adviser, words, failed);
       },
       [](tessera::config::Reading& job, int ranks) {
         using tessera::inputs::JobCheck;

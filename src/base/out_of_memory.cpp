@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <new>
 #include <string_view>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -26,7 +28,27 @@ std::string bytes_wanted(std::string_view text) {
                        : fmt::format("{:.1f} MiB", bytes / mebi);
 }
 
+struct KeptAdvice {
+  std::mutex mutex;
+  std::string text;
+};
+
+KeptAdvice& kept_advice() {
+  static auto* const instance = new KeptAdvice;  // the watchdog may ask while the process ends
+  return *instance;
+}
+
 }  // namespace
+
+void keep_memory_advice(std::string advice) {
+  const std::lock_guard lock(kept_advice().mutex);
+  kept_advice().text = std::move(advice);
+}
+
+std::string memory_advice(std::string otherwise) {
+  const std::lock_guard lock(kept_advice().mutex);
+  return kept_advice().text.empty() ? std::move(otherwise) : kept_advice().text;
+}
 
 std::string out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "out of memory";

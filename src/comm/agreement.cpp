@@ -17,8 +17,8 @@ Error as_error(const std::exception& error) {
     return {ExitCode::environment, file};
   if (const std::string memory = out_of_memory(error); !memory.empty())
     return {ExitCode::environment,
-            fmt::format("not enough memory ({}); use fewer ranks on each node or a smaller job",
-                        memory)};
+            fmt::format("not enough memory ({}); {}", memory,
+                        memory_advice("use fewer ranks on each node or a smaller job"))};
   return {ExitCode::environment, error.what()};
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/out_of_memory.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/plan/placement.hpp"
 #include "tessera/plan/stage_units.hpp"
@@ -108,8 +109,10 @@ void check_need(const std::string& model, const MemoryNeed& need, std::int64_t n
                 "smaller batches",
                 (needed + free - 1) / free)
           : "use a node with more free memory, or a smaller model";
-  fail(ExitCode::environment, "{} needs at least {} {}, where {} are free ({}); {}", model,
-       human_bytes(needed), where, human_bytes(free), parts, what);
+  const std::string advice = memory_advice("");
+  fail(ExitCode::environment, "{} needs at least {} {}, where {} are free ({}); {}{}{}", model,
+       human_bytes(needed), where, human_bytes(free), parts, what, advice.empty() ? "" : "; ",
+       advice);
 }
 
 }  // namespace tessera::plan

@@ -20,4 +20,19 @@ void each_variant(const VariantSpace& space, std::span<const Knob> knobs, Varian
   }
 }
 
+/// Calls use(variant) with every variant that has `count` of `knobs` turned, legal or not; the
+/// other knobs stay as in `from`.
+template <class Use>
+void each_turned(const VariantSpace& space, std::span<const Knob> knobs, int count, Variant from,
+                 const Use& use) {
+  if (count == 0) return use(from);
+  if (static_cast<int>(knobs.size()) < count) return;
+  each_turned(space, knobs.subspan(1), count, from, use);
+  for (const int value : space.values(knobs.front())) {
+    if (value == space.own()[knobs.front()]) continue;
+    from[knobs.front()] = value;
+    each_turned(space, knobs.subspan(1), count - 1, from, use);
+  }
+}
+
 }  // namespace tessera::planner

@@ -8,6 +8,7 @@
 #include "host_keys.hpp"
 #include "physics.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/planner/memory.hpp"
 
 namespace tessera::planner {
@@ -134,6 +135,11 @@ Machine load_machine(const std::string& name) {
   machine.name = name;
   Reader(facts, machine).read();
   return machine;
+}
+
+std::string file_text_of(const Machine& machine) {
+  if (machine.host && !machine.name.ends_with(".toml")) return machine_file(machine.host->node, {});
+  return read_text(file_of("machine", "machines", machine.name)).value_or("");
 }
 
 Machine machine_of(const std::string& name, int ranks) {

@@ -2,7 +2,6 @@
 // The smallest change of a job that makes it fit.
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "each_variant.hpp"
 #include "step_bound.hpp"
@@ -36,25 +35,11 @@ bool any_fits(const VariantSpace& space, const Machine& machine, const Stack& st
   return found;
 }
 
-/// Calls `use` with every variant that has `count` of these knobs turned.
-template <class Use>
-void turn(const VariantSpace& space, std::span<const Knob> knobs, int count, Variant variant,
-          const Use& use) {
-  if (count == 0) return use(variant);
-  if (static_cast<int>(knobs.size()) < count) return;
-  turn(space, knobs.subspan(1), count, variant, use);
-  for (const int value : space.values(knobs.front())) {
-    if (value == space.own()[knobs.front()]) continue;
-    variant[knobs.front()] = value;
-    turn(space, knobs.subspan(1), count - 1, variant, use);
-  }
-}
-
 /// The fastest variant that fits with `count` knobs turned.
 std::optional<Option> fastest(const VariantSpace& space, int count, const Machine& machine,
                               const Stack& stack) {
   std::optional<Option> best;
-  turn(space, kEachKnob, count, space.own(), [&](const Variant& variant) {
+  each_turned(space, kEachKnob, count, space.own(), [&](const Variant& variant) {
     if (!fits_as(space, variant, machine, stack)) return;
     Option option{variant, {}, {}, price(space.workload(variant), machine, stack)};
     if (best && best->price.step_seconds <= option.price.step_seconds) return;

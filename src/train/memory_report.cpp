@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/out_of_memory.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/train/device.hpp"
 
@@ -18,67 +19,24 @@ namespace {
 using mesh::Axis;
 using metrics::human_bytes;
 
-/// Which keys to change, so that `missing` bytes more are free. Activations grow with the sequences
-/// of a microbatch; weights, gradients and moments shrink with the ranks that share them.
-class Remedies {
- public:
-  Remedies(Trainer& trainer, const parallel::MemoryKinds& kinds, std::int64_t missing)
-      : trainer_(trainer), kinds_(kinds), missing_(missing) {}
-
-  std::vector<std::string> all() const {
-    std::vector<std::string> all;
-    for (const auto& remedy : {recompute(), smaller_microbatch(), more_shards(), offload()})
-      if (!remedy.empty()) all.push_back(remedy);
-    return all;
+/// What the planner's search does not try, because it needs more ranks or the host's memory, and
+/// wins `missing` bytes: weights, gradients and moments shrink with the ranks that share them.
+std::vector<std::string> elsewhere(Trainer& trainer, const parallel::MemoryKinds& kinds,
+                                   std::int64_t missing) {
+  std::vector<std::string> out;
+  const int degree = trainer.mesh().layout().degree(Axis::dp_shard);
+  for (const int times : {2, 4, 8}) {
+    if (kinds.state() - kinds.state() / times < missing) continue;
+    out.push_back(
+        fmt::format("parallelism.data_parallel_shard_degree = {} (now {}), on {} times as many "
+                    "ranks",
+                    degree * times, degree, times));
+    break;
   }
-
- private:
-  /// What stays of each unit is its input, and of one unit at a time everything.
-  std::string recompute() const {
-    if (trainer_.plan().recompute.is_full()) return {};
-    const auto units =
-        static_cast<std::int64_t>(std::max<std::size_t>(1, trainer_.stages().groups().size()));
-    const parallel::StageOptions& options = trainer_.stages().options();
-    const std::int64_t inputs =
-        units * options.microbatch.tokens() * trainer_.model().dimensions.dim *
-        static_cast<std::int64_t>(at::elementSize(options.sharding.precision.compute));
-    if (kinds_.activations - kinds_.activations / units - inputs < missing_) return {};
-    return "activation_checkpoint.mode = \"full\"";
-  }
-
-  std::string smaller_microbatch() const {
-    const std::int64_t rows = trainer_.batch_plan().microbatch_rows;
-    for (std::int64_t fewer = rows - 1; fewer > 0; --fewer) {
-      if (rows % fewer != 0 || kinds_.activations - kinds_.activations * fewer / rows < missing_)
-        continue;
-      const bool pipeline = trainer_.mesh().layout().degree(Axis::pp) > 1;
-      return fmt::format(
-          "{} = {} (now {})",
-          pipeline ? "parallelism.pipeline_parallel_microbatch_size" : "training.local_batch_size",
-          fewer, rows);
-    }
-    return {};
-  }
-
-  std::string more_shards() const {
-    const int degree = trainer_.mesh().layout().degree(Axis::dp_shard);
-    for (const int times : {2, 4, 8})
-      if (kinds_.state() - kinds_.state() / times >= missing_)
-        return fmt::format(
-            "parallelism.data_parallel_shard_degree = {} (now {}), on {} times as many ranks",
-            degree * times, degree, times);
-    return {};
-  }
-
-  std::string offload() const {
-    if (trainer_.plan().sharding.offload || kinds_.state() < missing_) return {};
-    return "training.enable_cpu_offload = true";
-  }
-
-  Trainer& trainer_;
-  const parallel::MemoryKinds& kinds_;
-  std::int64_t missing_;
-};
+  if (!trainer.plan().sharding.offload && kinds.state() >= missing)
+    out.emplace_back("training.enable_cpu_offload = true");
+  return out;
+}
 
 }  // namespace
 
@@ -103,11 +61,11 @@ std::string out_of_memory_report(const FailedAllocation& memory, Trainer* traine
         human_bytes(std::max<std::int64_t>(0, memory.total - memory.free - memory.reserved)));
   const std::int64_t missing =
       std::max<std::int64_t>(memory.wanted - std::max<std::int64_t>(memory.free, 0), 1);
-  const auto remedies =
-      trainer ? Remedies(*trainer, kinds, missing).all() : std::vector<std::string>();
-  if (remedies.empty()) return text + "; use a smaller batch, more ranks or recompute";
+  text += "; " + memory_advice("use a smaller batch, more ranks or recompute");
+  const auto more = trainer ? elsewhere(*trainer, kinds, missing) : std::vector<std::string>();
+  if (more.empty()) return text;
   return text +
-         fmt::format("; each of these is enough, by estimate: {}", fmt::join(remedies, "; "));
+         fmt::format("; each of these is enough alone, by estimate: {}", fmt::join(more, "; "));
 }
 
 void throw_if_out_of_memory(const std::exception& error, Trainer* trainer) {

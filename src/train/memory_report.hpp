@@ -14,7 +14,7 @@
 namespace tessera::train {
 
 /// "out of memory on this GPU in layers.14 backward: ...": bytes wanted and free, bytes by kind,
-/// and the changes of single keys that would be enough, the smallest change of each, by estimate.
+/// the planner's advice (memory_advice()), and which degree or place of weights would be enough.
 /// `trainer`: null if it is not there yet.
 std::string out_of_memory_report(const FailedAllocation& memory, Trainer* trainer);
 

@@ -107,6 +107,7 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         command_line,
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
   if (first_step == 1) set_metrics_aside();
+  if (first_step <= plan_.run.steps) metrics::forget_prediction(folder_->path());
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(plan_.run.metrics.color),
                                                 first_step, plan_.run.steps, peak_, world.size());
@@ -228,25 +229,31 @@ void Reporter::tell_memory() {
   if (peak.total() > 0) note("memory at the peak: " + std::ranges::max(all).substr(20));
 }
 
-std::string Reporter::prediction(const std::vector<metrics::Times>& times,
-                                 std::int64_t memory_bytes, int ranks_on_node) const {
+std::string Reporter::prediction(const metrics::RunFigures& measured,
+                                 const planner::RunAdvice& advice) const {
   constexpr std::int64_t kLeastSteps = 3;  // the first ones are slower
-  if (!trainer_.stages().options().sharding.device.is_cpu() || meter_.steps() < kLeastSteps)
-    return "";
-  return prediction_lines(plan_, ranks_on_node, measured_figures(meter_, times, memory_bytes));
+  if (meter_.steps() < kLeastSteps) return "";
+  const std::optional<metrics::Prediction> found = prediction_of(plan_, advice, measured);
+  if (!found) return "";
+  try {
+    metrics::write_prediction(folder_->path(), *found, planner::file_text_of(*advice.machine));
+  } catch (const Error& error) {
+    log::warning("prediction.json is not written: {}", error.what());
+  }
+  return lines_of(*found, advice);
 }
 
-void Reporter::finish(bool complete, int ranks_on_node) {
+void Reporter::finish(bool complete, const planner::RunAdvice& advice) {
   comm::Communicator& control = trainer_.mesh().control();
   const std::vector<metrics::Times> times = times_.of_ranks(control);
   const std::int64_t memory =
       comm::all_reduce_scalar(control, trainer_.memory_peak().kinds().total(), comm::Op::max);
   if (!console_) return;
   console_->finish();
-  write_run_pictures(*folder_, trainer_);
   const std::string where = metrics::time_table(times) +
                             metrics::time_notes(times, plan_.run.time_hints) + times_.late_rank() +
-                            prediction(times, memory, ranks_on_node);
+                            prediction(measured_figures(meter_, times, memory), advice);
+  write_run_pictures(*folder_, trainer_);
   std::cout << (complete ? summary_.text(folder_->path(), plan_.save.enabled, where) : where)
             << std::flush;
 }

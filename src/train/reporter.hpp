@@ -15,9 +15,11 @@
 #include "tessera/metrics/flops.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
 #include "tessera/metrics/meter.hpp"
+#include "tessera/metrics/prediction.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/metrics/run_summary.hpp"
 #include "tessera/metrics/tensorboard.hpp"
+#include "tessera/planner/run_advice.hpp"
 #include "tessera/train/trainer.hpp"
 #include "tessera/train/validator.hpp"
 
@@ -45,8 +47,8 @@ class Reporter {
   /// Collective: what took the memory of the rank that took the most, as a line.
   void tell_memory();
   /// Collective. Draws the loss curve, removes the bar, and says where the time went. `complete`:
-  /// the last step is done, and what came out is said. `ranks_on_node`: of this rank's node.
-  void finish(bool complete, int ranks_on_node);
+  /// the last step is done, and what came out is said. `advice`: of rank 0.
+  void finish(bool complete, const planner::RunAdvice& advice);
 
  private:
   std::int64_t step_tokens() const;  ///< of the whole job
@@ -57,9 +59,9 @@ class Reporter {
   void set_metrics_aside() const;
   metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
   void add_shares(metrics::StepRecord& record) const;
-  /// Lines; none of a run on GPUs, whose machine is not known.
-  std::string prediction(const std::vector<metrics::Times>& times, std::int64_t memory_bytes,
-                         int ranks_on_node) const;
+  /// Lines, and the same in the run's folder; none of a machine that is not known.
+  std::string prediction(const metrics::RunFigures& measured,
+                         const planner::RunAdvice& advice) const;
 
   const plan::JobPlan& plan_;
   Trainer& trainer_;

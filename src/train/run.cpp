@@ -12,6 +12,7 @@
 #include "run_context.hpp"
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/out_of_memory.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 #include "tessera/kernels/matrix_product.hpp"
@@ -113,6 +114,18 @@ class FailureTeller {
   bool told_ = false;
 };
 
+/// On rank 0 all that the planner says. Every rank keeps what helps against missing memory, so that
+/// one that runs out of it has the words. Collective.
+planner::RunAdvice agreed_advice(RunContext& run, const Adviser& adviser) {
+  planner::RunAdvice advice;
+  keep_memory_advice(comm::on_rank_zero(run.world.control(), [&] {
+    advice = adviser({!run.device.is_cpu(), run.world.local_size(),
+                      static_cast<double>(free_bytes(run.device, run.own.ranks))});
+    return advice.against_memory;
+  }));
+  return advice;
+}
+
 /// The watchdog may ask a trainer for as long as this lives.
 class Watched {
  public:
@@ -143,8 +156,8 @@ void require_samples(const plan::JobPlan& plan, const Trainer& trainer) {
           trainer.state().step + std::max<std::int64_t>(0, limit.value_or(0) - first) / batch);
 }
 
-ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>& command_line,
-               FailureTeller& teller) {
+ExitCode train(RunContext& run, Trainer& trainer, const planner::RunAdvice& advice,
+               const std::vector<std::string>& command_line, FailureTeller& teller) {
   if (run.plan.sharding.weighs_memory())
     trainer.stages().set_reshard_budget(reshard_budget(run, trainer));
   SaveAndStop policy(run.plan, run.world.rank(), run.world.size());
@@ -160,14 +173,14 @@ ExitCode train(RunContext& run, Trainer& trainer, const std::vector<std::string>
     loop.reset();
     reporter.tell_memory();
     run.watchdog.reset();
-    reporter.finish(code == ExitCode::done, run.world.local_size());
+    reporter.finish(code == ExitCode::done, advice);
     return code;
   });
 }
 
 }  // namespace
 
-ExitCode run_training(comm::World& world, const plan::JobPlan& plan,
+ExitCode run_training(comm::World& world, const plan::JobPlan& plan, const Adviser& adviser,
                       const std::vector<std::string>& command_line, const OnFailure& failed) {
   const SignalGuard signals;
   use_share_of_cores(world);
@@ -177,10 +190,12 @@ ExitCode run_training(comm::World& world, const plan::JobPlan& plan,
   return teller.around(nullptr, [&] {
     RunContext run(world, plan);
     return teller.around(nullptr, [&] {
+      const planner::RunAdvice advice = agreed_advice(run, adviser);
       check_memory(plan, run.mesh, world, run.device, run.own.ranks, true);
       Trainer trainer(plan, run.model, run.mesh, *run.samples.source, run.device);
       const Watched watched(run, trainer);
-      return teller.around(&trainer, [&] { return train(run, trainer, command_line, teller); });
+      return teller.around(&trainer,
+                           [&] { return train(run, trainer, advice, command_line, teller); });
     });
   });
 }

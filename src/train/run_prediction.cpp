@@ -3,29 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <utility>
-
 #include "tessera/base/error.hpp"
 #include "tessera/planner/price.hpp"
+#include "tessera/planner/run_figures.hpp"
 
 namespace tessera::train {
 namespace {
-
-metrics::RunFigures figures_of(const planner::Price& price) {
-  metrics::RunFigures figures{price.step_seconds,
-                              static_cast<std::int64_t>(price.memory.total()),
-                              {{"forward", price.forward_seconds},
-                               {"backward", price.backward_seconds},
-                               {"optimizer", price.optimizer_seconds}}};
-  const planner::Exposed& waits = price.exposed;
-  const std::array<std::pair<const char*, double>, 5> axes{
-      {{"tp", waits.tp}, {"cp", waits.cp}, {"ep", waits.ep}, {"pp", waits.pp}, {"dp", waits.dp}}};
-  for (const auto& [axis, seconds] : axes)
-    if (seconds > 1e-6)
-      figures.parts.emplace_back(std::string(metrics::kWaitingIn) + axis, seconds);
-  return figures;
-}
 
 /// The planner has one name for the axes of data parallelism.
 std::string part_named(const std::string& row) {
@@ -53,18 +36,27 @@ metrics::RunFigures measured_figures(const metrics::StepMeter& meter,
   return figures;
 }
 
-std::string prediction_lines(const plan::JobPlan& plan, int ranks_on_node,
-                             const metrics::RunFigures& measured) try {
-  const planner::Stack stack = planner::load_stack("tessera-host");
-  const planner::Host host = planner::this_host();
-  const planner::Workload work = planner::workload_of(plan, stack);
-  const planner::Price price =
-      planner::price(work, planner::machine_of(host, ranks_on_node), stack);
-  return metrics::predicted_and_measured(
-      figures_of(price), measured,
-      fmt::format("{} core{} of {}", host.cores, host.cores == 1 ? "" : "s", host.processor));
+std::optional<metrics::Prediction> prediction_of(const plan::JobPlan& plan,
+                                                 const planner::RunAdvice& advice,
+                                                 const metrics::RunFigures& measured) try {
+  if (!advice.machine) return std::nullopt;
+  const planner::Machine& machine = *advice.machine;
+  const planner::Stack stack = planner::load_stack(planner::stack_of(machine));
+  const planner::Price price = planner::price(planner::workload_of(plan, stack), machine, stack);
+  return metrics::Prediction{planner::words_of(machine), planner::figures_of(price), measured,
+                             plan.model.shape.vocab};
 } catch (const Error&) {
-  return "";  // stages that are timed first, or no stack file: a run does not end with an error
+  return std::nullopt;  // stages that are timed first: a run does not end with an error
+}
+
+std::string lines_of(const metrics::Prediction& prediction, const planner::RunAdvice& advice) {
+  std::string text = metrics::text_of(prediction);
+  const char* head = "faster, by the planner:";
+  for (const std::string& change : advice.faster) {
+    text += fmt::format("    {:<24}{}\n", head, change);
+    head = "";
+  }
+  return text;
 }
 
 }  // namespace tessera::train

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// At the end of a run on a host: what the planner predicts of it beside what was measured.
+// At the end of a run whose machine is known: what the planner predicts of it beside what was
+// measured.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/metrics/meter.hpp"
 #include "tessera/metrics/prediction.hpp"
 #include "tessera/plan/job_plan.hpp"
+#include "tessera/planner/run_advice.hpp"
 
 namespace tessera::train {
 
@@ -16,9 +19,12 @@ metrics::RunFigures measured_figures(const metrics::StepMeter& meter,
                                      const std::vector<metrics::Times>& of_ranks,
                                      std::int64_t memory_bytes);
 
-/// Lines, each with its end; none where the planner cannot know: it takes what is usual
-/// for the processor. `ranks_on_node`: of the node of this rank.
-std::string prediction_lines(const plan::JobPlan& plan, int ranks_on_node,
-                             const metrics::RunFigures& measured);
+/// Nothing where the planner cannot know.
+std::optional<metrics::Prediction> prediction_of(const plan::JobPlan& plan,
+                                                 const planner::RunAdvice& advice,
+                                                 const metrics::RunFigures& measured);
+
+/// Lines, each with its end: its figures, and the changes that make a step faster.
+std::string lines_of(const metrics::Prediction& prediction, const planner::RunAdvice& advice);
 
 }  // namespace tessera::train

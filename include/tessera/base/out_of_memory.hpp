@@ -12,4 +12,9 @@ namespace tessera {
 /// type of its own: they are recognized by their text.
 std::string out_of_memory(const std::exception& error);
 
+/// Keeps what to change should this process's job run out of memory: known before it does.
+void keep_memory_advice(std::string advice);
+/// What was kept, or `otherwise`. Any thread may ask.
+std::string memory_advice(std::string otherwise);
+
 }  // namespace tessera

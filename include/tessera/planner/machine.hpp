@@ -59,6 +59,9 @@ struct Machine {
 /// What the figures of a machine belong to.
 inline const char* unit_of(const Machine& machine) { return machine.host ? "rank" : "GPU"; }
 
+/// Where nobody names a machine.
+inline constexpr const char* kUsualMachine = "h100-700w";
+
 /// The names of the files that there are, sorted.
 std::vector<std::string> machine_names();
 
@@ -66,6 +69,9 @@ std::vector<std::string> machine_names();
 /// Error(usage) that lists the machines for a name that is not known, and with file and line for a
 /// key that a machine does not have.
 Machine load_machine(const std::string& name);
+
+/// The file that it was read from, or a new one of this host.
+std::string file_text_of(const Machine& machine);
 
 /// A rank of a host, of which the node has `ranks`.
 Machine machine_of(const Host& host, int ranks, const std::string& name = "this host");

@@ -59,6 +59,22 @@ struct Remedy {
 std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,
                                       const Machine& machine, const Stack& stack);
 
+/// The best changes of one knob each: at most three of different knobs, with at most two keys each.
+/// Less than 3 % of a step or of its memory is not worth a change.
+struct BestTurns {
+  /// Of the job as it is. Here and below, a precision that the machine does not have takes 0 s.
+  Price own;
+  std::vector<Option> faster;  ///< those that fit, the fastest first
+  /// Of a job that does not fit, whatever is predicted: what takes at most `spared_room`, the
+  /// fastest first, and then what spares most.
+  std::vector<Option> sparing;
+  double spared_room = 0;
+};
+
+/// `room_bytes`: what tensors of a rank may take; 0: not known.
+BestTurns best_turns(const VariantSpace& space, double room_bytes, const Machine& machine,
+                     const Stack& stack);
+
 /// What a variant wins and loses against the job as it is, in one line: seconds of a step by cause,
 /// bubble and memory.
 std::string reason(const Price& own, const Price& other);

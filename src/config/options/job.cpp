@@ -60,10 +60,9 @@ OptionList job_options() {
              "(NCCL_MULTI_RANK_GPU_ENABLE=1, since 2.30)")
           .is_ours(),
 
-      OPTION(
-          job.machine,
-          "Machine for which values of auto are chosen: a name that `tessera plan --help` lists, "
-          "or a file that ends in .toml")
+      OPTION(job.machine,
+             "Machine for which values of auto are chosen and a run is predicted: a name that "
+             "`tessera plan --help` lists, or a file that ends in .toml")
           .is_ours(),
 
       OPTION(model.name, "Architecture")

@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   const int code = app::run_on_ranks(
       {"--training.dataset_path", "tokens"},
-      [&](comm::World& world, const plan::JobPlan&, const app::Args&, const auto&) {
+      [&](comm::World& world, const app::AgreedJob&, const app::Args&, const auto&) {
         end(world, how);
         return ExitCode::done;
       },

@@ -26,6 +26,14 @@ TEST(OutOfMemory, SaysHowMuchWasWanted) {
   EXPECT_EQ(out_of_memory(std::runtime_error("anything else")), "");
 }
 
+TEST(OutOfMemory, AdviceIsWhatWasKeptBefore) {
+  EXPECT_EQ(memory_advice("use more ranks"), "use more ranks");
+  keep_memory_advice("recompute");
+  EXPECT_EQ(memory_advice("use more ranks"), "recompute");
+  keep_memory_advice("");
+  EXPECT_EQ(memory_advice("use more ranks"), "use more ranks");
+}
+
 TEST(FileTrouble, NamesTheFileAndTheReason) {
   const std::filesystem::filesystem_error error(
       "cannot create directories", "full/w",

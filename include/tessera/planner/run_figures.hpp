@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A price in the words of a run's reports.
+#pragma once
+
+#include <string>
+
+#include "tessera/metrics/prediction.hpp"
+#include "tessera/planner/price.hpp"
+
+namespace tessera::planner {
+
+/// The parts have the names of a run's table of times.
+metrics::RunFigures figures_of(const Price& price);
+
+/// "2 cores of AMD EPYC", "h100-700w".
+std::string words_of(const Machine& machine);
+
+}  // namespace tessera::planner
