@@ -109,6 +109,7 @@ TrainingRun read_run(const fs::path& folder) {
                   {},     read_attempts(attempts),
                   {},     ""};
   if (fs::exists(metrics, ignored)) run.records = metrics::read_records(metrics);
+  run.prediction = metrics::read_prediction(folder);
   read_settings(run);
   return run;
 }

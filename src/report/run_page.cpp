@@ -130,6 +130,20 @@ Html times(const TrainingRun& run) {
          table(of);
 }
 
+/// What the planner predicted of the last attempt, beside what was measured.
+Html prediction_of(const TrainingRun& run) {
+  if (!run.prediction) return {};
+  Table of{{{"of a step"}, {"predicted", true}, {"measured", true}, {"difference", true}}, {}};
+  for (const auto& rows : {overview(*run.prediction), part_rows(*run.prediction)})
+    for (const metrics::PredictionRow& row : rows)
+      of.rows.push_back({{row.name, row.predicted, row.measured, row.difference}});
+  of.rows.front().strong = true;
+  return paragraph(fmt::format("Predicted for {}. Memory is that of the tensors of the largest "
+                               "rank; times of a step are means of all ranks.",
+                               run.prediction->of)) +
+         table(of);
+}
+
 /// The command of an attempt as a shell takes it: run.json has the words after `train`.
 std::string shown(const std::vector<std::string>& words) {
   return "tessera train " + shell_words(words);
@@ -177,6 +191,8 @@ Html files_of(const TrainingRun& run, const fs::path& page) {
   for (const auto& [name, text] : {std::pair{"metrics.jsonl", "every step"},
                                    {"config.toml", "the configuration of the last attempt"},
                                    {"run.json", "every attempt"},
+                                   {"prediction.json", "predicted and measured figures"},
+                                   {"machine.toml", "the machine that they are predicted for"},
                                    {"loss.svg", "the loss curve"},
                                    {"pipeline.svg", "the pipeline's timeline"},
                                    {"sample.txt", "what the model wrote"}})
@@ -201,6 +217,7 @@ std::string run_page(const TrainingRun& run, const fs::path& file) {
     page.section("Curves", curves(run));
     page.section("Time", times(run));
   }
+  add(page, "Prediction", prediction_of(run));
   if (const auto svg = read_text(run.folder / "pipeline.svg"))
     page.section("Pipeline", picture(*svg, "timeline of the pipeline"));
   if (const auto text = read_text(run.folder / "sample.txt"))

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/metrics/prediction.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/metrics/step_record.hpp"
 #include "tessera/report/chart.hpp"
@@ -28,11 +30,13 @@ struct TrainingRun {
   /// every key; none where there is no config.toml that can be read
   std::vector<Setting> settings;
   std::string settings_problem;  ///< why there are none; empty: there are
+  /// of the last attempt, if it has ended and its machine was known
+  std::optional<metrics::Prediction> prediction = {};
 };
 
-/// Reads metrics.jsonl, run.json and config.toml. Throws Error(usage) for a folder that is not a
-/// run, and Error(data) for a metrics.jsonl or a run.json that is damaged. A configuration that
-/// this program cannot read is a settings_problem.
+/// Reads metrics.jsonl, run.json, prediction.json and config.toml. Throws Error(usage) for a folder
+/// that is not a run, and Error(data) for one of the first three that is damaged. A configuration
+/// that this program cannot read is a settings_problem.
 TrainingRun read_run(const std::filesystem::path& folder);
 
 /// The steps at which an attempt that wrote these records resumed, each once.

@@ -124,6 +124,28 @@ TEST(ReadRun, RefusesWhatIsNoRun) {
       testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("run `tessera sweep collect ")));
 }
 
+TEST(RunPage, ShowsWhatWasPredictedBesideWhatWasMeasured) {
+  const TemporaryFolder folder;
+  write_run(folder);
+  write_run_page(folder / "", folder / "index.html");
+  EXPECT_FALSE(has(content_of(folder / "index.html"), "<h2>Prediction"));
+  metrics::write_prediction(folder / "",
+                            {"2 cores of X",
+                             {0.5, 3 << 20, {{"forward", 0.1}, {"waiting in tp", 0.2}}},
+                             {0.4, 2 << 20, {{"forward", 0.2}}}},
+                            "[host]\n");
+  write_run_page(folder / "", folder / "index.html");
+  const std::string html = content_of(folder / "index.html");
+  EXPECT_TRUE(well_formed(html));
+  for (const char* part :
+       {"2 cores of X",
+        "<td>step</td><td class=\"n\">500 ms</td><td class=\"n\">400 ms</td><td "
+        "class=\"n\">+25 %</td>",
+        "3.00 MiB", "<td>waiting in tp</td><td class=\"n\">200 ms</td><td class=\"n\">0 ms</td>",
+        "-50 %", "href=\"./prediction.json\"", "href=\"./machine.toml\""})
+    EXPECT_TRUE(has(html, part)) << part;
+}
+
 TEST(RunPage, ShowsWhatTheRunHas) {
   const TemporaryFolder folder;
   write_run(folder);
