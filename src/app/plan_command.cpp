@@ -10,6 +10,7 @@
 
 #include "command.hpp"
 #include "plan_data.hpp"
+#include "plan_from.hpp"
 #include "plan_pictures.hpp"
 #include "plan_request.hpp"
 #include "plan_search.hpp"
@@ -132,6 +133,7 @@ int run(const Args& args) {
   Request request = tessera::app::plan_request_of(args);
   if (request.rehearse)
     tessera::app::become_tensor_program(tessera::app::kRehearse.name, rehearsal_of(request));
+  if (!request.from.empty()) return tessera::app::plan_from(request);
   config::Reading job = config::read_job(request.job);
   if (request.machine.empty())
     request.machine = job.resolved.job.job.machine.value_or(planner::kUsualMachine);

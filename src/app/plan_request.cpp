@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "plan_pictures.hpp"
 #include "tessera/base/error.hpp"
@@ -36,13 +37,23 @@ bool takes(const Args& args, std::size_t& at, const std::string& name,
   return true;
 }
 
-/// A rehearsal prices nothing: it has no use for these flags.
-void refuse_beside_rehearsal(const Args& args) {
+/// What is of no use with `with`.
+void refuse_beside(const char* with, const Args& args, std::initializer_list<const char*> flags) {
   for (const std::string& word : args)
-    for (const char* flag : {"--machine", "--stack", "--search", "--explain", "--traffic",
-                             "--write", "--picture", "--out", "--tokens", "--price", "--gpu-mtbf"})
+    for (const char* flag : flags)
       require(word != flag && !word.starts_with(std::string(flag) + "="), ExitCode::usage,
-              "{} has no effect with --rehearse; omit one of them", flag);
+              "{} has no effect with {}; omit one of them", flag, with);
+}
+
+/// A run has a job, a number of ranks and a step already.
+void check_run(const PlanRequest& request, const Args& args) {
+  refuse_beside("--from", args,
+                {"--rehearse", "--gpus", "--search", "--explain", "--traffic", "--write",
+                 "--picture", "--tokens", "--price", "--gpu-mtbf"});
+  require(request.job.empty(), ExitCode::usage, "the job of --from is that of the run; omit '{}'",
+          request.job.front());
+  require(request.out.empty() || request.out.ends_with(".toml"), ExitCode::usage,
+          "--out {} does not end in .toml", request.out);
 }
 
 void check_picture(const PlanRequest& request) {
@@ -62,6 +73,7 @@ std::string plan_usage() {
       "Usage: tessera plan [FILE.toml] [--gpus N] [--machine NAME] [--stack NAME] [FLAG]...\n"
       "                    [--section.key VALUE]...\n"
       "       tessera plan --rehearse [FILE.toml] [--gpus N] [--json] [--section.key VALUE]...\n"
+      "       tessera plan --from RUN [--machine NAME] [--stack NAME] [--json] [--out FILE.toml]\n"
       "       tessera plan calibrate [--to FILE.toml] [--folder DIR] [--seconds N]\n"
       "\n"
       "Predicts the time and the memory of a training step, without GPUs and without ranks.\n"
@@ -90,6 +102,11 @@ std::string plan_usage() {
       "--out FILE.svg   the picture's file.\n"
       "--rehearse       for a job on hosts: the memory of its ranks, found by taking two steps of\n"
       "                 each pipeline rank here, without the others.\n"
+      "--from RUN       compare a run with what is predicted of it, and say which figure of the\n"
+      "                 machine is off. RUN is its folder. The machine is that of the run, or\n"
+      "                 --machine.\n"
+      "--out FILE.toml  with --from: write the machine file with the fewest corrections that\n"
+      "                 explain the run.\n"
       "--write FILE     search, and write the fastest variant as a job.\n"
       "calibrate        measure this node, and write a machine file (default: host.toml).\n"
       "\n"
@@ -123,15 +140,21 @@ PlanRequest plan_request_of(const Args& args) {
              !takes(args, i, "--stack", request.stack) &&
              !takes(args, i, "--write", request.write) &&
              !takes(args, i, "--picture", request.picture) &&
-             !takes(args, i, "--out", request.out) &&
+             !takes(args, i, "--out", request.out) && !takes(args, i, "--from", request.from) &&
              !takes(args, i, "--tokens", request.run.tokens) &&
              !takes(args, i, "--price", request.run.dollars) &&
              !takes(args, i, "--gpu-mtbf", request.run.mtbf_hours))
       request.job.push_back(args[i]);
   }
   request.search |= !request.write.empty();
-  check_picture(request);
-  if (request.rehearse) refuse_beside_rehearsal(args);
+  if (!request.from.empty())
+    check_run(request, args);
+  else
+    check_picture(request);
+  if (request.rehearse)  // it prices nothing
+    refuse_beside("--rehearse", args,
+                  {"--machine", "--stack", "--search", "--explain", "--traffic", "--write",
+                   "--picture", "--out", "--tokens", "--price", "--gpu-mtbf"});
   return request;
 }
 

@@ -14,8 +14,10 @@ struct PlanRequest {
   std::string machine;  ///< empty: that of the job
   std::string stack;    ///< empty: Tessera on GPUs or on a host
   bool json = false, search = false, explain = false, traffic = false, rehearse = false;
-  std::string write;         ///< empty: nothing is written
-  std::string picture, out;  ///< its kind, and its file; both or none
+  std::string write;    ///< empty: nothing is written
+  std::string picture;  ///< its kind; empty: none is drawn
+  std::string out;      ///< the file of the picture, or of a refined machine
+  std::string from;     ///< the folder of a run that is compared with its prediction
   RunRequest run;
   Args job;  ///< what is not of the command
 };
