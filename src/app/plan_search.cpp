@@ -30,7 +30,8 @@ void print_option(const planner::Option& option, const Advice& advice) {
 
 void print_remedy(const Advice& advice) {
   if (!advice.remedy) {
-    std::cout << "no variant fits, on no number of GPUs with the same batch\n";
+    std::cout << fmt::format("no variant fits, on no number of {}s with the same batch\n",
+                             advice.unit);
     return;
   }
   const planner::Option& option = advice.remedy->option;

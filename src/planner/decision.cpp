@@ -34,7 +34,10 @@ class Walk {
     all_gpus();
     data_parallelism();
     if (space_.own_work().model.mixture) axis({Knob::ep, "Does expert parallelism pay?", "ep"});
-    axis({Knob::tp, "Does tensor parallelism pay, within an NVLink domain?", "tp"});
+    axis({Knob::tp,
+          machine_.host ? "Does tensor parallelism pay, within the node?"
+                        : "Does tensor parallelism pay, within an NVLink domain?",
+          "tp"});
     axis({Knob::pp, "Does a pipeline pay?", "pp"});
     axis({Knob::cp, "Does context parallelism pay?", "cp"});
     if (out_.choice) {
@@ -69,9 +72,9 @@ class Walk {
     return work;
   }
 
-  void hold(const char* text, const Workload& work) {
+  void hold(std::string text, const Workload& work) {
     const Memory memory = memory_of(work, stack_);
-    ask(text, fits(memory, machine_),
+    ask(std::move(text), fits(memory, machine_),
         fmt::format("with one sequence and full recomputation it takes {} of {}", parts_of(memory),
                     gib(machine_.memory_bytes)));
   }
@@ -79,21 +82,23 @@ class Walk {
   void one_gpu() {
     Workload work = lean();
     work.gpus = work.fsdp = work.replicate = 1;
-    hold("Does one GPU hold the job?", work);
+    hold(fmt::format("Does one {} hold the job?", unit_of(machine_)), work);
   }
 
   void all_gpus() {
     const Workload work = lean();
-    hold(work.distributed_optimizer ? "Do all GPUs, with data parallelism and a sharded optimizer?"
-                                    : "Do all GPUs, with fully sharded data parallelism alone?",
+    hold(fmt::format("Do all {}s, with {}?", unit_of(machine_),
+                     work.distributed_optimizer ? "data parallelism and a sharded optimizer"
+                                                : "fully sharded data parallelism alone"),
          work);
   }
 
   void data_parallelism() {
     const std::int64_t sequences = space_.sequences(), gpus = space_.own_work().gpus;
     const bool divides = sequences % gpus == 0;
-    Question& question = ask("Is the batch large enough for data parallelism alone?", divides,
-                             fmt::format("{} sequences a step for {} GPUs", sequences, gpus));
+    Question& question =
+        ask("Is the batch large enough for data parallelism alone?", divides,
+            fmt::format("{} sequences a step for {} {}s", sequences, gpus, unit_of(machine_)));
     if (sequences < gpus)
       question.why += fmt::format(", so {} must share each", (gpus + sequences - 1) / sequences);
     if (!divides) return;
