@@ -77,14 +77,24 @@ class Offload : public testing::TestWithParam<const char*> {
   mutable std::int64_t groups_ = 0, gathers_ = 0;
 };
 
+/// How far weights may be apart: the last bits of sums and updates differ. Where a GPU's kernels
+/// update one job and the host's the other, enough weights differ that bfloat16 rounds some of them
+/// to another neighbour, which changes all that follows.
+double limit(const std::string& type) {
+  const char* const kernels = std::getenv("TESSERA_SIM_KERNELS");
+  const bool same = wanted_device() == "cpu" || (kernels && std::string_view(kernels) == "host");
+  return same || type == "float32" ? 1e-5 : 1e-4;
+}
+
 TEST_P(Offload, TrainsAsWithout) {
   const Outcome without = train(false), with = train(true);
+  const double apart = limit(GetParam());
   for (std::size_t step = 0; step < without.losses.size(); ++step)
     EXPECT_NEAR(with.losses[step], without.losses[step], 1e-6 * without.losses[step])
         << "step " << step;
   for (std::size_t i = 0; i < without.weights.size(); ++i)
     EXPECT_LE((with.weights[i] - without.weights[i]).norm().item<double>(),
-              1e-5 * without.weights[i].norm().item<double>());
+              apart * without.weights[i].norm().item<double>());
   if (wanted_device() != "sim") return;
   EXPECT_LE(with.gradients.blocking, without.gradients.blocking)
       << "no copy of masters or gradients holds the caller";

@@ -96,6 +96,12 @@ class Steps {
     trainer_.step();
     return difference(work(), before);
   }
+  /// Of its forward and backward passes.
+  Work third_passes() {
+    const Work before = work();
+    trainer_.compute();
+    return difference(work(), before);
+  }
   mesh::DeviceMesh& mesh() { return mesh_; }
 
  private:
@@ -154,6 +160,23 @@ TEST_F(StepWork, IsWhatTheDocumentSays) {
                                                           sum_of(found, kind), comm::Op::max));
     EXPECT_EQ(row, row_of_document(job.name)) << text_of(found);
   }
+}
+
+/// A block's launches in forward and backward, in a training in bfloat16: what two layers more add.
+TEST_F(StepWork, OfABlockIsWhatTheDocumentSays) {
+  if (world().size() > 1) GTEST_SKIP() << "one rank";
+  const Job job{"", {1, 1, 1, 1, 1}, "", "bfloat16"};
+  Job deeper = job;
+  deeper.layers += 2;
+  const Work found = difference(Steps(deeper).third_passes(), Steps(job).third_passes());
+  std::int64_t launches = 0;
+  for (const auto& [name, count] : found) {
+    EXPECT_TRUE(name.starts_with("launch ")) << name;
+    const std::string cell = "`" + name.substr(name.find(' ') + 1) + "`";
+    EXPECT_EQ(fmt::format("| {} | {} |", cell, count / 2), row_of_document(cell));
+    launches += count / 2;
+  }
+  EXPECT_EQ(fmt::format("| all | {} |", launches), row_of_document("all")) << text_of(found);
 }
 
 }  // namespace

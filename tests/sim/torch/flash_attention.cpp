@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flash attention has kernels for CUDA and others for the host, under other names. These are twins
 // of the first made of the second, with the conditions of the first.
+#include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty.h>
@@ -35,6 +37,11 @@ void expect_supported(const Tensor& q, const Tensor& k, const Tensor& v, double 
 /// A key-value head for each query head.
 Tensor for_all_heads(const Tensor& x, std::int64_t heads) {
   return x.repeat_interleave(heads / x.size(1), 1);
+}
+
+/// Gradients of a GPU's kernel lie position by position.
+Tensor by_position(const Tensor& gradient) {
+  return gradient.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
 /// The sum over the query heads that share a key-value head.
@@ -77,10 +84,27 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(
         const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
             in[0], in[1], for_all_heads(in[2], heads), for_all_heads(in[3], heads), in[4], in[5],
             0.0, causal, {}, scale);
-        return std::vector<Tensor>{dq, for_key_heads(dk, key_heads), for_key_heads(dv, key_heads)};
+        return std::vector<Tensor>{by_position(dq), by_position(for_key_heads(dk, key_heads)),
+                                   by_position(for_key_heads(dv, key_heads))};
       });
   return {results[0], results[1], results[2]};
 }
+
+/// Which kernel scaled_dot_product_attention takes: this one where LibTorch takes it or cuDNN's,
+/// and otherwise products and a softmax.
+std::int64_t choose(const Tensor& q, const Tensor& k, const Tensor& v,
+                    const std::optional<Tensor>& mask, double dropout, bool causal,
+                    std::optional<double>, bool grouped) {
+  const bool masked = mask.has_value() && mask->defined();
+  const bool halves = q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16;
+  const bool flash = halves && !masked && dropout == 0 && q.size(3) == v.size(3) &&
+                     q.size(3) <= 256 && (!causal || q.size(2) == k.size(2)) &&
+                     (grouped || q.size(1) == k.size(1));
+  return static_cast<std::int64_t>(flash ? at::SDPBackend::flash_attention : at::SDPBackend::math);
+}
+
+const at::native::RegisterCUDADispatch<at::native::_fused_sdp_choice_stub_DECLARE_DISPATCH_type>
+    choice(at::native::_fused_sdp_choice_stub, &choose);
 
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("_scaled_dot_product_flash_attention", &flash);
