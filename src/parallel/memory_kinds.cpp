@@ -42,13 +42,18 @@ void MemoryPeak::note(std::int64_t allocated, const MemoryKinds& known) {
 void ShardGroup::add_memory(MemoryKinds& kinds) const {
   const auto bytes = [this](const at::Tensor& tensor) { return bytes_on(options_.device, tensor); };
   if (!options_.home) kinds.weights += bytes(flat_master_);
+  at::Tensor last;  // gradients that were made together share their memory
   for (const ShardedParam& param : params_) {
-    if (!aliased()) kinds.gathered += bytes(param.storage);
-    kinds.gradients += bytes(param.leaf.grad());
+    const at::Tensor gradient = param.leaf.grad();
+    if (!gradient.defined() || (last.defined() && gradient.is_alias_of(last))) continue;
+    kinds.gradients += bytes(gradient);
+    last = gradient;
   }
+  if (!aliased()) kinds.gathered += bytes(weights_memory_);
   kinds.gathered += bytes(kept_);
-  kinds.communication += bytes(gather_out_) + bytes(staged_);
-  const at::Tensor& from = kept_.defined() ? kept_ : staged_.defined() ? staged_ : flat_master_;
+  const at::Tensor& staged = upload_.staged;
+  kinds.communication += bytes(gather_out_) + bytes(staged);
+  const at::Tensor& from = kept_.defined() ? kept_ : staged.defined() ? staged : flat_master_;
   if (gather_in_.defined() && !gather_in_.is_alias_of(from))
     kinds.communication += bytes(gather_in_);
 }

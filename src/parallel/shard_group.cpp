@@ -58,27 +58,30 @@ at::TensorOptions ShardGroup::master_options() const {
 void ShardGroup::allocate() {
   flat_master_ =
       options_.home ? options_.home->flat_master_ : at::zeros({chunk_elements_}, master_options());
+  weights_memory_ =
+      aliased() ? flat_master_
+                : at::empty({fsdp_.size() * chunk_elements_},
+                            at::TensorOptions(options_.precision.compute).device(options_.device));
   for (ShardedParam& param : params_) {
     param.master = param.in(flat_master_);
-    allocate_weights(param);
+    show_weights(param);
   }
+  if (aliased()) return;
+  // after the leaves: views of freed memory cannot be made
+  kernels::release_storage(weights_memory_);
 }
 
-void ShardGroup::allocate_weights(ShardedParam& param) {
+void ShardGroup::show_weights(ShardedParam& param) {
+  const std::int64_t ranks = fsdp_.size();
   param.storage =
-      aliased()
-          ? param.master
-          : at::empty(with_rows(param.place.shared_shape(), fsdp_.size() * param.place.chunk_rows),
-                      at::TensorOptions(options_.precision.compute).device(options_.device));
+      weights_memory_.narrow(0, ranks * param.flat_begin, ranks * param.chunk_elements())
+          .view(with_rows(param.place.shared_shape(), ranks * param.place.chunk_rows));
   // variable_data(): the leaf has a version counter of its own, so that gathering again is not an
   // in-place change to autograd.
   param.leaf = param.storage.narrow(0, 0, param.place.shared_shape()[0])
                    .view(param.place.local_shape)
                    .variable_data()
                    .set_requires_grad(options_.trainable);
-  if (!aliased())
-    // after the leaf: views of freed memory cannot be made
-    kernels::release_storage(param.storage);
 }
 
 int find(const std::vector<ShardedParam>& params, const model::ParamSpec* spec) {
@@ -114,21 +117,27 @@ void ShardGroup::finish_unshard() {
   start_unshard();
   if (weights_ != Weights::gathering) return;
   gather_.wait();
-  uploaded_.hold_current();
+  upload_.done.hold_current();
   if (!aliased()) copy_out();
   weights_ = Weights::gathered;
 }
 
+/// What a gather would read is all there is.
+void ShardGroup::take_over() {
+  const bool masters = gather_in_.is_alias_of(flat_master_);
+  kernels::move_storage(masters ? gather_in_.clone() : gather_in_, weights_memory_);
+  gather_in_ = upload_.staged = Tensor();
+}
+
 void ShardGroup::copy_out() {
   at::NoGradGuard no_grad;
-  const Tensor all = fsdp_.size() == 1 ? gather_in_.unsqueeze(0) : gather_out_;
+  if (fsdp_.size() == 1) return take_over();
+  kernels::restore_storage(weights_memory_, static_cast<std::size_t>(gathered_bytes()));
   for (ShardedParam& param : params_) {
     const std::int64_t chunk = param.chunk_elements();
-    kernels::restore_storage(param.storage, static_cast<std::size_t>(fsdp_.size() * chunk) *
-                                                param.storage.element_size());
-    param.storage.view({fsdp_.size(), chunk}).copy_(all.narrow(1, param.flat_begin, chunk));
+    param.storage.view({fsdp_.size(), chunk}).copy_(gather_out_.narrow(1, param.flat_begin, chunk));
   }
-  gather_in_ = gather_out_ = staged_ = Tensor();
+  gather_in_ = gather_out_ = upload_.staged = Tensor();
 }
 
 std::int64_t ShardGroup::gathered_bytes() const {
@@ -140,7 +149,7 @@ void ShardGroup::reshard() {
   finish_unshard();
   weights_ = Weights::freed;
   if (aliased()) return;
-  for (ShardedParam& param : params_) kernels::release_storage(param.storage);
+  kernels::release_storage(weights_memory_);
 }
 
 void ShardGroup::reshard_within(comm::Communicator& inner) {

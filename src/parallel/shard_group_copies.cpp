@@ -8,16 +8,16 @@ namespace tessera::parallel {
 /// end alone.
 void ShardGroup::upload() {
   const auto on_device = at::TensorOptions(options_.device);
-  staged_ = at::empty({chunk_elements_}, on_device.dtype(options_.precision.master));
+  upload_.staged = at::empty({chunk_elements_}, on_device.dtype(options_.precision.master));
   const bool same = options_.precision.compute == options_.precision.master;
-  gather_in_ =
-      same ? staged_ : at::empty({chunk_elements_}, on_device.dtype(options_.precision.compute));
+  gather_in_ = same ? upload_.staged
+                    : at::empty({chunk_elements_}, on_device.dtype(options_.precision.compute));
   if (fsdp_.size() > 1)
     gather_out_ = at::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
-  uploaded_ = options_.copies->run([&] {
+  upload_.done = options_.copies->run([&] {
     at::NoGradGuard no_grad;
-    staged_.copy_(flat_master_, /*non_blocking=*/true);
-    if (!same) gather_in_.copy_(staged_);
+    upload_.staged.copy_(flat_master_, /*non_blocking=*/true);
+    if (!same) gather_in_.copy_(upload_.staged);
     start_gather(fsdp_);
   });
 }

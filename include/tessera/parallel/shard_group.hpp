@@ -59,7 +59,8 @@ struct ShardedParam {
   at::Tensor master;            ///< [rows.size, ...] in Precision::master
   /// The same shape: summed over the job by GradientReducer::finish(); undefined if frozen.
   at::Tensor gradient;
-  /// [fsdp * chunk_rows, ...] in Precision::compute, memory only while gathered
+  /// [fsdp * chunk_rows, ...] in Precision::compute, in the group's memory, which is there only
+  /// while gathered: behind the parameter before, with a gap only where a flat buffer has one
   at::Tensor storage;
   at::Tensor leaf;  ///< the first rows of `storage` as autograd sees them
 
@@ -121,11 +122,17 @@ class ShardGroup {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master &&
            !options_.offload;
   }
+  /// Of masters in host memory: on their way to the device.
+  struct Upload {
+    at::Tensor staged;
+    kernels::SideStream::Mark done;
+  };
   void add(PlacedParam placed);
   void allocate();
-  void allocate_weights(ShardedParam& param);
+  void show_weights(ShardedParam& param);
   void start_gather(comm::Communicator& from);
   void upload();
+  void take_over();
   void copy_out();
 
   std::string name_;
@@ -134,11 +141,11 @@ class ShardGroup {
   std::vector<ShardedParam> params_;
   std::int64_t chunk_elements_ = 0;
   at::Tensor flat_master_;
+  at::Tensor weights_memory_;  ///< of all ShardedParam::storage; the masters' if aliased()
   at::Tensor gather_in_, gather_out_;
   at::Tensor kept_;  ///< [fsdp / inner, chunk_elements]: this rank's part among `inner_`
   comm::Communicator* inner_ = nullptr;
-  at::Tensor staged_;                   ///< of masters in host memory: on their way to the device
-  kernels::SideStream::Mark uploaded_;  ///< of staged_
+  Upload upload_;
   comm::Request gather_;
   Weights weights_ = Weights::freed;
   GatherCount gather_count_;

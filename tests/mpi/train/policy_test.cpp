@@ -169,8 +169,7 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   std::int64_t shards = 0, moments = 0, gathered = 0;
   for (const parallel::ShardGroup* group : t.stages().groups()) {
     shards += static_cast<std::int64_t>(group->flat_master().nbytes());
-    for (const parallel::ShardedParam& param : group->params())
-      gathered += world().size() * param.chunk_elements() * 4;
+    gathered += group->gathered_bytes();
   }
   const std::int64_t accumulators = world().size() * shards;
   for (const auto& state : t.optimizer_states())
